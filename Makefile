@@ -1,0 +1,237 @@
+# leat: `make help` lists what there is. Targets that need packages run the rest in a sub-make after
+# installing them, so that a machine with nothing but make can begin anywhere.
+
+ifeq ($(origin CC),default)
+CC = gcc
+endif
+BUILD ?= build$(if $(SAN),-san)
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+FUZZ_SECONDS ?= 60
+VERSION = 0.1.0
+
+# ---- where things are installed; sysconfdir is where the unit looks for QUEUE.ini
+PREFIX ?= /usr/local
+DESTDIR ?=
+bindir = $(PREFIX)/bin
+mandir = $(PREFIX)/share/man
+docdir = $(PREFIX)/share/doc/leat
+unitdir = $(PREFIX)/lib/systemd/system
+sysusersdir = $(PREFIX)/lib/sysusers.d
+tmpfilesdir = $(PREFIX)/lib/tmpfiles.d
+sysconfdir = /etc
+
+# ---- Debian packages
+BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
+	libjansson-dev
+DEMO_PACKAGES = redis-server redis-tools
+CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
+	curl procps systemd-container
+LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 mandoc systemd
+FUZZ_PACKAGES = clang libclang-rt-14-dev
+BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis
+
+# ---- how things are built
+CFLAGS ?= -O2 -g
+comma = ,
+WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+	-Wvla -Wformat=2 -Wundef $(if $(WERROR),-Werror)
+SANITIZE = $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer)
+HARDEN = -fstack-protector-strong -fPIE $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+PACKAGES = hiredis inih libsystemd jansson
+# asked once, and not before something is compiled: pkg-config may have to be installed first
+PACKAGE_CFLAGS = $(eval PACKAGE_CFLAGS := $(patsubst -I%,-isystem %,$(shell \
+	pkg-config --cflags $(PACKAGES) 2>/dev/null)))$(PACKAGE_CFLAGS)
+
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DLEAT_VERSION='"$(VERSION)"' -Isrc $(WARNINGS) $(HARDEN) \
+	$(SANITIZE) $(PACKAGE_CFLAGS) $(CFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--as-needed $(SANITIZE) $(LDFLAGS)
+
+SOURCES = $(wildcard src/*/*.c)
+UNIT_SOURCES = $(wildcard tests/unit/test_*.c)
+FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
+object = $(patsubst %.c,$(BUILD)/%.o,$(1))
+
+.PHONY: all help clean force check run-check unit-tests demo bench fuzz run-fuzz lint run-lint \
+	install install-files uninstall deps deps-build deps-demo deps-check deps-lint deps-bench deps-fuzz
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(BUILD)/leatd $(BUILD)/leat ## the daemon and the command (also: CC=clang, WERROR=1, SAN=1)
+
+# The layers that both programs stand on, and each program without its main, for unit tests.
+LIB_SOURCES = $(wildcard $(patsubst %,src/%/*.c,base config queue exec))
+PROGRAM_SOURCES = $(filter-out %/main.c,$(wildcard src/$(1)/*.c))
+$(BUILD)/libleat.a: $(call object,$(LIB_SOURCES))
+$(BUILD)/libdaemon.a: $(call object,$(call PROGRAM_SOURCES,daemon))
+$(BUILD)/libcli.a: $(call object,$(call PROGRAM_SOURCES,cli))
+# q: folders may have files of one name
+$(BUILD)/%.a:
+	rm -f $@ && ar qcs $@ $^
+
+LINK = $(CC) $(ALL_LDFLAGS) -o $@ $^
+$(BUILD)/leatd: $(BUILD)/src/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
+	$(LINK) -lhiredis -lev -linih -lsystemd -lm
+
+$(BUILD)/leat: $(BUILD)/src/cli/main.o $(BUILD)/libcli.a $(BUILD)/libleat.a
+	$(LINK) -lhiredis -lev -linih -ljansson -lm
+
+# unit tests, one program a file; test_cli_* are linked with the command's objects
+$(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/libcli.a $(BUILD)/libleat.a
+	$(LINK) -lcmocka -lhiredis -lev -linih -ljansson -lm
+
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
+	$(LINK) -lcmocka -lhiredis -lev -linih -lsystemd -lm
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# changes only when the compiler or its options do
+$(BUILD)/flags: force
+	@mkdir -p $(@D)
+	@echo "$(CC) $(subst ",\",$(ALL_CFLAGS) $(ALL_LDFLAGS))" >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+# the library is built in with .incbin, which dependency files do not see
+$(BUILD)/src/queue/library.o: src/queue/leat.lua
+
+-include $(patsubst %.c,$(BUILD)/%.d,$(SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES))
+
+SUBMAKE = $(MAKE) --no-print-directory
+
+demo: ## a private Redis, a worker and tasks that succeed, fail, are retried and die; 20 seconds
+	@$(SUBMAKE) deps-demo
+	@$(SUBMAKE) -s -j$(JOBS) all
+	@tests/demo/run $(BUILD)
+
+check: ## every test (SAN=1: under ASan and UBSan)
+	@$(SUBMAKE) deps-check
+	@$(SUBMAKE) -j$(JOBS) all unit-tests
+	@$(SUBMAKE) run-check
+
+run-check: # what check does after installing and building
+	@tests/tools/check $(BUILD)
+
+unit-tests: $(UNIT_SOURCES:%.c=$(BUILD)/%)
+
+bench: ## throughput and latency against a bare vfork loop, as ratios
+	@$(SUBMAKE) deps-bench
+	@$(SUBMAKE) -j$(JOBS) all
+	@tests/bench/run --build $(BUILD)
+
+# ---- fuzzing: the whole library instrumented, in a folder of its own
+fuzz: ## libFuzzer on config, task decoding and replies (FUZZ_SECONDS=60 for each)
+	@$(SUBMAKE) deps-fuzz
+	@$(SUBMAKE) -j$(JOBS) BUILD=build-fuzz CC=clang SAN=1 \
+		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link' build-fuzz
+	@tests/tools/fuzz build-fuzz $(FUZZ_SECONDS)
+
+.PHONY: build-fuzz
+build-fuzz: $(FUZZ_SOURCES:%.c=$(BUILD)/%)
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
+	$(LINK) -fsanitize=fuzzer -lhiredis -lev -linih -lsystemd -lm
+
+# ---- lint: a stamp for each C file, so that only what changed is looked at again
+C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])
+SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* conf/* 2>/dev/null)
+PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* 2>/dev/null)
+
+lint: ## clang-format, clang-tidy, cppcheck, shellcheck, flake8, unit file, man pages
+	@$(SUBMAKE) deps-lint
+	@$(SUBMAKE) -k -j$(JOBS) BUILD=build-lint run-lint
+
+.PHONY: lint-format lint-tidy lint-cppcheck lint-shell lint-python lint-unit lint-manuals
+run-lint: lint-format lint-tidy lint-cppcheck lint-shell lint-python lint-unit lint-manuals
+lint-format:
+	@echo clang-format
+	@clang-format --dry-run -Werror $(C_FILES)
+lint-tidy: $(patsubst %.c,$(BUILD)/%.tidy,$(SOURCES))
+$(BUILD)/%.tidy: %.c .clang-tidy
+	@mkdir -p $(@D)
+	@clang -E $(ALL_CFLAGS) -MMD -MP -MT $@ -MF $(@:.tidy=.tidy.d) -o /dev/null $<
+	clang-tidy --quiet $< -- $(ALL_CFLAGS) 2>$@.log || { cat $@.log; exit 1; }
+	@touch $@
+-include $(patsubst %.c,$(BUILD)/%.tidy.d,$(SOURCES))
+lint-cppcheck:
+	@mkdir -p $(BUILD)/cppcheck
+	cppcheck --quiet --std=c11 --enable=warning,performance --inline-suppr \
+		--suppress=missingIncludeSystem --suppress=comparePointers --suppress=invalidFunctionArg \
+		--library=posix --cppcheck-build-dir=$(BUILD)/cppcheck \
+		--error-exitcode=1 -D_GNU_SOURCE -DLEAT_VERSION='""' -Isrc src tests
+lint-shell:
+	shellcheck $(SCRIPTS)
+lint-python:
+	@echo flake8
+	@flake8 --max-line-length=115 $(PYTHON)
+# in a root of its own, since ExecStart's program must exist
+lint-unit: ROOT = $(abspath $(BUILD))/root
+lint-unit:
+	@mkdir -p $(ROOT)/usr/bin $(ROOT)/bin $(ROOT)/usr/lib/systemd/system
+	@cp /bin/true $(ROOT)/usr/bin/leatd && cp /bin/kill $(ROOT)/bin/
+	@cp systemd/leatd@.service systemd/leat.slice $(ROOT)/usr/lib/systemd/system/
+	systemd-analyze verify --man=no --recursive-errors=no --root=$(ROOT) leatd@.service leat.slice
+	systemd-analyze security --offline=true --threshold=35 --no-pager systemd/leatd@.service \
+		>$(BUILD)/security || { cat $(BUILD)/security; exit 1; }
+lint-manuals:
+	mandoc -T lint -W warning $(MAN_PAGES)
+
+# ---- installing
+MAN_PAGES = $(wildcard src/*/*.[1-8] conf/*.[1-8])
+EXAMPLES = $(wildcard conf/*.ini)
+EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
+LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
+
+install: all ## into PREFIX=/usr/local below DESTDIR=; a live systemd then learns the unit and user
+	@$(SUBMAKE) install-files
+
+install-files: # what was built before, as it is
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) \
+		$(DESTDIR)$(tmpfilesdir) $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/leat
+	install -m 755 $(BUILD)/leatd $(BUILD)/leat $(DESTDIR)$(bindir)/
+	install -m 644 systemd/leatd@.service systemd/leat.slice $(DESTDIR)$(unitdir)/
+	sed -i 's|/usr/bin/leatd|$(bindir)/leatd|' $(DESTDIR)$(unitdir)/leatd@.service
+	install -m 644 systemd/leat.sysusers $(DESTDIR)$(sysusersdir)/leat.conf
+	install -m 644 systemd/leat.tmpfiles $(DESTDIR)$(tmpfilesdir)/leat.conf
+	install -m 644 README.md LICENSE $(EXAMPLES) $(DESTDIR)$(docdir)/
+	install -m 755 $(EXAMPLE_SCRIPTS) $(DESTDIR)$(docdir)/
+	sed -i 's|/usr/local/share/doc/leat|$(docdir)|' $(DESTDIR)$(docdir)/*.ini
+	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) \
+		$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
+	$(if $(LIVE),systemd-sysusers $(sysusersdir)/leat.conf)
+	$(if $(LIVE),systemd-tmpfiles --create $(tmpfilesdir)/leat.conf)
+	$(if $(LIVE),systemctl daemon-reload)
+
+uninstall: ## removes what install put there; leaves /etc/leat where configs are in it
+	rm -f $(addprefix $(DESTDIR)$(bindir)/,leatd leat) \
+		$(addprefix $(DESTDIR)$(unitdir)/,leatd@.service leat.slice) \
+		$(DESTDIR)$(sysusersdir)/leat.conf $(DESTDIR)$(tmpfilesdir)/leat.conf \
+		$(foreach page,$(MAN_PAGES),\
+			$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)))
+	rm -rf $(DESTDIR)$(docdir)
+	rmdir $(DESTDIR)$(sysconfdir)/leat 2>/dev/null || true
+	$(if $(LIVE),systemctl daemon-reload)
+
+# ---- packages
+deps: ## installs the Debian packages that are missing for any target here
+	@tests/tools/install-packages $(sort $(BUILD_PACKAGES) $(CHECK_PACKAGES) $(LINT_PACKAGES) \
+		$(FUZZ_PACKAGES) $(BENCH_PACKAGES))
+deps-build:
+	@tests/tools/install-packages $(BUILD_PACKAGES)
+deps-demo:
+	@tests/tools/install-packages $(BUILD_PACKAGES) $(DEMO_PACKAGES)
+deps-check:
+	@tests/tools/install-packages $(BUILD_PACKAGES) $(CHECK_PACKAGES)
+deps-lint:
+	@tests/tools/install-packages $(BUILD_PACKAGES) $(LINT_PACKAGES) libcmocka-dev
+deps-fuzz:
+	@tests/tools/install-packages $(BUILD_PACKAGES) $(FUZZ_PACKAGES)
+deps-bench:
+	@tests/tools/install-packages $(BUILD_PACKAGES) $(BENCH_PACKAGES)
+
+clean: ## removes what was built
+	rm -rf build build-*
+
+help: ## this list
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || \
+		sed -nE 's/^([a-z]+):[^#]*## (.*)/make \1: \2/p' Makefile

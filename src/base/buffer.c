@@ -1,0 +1,103 @@
+#include "base/buffer.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALLEST = 64 };
+
+void buffer_free(struct buffer *buffer)
+{
+    free(buffer->data);
+    *buffer = BUFFER_INIT;
+}
+
+void buffer_clear(struct buffer *buffer)
+{
+    buffer->size = 0;
+    buffer->failed = false;
+}
+
+int buffer_reserve(struct buffer *buffer, size_t more)
+{
+    size_t needed, capacity;
+    char *data;
+
+    /* after a failure nothing more goes in: a later, smaller piece would leave a hole */
+    if (buffer->failed)
+        return -1;
+    if (__builtin_add_overflow(buffer->size, more, &needed) || needed > PTRDIFF_MAX)
+        goto fail;
+    if (needed <= buffer->capacity)
+        return 0;
+
+    /* grow by half at least, so that appending byte by byte stays linear */
+    if (__builtin_add_overflow(buffer->capacity, buffer->capacity / 2, &capacity))
+        capacity = needed;
+    if (capacity < needed)
+        capacity = needed;
+    if (capacity < SMALLEST)
+        capacity = SMALLEST;
+    data = realloc(buffer->data, capacity);
+    if (data == NULL)
+        goto fail;
+    buffer->data = data;
+    buffer->capacity = capacity;
+    return 0;
+
+fail:
+    buffer->failed = true;
+    return -1;
+}
+
+int buffer_append(struct buffer *buffer, const void *data, size_t size)
+{
+    if (buffer_reserve(buffer, size) != 0)
+        return -1;
+    if (size > 0)
+        memcpy(buffer->data + buffer->size, data, size);
+    buffer->size += size;
+    return 0;
+}
+
+int buffer_append_text(struct buffer *buffer, const char *text)
+{
+    return buffer_append(buffer, text, strlen(text));
+}
+
+int buffer_printf(struct buffer *buffer, const char *format, ...)
+{
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        buffer->failed = true;
+        return -1;
+    }
+
+    /* vsnprintf writes a final NUL, which needs room but does not count */
+    if (buffer_reserve(buffer, (size_t)length + 1) != 0)
+        return -1;
+    va_start(arguments, format);
+    length = vsnprintf(buffer->data + buffer->size, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        buffer->failed = true;
+        return -1;
+    }
+    buffer->size += (size_t)length;
+    return 0;
+}
+
+void buffer_consume(struct buffer *buffer, size_t size)
+{
+    if (size == 0)
+        return;
+    buffer->size -= size;
+    memmove(buffer->data, buffer->data + size, buffer->size);
+}

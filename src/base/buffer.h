@@ -1,0 +1,38 @@
+/*
+ * A growable byte string. An append that fails for want of memory leaves the content as it was and
+ * marks the buffer failed; so a caller may append many pieces and check once at the end.
+ */
+#ifndef LEAT_BASE_BUFFER_H
+#define LEAT_BASE_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buffer {
+    char *data; /* owned; not NUL-terminated */
+    size_t size;
+    size_t capacity;
+    bool failed;
+};
+
+#define BUFFER_INIT ((struct buffer){0})
+
+/* Frees the content; the buffer is then empty and usable. */
+void buffer_free(struct buffer *buffer);
+
+/* Empties it, keeps the memory, clears the failure. */
+void buffer_clear(struct buffer *buffer);
+
+/* Makes room for that many more bytes. Returns 0, or -1 (failed is then set). */
+int buffer_reserve(struct buffer *buffer, size_t more);
+
+/* Appends a copy of the bytes. Returns 0 or -1. */
+int buffer_append(struct buffer *buffer, const void *data, size_t size);
+int buffer_append_text(struct buffer *buffer, const char *text);
+int buffer_printf(struct buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Removes that many bytes from the front; size must not exceed the content. */
+void buffer_consume(struct buffer *buffer, size_t size);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * Stable identifiers of the records that operators filter for (journalctl MESSAGE_ID=…); documented
+ * in leatd.8. An identifier never changes its meaning. Made with `systemd-id128 new`.
+ */
+#ifndef LEAT_BASE_LOG_IDS_H
+#define LEAT_BASE_LOG_IDS_H
+
+#define LOG_ID_WORKER_READY "505209d37bb342c4b0a9b96fce91aa8e"
+#define LOG_ID_WORKER_STOPPING "e50efdf19a2d4928a3428efc305cd234"
+#define LOG_ID_WORKER_STOPPED "213d21db16484119bb1044b3ae28c07b"
+#define LOG_ID_CONFIG_RELOADED "b93edb922aea4b579ab47fce460d4c32"
+#define LOG_ID_CONFIG_REJECTED "462f0881ecce4f4490dcc8fa4b9b481d"
+#define LOG_ID_REDIS_UP "ed0a85e691184745ac4a67c099bb923c"
+#define LOG_ID_REDIS_DOWN "07059ef317dc435ab55008f44cb07327"
+#define LOG_ID_REDIS_WARNING "1b8a3ea116f648b79d7515eb2960ed02"
+#define LOG_ID_GROUP_RECREATED "89ccbefb459a4fb9976f4970fc389951"
+#define LOG_ID_LEASE_LOST "ed9c904517e64c4aa9e757c069328bd5"
+#define LOG_ID_FENCED "b2a3e1d97bb44d7c8c8d07f91127af08"
+#define LOG_ID_HOST_FAULT "d316fa96c6bb4e408cf49c64806aab76"
+#define LOG_ID_TASK_STARTED "ea245427f4c74dbca5c45e392ecec677"
+#define LOG_ID_TASK_SUCCEEDED "0e2c57b288214a04ac347fcaebd4e06b"
+#define LOG_ID_TASK_RETRY "96960d12f61445f693c1253f1a3f06a3"
+#define LOG_ID_TASK_DEAD "50488b3cfddb4d8790f0cab043e81fbc"
+#define LOG_ID_TASK_RELEASED "5398bab592924d72b6aa1d66268d01e1"
+#define LOG_ID_TASK_OUTPUT "032d7b338edb472a933b7df0a872ee87"
+#define LOG_ID_LOG_DROPPED "29317d48b3fb49759e2261766150dc70"
+
+#endif

@@ -1,0 +1,151 @@
+#include "base/units.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+struct unit {
+    const char *name;
+    int64_t factor;
+};
+
+/* largest first, which is also the order that a sum has to keep */
+static const struct unit durations[] = {
+    {"w", INT64_C(604800000)},
+    {"d", 86400000},
+    {"h", 3600000},
+    {"m", 60000},
+    {"s", 1000},
+    {"ms", 1},
+};
+enum { DURATIONS = sizeof(durations) / sizeof(durations[0]) };
+
+static const struct unit sizes[] = {
+    {"K", INT64_C(1) << 10},
+    {"M", INT64_C(1) << 20},
+    {"G", INT64_C(1) << 30},
+    {"T", INT64_C(1) << 40},
+};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+static const int64_t century_ms = INT64_C(36525) * 86400000;
+
+/* Digits at *text, which moves past them. Returns 0, or -1 where there is none or it overflows. */
+static int parse_digits(const char **text, int64_t *value)
+{
+    const char *at = *text;
+
+    *value = 0;
+    for (; *at >= '0' && *at <= '9'; at++)
+        if (__builtin_mul_overflow(*value, 10, value) ||
+            __builtin_add_overflow(*value, *at - '0', value))
+            return -1;
+    if (at == *text)
+        return -1;
+    *text = at;
+    return 0;
+}
+
+/* The unit whose name the letters at *text are, at `first` or later in the table; *text moves past
+ * it. Returns its index, or -1. */
+static int parse_unit(const char **text, int first)
+{
+    size_t length = strspn(*text, "abcdefghijklmnopqrstuvwxyz");
+
+    for (int i = first; i < DURATIONS; i++) {
+        if (strlen(durations[i].name) != length || memcmp(*text, durations[i].name, length) != 0)
+            continue;
+        *text += length;
+        return i;
+    }
+    return -1;
+}
+
+int units_parse_duration(const char *text, int64_t *ms)
+{
+    int64_t total = 0, value;
+    int unit = -1;
+
+    /* a bare number is seconds, but only alone: "1m30" might mean anything */
+    const char *at = text;
+    if (parse_digits(&at, &value) != 0)
+        return -1;
+    if (*at == '\0') {
+        if (__builtin_mul_overflow(value, 1000, &total) || total > century_ms)
+            return -1;
+        *ms = total;
+        return 0;
+    }
+
+    /* a sum: each part in a smaller unit than the one before it */
+    for (at = text; *at != '\0'; at += strspn(at, " ")) {
+        if (parse_digits(&at, &value) != 0)
+            return -1;
+        unit = parse_unit(&at, unit + 1);
+        if (unit < 0 || __builtin_mul_overflow(value, durations[unit].factor, &value) ||
+            __builtin_add_overflow(total, value, &total) || total > century_ms)
+            return -1;
+    }
+    *ms = total;
+    return 0;
+}
+
+int units_parse_size(const char *text, int64_t *bytes)
+{
+    int64_t value;
+
+    if (parse_digits(&text, &value) != 0)
+        return -1;
+    for (size_t i = 0; *text != '\0' && i < SIZES; i++) {
+        if (strcmp(text, sizes[i].name) != 0)
+            continue;
+        if (__builtin_mul_overflow(value, sizes[i].factor, &value))
+            return -1;
+        text = "";
+    }
+    if (*text != '\0')
+        return -1;
+    *bytes = value;
+    return 0;
+}
+
+int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value)
+{
+    bool negative = *text == '-';
+    int64_t number;
+
+    if (negative)
+        text++;
+    if (parse_digits(&text, &number) != 0 || *text != '\0')
+        return -1;
+    if (negative)
+        number = -number;
+    if (number < low || number > high)
+        return -1;
+    *value = number;
+    return 0;
+}
+
+void units_format_duration(int64_t ms, char *text, size_t size)
+{
+    size_t used = 0;
+    int length;
+
+    if (size == 0)
+        return;
+    text[0] = '\0';
+    if (ms <= 0)
+        (void)snprintf(text, size, "0s"); /* as documented size suffices */
+
+    /* parts that are zero are left out */
+    for (int i = 0; i < DURATIONS && ms > 0; i++) {
+        if (ms < durations[i].factor)
+            continue;
+        length = snprintf(text + used, size - used, "%lld%s", (long long)(ms / durations[i].factor),
+                          durations[i].name);
+        if (length < 0 || (size_t)length >= size - used)
+            return;
+        used += (size_t)length;
+        ms %= durations[i].factor;
+    }
+}

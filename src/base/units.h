@@ -1,0 +1,24 @@
+/*
+ * Durations and sizes as people write them: 250ms, 30s, 5m, 2h, 1d, 1w, sums such as 1m30s; 512,
+ * 64K, 10M, 1G (powers of 1024). A bare number is seconds for durations, bytes for sizes.
+ */
+#ifndef LEAT_BASE_UNITS_H
+#define LEAT_BASE_UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Milliseconds into *ms. Returns 0, or -1 where text is no duration, negative, or over 100 years.
+ */
+int units_parse_duration(const char *text, int64_t *ms);
+
+/* Bytes into *bytes. Returns 0, or -1 where text is no size or over INT64_MAX. */
+int units_parse_size(const char *text, int64_t *bytes);
+
+/* A whole decimal number within [low, high] into *value. Returns 0 or -1. */
+int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value);
+
+/* Writes the shortest exact form (90000 → "1m30s", 1500 → "1s500ms"); size ≥ 48. */
+void units_format_duration(int64_t ms, char *text, size_t size);
+
+#endif

@@ -1,0 +1,56 @@
+#include "cli/draft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/record.h"
+
+int draft_add(struct draft *draft, struct bytes name, struct bytes value)
+{
+    if (draft->count == draft->capacity) {
+        size_t capacity = draft->capacity ? draft->capacity * 2 : 8;
+        struct task_field *fields = reallocarray(draft->fields, capacity, sizeof *fields);
+        if (!fields)
+            return -1;
+        draft->fields = fields;
+        draft->capacity = capacity;
+    }
+    draft->fields[draft->count++] = (struct task_field){name, value};
+    return 0;
+}
+
+int draft_add_text(struct draft *draft, const char *name, const char *value)
+{
+    return draft_add(draft, (struct bytes){name, strlen(name)},
+                     (struct bytes){value, strlen(value)});
+}
+
+bool draft_has(const struct draft *draft, const char *name)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        if (bytes_equal(draft->fields[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+bool draft_check(const struct draft *draft, bool own_command, char *reason, size_t reason_size)
+{
+    struct task task = {
+        .token = "", .tid = "", .field_count = draft->count, .fields = draft->fields};
+
+    return task_check(&task, own_command, reason, reason_size);
+}
+
+void draft_append(const struct draft *draft, const char *due, struct command *command)
+{
+    queue_enqueue_task(command, due, draft->count);
+    for (size_t i = 0; i < draft->count; i++)
+        queue_enqueue_field(command, draft->fields[i].name, draft->fields[i].value);
+}
+
+void draft_free(struct draft *draft)
+{
+    free(draft->fields);
+    *draft = (struct draft){0};
+}

@@ -1,0 +1,19 @@
+/*
+ * A task's ended attempts: lines of "attempt worker begun-ms ended-ms cause status".
+ */
+#ifndef LEAT_CLI_HISTORY_H
+#define LEAT_CLI_HISTORY_H
+
+#include <jansson.h>
+
+#include "base/buffer.h"
+#include "cli/output.h"
+#include "queue/task.h"
+
+/* Appends a titled table, nothing for an empty history. Returns 0, or -1 without memory. */
+int history_render(struct bytes history, const struct output *output, struct buffer *out);
+
+/* An array of objects, or NULL without memory. */
+json_t *history_json(struct bytes history);
+
+#endif

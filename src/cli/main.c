@@ -1,0 +1,133 @@
+/*
+ * leat: the operators' and producers' command. Reads the global options and hands over to a
+ * command of the table.
+ */
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct subcommand *const subcommands[] = {
+    &enqueue_command, &status_command, &list_command, &show_command, &dead_command, &conf_command,
+};
+#define SUBCOMMAND_COUNT (sizeof subcommands / sizeof(subcommands)[0])
+
+static const char usage_head[] = "Usage: leat [-c FILE | -q QUEUE] COMMAND [OPTION]...\n"
+                                 "Put tasks into a queue and look after it.\n"
+                                 "\n"
+                                 "Commands:\n";
+
+static const char usage_tail[] =
+    "\n"
+    "Options, before or after the command:\n"
+    "  -q, --queue QUEUE  the queue of /etc/leat/QUEUE.ini\n"
+    "  -c, --config FILE  the queue of that file\n"
+    "  -h, --help         this help; leat COMMAND --help tells more\n"
+    "  -V, --version      print the version\n"
+    "\n"
+    "Without -q and -c: the file that $LEAT_CONFIG names, or the only *.ini in /etc/leat\n"
+    "($LEAT_CONFIG_DIR names another folder).\n"
+    "\n"
+    "Exit codes: 0 done; 1 not found, or not healthy; 64 usage; 65 task refused; 69 Redis cannot\n"
+    "be reached; 74 output cannot be written; 75 full or busy, try later; 77 denied by Redis;\n"
+    "78 configuration. See leat(1).\n";
+
+static void print_help(FILE *file)
+{
+    /* failures show when stdout is flushed at the end */
+    (void)fputs(usage_head, file);
+    for (size_t i = 0; i < SUBCOMMAND_COUNT; i++)
+        (void)fprintf(file, "  %-9s %s\n", subcommands[i]->name, subcommands[i]->summary);
+    (void)fputs(usage_tail, file);
+}
+
+static const struct subcommand *find_subcommand(const char *name)
+{
+    const char *names[SUBCOMMAND_COUNT];
+    char hint[64];
+
+    for (size_t i = 0; i < SUBCOMMAND_COUNT; i++) {
+        names[i] = subcommands[i]->name;
+        if (strcmp(name, names[i]) == 0)
+            return subcommands[i];
+    }
+    cli_suggest(name, names, SUBCOMMAND_COUNT, hint, sizeof hint);
+    cli_error("unknown command: %s;%s leat --help lists them", name, hint);
+    return NULL;
+}
+
+/* leat help [COMMAND] */
+static int run_help(int argc, char **argv)
+{
+    const struct subcommand *subcommand;
+
+    if (argc < 2) {
+        print_help(stdout);
+        return EX_OK;
+    }
+    subcommand = find_subcommand(argv[1]);
+    if (!subcommand)
+        return EX_USAGE;
+    /* failures show when stdout is flushed */
+    (void)fputs(subcommand->help, stdout);
+    return EX_OK;
+}
+
+static int run_subcommand(struct cli *cli, int argc, char **argv)
+{
+    if (strcmp(argv[0], "help") == 0)
+        return run_help(argc, argv);
+    cli->subcommand = find_subcommand(argv[0]);
+    if (!cli->subcommand)
+        return EX_USAGE;
+
+    /* 0 makes getopt_long begin anew, in the command's own mode */
+    optind = 0;
+    return cli->subcommand->run(cli, argc, argv);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    static const struct option options[] = {
+        CLI_COMMON_OPTIONS,
+        {"version", no_argument, NULL, 'V'},
+        {0},
+    };
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS "V", options, &status)) !=
+           CLI_OPTION_END) {
+        if (letter == CLI_OPTION_STOP)
+            return status;
+        if (letter == 'h') {
+            print_help(stdout);
+            return EX_OK;
+        }
+        /* failures show when stdout is flushed */
+        (void)printf("leat %s\n", LEAT_VERSION);
+        return EX_OK;
+    }
+    if (optind >= argc) {
+        print_help(stderr);
+        return EX_USAGE;
+    }
+    return run_subcommand(cli, argc - optind, argv + optind);
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {0};
+    int status, flushed;
+
+    /* character widths and the local way of writing; without such a locale C stays */
+    (void)setlocale(LC_CTYPE, "");
+    /* a reader that goes away is an error to report, not a signal to die by */
+    (void)signal(SIGPIPE, SIG_IGN);
+
+    status = run(&cli, argc, argv);
+    flushed = cli_flush();
+    cli_free(&cli);
+    return flushed != EX_OK ? flushed : status;
+}

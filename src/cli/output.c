@@ -1,0 +1,93 @@
+#include "cli/output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+struct output output_look(void)
+{
+    struct output output = {0};
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    struct winsize window;
+
+    output.terminal = isatty(STDOUT_FILENO) == 1;
+    if (!output.terminal)
+        return output;
+    output.width = 80;
+    output.height = 24;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 && window.ws_row > 0) {
+        output.width = window.ws_col;
+        output.height = window.ws_row;
+    }
+    output.color = !(no_color && *no_color) && term && *term && strcmp(term, "dumb") != 0;
+    return output;
+}
+
+int output_write(const struct buffer *buffer)
+{
+    if (buffer->failed)
+        return cli_no_memory();
+    /* failures show when stdout is flushed */
+    if (buffer->size > 0)
+        (void)fwrite(buffer->data, 1, buffer->size, stdout);
+    return EX_OK;
+}
+
+static char *base64(struct bytes bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *in = (const unsigned char *)bytes.data;
+    char *text = malloc((bytes.size + 2) / 3 * 4 + 1), *at = text;
+
+    if (!text)
+        return NULL;
+    for (size_t i = 0; i < bytes.size; i += 3) {
+        size_t left = bytes.size - i;
+        unsigned group = (unsigned)in[i] << 16 | (left > 1 ? (unsigned)in[i + 1] << 8 : 0) |
+                         (left > 2 ? in[i + 2] : 0);
+        *at++ = digits[group >> 18];
+        *at++ = digits[group >> 12 & 63];
+        *at++ = (char)(left > 1 ? digits[group >> 6 & 63] : '=');
+        *at++ = (char)(left > 2 ? digits[group & 63] : '=');
+    }
+    *at = '\0';
+    return text;
+}
+
+int output_json_bytes(json_t *object, const char *name, struct bytes bytes)
+{
+    json_t *value = json_stringn(bytes.data, bytes.size);
+    char long_name[128], *encoded;
+    int result;
+
+    if (value)
+        return json_object_set_new(object, name, value);
+
+    /* not UTF-8: any other text form would lose bytes */
+    if (snprintf(long_name, sizeof long_name, "%s_base64", name) >= (int)sizeof long_name)
+        return -1;
+    encoded = base64(bytes);
+    if (!encoded)
+        return -1;
+    result = json_object_set_new(object, long_name, json_string(encoded));
+    free(encoded);
+    return result;
+}
+
+int output_json(json_t *value, bool indent)
+{
+    size_t flags = JSON_ENSURE_ASCII | JSON_ENCODE_ANY | (indent ? JSON_INDENT(2) : JSON_COMPACT);
+    char *text = value ? json_dumps(value, flags) : NULL;
+
+    json_decref(value);
+    if (!text)
+        return cli_no_memory();
+    /* failures show when stdout is flushed */
+    (void)puts(text);
+    free(text);
+    return EX_OK;
+}

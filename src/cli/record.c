@@ -1,0 +1,109 @@
+#include "cli/record.h"
+
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/units.h"
+#include "cli/output.h"
+
+struct bytes record_value(const struct redisReply *value)
+{
+    if (value && (value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS))
+        return (struct bytes){value->str, (size_t)value->len};
+    return (struct bytes){"", 0};
+}
+
+int64_t record_integer(const struct redisReply *value, int64_t otherwise)
+{
+    int64_t number;
+
+    if (value && value->type == REDIS_REPLY_INTEGER)
+        return value->integer;
+    if (value && value->type == REDIS_REPLY_STRING &&
+        units_parse_integer(value->str, 0, INT64_MAX, &number) == 0)
+        return number;
+    return otherwise;
+}
+
+size_t record_count(const struct redisReply *record)
+{
+    return record && record->type == REDIS_REPLY_ARRAY ? record->elements / 2 : 0;
+}
+
+struct bytes record_name_at(const struct redisReply *record, size_t index)
+{
+    return record_value(record->element[index * 2]);
+}
+
+const struct redisReply *record_value_at(const struct redisReply *record, size_t index)
+{
+    return record->element[index * 2 + 1];
+}
+
+static const struct redisReply *find(const struct redisReply *record, const char *name)
+{
+    for (size_t i = 0; i < record_count(record); i++) {
+        if (bytes_equal(record_name_at(record, i), name))
+            return record_value_at(record, i);
+    }
+    return NULL;
+}
+
+struct bytes record_bytes(const struct redisReply *record, const char *name)
+{
+    return record_value(find(record, name));
+}
+
+int64_t record_number(const struct redisReply *record, const char *name, int64_t otherwise)
+{
+    return record_integer(find(record, name), otherwise);
+}
+
+/* A label or an exit status may look like a number too, but is text. */
+static bool is_number_name(const char *name)
+{
+    static const char *const numbers[] = {"max_crashes", "max_length", "hold_until", "floor_until",
+                                          "protocol",    "begun",      "fence"};
+    size_t size = strlen(name);
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strcmp(name, numbers[i]) == 0)
+            return true;
+    }
+    return size > 3 && strcmp(name + size - 3, "_ms") == 0;
+}
+
+json_t *record_json(const struct redisReply *record)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < record_count(record) && object; i++) {
+        const struct redisReply *value = record_value_at(record, i);
+        char name[64];
+        int result;
+        bytes_copy(record_name_at(record, i), name, sizeof name);
+        if (value->type == REDIS_REPLY_INTEGER || is_number_name(name))
+            result = json_object_set_new(object, name, json_integer(record_integer(value, 0)));
+        else
+            result = output_json_bytes(object, name, record_value(value));
+        if (result != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+    }
+    return object;
+}
+
+bool bytes_equal(struct bytes bytes, const char *text)
+{
+    return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
+}
+
+void bytes_copy(struct bytes bytes, char *text, size_t size)
+{
+    size_t length = bytes.size < size ? bytes.size : size - 1;
+
+    memcpy(text, bytes.data, length);
+    text[length] = '\0';
+}

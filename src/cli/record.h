@@ -1,0 +1,43 @@
+/*
+ * Rows of {name, value …} in the queue's replies: what leat_status, leat_list and leat_show answer.
+ * Members that are missing or of another type read as empty or 0, so that other versions' rows
+ * still show.
+ */
+#ifndef LEAT_CLI_RECORD_H
+#define LEAT_CLI_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "queue/task.h"
+
+struct redisReply;
+
+/* A string's bytes; empty for anything else. They live as long as the reply. */
+struct bytes record_value(const struct redisReply *value);
+
+/* A number, or a string that is one; else otherwise. */
+int64_t record_integer(const struct redisReply *value, int64_t otherwise);
+
+/* Members by name. */
+struct bytes record_bytes(const struct redisReply *record, const char *name);
+int64_t record_number(const struct redisReply *record, const char *name, int64_t otherwise);
+
+/* Pairs in the record, and name and value of each. */
+size_t record_count(const struct redisReply *record);
+struct bytes record_name_at(const struct redisReply *record, size_t index);
+const struct redisReply *record_value_at(const struct redisReply *record, size_t index);
+
+/* All of it as a JSON object: numbers where the name promises one, text otherwise (see
+ * output_json_bytes). Returns NULL without memory. */
+json_t *record_json(const struct redisReply *record);
+
+bool bytes_equal(struct bytes bytes, const char *text);
+
+/* A copy as a string, cut to fit. */
+void bytes_copy(struct bytes bytes, char *text, size_t size);
+
+#endif

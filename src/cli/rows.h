@@ -1,0 +1,42 @@
+/*
+ * Rows of leat_list: walking through them page by page, and what the commands show of one.
+ */
+#ifndef LEAT_CLI_ROWS_H
+#define LEAT_CLI_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+#include "cli/table.h"
+
+/* Called for each row; true goes on. */
+typedef bool rows_visit(void *context, const struct redisReply *row);
+
+/* Visits the rows of a list ("ready", "running", "waiting", "dead"). Returns 0 or an exit status.
+ */
+int rows_walk(struct cli *cli, const char *what, rows_visit *visit, void *context);
+
+/* A row as JSON; a command that leat_list has cut is marked. NULL without memory. */
+json_t *rows_json(const struct redisReply *row);
+
+/* True where the command may be longer than the row says. */
+bool rows_command_is_cut(const struct redisReply *row);
+
+/* Cells: what the task runs, and how long ago an instant was. */
+void rows_add_command(struct table *table, const struct redisReply *row);
+void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms);
+
+/* "exit 3", "timeout", … as a dead letter has it. */
+void rows_add_cause(struct table *table, const struct redisReply *row);
+
+/* JSON arrays of rows, written as they come: begin, each, end. */
+struct rows_array {
+    bool begun;
+};
+int rows_array_add(struct rows_array *array, json_t *value);
+void rows_array_end(const struct rows_array *array);
+
+#endif

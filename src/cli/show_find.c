@@ -1,0 +1,132 @@
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/record.h"
+#include "cli/show.h"
+
+#define CURSOR_SIZE 64
+#define FOUND_ELEMENTS 5
+
+/* Follows the cursor until the task is found or all is searched: then NULL, and *status is 0. */
+static struct redisReply *follow(struct cli *cli, const char *id, const char *from, int *status)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+    char cursor[CURSOR_SIZE];
+
+    bytes_copy((struct bytes){from, strlen(from)}, cursor, sizeof cursor);
+    do {
+        queue_show(&command, &cli->queue, id, cursor);
+        reply = cli_call(cli, &command, "cannot look for the task", 2, status);
+        if (!reply || reply->elements >= FOUND_ELEMENTS)
+            break;
+        bytes_copy(record_value(reply->element[1]), cursor, sizeof cursor);
+        freeReplyObject(reply);
+        reply = NULL;
+    } while (*cursor);
+    command_free(&command);
+    return reply;
+}
+
+/* True where the id belongs to the task itself, false where only to its dead letter's entry or
+ * label. */
+static bool is_own(const struct redisReply *reply, const char *id)
+{
+    return bytes_equal(record_bytes(reply->element[2], "tid"), id);
+}
+
+/* Keeps the reply only where it is about the task with that id. */
+static struct redisReply *only_own(struct redisReply *reply, const char *id)
+{
+    if (!reply || is_own(reply, id))
+        return reply;
+    freeReplyObject(reply);
+    return NULL;
+}
+
+/* The entry id just before this one, behind which lists go on; false where it is no entry id. */
+static bool id_before(const char *id, char *before, size_t size)
+{
+    char *end;
+    unsigned long long ms = strtoull(id, &end, 10), number;
+
+    if (end == id || *end != '-' || end[1] < '0' || end[1] > '9')
+        return false;
+    number = strtoull(end + 1, &end, 10);
+    if (*end || (ms == 0 && number == 0))
+        return false;
+    if (number > 0) {
+        number--;
+    } else {
+        ms--;
+        number = UINT64_MAX;
+    }
+    return snprintf(before, size, "%llu-%llu", ms, number) < (int)size;
+}
+
+/* The dead letter whose entry has that id. */
+static struct redisReply *find_letter(struct cli *cli, const char *id, int *status)
+{
+    struct command command = {0};
+    struct redisReply *reply, *found = NULL;
+    const struct redisReply *rows;
+    char before[CURSOR_SIZE - 1], cursor[CURSOR_SIZE], tid[CURSOR_SIZE];
+
+    if (!id_before(id, before, sizeof before))
+        return NULL;
+    queue_list(&command, &cli->queue, "dead", before, 1);
+    reply = cli_call(cli, &command, "cannot look for the dead letter", 3, status);
+    command_free(&command);
+    if (!reply)
+        return NULL;
+    rows = reply->element[2];
+    if (rows->elements > 0 && bytes_equal(record_bytes(rows->element[0], "dead_id"), id)) {
+        bytes_copy(record_bytes(rows->element[0], "tid"), tid, sizeof tid);
+        /* it fits: there is room for one letter more */
+        (void)snprintf(cursor, sizeof cursor, "d%s", before);
+        found = only_own(follow(cli, tid, cursor, status), tid);
+    }
+    freeReplyObject(reply);
+    return found;
+}
+
+/* An id of an entry among the dead letters may be another task's id: then the task's own id counts.
+ */
+static struct redisReply *find(struct cli *cli, const char *id, int *status)
+{
+    struct redisReply *first = follow(cli, id, "", status), *own = NULL;
+
+    if (first && !is_own(first, id) && bytes_equal(record_bytes(first->element[2], "dead_id"), id))
+        own = only_own(follow(cli, id, "g0-0", status), id);
+    if (own || *status != EX_OK) {
+        freeReplyObject(first);
+        return own;
+    }
+    return first;
+}
+
+static struct redisReply *find_dead(struct cli *cli, const char *id, int *status)
+{
+    struct redisReply *own = only_own(follow(cli, id, "d0-0", status), id);
+
+    return own || *status != EX_OK ? own : find_letter(cli, id, status);
+}
+
+struct redisReply *show_find(struct cli *cli, const char *id, bool only_dead, int *status)
+{
+    struct redisReply *found;
+
+    *status = EX_OK;
+    found = only_dead ? find_dead(cli, id, status) : find(cli, id, status);
+    if (!found && *status == EX_OK) {
+        cli_error("no %s %s in the queue %s; leat %s shows what there is",
+                  only_dead ? "dead letter" : "task", id, cli->config->queue.name,
+                  only_dead ? "dead list" : "list");
+        *status = SHOW_NOT_FOUND;
+    }
+    return found;
+}

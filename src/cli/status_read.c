@@ -1,0 +1,153 @@
+/*
+ * leat status: reading the reply, and judging it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/units.h"
+#include "cli/moment.h"
+#include "cli/record.h"
+#include "cli/status.h"
+
+static void copy_text(const json_t *beat, const char *name, char *text, size_t size)
+{
+    const char *value = json_string_value(json_object_get(beat, name));
+
+    /* a longer one is cut */
+    if (value)
+        (void)snprintf(text, size, "%s", value);
+}
+
+static int64_t number_of(const json_t *beat, const char *name)
+{
+    const json_t *value = json_object_get(beat, name);
+
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+/* The consumer's name is host:pid:nonce; it tells where the beat does not. */
+static void read_consumer(struct bytes consumer, struct status_worker *worker)
+{
+    char name[256], *colon;
+
+    bytes_copy(consumer, name, sizeof name);
+    colon = strchr(name, ':');
+    if (colon) {
+        *colon = '\0';
+        worker->pid = strtoll(colon + 1, NULL, 10);
+    }
+    /* a longer one is cut */
+    (void)snprintf(worker->host, sizeof worker->host, "%s", name);
+}
+
+/* "<beat ms> <json>" */
+static void read_worker(struct bytes consumer, struct bytes record, struct status_worker *worker)
+{
+    const char *blank = memchr(record.data, ' ', record.size);
+    size_t time_size = blank ? (size_t)(blank - record.data) : record.size;
+    char time[32];
+    json_t *beat = NULL;
+
+    *worker = (struct status_worker){.pid = -1};
+    read_consumer(consumer, worker);
+    bytes_copy((struct bytes){record.data, time_size}, time, sizeof time);
+    worker->beat_ms = strtoll(time, NULL, 10);
+    if (blank)
+        beat = json_loadb(blank + 1, record.size - time_size - 1, 0, NULL);
+
+    copy_text(beat, "host", worker->host, sizeof worker->host);
+    copy_text(beat, "version", worker->version, sizeof worker->version);
+    copy_text(beat, "state", worker->state, sizeof worker->state);
+    if (number_of(beat, "pid") >= 0)
+        worker->pid = number_of(beat, "pid");
+    worker->slots = number_of(beat, "slots");
+    worker->running = number_of(beat, "running");
+    worker->started_ms = number_of(beat, "started_ms");
+    worker->succeeded = number_of(beat, "succeeded");
+    worker->failed = number_of(beat, "failed");
+    worker->rate = json_number_value(json_object_get(beat, "rate"));
+    json_decref(beat);
+}
+
+static int compare_workers(const void *a, const void *b)
+{
+    const struct status_worker *x = a, *y = b;
+    int hosts = strcmp(x->host, y->host);
+
+    if (x->live != y->live)
+        return x->live ? -1 : 1;
+    return hosts != 0 ? hosts : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct status *status)
+{
+    const struct redisReply *workers = reply->element[3];
+    size_t count = record_count(workers);
+
+    *status = (struct status){
+        .now_ms = record_integer(reply->element[1], 0),
+        .figures = reply->element[2],
+        .conf = reply->element[4],
+    };
+    status->lease_ms = record_number(status->conf, "lease_ms", default_lease_ms);
+    status->workers = calloc(count + 1, sizeof *status->workers);
+    if (!status->workers)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        struct status_worker *worker = &status->workers[i];
+        read_worker(record_name_at(workers, i), record_value(record_value_at(workers, i)), worker);
+        worker->live = status->now_ms - worker->beat_ms <= status->lease_ms;
+        status->live_count += worker->live;
+        if (worker->live)
+            status->rate += worker->rate;
+    }
+    status->worker_count = count;
+    qsort(status->workers, count, sizeof *status->workers, compare_workers);
+    return 0;
+}
+
+void status_free(struct status *status)
+{
+    free(status->workers);
+    *status = (struct status){0};
+}
+
+int64_t status_figure(const struct status *status, const char *name)
+{
+    return record_number(status->figures, name, 0);
+}
+
+static void check_limit(const struct status *status, const char *name, int64_t limit,
+                        struct buffer *problems)
+{
+    int64_t figure = status_figure(status, name);
+
+    /* failures mark the buffer */
+    if (limit >= 0 && figure > limit)
+        (void)buffer_printf(problems, "%s: %lld, more than %lld\n", name, (long long)figure,
+                            (long long)limit);
+}
+
+int status_problems(const struct status *status, const struct status_limits *limits,
+                    struct buffer *problems)
+{
+    int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
+    char age[MOMENT_SIZE], limit[MOMENT_SIZE];
+
+    /* failures mark the buffer */
+    if (status->live_count == 0)
+        (void)buffer_append_text(problems, status->worker_count > 0
+                                               ? "no live worker: all have fallen silent\n"
+                                               : "no live worker\n");
+    check_limit(status, "ready", limits->max_ready, problems);
+    check_limit(status, "dead", limits->max_dead, problems);
+    if (limits->max_oldest_ms >= 0 && oldest_ms > limits->max_oldest_ms) {
+        moment_span(oldest_ms, age, sizeof age);
+        units_format_duration(limits->max_oldest_ms, limit, sizeof limit);
+        (void)buffer_printf(problems, "oldest ready task: %s, more than %s\n", age, limit);
+    }
+    return problems->failed ? -1 : 0;
+}

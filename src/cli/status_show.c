@@ -1,0 +1,256 @@
+/*
+ * leat status: the page for people, and the same as JSON.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/units.h"
+#include "cli/moment.h"
+#include "cli/record.h"
+#include "cli/status.h"
+#include "cli/table.h"
+
+static void render_figure(const struct status *status, const char *name, enum text_style style,
+                          const char *note, bool color, struct buffer *out)
+{
+    int64_t figure = status_figure(status, name);
+    bool styled = color && style != TEXT_PLAIN && figure > 0;
+
+    /* failures mark the buffer */
+    (void)buffer_printf(out, "  %-9s ", name);
+    (void)text_style(out, style, styled);
+    (void)buffer_printf(out, "%12lld", (long long)figure);
+    (void)text_style(out, TEXT_PLAIN, styled);
+    (void)buffer_printf(out, "%s%s\n", *note ? "   " : "", note);
+}
+
+static void render_figures(const struct status *status, bool color, struct buffer *out)
+{
+    int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
+    int64_t due_ms = status_figure(status, "next_due_ms");
+    char time[MOMENT_SIZE], ready[MOMENT_SIZE + 16] = "", due[MOMENT_SIZE + 16] = "",
+                                                running[64] = "";
+    bool delayed;
+
+    /* the texts fit */
+    if (status_figure(status, "ready") > 0) {
+        moment_span(oldest_ms, time, sizeof time);
+        (void)snprintf(ready, sizeof ready, "oldest %s", time);
+    }
+    if (due_ms > 0) {
+        moment_relative(due_ms, status->now_ms, time, sizeof time);
+        (void)snprintf(due, sizeof due, "next due %s", time);
+    }
+    if (status->live_count > 0)
+        (void)snprintf(running, sizeof running, "%.1f tasks/s", status->rate);
+    render_figure(status, "ready", TEXT_PLAIN, ready, color, out);
+    render_figure(status, "running", TEXT_PLAIN, running, color, out);
+    /* the next to come may be either */
+    delayed = status_figure(status, "delayed") > 0;
+    render_figure(status, "delayed", TEXT_PLAIN, delayed ? due : "", color, out);
+    render_figure(status, "retrying", TEXT_YELLOW, delayed ? "" : due, color, out);
+    render_figure(status, "dead", TEXT_RED, "", color, out);
+}
+
+static void add_number(struct table *table, int64_t number)
+{
+    if (number >= 0)
+        table_printf(table, "%lld", (long long)number);
+    else
+        table_printf(table, "-");
+}
+
+static void add_state(struct table *table, const struct status_worker *worker)
+{
+    const char *state = !worker->live ? "lost" : *worker->state ? worker->state : "-";
+
+    table_printf(table, "%s", state);
+    if (!worker->live)
+        table_style(table, TEXT_RED);
+    else if (strcmp(state, "running") != 0 && strcmp(state, "-") != 0)
+        table_style(table, TEXT_YELLOW);
+}
+
+static void add_worker(struct table *table, const struct status *status,
+                       const struct status_worker *worker)
+{
+    char time[MOMENT_SIZE];
+
+    table_printf(table, "%s", worker->host);
+    add_number(table, worker->pid);
+    add_state(table, worker);
+    if (worker->running >= 0 && worker->slots >= 0)
+        table_printf(table, "%lld/%lld", (long long)worker->running, (long long)worker->slots);
+    else
+        add_number(table, worker->running);
+    table_printf(table, "%.1f/s", worker->rate);
+    add_number(table, worker->succeeded);
+    add_number(table, worker->failed);
+    moment_relative(worker->beat_ms, status->now_ms, time, sizeof time);
+    table_printf(table, "%s", time);
+    time[0] = '\0';
+    if (worker->started_ms > 0)
+        moment_span(status->now_ms - worker->started_ms, time, sizeof time);
+    table_printf(table, "%s", *time ? time : "-");
+    table_printf(table, "%s", *worker->version ? worker->version : "-");
+}
+
+static int render_workers(const struct status *status, const struct output *output,
+                          struct buffer *out)
+{
+    static const struct table_column columns[] = {
+        {"HOST", false, true},    {"PID", true, false},  {"STATE", false, false},
+        {"BUSY", true, false},    {"RATE", true, false}, {"DONE", true, false},
+        {"FAILED", true, false},  {"BEAT", true, false}, {"UP", true, false},
+        {"VERSION", false, true},
+    };
+    struct table table = {.columns = columns, .column_count = sizeof columns / sizeof *columns};
+    int result;
+
+    if (status->worker_count == 0)
+        return buffer_append_text(out, "  no workers\n");
+    for (size_t i = 0; i < status->worker_count; i++)
+        add_worker(&table, status, &status->workers[i]);
+    result = table_render(&table, out, 2, output->width, output->color);
+    table_free(&table);
+    return result;
+}
+
+static void render_conf(const struct status *status, struct buffer *out)
+{
+    int64_t max_length = record_number(status->conf, "max_length", 0);
+    int64_t hold_until_ms = record_number(status->conf, "hold_until", 0);
+    char time[MOMENT_SIZE];
+
+    /* failures mark the buffer */
+    units_format_duration(status->lease_ms, time, sizeof time);
+    (void)buffer_printf(out, "  lease %s, max_crashes %lld, max_length ", time,
+                        (long long)record_number(status->conf, "max_crashes", 3));
+    if (max_length > 0)
+        (void)buffer_printf(out, "%lld\n", (long long)max_length);
+    else
+        (void)buffer_append_text(out, "none\n");
+    if (hold_until_ms > status->now_ms) {
+        moment_relative(hold_until_ms, status->now_ms, time, sizeof time);
+        (void)buffer_printf(out, "  the group was made again: tasks start %s\n", time);
+    }
+}
+
+static void render_totals(const struct status *status, struct buffer *out)
+{
+    static const char prefix[] = "total_";
+    const char *separator = "  total: ";
+
+    /* failures mark the buffer */
+    for (size_t i = 0; i < record_count(status->figures); i++) {
+        struct bytes name = record_name_at(status->figures, i);
+        int64_t value = record_integer(record_value_at(status->figures, i), 0);
+        if (value == 0 || name.size < sizeof prefix ||
+            memcmp(name.data, prefix, sizeof prefix - 1) != 0)
+            continue;
+        (void)buffer_printf(out, "%s%.*s %lld", separator, (int)(name.size - sizeof prefix + 1),
+                            name.data + sizeof prefix - 1, (long long)value);
+        separator = ", ";
+    }
+    if (*separator == ',')
+        (void)buffer_append_text(out, "\n");
+}
+
+int status_render(const struct status *status, const struct buffer *problems, const char *title,
+                  const struct output *output, struct buffer *out)
+{
+    bool healthy = problems->size == 0;
+
+    /* failures mark the buffer */
+    (void)text_style(out, TEXT_BOLD, output->color);
+    (void)text_append(out, title, strlen(title));
+    (void)text_style(out, TEXT_PLAIN, output->color);
+    (void)buffer_append_text(out, "  ");
+    (void)text_style(out, healthy ? TEXT_GREEN : TEXT_RED, output->color);
+    (void)buffer_append_text(out, healthy ? "healthy" : "NOT HEALTHY");
+    (void)text_style(out, TEXT_PLAIN, output->color);
+    (void)buffer_append_text(out, "\n");
+    if (!healthy)
+        (void)text_append_lines(out, problems->data, problems->size, "  ! ");
+    render_figures(status, output->color, out);
+    if (render_workers(status, output, out) != 0)
+        return -1;
+    render_conf(status, out);
+    render_totals(status, out);
+    return out->failed ? -1 : 0;
+}
+
+/* ---- JSON */
+
+/* What the beat did not say is left out. */
+static json_t *worker_json(const struct status_worker *worker)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {
+        {"pid", worker->pid},
+        {"running", worker->running},
+        {"slots", worker->slots},
+        {"started_ms", worker->started_ms},
+        {"succeeded", worker->succeeded},
+        {"failed", worker->failed},
+        {"beat_ms", worker->beat_ms},
+    };
+    json_t *object =
+        json_pack("{s:s, s:s, s:b, s:f, s:s}", "host", worker->host, "state", worker->state, "live",
+                  (int)worker->live, "rate", worker->rate, "version", worker->version);
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && object; i++) {
+        if (numbers[i].value >= 0 &&
+            json_object_set_new(object, numbers[i].name,
+                                json_integer((json_int_t)numbers[i].value)) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+    }
+    return object;
+}
+
+static json_t *workers_json(const struct status *status)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < status->worker_count && array; i++) {
+        if (json_array_append_new(array, worker_json(&status->workers[i])) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
+}
+
+static json_t *lines_json(const struct buffer *lines)
+{
+    json_t *array = json_array();
+    size_t start = 0;
+
+    for (size_t i = 0; i < lines->size && array; i++) {
+        if (lines->data[i] != '\n')
+            continue;
+        if (json_array_append_new(array, json_stringn(lines->data + start, i - start)) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+        start = i + 1;
+    }
+    return array;
+}
+
+json_t *status_json(const struct status *status, const struct buffer *problems,
+                    const char *queue_name)
+{
+    /* 'o' takes each reference over, also where another is missing */
+    return json_pack("{s:s, s:I, s:b, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name, "now_ms",
+                     (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0), "problems",
+                     lines_json(problems), "rate", status->rate, "figures",
+                     record_json(status->figures), "workers", workers_json(status), "conf",
+                     record_json(status->conf));
+}

@@ -1,0 +1,173 @@
+#include "config/check.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "config/secret.h"
+
+enum { DURATION_TEXT = 48, MARGIN_LEAST_MS = 100, CODES = 256 };
+
+static size_t line_of(const struct ini_places *places, const char *section, const char *name)
+{
+    return places->keys[table_index(table_find(section, name))];
+}
+
+static size_t later(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t margin_ms(int64_t lease_ms)
+{
+    return lease_ms / 20 > MARGIN_LEAST_MS ? lease_ms / 20 : MARGIN_LEAST_MS;
+}
+
+bool check_grace_fits(int64_t kill_grace_ms, int64_t lease_ms)
+{
+    return kill_grace_ms + margin_ms(lease_ms) <= lease_ms / 2;
+}
+
+int64_t check_auto_scan_ms(int64_t lease_ms)
+{
+    return lease_ms / 4;
+}
+
+static void check_grace(const struct config *config, const struct ini_places *places,
+                        struct report *report)
+{
+    char grace[DURATION_TEXT], lease[DURATION_TEXT], most[DURATION_TEXT];
+    int64_t lease_ms = config->queue.lease_ms;
+
+    if (check_grace_fits(config->task.kill_grace_ms, lease_ms))
+        return;
+    units_format_duration(config->task.kill_grace_ms, grace, sizeof(grace));
+    units_format_duration(lease_ms, lease, sizeof(lease));
+    units_format_duration(lease_ms / 2 - margin_ms(lease_ms), most, sizeof(most));
+    report_add(
+        report, later(line_of(places, "queue", "lease"), line_of(places, "task", "kill_grace")),
+        "[task] kill_grace (%s) is too long for [queue] lease (%s): a task must be dead before "
+        "its lease passes; set kill_grace to %s or less, or lengthen the lease",
+        grace, lease, most);
+}
+
+/* A key that a second one makes pointless, or contradicts. */
+static void check_pair(const struct ini_places *places, struct report *report, const char *section,
+                       const char *first, const char *second)
+{
+    size_t a = line_of(places, section, first), b = line_of(places, section, second);
+
+    if (a != 0 && b != 0)
+        report_add(report, later(a, b), "%s and %s exclude each other; remove one of them", first,
+                   second);
+}
+
+/* A limit that lies below what it limits. */
+static void check_order(const struct ini_places *places, struct report *report, const char *section,
+                        const char *low, int64_t low_ms, const char *high, int64_t high_ms)
+{
+    char low_text[DURATION_TEXT], high_text[DURATION_TEXT];
+
+    if (low_ms <= high_ms)
+        return;
+    units_format_duration(low_ms, low_text, sizeof(low_text));
+    units_format_duration(high_ms, high_text, sizeof(high_text));
+    report_add(report, later(line_of(places, section, low), line_of(places, section, high)),
+               "%s (%s) is longer than %s (%s); exchange or change them", low, low_text, high,
+               high_text);
+}
+
+static void check_codes(const struct config_retry *retry, const struct ini_places *places,
+                        struct report *report)
+{
+    size_t permanent = line_of(places, "retry", "permanent");
+
+    if (config_codes_has(&retry->permanent, 0))
+        report_add(report, permanent, "permanent: 0 is always success; remove it");
+    for (int code = 1; code < CODES; code++)
+        if (config_codes_has(&retry->permanent, code) && config_codes_has(&retry->success, code))
+            report_add(report, later(permanent, line_of(places, "retry", "success")),
+                       "exit code %d is in both permanent and success; remove it from one", code);
+}
+
+/* Other keys are named {STREAM}:dead and so on; this key must fall into the same slot of a Cluster.
+ */
+static bool has_own_slot(const char *stream)
+{
+    const char *open = strchr(stream, '{');
+    const char *shut = open != NULL ? strchr(open, '}') : NULL;
+
+    return strchr(stream, '}') == NULL || (shut != NULL && shut > open + 1);
+}
+
+static void check_names(const struct config_queue *queue, const struct ini_places *places,
+                        struct report *report)
+{
+    if (queue->name == NULL && line_of(places, "queue", "name") == 0)
+        report_add(report, later(places->last_line, 1),
+                   "[queue] has no name; add name = NAME under [queue]");
+    if (queue->stream != NULL && !has_own_slot(queue->stream))
+        report_add(report, line_of(places, "queue", "stream"),
+                   "stream: a } needs a {tag} that is not empty; leat's other keys could not share "
+                   "its slot in a Cluster");
+}
+
+void check_rules(const struct config *config, const struct ini_places *places,
+                 struct report *report)
+{
+    check_names(&config->queue, places, report);
+    check_pair(places, report, "redis", "socket", "host");
+    check_pair(places, report, "redis", "socket", "port");
+    check_pair(places, report, "redis", "password", "password_file");
+    check_pair(places, report, "redis", "password", "password_credential");
+    check_pair(places, report, "redis", "password_file", "password_credential");
+    check_order(places, report, "redis", "backoff_base", config->redis.backoff_base_ms,
+                "backoff_cap", config->redis.backoff_cap_ms);
+    check_order(places, report, "retry", "base", config->retry.base_ms, "cap",
+                config->retry.cap_ms);
+    check_grace(config, places, report);
+    check_codes(&config->retry, places, report);
+}
+
+static void resolve_password(struct config_redis *redis, const struct ini_places *places,
+                             struct report *report)
+{
+    struct buffer why = BUFFER_INIT;
+    const char *key = redis->password_file != NULL ? "password_file" : "password_credential";
+
+    /* two sources at once are reported elsewhere */
+    if (redis->password != NULL ||
+        (redis->password_file == NULL) == (redis->password_credential == NULL))
+        return;
+    redis->password = redis->password_file != NULL
+                          ? secret_read_file(redis->password_file, true, &why)
+                          : secret_read_credential(redis->password_credential, &why);
+    if (redis->password == NULL)
+        report_reason(report, line_of(places, "redis", key), key, &why);
+    buffer_free(&why);
+}
+
+static int64_t count_cpus(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return count > 0 ? count : 1;
+}
+
+void check_resolve(struct config *config, const struct ini_places *places, struct report *report)
+{
+    struct config_queue *queue = &config->queue;
+
+    if (queue->stream == NULL && queue->name != NULL) {
+        queue->stream = strdup(queue->name);
+        if (queue->stream == NULL)
+            report_add(report, 0, "no memory");
+    }
+    if (queue->concurrency == 0)
+        queue->concurrency = count_cpus();
+    if (queue->scan_ms == 0)
+        queue->scan_ms = check_auto_scan_ms(queue->lease_ms);
+    config->retry.success.bits[0] |= 1; /* exit code 0, whatever the file lists */
+    resolve_password(&config->redis, places, report);
+}

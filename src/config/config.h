@@ -1,0 +1,135 @@
+/*
+ * The configuration of one queue: an INI file, read through one table (table.c) that holds each
+ * key's section, name, type, default, whether a reload takes it, and its help line. The struct is
+ * immutable once loaded; a reload makes a new one.
+ */
+#ifndef LEAT_CONFIG_CONFIG_H
+#define LEAT_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+enum config_library { CONFIG_LIBRARY_AUTO, CONFIG_LIBRARY_NEVER };
+enum config_stdin { CONFIG_STDIN_PAYLOAD, CONFIG_STDIN_NULL };
+enum config_jitter { CONFIG_JITTER_FULL, CONFIG_JITTER_NONE };
+enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
+
+/* A set of exit codes 0–255. */
+struct config_codes {
+    uint64_t bits[4];
+};
+
+struct config_redis {
+    char *host;
+    int64_t port;
+    char *socket; /* NULL: tcp */
+    char *user;   /* NULL: the default user */
+    char
+        *password; /* resolved from password, password_file or password_credential; wiped by free */
+    char *password_file;
+    char *password_credential;
+    int64_t db;
+    int64_t connect_timeout_ms;
+    int64_t command_timeout_ms;
+    int64_t keepalive_s; /* 0: none */
+    int64_t backoff_base_ms;
+    int64_t backoff_cap_ms;
+};
+
+struct config_queue {
+    char *name;
+    char *stream; /* default: name */
+    char *group;
+    int64_t concurrency;
+    int64_t lease_ms;
+    int64_t scan_ms;    /* 0 in the file: lease / 4 */
+    int64_t max_length; /* 0: no limit */
+    int64_t max_crashes;
+    enum config_library load_library;
+};
+
+struct config_task {
+    char *command; /* NULL: tasks bring their own; else run by shell -c for every task */
+    char *shell;   /* the program that gets -c COMMAND */
+    char *directory;
+    char *path;         /* PATH of tasks */
+    char **environment; /* NAME=VALUE …, NULL-terminated */
+    int64_t umask;
+    int64_t timeout_ms; /* 0: none */
+    int64_t kill_grace_ms;
+    enum config_stdin stdin_from;
+};
+
+struct config_retry {
+    int64_t max_attempts;
+    int64_t base_ms;
+    double factor;
+    int64_t cap_ms;
+    enum config_jitter jitter;
+    struct config_codes permanent; /* exit codes that go to the dead letters at once */
+    struct config_codes success;   /* exit codes that are success; 0 always is */
+};
+
+struct config_dead {
+    int64_t output_tail; /* bytes of stdout and of stderr that a dead letter keeps */
+};
+
+struct config_log_section {
+    enum config_log target;
+    int64_t level; /* syslog priority */
+    bool output;   /* tasks' output lines go to the log */
+    bool started;  /* a record at each start, not only at each end */
+    int64_t max_line;
+};
+
+struct config_shutdown {
+    int64_t drain_ms;
+};
+
+struct config {
+    char *path;
+    struct config_redis redis;
+    struct config_queue queue;
+    struct config_task task;
+    struct config_retry retry;
+    struct config_dead dead;
+    struct config_log_section log;
+    struct config_shutdown shutdown;
+};
+
+/* Reads and checks the file. On success the caller owns *config and the result is 0. Otherwise -1,
+ * and errors holds every error found, a line each: "FILE:LINE: what is wrong; what to do". */
+int config_load(const char *path, struct config **config, struct buffer *errors);
+
+/* The same from memory; path is only for messages. */
+int config_parse(const char *path, const char *text, size_t size, struct config **config,
+                 struct buffer *errors);
+
+void config_free(struct config *config);
+
+/* The struct that the daemon goes on with after a reload: from `fresh` all that is reloadable, the
+ * rest from `current`. Takes ownership of fresh and frees it; current stays the caller's. Keys that
+ * differ but need a restart are listed in needs_restart as "section.key" lines. Returns NULL
+ * without memory. */
+struct config *config_merge(const struct config *current, struct config *fresh,
+                            struct buffer *needs_restart);
+
+bool config_codes_has(const struct config_codes *codes, int code);
+
+/* One row of the table, for the man page test, `leatd --print-config` and the reload. */
+struct config_key {
+    const char *section;
+    const char *name;
+    const char *type;          /* "duration", "size", "integer", "text", "boolean", "codes", … */
+    const char *default_value; /* as written in a file; "" where there is none */
+    bool reloadable;
+    const char *help;
+};
+
+/* Row number index, or NULL past the end. */
+const struct config_key *config_key_at(size_t index);
+
+#endif

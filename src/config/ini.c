@@ -1,0 +1,340 @@
+#include "config/ini.h"
+
+#include <ctype.h>
+#include <ini.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "config/value.h"
+
+enum {
+    LINE_MAX_BYTES = 8192,
+    SHOWN_MAX = 64, /* of a name in a message */
+};
+
+/* Debian builds inih with its options as variables, which allows for long lines; elsewhere they are
+ * fixed, and there longer lines than inih takes are errors.
+ * NOLINTBEGIN(readability-redundant-declaration): the header may lack them */
+extern bool ini_use_stack __attribute__((weak));
+extern int ini_max_line __attribute__((weak));
+extern int ini_initial_alloc __attribute__((weak));
+/* NOLINTEND(readability-redundant-declaration) */
+
+struct reader {
+    struct config *config;
+    struct report *report;
+    struct ini_places *places;
+    const char *text;
+    size_t size;
+    size_t position;
+    size_t line;     /* number of the current line */
+    const char *raw; /* the current line, without its end */
+    size_t length;
+    bool section_known;
+    struct buffer why;
+};
+
+static void allow_long_lines(void)
+{
+    if (&ini_use_stack == NULL || &ini_max_line == NULL || &ini_initial_alloc == NULL)
+        return;
+    ini_use_stack = false;
+    ini_max_line = LINE_MAX_BYTES;
+    ini_initial_alloc = LINE_MAX_BYTES;
+}
+
+/* ---- looking at a line as inih will ---- */
+
+static bool is_blank(char letter)
+{
+    return isspace((unsigned char)letter) != 0;
+}
+
+/* Where in the line inih sees one of these characters, or an inline comment (white space, then a
+ * semicolon: its white space), or the end. */
+static size_t find_or_comment(const char *line, size_t length, const char *characters)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (strchr(characters, line[i]) != NULL)
+            return i;
+        if (i + 1 < length && is_blank(line[i]) && line[i + 1] == ';')
+            return i;
+    }
+    return length;
+}
+
+static bool has_comment(const char *line, size_t length)
+{
+    for (size_t i = 0; i + 1 < length; i++)
+        if (is_blank(line[i]) && line[i + 1] == ';')
+            return true;
+    return false;
+}
+
+/* A name from the file, fit for a message. Returns text. */
+static const char *shown(const char *data, size_t size, char text[SHOWN_MAX])
+{
+    struct buffer buffer = BUFFER_INIT;
+
+    if (escape_append(&buffer, data, size) != 0)
+        buffer_clear(&buffer);
+    /* what is too long for a name is cut: no more of it is needed to find it */
+    (void)snprintf(text, SHOWN_MAX, "%.*s",
+                   (int)(buffer.size < SHOWN_MAX ? buffer.size : SHOWN_MAX),
+                   buffer.size > 0 ? buffer.data : "");
+    buffer_free(&buffer);
+    return text;
+}
+
+/* Returns true where the section line is one that inih can read. */
+static bool check_section(struct reader *reader, const char *line, size_t length)
+{
+    size_t end = find_or_comment(line, length, "]");
+    char name[SHOWN_MAX];
+    const char *nearest;
+
+    reader->section_known = false;
+    if (end >= length || line[end] != ']') {
+        report_add(reader->report, reader->line, "the section's name does not end; write [%s]",
+                   shown(line + 1, end - 1, name));
+        return false;
+    }
+    for (size_t i = end + 1; i < length; i++) {
+        if (is_blank(line[i]))
+            continue;
+        if (is_blank(line[i - 1]) && (line[i] == ';' || line[i] == '#'))
+            break;
+        report_add(reader->report, reader->line,
+                   "text after the section's name; put it on a line of its own");
+        return false;
+    }
+
+    /* all keys of a section that is unknown would be as well: the section is the one error */
+    shown(line + 1, end - 1, name);
+    reader->section_known = table_has_section(name);
+    if (reader->section_known)
+        return true;
+    nearest = table_nearest_section(name);
+    report_add(reader->report, reader->line, "unknown section [%s]%s%s%s", name,
+               nearest != NULL ? "; did you mean [" : "; see leat.ini(5)",
+               nearest != NULL ? nearest : "", nearest != NULL ? "]?" : "");
+    return true;
+}
+
+static bool check_pair(struct reader *reader, const char *line, size_t length)
+{
+    size_t separator = find_or_comment(line, length, "=:");
+    size_t end = separator;
+    char name[SHOWN_MAX];
+
+    if (separator >= length || (line[separator] != '=' && line[separator] != ':')) {
+        report_add(reader->report, reader->line,
+                   "\"%s\" is neither KEY = VALUE nor [SECTION]; a comment begins with ;",
+                   shown(line, length, name));
+        return false;
+    }
+    while (end > 0 && is_blank(line[end - 1]))
+        end--;
+    if (end == 0) {
+        report_add(reader->report, reader->line, "a value without a key; write KEY = VALUE");
+        return false;
+    }
+    return true;
+}
+
+/* Returns the first control character that no line may have, or -1. */
+static int find_control(const char *line, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)line[i];
+
+        if ((byte < 0x20 && byte != '\t') || byte == 0x7f)
+            return byte;
+    }
+    return -1;
+}
+
+/* Returns true where the current line may go to inih; what is wrong with it is reported. */
+static bool check_line(struct reader *reader, size_t longest)
+{
+    const char *line = reader->raw;
+    size_t length = reader->length;
+    int control = find_control(line, length);
+
+    if (control >= 0) {
+        report_add(reader->report, reader->line, "control character 0x%02x; remove it",
+                   (unsigned int)control);
+        return false;
+    }
+    if (length > longest) {
+        report_add(reader->report, reader->line,
+                   "the line has %zu bytes, more than the %zu allowed; shorten it", length,
+                   longest);
+        return false;
+    }
+    if (reader->line == 1 && length >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) {
+        line += 3;
+        length -= 3;
+    }
+
+    /* comments may be indented; anything else would continue the value above it */
+    size_t indent = 0;
+    while (indent < length && is_blank(line[indent]))
+        indent++;
+    if (indent == length || line[indent] == ';' || line[indent] == '#')
+        return true;
+    if (indent > 0) {
+        report_add(reader->report, reader->line,
+                   "the line begins with white space; values end with their line, begin this one "
+                   "in the first column");
+        return false;
+    }
+    while (is_blank(line[length - 1]))
+        length--;
+    return *line == '[' ? check_section(reader, line, length) : check_pair(reader, line, length);
+}
+
+/* ---- what inih calls ---- */
+
+/* Gives inih the next line; an empty one in place of one that is wrong. */
+static char *read_line(char *line, int size, void *stream)
+{
+    struct reader *reader = stream;
+    size_t room = (size_t)size, rest = reader->size - reader->position;
+    const char *end;
+
+    /* the last line may have held a password, and inih does not wipe its memory */
+    if (rest == 0) {
+        explicit_bzero(line, room);
+        return NULL;
+    }
+    reader->raw = reader->text + reader->position;
+    end = memchr(reader->raw, '\n', rest);
+    reader->length = end != NULL ? (size_t)(end - reader->raw) : rest;
+    reader->position += reader->length + (end != NULL ? 1 : 0);
+    reader->line++;
+    if (reader->length > 0 && reader->raw[reader->length - 1] == '\r')
+        reader->length--;
+
+    /* a line end and a NUL follow */
+    if (!check_line(reader, room - 3))
+        reader->length = 0;
+    memcpy(line, reader->raw, reader->length);
+    memcpy(line + reader->length, "\n", 2);
+    return line;
+}
+
+static void unknown_key(struct reader *reader, const char *section, const char *name)
+{
+    const struct table_row *nearest = table_nearest(section, name);
+    char text[SHOWN_MAX];
+
+    shown(name, strlen(name), text);
+    if (nearest == NULL)
+        report_add(reader->report, reader->line, "unknown key %s in [%s]; see leat.ini(5)", text,
+                   section);
+    else if (strcmp(nearest->key.name, name) == 0)
+        report_add(reader->report, reader->line, "%s is not a key of [%s]; it belongs into [%s]",
+                   text, section, nearest->key.section);
+    else if (strcmp(nearest->key.section, section) == 0)
+        report_add(reader->report, reader->line, "unknown key %s in [%s]; did you mean %s?", text,
+                   section, nearest->key.name);
+    else
+        report_add(reader->report, reader->line, "unknown key %s in [%s]; did you mean %s in [%s]?",
+                   text, section, nearest->key.name, nearest->key.section);
+}
+
+/* A key above the first section: it says where it would belong. */
+static void key_without_section(struct reader *reader, const char *name)
+{
+    const struct table_row *nearest = table_nearest("", name);
+    char text[SHOWN_MAX];
+
+    report_add(reader->report, reader->line, "%s stands before any section; put it under [%s]",
+               shown(name, strlen(name), text), nearest != NULL ? nearest->key.section : "queue");
+}
+
+/* True where the key may be read; else it is reported. */
+static bool check_key(struct reader *reader, const struct table_row *row, const char *value)
+{
+    size_t *place = &reader->places->keys[table_index(row)];
+    const char *name = row->key.name;
+    size_t separator = find_or_comment(reader->raw, reader->length, "=:");
+    bool free_text = row->type == TABLE_FREE || row->type == TABLE_LIST;
+
+    if (*place != 0 && row->type != TABLE_LIST) {
+        report_add(reader->report, reader->line,
+                   "%s was given on line %zu before; remove one of the two", name, *place);
+        return false;
+    }
+    *place = reader->line;
+
+    /* inih would cut it there, and run the half of a command */
+    if (free_text && has_comment(reader->raw + separator, reader->length - separator)) {
+        report_add(reader->report, reader->line,
+                   "%s: white space and ; begin a comment, which would cut the value; write the ; "
+                   "without white space before it, and comments on lines of their own",
+                   name);
+        return false;
+    }
+    if (*value == '\0') {
+        report_add(reader->report, reader->line,
+                   "%s has no value; give it one, or remove the line%s%s", name,
+                   *row->key.default_value != '\0' ? " for the default " : "",
+                   row->key.default_value);
+        return false;
+    }
+    return true;
+}
+
+static int take_value(void *user, const char *section, const char *name, const char *value)
+{
+    struct reader *reader = user;
+    const struct table_row *row;
+
+    /* some builds of inih tell of new sections, and of keys without a value, in this way */
+    if (name == NULL || value == NULL)
+        return 1;
+    row = table_find(section, name);
+    if (*section == '\0') {
+        key_without_section(reader, name);
+        return 1;
+    }
+    if (!reader->section_known)
+        return 1;
+    if (row == NULL) {
+        unknown_key(reader, section, name);
+        return 1;
+    }
+    if (!check_key(reader, row, value))
+        return 1;
+    buffer_clear(&reader->why);
+    if (value_set(reader->config, row, value, &reader->why) != 0)
+        report_reason(reader->report, reader->line, name, &reader->why);
+    return 1;
+}
+
+int ini_read(struct config *config, const char *text, size_t size, struct report *report,
+             struct ini_places *places)
+{
+    struct reader reader = {
+        .config = config,
+        .report = report,
+        .places = places,
+        .text = text,
+        .size = size,
+    };
+    int result;
+
+    allow_long_lines();
+    result = ini_parse_stream(read_line, &reader, take_value, &reader);
+    places->last_line = reader.line;
+    buffer_free(&reader.why);
+
+    /* every line that inih saw had been checked, so it has nothing to say but that it lacks memory
+     */
+    if (result > 0 && report->count == 0)
+        report_add(report, (size_t)result, "inih cannot read this line");
+    return result == -2 ? -1 : 0;
+}

@@ -1,0 +1,84 @@
+#include "config/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Appends fail only without memory: then the count still tells that something was wrong, and
+ * report_finish that messages are missing. */
+static size_t begin(struct report *report, size_t line)
+{
+    size_t start = report->text.size;
+
+    report->count++;
+    if (line > 0)
+        (void)buffer_printf(&report->text, "%s:%zu: ", report->path, line);
+    else
+        (void)buffer_printf(&report->text, "%s: ", report->path);
+    return start;
+}
+
+static void end(struct report *report, size_t line, size_t start)
+{
+    struct report_span span = {.line = line, .begin = start};
+
+    (void)buffer_append_text(&report->text, "\n"); /* as above */
+    span.end = report->text.size;
+    (void)buffer_append(&report->spans, &span, sizeof(span));
+}
+
+void report_add(struct report *report, size_t line, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    size_t start = begin(report, line);
+
+    /* texts are written to fit; should one not, its end is missing */
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    (void)buffer_append_text(&report->text, text); /* as above */
+    end(report, line, start);
+}
+
+void report_reason(struct report *report, size_t line, const char *key, const struct buffer *why)
+{
+    size_t start = begin(report, line);
+
+    /* as above */
+    (void)buffer_printf(&report->text, "%s: ", key);
+    if (why->failed)
+        (void)buffer_append_text(&report->text, "no memory");
+    else
+        (void)buffer_append(&report->text, why->data, why->size);
+    end(report, line, start);
+}
+
+/* By line, those of no line last; as they came within one. */
+static int compare(const void *a, const void *b)
+{
+    const struct report_span *first = a, *second = b;
+    size_t first_line = first->line - 1, second_line = second->line - 1; /* 0 becomes the largest */
+
+    if (first_line != second_line)
+        return first_line < second_line ? -1 : 1;
+    return first->begin < second->begin ? -1 : first->begin > second->begin;
+}
+
+void report_finish(struct report *report, struct buffer *errors)
+{
+    size_t count = report->spans.size / sizeof(struct report_span);
+    struct report_span *spans = (void *)report->spans.data;
+
+    if (count > 1)
+        qsort(spans, count, sizeof(*spans), compare);
+    for (size_t i = 0; i < count; i++)
+        /* a failure stays in errors, for whoever prints them */
+        (void)buffer_append(errors, report->text.data + spans[i].begin,
+                            spans[i].end - spans[i].begin);
+    if (report->text.failed || report->spans.failed)
+        (void)buffer_printf(errors, "%s: no memory to list all errors\n",
+                            report->path); /* as above */
+    buffer_free(&report->text);
+    buffer_free(&report->spans);
+}

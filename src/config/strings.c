@@ -1,0 +1,169 @@
+#include "config/strings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+#define DIGITS "0123456789"
+
+enum { NAME_LONGEST = 100 };
+
+/* All the text says so far is wrong with it; appends may fail, which the reader of `why` looks at.
+ */
+static int refuse(struct buffer *why, const char *text, const char *reason)
+{
+    (void)buffer_append_text(why, "\"");
+    (void)escape_append(why, text, strlen(text));
+    (void)buffer_append_text(why, "\" ");
+    (void)buffer_append_text(why, reason);
+    return -1;
+}
+
+static bool is_name(const char *text)
+{
+    size_t length = strlen(text);
+
+    return length >= 1 && length <= NAME_LONGEST && strspn(text, LETTERS DIGITS "_.:@-") == length;
+}
+
+static bool is_quoted(const char *text)
+{
+    size_t length = strlen(text);
+
+    return length >= 2 && (*text == '"' || *text == '\'') && text[length - 1] == *text;
+}
+
+/* Each part absolute: an empty or relative one would make tasks depend on where they run. */
+static bool are_paths(const char *text)
+{
+    for (const char *part = text; part != NULL; part = strchr(part, ':')) {
+        part += *part == ':' ? 1 : 0;
+        if (*part != '/')
+            return false;
+    }
+    return true;
+}
+
+int strings_check(enum table_type type, const char *text, struct buffer *why)
+{
+    if (type == TABLE_FREE)
+        return 0;
+    if (is_quoted(text))
+        return refuse(why, text, "has quotes, which would be a part of it; leave them out");
+    if (type != TABLE_TEXT && strstr(text, " #") != NULL)
+        return refuse(why, text, "has a # in it; a comment on the same line begins with ;");
+    if (type == TABLE_NAME && !is_name(text))
+        return refuse(why, text,
+                      "is not a name; use 1 to 100 of the characters A-Z a-z 0-9 _ . : @ -");
+    if (type == TABLE_TEXT && strpbrk(text, " \t") != NULL)
+        return refuse(why, text, "has white space in it; leave it out");
+    if (type == TABLE_PATH && *text != '/')
+        return refuse(why, text, "is not an absolute path; begin it with /");
+    if (type == TABLE_PATHS && !are_paths(text))
+        return refuse(why, text, "is not a list of absolute paths; write it like /usr/bin:/bin");
+    return 0;
+}
+
+int strings_replace(char **text, const char *source)
+{
+    char *copy = source == NULL ? NULL : strdup(source);
+
+    if (source != NULL && copy == NULL)
+        return -1;
+    strings_free(text);
+    *text = copy;
+    return 0;
+}
+
+static size_t list_length(char *const *list)
+{
+    size_t length = 0;
+
+    while (list != NULL && list[length] != NULL)
+        length++;
+    return length;
+}
+
+/* Why the variable cannot be taken, or NULL. The value is free text, and not repeated. */
+static const char *variable_fault(char *const *list, const char *text)
+{
+    size_t name = strspn(text, LETTERS DIGITS "_");
+
+    if (name == 0 || text[name] != '=' || strchr(DIGITS, *text) != NULL)
+        return "this is not NAME=VALUE; the name is of A-Z a-z 0-9 _ and begins with no digit";
+    if (strncmp(text, "LEAT_", 5) == 0 || strncmp(text, "TASK_", 5) == 0)
+        return "names that begin with LEAT_ or TASK_ are leat's own; choose another";
+    if (strncmp(text, "PATH=", 5) == 0)
+        return "PATH has a key of its own; write path = ...";
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++)
+        if (strncmp(list[i], text, name + 1) == 0)
+            return "this variable was given before; remove one of the two lines";
+    return NULL;
+}
+
+int strings_add_variable(char ***list, const char *text, struct buffer *why)
+{
+    const char *fault = variable_fault(*list, text);
+    size_t length = list_length(*list);
+    char **longer;
+
+    if (fault != NULL) {
+        (void)buffer_append_text(why, fault); /* the reader of `why` looks at its failure */
+        return -1;
+    }
+    longer = reallocarray(*list, length + 2, sizeof(*longer));
+    if (longer == NULL)
+        goto no_memory;
+    *list = longer;
+    longer[length] = strdup(text);
+    if (longer[length] == NULL)
+        goto no_memory;
+    longer[length + 1] = NULL;
+    return 0;
+
+no_memory:
+    why->failed = true;
+    return -1;
+}
+
+int strings_copy_list(char ***list, char *const *source)
+{
+    size_t length = list_length(source);
+    char **copy;
+
+    if (source == NULL) {
+        strings_free_list(list);
+        return 0;
+    }
+    copy = calloc(length + 1, sizeof(*copy));
+    if (copy == NULL)
+        return -1;
+    for (size_t i = 0; i < length; i++) {
+        copy[i] = strdup(source[i]);
+        if (copy[i] == NULL) {
+            strings_free_list(&copy);
+            return -1;
+        }
+    }
+    strings_free_list(list);
+    *list = copy;
+    return 0;
+}
+
+void strings_free(char **text)
+{
+    if (*text != NULL)
+        explicit_bzero(*text, strlen(*text));
+    free(*text);
+    *text = NULL;
+}
+
+void strings_free_list(char ***list)
+{
+    for (size_t i = 0; *list != NULL && (*list)[i] != NULL; i++)
+        strings_free(&(*list)[i]);
+    free(*list);
+    *list = NULL;
+}

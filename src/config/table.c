@@ -1,0 +1,238 @@
+#include "config/table.h"
+
+#include <string.h>
+#include <syslog.h>
+
+#include "config/suggest.h"
+
+#define DAY_MS INT64_C(86400000)
+#define HOUR_MS INT64_C(3600000)
+
+static const struct table_word automatic[] = {{"auto", 0}, {NULL, 0}};
+static const struct table_word none[] = {{"none", 0}, {NULL, 0}};
+static const struct table_word libraries[] = {
+    {"auto", CONFIG_LIBRARY_AUTO},
+    {"never", CONFIG_LIBRARY_NEVER},
+    {NULL, 0},
+};
+static const struct table_word inputs[] = {
+    {"payload", CONFIG_STDIN_PAYLOAD},
+    {"null", CONFIG_STDIN_NULL},
+    {NULL, 0},
+};
+static const struct table_word jitters[] = {
+    {"full", CONFIG_JITTER_FULL},
+    {"none", CONFIG_JITTER_NONE},
+    {NULL, 0},
+};
+static const struct table_word targets[] = {
+    {"auto", CONFIG_LOG_AUTO},
+    {"journal", CONFIG_LOG_JOURNAL},
+    {"stderr", CONFIG_LOG_STDERR},
+    {NULL, 0},
+};
+static const struct table_word levels[] = {
+    {"error", LOG_ERR}, {"warning", LOG_WARNING}, {"notice", LOG_NOTICE},
+    {"info", LOG_INFO}, {"debug", LOG_DEBUG},     {NULL, 0},
+};
+
+/* clang-format off
+ * NOLINTBEGIN(bugprone-macro-parentheses): names of members */
+#define MEMBER(section, member)                                                                    \
+    .offset = offsetof(struct config, section.member),                                             \
+    .size = sizeof(((struct config *)NULL)->section.member)
+#define KEY(section, name, type, value, reload, text)                                              \
+    .key = {section, name, type, value, reload, text}
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+const struct table_row table[TABLE_ROWS] = {
+    {KEY("redis", "host", "text", "127.0.0.1", false, "Host name or address of the Redis server."),
+     .type = TABLE_TEXT, MEMBER(redis, host)},
+    {KEY("redis", "port", "integer", "6379", false, "TCP port of the Redis server."),
+     .type = TABLE_INTEGER, MEMBER(redis, port), .low = 1, .high = 65535},
+    {KEY("redis", "socket", "path", "", false,
+         "Unix socket of the Redis server, instead of host and port."),
+     .type = TABLE_PATH, MEMBER(redis, socket)},
+    {KEY("redis", "user", "text", "", true,
+         "ACL user to log in as; without it Redis's default user."),
+     .type = TABLE_TEXT, MEMBER(redis, user)},
+    {KEY("redis", "password", "free text", "", true,
+         "The password itself; a file or a credential is safer."),
+     .type = TABLE_FREE, MEMBER(redis, password)},
+    {KEY("redis", "password_file", "path", "", true,
+         "File whose content is the password; not accessible to all users."),
+     .type = TABLE_PATH, MEMBER(redis, password_file)},
+    {KEY("redis", "password_credential", "name", "", true,
+         "Name of the systemd credential (LoadCredential=) that holds the password."),
+     .type = TABLE_NAME, MEMBER(redis, password_credential)},
+    {KEY("redis", "db", "integer", "0", false, "Number of the database."), .type = TABLE_INTEGER,
+     MEMBER(redis, db), .low = 0, .high = 65535},
+    {KEY("redis", "connect_timeout", "duration", "5s", true,
+         "How long connecting and logging in may take."),
+     .type = TABLE_DURATION, MEMBER(redis, connect_timeout_ms), .low = 100, .high = HOUR_MS},
+    {KEY("redis", "command_timeout", "duration", "10s", true,
+         "How long an answer may take before the connection counts as dead."),
+     .type = TABLE_DURATION, MEMBER(redis, command_timeout_ms), .low = 100, .high = HOUR_MS},
+    {KEY("redis", "keepalive", "duration or none", "60s", true,
+         "TCP keepalive: how long a connection is silent before it is probed."),
+     .type = TABLE_DURATION, MEMBER(redis, keepalive_s), .low = 1000, .high = 9 * HOUR_MS,
+     .scale = 1000, .words = none},
+    {KEY("redis", "backoff_base", "duration", "100ms", true,
+         "Longest pause before the first reconnect; it doubles with each further failure."),
+     .type = TABLE_DURATION, MEMBER(redis, backoff_base_ms), .low = 10, .high = HOUR_MS},
+    {KEY("redis", "backoff_cap", "duration", "10s", true,
+         "Longest pause between any two reconnects."),
+     .type = TABLE_DURATION, MEMBER(redis, backoff_cap_ms), .low = 10, .high = HOUR_MS},
+
+    {KEY("queue", "name", "name", "", false, "Name of the queue; required."), .type = TABLE_NAME,
+     MEMBER(queue, name)},
+    {KEY("queue", "stream", "text", "", false, "Key of the stream; without it the queue's name."),
+     .type = TABLE_TEXT, MEMBER(queue, stream)},
+    {KEY("queue", "group", "name", "leat", false, "Name of the stream's consumer group."),
+     .type = TABLE_NAME, MEMBER(queue, group)},
+    {KEY("queue", "concurrency", "integer or auto", "auto", true,
+         "How many tasks run at a time; auto: one for each CPU."),
+     .type = TABLE_INTEGER, MEMBER(queue, concurrency), .low = 1, .high = 4096, .words = automatic},
+    {KEY("queue", "lease", "duration", "60s", false,
+         "How long a task stays a worker's own without a renewal; one value for the whole queue."),
+     .type = TABLE_DURATION, MEMBER(queue, lease_ms), .low = 1000, .high = DAY_MS},
+    {KEY("queue", "scan", "duration or auto", "auto", true,
+         "How often to look for expired leases of others; auto: a quarter of the lease."),
+     .type = TABLE_DURATION, MEMBER(queue, scan_ms), .low = 100, .high = DAY_MS,
+     .words = automatic},
+    {KEY("queue", "max_length", "integer or none", "none", false,
+         "How many tasks may wait; enqueueing more is refused."),
+     .type = TABLE_INTEGER, MEMBER(queue, max_length), .low = 1, .high = INT64_C(1000000000000),
+     .words = none},
+    {KEY("queue", "max_crashes", "integer", "3", false,
+         "With how many lost workers behind it a task becomes a dead letter."),
+     .type = TABLE_INTEGER, MEMBER(queue, max_crashes), .low = 1, .high = 1000},
+    {KEY("queue", "load_library", "auto or never", "auto", true,
+         "Whether the worker loads leat's functions into Redis; never: \"leat init\" does."),
+     .type = TABLE_CHOICE, MEMBER(queue, load_library), .words = libraries},
+
+    {KEY("task", "command", "free text", "", true,
+         "Shell line that runs every task; without it tasks bring their own."),
+     .type = TABLE_FREE, MEMBER(task, command)},
+    {KEY("task", "shell", "path", "/bin/sh", true, "Program that runs the shell line, with -c."),
+     .type = TABLE_PATH, MEMBER(task, shell)},
+    {KEY("task", "directory", "path", "/", true, "Working directory of tasks."), .type = TABLE_PATH,
+     MEMBER(task, directory)},
+    {KEY("task", "umask", "octal", "022", true, "File mode creation mask of tasks."),
+     .type = TABLE_MODE, MEMBER(task, umask), .low = 0, .high = 0777},
+    {KEY("task", "path", "paths", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+         true, "The PATH of tasks."),
+     .type = TABLE_PATHS, MEMBER(task, path)},
+    {KEY("task", "environment", "NAME=VALUE, repeatable", "", true,
+         "A variable for the environment of tasks; a line for each."),
+     .type = TABLE_LIST, MEMBER(task, environment)},
+    {KEY("task", "timeout", "duration or none", "10m", true,
+         "How long a task may run before it is stopped and counts as failed."),
+     .type = TABLE_DURATION, MEMBER(task, timeout_ms), .low = 100, .high = 365 * DAY_MS,
+     .words = none},
+    {KEY("task", "kill_grace", "duration", "10s", true,
+         "Time between SIGTERM and SIGKILL for a task that has to stop."),
+     .type = TABLE_DURATION, MEMBER(task, kill_grace_ms), .low = 0, .high = HOUR_MS},
+    {KEY("task", "stdin", "payload or null", "payload", true,
+         "What tasks read from standard input: their payload, or nothing."),
+     .type = TABLE_CHOICE, MEMBER(task, stdin_from), .words = inputs},
+
+    {KEY("retry", "max_attempts", "integer", "5", true,
+         "How often a task is tried before it becomes a dead letter."),
+     .type = TABLE_INTEGER, MEMBER(retry, max_attempts), .low = 1, .high = 100000},
+    {KEY("retry", "base", "duration", "2s", true, "Pause before the second attempt."),
+     .type = TABLE_DURATION, MEMBER(retry, base_ms), .low = 0, .high = 7 * DAY_MS},
+    {KEY("retry", "factor", "number", "2", true,
+         "By how much the pause grows with each further attempt."),
+     .type = TABLE_NUMBER, MEMBER(retry, factor), .low = 1, .high = 100},
+    {KEY("retry", "cap", "duration", "10m", true, "Longest pause between two attempts."),
+     .type = TABLE_DURATION, MEMBER(retry, cap_ms), .low = 0, .high = 30 * DAY_MS},
+    {KEY("retry", "jitter", "full or none", "full", true,
+         "full: the pause is a random part of what was computed; none: all of it."),
+     .type = TABLE_CHOICE, MEMBER(retry, jitter), .words = jitters},
+    {KEY("retry", "permanent", "exit codes or none", "none", true,
+         "Exit codes after which a task becomes a dead letter at once, such as \"64-78, 100\"."),
+     .type = TABLE_CODES, MEMBER(retry, permanent)},
+    {KEY("retry", "success", "exit codes", "0", true,
+         "Exit codes that count as success; 0 always does."),
+     .type = TABLE_CODES, MEMBER(retry, success)},
+
+    {KEY("dead", "output_tail", "size", "4K", true,
+         "How much of the end of stdout, and of stderr, a dead letter keeps."),
+     .type = TABLE_SIZE, MEMBER(dead, output_tail), .low = 0, .high = 1 << 20},
+
+    {KEY("log", "target", "auto, journal or stderr", "auto", true,
+         "Where records go; auto: the journal if stderr is connected to it, else stderr."),
+     .type = TABLE_CHOICE, MEMBER(log, target), .words = targets},
+    {KEY("log", "level", "error, warning, notice, info or debug", "info", true,
+         "The least important records that are still written."),
+     .type = TABLE_CHOICE, MEMBER(log, level), .words = levels},
+    {KEY("log", "output", "boolean", "yes", true,
+         "Whether the lines that tasks write to stdout and stderr go to the log."),
+     .type = TABLE_BOOLEAN, MEMBER(log, output)},
+    {KEY("log", "started", "boolean", "no", true,
+         "Whether the start of a task is logged too, not only its end."),
+     .type = TABLE_BOOLEAN, MEMBER(log, started)},
+    {KEY("log", "max_line", "size", "8K", true, "Longer lines of task output are split."),
+     .type = TABLE_SIZE, MEMBER(log, max_line), .low = 64, .high = 1 << 20},
+
+    {KEY("shutdown", "drain", "duration", "90s", true,
+         "How long running tasks may go on when the service stops, before they are handed back."),
+     .type = TABLE_DURATION, MEMBER(shutdown, drain_ms), .low = 0, .high = DAY_MS},
+};
+/* clang-format on */
+
+const struct table_row *table_find(const char *section, const char *name)
+{
+    for (size_t i = 0; i < TABLE_ROWS; i++)
+        if (strcmp(table[i].key.section, section) == 0 && strcmp(table[i].key.name, name) == 0)
+            return &table[i];
+    return NULL;
+}
+
+size_t table_index(const struct table_row *row)
+{
+    return (size_t)(row - table);
+}
+
+bool table_has_section(const char *section)
+{
+    for (size_t i = 0; i < TABLE_ROWS; i++)
+        if (strcmp(table[i].key.section, section) == 0)
+            return true;
+    return false;
+}
+
+const struct table_row *table_nearest(const char *section, const char *name)
+{
+    const struct table_row *nearest = NULL;
+    size_t best = SIZE_MAX;
+
+    /* among equals, that of one's own section */
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        bool own = strcmp(table[i].key.section, section) == 0;
+        size_t badness = suggest_badness(name, table[i].key.name);
+
+        if (badness < best || (badness == best && own && nearest != NULL)) {
+            best = badness;
+            nearest = &table[i];
+        }
+    }
+    return nearest;
+}
+
+const char *table_nearest_section(const char *section)
+{
+    const char *nearest = NULL;
+    size_t best = SIZE_MAX;
+
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        size_t badness = suggest_badness(section, table[i].key.section);
+
+        if (badness < best) {
+            best = badness;
+            nearest = table[i].key.section;
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,107 @@
+#include "config/value.h"
+
+#include <string.h>
+
+#include "config/scalar.h"
+#include "config/strings.h"
+
+static void *member_of(struct config *config, const struct table_row *row)
+{
+    return (char *)config + row->offset;
+}
+
+static const void *const_member_of(const struct config *config, const struct table_row *row)
+{
+    return (const char *)config + row->offset;
+}
+
+/* Members that own memory are a string or a list of strings, all others plain numbers. */
+static bool is_string(const struct table_row *row)
+{
+    switch (row->type) {
+    case TABLE_NAME:
+    case TABLE_TEXT:
+    case TABLE_PATH:
+    case TABLE_PATHS:
+    case TABLE_FREE:
+        return true;
+    case TABLE_DURATION:
+    case TABLE_SIZE:
+    case TABLE_INTEGER:
+    case TABLE_MODE:
+    case TABLE_NUMBER:
+    case TABLE_BOOLEAN:
+    case TABLE_CHOICE:
+    case TABLE_CODES:
+    case TABLE_LIST:
+        return false;
+    }
+    return false;
+}
+
+int value_set(struct config *config, const struct table_row *row, const char *text,
+              struct buffer *why)
+{
+    void *member = member_of(config, row);
+
+    if (row->type == TABLE_LIST)
+        return strings_add_variable(member, text, why);
+    if (!is_string(row))
+        return scalar_set(member, row, text, why);
+    if (strings_check(row->type, text, why) != 0)
+        return -1;
+    if (strings_replace(member, text) != 0) {
+        why->failed = true;
+        return -1;
+    }
+    return 0;
+}
+
+static bool strings_equal(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool lists_equal(char *const *a, char *const *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    for (; *a != NULL && *b != NULL; a++, b++)
+        if (strcmp(*a, *b) != 0)
+            return false;
+    return *a == *b;
+}
+
+bool value_equal(const struct config *a, const struct config *b, const struct table_row *row)
+{
+    const void *first = const_member_of(a, row), *second = const_member_of(b, row);
+
+    if (row->type == TABLE_LIST)
+        return lists_equal(*(char *const *const *)first, *(char *const *const *)second);
+    if (is_string(row))
+        return strings_equal(*(const char *const *)first, *(const char *const *)second);
+    return memcmp(first, second, row->size) == 0;
+}
+
+int value_copy(struct config *to, const struct config *from, const struct table_row *row)
+{
+    void *member = member_of(to, row);
+    const void *source = const_member_of(from, row);
+
+    if (row->type == TABLE_LIST)
+        return strings_copy_list(member, *(char *const *const *)source);
+    if (is_string(row))
+        return strings_replace(member, *(const char *const *)source);
+    memcpy(member, source, row->size);
+    return 0;
+}
+
+void value_free(struct config *config, const struct table_row *row)
+{
+    void *member = member_of(config, row);
+
+    if (row->type == TABLE_LIST)
+        strings_free_list(member);
+    else if (is_string(row))
+        strings_free(member);
+}

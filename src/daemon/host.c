@@ -1,0 +1,88 @@
+#include "daemon/host.h"
+
+#include <ev.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/log_ids.h"
+
+#define CLOSED_BASE_S 1.0 /* after the first fault, doubled with each that follows */
+#define CLOSED_CAP_S 60.0
+
+struct host {
+    struct ev_loop *loop;
+    struct host_events events;
+    bool doubtful;
+    double closed_s; /* how long after the next fault */
+    ev_timer closed; /* while it runs, nothing is claimed */
+};
+
+void host_fault(struct host *host, const char *tid, const char *reason)
+{
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "host-fault"), LOG_TEXT("LEAT_TASK", tid)};
+    if (ev_is_active(&host->closed)) {
+        log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2, "this host cannot run tasks: %s", reason);
+        return;
+    }
+    log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2,
+              "this host cannot run tasks: %s; claiming nothing for %.0f s", reason,
+              host->closed_s);
+    host->doubtful = true;
+    ev_now_update(host->loop);
+    ev_timer_set(&host->closed, host->closed_s, 0.);
+    ev_timer_start(host->loop, &host->closed);
+    host->closed_s = host->closed_s * 2 < CLOSED_CAP_S ? host->closed_s * 2 : CLOSED_CAP_S;
+    host->events.close(host->events.context);
+}
+
+void host_fine(struct host *host)
+{
+    if (!host->doubtful) {
+        return;
+    }
+    host->doubtful = false;
+    host->closed_s = CLOSED_BASE_S;
+    if (!ev_is_active(&host->closed)) {
+        host->events.open(host->events.context);
+    }
+}
+
+static void on_closed_over(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct host *host = watcher->data;
+    host->events.open(host->events.context);
+}
+
+bool host_is_closed(const struct host *host)
+{
+    return ev_is_active(&host->closed);
+}
+
+bool host_is_doubtful(const struct host *host)
+{
+    return host->doubtful;
+}
+
+struct host *host_new(struct ev_loop *loop, const struct host_events *events)
+{
+    struct host *host = calloc(1, sizeof *host);
+    if (host) {
+        host->loop = loop;
+        host->events = *events;
+        host->closed_s = CLOSED_BASE_S;
+        ev_timer_init(&host->closed, on_closed_over, 0., 0.);
+        host->closed.data = host;
+    }
+    return host;
+}
+
+void host_free(struct host *host)
+{
+    if (host) {
+        ev_timer_stop(host->loop, &host->closed);
+        free(host);
+    }
+}

@@ -1,0 +1,376 @@
+#include "daemon/lease.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/log_ids.h"
+
+#define MARGIN_SHARE 20 /* of the lease: KILL is sent that much before its end */
+#define MARGIN_LEAST_MS 100
+#define BEATS_PER_LEASE 3
+#define LATE_SHARE 12 /* of the lease: a beat so much late means a gap */
+
+struct lease {
+    struct ev_loop *loop;
+    const struct config *config;
+    struct session *session;
+    struct runner *runner;
+    const struct queue *queue;
+    const char *consumer;
+    struct lease_events events;
+
+    int64_t lease_ms;
+    int64_t watchdog_ms;
+    uint64_t renewal; /* number of the last renewal sent */
+    bool renewing;    /* its reply is awaited */
+    int64_t renew_sent_ns;
+    int64_t turn_ns;    /* when the loop last turned */
+    int64_t watched_ns; /* what the deadline timer is set to; 0: none */
+    struct command command;
+    ev_timer beat;
+    ev_io deadline; /* a timer of CLOCK_BOOTTIME: libev has none that counts suspended time */
+    ev_check turn;
+};
+
+static int64_t margin_ms(const struct lease *lease)
+{
+    int64_t share = lease->lease_ms / MARGIN_SHARE;
+    return share > MARGIN_LEAST_MS ? share : MARGIN_LEAST_MS;
+}
+
+/* From TERM to the end of the lease. */
+static int64_t notice_ms(const struct lease *lease)
+{
+    return lease->config->task.kill_grace_ms + margin_ms(lease);
+}
+
+bool lease_fits(const struct lease *lease)
+{
+    return notice_ms(lease) <= lease->lease_ms / 2;
+}
+
+static void tell_fit(const struct lease *lease)
+{
+    if (!lease_fits(lease)) {
+        log_text(
+            LOG_ERR,
+            "the queue's lease of %lld ms leaves no room for kill_grace: claiming nothing; set "
+            "kill_grace to at most %lld ms, or a longer lease with leat conf",
+            (long long)lease->lease_ms, (long long)(lease->lease_ms / 2 - margin_ms(lease)));
+    }
+}
+
+int64_t lease_deadline(const struct lease *lease, int64_t sent_ns)
+{
+    return sent_ns + lease->lease_ms * CLOCK_NS_PER_MS;
+}
+
+bool lease_has_room(const struct lease *lease, int64_t deadline_ns)
+{
+    return clock_boot_ns() < deadline_ns - notice_ms(lease) * CLOCK_NS_PER_MS;
+}
+
+/* ---- local deadlines ---- */
+
+static bool is_killed(const struct attempt *attempt)
+{
+    return attempt->state != JOB_CLAIMED && attempt->state != JOB_RUNNING &&
+           attempt->state != JOB_ENDING;
+}
+
+/* When something must be done about the attempt next. */
+static int64_t next_act_ns(const struct lease *lease, const struct attempt *attempt)
+{
+    /* where the grace does not fit any more, what runs gets less of it, but is not ended while it
+     * is renewed */
+    int64_t margin = margin_ms(lease);
+    int64_t notice = lease_fits(lease) ? notice_ms(lease) : lease->lease_ms / 2;
+    int64_t before = attempt->state == JOB_RUNNING ? notice : margin;
+    return attempt->lease_deadline_ns - before * CLOCK_NS_PER_MS;
+}
+
+/* 0: never. */
+static void set_deadline_timer(struct lease *lease, int64_t at_ns)
+{
+    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(at_ns / CLOCK_NS_PER_S),
+                                               .tv_nsec = (long)(at_ns % CLOCK_NS_PER_S)}};
+    lease->watched_ns = at_ns;
+    /* fails only for a wrong descriptor or time */
+    (void)timerfd_settime(lease->deadline.fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void enforce(struct lease *lease, struct attempt *attempt, int64_t now_ns)
+{
+    if (now_ns >= attempt->lease_deadline_ns - margin_ms(lease) * CLOCK_NS_PER_MS) {
+        runner_end(lease->runner, attempt, JOB_KILL_NOW);
+    } else if (attempt->state == JOB_RUNNING) {
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
+                                     LOG_TEXT("LEAT_EVENT", "lease-lost")};
+        log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
+                  "task %s is ended: its lease could not be renewed", attempt->task->tid);
+        runner_end(lease->runner, attempt, JOB_LEASE_LOST);
+    }
+}
+
+/* Ends what is due and sets the timer for what is next. Runs only when a deadline may have come. */
+static void enforce_all(struct lease *lease)
+{
+    int64_t now_ns = clock_boot_ns(), earliest = 0;
+    struct attempt *next;
+    for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = next) {
+        next = attempt->next;
+        if (is_killed(attempt)) {
+            continue;
+        }
+        if (now_ns >= next_act_ns(lease, attempt)) {
+            enforce(lease, attempt, now_ns);
+            if (is_killed(attempt)) {
+                continue;
+            }
+        }
+        int64_t act_ns = next_act_ns(lease, attempt);
+        earliest = earliest && earliest < act_ns ? earliest : act_ns;
+    }
+    set_deadline_timer(lease, earliest);
+}
+
+static void on_deadline(struct ev_loop *loop, ev_io *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    uint64_t fired;
+    ssize_t size = read(watcher->fd, &fired, sizeof fired);
+    (void)size; /* nothing to read: it was set anew meanwhile */
+    enforce_all(watcher->data);
+}
+
+void lease_watch(struct lease *lease, const struct attempt *attempt)
+{
+    /* claims come later than what is watched already, so mostly nothing changes */
+    int64_t act_ns = next_act_ns(lease, attempt);
+    if (!lease->watched_ns || act_ns < lease->watched_ns) {
+        set_deadline_timer(lease, act_ns);
+    }
+}
+
+/* ---- renewal ---- */
+
+static int compare_text(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* The lost tokens in order, to look up each attempt; NULL without memory or without any. */
+static const char **sorted_tokens(const struct redisReply *lost)
+{
+    const char **tokens = lost->elements ? calloc(lost->elements, sizeof *tokens) : NULL;
+    for (size_t i = 0; tokens && i < lost->elements; i++) {
+        tokens[i] = lost->element[i]->str ? lost->element[i]->str : "";
+    }
+    if (tokens) {
+        qsort(tokens, lost->elements, sizeof *tokens, compare_text);
+    }
+    return tokens;
+}
+
+static void end_lost(struct lease *lease, struct attempt *attempt)
+{
+    if (attempt->state == JOB_RUNNING) {
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
+                                     LOG_TEXT("LEAT_EVENT", "lease-lost")};
+        log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
+                  "task %s is ended: its lease went to another attempt, or its entry is gone",
+                  attempt->task->tid);
+    }
+    runner_end(lease->runner, attempt, JOB_KILL_NOW);
+}
+
+/* A renewal was answered: those it named have a lease from when it was sent; the lost are ended at
+ * once, since others may start them any moment. */
+static void apply(struct lease *lease, const struct redisReply *lost, int64_t sent_ns)
+{
+    const char **tokens = sorted_tokens(lost);
+    int64_t deadline_ns = lease_deadline(lease, sent_ns);
+    struct attempt *next;
+    for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = next) {
+        next = attempt->next;
+        if (attempt->renewal != lease->renewal) {
+            continue;
+        }
+        const char *token = attempt->task->token;
+        if (tokens && bsearch(&token, tokens, lost->elements, sizeof *tokens, compare_text)) {
+            end_lost(lease, attempt);
+        } else if (!lost->elements || tokens) {
+            attempt->lease_deadline_ns = deadline_ns;
+        }
+    }
+    free(tokens);
+    enforce_all(lease);
+}
+
+static void on_renewed(void *context, const struct redisReply *reply)
+{
+    struct lease *lease = context;
+    lease->renewing = false;
+    if (!session_check(lease->session, reply, "renew")) {
+        return;
+    }
+    struct queue_renew_reply answer;
+    if (queue_renew_read(reply, &answer)) {
+        session_recover(lease->session, REDIS_ERROR_OTHER, "renew: an answer in an unknown form");
+        return;
+    }
+    lease_update(lease, answer.lease_ms);
+    apply(lease, answer.lost, lease->renew_sent_ns);
+}
+
+/* Those that the next renewal, or a registration, names. */
+static void number_attempts(struct lease *lease)
+{
+    lease->renewal++;
+    for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = attempt->next) {
+        attempt->renewal = lease->renewal;
+    }
+}
+
+static void renew(struct lease *lease)
+{
+    if (lease->renewing || !session_is_up(lease->session)) {
+        return;
+    }
+    struct token_list list = {0};
+    lease->events.tokens(lease->events.context, &list);
+    const char *beat = lease->events.beat(lease->events.context);
+    if (!list.failed && beat) {
+        number_attempts(lease);
+        queue_renew(&lease->command, lease->queue, lease->consumer, beat, list.tokens, list.count);
+        lease->renew_sent_ns = clock_boot_ns();
+        lease->renewing = !session_send(lease->session, &lease->command, on_renewed, lease);
+    }
+    token_list_free(&list);
+}
+
+void lease_registered(struct lease *lease, const struct redisReply *lost, int64_t sent_ns)
+{
+    /* nothing can have been claimed between the registration and its answer */
+    number_attempts(lease);
+    apply(lease, lost, sent_ns);
+}
+
+static void set_beat_timer(struct lease *lease)
+{
+    int64_t period_ms = lease->lease_ms / BEATS_PER_LEASE;
+    if (lease->watchdog_ms && lease->watchdog_ms / 2 < period_ms) {
+        period_ms = lease->watchdog_ms / 2;
+    }
+    double period = (double)period_ms / 1000;
+    if (!ev_is_active(&lease->beat) || lease->beat.repeat != period) {
+        ev_timer_stop(lease->loop, &lease->beat);
+        ev_timer_set(&lease->beat, period, period);
+        ev_timer_start(lease->loop, &lease->beat);
+    }
+}
+
+void lease_update(struct lease *lease, int64_t lease_ms)
+{
+    if (lease_ms == lease->lease_ms) {
+        return;
+    }
+    lease->lease_ms = lease_ms;
+    set_beat_timer(lease);
+    tell_fit(lease);
+}
+
+static void on_beat(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct lease *lease = watcher->data;
+    bool alive =
+        session_is_up(lease->session) ? !lease->renewing : session_has_answer(lease->session);
+    renew(lease);
+    lease->events.beat_done(lease->events.context, alive);
+}
+
+/* Runs before all other watchers of a turn. A loop that slept through a beat was stopped or
+ * starved: what is over is ended, and the renewal is the first thing sent. */
+static void on_turn(struct ev_loop *loop, ev_check *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct lease *lease = watcher->data;
+    int64_t now_ns = clock_boot_ns();
+    int64_t gap_ms = (now_ns - lease->turn_ns) / CLOCK_NS_PER_MS;
+    lease->turn_ns = now_ns;
+    if (gap_ms > lease->lease_ms / BEATS_PER_LEASE + lease->lease_ms / LATE_SHARE) {
+        log_text(LOG_WARNING, "the daemon was stopped or starved for %lld ms", (long long)gap_ms);
+        enforce_all(lease);
+        renew(lease);
+    }
+}
+
+/* ---- life ---- */
+
+struct lease *lease_new(struct ev_loop *loop, const struct config *config, struct session *session,
+                        struct runner *runner, const struct queue *queue, const char *consumer,
+                        int64_t watchdog_ms, const struct lease_events *events)
+{
+    struct lease *lease = calloc(1, sizeof *lease);
+    int timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (!lease || timer < 0) {
+        goto fail;
+    }
+    lease->loop = loop;
+    lease->config = config;
+    lease->session = session;
+    lease->runner = runner;
+    lease->queue = queue;
+    lease->consumer = consumer;
+    lease->watchdog_ms = watchdog_ms;
+    lease->events = *events;
+    lease->lease_ms = config->queue.lease_ms;
+    lease->turn_ns = clock_boot_ns();
+    ev_timer_init(&lease->beat, on_beat, 0., 0.);
+    ev_io_init(&lease->deadline, on_deadline, timer, EV_READ);
+    ev_check_init(&lease->turn, on_turn);
+    ev_set_priority(&lease->turn, EV_MAXPRI);
+    lease->beat.data = lease->deadline.data = lease->turn.data = lease;
+    ev_check_start(loop, &lease->turn);
+    ev_io_start(loop, &lease->deadline);
+    set_beat_timer(lease);
+    return lease;
+
+fail:
+    if (timer >= 0) {
+        close(timer);
+    }
+    free(lease);
+    return NULL;
+}
+
+void lease_set_config(struct lease *lease, const struct config *config)
+{
+    bool fitted = lease_fits(lease);
+    lease->config = config;
+    if (fitted) {
+        tell_fit(lease);
+    }
+}
+
+void lease_free(struct lease *lease)
+{
+    if (lease) {
+        ev_timer_stop(lease->loop, &lease->beat);
+        ev_io_stop(lease->loop, &lease->deadline);
+        close(lease->deadline.fd);
+        ev_check_stop(lease->loop, &lease->turn);
+        command_free(&lease->command);
+        free(lease);
+    }
+}

@@ -1,0 +1,350 @@
+/*
+ * leatd: options, the process's surroundings, signals, the event loop.
+ */
+#include <errno.h>
+#include <ev.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sysexits.h>
+
+#include "base/log.h"
+#include "base/log_ids.h"
+#include "config/config.h"
+#include "daemon/notify.h"
+#include "daemon/worker.h"
+
+#define STATUS_PERIOD_S 1.0
+
+struct daemon {
+    struct ev_loop *loop;
+    struct config *config;
+    const char *path;
+    struct worker *worker;
+    int exit_code;
+    bool ready;                 /* told to be so */
+    struct worker_figures told; /* figures in the last STATUS */
+    char told_trouble[256];     /* that in it: its text changes in place */
+    ev_signal terminate, interrupt, hangup;
+    ev_prepare turn;
+    ev_timer status;
+};
+
+struct options {
+    const char *path;
+    bool test;
+};
+
+static const char usage[] =
+    "Usage: leatd -c FILE [-t]\n"
+    "Runs the tasks of one queue, as FILE says (see leat.ini(5)).\n"
+    "\n"
+    "  -c, --config FILE  the queue's configuration\n"
+    "  -t, --test         check FILE, say what is wrong with it, and exit\n"
+    "  -h, --help         this text\n"
+    "  -V, --version      the version\n"
+    "\n"
+    "Signals: TERM, INT stop after a drain (again: sooner); HUP reloads FILE.\n"
+    "Exit codes: 0 stopped; 64 usage; 70 internal; 71 system; 75 stopped, but Redis did\n"
+    "not take all results; 77 Redis denies access; 78 configuration.\n"
+    "See leatd(8).\n";
+
+/* ---- start ---- */
+
+/* Returns −1 to go on, else an exit code. */
+static int parse_options(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {{"config", required_argument, NULL, 'c'},
+                                          {"test", no_argument, NULL, 't'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "c:thV", known, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            options->path = optarg;
+            break;
+        case 't':
+            options->test = true;
+            break;
+        case 'h':
+            return fputs(usage, stdout) < 0 ? EX_IOERR : EX_OK;
+        case 'V':
+            return puts("leatd " LEAT_VERSION) < 0 ? EX_IOERR : EX_OK;
+        default:
+            return EX_USAGE;
+        }
+    }
+    if (optind < argc || !options->path) {
+        (void)fputs(usage, stderr); /* nothing is left to try */
+        return EX_USAGE;
+    }
+    return -1;
+}
+
+static void log_lines(int priority, const char *message_id, const struct buffer *lines)
+{
+    for (size_t at = 0; at < lines->size;) {
+        const char *line = lines->data + at;
+        const char *end = memchr(line, '\n', lines->size - at);
+        size_t size = end ? (size_t)(end - line) : lines->size - at;
+        log_event(priority, message_id, NULL, 0, "%.*s", (int)size, line);
+        at += size + 1;
+    }
+}
+
+/* Nothing that the parent left behind may change how leatd or its tasks are ended. */
+static int reset_signals(void)
+{
+    sigset_t at_first;
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+    if (sigemptyset(&at_first) || sigaction(SIGPIPE, &ignore, NULL)) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        if (sigaction(ours[i], &standard, NULL)) {
+            return -1;
+        }
+    }
+    /* a reload that is asked for before the loop listens waits for it */
+    return sigaddset(&at_first, SIGHUP) || sigprocmask(SIG_SETMASK, &at_first, NULL) ? -1 : 0;
+}
+
+/* What a large task took goes back to the system with it: malloc would learn from the first to keep
+ * as much for the next. */
+static void bound_memory(void)
+{
+    enum { THRESHOLD = 128 * 1024 };
+    (void)mallopt(M_MMAP_THRESHOLD, THRESHOLD); /* an allocator without it is only larger */
+    (void)mallopt(M_TRIM_THRESHOLD, THRESHOLD);
+}
+
+/* The daemon needs a few descriptors per task; tasks get the limit that the daemon found. */
+static int raise_nofile(struct rlimit *found)
+{
+    if (getrlimit(RLIMIT_NOFILE, found)) {
+        return -1;
+    }
+    struct rlimit raised = {.rlim_cur = found->rlim_max, .rlim_max = found->rlim_max};
+    return setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+static enum log_target log_target_of(enum config_log target)
+{
+    switch (target) {
+    case CONFIG_LOG_AUTO:
+        return LOG_TARGET_AUTO;
+    case CONFIG_LOG_JOURNAL:
+        return LOG_TARGET_JOURNAL;
+    case CONFIG_LOG_STDERR:
+        return LOG_TARGET_STDERR;
+    }
+    return LOG_TARGET_AUTO;
+}
+
+static int open_log(const struct config *config)
+{
+    if (log_open(log_target_of(config->log.target), (int)config->log.level, "leatd")) {
+        log_text(LOG_WARNING, "the journal cannot be reached: %s; logging to stderr",
+                 strerror(errno));
+    }
+    struct log_field common[] = {LOG_TEXT("LEAT_QUEUE", config->queue.name)};
+    return log_set_common(common, 1);
+}
+
+/* ---- events ---- */
+
+static void on_ready(void *context)
+{
+    struct daemon *daemon = context;
+    struct worker_figures figures = worker_figures(daemon->worker);
+    log_event(LOG_INFO, LOG_ID_WORKER_READY, NULL, 0, "ready: queue %s, %zu slots",
+              daemon->config->queue.name, figures.slots);
+    daemon->ready = true;
+    notify_ready();
+}
+
+static void on_alive(void *context)
+{
+    (void)context;
+    notify_alive();
+    // with every beat: what the log could not write before
+    log_flush();
+}
+
+static void on_stopped(void *context, int exit_code)
+{
+    struct daemon *daemon = context;
+    daemon->exit_code = exit_code;
+    ev_break(daemon->loop, EVBREAK_ALL);
+}
+
+static void on_stop_signal(struct ev_loop *loop, ev_signal *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct daemon *daemon = watcher->data;
+    worker_stop(daemon->worker);
+    notify_stopping(worker_stop_ms(daemon->worker));
+}
+
+static void reload(struct daemon *daemon)
+{
+    struct buffer text = BUFFER_INIT;
+    struct config *fresh = NULL, *merged = NULL;
+    if (config_load(daemon->path, &fresh, &text)) {
+        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &text);
+        log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
+                  "the configuration was not reloaded: the running one stays");
+        goto done;
+    }
+    buffer_clear(&text);
+    merged = config_merge(daemon->config, fresh, &text);
+    if (!merged) {
+        log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
+                  "the configuration was not reloaded: out of memory");
+        goto done;
+    }
+    if (text.size > 0) {
+        log_event(LOG_WARNING, LOG_ID_CONFIG_RELOADED, NULL, 0, "these need a restart:");
+        log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text);
+    }
+    worker_set_config(daemon->worker, merged);
+    config_free(daemon->config);
+    daemon->config = merged;
+    if (open_log(merged)) {
+        log_text(LOG_ERR, "out of memory");
+    }
+    log_event(LOG_INFO, LOG_ID_CONFIG_RELOADED, NULL, 0, "the configuration was reloaded");
+done:
+    buffer_free(&text);
+}
+
+static void on_reload_signal(struct ev_loop *loop, ev_signal *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct daemon *daemon = watcher->data;
+    if (daemon->ready) {
+        notify_reloading();
+    }
+    reload(daemon);
+    if (daemon->ready) {
+        notify_ready();
+    }
+}
+
+/* ---- STATUS: when figures changed, at most once a second ---- */
+
+static bool figures_differ(const struct worker_figures *left, const struct worker_figures *right)
+{
+    return left->running != right->running || left->slots != right->slots ||
+           left->succeeded != right->succeeded || left->retried != right->retried ||
+           left->dead != right->dead || left->released != right->released ||
+           left->state != right->state || strcmp(left->trouble, right->trouble) != 0;
+}
+
+static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
+{
+    (void)events;
+    struct daemon *daemon = watcher->data;
+    struct worker_figures figures = worker_figures(daemon->worker);
+    if (!ev_is_active(&daemon->status) && figures_differ(&figures, &daemon->told)) {
+        ev_timer_set(&daemon->status, STATUS_PERIOD_S, 0.);
+        ev_timer_start(loop, &daemon->status);
+        /* cut if too long: then it is only told each time */
+        (void)snprintf(daemon->told_trouble, sizeof daemon->told_trouble, "%s", figures.trouble);
+        daemon->told = figures;
+        daemon->told.trouble = daemon->told_trouble;
+        notify_status(&figures);
+    }
+}
+
+static void on_status(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    /* the turn that this ends looks for changes */
+    (void)loop;
+    (void)watcher;
+    (void)events;
+}
+
+/* ---- life ---- */
+
+static void watch_signal(struct daemon *daemon, ev_signal *watcher, int number,
+                         void (*callback)(struct ev_loop *, ev_signal *, int))
+{
+    ev_signal_init(watcher, callback, number);
+    watcher->data = daemon;
+    ev_signal_start(daemon->loop, watcher);
+}
+
+static int run(struct daemon *daemon, const struct rlimit *nofile)
+{
+    const struct worker_events events = {
+        .ready = on_ready, .alive = on_alive, .stopped = on_stopped, .context = daemon};
+    daemon->loop = ev_loop_new(EVFLAG_NOENV | EVFLAG_SIGNALFD | EVBACKEND_EPOLL);
+    if (!daemon->loop) {
+        log_text(LOG_ERR, "no event loop: %s", strerror(errno));
+        return EX_OSERR;
+    }
+    daemon->worker =
+        worker_new(daemon->loop, daemon->config, nofile, notify_watchdog_ms(), &events);
+    if (!daemon->worker) {
+        log_text(LOG_ERR, "cannot start: %s", strerror(errno));
+        ev_loop_destroy(daemon->loop);
+        return EX_OSERR;
+    }
+    watch_signal(daemon, &daemon->terminate, SIGTERM, on_stop_signal);
+    watch_signal(daemon, &daemon->interrupt, SIGINT, on_stop_signal);
+    watch_signal(daemon, &daemon->hangup, SIGHUP, on_reload_signal);
+    ev_prepare_init(&daemon->turn, on_turn);
+    ev_timer_init(&daemon->status, on_status, 0., 0.);
+    daemon->turn.data = daemon->status.data = daemon;
+    if (notify_is_wanted()) {
+        ev_prepare_start(daemon->loop, &daemon->turn);
+    }
+    worker_start(daemon->worker);
+    ev_run(daemon->loop, 0);
+    worker_free(daemon->worker);
+    ev_loop_destroy(daemon->loop);
+    return daemon->exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    int code = parse_options(argc, argv, &options);
+    if (code >= 0) {
+        return code;
+    }
+    if (log_open(options.test ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO, "leatd")) {
+        (void)fputs("leatd: the journal cannot be reached\n", stderr); /* stderr it is, then */
+    }
+
+    bound_memory();
+    struct daemon daemon = {.path = options.path, .told = {.state = "", .trouble = ""}};
+    struct buffer errors = BUFFER_INIT;
+    struct rlimit nofile;
+    if (config_load(options.path, &daemon.config, &errors)) {
+        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors);
+        code = EX_CONFIG;
+    } else if (options.test) {
+        code = printf("%s: ok\n", options.path) < 0 ? EX_IOERR : EX_OK;
+    } else if (reset_signals() || raise_nofile(&nofile) || open_log(daemon.config)) {
+        log_text(LOG_ERR, "cannot start: %s", strerror(errno));
+        code = EX_OSERR;
+    } else {
+        code = run(&daemon, &nofile);
+    }
+    buffer_free(&errors);
+    config_free(daemon.config);
+    log_close();
+    return code;
+}

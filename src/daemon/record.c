@@ -1,0 +1,151 @@
+#include "daemon/record.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/log_ids.h"
+
+#define FIELDS_MOST 8
+
+/* Fields of one record with room for the numbers' texts. */
+struct fields {
+    struct log_field list[FIELDS_MOST];
+    size_t count;
+    char attempt[24], status[24], duration[24];
+};
+
+static void add_field(struct fields *fields, const char *name, const char *text)
+{
+    fields->list[fields->count++] = LOG_TEXT(name, text);
+}
+
+static void add_number(struct fields *fields, const char *name, char *text, size_t size,
+                       int64_t number)
+{
+    (void)snprintf(text, size, "%" PRId64, number); /* fits */
+    add_field(fields, name, text);
+}
+
+static void describe_task(struct fields *fields, const struct task *task, const char *event)
+{
+    fields->count = 0;
+    add_field(fields, "LEAT_TASK", task->tid);
+    add_number(fields, "LEAT_ATTEMPT", fields->attempt, sizeof fields->attempt, task->attempt);
+    if (task->label) {
+        fields->list[fields->count++] = (struct log_field){
+            .name = "LEAT_ID", .data = task->label->data, .size = task->label->size};
+    }
+    add_field(fields, "LEAT_EVENT", event);
+}
+
+void record_started(const struct task *task)
+{
+    if (!log_wants(LOG_INFO)) {
+        return;
+    }
+    struct fields fields;
+    describe_task(&fields, task, "started");
+    log_event(LOG_INFO, LOG_ID_TASK_STARTED, fields.list, fields.count,
+              "task %s: attempt %" PRId64 " started", task->tid, task->attempt);
+}
+
+/* How each verdict is recorded. */
+static const struct {
+    int priority;
+    const char *id, *event;
+} verdict_records[] = {
+    [VERDICT_SUCCESS] = {LOG_INFO, LOG_ID_TASK_SUCCEEDED, "succeeded"},
+    [VERDICT_RETRY] = {LOG_WARNING, LOG_ID_TASK_RETRY, "retry"},
+    [VERDICT_DEAD] = {LOG_ERR, LOG_ID_TASK_DEAD, "dead"},
+    [VERDICT_RELEASE] = {LOG_NOTICE, LOG_ID_TASK_RELEASED, "released"},
+};
+
+/* "retried in 2.0 s" and the like. */
+static void describe_outcome(const struct outcome *outcome, char *text, size_t size)
+{
+    switch (outcome->verdict) {
+    case VERDICT_SUCCESS:
+        (void)snprintf(text, size, "succeeded"); /* each fits */
+        return;
+    case VERDICT_RETRY:
+        (void)snprintf(text, size, "tried again in %.1f s", (double)outcome->delay_ms / 1000);
+        return;
+    case VERDICT_DEAD:
+        (void)snprintf(text, size, "moved to the dead letters");
+        return;
+    case VERDICT_RELEASE:
+        (void)snprintf(text, size, "handed back");
+        return;
+    }
+}
+
+void record_ended(const struct attempt *attempt, const struct outcome *outcome)
+{
+    int priority = verdict_records[outcome->verdict].priority;
+    if (!log_wants(priority)) {
+        return;
+    }
+    struct fields fields;
+    const struct ending *ending = &attempt->ending;
+    describe_task(&fields, attempt->task, verdict_records[outcome->verdict].event);
+    add_field(&fields, "LEAT_CAUSE", cause_name(ending->cause));
+    if (ending->cause == CAUSE_EXIT) {
+        add_number(&fields, "LEAT_EXIT_STATUS", fields.status, sizeof fields.status,
+                   ending->exit_code);
+    }
+    add_number(&fields, "LEAT_DURATION_USEC", fields.duration, sizeof fields.duration,
+               attempt->duration_us);
+
+    char how[64], then[64];
+    ending_describe(ending, how, sizeof how);
+    describe_outcome(outcome, then, sizeof then);
+    log_event(priority, verdict_records[outcome->verdict].id, fields.list, fields.count,
+              "task %s: attempt %" PRId64 ": %s%s%s after %.3f s: %s", attempt->task->tid,
+              attempt->task->attempt, how, *attempt->reason ? ", " : "", attempt->reason,
+              (double)attempt->duration_us / 1e6, then);
+}
+
+void record_buried(const struct redisReply *buried)
+{
+    for (size_t i = 0; i + 1 < buried->elements; i += 2) {
+        const char *tid = buried->element[i]->str, *cause = buried->element[i + 1]->str;
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "dead"),
+                                     LOG_TEXT("LEAT_CAUSE", cause)};
+        log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3,
+                  "task %s: not started: %s: moved to the dead letters", tid, cause);
+    }
+}
+
+void record_settled(const struct result *result, enum queue_settled settled, const char *error)
+{
+    const struct attempt *attempt = result_attempt(result);
+    bool told_before = settled == QUEUE_GONE && result_sent_before(result);
+    if (settled == QUEUE_OK || told_before || !attempt) {
+        return;
+    }
+    struct fields fields;
+    const char *tid = attempt->task->tid;
+    switch (settled) {
+    case QUEUE_OK:
+        return;
+    case QUEUE_FENCED:
+    case QUEUE_GONE:
+        describe_task(&fields, attempt->task, "fenced");
+        log_event(LOG_WARNING, LOG_ID_FENCED, fields.list, fields.count,
+                  "task %s: this attempt's outcome was not taken: the task has passed on", tid);
+        return;
+    case QUEUE_VANISHED:
+        describe_task(&fields, attempt->task, "vanished");
+        log_event(LOG_WARNING, LOG_ID_FENCED, fields.list, fields.count,
+                  "task %s: its entry was deleted or trimmed while it ran", tid);
+        return;
+    case QUEUE_KEPT:
+        describe_task(&fields, attempt->task, "kept");
+        log_event(LOG_ERR, LOG_ID_REDIS_DOWN, fields.list, fields.count,
+                  "task %s: Redis refuses its outcome, it is kept and sent again: %s", tid, error);
+        return;
+    }
+}

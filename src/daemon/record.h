@@ -1,0 +1,22 @@
+/*
+ * The log's records of what becomes of tasks.
+ */
+#ifndef LEAT_DAEMON_RECORD_H
+#define LEAT_DAEMON_RECORD_H
+
+#include "daemon/results.h"
+#include "exec/runner.h"
+
+/* A started attempt, where the config wants such records. */
+void record_started(const struct task *task);
+
+/* An ended attempt and its outcome. */
+void record_ended(const struct attempt *attempt, const struct outcome *outcome);
+
+/* Dead letters that a claim made, where no attempt of this worker ended: tid, cause, … */
+void record_buried(const struct redisReply *buried);
+
+/* Redis did not take a result as it was meant. */
+void record_settled(const struct result *result, enum queue_settled settled, const char *error);
+
+#endif

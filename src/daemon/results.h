@@ -1,0 +1,70 @@
+/*
+ * What is still to be told to Redis: the outcome of each attempt, and what goes back unstarted.
+ * Kept until Redis has settled it, sent again after a lost reply, batched: all that one loop turn
+ * has goes out in one call.
+ */
+#ifndef LEAT_DAEMON_RESULTS_H
+#define LEAT_DAEMON_RESULTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/session.h"
+#include "exec/runner.h"
+
+struct ev_loop;
+struct results;
+
+struct result;
+
+struct results_events {
+    /* Redis has answered; the result is freed after this call. error is the text for QUEUE_KEPT
+     * only, and such a result stays and is sent again. */
+    void (*settled)(void *context, const struct result *result, enum queue_settled settled,
+                    const char *error);
+    void *context;
+};
+
+struct result *result_new(void);
+void result_free(struct result *result); /* with its attempt; NULL does nothing */
+
+/* The attempt's outcome; takes the attempt. */
+void result_set_attempt(struct result *result, struct attempt *attempt,
+                        const struct outcome *outcome);
+
+/* A token that goes back; copied. Returns 0 or −1 without memory. */
+int result_set_release(struct result *result, const char *token);
+
+/* NULL for a result without attempt. */
+const struct attempt *result_attempt(const struct result *result);
+const char *result_token(const struct result *result);
+
+/* True once it was sent and no reply came: Redis may have settled it then. */
+bool result_sent_before(const struct result *result);
+
+struct results *results_new(struct ev_loop *loop, struct session *session,
+                            const struct queue *queue, const char *consumer,
+                            const struct results_events *events);
+void results_free(struct results *results);
+
+/* Takes the result. */
+void results_add(struct results *results, struct result *result);
+
+/* Sends all that is queued, if the session is up. */
+void results_flush(struct results *results);
+
+/* True where what is queued should wait for more: a round trip costs Redis the same for one as for
+ * several, so they follow each other no faster than every few milliseconds. The loop turns again
+ * when the wait is over. */
+bool results_linger(struct results *results);
+
+/* Not settled yet, sent or not. */
+size_t results_count(const struct results *results);
+
+/* True while some are not settled that Redis has refused: no new tasks should be claimed then. */
+bool results_troubled(const struct results *results);
+
+/* Those that wait. What is under way is settled before any command that is sent later can run. */
+void results_tokens(const struct results *results, struct token_list *list);
+
+#endif

@@ -1,0 +1,119 @@
+#include "daemon/stop.h"
+
+#include <ev.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/log_ids.h"
+
+/* For killed tasks to be gone and Redis to take the last results. */
+#define SETTLE_MS 5000
+
+enum stop_stage {
+    STOP_NOT,
+    STOP_DRAINING, /* running tasks may finish */
+    STOP_ENDING,   /* they were sent TERM */
+    STOP_KILLING,  /* they were sent KILL */
+};
+
+struct stop {
+    struct ev_loop *loop;
+    const struct config *config;
+    struct stop_events events;
+    enum stop_stage stage;
+    int64_t most_ns; /* when the last stage is over */
+    ev_timer next;
+};
+
+static void wait_ms(struct stop *stop, int64_t ms)
+{
+    ev_timer_stop(stop->loop, &stop->next);
+    ev_now_update(stop->loop);
+    ev_timer_set(&stop->next, (double)ms / 1000, 0.);
+    ev_timer_start(stop->loop, &stop->next);
+}
+
+void stop_advance(struct stop *stop)
+{
+    void *context = stop->events.context;
+    switch (stop->stage) {
+    case STOP_NOT:
+        stop->most_ns = clock_boot_ns() + stop_left_ms(stop) * CLOCK_NS_PER_MS;
+        stop->stage = STOP_DRAINING;
+        log_event(LOG_INFO, LOG_ID_WORKER_STOPPING, NULL, 0,
+                  "stopping: running tasks may finish for %.0f s",
+                  (double)stop->config->shutdown.drain_ms / 1000);
+        stop->events.close(context);
+        wait_ms(stop, stop->config->shutdown.drain_ms);
+        return;
+    case STOP_DRAINING:
+        stop->stage = STOP_ENDING;
+        log_event(LOG_NOTICE, LOG_ID_WORKER_STOPPING, NULL, 0,
+                  "stopping: running tasks are ended and handed back");
+        stop->events.end(context, JOB_STOP);
+        wait_ms(stop, stop->config->task.kill_grace_ms + SETTLE_MS);
+        return;
+    case STOP_ENDING:
+        stop->stage = STOP_KILLING;
+        stop->events.end(context, JOB_KILL_NOW);
+        wait_ms(stop, SETTLE_MS);
+        return;
+    case STOP_KILLING:
+        stop->events.give_up(context);
+        return;
+    }
+}
+
+static void on_next(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    stop_advance(watcher->data);
+}
+
+void stop_finish(struct stop *stop)
+{
+    ev_timer_stop(stop->loop, &stop->next);
+}
+
+bool stop_has_begun(const struct stop *stop)
+{
+    return stop->stage != STOP_NOT;
+}
+
+int64_t stop_left_ms(const struct stop *stop)
+{
+    if (stop->stage != STOP_NOT) {
+        int64_t left_ms = (stop->most_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
+        return left_ms > 0 ? left_ms : 0;
+    }
+    return stop->config->shutdown.drain_ms + stop->config->task.kill_grace_ms + 2 * SETTLE_MS;
+}
+
+struct stop *stop_new(struct ev_loop *loop, const struct config *config,
+                      const struct stop_events *events)
+{
+    struct stop *stop = calloc(1, sizeof *stop);
+    if (stop) {
+        stop->loop = loop;
+        stop->config = config;
+        stop->events = *events;
+        ev_timer_init(&stop->next, on_next, 0., 0.);
+        stop->next.data = stop;
+    }
+    return stop;
+}
+
+void stop_set_config(struct stop *stop, const struct config *config)
+{
+    stop->config = config;
+}
+
+void stop_free(struct stop *stop)
+{
+    if (stop) {
+        ev_timer_stop(stop->loop, &stop->next);
+        free(stop);
+    }
+}

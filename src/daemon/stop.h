@@ -1,0 +1,43 @@
+/*
+ * The stages of stopping: running tasks may finish, then TERM, then KILL, then the worker gives up.
+ * Time leads from one to the next, or an operator in a hurry.
+ */
+#ifndef LEAT_DAEMON_STOP_H
+#define LEAT_DAEMON_STOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "exec/job.h"
+
+struct ev_loop;
+struct stop;
+
+struct stop_events {
+    /* No new tasks from now on. */
+    void (*close)(void *context);
+    /* All running tasks get JOB_STOP or JOB_KILL_NOW. */
+    void (*end)(void *context, enum job_event event);
+    void (*give_up)(void *context);
+    void *context;
+};
+
+/* Returns NULL without memory. */
+struct stop *stop_new(struct ev_loop *loop, const struct config *config,
+                      const struct stop_events *events);
+void stop_set_config(struct stop *stop, const struct config *config);
+void stop_free(struct stop *stop);
+
+/* The next stage. */
+void stop_advance(struct stop *stop);
+
+/* Everything is settled: no further stage comes. */
+void stop_finish(struct stop *stop);
+
+bool stop_has_begun(const struct stop *stop);
+
+/* Milliseconds that stopping may still take, begun or not. */
+int64_t stop_left_ms(const struct stop *stop);
+
+#endif

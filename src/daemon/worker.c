@@ -1,0 +1,483 @@
+#include "daemon/worker.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/log.h"
+#include "base/log_ids.h"
+#include "daemon/beat.h"
+#include "daemon/host.h"
+#include "daemon/intake.h"
+#include "daemon/lease.h"
+#include "daemon/record.h"
+#include "daemon/results.h"
+#include "daemon/session.h"
+#include "daemon/stop.h"
+#include "exec/runner.h"
+
+struct worker {
+    struct ev_loop *loop;
+    const struct config *config;
+    struct worker_events events;
+    struct queue queue;
+    struct beat beat;
+    struct session *session;
+    struct runner *runner;
+    struct results *results;
+    struct intake *intake;
+    struct lease *lease;
+    struct host *host;
+    struct stop *stop;
+    struct command command;
+
+    bool leaving; /* leat_requeue of our own consumer is under way */
+    bool ready_told;
+    size_t alone; /* running tasks that want the worker for themselves: 0 or 1 */
+    ev_prepare turn;
+};
+
+/* ---- what the worker tells of itself ---- */
+
+static const char *state_name(const struct worker *worker)
+{
+    if (stop_has_begun(worker->stop)) {
+        return "draining";
+    }
+    return host_is_closed(worker->host) ? "host-fault" : "running";
+}
+
+static const char *make_beat(void *context)
+{
+    struct worker *worker = context;
+    return beat_text(&worker->beat, (size_t)worker->config->queue.concurrency,
+                     runner_count(worker->runner), state_name(worker));
+}
+
+static void list_tokens(void *context, struct token_list *list)
+{
+    struct worker *worker = context;
+    for (struct attempt *attempt = runner_first(worker->runner); attempt; attempt = attempt->next) {
+        token_list_add(list, attempt->task->token);
+    }
+    results_tokens(worker->results, list);
+    intake_tokens(worker->intake, list);
+}
+
+/* ---- taking tasks and what becomes of them ---- */
+
+static size_t room(void *context)
+{
+    struct worker *worker = context;
+    size_t running = runner_count(worker->runner);
+    size_t slots = (size_t)worker->config->queue.concurrency;
+    if (worker->alone > 0 || results_troubled(worker->results) || !lease_fits(worker->lease)) {
+        return 0;
+    }
+    if (host_is_doubtful(worker->host)) {
+        slots = running ? 0 : 1;
+    }
+    return slots > running ? slots - running : 0;
+}
+
+static size_t running(void *context)
+{
+    struct worker *worker = context;
+    return runner_count(worker->runner);
+}
+
+static void put_back(void *context, const char *token)
+{
+    struct worker *worker = context;
+    struct result *result = result_new();
+    if (!result || result_set_release(result, token)) {
+        result_free(result);
+        session_recover(worker->session, REDIS_ERROR_LOST, "out of memory");
+        return;
+    }
+    results_add(worker->results, result);
+}
+
+static void on_ended(void *context, struct attempt *attempt)
+{
+    struct worker *worker = context;
+    struct outcome outcome = outcome_decide(&worker->config->retry, &attempt->ending, drand48());
+    record_ended(attempt, &outcome);
+    beat_count(&worker->beat, outcome.verdict);
+    if (attempt->task->crashes > 0 && worker->alone > 0) {
+        worker->alone--;
+    }
+    if (attempt->ending.cause == CAUSE_HOST) {
+        host_fault(worker->host, attempt->task->tid, attempt->reason);
+    } else if (attempt->ending.cause != CAUSE_REFUSED) {
+        host_fine(worker->host);
+    }
+
+    struct result *result = result_new();
+    if (!result) {
+        /* unnamed in the next registration, the entry goes back: it runs once more rather than
+         * never */
+        attempt_free(attempt);
+        session_recover(worker->session, REDIS_ERROR_LOST, "out of memory");
+        return;
+    }
+    result_set_attempt(result, attempt, &outcome);
+    results_add(worker->results, result);
+}
+
+/* Gives a begun task to the runner, or back. */
+static void on_task(void *context, struct task *task, int64_t sent_ns)
+{
+    struct worker *worker = context;
+    int64_t deadline_ns = lease_deadline(worker->lease, sent_ns);
+    char reason[160];
+    int started;
+    if (stop_has_begun(worker->stop) || host_is_closed(worker->host) ||
+        !lease_has_room(worker->lease, deadline_ns)) {
+        put_back(worker, task->token);
+        task_free(task);
+        return;
+    }
+    if (!task_check(task, worker->config->task.command != NULL, reason, sizeof reason)) {
+        started = runner_refuse(worker->runner, task, reason);
+    } else {
+        if (worker->config->log.started) {
+            record_started(task);
+        }
+        worker->alone += task->crashes > 0;
+        started = runner_start(worker->runner, task, deadline_ns);
+        if (started) {
+            worker->alone -= task->crashes > 0;
+        } else if (runner_first(worker->runner)) {
+            lease_watch(worker->lease, runner_first(worker->runner));
+        }
+    }
+    if (started) {
+        put_back(worker, task->token);
+        task_free(task);
+    }
+}
+
+static void on_settled(void *context, const struct result *result, enum queue_settled settled,
+                       const char *error)
+{
+    (void)context;
+    record_settled(result, settled, error);
+}
+
+/* ---- the session ---- */
+
+static void tell_ready(struct worker *worker)
+{
+    if (!worker->ready_told && session_has_answer(worker->session)) {
+        worker->ready_told = true;
+        worker->events.ready(worker->events.context);
+    }
+}
+
+static void on_lease(void *context, int64_t lease_ms)
+{
+    struct worker *worker = context;
+    lease_update(worker->lease, lease_ms);
+    session_set_lease(worker->session, lease_ms);
+}
+
+static void on_up(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
+{
+    struct worker *worker = context;
+    const struct config_queue *settings = &worker->config->queue;
+    if (reply->lease_ms != settings->lease_ms || reply->max_crashes != settings->max_crashes ||
+        reply->max_length != settings->max_length) {
+        log_text(LOG_WARNING,
+                 "the queue's own settings rule: lease %" PRId64 " ms, max_crashes %" PRId64
+                 ", max_length %" PRId64 "; the config file says otherwise; leat conf changes them",
+                 reply->lease_ms, reply->max_crashes, reply->max_length);
+    }
+    on_lease(worker, reply->lease_ms);
+    lease_registered(worker->lease, reply->lost, sent_ns);
+    intake_up(worker->intake);
+    tell_ready(worker);
+}
+
+static void on_down(void *context)
+{
+    struct worker *worker = context;
+    worker->leaving = false;
+    intake_down(worker->intake);
+    tell_ready(worker);
+}
+
+static void on_rang(void *context)
+{
+    struct worker *worker = context;
+    intake_ask(worker->intake);
+}
+
+static void on_fatal(void *context, int exit_code)
+{
+    struct worker *worker = context;
+    worker->events.stopped(worker->events.context, exit_code);
+}
+
+static void on_beat_done(void *context, bool alive)
+{
+    struct worker *worker = context;
+    if (alive) {
+        worker->events.alive(worker->events.context);
+    }
+}
+
+/* ---- opening, closing and stopping ---- */
+
+static void stopped(struct worker *worker, int exit_code)
+{
+    const struct beat *beat = &worker->beat;
+    stop_finish(worker->stop);
+    log_event(LOG_INFO, LOG_ID_WORKER_STOPPED, NULL, 0,
+              "stopped: %" PRIu64 " succeeded, %" PRIu64 " retried, %" PRIu64 " dead, %" PRIu64
+              " handed back",
+              beat->succeeded, beat->retried, beat->dead, beat->released);
+    worker->events.stopped(worker->events.context, exit_code);
+}
+
+static void on_close(void *context)
+{
+    struct worker *worker = context;
+    intake_close(worker->intake);
+}
+
+static void on_open(void *context)
+{
+    struct worker *worker = context;
+    if (!stop_has_begun(worker->stop)) {
+        intake_open(worker->intake);
+    }
+}
+
+static void on_end(void *context, enum job_event event)
+{
+    struct worker *worker = context;
+    struct attempt *next;
+    for (struct attempt *attempt = runner_first(worker->runner); attempt; attempt = next) {
+        next = attempt->next;
+        runner_end(worker->runner, attempt, event);
+    }
+}
+
+static void on_give_up(void *context)
+{
+    struct worker *worker = context;
+    log_text(LOG_ERR,
+             "giving up: %zu tasks still run and %zu results were not taken by Redis; their leases "
+             "will run out",
+             runner_count(worker->runner), results_count(worker->results));
+    stopped(worker, EX_TEMPFAIL);
+}
+
+static void leave(struct worker *worker);
+
+static void on_left(void *context, const struct redisReply *reply)
+{
+    struct worker *worker = context;
+    worker->leaving = false;
+    if (!session_check(worker->session, reply, "leaving")) {
+        return;
+    }
+    int64_t moved;
+    bool more;
+    if (!queue_requeue_read(reply, &moved, &more) && more) {
+        leave(worker);
+    } else {
+        stopped(worker, EX_OK);
+    }
+}
+
+/* Hands back whatever is pending for this consumer and strikes it off. */
+static void leave(struct worker *worker)
+{
+    queue_requeue(&worker->command, &worker->queue, worker->beat.consumer, false);
+    worker->leaving = !session_send(worker->session, &worker->command, on_left, worker);
+}
+
+static void check_stopped(struct worker *worker)
+{
+    if (!stop_has_begun(worker->stop) || worker->leaving || runner_count(worker->runner) > 0 ||
+        results_count(worker->results) > 0) {
+        return;
+    }
+    if (session_is_away(worker->session)) {
+        log_text(LOG_NOTICE, "stopping without Redis: nothing is left to be told");
+        stopped(worker, EX_OK);
+    } else if (session_is_up(worker->session) && intake_is_quiet(worker->intake)) {
+        leave(worker);
+    }
+}
+
+void worker_stop(struct worker *worker)
+{
+    stop_advance(worker->stop);
+}
+
+int64_t worker_stop_ms(const struct worker *worker)
+{
+    return stop_left_ms(worker->stop);
+}
+
+/* ---- each turn of the loop ---- */
+
+/* All results and the next claim of one turn go out in one write. */
+static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct worker *worker = watcher->data;
+
+    /* results go out with the next claim; and while most slots are busy, an idle one costs nothing
+     * for a moment */
+    size_t slots = (size_t)worker->config->queue.concurrency;
+    bool busy = runner_count(worker->runner) > slots / 2;
+    if (!stop_has_begun(worker->stop) &&
+        (intake_is_claiming(worker->intake) || (busy && results_linger(worker->results)))) {
+        return;
+    }
+    results_flush(worker->results);
+    if (!worker->leaving) {
+        intake_turn(worker->intake);
+    }
+    results_flush(worker->results); /* what the intake put back */
+    check_stopped(worker);
+}
+
+/* ---- life ---- */
+
+static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_t watchdog_ms)
+{
+    struct ev_loop *loop = worker->loop;
+    const struct config *config = worker->config;
+    const struct session_events session_events = {.tokens = list_tokens,
+                                                  .beat = make_beat,
+                                                  .up = on_up,
+                                                  .down = on_down,
+                                                  .rang = on_rang,
+                                                  .fatal = on_fatal,
+                                                  .context = worker};
+    const struct runner_events runner_events = {.ended = on_ended, .context = worker};
+    const struct results_events results_events = {.settled = on_settled, .context = worker};
+    const struct intake_events intake_events = {.room = room,
+                                                .running = running,
+                                                .task = on_task,
+                                                .put_back = put_back,
+                                                .lease = on_lease,
+                                                .context = worker};
+    const struct lease_events lease_events = {
+        .tokens = list_tokens, .beat = make_beat, .beat_done = on_beat_done, .context = worker};
+
+    const struct stop_events stop_events = {
+        .close = on_close, .end = on_end, .give_up = on_give_up, .context = worker};
+    const struct host_events host_events = {.close = on_close, .open = on_open, .context = worker};
+
+    worker->host = host_new(loop, &host_events);
+    worker->stop = stop_new(loop, config, &stop_events);
+    worker->session =
+        session_new(loop, config, &worker->queue, worker->beat.consumer, &session_events);
+    worker->runner = runner_new(loop, config, worker->beat.consumer, nofile, &runner_events);
+    if (!worker->host || !worker->stop || !worker->session || !worker->runner) {
+        return -1;
+    }
+    worker->results =
+        results_new(loop, worker->session, &worker->queue, worker->beat.consumer, &results_events);
+    worker->intake = intake_new(loop, config, worker->session, &worker->queue,
+                                worker->beat.consumer, &intake_events);
+    worker->lease = lease_new(loop, config, worker->session, worker->runner, &worker->queue,
+                              worker->beat.consumer, watchdog_ms, &lease_events);
+    return worker->results && worker->intake && worker->lease ? 0 : -1;
+}
+
+struct worker *worker_new(struct ev_loop *loop, const struct config *config,
+                          const struct rlimit *nofile, int64_t watchdog_ms,
+                          const struct worker_events *events)
+{
+    struct worker *worker = calloc(1, sizeof *worker);
+    if (!worker) {
+        return NULL;
+    }
+    worker->loop = loop;
+    worker->config = config;
+    worker->events = *events;
+    ev_prepare_init(&worker->turn, on_turn);
+    worker->turn.data = worker;
+    if (beat_init(&worker->beat) ||
+        queue_init(&worker->queue, config->queue.stream, config->queue.group) ||
+        make_parts(worker, nofile, watchdog_ms)) {
+        worker_free(worker);
+        return NULL;
+    }
+    ev_prepare_start(loop, &worker->turn);
+    return worker;
+}
+
+void worker_start(struct worker *worker)
+{
+    intake_open(worker->intake);
+    session_start(worker->session);
+}
+
+void worker_set_config(struct worker *worker, const struct config *config)
+{
+    worker->config = config;
+    session_set_config(worker->session, config);
+    runner_set_config(worker->runner, config);
+    intake_set_config(worker->intake, config);
+    lease_set_config(worker->lease, config);
+    stop_set_config(worker->stop, config);
+    intake_ask(worker->intake);
+}
+
+static const char *trouble(const struct worker *worker)
+{
+    if (!session_is_up(worker->session)) {
+        return session_trouble(worker->session);
+    }
+    if (host_is_closed(worker->host)) {
+        return "this host cannot run tasks";
+    }
+    if (!lease_fits(worker->lease)) {
+        return "kill_grace does not fit into the lease";
+    }
+    return intake_is_held(worker->intake) ? "waiting one lease after the group was lost" : "";
+}
+
+struct worker_figures worker_figures(const struct worker *worker)
+{
+    return (struct worker_figures){.running = runner_count(worker->runner),
+                                   .slots = (size_t)worker->config->queue.concurrency,
+                                   .succeeded = worker->beat.succeeded,
+                                   .retried = worker->beat.retried,
+                                   .dead = worker->beat.dead,
+                                   .released = worker->beat.released,
+                                   .state = state_name(worker),
+                                   .trouble = trouble(worker)};
+}
+
+void worker_free(struct worker *worker)
+{
+    if (!worker) {
+        return;
+    }
+    ev_prepare_stop(worker->loop, &worker->turn);
+    session_free(worker->session); /* first: it tells all the others that their calls have ended */
+    runner_free(worker->runner);
+    lease_free(worker->lease);
+    intake_free(worker->intake);
+    results_free(worker->results);
+    queue_free(&worker->queue);
+    beat_free(&worker->beat);
+    host_free(worker->host);
+    stop_free(worker->stop);
+    command_free(&worker->command);
+    free(worker);
+}

@@ -1,0 +1,75 @@
+/*
+ * One attempt from its process's start until nothing of it is left: carries out what the state
+ * machine (job.h) says, with real signals, timers and pipes. The runner holds the children; this
+ * part knows only its own.
+ */
+#ifndef LEAT_EXEC_CHILD_H
+#define LEAT_EXEC_CHILD_H
+
+#include <ev.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "exec/output.h"
+#include "exec/runner.h"
+#include "exec/start.h"
+
+struct child;
+
+/* What all children of a runner share. */
+struct child_host {
+    struct ev_loop *loop;
+    const struct config *config; /* of now: it may change while a child runs */
+    struct start start;
+    char *scratch; /* for reading output */
+    size_t scratch_size;
+    /* Nothing of the child is left but its memory, which goes to the receiver. Comes from the loop,
+     * or from child_exited. */
+    void (*done)(struct child_host *host, struct child *child);
+};
+
+struct child_stream {
+    struct output output;
+    ev_io watcher;
+    struct child *child;
+};
+
+struct child {
+    struct attempt attempt; /* first: attempt_free frees the child */
+    struct child_host *host;
+    pid_t pid;
+    bool empty;         /* its group is */
+    int report;         /* of a forked start, or -1 */
+    int64_t started_ns; /* CLOCK_BOOTTIME, as the others */
+    int64_t settle_ns;  /* until when output is waited for */
+    double wait_s;      /* until the group is looked at again */
+    ev_timer timeout;
+    ev_timer pause; /* until its output is watched; then the grace; then the settling */
+    struct child_stream streams[2];
+    struct child *next_in_bucket; /* the table's */
+};
+
+/* Takes the task. Returns NULL without memory; the task is then still the caller's. */
+struct child *child_new(struct child_host *host, struct task *task, int64_t lease_deadline_ns);
+
+/* Starts the process. Returns 0; or -1 where that failed: the attempt is then over and its ending
+ * set, but `done` is not called. */
+int child_start(struct child *child);
+
+/* Ends the attempt before a start, likewise. */
+void child_refuse(struct child *child, const char *reason);
+
+/* A timer, lease or stop event. Does nothing where the process has exited already and that is only
+ * still to be heard of: its exit stands. */
+void child_end(struct child *child, enum job_event event);
+
+/* The leader is a zombie; it is reaped here. The child may be gone afterwards. */
+void child_exited(struct child *child, const siginfo_t *exit);
+
+/* Stops the watchers and closes the pipes of one that still runs. */
+void child_release(struct child *child);
+
+#endif

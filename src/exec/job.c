@@ -1,0 +1,163 @@
+#include "exec/job.h"
+
+static struct job_step step(enum job_state state, unsigned actions)
+{
+    return (struct job_step){.state = state, .actions = actions};
+}
+
+static struct job_step next_claimed(enum job_event event)
+{
+    switch (event) {
+    case JOB_STARTED:
+        return step(JOB_RUNNING, 0);
+    case JOB_START_FAILED:
+    case JOB_LEASE_LOST:
+    case JOB_STOP:
+    case JOB_KILL_NOW:
+        return step(JOB_DONE, JOB_REPORT);
+    case JOB_TIMED_OUT:
+    case JOB_GRACE_OVER:
+    case JOB_EXITED:
+    case JOB_QUIET:
+    case JOB_SETTLE_OVER:
+        break;
+    }
+    return step(JOB_CLAIMED, 0);
+}
+
+static struct job_step next_running(enum job_event event)
+{
+    switch (event) {
+    case JOB_TIMED_OUT:
+    case JOB_LEASE_LOST:
+    case JOB_STOP:
+        return step(JOB_ENDING, JOB_SEND_TERM | JOB_START_GRACE);
+    case JOB_KILL_NOW:
+        return step(JOB_KILLING, JOB_SEND_KILL);
+    case JOB_EXITED:
+        return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
+    case JOB_STARTED:
+    case JOB_START_FAILED:
+    case JOB_GRACE_OVER:
+    case JOB_QUIET:
+    case JOB_SETTLE_OVER:
+        break;
+    }
+    return step(JOB_RUNNING, 0);
+}
+
+/* Once it was told to end, further reasons to end it change nothing but the last: KILL now. */
+static struct job_step next_ending(enum job_event event)
+{
+    switch (event) {
+    case JOB_GRACE_OVER:
+    case JOB_KILL_NOW:
+        return step(JOB_KILLING, JOB_SEND_KILL);
+    case JOB_EXITED:
+        return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
+    case JOB_STARTED:
+    case JOB_START_FAILED:
+    case JOB_TIMED_OUT:
+    case JOB_LEASE_LOST:
+    case JOB_STOP:
+    case JOB_QUIET:
+    case JOB_SETTLE_OVER:
+        break;
+    }
+    return step(JOB_ENDING, 0);
+}
+
+/* A second KILL is sent where it is asked for again: it does no harm. */
+static struct job_step next_killing(enum job_event event)
+{
+    switch (event) {
+    case JOB_KILL_NOW:
+        return step(JOB_KILLING, JOB_SEND_KILL);
+    case JOB_EXITED:
+        return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
+    case JOB_STARTED:
+    case JOB_START_FAILED:
+    case JOB_TIMED_OUT:
+    case JOB_LEASE_LOST:
+    case JOB_STOP:
+    case JOB_GRACE_OVER:
+    case JOB_QUIET:
+    case JOB_SETTLE_OVER:
+        break;
+    }
+    return step(JOB_KILLING, 0);
+}
+
+/* Everything of it has been killed: there is nothing to do but to wait for the rest. */
+static struct job_step next_settling(enum job_event event)
+{
+    if (event == JOB_QUIET || event == JOB_SETTLE_OVER) {
+        return step(JOB_DONE, JOB_REPORT);
+    }
+    return step(JOB_SETTLING, 0);
+}
+
+struct job_step job_next(enum job_state state, enum job_event event)
+{
+    switch (state) {
+    case JOB_CLAIMED:
+        return next_claimed(event);
+    case JOB_RUNNING:
+        return next_running(event);
+    case JOB_ENDING:
+        return next_ending(event);
+    case JOB_KILLING:
+        return next_killing(event);
+    case JOB_SETTLING:
+        return next_settling(event);
+    case JOB_DONE:
+        break;
+    }
+    return step(JOB_DONE, 0);
+}
+
+enum cause job_cause(enum job_state state, enum job_event event, enum cause so_far)
+{
+    /* only what has neither exited nor been told to end can still get a reason from us */
+    if (so_far != CAUSE_EXIT || (state != JOB_CLAIMED && state != JOB_RUNNING)) {
+        return so_far;
+    }
+
+    switch (event) {
+    case JOB_START_FAILED:
+        return state == JOB_CLAIMED ? CAUSE_HOST : so_far;
+    case JOB_TIMED_OUT:
+        return state == JOB_RUNNING ? CAUSE_TIMEOUT : so_far;
+    case JOB_LEASE_LOST:
+    case JOB_KILL_NOW:
+        return CAUSE_LEASE_LOST;
+    case JOB_STOP:
+        return CAUSE_SHUTDOWN;
+    case JOB_STARTED:
+    case JOB_GRACE_OVER:
+    case JOB_EXITED:
+    case JOB_QUIET:
+    case JOB_SETTLE_OVER:
+        break;
+    }
+    return so_far;
+}
+
+const char *job_state_name(enum job_state state)
+{
+    switch (state) {
+    case JOB_CLAIMED:
+        return "claimed";
+    case JOB_RUNNING:
+        return "running";
+    case JOB_ENDING:
+        return "ending";
+    case JOB_KILLING:
+        return "killing";
+    case JOB_SETTLING:
+        return "settling";
+    case JOB_DONE:
+        return "done";
+    }
+    return "unknown";
+}

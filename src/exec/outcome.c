@@ -1,0 +1,105 @@
+#include "exec/outcome.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *cause_name(enum cause cause)
+{
+    switch (cause) {
+    case CAUSE_EXIT:
+        return "exit";
+    case CAUSE_SIGNAL:
+        return "signal";
+    case CAUSE_TIMEOUT:
+        return "timeout";
+    case CAUSE_REFUSED:
+        return "refused";
+    case CAUSE_HOST:
+        return "host";
+    case CAUSE_LEASE_LOST:
+        return "lease-lost";
+    case CAUSE_SHUTDOWN:
+        return "shutdown";
+    }
+    return "unknown";
+}
+
+/* The wait before the next attempt. At least 1 ms, so that it is a wait and never "at once". */
+static int64_t backoff_ms(const struct config_retry *policy, int64_t attempt, double random)
+{
+    /* doubles cannot overflow here: a power that is too large becomes infinite, and is capped */
+    double cap = (double)policy->cap_ms;
+    double delay = (double)policy->base_ms * pow(policy->factor, (double)(attempt - 1));
+    if (!(delay < cap)) {
+        delay = cap;
+    }
+
+    if (policy->jitter == CONFIG_JITTER_FULL) {
+        delay *= random;
+    }
+    return delay < 1 ? 1 : (int64_t)delay;
+}
+
+static struct outcome retry_or_dead(const struct config_retry *policy, const struct ending *ending,
+                                    double random)
+{
+    int64_t attempt = ending->attempt > 1 ? ending->attempt : 1;
+    int64_t max = ending->max_attempts > 0 ? ending->max_attempts : policy->max_attempts;
+    if (attempt >= max) {
+        return (struct outcome){.verdict = VERDICT_DEAD};
+    }
+    return (struct outcome){.verdict = VERDICT_RETRY,
+                            .delay_ms = backoff_ms(policy, attempt, random)};
+}
+
+struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
+                              double random)
+{
+    switch (ending->cause) {
+    case CAUSE_EXIT:
+        if (ending->exit_code == 0 || config_codes_has(&policy->success, ending->exit_code)) {
+            return (struct outcome){.verdict = VERDICT_SUCCESS};
+        }
+        if (config_codes_has(&policy->permanent, ending->exit_code)) {
+            return (struct outcome){.verdict = VERDICT_DEAD};
+        }
+        return retry_or_dead(policy, ending, random);
+    case CAUSE_SIGNAL:
+    case CAUSE_TIMEOUT:
+        return retry_or_dead(policy, ending, random);
+    case CAUSE_REFUSED:
+        return (struct outcome){.verdict = VERDICT_DEAD};
+    case CAUSE_HOST:
+    case CAUSE_LEASE_LOST:
+    case CAUSE_SHUTDOWN:
+        break;
+    }
+    return (struct outcome){.verdict = VERDICT_RELEASE};
+}
+
+void ending_describe(const struct ending *ending, char *text, size_t size)
+{
+    /* a text that is cut is still one for people */
+    const char *abbreviation;
+    switch (ending->cause) {
+    case CAUSE_EXIT:
+        (void)snprintf(text, size, "exit %d", ending->exit_code);
+        return;
+    case CAUSE_SIGNAL:
+        abbreviation = sigabbrev_np(ending->signal);
+        if (abbreviation) {
+            (void)snprintf(text, size, "SIG%s", abbreviation);
+        } else {
+            (void)snprintf(text, size, "signal %d", ending->signal);
+        }
+        return;
+    case CAUSE_TIMEOUT:
+    case CAUSE_REFUSED:
+    case CAUSE_HOST:
+    case CAUSE_LEASE_LOST:
+    case CAUSE_SHUTDOWN:
+        break;
+    }
+    (void)snprintf(text, size, "%s", cause_name(ending->cause));
+}

@@ -1,0 +1,48 @@
+/*
+ * What becomes of a task after an attempt: a pure function of how it ended, how often it was tried,
+ * and the policy.
+ */
+#ifndef LEAT_EXEC_OUTCOME_H
+#define LEAT_EXEC_OUTCOME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+
+/* How an attempt ended. The names are those of dead letters and journal fields. */
+enum cause {
+    CAUSE_EXIT,       /* the process exited with a code */
+    CAUSE_SIGNAL,     /* a signal that leat did not send ended it */
+    CAUSE_TIMEOUT,    /* it ran longer than its timeout */
+    CAUSE_REFUSED,    /* the task's fields must not run: a dead letter */
+    CAUSE_HOST,       /* not the task's fault: fork, directory, program, disk: released */
+    CAUSE_LEASE_LOST, /* the lease could not be renewed or went to another */
+    CAUSE_SHUTDOWN,   /* the worker stopped */
+};
+
+const char *cause_name(enum cause cause);
+
+struct ending {
+    enum cause cause;
+    int exit_code;        /* CAUSE_EXIT */
+    int signal;           /* CAUSE_SIGNAL */
+    int64_t attempt;      /* 1 for the first */
+    int64_t max_attempts; /* of the task, 0: the policy's */
+};
+
+enum verdict { VERDICT_SUCCESS, VERDICT_RETRY, VERDICT_DEAD, VERDICT_RELEASE };
+
+struct outcome {
+    enum verdict verdict;
+    int64_t delay_ms; /* VERDICT_RETRY */
+};
+
+/* random is uniform in [0, 1): full jitter takes that share of the backoff. */
+struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
+                              double random);
+
+/* "exit 3", "SIGKILL", "timeout": for people and the field status; size ≥ 32. */
+void ending_describe(const struct ending *ending, char *text, size_t size);
+
+#endif

@@ -1,0 +1,129 @@
+#include "exec/output.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+void output_open(struct output *output, int fd)
+{
+    *output = (struct output){.fd = fd, .line = BUFFER_INIT, .tail = BUFFER_INIT};
+}
+
+static void output_close(struct output *output)
+{
+    if (output->fd >= 0) {
+        close(output->fd);
+        output->fd = -1;
+    }
+}
+
+/* The beginning that is kept, and these bytes, are a line. */
+static void pass_on(struct output *output, const struct output_lines *lines, const char *data,
+                    size_t size)
+{
+    if (output->line.size == 0) {
+        lines->line(lines->context, data, size);
+        return;
+    }
+
+    /* without memory the line comes in two pieces */
+    if (buffer_append(&output->line, data, size)) {
+        lines->line(lines->context, output->line.data, output->line.size);
+        lines->line(lines->context, data, size);
+    } else {
+        lines->line(lines->context, output->line.data, output->line.size);
+    }
+    buffer_clear(&output->line);
+}
+
+static void cut_lines(struct output *output, const struct output_lines *lines, const char *data,
+                      size_t size)
+{
+    while (size > 0) {
+        /* a newline right behind a full line belongs to it */
+        size_t room = output->line.size < lines->max ? lines->max - output->line.size : 0;
+        const char *newline = memchr(data, '\n', size <= room ? size : room + 1);
+        size_t taken;
+        if (newline) {
+            taken = (size_t)(newline - data) + 1;
+            pass_on(output, lines, data, taken - 1);
+        } else if (size > room) {
+            taken = room;
+            pass_on(output, lines, data, taken);
+        } else {
+            taken = size;
+            if (buffer_append(&output->line, data, taken)) {
+                pass_on(output, lines, data, taken);
+            }
+        }
+        data += taken;
+        size -= taken;
+    }
+}
+
+/* Lets the tail grow to twice the limit before its front is dropped, so that each byte is moved
+ * once at the most. Without memory it ends where it is. */
+static void keep_tail(struct output *output, const char *data, size_t size, size_t limit)
+{
+    struct buffer *tail = &output->tail;
+    if (size >= limit) {
+        buffer_clear(tail);
+        data += size - limit;
+        size = limit;
+    } else if (tail->size + size > 2 * limit) {
+        buffer_consume(tail, tail->size + size - limit);
+    }
+    if (buffer_append(tail, data, size)) {
+        tail->failed = false;
+    }
+}
+
+bool output_read(struct output *output, void *scratch, size_t scratch_size, size_t tail_limit,
+                 const struct output_lines *lines)
+{
+    if (output->fd < 0) {
+        return false;
+    }
+    ssize_t size = read(output->fd, scratch, scratch_size);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return errno == EINTR;
+    }
+
+    /* nothing more will come of a pipe that cannot be read */
+    if (size <= 0) {
+        output_close(output);
+        return false;
+    }
+    keep_tail(output, scratch, (size_t)size, tail_limit);
+    if (lines) {
+        cut_lines(output, lines, scratch, (size_t)size);
+    }
+    return true;
+}
+
+void output_finish(struct output *output, const struct output_lines *lines)
+{
+    output_close(output);
+    if (lines && output->line.size > 0) {
+        lines->line(lines->context, output->line.data, output->line.size);
+    }
+    buffer_free(&output->line);
+}
+
+struct bytes output_take_tail(struct output *output, size_t limit)
+{
+    struct buffer *tail = &output->tail;
+    if (tail->size > limit) {
+        buffer_consume(tail, tail->size - limit);
+    }
+    struct bytes taken = {.data = tail->data, .size = tail->size};
+    *tail = BUFFER_INIT;
+    return taken;
+}
+
+void output_free(struct output *output)
+{
+    output_close(output);
+    buffer_free(&output->line);
+    buffer_free(&output->tail);
+}

@@ -1,0 +1,29 @@
+/*
+ * What a config says about starting tasks, worked out once instead of at each start.
+ */
+#ifndef LEAT_EXEC_RECIPE_H
+#define LEAT_EXEC_RECIPE_H
+
+#include <stdbool.h>
+
+#include "config/config.h"
+#include "exec/environment.h"
+
+struct recipe {
+    const struct config *config;     /* not owned */
+    struct environment *environment; /* owned */
+    char *shell_name;                /* argv[0] of the shell; points into the config */
+    char **words;  /* owned; the config's command where it needs no shell, else NULL */
+    char *program; /* owned; the config's command begins with this absolute path, or NULL */
+    bool direct;   /* simple commands may be executed without the shell */
+    bool may_hang; /* something on the way to exec is not on a local file system */
+};
+
+/* config must outlive it. Returns NULL without memory. */
+struct recipe *recipe_new(const struct config *config, const char *worker);
+/* Looks again whether a start may hang; for changes of the mounts. Once it may, that stays so. */
+void recipe_look(struct recipe *recipe);
+
+void recipe_free(struct recipe *recipe);
+
+#endif

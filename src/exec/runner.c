@@ -1,0 +1,341 @@
+#include "exec/runner.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exec/child.h"
+#include "exec/group.h"
+#include "exec/mounts.h"
+#include "exec/recipe.h"
+
+enum {
+    SCRATCH_SIZE = 64 * 1024,
+    FIRST_BUCKETS = 64, /* a power of two, as all sizes of the table are */
+    FREE_TRIES = 2000,  /* milliseconds that runner_free waits for killed processes */
+};
+
+struct runner {
+    struct child_host host;
+    struct runner_events events;
+    struct recipe *recipe; /* NULL: to be made at the next start */
+    char *worker;
+    struct rlimit files;
+    ev_signal exits;
+    ev_io mounts; /* fd -1 where there is no table to watch */
+    struct attempt *first;
+    size_t count;
+    struct child **buckets; /* those with a process, by its id */
+    size_t bucket_count;
+    char scratch[SCRATCH_SIZE];
+};
+
+/* ---- the table of processes ---- */
+
+static struct child **bucket_of(const struct runner *runner, pid_t pid)
+{
+    return &runner->buckets[(size_t)pid & (runner->bucket_count - 1)];
+}
+
+/* Without memory the table stays as it is, and its chains get longer. */
+static void grow_table(struct runner *runner)
+{
+    struct child **former = runner->buckets;
+    size_t former_count = runner->bucket_count;
+    struct child **buckets = calloc(former_count * 2, sizeof(struct child *));
+    if (!buckets) {
+        return;
+    }
+    runner->buckets = buckets;
+    runner->bucket_count = former_count * 2;
+    for (size_t i = 0; i < former_count; i++) {
+        for (struct child *child = former[i], *next; child; child = next) {
+            next = child->next_in_bucket;
+            struct child **bucket = bucket_of(runner, child->pid);
+            child->next_in_bucket = *bucket;
+            *bucket = child;
+        }
+    }
+    free(former);
+}
+
+static void table_add(struct runner *runner, struct child *child)
+{
+    if (runner->count > runner->bucket_count) {
+        grow_table(runner);
+    }
+    struct child **bucket = bucket_of(runner, child->pid);
+    child->next_in_bucket = *bucket;
+    *bucket = child;
+}
+
+/* The child with that process, no longer in the table; or NULL. */
+static struct child *table_take(struct runner *runner, pid_t pid)
+{
+    struct child **link = bucket_of(runner, pid);
+    while (*link && (*link)->pid != pid) {
+        link = &(*link)->next_in_bucket;
+    }
+    struct child *child = *link;
+    if (child) {
+        *link = child->next_in_bucket;
+    }
+    return child;
+}
+
+/* ---- the list of attempts ---- */
+
+static void list_add(struct runner *runner, struct attempt *attempt)
+{
+    attempt->next = runner->first;
+    if (runner->first) {
+        runner->first->previous = attempt;
+    }
+    runner->first = attempt;
+    runner->count++;
+}
+
+static void list_remove(struct runner *runner, struct attempt *attempt)
+{
+    if (attempt->next) {
+        attempt->next->previous = attempt->previous;
+    }
+    if (attempt->previous) {
+        attempt->previous->next = attempt->next;
+    } else {
+        runner->first = attempt->next;
+    }
+    attempt->next = attempt->previous = NULL;
+    runner->count--;
+}
+
+struct attempt *runner_first(struct runner *runner)
+{
+    return runner->first;
+}
+
+size_t runner_count(const struct runner *runner)
+{
+    return runner->count;
+}
+
+/* ---- exits ---- */
+
+static void on_done(struct child_host *host, struct child *child)
+{
+    struct runner *runner = (struct runner *)host; /* its first member */
+    list_remove(runner, &child->attempt);
+    runner->events.ended(runner->events.context, &child->attempt);
+}
+
+/* Each child that has exited is looked at before it is reaped, so that its number still is its
+ * own. Those that nobody here started are only reaped. */
+static void on_exits(struct ev_loop *loop, ev_signal *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct runner *runner = watcher->data;
+    for (;;) {
+        siginfo_t exit = {0};
+        if (waitid(P_ALL, 0, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 || exit.si_pid == 0) {
+            return;
+        }
+        struct child *child = table_take(runner, exit.si_pid);
+        if (child) {
+            child_exited(child, &exit);
+        } else {
+            (void)waitpid(exit.si_pid, NULL, WNOHANG); /* it is there */
+        }
+    }
+}
+
+/* ---- starting and ending ---- */
+
+static int make_recipe(struct runner *runner)
+{
+    if (!runner->recipe) {
+        runner->recipe = recipe_new(runner->host.config, runner->worker);
+        runner->host.start.recipe = runner->recipe;
+    }
+    return runner->recipe ? 0 : -1;
+}
+
+static void on_mounts(struct ev_loop *loop, ev_io *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct runner *runner = watcher->data;
+    if (runner->recipe) {
+        recipe_look(runner->recipe);
+    }
+}
+
+static void start_watching(struct runner *runner)
+{
+    ev_signal_init(&runner->exits, on_exits, SIGCHLD);
+    runner->exits.data = runner;
+    ev_signal_start(runner->host.loop, &runner->exits);
+
+    ev_io_init(&runner->mounts, on_mounts, mounts_open(), EV_WRITE);
+    runner->mounts.data = runner;
+    if (runner->mounts.fd >= 0) {
+        ev_io_start(runner->host.loop, &runner->mounts);
+    }
+}
+
+struct runner *runner_new(struct ev_loop *loop, const struct config *config, const char *worker,
+                          const struct rlimit *nofile, const struct runner_events *events)
+{
+    if (ev_is_default_loop(loop)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct runner *runner = calloc(1, sizeof *runner);
+    if (!runner) {
+        return NULL;
+    }
+    runner->events = *events;
+    runner->files = *nofile;
+    runner->host = (struct child_host){
+        .loop = loop,
+        .config = config,
+        .start = {.files = &runner->files,
+                  .null = start_above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC))},
+        .scratch = runner->scratch,
+        .scratch_size = sizeof runner->scratch,
+        .done = on_done,
+    };
+    if (runner->host.start.null < 0) {
+        goto fail;
+    }
+    runner->worker = strdup(worker);
+    runner->buckets = calloc(FIRST_BUCKETS, sizeof(struct child *));
+    runner->bucket_count = FIRST_BUCKETS;
+    if (!runner->worker || !runner->buckets || make_recipe(runner) < 0) {
+        errno = ENOMEM;
+        goto fail;
+    }
+
+    start_watching(runner);
+    return runner;
+
+fail:
+    runner_free(runner);
+    return NULL;
+}
+
+void runner_set_config(struct runner *runner, const struct config *config)
+{
+    recipe_free(runner->recipe);
+    runner->recipe = NULL;
+    runner->host.config = config;
+    (void)make_recipe(runner); /* without memory now, it is tried again at the next start */
+}
+
+int runner_start(struct runner *runner, struct task *task, int64_t lease_deadline_ns)
+{
+    if (make_recipe(runner) < 0) {
+        return -1;
+    }
+    struct child *child = child_new(&runner->host, task, lease_deadline_ns);
+    if (!child) {
+        return -1;
+    }
+
+    if (!runner->host.start.signals) {
+        runner->host.start.signals = spawn_signals();
+    }
+
+    /* SIGCHLD is heard from the loop only, so that it finds the child in the table */
+    if (child_start(child) < 0) {
+        runner->events.ended(runner->events.context, &child->attempt);
+        return 0;
+    }
+    list_add(runner, &child->attempt);
+    table_add(runner, child);
+    return 0;
+}
+
+int runner_refuse(struct runner *runner, struct task *task, const char *reason)
+{
+    struct child *child = child_new(&runner->host, task, 0);
+    if (!child) {
+        return -1;
+    }
+    child_refuse(child, reason);
+    runner->events.ended(runner->events.context, &child->attempt);
+    return 0;
+}
+
+void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event)
+{
+    (void)runner; /* the child knows its own */
+    child_end((struct child *)attempt, event);
+}
+
+/* ---- the end ---- */
+
+/* Waits until the killed leader is gone, but not for ever: it may hang in the kernel. */
+static void await_exit(pid_t pid)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int tries = 0; tries < FREE_TRIES && waitpid(pid, NULL, WNOHANG) == 0; tries++) {
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void drop_attempts(struct runner *runner)
+{
+    /* all are killed before the first is waited for */
+    for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
+        if (attempt->state != JOB_SETTLING) {
+            group_signal(((struct child *)attempt)->pid, SIGKILL);
+            group_kill_session(((struct child *)attempt)->pid);
+        }
+    }
+    while (runner->first) {
+        struct attempt *attempt = runner->first;
+        struct child *child = (struct child *)attempt;
+        if (attempt->state != JOB_SETTLING) {
+            await_exit(child->pid);
+        }
+        list_remove(runner, attempt);
+        child_release(child);
+        attempt_free(attempt);
+    }
+}
+
+static void stop_watching(struct runner *runner)
+{
+    if (ev_is_active(&runner->exits)) {
+        ev_signal_stop(runner->host.loop, &runner->exits);
+    }
+    if (ev_is_active(&runner->mounts)) {
+        ev_io_stop(runner->host.loop, &runner->mounts);
+        close(runner->mounts.fd);
+    }
+}
+
+void runner_free(struct runner *runner)
+{
+    if (!runner) {
+        return;
+    }
+    int error = errno;
+    drop_attempts(runner);
+    stop_watching(runner);
+    if (runner->host.start.null >= 0) {
+        close(runner->host.start.null);
+    }
+    recipe_free(runner->recipe);
+    free(runner->buckets);
+    free(runner->worker);
+    free(runner);
+    errno = error;
+}

@@ -1,0 +1,74 @@
+/*
+ * Runs tasks: starts their processes, watches their exits, output and time limits, and reports each
+ * once when nothing of it is left. Knows nothing of Redis.
+ */
+#ifndef LEAT_EXEC_RUNNER_H
+#define LEAT_EXEC_RUNNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "exec/job.h"
+#include "exec/outcome.h"
+#include "queue/task.h"
+
+struct ev_loop;
+struct rlimit;
+struct runner;
+
+/* One running task; the runner's until reported, then the receiver's (attempt_free). The receiver
+ * may set `owner` and link; everything else is to be read only. */
+struct attempt {
+    struct task *task; /* owned */
+    enum job_state state;
+    struct ending ending; /* valid when reported */
+    char reason[160];     /* more for people: the errno of a failed start, … */
+    int64_t started_wall_ms;
+    int64_t duration_us;                   /* from start to the leader's exit */
+    struct bytes stdout_tail, stderr_tail; /* valid when reported */
+    int64_t lease_deadline_ns;             /* CLOCK_BOOTTIME; the daemon's */
+    uint64_t renewal;                      /* the last renewal that named it; the daemon's */
+    struct attempt *next, *previous;       /* links in the list of running attempts; the runner's */
+    void *owner;
+};
+
+struct runner_events {
+    /* Nothing of the attempt is left; the receiver owns it now. May come from within runner_start
+     * only for a failed start (CAUSE_HOST, CAUSE_REFUSED). */
+    void (*ended)(void *context, struct attempt *attempt);
+    void *context;
+};
+
+/* worker is the consumer's name (LEAT_WORKER); nofile the limit of open files that tasks get,
+ * copied. config must outlive the runner or be replaced. Installs the SIGCHLD watcher; so the
+ * loop must not be libev's default one, which reaps children itself (EINVAL). Returns NULL with
+ * errno. */
+struct runner *runner_new(struct ev_loop *loop, const struct config *config, const char *worker,
+                          const struct rlimit *nofile, const struct runner_events *events);
+
+/* For attempts started from now on. */
+void runner_set_config(struct runner *runner, const struct config *config);
+
+/* Takes the task. Reports through `ended` whatever happens. Returns 0, or -1 without memory for the
+ * attempt itself: the task is then still the caller's. */
+int runner_start(struct runner *runner, struct task *task, int64_t lease_deadline_ns);
+
+/* Reports the task through `ended` without starting it: CAUSE_REFUSED with that reason. Takes the
+ * task unless it returns -1 (no memory). */
+int runner_refuse(struct runner *runner, struct task *task, const char *reason);
+
+/* Running attempts, newest first: walk with ->next. */
+struct attempt *runner_first(struct runner *runner);
+size_t runner_count(const struct runner *runner);
+
+/* Ends one: JOB_LEASE_LOST, JOB_STOP (TERM, grace, KILL) or JOB_KILL_NOW (KILL at once). */
+void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event);
+
+void attempt_free(struct attempt *attempt);
+
+/* Kills what still runs and frees; `ended` is not called. NULL does nothing. */
+void runner_free(struct runner *runner);
+
+#endif

@@ -1,0 +1,321 @@
+#include "exec/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- in the child: only system calls, and no memory but the stack ---- */
+
+/* How the child tells how far it came: in the parent's memory, or by a pipe. */
+struct telling {
+    volatile struct spawn_failure *shared; /* or NULL */
+    int pipe;                              /* or -1 */
+};
+
+static void tell(const struct telling *telling, enum spawn_step step, int error)
+{
+    if (telling->shared) {
+        telling->shared->step = step;
+        telling->shared->error = error;
+    } else {
+        /* a child that cannot tell is one that did not execute: the parent sees that, too */
+        struct spawn_failure failure = {.step = step, .error = error};
+        ssize_t written = write(telling->pipe, &failure, sizeof failure);
+        (void)written;
+    }
+}
+
+/* As the kernel has it: sigaction() of libc refuses the two signals that libc uses itself and that
+ * may have been inherited as ignored, too. */
+struct disposition {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)(void);
+    unsigned long mask;
+};
+
+/* Handlers as well as what is ignored: signals are let in before exec, and a handler of the parent
+ * must not run here. */
+static void default_signals(uint64_t signals)
+{
+    struct disposition standard = {.handler = SIG_DFL};
+    for (; signals; signals &= signals - 1) {
+        syscall(SYS_rt_sigaction, __builtin_ctzll(signals) + 1, &standard, NULL,
+                sizeof standard.mask);
+    }
+}
+
+struct directory_entry {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+};
+
+/* For kernels without close_range: everything that /proc lists from `first` on. */
+static int close_listed(int first)
+{
+    union {
+        struct directory_entry entry;
+        char bytes[4096];
+    } listed;
+    int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) {
+        return -1;
+    }
+
+    long size;
+    while ((size = syscall(SYS_getdents64, directory, listed.bytes, sizeof listed.bytes)) > 0) {
+        for (long at = 0; at < size;) {
+            const struct directory_entry *entry =
+                (const struct directory_entry *)(const void *)(listed.bytes + at);
+            int fd = 0;
+            for (const char *digit = entry->name; *digit >= '0' && *digit <= '9'; digit++) {
+                fd = fd * 10 + (*digit - '0');
+            }
+            if (fd >= first && fd != directory) {
+                close(fd);
+            }
+            at += entry->size;
+        }
+    }
+    close(directory);
+    return size < 0 ? -1 : 0;
+}
+
+static int close_from(int first)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, first, ~0U, 0) == 0) {
+        return 0;
+    }
+#endif
+    return close_listed(first);
+}
+
+/* The three descriptors, the pipe for telling as number 3, and nothing else. */
+static int set_descriptors(const struct spawn *spawn, struct telling *telling)
+{
+    if (dup2(spawn->input, 0) < 0 || dup2(spawn->output, 1) < 0 || dup2(spawn->error, 2) < 0) {
+        return -1;
+    }
+    if (telling->pipe < 0) {
+        return close_from(3);
+    }
+    if (telling->pipe != 3) {
+        if (dup3(telling->pipe, 3, O_CLOEXEC) < 0) {
+            return -1;
+        }
+        telling->pipe = 3;
+    }
+    return close_from(4);
+}
+
+/* Executes DIRECTORY/NAME for each directory of the path, until one is found, as shells do. Returns
+ * where the shell has to decide. */
+static void execute_found(const struct spawn *spawn, const char *path)
+{
+    char candidate[PATH_MAX];
+    size_t name_size = strlen(spawn->words[0]) + 1;
+    for (const char *next = path; next; path = next + 1) {
+        next = strchrnul(path, ':');
+        size_t size = (size_t)(next - path);
+        if (size + 1 + name_size > sizeof candidate) {
+            return;
+        }
+        memcpy(candidate, path, size);
+        if (size > 0) {
+            candidate[size++] = '/';
+        }
+        memcpy(candidate + size, spawn->words[0], name_size);
+
+        execve(candidate, spawn->words, spawn->environment);
+        if ((errno != ENOENT && errno != ENOTDIR) || *next == '\0') {
+            return;
+        }
+    }
+}
+
+static void execute(const struct spawn *spawn)
+{
+    if (spawn->words && strchr(spawn->words[0], '/')) {
+        execve(spawn->words[0], spawn->words, spawn->environment);
+    } else if (spawn->words) {
+        execute_found(spawn, spawn->path);
+    }
+    execve(spawn->shell, spawn->shell_words, spawn->environment);
+}
+
+/* The one place between fork and exec. Returns the step that failed, with errno. */
+static enum spawn_step become_task(const struct spawn *spawn, struct telling *telling)
+{
+    sigset_t none;
+    default_signals(spawn->signals);
+    if (setsid() < 0) {
+        return SPAWN_SESSION;
+    }
+    if (set_descriptors(spawn, telling) < 0) {
+        return SPAWN_DESCRIPTORS;
+    }
+    if (spawn->files && setrlimit(RLIMIT_NOFILE, spawn->files) < 0) {
+        return SPAWN_LIMIT;
+    }
+    umask(spawn->umask);
+
+    /* from here on it may hang: what was told last is then why */
+    if (!telling->shared) {
+        tell(telling, SPAWN_DIRECTORY, 0);
+    }
+    if (chdir(spawn->directory) < 0) {
+        return SPAWN_DIRECTORY;
+    }
+    if (spawn->program && access(spawn->program, X_OK) < 0) {
+        return SPAWN_PROGRAM;
+    }
+    if (!telling->shared) {
+        tell(telling, SPAWN_RUNNING, 0);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execute(spawn);
+    return SPAWN_EXECUTE;
+}
+
+static _Noreturn void run_child(const struct spawn *spawn, struct telling *telling)
+{
+    enum spawn_step step = become_task(spawn, telling);
+    tell(telling, step, errno);
+    _exit(127);
+}
+
+/* ---- in the parent ---- */
+
+static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *failure)
+{
+    volatile struct spawn_failure shared = {.step = SPAWN_RUNNING};
+    struct telling telling = {.shared = &shared, .pipe = -1};
+    pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see spawn.h */
+    if (pid == 0) {
+        run_child(spawn, &telling);
+    }
+    if (pid < 0) {
+        *failure = (struct spawn_failure){.step = SPAWN_PROCESS, .error = errno};
+        return -1;
+    }
+    if (shared.step == SPAWN_RUNNING) {
+        return pid;
+    }
+
+    /* it has exited without executing: nobody else shall see it */
+    *failure = (struct spawn_failure){.step = shared.step, .error = shared.error};
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    return -1;
+}
+
+static pid_t start_apart(const struct spawn *spawn, int *report, struct spawn_failure *failure)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
+        *failure = (struct spawn_failure){.step = SPAWN_PROCESS, .error = errno};
+        return -1;
+    }
+    struct telling telling = {.pipe = ends[1]};
+    pid_t pid = fork();
+    if (pid == 0) {
+        run_child(spawn, &telling);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        *failure = (struct spawn_failure){.step = SPAWN_PROCESS, .error = errno};
+        close(ends[0]);
+        return -1;
+    }
+    *report = ends[0];
+    return pid;
+}
+
+uint64_t spawn_signals(void)
+{
+    uint64_t signals = 0;
+    for (int signal = 1; signal <= 64; signal++) {
+        struct disposition found;
+        if (syscall(SYS_rt_sigaction, signal, NULL, &found, sizeof found.mask) == 0 &&
+            found.handler != SIG_DFL) {
+            signals |= UINT64_C(1) << (signal - 1);
+        }
+    }
+    return signals;
+}
+
+pid_t spawn_start(const struct spawn *spawn, int *report, struct spawn_failure *failure)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    *report = -1;
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t pid =
+        spawn->may_hang ? start_apart(spawn, report, failure) : start_sharing(spawn, failure);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid;
+}
+
+bool spawn_report(int report, struct spawn_failure *failure)
+{
+    /* the last word counts; none is a child that was ended at the very beginning */
+    struct spawn_failure told;
+    *failure = (struct spawn_failure){.step = SPAWN_SESSION};
+    while (read(report, &told, sizeof told) == (ssize_t)sizeof told) {
+        *failure = told;
+    }
+    return failure->step == SPAWN_RUNNING;
+}
+
+static const char *step_text(enum spawn_step step)
+{
+    switch (step) {
+    case SPAWN_PROCESS:
+        return "cannot start a process";
+    case SPAWN_SESSION:
+        return "cannot begin a session";
+    case SPAWN_DESCRIPTORS:
+        return "cannot set up descriptors";
+    case SPAWN_LIMIT:
+        return "cannot set the limit of open files";
+    case SPAWN_DIRECTORY:
+        return "cannot change to directory";
+    case SPAWN_PROGRAM:
+    case SPAWN_EXECUTE:
+    case SPAWN_RUNNING:
+        break;
+    }
+    return "cannot execute";
+}
+
+void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failure, char *text,
+                    size_t size)
+{
+    const char *object = "";
+    if (failure->step == SPAWN_DIRECTORY) {
+        object = spawn->directory;
+    } else if (failure->step == SPAWN_PROGRAM) {
+        object = spawn->program;
+    } else if (failure->step == SPAWN_EXECUTE) {
+        object = spawn->shell;
+    }
+
+    /* a text that is cut is still one for people */
+    const char *why = failure->error ? strerror(failure->error) : "it does not return";
+    (void)snprintf(text, size, "%s%s%s: %s", step_text(failure->step), *object ? " " : "", object,
+                   why);
+}

@@ -1,0 +1,66 @@
+/*
+ * Starts one process: everything between fork and exec is here. The child gets a session of its
+ * own, default signals and an empty mask, the three descriptors and no other, umask, limit of open
+ * files and directory, and then executes.
+ *
+ * The child normally borrows the parent's memory until it executes (vfork), which costs the same
+ * however large the parent is; the parent waits for it, all signals blocked. Where the child may
+ * hang on the way (a directory on a network file system) it is forked instead, and nobody waits.
+ */
+#ifndef LEAT_EXEC_SPAWN_H
+#define LEAT_EXEC_SPAWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* Where a start can fail. */
+enum spawn_step {
+    SPAWN_PROCESS,     /* no process to be had */
+    SPAWN_SESSION,     /* own session, descriptors: not seen in practice */
+    SPAWN_DESCRIPTORS, /* closing what the task must not have */
+    SPAWN_LIMIT,       /* the limit of open files */
+    SPAWN_DIRECTORY,   /* changing to the directory */
+    SPAWN_PROGRAM,     /* the configured program is not there */
+    SPAWN_EXECUTE,     /* executing the shell */
+    SPAWN_RUNNING,     /* none: it executes */
+};
+
+struct spawn_failure {
+    enum spawn_step step;
+    int error; /* errno; 0 where the child was ended during that step */
+};
+
+struct spawn {
+    const char *shell;        /* absolute path */
+    char *const *shell_words; /* its argv */
+    char *const *words;       /* tried first, without the shell, if not NULL; see words.h */
+    const char *path;         /* where words[0] is looked up if it has no slash */
+    const char *program;      /* must be executable, else the start fails; or NULL */
+    char *const *environment;
+    const char *directory;
+    mode_t umask;
+    const struct rlimit *files; /* the limit of open files; NULL leaves it */
+    int input, output, error;   /* ≥ 3; become 0, 1 and 2 */
+    uint64_t signals;           /* as spawn_signals found them; all others are default already */
+    bool may_hang;              /* fork, and do not wait */
+};
+
+/* The signals that this process ignores or handles, signal N as bit N - 1. To be asked once, when
+ * the process has made its arrangements: sixty system calls at each start would be felt. */
+uint64_t spawn_signals(void);
+
+/* Returns the process's id, or -1 with *failure. If spawn->may_hang, *report is a descriptor for
+ * spawn_report, which the caller closes; else -1. */
+pid_t spawn_start(const struct spawn *spawn, int *report, struct spawn_failure *failure);
+
+/* How far a forked child came, when it has exited: true if it executed, else *failure is set. */
+bool spawn_report(int report, struct spawn_failure *failure);
+
+/* "cannot change to directory /x: No such file or directory"; cut to size. */
+void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failure, char *text,
+                    size_t size);
+
+#endif

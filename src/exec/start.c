@@ -1,0 +1,210 @@
+#include "exec/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "exec/words.h"
+
+/* All that a start needs and that goes when the process is there. */
+struct parts {
+    char **environment;
+    char **words; /* owned; of the task's own command, or NULL */
+    char *spaced; /* owned; a command that would pass for an option */
+    char *shell_words[4];
+    int input;
+    int output[2]; /* read end, write end */
+    int error[2];
+};
+
+static void close_if_open(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}
+
+int start_above_standard(int fd)
+{
+    if (fd < 0 || fd > 2) {
+        return fd;
+    }
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return moved;
+}
+
+/* Our end does not block: a task may read its own pipe away from under us. */
+static int make_pipe(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        ends[0] = ends[1] = -1;
+        return -1;
+    }
+    ends[1] = start_above_standard(ends[1]);
+    return ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -1 : 0;
+}
+
+static int write_all(int fd, const char *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t written = pwrite(fd, data + done, size - done, (off_t)done);
+        if (written < 0 && errno != EINTR) {
+            return -1;
+        }
+        done += written > 0 ? (size_t)written : 0;
+    }
+    return 0;
+}
+
+/* A file without a name that nobody can change any more; at its beginning. Returns -1 with errno.
+ */
+static int make_input(struct bytes payload)
+{
+    int fd = start_above_standard(memfd_create("payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (fd < 0) {
+        return -1;
+    }
+    if (write_all(fd, payload.data, payload.size) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* The shell's argv, and the words that make it unnecessary. Returns 0, or -1 without memory. */
+static int make_words(struct parts *parts, const struct recipe *recipe, const struct task *task)
+{
+    char *command = recipe->config->task.command;
+    if (!command) {
+        command = (char *)task->command->data;
+        if (recipe->direct) {
+            parts->words = words_split(command, task->command->size);
+        }
+    }
+
+    /* the shell ignores blanks in front, but would take a first '-' for an option of its own */
+    if (command[0] == '-' || command[0] == '+') {
+        if (asprintf(&parts->spaced, " %s", command) < 0) {
+            parts->spaced = NULL;
+            return -1;
+        }
+        command = parts->spaced;
+    }
+    parts->shell_words[0] = recipe->shell_name;
+    parts->shell_words[1] = "-c";
+    parts->shell_words[2] = command;
+    return 0;
+}
+
+static void parts_free(struct parts *parts)
+{
+    free(parts->environment);
+    free(parts->words);
+    free(parts->spaced);
+    close_if_open(&parts->input);
+    for (int end = 0; end < 2; end++) {
+        close_if_open(&parts->output[end]);
+        close_if_open(&parts->error[end]);
+    }
+}
+
+/* Returns NULL, or what could not be done, with errno. */
+static const char *make_parts(struct parts *parts, const struct start *start,
+                              const struct task *task, const struct environment_limits *limits)
+{
+    const struct recipe *recipe = start->recipe;
+    parts->environment = environment_block(recipe->environment, task, limits);
+    if (!parts->environment || make_words(parts, recipe, task)) {
+        errno = ENOMEM;
+        return "cannot prepare the task";
+    }
+    if (recipe->config->task.stdin_from == CONFIG_STDIN_PAYLOAD && task->payload &&
+        task->payload->size > 0) {
+        parts->input = make_input(*task->payload);
+        if (parts->input < 0) {
+            return "cannot give the task its payload";
+        }
+    }
+    if (make_pipe(parts->output) || make_pipe(parts->error)) {
+        return "cannot make a pipe";
+    }
+    return NULL;
+}
+
+static struct spawn describe_spawn(const struct recipe *recipe)
+{
+    const struct config_task *task = &recipe->config->task;
+    return (struct spawn){
+        .shell = task->shell,
+        .words = recipe->words,
+        .path = task->path,
+        .program = recipe->program,
+        .directory = task->directory,
+        .umask = (mode_t)task->umask,
+        .may_hang = recipe->may_hang,
+    };
+}
+
+void start_describe(const struct recipe *recipe, const struct spawn_failure *failure, char *reason,
+                    size_t reason_size)
+{
+    struct spawn spawn = describe_spawn(recipe);
+    spawn_describe(&spawn, failure, reason, reason_size);
+}
+
+enum cause start_failure_cause(const struct spawn_failure *failure)
+{
+    return failure->step == SPAWN_EXECUTE && failure->error == E2BIG ? CAUSE_REFUSED : CAUSE_HOST;
+}
+
+int start_task(const struct start *start, const struct task *task,
+               const struct environment_limits *limits, struct started *started, enum cause *cause,
+               char *reason, size_t reason_size)
+{
+    struct parts parts = {.input = -1, .output = {-1, -1}, .error = {-1, -1}};
+    const char *what = make_parts(&parts, start, task, limits);
+    if (what) {
+        /* cut where it is too long */
+        (void)snprintf(reason, reason_size, "%s: %s", what, strerror(errno));
+        *cause = CAUSE_HOST;
+        parts_free(&parts);
+        return -1;
+    }
+
+    struct spawn spawn = describe_spawn(start->recipe);
+    spawn.shell_words = parts.shell_words;
+    spawn.words = parts.words ? parts.words : spawn.words;
+    spawn.environment = parts.environment;
+    spawn.files = start->files;
+    spawn.signals = start->signals;
+    spawn.input = parts.input >= 0 ? parts.input : start->null;
+    spawn.output = parts.output[1];
+    spawn.error = parts.error[1];
+
+    struct spawn_failure failure;
+    started->pid = spawn_start(&spawn, &started->report, &failure);
+    if (started->pid < 0) {
+        spawn_describe(&spawn, &failure, reason, reason_size);
+        *cause = start_failure_cause(&failure);
+        parts_free(&parts);
+        return -1;
+    }
+
+    /* the ends that we read from stay */
+    started->output = parts.output[0];
+    started->error = parts.error[0];
+    parts.output[0] = parts.error[0] = -1;
+    parts_free(&parts);
+    return 0;
+}

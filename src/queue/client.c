@@ -1,0 +1,288 @@
+#include "queue/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "base/units.h"
+#include "queue/library.h"
+#include "queue/queue.h"
+
+struct client {
+    redisContext *redis;
+    int64_t timeout_ms;
+    bool may_load;
+};
+
+/* Where an error is told. */
+struct trouble {
+    enum redis_error *error;
+    char *why;
+    size_t size;
+};
+
+static void tell(const struct trouble *trouble, enum redis_error error, const char *what,
+                 const char *detail)
+{
+    *trouble->error = error;
+    /* cut where it is too long */
+    (void)snprintf(trouble->why, trouble->size, "%s%s%s", what, *what ? ": " : "", detail);
+}
+
+static struct timeval to_timeval(int64_t ms)
+{
+    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+}
+
+/* ---- calls ---- */
+
+static void tell_broken(const struct client *client, const struct trouble *trouble)
+{
+    if (client->redis->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        char duration[48], detail[80];
+        units_format_duration(client->timeout_ms, duration, sizeof duration);
+        (void)snprintf(detail, sizeof detail, "no answer within %s", duration); /* fits */
+        tell(trouble, REDIS_ERROR_LOST, "", detail);
+        return;
+    }
+    tell(trouble, REDIS_ERROR_LOST, "", client->redis->errstr);
+}
+
+/* The next reply; error replies are told and come back as NULL. */
+static redisReply *receive(struct client *client, const struct trouble *trouble)
+{
+    void *answer = NULL;
+    if (redisGetReply(client->redis, &answer) != REDIS_OK || !answer) {
+        tell_broken(client, trouble);
+        return NULL;
+    }
+    redisReply *reply = answer;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        const char *text = NULL;
+        enum redis_error error = redis_error_classify(reply->str, reply->len);
+        size_t size = redis_error_text(reply->str, reply->len, &text);
+        *trouble->error = error;
+        /* cut where it is too long */
+        (void)snprintf(trouble->why, trouble->size, "%.*s", (int)size, text);
+        freeReplyObject(reply);
+        return NULL;
+    }
+    return reply;
+}
+
+static redisReply *call(struct client *client, struct command *command,
+                        const struct trouble *trouble)
+{
+    if (client_append(client, command)) {
+        tell(trouble, REDIS_ERROR_OTHER, "", "out of memory");
+        return NULL;
+    }
+    return receive(client, trouble);
+}
+
+/* A call of which only success matters. Returns 0 or -1. */
+static int perform(struct client *client, struct command *command, const char *what,
+                   const struct trouble *trouble)
+{
+    char detail[256] = "";
+    struct trouble inner = {.error = trouble->error, .why = detail, .size = sizeof detail};
+    redisReply *reply = call(client, command, &inner);
+    if (!reply) {
+        tell(trouble, *trouble->error, what, detail);
+        return -1;
+    }
+    freeReplyObject(reply);
+    return 0;
+}
+
+/* ---- the library ---- */
+
+static int load_library(struct client *client, bool replace, const struct trouble *trouble)
+{
+    struct command command = {0};
+    queue_load_library(&command, replace);
+    int result = perform(client, &command, "loading the function library", trouble);
+    command_free(&command);
+
+    /* somebody was faster */
+    if (result && !replace && strstr(trouble->why, "already exists")) {
+        result = 0;
+    }
+    return result;
+}
+
+/* An older library that may not be replaced still serves, as long as it speaks the protocol. */
+static int replace_library(struct client *client, bool usable, const struct trouble *trouble)
+{
+    if (load_library(client, true, trouble) == 0) {
+        return 0;
+    }
+    return usable && *trouble->error != REDIS_ERROR_LOST ? 0 : -1;
+}
+
+static int check_version(struct client *client, const redisReply *reply,
+                         const struct trouble *trouble)
+{
+    int64_t protocol = 0, version = 0;
+    if (queue_version_read(reply, &protocol, &version)) {
+        tell(trouble, REDIS_ERROR_FOREIGN, "", "the function leat_version is not leat's");
+        return -1;
+    }
+    bool usable = protocol == QUEUE_PROTOCOL;
+    if (version < library_version() && client->may_load) {
+        return replace_library(client, usable, trouble);
+    }
+    if (!usable) {
+        char detail[120];
+        (void)snprintf(detail, sizeof detail,
+                       "the function library in Redis speaks protocol %lld, this program %d",
+                       (long long)protocol, QUEUE_PROTOCOL); /* fits */
+        tell(trouble, REDIS_ERROR_OTHER, "", detail);
+        return -1;
+    }
+    return 0;
+}
+
+static int check_library(struct client *client, const struct trouble *trouble)
+{
+    struct command command = {0};
+    queue_version(&command);
+    redisReply *reply = call(client, &command, trouble);
+    command_free(&command);
+    if (reply) {
+        int result = check_version(client, reply, trouble);
+        freeReplyObject(reply);
+        return result;
+    }
+    /* a missing one that may not be loaded is told by the first call that needs it */
+    if (*trouble->error == REDIS_ERROR_NO_LIBRARY) {
+        return client->may_load ? load_library(client, false, trouble) : 0;
+    }
+    return -1;
+}
+
+/* ---- opening ---- */
+
+static int authenticate(struct client *client, const struct config_redis *config,
+                        const struct trouble *trouble)
+{
+    if (!config->password) {
+        return 0;
+    }
+    struct command command = {0};
+    queue_auth(&command, config->user, config->password);
+    int result = perform(client, &command, "AUTH", trouble);
+    command_wipe(&command);
+    return result;
+}
+
+static int select_db(struct client *client, const struct config_redis *config,
+                     const struct trouble *trouble)
+{
+    if (config->db == 0) {
+        return 0;
+    }
+    struct command command = {0};
+    queue_select(&command, config->db);
+    int result = perform(client, &command, "SELECT", trouble);
+    command_free(&command);
+    return result;
+}
+
+static int connect_redis(struct client *client, const struct config_redis *config,
+                         const struct trouble *trouble)
+{
+    char address[256];
+    struct timeval limit = to_timeval(config->connect_timeout_ms);
+    if (config->socket) {
+        (void)snprintf(address, sizeof address, "connecting to %s",
+                       config->socket); /* may be cut */
+        client->redis = redisConnectUnixWithTimeout(config->socket, limit);
+    } else {
+        /* may be cut */
+        (void)snprintf(address, sizeof address, "connecting to %s:%lld", config->host,
+                       (long long)config->port);
+        client->redis = redisConnectWithTimeout(config->host, (int)config->port, limit);
+    }
+    if (!client->redis || client->redis->err) {
+        tell(trouble, REDIS_ERROR_LOST, address,
+             client->redis ? client->redis->errstr : "out of memory");
+        return -1;
+    }
+    if (fcntl(client->redis->fd, F_SETFD, FD_CLOEXEC) < 0 ||
+        redisSetTimeout(client->redis, to_timeval(config->command_timeout_ms)) != REDIS_OK) {
+        tell(trouble, REDIS_ERROR_LOST, address, "cannot set up the socket");
+        return -1;
+    }
+    return 0;
+}
+
+struct client *client_open(const struct config_redis *config, enum config_library library,
+                           enum redis_error *error, char *why, size_t why_size)
+{
+    struct trouble trouble = {.error = error, .why = why, .size = why_size};
+    struct client *client = malloc(sizeof *client);
+    if (!client) {
+        tell(&trouble, REDIS_ERROR_OTHER, "", "out of memory");
+        return NULL;
+    }
+    *client = (struct client){
+        .timeout_ms = config->command_timeout_ms,
+        .may_load = library == CONFIG_LIBRARY_AUTO,
+    };
+    if (connect_redis(client, config, &trouble) || authenticate(client, config, &trouble) ||
+        select_db(client, config, &trouble) || check_library(client, &trouble)) {
+        client_close(client);
+        return NULL;
+    }
+    return client;
+}
+
+void client_close(struct client *client)
+{
+    if (!client) {
+        return;
+    }
+    if (client->redis) {
+        redisFree(client->redis);
+    }
+    free(client);
+}
+
+/* ---- for callers ---- */
+
+struct redisReply *client_call(struct client *client, struct command *command,
+                               enum redis_error *error, char *why, size_t why_size)
+{
+    struct trouble trouble = {.error = error, .why = why, .size = why_size};
+    redisReply *reply = call(client, command, &trouble);
+    if (reply || *error != REDIS_ERROR_NO_LIBRARY || !client->may_load) {
+        return reply;
+    }
+    /* Redis was restarted or flushed */
+    if (load_library(client, false, &trouble)) {
+        return NULL;
+    }
+    return call(client, command, &trouble);
+}
+
+int client_append(struct client *client, struct command *command)
+{
+    const char *data = NULL;
+    size_t size = 0;
+    if (command_finish(command, &data, &size) ||
+        redisAppendFormattedCommand(client->redis, data, size) != REDIS_OK) {
+        return -1;
+    }
+    return 0;
+}
+
+struct redisReply *client_receive(struct client *client, enum redis_error *error, char *why,
+                                  size_t why_size)
+{
+    return receive(client, &(struct trouble){.error = error, .why = why, .size = why_size});
+}

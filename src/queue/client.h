@@ -1,0 +1,37 @@
+/*
+ * A synchronous client for the command line: connect, authenticate, load the library where it is
+ * missing, send commands one by one or many before reading.
+ */
+#ifndef LEAT_QUEUE_CLIENT_H
+#define LEAT_QUEUE_CLIENT_H
+
+#include <stddef.h>
+
+#include "config/config.h"
+#include "queue/command.h"
+#include "queue/error.h"
+
+struct redisReply;
+struct client;
+
+/* Connects, authenticates and sees to the library: where `library` allows it, a missing or older
+ * one is replaced by the built-in one; a newer one stays. Returns a client, or NULL with the class
+ * in *error and a message for people in `why`. SIGPIPE must be ignored: a closed connection is an
+ * error here, not a signal. */
+struct client *client_open(const struct config_redis *config, enum config_library library,
+                           enum redis_error *error, char *why, size_t why_size);
+void client_close(struct client *client);
+
+/* Sends and waits. Returns the reply (free it with freeReplyObject), or NULL with class and
+ * message: error replies come back so too. A missing library is loaded, unless client_open was told
+ * never to, and the call repeated. After REDIS_ERROR_LOST nothing but client_close works. */
+struct redisReply *client_call(struct client *client, struct command *command,
+                               enum redis_error *error, char *why, size_t why_size);
+
+/* Pipelining: append without waiting (0, or -1 without memory), then one client_receive for each,
+ * in order; an error reply does not end the row. */
+int client_append(struct client *client, struct command *command);
+struct redisReply *client_receive(struct client *client, enum redis_error *error, char *why,
+                                  size_t why_size);
+
+#endif

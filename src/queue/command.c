@@ -1,0 +1,86 @@
+#include "queue/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The header "*N\r\n" is only known at the end; it is written right before the arguments, into
+ * room kept for the longest one, so that nothing has to move. */
+enum { HEADER_ROOM = 24, NUMBER_SIZE = 24 };
+
+void command_begin(struct command *command)
+{
+    static const char room[HEADER_ROOM] = {0};
+
+    buffer_clear(&command->wire);
+    command->arguments = 0;
+    (void)buffer_append(&command->wire, room, sizeof room); /* a failure stays marked */
+}
+
+void command_add(struct command *command, const void *data, size_t size)
+{
+    char length[NUMBER_SIZE];
+    int written = snprintf(length, sizeof length, "$%zu\r\n", size);
+
+    /* failures stay marked in the buffer until command_finish */
+    if (written < 0 || buffer_reserve(&command->wire, (size_t)written + size + 2)) {
+        command->wire.failed = true;
+        return;
+    }
+    (void)buffer_append(&command->wire, length, (size_t)written);
+    (void)buffer_append(&command->wire, data, size);
+    (void)buffer_append(&command->wire, "\r\n", 2);
+    command->arguments++;
+}
+
+void command_add_text(struct command *command, const char *text)
+{
+    command_add(command, text, strlen(text));
+}
+
+void command_add_number(struct command *command, int64_t number)
+{
+    char text[NUMBER_SIZE];
+    int written = snprintf(text, sizeof text, "%lld", (long long)number);
+    if (written < 0) {
+        command->wire.failed = true;
+        return;
+    }
+    command_add(command, text, (size_t)written);
+}
+
+int command_finish(struct command *command, const char **data, size_t *size)
+{
+    char header[HEADER_ROOM];
+    int written = snprintf(header, sizeof header, "*%zu\r\n", command->arguments);
+
+    if (command->wire.failed || command->arguments == 0 || written < 0 ||
+        (size_t)written >= sizeof header) {
+        return -1;
+    }
+
+    /* hiredis looks one byte beyond a command of a single argument */
+    if (buffer_reserve(&command->wire, 1)) {
+        return -1;
+    }
+    command->wire.data[command->wire.size] = '\0';
+
+    char *start = command->wire.data + HEADER_ROOM - written;
+    memcpy(start, header, (size_t)written);
+    *data = start;
+    *size = command->wire.size - (size_t)(start - command->wire.data);
+    return 0;
+}
+
+void command_free(struct command *command)
+{
+    buffer_free(&command->wire);
+    command->arguments = 0;
+}
+
+void command_wipe(struct command *command)
+{
+    if (command->wire.data) {
+        explicit_bzero(command->wire.data, command->wire.capacity);
+    }
+    command_free(command);
+}

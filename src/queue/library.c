@@ -1,0 +1,33 @@
+#include "queue/library.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* make runs at the root of the tree, where this path begins; a NUL behind the source makes it text
+ * for string functions too */
+__asm__(".pushsection .rodata\n"
+        ".global library_source\n"
+        ".global library_source_end\n"
+        ".type library_source, %object\n"
+        ".type library_source_end, %object\n"
+        "library_source:\n"
+        ".incbin \"src/queue/leat.lua\"\n"
+        "library_source_end:\n"
+        ".byte 0\n"
+        ".size library_source, . - library_source\n"
+        ".popsection\n");
+
+size_t library_size(void)
+{
+    return (size_t)((uintptr_t)library_source_end - (uintptr_t)library_source);
+}
+
+int64_t library_version(void)
+{
+    static const char mark[] = "\nlocal VERSION = ";
+    const char *found = strstr(library_source, mark);
+    if (!found) {
+        return 0;
+    }
+    return strtoll(found + sizeof mark - 1, NULL, 10);
+}

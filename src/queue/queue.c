@@ -1,0 +1,315 @@
+#include "queue/queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/library.h"
+
+/* ---- keys ---- */
+
+static const char *const suffixes[QUEUE_KEYS] = {
+    [QUEUE_KEY_STREAM] = "",          [QUEUE_KEY_BELL] = ":bell",
+    [QUEUE_KEY_WAITING] = ":waiting", [QUEUE_KEY_DELAYED] = ":delayed",
+    [QUEUE_KEY_NAMES] = ":names",     [QUEUE_KEY_CONF] = ":conf",
+    [QUEUE_KEY_STATS] = ":stats",     [QUEUE_KEY_GO] = ":go",
+    [QUEUE_KEY_RUNNING] = ":running", [QUEUE_KEY_DEAD] = ":dead",
+    [QUEUE_KEY_WORKERS] = ":workers",
+};
+
+/* As Redis Cluster sees it: the first { with a } behind it and something between. */
+static bool has_hash_tag(const char *key)
+{
+    const char *open = strchr(key, '{');
+    const char *close = open ? strchr(open, '}') : NULL;
+    return close && close > open + 1;
+}
+
+int queue_init(struct queue *queue, const char *stream, const char *group)
+{
+    *queue = (struct queue){0};
+    bool tagged = has_hash_tag(stream);
+
+    queue->group = strdup(group);
+    queue->keys[QUEUE_KEY_STREAM] = strdup(stream);
+    if (!queue->group || !queue->keys[QUEUE_KEY_STREAM]) {
+        goto fail;
+    }
+    for (size_t i = 0; i < QUEUE_KEYS; i++) {
+        if (i == QUEUE_KEY_STREAM) {
+            continue;
+        }
+        if (asprintf(&queue->keys[i], "%s%s%s%s", tagged ? "" : "{", stream, tagged ? "" : "}",
+                     suffixes[i]) < 0) {
+            queue->keys[i] = NULL;
+            goto fail;
+        }
+    }
+    return 0;
+
+fail:
+    queue_free(queue);
+    return -1;
+}
+
+void queue_free(struct queue *queue)
+{
+    free(queue->group);
+    for (size_t i = 0; i < QUEUE_KEYS; i++) {
+        free(queue->keys[i]);
+    }
+    *queue = (struct queue){0};
+}
+
+/* ---- workers' functions ---- */
+
+static void begin_function(struct command *command, const struct queue *queue, const char *name,
+                           size_t keys)
+{
+    command_begin(command);
+    command_add_text(command, "FCALL");
+    command_add_text(command, name);
+    command_add_number(command, (int64_t)keys);
+    for (size_t i = 0; i < keys; i++) {
+        command_add_text(command, queue->keys[i]);
+    }
+}
+
+/* Workers' functions name the group and the consumer first. */
+static void begin_worker(struct command *command, const struct queue *queue, const char *name,
+                         const char *consumer)
+{
+    begin_function(command, queue, name, QUEUE_KEYS);
+    command_add_text(command, queue->group);
+    command_add_text(command, consumer);
+}
+
+static void add_texts(struct command *command, const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        command_add_text(command, texts[i]);
+    }
+}
+
+void queue_claim(struct command *command, const struct queue *queue, const char *consumer,
+                 int64_t wanted, int64_t running, const char *cursor, const char *const *tokens,
+                 size_t token_count)
+{
+    begin_worker(command, queue, "leat_claim", consumer);
+    command_add_number(command, wanted);
+    command_add_number(command, running);
+    command_add_text(command, cursor);
+    add_texts(command, tokens, token_count);
+}
+
+void queue_renew(struct command *command, const struct queue *queue, const char *consumer,
+                 const char *beat, const char *const *tokens, size_t token_count)
+{
+    begin_worker(command, queue, "leat_renew", consumer);
+    command_add_text(command, beat);
+    add_texts(command, tokens, token_count);
+}
+
+void queue_register(struct command *command, const struct queue *queue, const char *consumer,
+                    const char *beat, const struct queue_seed *seed, const char *const *tokens,
+                    size_t token_count)
+{
+    begin_worker(command, queue, "leat_register", consumer);
+    command_add_text(command, beat);
+    command_add_number(command, seed->lease_ms);
+    command_add_number(command, seed->max_crashes);
+    command_add_number(command, seed->max_length);
+    add_texts(command, tokens, token_count);
+}
+
+void queue_finish_begin(struct command *command, const struct queue *queue, const char *consumer)
+{
+    begin_worker(command, queue, "leat_finish", consumer);
+}
+
+static const char *outcome_name(enum queue_outcome outcome)
+{
+    switch (outcome) {
+    case QUEUE_SUCCESS:
+        return "success";
+    case QUEUE_RETRY:
+        return "retry";
+    case QUEUE_DEAD:
+        return "dead";
+    case QUEUE_RELEASE:
+        return "release";
+    }
+    return "";
+}
+
+/* Reasons and causes may be absent. */
+static void add_optional(struct command *command, const char *text)
+{
+    command_add_text(command, text ? text : "");
+}
+
+void queue_finish_add(struct command *command, const struct queue_result *result)
+{
+    command_add_text(command, result->token);
+    command_add_text(command, outcome_name(result->outcome));
+    add_optional(command, result->cause);
+    add_optional(command, result->status);
+    add_optional(command, result->reason);
+    command_add_number(command, result->delay_ms);
+    command_add_number(command, result->duration_us);
+    command_add(command, result->stdout_tail.data, result->stdout_tail.size);
+    command_add(command, result->stderr_tail.data, result->stderr_tail.size);
+    command_add_text(command, result->again ? "1" : "0");
+}
+
+void queue_requeue(struct command *command, const struct queue *queue, const char *consumer,
+                   bool died)
+{
+    begin_worker(command, queue, "leat_requeue", consumer);
+    command_add_text(command, died ? "1" : "0");
+}
+
+/* ---- plain commands ---- */
+
+static void begin_texts(struct command *command, const char *const *texts, size_t count)
+{
+    command_begin(command);
+    add_texts(command, texts, count);
+}
+
+void queue_block(struct command *command, const struct queue *queue, const char *consumer,
+                 int64_t count)
+{
+    const char *const head[] = {"XREADGROUP", "GROUP", queue->group, consumer, "COUNT"};
+    const char *const tail[] = {
+        "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_GO], queue->keys[QUEUE_KEY_STREAM], ">", ">",
+    };
+    begin_texts(command, head, sizeof head / sizeof head[0]);
+    command_add_number(command, count);
+    add_texts(command, tail, sizeof tail / sizeof tail[0]);
+}
+
+void queue_listen(struct command *command, const struct queue *queue, const char *bell_id)
+{
+    const char *const words[] = {
+        "XREAD", "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_BELL], bell_id,
+    };
+    begin_texts(command, words, sizeof words / sizeof words[0]);
+}
+
+void queue_unblock(struct command *command, int64_t client_id)
+{
+    begin_texts(command, (const char *const[]){"CLIENT", "UNBLOCK"}, 2);
+    command_add_number(command, client_id);
+}
+
+void queue_kill_client(struct command *command, int64_t client_id)
+{
+    begin_texts(command, (const char *const[]){"CLIENT", "KILL", "ID"}, 3);
+    command_add_number(command, client_id);
+}
+
+void queue_auth(struct command *command, const char *user, const char *password)
+{
+    begin_texts(command, (const char *const[]){"AUTH"}, 1);
+    if (user) {
+        command_add_text(command, user);
+    }
+    command_add_text(command, password);
+}
+
+void queue_select(struct command *command, int64_t db)
+{
+    begin_texts(command, (const char *const[]){"SELECT"}, 1);
+    command_add_number(command, db);
+}
+
+void queue_client_name(struct command *command, const char *name)
+{
+    begin_texts(command, (const char *const[]){"CLIENT", "SETNAME", name}, 3);
+}
+
+void queue_client_id(struct command *command)
+{
+    begin_texts(command, (const char *const[]){"CLIENT", "ID"}, 2);
+}
+
+void queue_version(struct command *command)
+{
+    begin_texts(command, (const char *const[]){"FCALL", "leat_version", "0"}, 3);
+}
+
+void queue_load_library(struct command *command, bool replace)
+{
+    begin_texts(command, (const char *const[]){"FUNCTION", "LOAD"}, 2);
+    if (replace) {
+        command_add_text(command, "REPLACE");
+    }
+    command_add(command, library_source, library_size());
+}
+
+void queue_info(struct command *command)
+{
+    begin_texts(command, (const char *const[]){"INFO"}, 1);
+}
+
+/* ---- producers' and operators' functions ---- */
+
+void queue_enqueue_begin(struct command *command, const struct queue *queue)
+{
+    begin_function(command, queue, "leat_enqueue", QUEUE_PRODUCER_KEYS);
+}
+
+void queue_enqueue_task(struct command *command, const char *due, size_t field_count)
+{
+    command_add_text(command, due);
+    command_add_number(command, (int64_t)field_count);
+}
+
+void queue_enqueue_field(struct command *command, struct bytes name, struct bytes value)
+{
+    command_add(command, name.data, name.size);
+    command_add(command, value.data, value.size);
+}
+
+void queue_status(struct command *command, const struct queue *queue)
+{
+    begin_function(command, queue, "leat_status", QUEUE_KEYS);
+    command_add_text(command, queue->group);
+}
+
+void queue_list(struct command *command, const struct queue *queue, const char *what,
+                const char *cursor, int64_t limit)
+{
+    begin_function(command, queue, "leat_list", QUEUE_KEYS);
+    command_add_text(command, queue->group);
+    command_add_text(command, what);
+    command_add_text(command, cursor);
+    command_add_number(command, limit);
+}
+
+void queue_show(struct command *command, const struct queue *queue, const char *tid,
+                const char *cursor)
+{
+    begin_function(command, queue, "leat_show", QUEUE_KEYS);
+    command_add_text(command, queue->group);
+    command_add_text(command, tid);
+    command_add_text(command, cursor);
+}
+
+void queue_conf(struct command *command, const struct queue *queue, const char *name,
+                const char *value)
+{
+    begin_function(command, queue, "leat_conf", QUEUE_KEYS);
+    if (name) {
+        command_add_text(command, name);
+        command_add_text(command, value);
+    }
+}
+
+void queue_dead(struct command *command, const struct queue *queue, bool retry,
+                const char *const *ids, size_t count)
+{
+    begin_function(command, queue, retry ? "leat_dead_retry" : "leat_dead_drop", QUEUE_KEYS);
+    add_texts(command, ids, count);
+}

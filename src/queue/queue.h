@@ -1,0 +1,190 @@
+/*
+ * The calls of leat.lua and the few plain commands beside them: the only place that spells Redis
+ * commands. Each call is built here and its reply is read here; who sends it (the daemon's
+ * asynchronous connections or the command's synchronous client) is not known here.
+ */
+#ifndef LEAT_QUEUE_QUEUE_H
+#define LEAT_QUEUE_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "queue/command.h"
+#include "queue/task.h"
+
+struct redisReply;
+
+#define QUEUE_PROTOCOL 1
+#define QUEUE_KEYS 11
+#define QUEUE_PRODUCER_KEYS 7
+#define QUEUE_FINISH_MAX 100 /* attempts in one leat_finish */
+#define QUEUE_NAMED_MAX 1000 /* tokens in one leat_claim, and tasks that it begins */
+#define QUEUE_SCAN_START "g0-0"
+
+/* Positions in struct queue's keys; the order is that of leat.lua. */
+enum queue_key {
+    QUEUE_KEY_STREAM,
+    QUEUE_KEY_BELL,
+    QUEUE_KEY_WAITING,
+    QUEUE_KEY_DELAYED,
+    QUEUE_KEY_NAMES,
+    QUEUE_KEY_CONF,
+    QUEUE_KEY_STATS,
+    QUEUE_KEY_GO,
+    QUEUE_KEY_RUNNING,
+    QUEUE_KEY_DEAD,
+    QUEUE_KEY_WORKERS,
+};
+
+/* Names of one queue's keys and its group. */
+struct queue {
+    char *group;
+    char *keys[QUEUE_KEYS];
+};
+
+/* stream "emails" gives "{emails}:dead"; a stream that holds a {tag} gets suffixes only
+ * ("{a}b:dead"). Returns 0, or -1 without memory. */
+int queue_init(struct queue *queue, const char *stream, const char *group);
+void queue_free(struct queue *queue);
+
+/* ---- calls: each begins `command` anew and leaves it ready for command_finish ---- */
+
+/* tokens: what a blocking read brought or what was held; cursor "" for no scan. */
+void queue_claim(struct command *command, const struct queue *queue, const char *consumer,
+                 int64_t wanted, int64_t running, const char *cursor, const char *const *tokens,
+                 size_t token_count);
+void queue_renew(struct command *command, const struct queue *queue, const char *consumer,
+                 const char *beat, const char *const *tokens, size_t token_count);
+struct queue_seed {
+    int64_t lease_ms, max_crashes, max_length;
+};
+void queue_register(struct command *command, const struct queue *queue, const char *consumer,
+                    const char *beat, const struct queue_seed *seed, const char *const *tokens,
+                    size_t token_count);
+
+enum queue_outcome { QUEUE_SUCCESS, QUEUE_RETRY, QUEUE_DEAD, QUEUE_RELEASE };
+struct queue_result {
+    const char *token;
+    enum queue_outcome outcome;
+    const char *cause;  /* "exit", "signal", "timeout", … "" for success and release */
+    const char *status; /* exit code or signal name */
+    const char *reason; /* for people */
+    int64_t delay_ms;
+    int64_t duration_us;
+    struct bytes stdout_tail, stderr_tail;
+    bool again; /* sent before: the reply was lost */
+};
+/* Begin, add up to QUEUE_FINISH_MAX results. */
+void queue_finish_begin(struct command *command, const struct queue *queue, const char *consumer);
+void queue_finish_add(struct command *command, const struct queue_result *result);
+
+/* All that is pending for the consumer goes back and the consumer is deleted; died counts crashes.
+ */
+void queue_requeue(struct command *command, const struct queue *queue, const char *consumer,
+                   bool died);
+
+/* XREADGROUP … BLOCK 0 on go and the stream: up to count entries of whichever wakes it. */
+void queue_block(struct command *command, const struct queue *queue, const char *consumer,
+                 int64_t count);
+/* XREAD BLOCK 0 on the bell from after the given id. */
+void queue_listen(struct command *command, const struct queue *queue, const char *bell_id);
+void queue_unblock(struct command *command, int64_t client_id);
+/* CLIENT KILL ID: a former connection of one's own, whose last commands must not run any more. */
+void queue_kill_client(struct command *command, int64_t client_id);
+
+/* What a connection begins with. user NULL: the default user. After queue_auth free the command
+ * with command_wipe. */
+void queue_auth(struct command *command, const char *user, const char *password);
+void queue_select(struct command *command, int64_t db);
+void queue_client_name(struct command *command, const char *name);
+void queue_client_id(struct command *command);
+
+void queue_version(struct command *command);
+void queue_load_library(struct command *command, bool replace);
+/* INFO everything needed at start-up, in one call. */
+void queue_info(struct command *command);
+
+/* Enqueue: begin, then for each task one begin_task (due: "0", "+MS" or unix ms; number of fields)
+ * followed by that many queue_enqueue_field. */
+void queue_enqueue_begin(struct command *command, const struct queue *queue);
+void queue_enqueue_task(struct command *command, const char *due, size_t field_count);
+void queue_enqueue_field(struct command *command, struct bytes name, struct bytes value);
+
+/* Operators' functions: see leat.lua. */
+void queue_status(struct command *command, const struct queue *queue);
+void queue_list(struct command *command, const struct queue *queue, const char *what,
+                const char *cursor, int64_t limit);
+void queue_show(struct command *command, const struct queue *queue, const char *tid,
+                const char *cursor);
+void queue_conf(struct command *command, const struct queue *queue, const char *name,
+                const char *value); /* name NULL: only read */
+void queue_dead(struct command *command, const struct queue *queue, bool retry,
+                const char *const *ids, size_t count);
+
+/* ---- replies: pure functions; −1 means that the reply has not the form promised ---- */
+
+#define QUEUE_CURSOR_SIZE 48
+
+struct queue_claim_reply {
+    int64_t now_ms, lease_ms;
+    int64_t closed_until_ms; /* 0: open */
+    int64_t next_due_ms;     /* 0: none */
+    char cursor[QUEUE_CURSOR_SIZE];
+    struct task **tasks; /* each taken by the receiver: set to NULL what was taken */
+    size_t task_count;
+    char **held;
+    size_t held_count;
+    const struct redisReply *buried; /* in the reply: tid, cause, … of dead letters that it made */
+};
+/* Returns 0; the caller then calls queue_claim_reply_free, which frees the tasks still in it. −1
+ * (EPROTO or ENOMEM in errno) leaves nothing to free. */
+int queue_claim_read(const struct redisReply *reply, struct queue_claim_reply *out);
+void queue_claim_reply_free(struct queue_claim_reply *out);
+
+/* Of renew and register; the strings point into the reply. register sets all, renew the first
+ * three. */
+struct queue_renew_reply {
+    int64_t now_ms, lease_ms;
+    const struct redisReply *lost; /* array of tokens */
+    int64_t max_crashes, max_length;
+    bool more;
+    const char *bell_id;
+};
+int queue_renew_read(const struct redisReply *reply, struct queue_renew_reply *out);
+int queue_register_read(const struct redisReply *reply, struct queue_renew_reply *out);
+
+enum queue_settled {
+    QUEUE_OK,
+    QUEUE_FENCED,
+    QUEUE_GONE,
+    QUEUE_VANISHED,
+    QUEUE_KEPT, /* an error kept this one where it is: send it again later */
+};
+/* Answer number index of a finish reply; *error gets the error's text for QUEUE_KEPT. −1:
+ * malformed. */
+int queue_finish_read(const struct redisReply *reply, size_t index, enum queue_settled *settled,
+                      const char **error);
+
+/* What a blocking read brought: calls `entry` with each token; returns how many, 0 for nil, −1
+ * malformed. */
+int queue_block_read(const struct queue *queue, const struct redisReply *reply,
+                     void (*entry)(void *context, const char *token), void *context);
+/* The last bell id of an XREAD reply into id; 1 if there was one, 0 for nil, −1 malformed. */
+int queue_listen_read(const struct redisReply *reply, char *id, size_t id_size);
+
+int queue_requeue_read(const struct redisReply *reply, int64_t *moved, bool *more);
+int queue_version_read(const struct redisReply *reply, int64_t *protocol, int64_t *version);
+
+/* What INFO says that matters to a queue. rdb_enabled is false only where it is sure that there are
+ * no snapshots: INFO does not tell the setting. */
+struct queue_server {
+    char version[32];
+    int major;
+    bool is_master, loading, aof_enabled, rdb_enabled;
+    char maxmemory_policy[32];
+    int64_t maxmemory;
+};
+int queue_info_read(const struct redisReply *reply, struct queue_server *out);
+
+#endif

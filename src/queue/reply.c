@@ -1,0 +1,400 @@
+/*
+ * The replies to the calls of queue.c, taken apart. What Redis sends is checked at each step:
+ * another version of the library, or another program behind the port, must not take a worker down.
+ */
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "queue/queue.h"
+
+/* ---- values ---- */
+
+static const redisReply *element(const redisReply *reply, size_t index)
+{
+    return reply && reply->type == REDIS_REPLY_ARRAY && index < reply->elements
+               ? reply->element[index]
+               : NULL;
+}
+
+static bool is_array(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_ARRAY;
+}
+
+/* Text without NUL: what is taken as a C string must not be cut by one. */
+static const char *text_at(const redisReply *reply, size_t index)
+{
+    const redisReply *value = element(reply, index);
+    if (!value || (value->type != REDIS_REPLY_STRING && value->type != REDIS_REPLY_STATUS) ||
+        strlen(value->str) != value->len) {
+        return NULL;
+    }
+    return value->str;
+}
+
+/* Integers come as such, or as text where Lua's doubles would round them. Returns 0 or -1. */
+static int number_at(const redisReply *reply, size_t index, int64_t *number)
+{
+    const redisReply *value = element(reply, index);
+    if (value && value->type == REDIS_REPLY_INTEGER) {
+        *number = value->integer;
+        return value->integer < 0 ? -1 : 0;
+    }
+    const char *text = text_at(reply, index);
+    return text ? units_parse_integer(text, 0, INT64_MAX, number) : -1;
+}
+
+static int flag_at(const redisReply *reply, size_t index, bool *flag)
+{
+    int64_t number = 0;
+    if (number_at(reply, index, &number)) {
+        return -1;
+    }
+    *flag = number != 0;
+    return 0;
+}
+
+/* Every reply of a function begins with the protocol version. */
+static bool speaks_protocol(const redisReply *reply)
+{
+    int64_t protocol = 0;
+    return number_at(reply, 0, &protocol) == 0 && protocol == QUEUE_PROTOCOL;
+}
+
+static int copy_text(char *to, size_t size, const char *text)
+{
+    size_t length = text ? strlen(text) : size;
+    if (length >= size) {
+        return -1;
+    }
+    memcpy(to, text, length + 1);
+    return 0;
+}
+
+/* ---- claim ---- */
+
+static int read_tasks(const redisReply *list, struct queue_claim_reply *out)
+{
+    if (!is_array(list)) {
+        errno = EPROTO;
+        return -1;
+    }
+    out->tasks = calloc(list->elements + 1, sizeof *out->tasks);
+    if (!out->tasks) {
+        return -1;
+    }
+    for (size_t i = 0; i < list->elements; i++) {
+        out->tasks[i] = task_decode(list->element[i]);
+        if (!out->tasks[i]) {
+            return -1;
+        }
+        out->task_count++;
+    }
+    return 0;
+}
+
+static int read_held(const redisReply *list, struct queue_claim_reply *out)
+{
+    if (!is_array(list)) {
+        errno = EPROTO;
+        return -1;
+    }
+    out->held = calloc(list->elements + 1, sizeof *out->held);
+    if (!out->held) {
+        return -1;
+    }
+    for (size_t i = 0; i < list->elements; i++) {
+        const char *token = text_at(list, i);
+        if (!token) {
+            errno = EPROTO;
+            return -1;
+        }
+        out->held[i] = strdup(token);
+        if (!out->held[i]) {
+            return -1;
+        }
+        out->held_count++;
+    }
+    return 0;
+}
+
+static bool all_texts(const redisReply *list)
+{
+    if (!is_array(list)) {
+        return false;
+    }
+    for (size_t i = 0; i < list->elements; i++) {
+        if (!text_at(list, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
+{
+    *out = (struct queue_claim_reply){0};
+    if (!speaks_protocol(reply) || number_at(reply, 1, &out->now_ms) ||
+        number_at(reply, 2, &out->lease_ms) || number_at(reply, 3, &out->closed_until_ms) ||
+        number_at(reply, 4, &out->next_due_ms) ||
+        copy_text(out->cursor, sizeof out->cursor, text_at(reply, 5)) ||
+        !all_texts(element(reply, 8))) {
+        errno = EPROTO;
+        return -1;
+    }
+    out->buried = element(reply, 8);
+    if (read_tasks(element(reply, 6), out) || read_held(element(reply, 7), out)) {
+        int error = errno;
+        queue_claim_reply_free(out);
+        errno = error;
+        return -1;
+    }
+    return 0;
+}
+
+void queue_claim_reply_free(struct queue_claim_reply *out)
+{
+    for (size_t i = 0; i < out->task_count; i++) {
+        task_free(out->tasks[i]);
+    }
+    free(out->tasks);
+    for (size_t i = 0; i < out->held_count; i++) {
+        free(out->held[i]);
+    }
+    free(out->held);
+    *out = (struct queue_claim_reply){0};
+}
+
+/* ---- renew, register, finish, requeue ---- */
+
+int queue_renew_read(const redisReply *reply, struct queue_renew_reply *out)
+{
+    *out = (struct queue_renew_reply){0};
+    out->lost = element(reply, 3);
+    if (!speaks_protocol(reply) || number_at(reply, 1, &out->now_ms) ||
+        number_at(reply, 2, &out->lease_ms) || !all_texts(out->lost)) {
+        errno = EPROTO;
+        return -1;
+    }
+    return 0;
+}
+
+int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
+{
+    if (queue_renew_read(reply, out)) {
+        return -1;
+    }
+    out->bell_id = text_at(reply, 7);
+    if (number_at(reply, 4, &out->max_crashes) || number_at(reply, 5, &out->max_length) ||
+        flag_at(reply, 6, &out->more) || !out->bell_id) {
+        errno = EPROTO;
+        return -1;
+    }
+    return 0;
+}
+
+int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled *settled,
+                      const char **error)
+{
+    static const struct {
+        const char *name;
+        enum queue_settled settled;
+    } words[] = {
+        {"ok", QUEUE_OK},
+        {"fenced", QUEUE_FENCED},
+        {"gone", QUEUE_GONE},
+        {"vanished", QUEUE_VANISHED},
+    };
+
+    const char *text =
+        speaks_protocol(reply) && index < SIZE_MAX ? text_at(reply, index + 1) : NULL;
+    if (!text) {
+        errno = EPROTO;
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(text, words[i].name) == 0) {
+            *settled = words[i].settled;
+            return 0;
+        }
+    }
+    *settled = QUEUE_KEPT;
+    *error = text;
+    return 0;
+}
+
+int queue_requeue_read(const redisReply *reply, int64_t *moved, bool *more)
+{
+    if (!speaks_protocol(reply) || number_at(reply, 1, moved) || flag_at(reply, 2, more)) {
+        errno = EPROTO;
+        return -1;
+    }
+    return 0;
+}
+
+int queue_version_read(const redisReply *reply, int64_t *protocol, int64_t *version)
+{
+    if (number_at(reply, 0, protocol) || number_at(reply, 1, version)) {
+        errno = EPROTO;
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- blocking reads: [[stream, [[id, fields], …]], …] or nil ---- */
+
+enum { TOKEN_SIZE = QUEUE_CURSOR_SIZE };
+
+/* One entry as a token: the kind before its id. */
+static int entry_token(char kind, const redisReply *entry, char *token)
+{
+    token[0] = kind;
+    return copy_text(token + 1, TOKEN_SIZE - 1, text_at(entry, 0));
+}
+
+static int stream_kind(const struct queue *queue, const char *stream, char *kind)
+{
+    if (!stream) {
+        return -1;
+    }
+    if (strcmp(stream, queue->keys[QUEUE_KEY_GO]) == 0) {
+        *kind = 'g';
+        return 0;
+    }
+    *kind = 's';
+    return strcmp(stream, queue->keys[QUEUE_KEY_STREAM]) == 0 ? 0 : -1;
+}
+
+/* Walks the entries; without `entry` it only checks them, so that nothing is half taken. */
+static int walk_entries(const struct queue *queue, const redisReply *reply,
+                        void (*entry)(void *context, const char *token), void *context)
+{
+    int count = 0;
+    for (size_t i = 0; i < reply->elements; i++) {
+        const redisReply *entries = element(element(reply, i), 1);
+        char kind = 0;
+        if (stream_kind(queue, text_at(element(reply, i), 0), &kind) || !is_array(entries)) {
+            return -1;
+        }
+        for (size_t j = 0; j < entries->elements; j++) {
+            char token[TOKEN_SIZE];
+            if (entry_token(kind, entries->element[j], token)) {
+                return -1;
+            }
+            if (entry) {
+                entry(context, token);
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+int queue_block_read(const struct queue *queue, const redisReply *reply,
+                     void (*entry)(void *context, const char *token), void *context)
+{
+    if (reply && reply->type == REDIS_REPLY_NIL) {
+        return 0;
+    }
+    if (!is_array(reply) || walk_entries(queue, reply, NULL, NULL) < 0) {
+        errno = EPROTO;
+        return -1;
+    }
+    return walk_entries(queue, reply, entry, context);
+}
+
+int queue_listen_read(const redisReply *reply, char *id, size_t id_size)
+{
+    if (reply && reply->type == REDIS_REPLY_NIL) {
+        return 0;
+    }
+    const redisReply *entries = element(element(reply, 0), 1);
+    if (!is_array(entries)) {
+        errno = EPROTO;
+        return -1;
+    }
+    if (entries->elements == 0) {
+        return 0;
+    }
+    if (copy_text(id, id_size, text_at(entries->element[entries->elements - 1], 0))) {
+        errno = EPROTO;
+        return -1;
+    }
+    return 1;
+}
+
+/* ---- INFO ---- */
+
+/* Copies the value of a line "NAME:VALUE\r\n"; cut where it is longer. False where there is none.
+ */
+static bool info_value(const char *text, const char *name, char *value, size_t size)
+{
+    size_t name_length = strlen(name);
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\r\n");
+        if (length > name_length && line[name_length] == ':' &&
+            memcmp(line, name, name_length) == 0) {
+            length -= name_length + 1;
+            length = length < size ? length : size - 1;
+            memcpy(value, line + name_length + 1, length);
+            value[length] = '\0';
+            return true;
+        }
+        line += length;
+        line += strspn(line, "\r\n");
+    }
+    return false;
+}
+
+/* What is absent or no number counts as `otherwise`. */
+static int64_t info_number(const char *text, const char *name, int64_t otherwise)
+{
+    char value[32];
+    int64_t number = otherwise;
+    if (!info_value(text, name, value, sizeof value) ||
+        units_parse_integer(value, INT64_MIN, INT64_MAX, &number)) {
+        return otherwise;
+    }
+    return number;
+}
+
+/* INFO does not say whether snapshots are configured. A server that has changed data and been up
+ * for longer than the longest default interval without taking one surely has none; else give it the
+ * benefit of the doubt. */
+static bool snapshots_enabled(const char *text)
+{
+    enum { LONGEST_DEFAULT_S = 3600, MARGIN_S = 60 };
+    bool taken = info_number(text, "rdb_saves", 0) > 0 ||
+                 info_number(text, "rdb_last_bgsave_time_sec", -1) >= 0 ||
+                 info_number(text, "rdb_bgsave_in_progress", 0) > 0;
+    bool overdue = info_number(text, "uptime_in_seconds", 0) > LONGEST_DEFAULT_S + MARGIN_S &&
+                   info_number(text, "rdb_changes_since_last_save", 0) > 0;
+    return taken || !overdue;
+}
+
+int queue_info_read(const redisReply *reply, struct queue_server *out)
+{
+    *out = (struct queue_server){0};
+    if (!reply || reply->type != REDIS_REPLY_STRING ||
+        !info_value(reply->str, "redis_version", out->version, sizeof out->version)) {
+        errno = EPROTO;
+        return -1;
+    }
+    const char *text = reply->str;
+    char role[16] = "";
+    long major = strtol(out->version, NULL, 10);
+    out->major = major > INT_MAX ? INT_MAX : (int)major;
+    (void)info_value(text, "role", role, sizeof role); /* absent: no master */
+    out->is_master = strcmp(role, "master") == 0;
+    out->loading = info_number(text, "loading", 0) != 0;
+    out->aof_enabled = info_number(text, "aof_enabled", 0) != 0;
+    out->rdb_enabled = snapshots_enabled(text);
+    /* absent: "" */
+    (void)info_value(text, "maxmemory_policy", out->maxmemory_policy, sizeof out->maxmemory_policy);
+    out->maxmemory = info_number(text, "maxmemory", 0);
+    return 0;
+}

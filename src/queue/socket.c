@@ -1,0 +1,41 @@
+#include "queue/socket.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+int socket_set_options(int fd, const struct config_redis *config)
+{
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+        return -1;
+    }
+    if (config->socket || config->keepalive_s <= 0) {
+        return 0;
+    }
+    /* a peer that vanished is noticed after twice the idle time at the latest */
+    int on = 1, idle = (int)config->keepalive_s, probes = 3;
+    int interval = idle / probes > 0 ? idle / probes : 1;
+    if (setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes)) {
+        return -1;
+    }
+    return 0;
+}
+
+enum redis_error socket_find_last_words(int fd, char *text, size_t size)
+{
+    char raw[192];
+    ssize_t got = recv(fd, raw, sizeof raw - 1, MSG_DONTWAIT);
+    raw[got > 0 ? got : 0] = '\0';
+    raw[strcspn(raw, "\r\n")] = '\0';
+    if (raw[0] == '-') {
+        (void)snprintf(text, size, "%s", raw + 1); /* may be cut */
+    }
+    enum redis_error error = redis_error_classify(text, strlen(text));
+    return error == REDIS_ERROR_OTHER ? REDIS_ERROR_LOST : error;
+}

@@ -1,0 +1,375 @@
+#include "queue/task.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/units.h"
+
+/* ---- decoding ---- */
+
+/* Positions in a task of leat_claim's reply. */
+enum { TOKEN, TID, ATTEMPT, CRASHES, FENCE, ENQUEUED, FIELDS, PARTS };
+
+static bool is_string(const redisReply *value)
+{
+    return value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS;
+}
+
+/* Names that leat uses as C strings must not be cut short by a NUL. */
+static bool is_text(const redisReply *value)
+{
+    return is_string(value) && strlen(value->str) == value->len;
+}
+
+static bool is_count(const redisReply *value)
+{
+    return value->type == REDIS_REPLY_INTEGER && value->integer >= 0;
+}
+
+static bool has_form(const redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != PARTS) {
+        return false;
+    }
+    redisReply *const *part = reply->element;
+    if (!is_text(part[TOKEN]) || !is_text(part[TID]) || !is_count(part[ATTEMPT]) ||
+        !is_count(part[CRASHES]) || !is_count(part[FENCE]) || !is_text(part[ENQUEUED])) {
+        return false;
+    }
+    const redisReply *fields = part[FIELDS];
+    if (fields->type != REDIS_REPLY_ARRAY || fields->elements % 2 != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < fields->elements; i++) {
+        if (!is_string(fields->element[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Bytes for the struct, the fields and every string with a NUL behind it; 0 if that overflows. */
+static size_t size_needed(const redisReply *reply)
+{
+    const redisReply *fields = reply->element[FIELDS];
+    size_t size = sizeof(struct task) + fields->elements / 2 * sizeof(struct task_field);
+    bool overflow = __builtin_add_overflow(size, reply->element[TOKEN]->len + 1, &size) ||
+                    __builtin_add_overflow(size, reply->element[TID]->len + 1, &size);
+    for (size_t i = 0; i < fields->elements; i++) {
+        overflow = overflow || __builtin_add_overflow(size, fields->element[i]->len + 1, &size);
+    }
+    return overflow ? 0 : size;
+}
+
+static struct bytes put(char **at, const redisReply *value)
+{
+    struct bytes bytes = {.data = *at, .size = value->len};
+    memcpy(*at, value->str, value->len);
+    (*at)[value->len] = '\0';
+    *at += value->len + 1;
+    return bytes;
+}
+
+struct task *task_decode(const redisReply *reply)
+{
+    int64_t enqueued_ms = 0;
+    if (!reply || !has_form(reply) ||
+        units_parse_integer(reply->element[ENQUEUED]->str, 0, INT64_MAX, &enqueued_ms)) {
+        errno = EPROTO;
+        return NULL;
+    }
+    size_t size = size_needed(reply);
+    struct task *task = size > 0 ? malloc(size) : NULL;
+    if (!task) {
+        errno = ENOMEM;
+        return NULL;
+    }
+
+    /* the struct, then the fields, then the strings */
+    redisReply *const *part = reply->element;
+    size_t field_count = part[FIELDS]->elements / 2;
+    struct task_field *fields = (struct task_field *)(task + 1);
+    char *at = (char *)(fields + field_count);
+    for (size_t i = 0; i < field_count; i++) {
+        fields[i].name = put(&at, part[FIELDS]->element[2 * i]);
+        fields[i].value = put(&at, part[FIELDS]->element[2 * i + 1]);
+    }
+    *task = (struct task){
+        .token = put(&at, part[TOKEN]).data,
+        .tid = put(&at, part[TID]).data,
+        .attempt = part[ATTEMPT]->integer,
+        .crashes = part[CRASHES]->integer,
+        .fence = part[FENCE]->integer,
+        .enqueued_ms = enqueued_ms,
+        .field_count = field_count,
+        .fields = fields,
+        .timeout_ms = -1,
+    };
+    return task;
+}
+
+void task_free(struct task *task)
+{
+    free(task);
+}
+
+/* ---- checking ---- */
+
+enum {
+    MAX_FIELDS = 1000,
+    MAX_NAME = 200,
+    SHOWN_NAME = 40,
+    MAX_ATTEMPTS = 1000000,
+    PREFIX_SIZE = sizeof "TASK_" - 1,
+};
+
+/* Where a refusal is written. */
+struct reason {
+    char *text;
+    size_t size;
+};
+
+static bool refuse(const struct reason *reason, const char *what)
+{
+    (void)snprintf(reason->text, reason->size, "%s", what); /* cut where it is too long */
+    return false;
+}
+
+/* Names come from strangers: escaped, and only the beginning of long ones. */
+static bool refuse_field(const struct reason *reason, struct bytes name, const char *what)
+{
+    struct buffer shown = BUFFER_INIT;
+    bool cut = name.size > SHOWN_NAME;
+    if (escape_append(&shown, name.data, cut ? SHOWN_NAME : name.size)) {
+        buffer_free(&shown);
+        return refuse(reason, what);
+    }
+    /* cut where it is too long */
+    (void)snprintf(reason->text, reason->size, "field %.*s%s %s", (int)shown.size,
+                   shown.data ? shown.data : "", cut ? "..." : "", what);
+    buffer_free(&shown);
+    return false;
+}
+
+static bool is_named(struct bytes name, const char *text)
+{
+    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
+}
+
+static bool has_nul(struct bytes bytes)
+{
+    return memchr(bytes.data, '\0', bytes.size) != NULL;
+}
+
+/* ---- the known fields; each returns true, or false with the reason ---- */
+
+static bool take_command(struct task *task, const struct bytes *value, const struct reason *reason)
+{
+    if (value->size == 0) {
+        return refuse(reason, "the command is empty");
+    }
+    if (has_nul(*value)) {
+        return refuse(reason, "the command holds a NUL byte");
+    }
+    if (value->size > TASK_MAX_STRING) {
+        return refuse(reason, "the command is longer than 131071 bytes: put data into payload");
+    }
+    task->command = value;
+    return true;
+}
+
+static bool take_payload(struct task *task, const struct bytes *value, const struct reason *reason)
+{
+    (void)reason; /* a payload is any bytes */
+    task->payload = value;
+    return true;
+}
+
+static bool take_label(struct task *task, const struct bytes *value, const struct reason *reason)
+{
+    (void)reason; /* a label is any bytes */
+    task->label = value;
+    return true;
+}
+
+static bool take_timeout(struct task *task, const struct bytes *value, const struct reason *reason)
+{
+    if (has_nul(*value) || units_parse_duration(value->data, &task->timeout_ms)) {
+        return refuse(reason, "timeout is not a duration such as 30s or 5m");
+    }
+    return true;
+}
+
+static bool take_attempts(struct task *task, const struct bytes *value, const struct reason *reason)
+{
+    if (has_nul(*value) || units_parse_integer(value->data, 1, MAX_ATTEMPTS, &task->max_attempts)) {
+        return refuse(reason, "max_attempts is not a number from 1 to 1000000");
+    }
+    return true;
+}
+
+/* leat_claim compares it with Redis's clock; here it is only held to be a number. */
+static bool take_expires(struct task *task, const struct bytes *value, const struct reason *reason)
+{
+    (void)task; /* nothing to keep */
+    char *end = NULL;
+    double seconds = has_nul(*value) ? NAN : strtod(value->data, &end);
+    if (!isfinite(seconds) || seconds < 0 || end != value->data + value->size ||
+        end == value->data) {
+        return refuse(reason, "expires is not a unix time in seconds");
+    }
+    return true;
+}
+
+static const struct known {
+    const char *name;
+    bool (*take)(struct task *task, const struct bytes *value, const struct reason *reason);
+} known[] = {
+    {"command", take_command}, {"payload", take_payload},       {"id", take_label},
+    {"timeout", take_timeout}, {"max_attempts", take_attempts}, {"expires", take_expires},
+};
+
+/* Names that mean something to later versions: to ignore them would do the wrong thing. */
+static const char *const unsupported[] = {"lane", "unique", "unique_for", "result_ttl",
+                                          "signature"};
+
+static const struct known *find_known(struct bytes name)
+{
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (is_named(name, known[i].name)) {
+            return &known[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_unsupported(struct bytes name)
+{
+    for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++) {
+        if (is_named(name, unsupported[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool task_field_is_variable(const struct task_field *field)
+{
+    return !find_known(field->name) && !is_unsupported(field->name);
+}
+
+/* ---- variables ---- */
+
+static bool is_variable_name(struct bytes name)
+{
+    if (name.size == 0 || name.size > MAX_NAME) {
+        return false;
+    }
+    for (size_t i = 0; i < name.size; i++) {
+        char c = name.data[i];
+        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!letter && !(c >= '0' && c <= '9') && c != '_') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One that becomes TASK_NAME=VALUE; *total counts what all of them take. */
+static bool check_variable(const struct task_field *field, size_t *total,
+                           const struct reason *reason)
+{
+    if (!is_variable_name(field->name)) {
+        return refuse_field(reason, field->name,
+                            "cannot be a variable: names are 1 to 200 of A-Z a-z 0-9 _");
+    }
+    if (has_nul(field->value)) {
+        return refuse_field(reason, field->name, "holds a NUL byte: put it into payload");
+    }
+    size_t size = PREFIX_SIZE + field->name.size + 1;
+    if (field->value.size > TASK_MAX_STRING - size) {
+        return refuse_field(reason, field->name,
+                            "is longer than a variable may be: put it into payload");
+    }
+    *total += size + field->value.size + 1;
+    if (*total > TASK_MAX_ENVIRONMENT) {
+        return refuse(reason, "the fields are longer together than 1 MiB: put them into payload");
+    }
+    return true;
+}
+
+/* ---- doubled names ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct bytes *left = &(*(const struct task_field *const *)a)->name;
+    const struct bytes *right = &(*(const struct task_field *const *)b)->name;
+    if (left->size != right->size) {
+        return left->size < right->size ? -1 : 1;
+    }
+    return memcmp(left->data, right->data, left->size);
+}
+
+/* Redis, leat and the task might each take another of the two. */
+static bool check_doubled(const struct task *task, const struct reason *reason)
+{
+    const struct task_field *sorted[MAX_FIELDS];
+    for (size_t i = 0; i < task->field_count; i++) {
+        sorted[i] = &task->fields[i];
+    }
+    qsort((void *)sorted, task->field_count, sizeof sorted[0], compare_names);
+    for (size_t i = 1; i < task->field_count; i++) {
+        if (compare_names((const void *)&sorted[i - 1], (const void *)&sorted[i]) == 0) {
+            return refuse_field(reason, sorted[i]->name, "is given twice");
+        }
+    }
+    return true;
+}
+
+static bool check_field(struct task *task, const struct task_field *field, size_t *total,
+                        const struct reason *reason)
+{
+    const struct known *found = find_known(field->name);
+    if (found) {
+        return found->take(task, &field->value, reason);
+    }
+    if (is_unsupported(field->name)) {
+        return refuse_field(reason, field->name, "is not supported by this version");
+    }
+    if (field->name.size >= 5 && memcmp(field->name.data, "leat.", 5) == 0) {
+        return refuse_field(reason, field->name, "is reserved: leat.* names are leat's own");
+    }
+    return check_variable(field, total, reason);
+}
+
+bool task_check(struct task *task, bool own_command, char *reason_text, size_t reason_size)
+{
+    struct reason reason = {.text = reason_text, .size = reason_size};
+
+    if (task->field_count > MAX_FIELDS) {
+        return refuse(&reason, "more than 1000 fields");
+    }
+    if (!check_doubled(task, &reason)) {
+        return false;
+    }
+    size_t total = 0;
+    for (size_t i = 0; i < task->field_count; i++) {
+        if (!check_field(task, &task->fields[i], &total, &reason)) {
+            return false;
+        }
+    }
+
+    if (own_command && task->command) {
+        return refuse(&reason,
+                      "the task brings a command, but the config runs its own for every task");
+    }
+    if (!own_command && !task->command) {
+        return refuse(&reason, "the task has no command");
+    }
+    return true;
+}

@@ -1,0 +1,63 @@
+/*
+ * A task as the worker runs it: fields decoded from what Redis answered, checked against what the
+ * config allows. Everything in it lives in one allocation and is bytes: NUL-terminated for
+ * convenience, but the size counts.
+ */
+#ifndef LEAT_QUEUE_TASK_H
+#define LEAT_QUEUE_TASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct redisReply;
+
+/* One argument or environment string holds at most 131,071 bytes (MAX_ARG_STRLEN − 1 of Linux). */
+#define TASK_MAX_STRING 131071
+/* All fields that go to the environment together; more is refused (the kernel's bound is about 2
+ * MiB). */
+#define TASK_MAX_ENVIRONMENT (1024 * 1024)
+
+struct bytes {
+    const char *data;
+    size_t size;
+};
+
+struct task_field {
+    struct bytes name;
+    struct bytes value;
+};
+
+struct task {
+    const char *token;   /* names this attempt's entry: 's' or 'g' and the entry id */
+    const char *tid;     /* the task's id over all its attempts */
+    int64_t attempt;     /* 1 for the first */
+    int64_t crashes;     /* workers lost while it ran; more than 0: it runs alone */
+    int64_t fence;       /* grows with every requeue */
+    int64_t enqueued_ms; /* unix time */
+    size_t field_count;
+    const struct task_field *fields; /* in the producer's order */
+    /* Set by task_check from the fields; NULL or 0 where the task does not say. */
+    const struct bytes *command;
+    const struct bytes *payload;
+    const struct bytes *label; /* the field id */
+    int64_t timeout_ms;        /* −1: the task does not say; 0: none */
+    int64_t max_attempts;
+};
+
+/* Decodes one task of leat_claim's reply. Returns a task owned by the caller, or NULL: errno is
+ * EPROTO where the reply has another form, else ENOMEM. */
+struct task *task_decode(const struct redisReply *reply);
+
+/* Finds the known fields and refuses what must not run: reserved, unsupported or doubled names,
+ * names that cannot become a variable, values with NUL or too long for one, no command, or a
+ * command where own_command says that the config has one. Returns true, or false with the reason in
+ * `reason`. */
+bool task_check(struct task *task, bool own_command, char *reason, size_t reason_size);
+
+/* True for the fields that reach the task as TASK_NAME (all but the known ones). */
+bool task_field_is_variable(const struct task_field *field);
+
+void task_free(struct task *task);
+
+#endif

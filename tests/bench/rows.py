@@ -1,0 +1,354 @@
+"""The rows of the table: each yields what, measured, bar, ok (None where there is no bar)."""
+
+import os
+import select
+import socket
+import statistics
+import subprocess
+import time
+
+from rig import (TOP, BenchError, Daemon, against, encode, own_cpu_ns, pss_bytes, spread,
+                 wait_for, wakeups)
+
+COMMAND = "/bin/true"
+
+
+def at_least(values, bar):
+    return f"≥ {bar:.2f}", statistics.median(values) >= bar
+
+
+def at_most(values, bar, form="≤ {:g}"):
+    return form.format(bar), statistics.median(values) <= bar
+
+
+def _rate(span):
+    return span.rate
+
+
+def _cpu(span):
+    return span.cpu_us
+
+
+def backlog_run(rig, queue, concurrency, tasks):
+    """A preloaded backlog from its first finished task to the last ack."""
+    rig.server.drop(queue)
+    rig.server.preload(queue, tasks, COMMAND)
+    daemon = Daemon(rig, queue, concurrency)
+    try:
+        return rig.drain(daemon, 0)
+    finally:
+        daemon.stop()
+        rig.server.drop(queue)
+
+
+def load(rig, parallel, rate_bar, cpu_bar=None, with_xargs=False, redis_bar=None):
+    """Throughput and cost at one concurrency, in alternation with the floor."""
+    rig.need_leatd()
+    tasks = 3_000 if rig.quick else 20_000
+    rounds = 3
+    floors, leats, xargs = [rig.floor(parallel, tasks)], [], []
+    for _ in range(rounds):
+        leats.append(backlog_run(rig, "load", parallel, tasks))
+        if with_xargs:
+            xargs.append(rig.xargs(parallel, tasks))
+        floors.append(rig.floor(parallel, tasks))
+
+    name = f"concurrency {parallel}"
+    rates = against(leats, floors, _rate)
+    yield (f"{name}: the floor, tasks/s", spread([one.rate for one in floors], "{:.0f}"), "", None)
+    yield (f"{name}: leat, tasks/s", spread([one.rate for one in leats], "{:.0f}"), "", None)
+    yield (f"{name}: tasks/s to the floor's", spread(rates), *at_least(rates, rate_bar))
+    costs = against(leats, floors, _cpu)
+    yield (f"{name}: CPU per task to the floor's", spread(costs),
+           *(at_most(costs, cpu_bar) if cpu_bar else ("", None)))
+    if with_xargs:
+        yield (f"{name}: xargs -P {parallel} to the floor's", spread(against(xargs, floors, _rate)),
+               "", None)
+    used = [one.redis_us for one in leats]
+    yield (f"{name}: Redis's CPU per task, µs", spread(used, "{:.1f}"),
+           *(at_most(used, redis_bar) if redis_bar else ("", None)))
+
+
+def load8(rig):
+    yield from load(rig, 8, 0.90, cpu_bar=1.15, with_xargs=True)
+
+
+def load32(rig):
+    """Under load: so many slots that a round trip settles several tasks."""
+    yield from load(rig, 32, 0.90, redis_bar=25)
+
+
+def load2(rig):
+    yield from load(rig, 2, 0.75)
+
+
+def shell(rig):
+    """What a shell between leat and the program costs: for reading the other rows."""
+    tasks = 2_000 if rig.quick else 4_000
+    floors = [rig.floor(8, tasks)]
+    shells = []
+    for _ in range(3):
+        shells.append(rig.floor(8, tasks, "/bin/sh", "-c", COMMAND))
+        floors.append(rig.floor(8, tasks))
+    yield ("concurrency 8: the floor with sh -c, to the floor", spread(
+        against(shells, floors, _rate)), "", None)
+
+
+class Stamps:
+    """The fifo to which the stamp program writes when it started."""
+
+    def __init__(self, rig):
+        self.path = rig.folder / "stamps"
+        if not self.path.exists():
+            os.mkfifo(self.path)
+        # open for writing too: otherwise it is at its end whenever no task runs
+        self.fifo = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        self.program = [str(rig.tools / "stamp"), str(self.path)]
+
+    def next_ns(self):
+        if not select.select([self.fifo], [], [], 10)[0]:
+            raise BenchError("a task did not start within 10 s")
+        return int(os.read(self.fifo, 64))
+
+    def close(self):
+        os.close(self.fifo)
+
+
+def pipe_times(rig, stamps, count):
+    """µs from a byte in the pipe to the program's first instruction."""
+    times = []
+    with subprocess.Popen([str(rig.tools / "pipe"), *stamps.program],
+                          stdin=subprocess.PIPE) as process:
+        for _ in range(count):
+            time.sleep(0.012)
+            begun = time.monotonic_ns()
+            os.write(process.stdin.fileno(), b"x")
+            times.append((stamps.next_ns() - begun) / 1000)
+        process.stdin.close()
+    return times
+
+
+def worker_times(rig, daemon, stamps, count):
+    """µs from sending XADD to the task's first instruction."""
+    times = []
+    entry = encode("XADD", daemon.queue, "*", "command", " ".join(stamps.program))
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(rig.server.socket)
+        for _ in range(count):
+            wait_for(lambda: rig.server.left(daemon.queue) == 0, "the task's end", pause_s=0.002)
+            time.sleep(0.012)
+            begun = time.monotonic_ns()
+            connection.sendall(entry)
+            times.append((stamps.next_ns() - begun) / 1000)
+            connection.recv(256)
+    return times
+
+
+def latency(rig):
+    """From XADD to the first instruction on an idle worker."""
+    rig.need_leatd()
+    stamps = Stamps(rig)
+    daemon = Daemon(rig, "latency", 1)
+    rounds, each = (3, 30) if rig.quick else (6, 50)
+    pipes, workers = [], []
+    try:
+        daemon.wait_idle()
+        for _ in range(rounds):
+            pipes.append(pipe_times(rig, stamps, each))
+            workers.append(worker_times(rig, daemon, stamps, each))
+    finally:
+        daemon.stop()
+        stamps.close()
+        rig.server.drop("latency")
+    medians = [statistics.median(worker) / statistics.median(pipe)
+               for worker, pipe in zip(workers, pipes)]
+    for name, blocks in (("a pipe-fed vfork loop", pipes), ("XADD on an idle worker", workers)):
+        times = sorted(sum(blocks, []))
+        yield (f"to the first instruction, µs: {name}",
+               f"{statistics.median(times):.0f} (90 % within {times[len(times) * 9 // 10]:.0f})",
+               "", None)
+    yield ("XADD to first instruction to the pipe's", spread(medians), *at_most(medians, 2.5))
+
+
+class Paced:
+    """Tasks that come one by one, and Redis's CPU for each, without what it uses anyway."""
+
+    def __init__(self, rig, stream, entry):
+        self.rig, self.entry = rig, entry
+        self.count = 300 if rig.quick else 700
+        self.connection = socket.socket(socket.AF_UNIX)
+        self.connection.connect(rig.server.socket)
+        self.stream = stream
+
+    def run(self, wait_started):
+        cpu, begun = self.rig.server.cpu_s(), time.monotonic()
+        time.sleep(1 if self.rig.quick else 3)
+        idle_share = (self.rig.server.cpu_s() - cpu) / (time.monotonic() - begun)
+
+        cpu, begun = self.rig.server.cpu_s(), time.monotonic()
+        for _ in range(self.count):
+            self.connection.sendall(self.entry)
+            self.connection.recv(256)
+            wait_started()
+            time.sleep(0.002)
+        idle_s = idle_share * (time.monotonic() - begun)
+        used = (self.rig.server.cpu_s() - cpu - idle_s) / self.count * 1e6
+        self.connection.close()
+        self.rig.server.drop(self.stream)
+        return used
+
+
+def bare_single(rig):
+    """A blocking read, an ack and a delete: the least that a stream costs."""
+    client = rig.server.client
+    client.xgroup_create("bare", "bare", "0", mkstream=True)
+    read = encode("XREADGROUP", "GROUP", "bare", "one", "BLOCK", 0, "STREAMS", "bare", ">")
+    with socket.socket(socket.AF_UNIX) as reader:
+        reader.connect(rig.server.socket)
+        reader.sendall(read)
+
+        def finish():
+            entry = reader.recv(4096).split(b"\r\n")
+            entry_id = next(part for part in entry if part.count(b"-") == 1 and part[:1].isdigit())
+            time.sleep(0.001)
+            reader.sendall(encode("XACK", "bare", "bare", entry_id)
+                           + encode("XDEL", "bare", entry_id) + read)
+            reader.recv(256)
+
+        return Paced(rig, "bare", encode("XADD", "bare", "*", "command", COMMAND)).run(finish)
+
+
+def leat_single(rig):
+    stamps = Stamps(rig)
+    daemon = Daemon(rig, "single", 1)
+    try:
+        daemon.wait_idle()
+        entry = encode("XADD", "single", "*", "command", " ".join(stamps.program))
+        return Paced(rig, "single", entry).run(stamps.next_ns)
+    finally:
+        daemon.stop()
+        stamps.close()
+
+
+def redis1(rig):
+    """Redis's own CPU for tasks that come one by one to an idle worker."""
+    rig.need_leatd()
+    yield "one by one: Redis's CPU for a bare read and ack, µs", f"{bare_single(rig):.1f}", "", None
+    used = leat_single(rig)
+    yield "one by one: Redis's CPU per task, µs", f"{used:.1f}", *at_most([used], 60)
+
+
+def idle(rig):
+    """A daemon that has worked and has nothing to do now."""
+    rig.need_leatd()
+    rig.server.preload("idle", 1_000, COMMAND)
+    daemon = Daemon(rig, "idle", 8)
+    seconds = 5 if rig.quick else 30
+    try:
+        daemon.wait_idle()
+        time.sleep(1)
+        sent, woken, cpu = rig.server.calls(), wakeups(daemon.pid), own_cpu_ns(daemon.pid)
+        begun = time.monotonic()
+        time.sleep(seconds)
+        elapsed = time.monotonic() - begun
+        woken = wakeups(daemon.pid) - woken
+        cpu = (own_cpu_ns(daemon.pid) - cpu) / elapsed / 1e7
+        sent = rig.server.calls() - sent
+        pss = pss_bytes(daemon.pid) / 2**20
+    finally:
+        daemon.stop()
+        rig.server.drop("idle")
+    # a beat or a scan is a timer and an answer: two wake-ups for each command; renewals come every
+    # lease/3 and scans every lease/4 of 60 s
+    expected = int(elapsed / 20) + int(elapsed / 15) + 2
+    yield (f"idle: wake-ups in {elapsed:.0f} s, of {sent} beats and scans", str(woken),
+           f"≤ {2 * sent}, ≤ {expected} sent", woken <= 2 * sent and sent <= expected)
+    yield "idle: CPU, %", f"{cpu:.4f}", *at_most([cpu], 0.1)
+    yield "idle: PSS, MiB", f"{pss:.2f}", *at_most([pss], 4)
+
+
+def depth(rig):
+    """The same number of tasks at the head of a short and of a long stream."""
+    rig.need_leatd()
+    tasks, rounds = (2_000, 3) if rig.quick else (5_000, 5)
+    few, many = 1_000, 100_000 if rig.quick else 1_000_000
+    rig.server.preload("many", many + rounds * (tasks + 1_000), COMMAND)
+    short, long = [], []
+
+    def head(queue, total):
+        rig.server.preload(queue, max(total - rig.server.left(queue), 0), COMMAND)
+        daemon = Daemon(rig, queue, 8)
+        try:
+            return rig.drain(daemon, total - tasks).rate
+        finally:
+            daemon.stop()
+
+    try:
+        # in pairs, the other one first each time
+        for turn in range(rounds):
+            for queue in ("few", "many") if turn % 2 == 0 else ("many", "few"):
+                if queue == "few":
+                    short.append(head("few", few + tasks))
+                else:
+                    long.append(head("many", rig.server.left("many")))
+    finally:
+        rig.server.drop("few")
+        rig.server.drop("many")
+    ratios = [far / near for far, near in zip(long, short)]
+    yield (f"tasks/s with {many:,} waiting to {few:,}", spread(ratios), *at_least(ratios, 0.95))
+
+
+def renew(rig):
+    """One renewal of 1,000 running leases, by the function itself."""
+    client = rig.server.client
+    library = (TOP / "src" / "queue" / "leat.lua").read_bytes()
+    client.execute_command("FUNCTION", "LOAD", "REPLACE", library)
+    keys = ["renew"] + ["{renew}:" + name for name in (
+        "bell", "waiting", "delayed", "names", "conf", "stats", "go", "running", "dead",
+        "workers")]
+
+    def call(function, *arguments):
+        return client.execute_command("FCALL", "leat_" + function, len(keys), *keys, "leat",
+                                      "bench", *arguments)
+
+    call("register", "{}", 60_000, 3, 0)
+    rig.server.preload("renew", 1_000, COMMAND)
+    tokens = []
+    while len(tokens) < 1_000:
+        tokens += [task[0] for task in call("claim", 1_000 - len(tokens), len(tokens), "")[6]]
+    times = []
+    for _ in range(20):
+        client.config_resetstat()
+        if call("renew", "{}", *tokens)[3]:
+            raise BenchError("leases were lost in the bench")
+        times.append(client.info("commandstats")["cmdstat_fcall"]["usec"] / 1000)
+    rig.server.drop("renew")
+    yield "renewing 1,000 leases: ms of Redis", spread(times), *at_most(times, 5)
+
+
+def enqueue(rig):
+    """How fast the command takes tasks from a file."""
+    rig.need_leatd()
+    tasks = 20_000 if rig.quick else 200_000
+    lines = rig.folder / "tasks"
+    lines.write_text(f"{COMMAND}\n" * tasks)
+    daemon = Daemon(rig, "enqueue", 1)
+    try:
+        # the daemon loads the functions
+        daemon.wait_idle()
+    finally:
+        daemon.stop()
+    begun = time.monotonic()
+    subprocess.run([str(rig.leat), "-c", str(daemon.config), "enqueue", "--file", str(lines)],
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+    seconds = time.monotonic() - begun
+    if rig.server.left("enqueue") != tasks:
+        raise BenchError("leat enqueue lost tasks")
+    rig.server.drop("enqueue")
+    yield "leat enqueue --file: tasks/s", f"{tasks / seconds:.0f}", "", None
+
+
+ROWS = {
+    "load8": load8, "load32": load32, "load2": load2, "shell": shell, "latency": latency,
+    "redis1": redis1, "idle": idle, "depth": depth, "renew": renew, "enqueue": enqueue,
+}

@@ -1,0 +1,115 @@
+/*
+ * Goal: no reply, in whatever form, breaks what takes replies apart. The bytes are RESP as from a
+ * socket; each reply in them goes through every reader.
+ */
+#include <hiredis/hiredis.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bounds.h"
+#include "queue/error.h"
+#include "queue/queue.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_token(void *context, const char *token)
+{
+    size_t *count = context;
+    if ((token[0] != 's' && token[0] != 'g') || strlen(token) >= QUEUE_CURSOR_SIZE) {
+        abort();
+    }
+    ++*count;
+}
+
+static void read_claim(const redisReply *reply)
+{
+    struct queue_claim_reply out;
+    if (queue_claim_read(reply, &out) == 0) {
+        for (size_t i = 0; i < out.task_count; i++) {
+            char reason[64] = "";
+            (void)task_check(out.tasks[i], false, reason, sizeof reason); /* only that it ends */
+        }
+        queue_claim_reply_free(&out);
+    }
+}
+
+static void read_renewals(const redisReply *reply)
+{
+    struct queue_renew_reply out;
+    if (queue_renew_read(reply, &out) == 0) {
+        for (size_t i = 0; i < out.lost->elements; i++) {
+            if (strlen(out.lost->element[i]->str) != out.lost->element[i]->len) {
+                abort();
+            }
+        }
+    }
+    if (queue_register_read(reply, &out) == 0 && strlen(out.bell_id) > SIZE_MAX / 2) {
+        abort();
+    }
+}
+
+static void read_blocks(const struct queue *queue, const redisReply *reply)
+{
+    char id[QUEUE_CURSOR_SIZE] = "";
+    size_t tokens = 0;
+    int count = queue_block_read(queue, reply, check_token, &tokens);
+    if (count >= 0 ? tokens != (size_t)count : tokens != 0) {
+        abort();
+    }
+    if (queue_listen_read(reply, id, sizeof id) > 0 && !memchr(id, '\0', sizeof id)) {
+        abort();
+    }
+}
+
+static void read_rest(const redisReply *reply)
+{
+    int64_t first = 0, second = 0;
+    bool more = false;
+    enum queue_settled settled = QUEUE_OK;
+    const char *error = NULL, *text = NULL;
+    struct queue_server server;
+    for (size_t i = 0; queue_finish_read(reply, i, &settled, &error) == 0; i++) {
+        if (settled == QUEUE_KEPT && !error) {
+            abort();
+        }
+    }
+    (void)queue_requeue_read(reply, &first, &more);   /* only that it ends */
+    (void)queue_version_read(reply, &first, &second); /* the same */
+    if (queue_info_read(reply, &server) == 0 &&
+        (!memchr(server.version, '\0', sizeof server.version) ||
+         !memchr(server.maxmemory_policy, '\0', sizeof server.maxmemory_policy))) {
+        abort();
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        (void)redis_error_classify(reply->str, reply->len);
+        if (redis_error_text(reply->str, reply->len, &text) > reply->len) {
+            abort();
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct queue queue;
+    void *reply = NULL;
+    if (!bounded_arrays(data, size)) {
+        return 0;
+    }
+    redisReader *reader = redisReaderCreate();
+    if (!reader || queue_init(&queue, "q", "leat")) {
+        abort();
+    }
+    if (redisReaderFeed(reader, (const char *)data, size) == REDIS_OK) {
+        while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
+            read_claim(reply);
+            read_renewals(reply);
+            read_blocks(&queue, reply);
+            read_rest(reply);
+            freeReplyObject(reply);
+        }
+    }
+    queue_free(&queue);
+    redisReaderFree(reader);
+    return 0;
+}

@@ -1,0 +1,104 @@
+/*
+ * Goal: no task that Redis can hand over, in whatever form, breaks decoding or checking. The bytes
+ * are RESP as from a socket; what does not parse is tried as the fields of a well-formed task.
+ */
+#include <hiredis/hiredis.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "bounds.h"
+#include "queue/task.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What the rest of leat relies on once a task was decoded or accepted. */
+static void examine(struct task *task, bool own_command)
+{
+    char reason[64] = "";
+    bool fine = task_check(task, own_command, reason, sizeof reason);
+    if (memchr(reason, '\0', sizeof reason) == NULL || (fine ? *reason != '\0' : *reason == '\0') ||
+        strlen(task->token) > SIZE_MAX / 2 || strlen(task->tid) > SIZE_MAX / 2) {
+        abort();
+    }
+    for (size_t i = 0; i < task->field_count; i++) {
+        const struct task_field *field = &task->fields[i];
+        if (field->value.data[field->value.size] != '\0' ||
+            field->name.data[field->name.size] != '\0') {
+            abort();
+        }
+        /* what becomes a variable has no '=' in its name and no NUL anywhere */
+        if (fine && task_field_is_variable(field) &&
+            (memchr(field->name.data, '=', field->name.size) ||
+             strlen(field->value.data) != field->value.size)) {
+            abort();
+        }
+    }
+    if (fine && !own_command && strlen(task->command->data) != task->command->size) {
+        abort();
+    }
+}
+
+static void try_reply(const redisReply *reply, bool own_command)
+{
+    struct task *task = task_decode(reply);
+    if (task) {
+        examine(task, own_command);
+    }
+    task_free(task);
+}
+
+static void try_bytes(const void *data, size_t size, bool own_command)
+{
+    void *reply = NULL;
+    redisReader *reader = redisReaderCreate();
+    if (reader && redisReaderFeed(reader, data, size) == REDIS_OK &&
+        redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
+        try_reply(reply, own_command);
+        freeReplyObject(reply);
+    }
+    if (reader) {
+        redisReaderFree(reader);
+    }
+}
+
+/* Each value is a length byte and that many bytes. */
+static void try_fields(const uint8_t *data, size_t size, bool own_command)
+{
+    struct buffer values = BUFFER_INIT, wire = BUFFER_INIT;
+    size_t count = 0;
+    while (size > 0) {
+        size_t length = data[0] < size ? data[0] : size - 1;
+        (void)buffer_printf(&values, "$%zu\r\n", length);
+        (void)buffer_append(&values, data + 1, length);
+        (void)buffer_append_text(&values, "\r\n");
+        data += length + 1;
+        size -= length + 1;
+        count++;
+    }
+    if (count % 2 != 0) {
+        (void)buffer_append_text(&values, "$0\r\n\r\n");
+        count++;
+    }
+    (void)buffer_printf(
+        &wire, "*7\r\n$4\r\ns1-0\r\n$3\r\n1-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n5\r\n*%zu\r\n", count);
+    (void)buffer_append(&wire, values.data, values.size);
+    try_bytes(wire.data, wire.size, own_command);
+    buffer_free(&values);
+    buffer_free(&wire);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0 || !bounded_arrays(data, size)) {
+        return 0;
+    }
+    bool own_command = data[0] & 1;
+    if (data[0] & 2) {
+        try_bytes(data + 1, size - 1, own_command);
+    } else {
+        try_fields(data + 1, size - 1, own_command);
+    }
+    return 0;
+}

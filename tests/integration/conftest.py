@@ -1,0 +1,159 @@
+"""Fixtures of the integration tests. Each test has Redis servers, keys and a folder of its own."""
+import itertools
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from harness import daemon as daemons
+from harness import processes
+from harness.faults import SHORT, Beats
+from harness.polling import wait_until as poll
+from harness.proxy import Proxy
+from harness.queue import Queue
+from harness.server import RedisServer
+from harness.tasks import QUICK
+
+
+def pytest_configure(config):
+    processes.become_subreaper()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """Lets fixtures know at their end whether the test failed."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        item.leat_failed = True
+
+
+def show_on_failure(request, title, text):
+    if getattr(request.node, 'leat_failed', False):
+        print(f'---- {title}\n{text}')
+
+
+@pytest.fixture
+def folder():
+    """A short path: unix sockets hold 107 bytes."""
+    path = Path(tempfile.mkdtemp(prefix='leat-'))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def wait_until():
+    return poll
+
+
+@pytest.fixture
+def redis_servers(request, folder):
+    """A function that starts one more server: redis_servers(appendonly='yes', …)."""
+    servers = []
+
+    def start(**options):
+        place = folder / f'redis-{len(servers)}'
+        place.mkdir()
+        server = RedisServer(place, **options)
+        servers.append(server)
+        return server.start()
+
+    yield start
+    for server in servers:
+        show_on_failure(request, f'log of redis-server {server.socket}', server.log())
+        server.close()
+
+
+@pytest.fixture
+def redis_server(redis_servers):
+    return redis_servers()
+
+
+@pytest.fixture
+def client(redis_server):
+    return redis_server.client()
+
+
+@pytest.fixture
+def queue(client):
+    """The queue `emails` with its library loaded; no worker has registered yet."""
+    return Queue(client).load()
+
+
+@pytest.fixture
+def base_config(redis_server):
+    """What every configuration of the test begins with; a test may change it before it starts."""
+    return {'redis': {'socket': redis_server.socket}, 'queue': {'name': 'emails'}}
+
+
+@pytest.fixture
+def short_leases(base_config):
+    """Makes every daemon of the test one with short leases: see harness.faults."""
+    base_config.update(daemons.merged(base_config, SHORT))
+
+
+@pytest.fixture
+def quick_tasks(base_config):
+    """Makes every daemon of the test one with short times: see harness.tasks."""
+    base_config.update(daemons.merged(base_config, QUICK))
+
+
+@pytest.fixture
+def beats(folder):
+    """The trace of beating tasks."""
+    return Beats(folder / 'beats')
+
+
+@pytest.fixture
+def proxy(folder, redis_server):
+    """Stands before redis_server and makes faults; through_proxy are a daemon's sections for it."""
+    one = Proxy(folder / 'proxy.sock', redis_server.socket).start()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def second_proxy(folder, redis_server):
+    """For a second daemon, with faults of its own."""
+    one = Proxy(folder / 'proxy-2.sock', redis_server.socket).start()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def through_proxy(proxy):
+    return {'redis': {'socket': proxy.path}}
+
+
+@pytest.fixture
+def daemon(request, folder, base_config):
+    """A function that starts a leatd: daemon({'queue': {'concurrency': 2}}, argv=…, env=…); with
+    start=False it waits for start(). The sections add to base_config."""
+    numbers, made = itertools.count(), []
+
+    def start(sections=None, argv=(), env=None, start=True):
+        one = daemons.Daemon(
+            folder, next(numbers), daemons.merged(base_config, sections), argv, env)
+        made.append(one)
+        return one.start() if start else one
+
+    yield start
+    for one in made:
+        show_on_failure(request, f'log of {one.config_path.name}', one.log(whole=True))
+        one.close()
+    processes.end_orphans()
+
+
+@pytest.fixture
+def leat(folder, base_config):
+    """A function that runs leat: leat('enqueue', 'true', input=…, config=sections).returncode …"""
+    numbers = itertools.count()
+
+    def run(*args, input=None, config=None, **options):
+        path = daemons.write_config(
+            folder / f'leat-{next(numbers)}.ini', daemons.merged(base_config, config))
+        return daemons.run_leat(path, *args, input=input, **options)
+
+    return run

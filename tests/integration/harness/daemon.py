@@ -1,0 +1,142 @@
+"""The real leatd and leat, with a configuration file of their own."""
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from . import processes
+from .polling import wait_until
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = ROOT / os.environ.get('LEAT_BUILD', 'build')
+
+
+def program(name):
+    path = BUILD / name
+    if not path.exists():
+        raise FileNotFoundError(f'{path}: build it first, or set LEAT_BUILD')
+    return str(path)
+
+
+def write_config(path, sections):
+    """sections: {section: {key: value}}; a value of None leaves the key out, a list repeats it."""
+    lines = []
+    for section, values in sections.items():
+        lines.append(f'[{section}]')
+        for key, value in values.items():
+            several = value if isinstance(value, list) else [value]
+            lines += [f'{key} = {one}' for one in several if one is not None]
+    path.write_text('\n'.join(lines) + '\n')
+    return path
+
+
+def merged(*parts):
+    """Later sections add to and override earlier ones key by key."""
+    result = {}
+    for part in parts:
+        for section, values in (part or {}).items():
+            result.setdefault(section, {}).update(values)
+    return result
+
+
+def is_sanitized():
+    """AddressSanitizer keeps freed memory for a while: sizes say nothing then."""
+    return b'__asan_init' in Path(program('leatd')).read_bytes()
+
+
+class Daemon:
+    """A leatd that runs, or has run."""
+
+    def __init__(self, folder, number, sections, argv=(), env=None):
+        self.config_path = write_config(folder / f'leatd-{number}.ini', sections)
+        self.log_path = folder / f'leatd-{number}.log'
+        self.sections = sections
+        self.argv = list(argv)
+        self.env = dict(os.environ, **(env or {}))
+        self.env.pop('NOTIFY_SOCKET', None)
+        self.env.update(env or {})
+        self.popen = {}  # further options of subprocess.Popen: what the daemon inherits
+        self.process = None
+        self.log_start = 0
+
+    def start(self):
+        self.log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with open(self.log_path, 'ab') as log:
+            options = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd='/')
+            self.process = processes.start(
+                [program('leatd'), '-c', str(self.config_path), *self.argv],
+                **dict(options, **self.popen))
+        return self
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def log(self, whole=False):
+        """What this run wrote; with whole also what earlier runs did."""
+        if not self.log_path.exists():
+            return ''
+        data = self.log_path.read_bytes()
+        return data[0 if whole else self.log_start:].decode(errors='replace')
+
+    def wait_log(self, text, timeout=10.0):
+        def there():
+            if text in self.log():
+                return True
+            self._must_run(text)
+            return False
+        wait_until(there, timeout, lambda: f'leatd logs {text!r}; its log:\n{self.log()}')
+        return self
+
+    def wait_ready(self, timeout=10.0):
+        return self.wait_log('ready', timeout)
+
+    def _must_run(self, wanted):
+        if self.process.poll() is not None and wanted not in self.log():
+            raise AssertionError(
+                f'leatd ended with {self.process.returncode} before {wanted!r}:\n{self.log()}')
+
+    def running(self):
+        return self.process.poll() is None
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def terminate(self):
+        self.signal(signal.SIGTERM)
+
+    def reload(self):
+        self.signal(signal.SIGHUP)
+
+    def kill9(self):
+        """The daemon alone; what it started is left to the test, or to the clean-up."""
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        self.signal(signal.SIGSTOP)
+
+    def cont(self):
+        self.signal(signal.SIGCONT)
+
+    def wait_exit(self, timeout=20.0):
+        """The exit status: negative for a signal."""
+        wait_until(lambda: self.process.poll() is not None, timeout,
+                   lambda: 'leatd ends; its log:\n' + self.log())
+        return self.process.returncode
+
+    def descendants(self):
+        return processes.descendants(self.pid)
+
+    def close(self):
+        if self.process:
+            processes.end(self.process)
+
+
+def run_leat(config_path, *args, input=None, timeout=30, env=None):
+    """leat -c FILE ARGS…; stdout and stderr are text where input is text or None, else bytes."""
+    text = not isinstance(input, (bytes, bytearray))
+    stdin = {'input': input} if input is not None else {'stdin': subprocess.DEVNULL}
+    return subprocess.run(
+        [program('leat'), '-c', str(config_path), *map(str, args)], capture_output=True, text=text,
+        timeout=timeout, env=dict(os.environ, **(env or {})), check=False, **stdin)

@@ -1,0 +1,41 @@
+"""A service manager's end of sd_notify: a datagram socket."""
+import os
+import socket
+
+from .polling import wait_until
+
+
+class NotifySocket:
+    """messages holds what came so far: [{NAME: value}]."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._socket.bind(self.path)
+        os.chmod(self.path, 0o777)
+        self.messages = []
+
+    def environment(self, watchdog_usec=None):
+        extra = {'WATCHDOG_USEC': str(watchdog_usec)} if watchdog_usec else {}
+        return {'NOTIFY_SOCKET': self.path, **extra}
+
+    def poll(self):
+        while True:
+            try:
+                data = self._socket.recv(65536)
+            except BlockingIOError:
+                return self.messages
+            lines = data.decode().splitlines()
+            self.messages.append(dict(line.split('=', 1) for line in lines))
+
+    def having(self, name):
+        """The values of a variable, in order."""
+        return [message[name] for message in self.poll() if name in message]
+
+    def wait(self, name, count=1, timeout=10.0):
+        wait_until(lambda: len(self.having(name)) >= count, timeout,
+                   lambda: f'{count} times {name}: {self.messages}')
+        return self.having(name)
+
+    def close(self):
+        self._socket.close()

@@ -1,0 +1,108 @@
+"""Starting, finding and ending processes by pid, so that a test leaves none behind."""
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+
+from .polling import wait_until
+
+PR_SET_CHILD_SUBREAPER = 36
+
+_started = {}
+
+
+def become_subreaper():
+    """Orphans of a killed daemon become our children: otherwise nobody could find them."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), 'prctl')
+
+
+def start(argv, **options):
+    """subprocess.Popen that the clean-up knows of."""
+    process = subprocess.Popen(argv, **options)
+    _started[process.pid] = process
+    return process
+
+
+def _stat(pid):
+    """(state, parent, session) from /proc, or None where the process is gone."""
+    try:
+        with open(f'/proc/{pid}/stat', 'rb') as file:
+            values = file.read().rsplit(b')', 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return values[0].decode(), int(values[1]), int(values[3])
+
+
+def alive(pid):
+    """A zombie counts as dead."""
+    stat = _stat(pid)
+    return stat is not None and stat[0] not in 'ZX'
+
+
+def _children():
+    parents = {}
+    for name in os.listdir('/proc'):
+        stat = _stat(name) if name.isdigit() else None
+        if stat:
+            parents.setdefault(stat[1], []).append(int(name))
+    return parents
+
+
+def descendants(pid):
+    """All living descendants of the process, whatever their session."""
+    parents = _children()
+    found, todo = [], [pid]
+    while todo:
+        for child in parents.get(todo.pop(), []):
+            found.append(child)
+            todo.append(child)
+    return [child for child in found if alive(child)]
+
+
+def send(pid, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def end(process):
+    """Kills a process of ours and everything below it."""
+    below = descendants(process.pid)
+    send(process.pid, signal.SIGKILL)
+    process.wait()
+    for pid in below:
+        send(pid, signal.SIGKILL)
+    _started.pop(process.pid, None)
+
+
+def _orphans():
+    """Children that we have not started: left by a daemon, in a session of their own."""
+    mine = os.getsid(0)
+    found = []
+    for pid in _children().get(os.getpid(), []):
+        stat = _stat(pid)
+        if pid not in _started and stat and stat[2] != mine:
+            found.append(pid)
+    return found
+
+
+def end_orphans():
+    """Kills and reaps what daemons left behind; returns how many still ran."""
+    running = 0
+
+    def none_left():
+        nonlocal running
+        left = _orphans()
+        for pid in left:
+            running += alive(pid)
+            for below in descendants(pid):
+                send(below, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        return not left
+
+    wait_until(none_left, 10, 'orphans are gone')
+    return running

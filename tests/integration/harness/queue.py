@@ -1,0 +1,249 @@
+"""The functions of leat.lua as a worker, a producer or an operator calls them."""
+import json
+from pathlib import Path
+
+LIBRARY = Path(__file__).resolve().parents[3] / 'src/queue/leat.lua'
+PROTOCOL = 1
+PRODUCER_KEYS = 7
+SCAN_START = 'g0-0'
+MAX_FINISH = 100
+
+# in the order of leat.lua
+KEYS = ('stream', 'bell', 'waiting', 'delayed', 'names', 'conf', 'stats', 'go', 'running', 'dead',
+        'workers')
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def pairs(flat):
+    """{name, value …} as a dict with text keys; the values stay bytes."""
+    return {text(flat[i]): flat[i + 1] for i in range(0, len(flat), 2)}
+
+
+def flat_fields(task):
+    """A task given as dict or as list of pairs, as a flat list."""
+    items = task.items() if isinstance(task, dict) else task
+    return [part for item in items for part in item]
+
+
+class Task:
+    """An attempt that claim answered."""
+
+    def __init__(self, row):
+        self.token, self.tid = text(row[0]), text(row[1])
+        self.attempt, self.crashes, self.fence = row[2:5]
+        self.enqueued = int(row[5])
+        self.flat = row[6]
+        self.fields = pairs(row[6])
+
+    def __repr__(self):
+        return f'Task({self.token}, tid {self.tid}, attempt {self.attempt}, crashes {self.crashes})'
+
+
+class Queue:
+    """Names the keys of one queue and calls its functions."""
+
+    def __init__(self, client, stream='emails', group='leat'):
+        self.redis, self.group = client, group
+        tagged = '{' in stream and stream.index('{') + 1 < stream.find('}', stream.index('{'))
+        prefix = stream if tagged else '{' + stream + '}'
+        for name in KEYS:
+            setattr(self, name, stream if name == 'stream' else f'{prefix}:{name}')
+        self.keys = [getattr(self, name) for name in KEYS]
+
+    # ---- the library
+
+    def load(self, source=None):
+        self.redis.execute_command('FUNCTION', 'LOAD', 'REPLACE', source or LIBRARY.read_text())
+        return self
+
+    def call(self, function, *args):
+        """Any function; checks the protocol and answers what follows it."""
+        count = PRODUCER_KEYS if function == 'enqueue' else len(self.keys)
+        reply = self.redis.execute_command(
+            'FCALL', 'leat_' + function, count, *self.keys[:count], *args)
+        assert reply[0] == PROTOCOL, reply
+        return reply[1:]
+
+    def version(self):
+        reply = self.redis.execute_command('FCALL', 'leat_version', 0)
+        assert reply[0] == PROTOCOL
+        return reply[1]
+
+    # ---- producers
+
+    def enqueue(self, *tasks, due=0):
+        """Each task is a dict or a list of pairs; due is 0, '+MS' or unix ms, for all of them.
+        Answers [(what, tid)]."""
+        args = []
+        for task in tasks:
+            flat = flat_fields(task)
+            args += [due, len(flat) // 2, *flat]
+        reply = self.call('enqueue', *args)
+        return [(text(reply[i]), text(reply[i + 1])) for i in range(0, len(reply), 2)]
+
+    def add(self, *tasks, **options):
+        """enqueue that must be new; answers the tids."""
+        answers = self.enqueue(*tasks, **options)
+        assert all(what == 'new' for what, _ in answers), answers
+        return [tid for _, tid in answers]
+
+    # ---- workers
+
+    def register(self, consumer, tokens=(), lease=60000, max_crashes=3, max_length=0, beat='{}'):
+        now, lease, lost, max_crashes, max_length, more, bell = self.call(
+            'register', self.group, consumer, beat, lease, max_crashes, max_length, *tokens)
+        return {'now': int(now), 'lease': lease, 'lost': [text(t) for t in lost],
+                'max_crashes': max_crashes, 'max_length': max_length, 'more': more,
+                'bell': text(bell)}
+
+    def claim(self, consumer, wanted=1, busy=0, cursor='', named=()):
+        now, lease, closed, due, cursor, tasks, held, buried = self.call(
+            'claim', self.group, consumer, wanted, busy, cursor, *named)
+        return {'now': int(now), 'lease': lease, 'closed': int(closed), 'next_due': int(due),
+                'cursor': text(cursor), 'tasks': [Task(row) for row in tasks],
+                'held': [text(token) for token in held],
+                'buried': {text(tid): text(cause) for tid, cause in zip(buried[::2], buried[1::2])}}
+
+    def begin(self, consumer, wanted=1, busy=0):
+        """The tasks of a claim."""
+        return self.claim(consumer, wanted, busy)['tasks']
+
+    def scan(self, consumer, wanted=0):
+        """Follows the scan for expired leases until it has come round; answers the last claim and
+        all tasks begun on the way."""
+        cursor, tasks = SCAN_START, []
+        while cursor:
+            reply = self.claim(consumer, wanted - len(tasks), len(tasks), cursor)
+            tasks += reply['tasks']
+            cursor = reply['cursor']
+        return reply, tasks
+
+    def block(self, consumer, count=1, client=None):
+        """What the worker's blocking read does, without the block; answers tokens."""
+        client = client or self.redis
+        reply = client.execute_command(
+            'XREADGROUP', 'GROUP', self.group, consumer, 'COUNT', count, 'STREAMS', self.go,
+            self.stream, '>', '>')
+        kinds = {self.go: 'g', self.stream: 's'}
+        return [kinds[text(key)] + text(entry[0]) for key, entries in reply for entry in entries]
+
+    def renew(self, consumer, tokens=(), beat='{}'):
+        now, lease, lost = self.call('renew', self.group, consumer, beat, *tokens)
+        return {'now': int(now), 'lease': lease, 'lost': [text(token) for token in lost]}
+
+    @staticmethod
+    def result(token, outcome='success', cause='', status='', reason='', delay=0, duration=0,
+               stdout='', stderr='', again=False):
+        """The arguments of one attempt in finish."""
+        return [token, outcome, cause, status, reason, delay, duration, stdout, stderr, int(again)]
+
+    def finish_many(self, consumer, results):
+        args = [part for result in results for part in result]
+        return [text(state) for state in self.call('finish', self.group, consumer, *args)]
+
+    def finish(self, consumer, task, outcome='success', **result):
+        """One attempt: a Task or a token; answers its state."""
+        token = getattr(task, 'token', task)
+        return self.finish_many(consumer, [self.result(token, outcome, **result)])[0]
+
+    def requeue(self, consumer, died=False):
+        moved, more = self.call('requeue', self.group, consumer, int(died))
+        return moved, more
+
+    # ---- operators
+
+    def conf_set(self, *args):
+        return {name: text(value) for name, value in pairs(self.call('conf', *args)).items()}
+
+    def dead_retry(self, *ids):
+        return [text(state) for state in self.call('dead_retry', *ids)]
+
+    def dead_drop(self, *ids):
+        return [text(state) for state in self.call('dead_drop', *ids)]
+
+    def status(self):
+        now, figures, workers, conf = self.call('status', self.group)
+        return {'now': int(now), 'workers': pairs(workers), 'conf': pairs(conf),
+                **{name: int(value) for name, value in pairs(figures).items()}}
+
+    def list(self, what, limit=100):
+        """All rows, page by page."""
+        cursor = {'ready': 'g0-0', 'dead': '0-0'}.get(what, '0')
+        rows = []
+        while cursor:
+            cursor, page = self.call('list', self.group, what, cursor, limit)
+            cursor = text(cursor)
+            rows += [pairs(row) for row in page]
+        return rows
+
+    def show(self, tid):
+        """{row, fields, history}, or None."""
+        cursor = ''
+        while True:
+            reply = self.call('show', self.group, tid, cursor)
+            if len(reply) > 1:
+                return {'row': pairs(reply[1]), 'fields': reply[2], 'history': text(reply[3])}
+            cursor = text(reply[0])
+            if not cursor:
+                return None
+
+    # ---- looking into Redis, past the functions
+
+    def now(self):
+        seconds, microseconds = self.redis.time()
+        return seconds * 1000 + microseconds // 1000
+
+    def entries(self, name):
+        """[(id, flat fields)] of the stream, go, dead or bell."""
+        found = self.redis.execute_command('XRANGE', getattr(self, name), '-', '+')
+        return [(text(id), fields) for id, fields in found]
+
+    def letters(self):
+        """Dead letters: [(id, dict of fields)]."""
+        return [(id, pairs(fields)) for id, fields in self.entries('dead')]
+
+    def pending(self, consumer=None):
+        """Tokens pending, for one consumer or for all."""
+        tokens = []
+        for kind, key in (('g', self.go), ('s', self.stream)):
+            rows = self.redis.execute_command(
+                'XPENDING', key, self.group, '-', '+', 100000, *([consumer] if consumer else []))
+            tokens += [kind + text(row[0]) for row in rows]
+        return tokens
+
+    def counter(self, name):
+        return int(self.redis.hget(self.stats, name) or 0)
+
+    def workers_beats(self):
+        beats = self.redis.hgetall(self.workers)
+        return {text(name): json.loads(text(beat).split(' ', 1)[1]) for name, beat in beats.items()}
+
+    def expire(self, *tokens):
+        """Makes the leases of these entries, or of all pending ones, run out: sets them idle."""
+        for token in tokens or self.pending():
+            key = self.go if token[0] == 'g' else self.stream
+            owner = self.redis.execute_command('XPENDING', key, self.group, token[1:], token[1:], 1)
+            self.redis.execute_command(
+                'XCLAIM', key, self.group, owner[0][1], 0, token[1:], 'IDLE', 10 ** 9, 'JUSTID')
+
+    def places(self):
+        """Where tasks are: {tid: [place …]}; a place is 'stream', 'go', 'waiting' or 'dead'."""
+        found = {}
+        for name in ('stream', 'go', 'dead'):
+            for id, fields in self.entries(name):
+                tid = trailer(fields).get('leat.tid', id) if name != 'stream' else id
+                found.setdefault(tid, []).append(name)
+        for tid in self.redis.hkeys(self.waiting):
+            found.setdefault(text(tid), []).append('waiting')
+        return found
+
+
+def trailer(fields):
+    """leat's own fields behind a task's, as text; {} where there are none."""
+    if len(fields) < 2 or fields[-2] != b'leat.fields':
+        return {}
+    own = fields[int(fields[-1]) * 2:]
+    return {text(own[i]): own[i + 1].decode(errors='replace') for i in range(0, len(own), 2)}

@@ -1,0 +1,96 @@
+"""What tests of the daemon's behaviour have in common: short times, and looks at what became of tasks."""
+import os
+import re
+from pathlib import Path
+
+from .faults import is_empty
+from .polling import wait_until
+from .queue import trailer
+
+QUICK = {
+    'redis': {'backoff_base': '50ms', 'backoff_cap': '400ms'},
+    'queue': {'lease': '5s', 'scan': '500ms', 'concurrency': 4},
+    'task': {'kill_grace': '300ms'},
+    'retry': {'base': '50ms', 'jitter': 'none'},
+}
+
+# one record of the log: time, queue, priority, message
+LINE = re.compile(r'^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) leatd(?:\[emails\])? (\w+): (.*)$')
+
+
+class Letter:
+    """A dead letter: the task's fields as they stand, a flat list, and what leat says of it."""
+
+    def __init__(self, fields):
+        self.own = trailer(fields)
+        self.bytes = {name: value for name, value in zip(fields[::2], fields[1::2])}
+        self.fields = fields[:int(self.own['leat.fields']) * 2]
+
+    def __getattr__(self, name):
+        """cause, status, reason, attempts … as text; '' where it has none."""
+        return self.own.get('leat.' + name, '')
+
+    def tail(self, stream):
+        return self.bytes.get(b'leat.' + stream.encode(), b'')
+
+    def lines(self):
+        """The history: [(attempt, worker, begun, ended, cause, status)]; times in ms."""
+        rows = [line.split(' ') for line in self.history.splitlines()]
+        return [(int(row[0]), row[1], int(row[2]), int(row[3]), row[4], row[5]) for row in rows]
+
+
+def letters(queue):
+    return [Letter(fields) for _, fields in queue.entries('dead')]
+
+
+def wait_letters(queue, count=1, timeout=10.0):
+    wait_until(lambda: len(queue.entries('dead')) >= count, timeout,
+               lambda: f'{count} dead letters: {queue.places()}, {queue.redis.hgetall(queue.running)}')
+    found = letters(queue)
+    assert len(found) == count
+    return found
+
+
+def wait_succeeded(queue, count, timeout=20.0):
+    """So many tasks have succeeded, and nothing is left of any."""
+    wait_until(lambda: queue.counter('succeeded') >= count and is_empty(queue), timeout,
+               lambda: f'{count} successes: {queue.redis.hgetall(queue.stats)}, {queue.places()}')
+    assert queue.counter('succeeded') == count
+
+
+def wait_file(path, size=1, timeout=10.0):
+    """The file's bytes, as soon as there are so many."""
+    wait_until(lambda: path.exists() and path.stat().st_size >= size, timeout, f'{path} is written')
+    return path.read_bytes()
+
+
+def environment(path):
+    """What env -0 wrote, as a dict of bytes."""
+    entries = path.read_bytes().split(b'\0')[:-1]
+    return dict(entry.split(b'=', 1) for entry in entries)
+
+
+def records(log):
+    """[(time, priority, message)]; every line must be one."""
+    found = []
+    for line in log.splitlines():
+        match = LINE.match(line)
+        assert match, f'not a record: {line!r}'
+        found.append(match.groups())
+    return found
+
+
+def open_files(pid):
+    return len(os.listdir(f'/proc/{pid}/fd'))
+
+
+def status_of(pid, name):
+    """A value of /proc/PID/status."""
+    for line in Path(f'/proc/{pid}/status').read_text().splitlines():
+        if line.startswith(name + ':'):
+            return line.split(':', 1)[1].strip()
+    raise AssertionError(f'no {name}')
+
+
+def resident_kib(pid):
+    return int(status_of(pid, 'VmRSS').split()[0])

@@ -1,0 +1,182 @@
+"""leat enqueue --file: many tasks at once."""
+import base64
+import json
+import os
+import pty
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from harness.daemon import program, write_config
+
+EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE, EX_IOERR, EX_TEMPFAIL = 65, 66, 69, 74, 75
+
+
+def commands(queue):
+    return [dict(zip(fields[::2], fields[1::2]))[b'command'].decode()
+            for _, fields in queue.entries('stream')]
+
+
+def payloads(queue):
+    return [dict(zip(fields[::2], fields[1::2])).get(b'payload') for _, fields in
+            queue.entries('stream')]
+
+
+def test_lines_in_order(leat, queue, folder):
+    """Each line is a task, in order, over many batches; the ids come in the same order."""
+    lines = [f'echo {i}' for i in range(12345)]
+    (folder / 'tasks').write_text('\n'.join(lines))
+    done = leat('enqueue', '--file', folder / 'tasks')
+    assert done.returncode == 0 and done.stderr == ''
+    assert commands(queue) == lines
+    assert done.stdout.split() == [id for id, _ in queue.entries('stream')]
+
+
+def test_common_options_and_empty_lines(leat, queue):
+    """Options count for every task; empty lines are none."""
+    done = leat('enqueue', '--field', 'X=1', '--delay', '1h', '--file', '-', input='a\n\nb\n')
+    assert len(done.stdout.split()) == 2
+    rows = queue.list('waiting')
+    assert [row['command'] for row in rows] == [b'a', b'b']
+    assert b'X' in queue.show(done.stdout.split()[0])['fields']
+
+
+def test_lines_are_payloads_where_the_command_is_known(leat, queue):
+    """With a command as argument, or in the configuration, a line is the payload; NUL separates."""
+    leat('enqueue', '--file', '-', '--null', '--', 'cat', '-n', input=b'a\nb\0c\xff\0')
+    assert commands(queue) == ['cat -n', 'cat -n'] and payloads(queue) == [b'a\nb', b'c\xff']
+    leat('enqueue', '--file', '-', input='x\n', config={'task': {'command': 'cat'}})
+    assert payloads(queue)[-1] == b'x'
+
+
+def test_json_lines(leat, queue):
+    """Objects give fields; payload_base64 gives bytes; ids that live already are no error."""
+    rows = [{'command': 'a', 'id': 'one', 'X': 'ü\n'}, {'command': 'b', 'id': 'one'},
+            {'command': 'c', 'payload_base64': base64.b64encode(b'\0\xff\n').decode()}]
+    text = ''.join(json.dumps(row) + '\n' for row in rows)
+    done = leat('enqueue', '--json-lines', '--json', '--file', '-', input=text)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer['new'] for answer in answers] == [True, False, True]
+    assert answers[0]['tid'] == answers[1]['tid']
+    assert commands(queue) == ['a', 'c'] and payloads(queue)[1] == b'\0\xff\n'
+
+
+@pytest.mark.parametrize('line, said', [
+    ('{"command": "x"', 'column'),
+    ('["x"]', 'not a JSON object'),
+    ('{"command": 1}', 'command is not a string'),
+    ('{"command": "x", "command": "y"}', 'duplicate'),
+    ('{"command": "x", "payload_base64": "?"}', 'not base64'),
+    ('{"command": "x", "payload_base64": "AA=A"}', 'not base64'),
+    ('{"command": "x\\u0000y"}', 'NUL'),
+    ('{"payload": "x"}', 'no command'),
+    ('{"command": "x", "unique": "y"}', 'not supported'),
+    ('{"command": "x", "\\u001b[31m": "y"}', '\\x1b[31m'),
+])
+def test_a_wrong_line_stops_there(leat, queue, line, said):
+    """All lines before it are enqueued; file, line and reason are told; nothing behind it goes."""
+    good = [json.dumps({'command': f'echo {i}'}) for i in range(777)]
+    text = '\n'.join([*good, line, *good]) + '\n'
+    done = leat('enqueue', '--json-lines', '--file', '-', input=text)
+    assert done.returncode == EX_DATAERR
+    assert '-:778: ' in done.stderr and said in done.stderr and '\x1b' not in done.stderr
+    assert '777 tasks enqueued' in done.stderr and 'from line 778 on' in done.stderr
+    assert len(done.stdout.split()) == 777 == len(queue.entries('stream'))
+
+
+def test_full_says_what_is_missing(leat, queue, folder):
+    """At the length limit it stops; the lines that are not in the queue are named."""
+    queue.register('w1', max_length=1200)
+    # a file comes in whole batches, a pipe as it is written
+    lines = folder / 'lines'
+    lines.write_text(''.join(f'echo {i}\n' for i in range(20000)))
+    done = leat('enqueue', '--file', lines)
+    assert done.returncode == EX_TEMPFAIL
+    assert 'lines 1001 to 1500 were not enqueued' in done.stderr
+    assert '1000 tasks enqueued' in done.stderr and 'nothing from line' in done.stderr
+    assert commands(queue) == [f'echo {i}' for i in range(1000)]
+    assert len(done.stdout.split()) == 1000
+
+
+def test_redis_dies_on_the_way(folder, base_config, queue, redis_server):
+    """What was answered, what is uncertain and what was not sent add up to the lines given."""
+    path = write_config(folder / 'x.ini', base_config)
+    with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        def feed():
+            try:
+                for i in range(2000000):
+                    process.stdin.write(f'echo {i}\n')
+                process.stdin.close()
+            except BrokenPipeError:
+                pass
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        answered = [process.stdout.readline() for _ in range(2000)]
+        redis_server.kill()
+        answered += process.stdout.read().splitlines()
+        stderr = process.stderr.read()
+        assert process.wait(30) == EX_UNAVAILABLE
+        feeder.join()
+        process.stdin = None
+    assert 'may be in the queue or not' in stderr
+    assert f'{len(answered)} tasks enqueued' in stderr and 'nothing from line' in stderr
+
+
+def test_stopped_output_stops_the_rest(folder, base_config, queue):
+    """When ids cannot be written, it says how much was enqueued: 74."""
+    path = write_config(folder / 'x.ini', base_config)
+    lines = ''.join(f'echo {i}\n' for i in range(50000))
+    with open('/dev/full', 'w', encoding='ascii') as full:
+        done = subprocess.run([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
+                              input=lines, stdout=full, stderr=subprocess.PIPE, text=True,
+                              check=False)
+    count = len(queue.entries('stream'))
+    assert done.returncode == EX_IOERR and count < 50000
+    assert f'{count} tasks enqueued' in done.stderr
+    assert f'nothing from line {count + 1} on' in done.stderr
+
+
+def test_interrupt(folder, base_config, queue, wait_until):
+    """SIGINT ends the reading, not what was read; the count is told."""
+    path = write_config(folder / 'x.ini', base_config)
+    with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        process.stdin.write('echo a\n' * 600)
+        process.stdin.flush()
+        wait_until(lambda: len(queue.entries('stream')) == 600, 10, 'a waiting leat has sent all')
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert '600 tasks enqueued' in process.stderr.read()
+    assert len(queue.entries('stream')) == 600
+
+
+def test_a_file_that_is_not_there(leat, queue):
+    """66, and which."""
+    done = leat('enqueue', '--file', '/nonexistent/x')
+    assert done.returncode == EX_NOINPUT and '/nonexistent/x' in done.stderr
+
+
+def test_progress_only_on_a_terminal(folder, base_config, queue):
+    """On a terminal stderr gets a bar and a last count; a pipe gets nothing."""
+    path = write_config(folder / 'x.ini', base_config)
+    (folder / 'tasks').write_text('true\n' * 200000)
+    master, slave = pty.openpty()
+    argv = [program('leat'), '-c', str(path), 'enqueue', '--quiet', '--file', folder / 'tasks']
+    with subprocess.Popen(argv, stderr=slave, stdin=subprocess.DEVNULL) as process:
+        os.close(slave)
+        shown = b''
+        while True:
+            try:
+                shown += os.read(master, 65536)
+            except OSError:
+                break
+        assert process.wait(60) == 0
+    os.close(master)
+    assert b'%' in shown and b'tasks, ' in shown
+    assert len(queue.entries('stream')) == 200000

@@ -1,0 +1,167 @@
+"""leat enqueue: one task, with every option."""
+import json
+import subprocess
+import time
+
+import pytest
+
+EX_USAGE, EX_DATAERR, EX_NOINPUT, EX_TEMPFAIL = 64, 65, 66, 75
+
+
+def fields_of(queue, tid):
+    flat = queue.show(tid)['fields']
+    return dict(zip(flat[::2], flat[1::2]))
+
+
+def enqueue(leat, queue, *args, **options):
+    """Enqueues and answers the fields."""
+    done = leat('enqueue', *args, **options)
+    assert done.returncode == 0, done.stderr
+    stdout = done.stdout if isinstance(done.stdout, str) else done.stdout.decode()
+    return fields_of(queue, stdout.strip())
+
+
+@pytest.mark.parametrize('words, command', [
+    (['echo hi > log; ls | wc'], b'echo hi > log; ls | wc'),
+    (['echo', 'hi'], b'echo hi'),
+    (['convert', 'a b.png', "it's.jpg", ''], b"convert 'a b.png' 'it'\\''s.jpg' ''"),
+    (['echo', '$HOME', '*', 'x;y', '~'], b"echo '$HOME' '*' 'x;y' '~'"),
+    (['make', '-j', '4', '--delay', '5m'], b'make -j 4 --delay 5m'),
+    (['--', '-x'], b'-x'),
+])
+def test_command_line(leat, queue, words, command):
+    """One word is a line for the shell; several are quoted; options end where the command begins."""
+    assert enqueue(leat, queue, *words) == {b'command': command}
+
+
+def test_options_behind_a_shell_line_are_refused(leat, queue):
+    """They would become the line's arguments, which nobody means; -- says that somebody does."""
+    done = leat('enqueue', 'sort > x', '--payload', 'b')
+    assert done.returncode == EX_USAGE and '--payload stands behind the command' in done.stderr
+    assert queue.list('ready') == []
+    assert leat('enqueue', '--', 'my program', '--payload').returncode == 0
+
+
+def test_quoted_words_reach_the_program(leat, queue, tmp_path):
+    """What the shell makes of a quoted line is the words that were given."""
+    words = ['printf', '%s|', 'a b', "'", '"', '\\', '\n', '$x', '`x`', 'ü', '', '*']
+    line = enqueue(leat, queue, '--', *words)[b'command']
+    done = subprocess.run(['/bin/sh', '-c', line], capture_output=True, check=True)
+    assert done.stdout.decode() == ''.join(word + '|' for word in words[2:])
+
+
+def test_fields(leat, queue):
+    """Every option becomes the field that workers read."""
+    fields = enqueue(leat, queue, '--field', 'SIZE=a=b', '--field', 'empty=', '--timeout', '5m',
+                     '--max-attempts', '3', '--payload', 'text', '--expires', '@1999999999', 'true')
+    assert fields == {b'SIZE': b'a=b', b'empty': b'', b'timeout': b'5m', b'max_attempts': b'3',
+                      b'payload': b'text', b'expires': b'1999999999', b'command': b'true'}
+    expires = int(enqueue(leat, queue, '--expires', '2h', 'true')[b'expires'])
+    assert abs(expires - time.time() - 7200) < 30
+
+
+def test_payload_bytes(leat, queue, folder):
+    """--payload - and --payload-file take any bytes, of any length."""
+    data = bytes(range(256)) * 1000
+    assert enqueue(leat, queue, '--payload', '-', 'cat', input=data)[b'payload'] == data
+    (folder / 'data').write_bytes(data)
+    assert enqueue(leat, queue, '--payload-file', folder / 'data', 'cat')[b'payload'] == data
+    assert enqueue(leat, queue, '--payload', '-', 'cat', input=b'')[b'payload'] == b''
+    done = leat('enqueue', '--payload-file', folder / 'none', 'cat')
+    assert done.returncode == EX_NOINPUT and 'No such file' in done.stderr
+
+
+def due_of(queue, tid):
+    return int(queue.show(tid)['row']['due_ms'])
+
+
+@pytest.mark.parametrize('option, value, due', [
+    ('--at', '@4102444800', 4102444800000),
+    ('--at', '2100-01-01T00:00:00Z', 4102444800000),
+    ('--at', '2100-01-01T01:30:00.250+01:30', 4102444800250),
+    ('--at', '2100-01-01 00:00', 4102444800000),
+    ('--at', '2100-01-01 00:00:05', 4102444805000),
+])
+def test_due_times(leat, queue, option, value, due):
+    """Times are read in each documented form; a blank means local time."""
+    done = leat('enqueue', option, value, 'true', env={'TZ': 'UTC'})
+    assert due_of(queue, done.stdout.strip()) == due
+
+
+def test_local_time_and_delay(leat, queue):
+    """Local time is that of TZ; a delay counts from the server's now."""
+    done = leat('enqueue', '--at', '2100-01-01 00:00', 'true', env={'TZ': 'UTC-2'})
+    assert due_of(queue, done.stdout.strip()) == 4102444800000 - 7200000
+    before = queue.now()
+    tid = leat('enqueue', '--delay', '1h30m', 'true').stdout.strip()
+    assert before <= due_of(queue, tid) - 5400000 <= queue.now()
+    tid = leat('enqueue', '--at', '@1', 'true').stdout.strip()
+    assert queue.show(tid)['row']['state'] == b'ready'
+
+
+@pytest.mark.parametrize('args', [
+    ['--at', '2100-02-30T00:00:00Z', 'x'], ['--at', '2100-01-01T00:00Z', 'x'],
+    ['--at', '2100-01-01T00:00:00', 'x'], ['--at', 'tomorrow', 'x'], ['--at', '@-1', 'x'],
+    ['--at', '2100-01-01 00:00:00 x', 'x'], ['--delay', 'soon', 'x'], ['--delay', '-5m', 'x'],
+    ['--delay', '1s', '--at', '@1', 'x'], ['--timeout', 'x', 'x'], ['--max-attempts', '0', 'x'],
+    ['--expires', 'x', 'x'], ['--field', 'x', 'x'], ['--field', '=x', 'x'],
+    ['--payload', 'a', '--payload', 'b', 'x'], ['--null', 'x'], ['--json-lines', 'x'], [],
+    ['--file', '-', '--id', 'x'], ['--file', '-', '--payload', 'x'],
+    ['--file', '-', '--null', '--json-lines'],
+])
+def test_wrong_usage(leat, queue, args):
+    """Values that have not the form are refused with 64; nothing is enqueued."""
+    done = leat('enqueue', *args)
+    assert done.returncode == EX_USAGE and done.stderr.startswith('leat: enqueue: ')
+    assert queue.places() == {}
+
+
+@pytest.mark.parametrize('args, said', [
+    (['--field', 'PA-TH=x', 'x'], 'PA-TH'),
+    (['--field', 'leat.tid=x', 'x'], 'reserved'),
+    (['--field', 'lane=x', 'x'], 'not supported'),
+    (['--field', 'a=1', '--field', 'a=2', 'x'], 'twice'),
+    (['--field', 'command=x', 'x'], 'twice'),
+    (['x' * 70000, 'y' * 70000], '131071'),
+    ([''], 'empty'),
+])
+def test_bad_tasks_are_not_sent(leat, queue, args, said):
+    """What a worker would refuse is refused here, with its reason and 65."""
+    done = leat('enqueue', *args)
+    assert done.returncode == EX_DATAERR and said in done.stderr
+    assert queue.places() == {}
+
+
+def test_own_id(leat, queue):
+    """While a task with the id lives, its id is the answer, success, and said on stderr."""
+    first = leat('enqueue', '--id', 'order-17', 'true')
+    again = leat('enqueue', '--id', 'order-17', 'true')
+    assert (first.returncode, again.returncode) == (0, 0)
+    assert first.stdout == again.stdout and first.stderr == ''
+    assert 'already' in again.stderr and len(queue.places()) == 1
+    answer = json.loads(leat('enqueue', '--json', '--id', 'order-17', 'true').stdout)
+    assert answer == {'tid': first.stdout.strip(), 'new': False, 'id': 'order-17'}
+
+
+def test_quiet_and_json(leat, queue):
+    """--quiet prints nothing, --json an object."""
+    assert leat('enqueue', '--quiet', 'true').stdout == ''
+    answer = json.loads(leat('enqueue', '--json', 'true').stdout)
+    assert answer['new'] is True and answer['tid'] in queue.places()
+
+
+def test_full(leat, queue):
+    """A queue at its limit answers 75 with the limit."""
+    queue.register('w1', max_length=1)
+    assert leat('enqueue', 'true').returncode == 0
+    done = leat('enqueue', 'true')
+    assert done.returncode == EX_TEMPFAIL and 'limit is 1' in done.stderr and done.stdout == ''
+
+
+def test_queue_with_its_own_command(leat, queue):
+    """Where the configuration has the command, a task brings none."""
+    own = {'task': {'command': '/bin/cat'}}
+    assert enqueue(leat, queue, '--payload', 'x', config=own) == {b'payload': b'x'}
+    assert enqueue(leat, queue, config=own) == {b'payload': b''}
+    done = leat('enqueue', 'make it', config=own)
+    assert done.returncode == EX_DATAERR and 'config' in done.stderr

@@ -1,0 +1,142 @@
+"""leat list and leat show."""
+import base64
+import json
+
+NOT_FOUND = 1
+
+
+def fill(queue):
+    """A task in every state; answers their tids."""
+    queue.register('web1:12:n')
+    retrying, dead, running = queue.add({'command': 'try'}, {'command': 'die'}, {'command': 'run'})
+    tasks = {task.tid: task for task in queue.begin('web1:12:n', 3)}
+    queue.finish('web1:12:n', tasks[retrying], 'retry', cause='exit', status='3', delay=60000)
+    queue.finish('web1:12:n', tasks[dead], 'dead', cause='signal', status='SIGKILL',
+                 reason='ended by SIGKILL', stdout=b'out\xff', stderr='first\nlast\n')
+    [delayed] = queue.add({'command': 'later'}, due='+60000')
+    ready = queue.redis.execute_command('XADD', 'emails', '*', 'command', 'make thumbs').decode()
+    return {'retrying': retrying, 'dead': dead, 'running': running, 'delayed': delayed,
+            'ready': ready}
+
+
+def test_every_state(leat, queue):
+    """All states are listed, or one; the plain XADD among them."""
+    tids = fill(queue)
+    rows = json.loads(leat('list', '--json').stdout)
+    assert {row['state']: row['tid'] for row in rows} == tids
+    for state, tid in tids.items():
+        [row] = json.loads(leat('list', '--json', '--state', state).stdout)
+        assert row['tid'] == tid
+    text = leat('list').stdout
+    assert all(tid in text for tid in tids.values())
+    assert 'web1:12' in text and 'signal SIGKILL' in text and 'due in 1m' in text
+    assert 'make thumbs' in leat('list', '--state', 'ready').stdout
+
+
+def test_nothing(leat, queue):
+    """An empty queue is no error, and an empty array."""
+    assert leat('list').stdout == 'no tasks\n' and json.loads(leat('list', '--json').stdout) == []
+    assert leat('dead', 'list').stdout == 'no dead letters\n'
+
+
+def test_limit_and_paging(leat, queue):
+    """Every task is listed once over many pages; the default stops early and says so."""
+    tids = queue.add(*[{'command': f'echo {i}'} for i in range(1234)])
+    later = queue.add(*[{'command': 'x'} for i in range(456)], due='+60000')
+    rows = json.loads(leat('list', '--limit', '0', '--json').stdout)
+    assert [row['tid'] for row in rows] == tids + later
+    text = leat('list').stdout
+    assert len(text.splitlines()) == 1 + 20 + 20 + 1 and 'more' in text
+
+
+def test_hostile_bytes_are_escaped(leat, queue):
+    """No control character of a task reaches the terminal; JSON keeps every byte."""
+    command = b'echo \x1b]0;x\x07 \xff \xc2\x9b31m \xe2\x80\xae\n'
+    [tid] = queue.add([('command', command), ('payload', b'\0\x1b[2J\xff'), ('id', b'\xfe')])
+    for args in (['list'], ['show', tid]):
+        for env in ({'LC_ALL': 'C.UTF-8'}, {'LC_ALL': 'C'}):
+            out = leat(*args, env=env, input=b'').stdout
+            assert all(byte >= 0x20 or byte == 0x0a for byte in out), out
+            assert b'\xff' not in out and b'\xc2\x9b' not in out and b'\xe2\x80\xae' not in out
+            assert b'\\x1b' in out
+    [row] = json.loads(leat('list', '--json').stdout)
+    assert base64.b64decode(row['command_base64']) == command
+    shown = json.loads(leat('show', '--json', tid).stdout)
+    assert base64.b64decode(shown['id_base64']) == b'\xfe'
+    payload = [field for field in shown['fields'] if field['name'] == 'payload'][0]
+    assert base64.b64decode(payload['value_base64']) == b'\0\x1b[2J\xff'
+
+
+def test_utf8_is_shown_where_the_locale_has_it(leat, queue):
+    """Letters of UTF-8 stay in such a locale and are escaped in others; cut text stays whole."""
+    queue.add({'command': 'echo grün 日本'}, {'command': 'x' * 199 + 'ü'})
+    assert 'grün 日本' in leat('list', env={'LC_ALL': 'C.UTF-8'}).stdout
+    assert 'gr\\xc3\\xbcn' in leat('list', env={'LC_ALL': 'C'}).stdout
+    rows = json.loads(leat('list', '--json').stdout)
+    assert rows[1]['command'] == 'x' * 199 and rows[1]['command_cut'] is True
+
+
+def test_show_of_each_state(leat, queue):
+    """show finds a task in every state by its id, and a living one by its label."""
+    for state, tid in fill(queue).items():
+        shown = json.loads(leat('show', '--json', tid).stdout)
+        assert (shown['tid'], shown['state']) == (tid, state)
+        assert leat('show', tid).returncode == 0
+    [tid] = queue.add({'command': 'true', 'id': 'order-17'})
+    assert json.loads(leat('show', '--json', 'order-17').stdout)['tid'] == tid
+    done = leat('show', '1-1')
+    assert done.returncode == NOT_FOUND and 'no task 1-1' in done.stderr
+
+
+def test_show_of_a_dead_letter(leat, queue):
+    """Cause, history and the tails of output are shown, and found in the JSON byte for byte."""
+    tid = fill(queue)['dead']
+    text = leat('show', tid).stdout
+    for part in ('cause     signal', 'status    SIGKILL', 'end of stderr', '    | last',
+                 'attempts that ended', 'web1:12:n', 'end of stdout (4 bytes, not text)'):
+        assert part in text, text
+    shown = json.loads(leat('show', '--json', tid).stdout)
+    assert base64.b64decode(shown['stdout_base64']) == b'out\xff'
+    [attempt] = shown['history']
+    assert (attempt['attempt'], attempt['cause'], attempt['status']) == (1, 'signal', 'SIGKILL')
+    letter = shown['dead_id']
+    assert json.loads(leat('dead', 'show', '--json', tid).stdout) == shown
+    assert json.loads(leat('dead', 'show', '--json', letter).stdout) == shown
+
+
+def test_own_id_before_a_letters(leat, queue):
+    """Where a task's id is also the id of a dead letter's entry, the task's own id counts."""
+    first, letter = '4-4', '5-5'
+    for entry, tid, command in ((letter, first, 'first'), ('6-6', letter, 'second')):
+        queue.redis.execute_command('XADD', queue.dead, entry, 'command', command, 'leat.tid', tid,
+                                    'leat.cause', 'exit', 'leat.fields', '1')
+    for args in (['show'], ['dead', 'show']):
+        done = leat(*args, '--json', letter)
+        shown = json.loads(done.stdout)
+        assert shown['fields'][0]['value'] == 'second'
+    assert leat('dead', 'drop', letter).returncode == 0
+    assert [fields['leat.tid'] for _, fields in queue.letters()] == [first.encode()]
+    assert json.loads(leat('show', '--json', letter).stdout)['fields'][0]['value'] == 'first'
+    assert leat('dead', 'drop', letter).returncode == 0 and queue.letters() == []
+
+
+def test_payload_alone(leat, queue):
+    """--payload gives the bytes and nothing else."""
+    data = bytes(range(256))
+    tid, bare = queue.add([('command', 'x'), ('payload', data)], {'command': 'x'})
+    assert leat('show', '--payload', tid, input=b'').stdout == data
+    assert leat('show', '--payload', bare).returncode == NOT_FOUND
+
+
+def test_show_follows_the_cursor(leat, queue):
+    """A task far back in go is found: the search goes page by page."""
+    queue.register('w')
+    queue.add(*[{'command': f'echo {i}'} for i in range(350)])
+    tasks = []
+    while len(tasks) < 350:
+        tasks += queue.begin('w', 350 - len(tasks))
+    for start in range(0, 350, 50):
+        queue.finish_many('w', [queue.result(task.token, 'release') for task in
+                                tasks[start:start + 50]])
+    shown = json.loads(leat('show', '--json', tasks[-1].tid).stdout)
+    assert shown['state'] == 'ready' and shown['fields'][0]['value'] == 'echo 349'

@@ -1,0 +1,166 @@
+"""leat itself: help, errors in the command line, and which configuration it takes."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from harness.daemon import ROOT, program, write_config
+
+COMMANDS = ('enqueue', 'status', 'list', 'show', 'dead', 'conf')
+EX_USAGE, EX_UNAVAILABLE, EX_IOERR, EX_NOPERM, EX_CONFIG = 64, 69, 74, 77, 78
+
+
+def run(*args, env=None, **options):
+    """leat without -c."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith('LEAT_')}
+    return subprocess.run([program('leat'), *args], capture_output=True, text=True, timeout=30,
+                          stdin=subprocess.DEVNULL, env={**clean, **(env or {})}, check=False,
+                          **options)
+
+
+def test_help_and_version():
+    """--help lists every command, leat COMMAND --help has usage, examples and exit codes."""
+    done = run('--help')
+    assert done.returncode == 0 and all(f'  {name}' in done.stdout for name in COMMANDS)
+    for name in COMMANDS:
+        for args in ([name, '--help'], ['help', name], [name, '-h']):
+            done = run(*args)
+            assert done.returncode == 0 and done.stderr == ''
+            assert done.stdout.startswith(f'Usage: leat {name}')
+            assert 'Examples:' in done.stdout and 'Exit codes:' in done.stdout
+    assert run('--version').stdout.startswith('leat ')
+
+
+def test_the_manual_names_every_option():
+    """What the help of a command offers stands in leat.1 too, and every exit code."""
+    manual = (ROOT / 'src/cli/leat.1').read_text()
+    for name in COMMANDS:
+        done = run(name, '--help')
+        for option in re.findall(r'^ +(?:-., )?--([a-z-]+)', done.stdout, re.MULTILINE):
+            assert f'Fl -{option}' in manual, (name, option)
+        for code in re.findall(r'\b(?:6[4-9]|7[0-8])\b', done.stdout):
+            assert f'.It {code}\n' in manual, (name, code)
+
+
+@pytest.mark.parametrize('args, said', [
+    ([], 'Usage: leat'),
+    (['stauts'], 'did you mean status?'),
+    (['frobnicate'], 'unknown command'),
+    (['list', '--jsno'], 'did you mean json?'),
+    (['list', '-x'], 'unknown option -x'),
+    (['list', '--limit'], 'needs a value'),
+    (['list', '--limit', 'x'], "not 'x'"),
+    (['list', '--json=1'], 'takes no value'),
+    (['list', '--state', 'redy'], 'did you mean ready?'),
+    (['list', 'word'], 'unexpected word'),
+    (['status', '--watch=x'], '--watch wants'),
+    (['dead', 'retyr'], 'did you mean retry?'),
+    (['dead'], 'list, show, retry or drop'),
+    (['conf', 'leas', '60s'], 'did you mean lease?'),
+    (['conf', 'lease', '5ms'], 'at least 1s'),
+    (['show'], "one task's id"),
+    (['-c', 'a', '-q', 'b', 'list'], 'not both'),
+    (['-q', '../x', 'list'], "a queue's name"),
+])
+def test_usage_errors(args, said):
+    """A wrong command line is answered with what is wrong and 64, before anything is connected."""
+    done = run(*args)
+    assert done.returncode == EX_USAGE and said in done.stderr and done.stdout == ''
+
+
+def test_the_only_queue_is_the_default(folder, redis_server):
+    """Without -q and -c the only *.ini of the folder counts; several are listed, none is said."""
+    place = folder / 'etc'
+    place.mkdir()
+    env = {'LEAT_CONFIG_DIR': str(place)}
+    done = run('list', env=env)
+    assert done.returncode == EX_CONFIG and 'holds no *.ini' in done.stderr
+
+    sections = {'redis': {'socket': redis_server.socket}, 'queue': {'name': 'one'}}
+    write_config(place / 'one.ini', sections)
+    (place / 'one.ini.bak').write_text('')
+    (place / '.hidden.ini').write_text('')
+    assert run('list', env=env).stdout == 'no tasks\n'
+
+    sections['queue']['name'] = 'two'
+    write_config(place / 'two.ini', sections)
+    done = run('list', env=env)
+    assert done.returncode == EX_USAGE and 'one, two' in done.stderr
+    assert run('-q', 'two', 'list', env=env).returncode == 0
+    assert run('list', '-q', 'two', env=env).returncode == 0
+    assert run('list', env={**env, 'LEAT_CONFIG': str(place / 'two.ini')}).returncode == 0
+
+    done = run('-q', 'tow', 'list', env=env)
+    assert done.returncode == EX_CONFIG
+    assert 'did you mean two?' in done.stderr and 'one, two' in done.stderr
+
+
+def test_a_broken_configuration(folder):
+    """All errors of the file are shown with their lines; the exit status is 78."""
+    path = folder / 'x.ini'
+    path.write_text('[queue]\nname = x\nlease = soon\nconcurency = 3\n')
+    done = run('-c', str(path), 'status')
+    assert done.returncode == EX_CONFIG
+    assert f'{path}:3' in done.stderr and f'{path}:4' in done.stderr
+
+
+def test_redis_that_cannot_be_reached(leat, redis_server):
+    """Each command says where it looked and exits with 69."""
+    redis_server.kill()
+    for args in (['enqueue', 'true'], ['status'], ['list'], ['show', '1-1'], ['dead', 'list'],
+                 ['dead', 'retry', '--all'], ['conf'], ['enqueue', '--file', '/dev/null']):
+        done = leat(*args)
+        assert done.returncode == EX_UNAVAILABLE, (args, done)
+        assert redis_server.socket in done.stderr and done.stdout == ''
+
+
+def test_denied(leat, client, queue):
+    """A user whose ACL does not allow the call is told so: 77."""
+    client.execute_command('ACL', 'SETUSER', 'reader', 'on', '>secret', '~*', '+fcall_ro', '+auth',
+                           '+fcall', '+hget', '+time', '+xlen')
+    user = {'redis': {'user': 'reader', 'password': 'secret'}}
+    assert leat('enqueue', 'true', config=user).returncode == EX_NOPERM
+    wrong = {'redis': {'user': 'reader', 'password': 'guess'}}
+    done = leat('list', config=wrong)
+    assert done.returncode == EX_NOPERM and 'guess' not in done.stderr
+
+
+@pytest.mark.parametrize('args', [['list'], ['list', '--json'], ['status'], ['enqueue', 'true'],
+                                  ['--help']])
+def test_output_that_cannot_be_written(args, folder, base_config, queue):
+    """A full disk under stdout is an error: 74 and a message."""
+    queue.register('w')
+    queue.add({'command': 'true'})
+    path = write_config(folder / 'full.ini', base_config)
+    with open('/dev/full', 'w', encoding='ascii') as full:
+        done = subprocess.run([program('leat'), '-c', str(path), *args], stdout=full,
+                              stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == EX_IOERR and 'No space left' in done.stderr
+
+
+def test_a_reader_that_goes_away(folder, base_config, queue):
+    """leat list | head ends quietly, with 74."""
+    queue.add(*[{'command': f'echo {i} {"x" * 150}'} for i in range(3000)])
+    path = write_config(folder / 'pipe.ini', base_config)
+    argv = [program('leat'), '-c', str(path), 'list', '--limit', '0', '--json']
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b''
+        assert process.wait(30) == EX_IOERR
+
+
+def test_conf(leat, queue):
+    """conf shows what rules before a worker, sets values with units, and refuses others."""
+    assert 'lease        1m\n' in leat('conf').stdout
+    queue.register('w1', lease=30000)
+    assert 'lease        30s' in leat('conf').stdout
+    assert leat('conf', 'lease', '90s').returncode == 0
+    assert leat('conf', 'max_length', '7').returncode == 0
+    assert leat('conf', 'max_crashes', '2').stdout.splitlines() == [
+        'lease        1m30s', 'max_crashes  2', 'max_length   7']
+    conf = queue.status()['conf']
+    assert (conf['lease_ms'], conf['max_length']) == (b'90000', b'7')
+    assert 'max_length   none' in leat('conf', 'max_length', 'none').stdout
+    assert '"lease_ms": 90000' in leat('conf', '--json').stdout

@@ -1,0 +1,89 @@
+"""leat status: figures, workers, health."""
+import json
+
+import pytest
+
+UNHEALTHY, EX_UNAVAILABLE = 1, 69
+
+
+def beat(**members):
+    members = {'host': 'web1', 'pid': 4711, 'version': '0.1.0', 'slots': 8, 'running': 3,
+               'state': 'running', 'started_ms': 1700000000000, 'succeeded': 120, 'failed': 4,
+               'rate': 6.25, **members}
+    return json.dumps(members)
+
+
+def status(leat, *args):
+    done = leat('status', '--json', *args)
+    return json.loads(done.stdout), done.returncode
+
+
+def test_every_state_is_counted(leat, queue):
+    """Ready, running, delayed, retrying and dead tasks, and a plain XADD, appear as such."""
+    queue.register('w1:1:a', beat=beat())
+    queue.add(*[{'command': f'echo {i}'} for i in range(4)])
+    queue.add({'command': 'later'}, due='+60000')
+    one, two, _ = queue.begin('w1:1:a', 3)
+    queue.finish('w1:1:a', one, 'retry', cause='exit', status='3', delay=60000)
+    queue.finish('w1:1:a', two, 'dead', cause='exit', status='3', reason='exit 3')
+    queue.redis.execute_command('XADD', 'emails', '*', 'command', 'make thumbs')
+    page, code = status(leat)
+    figures = page['figures']
+    assert [figures[name] for name in ('ready', 'running', 'delayed', 'retrying', 'dead')] == [
+        2, 1, 1, 1, 1]
+    assert figures['oldest_ready_ms'] >= 0 and figures['next_due_ms'] > page['now_ms']
+    assert (page['healthy'], code, page['rate'], page['queue']) == (True, 0, 6.25, 'emails')
+    assert page['conf']['lease_ms'] == 60000
+
+    text = leat('status').stdout
+    for name, count in (('ready', 2), ('running', 1), ('delayed', 1), ('retrying', 1), ('dead', 1)):
+        assert f'  {name:9} {count:12}' in text
+    assert 'healthy' in text and 'web1' in text and '3/8' in text and '6.2' in text
+
+
+def test_no_live_worker_is_not_healthy(leat, queue):
+    """Without a worker, or when the last beat is older than a lease: 1, and it is said."""
+    page, code = status(leat)
+    assert (page['healthy'], page['problems'], code) == (False, ['no live worker'], UNHEALTHY)
+    queue.register('web2:7:x')
+    queue.redis.hset(queue.workers, 'web2:7:x', f'{queue.now() - 61000} {beat()}')
+    page, code = status(leat)
+    assert code == UNHEALTHY and page['workers'][0]['live'] is False
+    text = leat('status').stdout
+    assert 'NOT HEALTHY' in text and 'lost' in text and '1m1s ago' in text
+    queue.register('web2:8:y')
+    page, code = status(leat)
+    assert code == 0 and [worker['live'] for worker in page['workers']] == [True, False]
+
+
+@pytest.mark.parametrize('text', ['{}', '', 'no json', '[1]', '{"rate": "x", "pid": "y"}',
+                                  '{"host": "\\u001b[31mred", "state": "\\u0007"}'])
+def test_beats_of_other_forms(leat, queue, text):
+    """Members that are missing or of another type do no harm; host and pid come from the name."""
+    queue.register('web3:33:z', beat=text)
+    page, code = status(leat)
+    assert code == 0 and page['workers'][0]['pid'] == 33
+    shown = leat('status')
+    assert shown.returncode == 0 and '\x1b' not in shown.stdout and '\a' not in shown.stdout
+    if '\\u001b' not in text:
+        assert page['workers'][0]['host'] == 'web3' and 'web3' in shown.stdout
+
+
+def test_limits(leat, queue):
+    """Each --max-... is a limit of health."""
+    queue.register('w', beat=beat())
+    queue.add({'command': 'a'}, {'command': 'b'}, {'command': 'c'})
+    [task] = queue.begin('w')
+    queue.finish('w', task, 'dead', cause='exit', status='1')
+    assert leat('status', '--max-ready', '2', '--max-dead', '1', '--max-oldest', '1h').returncode == 0
+    done = leat('status', '--max-ready', '1', '--max-dead', '0', '--max-oldest', '0s')
+    assert done.returncode == UNHEALTHY
+    assert 'ready: 2, more than 1' in done.stdout and 'dead: 1, more than 0' in done.stdout
+    assert 'oldest ready task' in done.stdout
+
+
+def test_foreign_stream(leat, client):
+    """A key of another type is said to be somebody else's: 78."""
+    client.set('emails', 'x')
+    done = leat('status')
+    assert done.returncode == 78 and 'WRONGTYPE' in done.stderr

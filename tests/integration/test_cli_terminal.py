@@ -1,0 +1,116 @@
+"""What a person sees: leat on a terminal."""
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+
+import pytest
+
+from harness import processes
+from harness.daemon import program, write_config
+
+
+class Terminal:
+    """A program on a terminal of the given size; `seen` is all it wrote."""
+
+    def __init__(self, argv, rows=24, columns=80, **env):
+        self.master, slave = pty.openpty()
+        self.resize(rows, columns)
+        environment = {**os.environ, 'TERM': 'xterm', 'LC_ALL': 'C.UTF-8', **env}
+        self.process = processes.start(argv, stdin=slave, stdout=slave, stderr=slave,
+                                       env=environment, start_new_session=True)
+        os.close(slave)
+        os.set_blocking(self.master, False)
+        self.seen = ''
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
+
+    def read(self):
+        try:
+            self.seen += os.read(self.master, 1 << 20).decode()
+        except (BlockingIOError, OSError):
+            pass
+        return self.seen
+
+    def close(self):
+        processes.end(self.process)
+        os.close(self.master)
+
+
+@pytest.fixture
+def terminal(folder, base_config):
+    """A function that runs leat on a terminal."""
+    made = []
+    path = write_config(folder / 'terminal.ini', base_config)
+
+    def start(*args, **options):
+        made.append(Terminal([program('leat'), '-c', str(path), *args], **options))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+def finished(terminal, wait_until):
+    wait_until(lambda: (terminal.read(), terminal.process.poll() is not None)[1], 20, terminal.read)
+    return terminal.read().replace('\r\n', '\n')
+
+
+@pytest.mark.parametrize('columns', [40, 60, 80, 200])
+def test_tables_fit(terminal, queue, wait_until, columns):
+    """No line of a table is wider than the terminal, with wide characters too."""
+    queue.register('a-host-with-a-rather-long-name.example.com:123:abc')
+    queue.add(*[{'command': 'convert 日本語のファイル名.png ' + 'x' * 300} for _ in range(3)])
+    text = finished(terminal('list', '--state', 'ready', columns=columns, NO_COLOR='1'), wait_until)
+    assert '\x1b' not in text and '...' in text
+    for line in text.splitlines():
+        width = sum(2 if ord(letter) > 0x2e80 else 1 for letter in line)
+        assert width <= max(columns, 58), line
+
+
+def test_colours(terminal, queue, wait_until):
+    """A terminal gets colours; with NO_COLOR or TERM=dumb it gets none."""
+    assert '\x1b[31m' in finished(terminal('status'), wait_until)
+    assert '\x1b' not in finished(terminal('status', NO_COLOR='1'), wait_until)
+    assert '\x1b' not in finished(terminal('status', TERM='dumb'), wait_until)
+
+
+def test_watch(terminal, queue, redis_server, wait_until):
+    """--watch draws again by itself, at once when the window changes, and outlives Redis."""
+    watch = terminal('status', '--watch', '100ms', rows=8)
+    wait_until(lambda: 'ready                0' in watch.read(), 10, watch.read)
+    queue.add({'command': 'true'})
+    wait_until(lambda: 'ready                1' in watch.read(), 10, watch.read)
+    assert all(page.count('\n') <= 7 for page in watch.read().split('\x1b[H\x1b[J'))
+
+    redis_server.kill()
+    wait_until(lambda: 'cannot' in watch.read(), 10, watch.read)
+    redis_server.restart()
+    seen = len(watch.read())
+    wait_until(lambda: 'ready                0' in watch.read()[seen:], 10, watch.read)
+
+    slow = terminal('status', '--watch=60')
+    wait_until(lambda: 'ready' in slow.read() and 'lease' in slow.read(), 10, slow.read)
+    slow.resize(30, 100)
+    slow.process.send_signal(signal.SIGWINCH)
+    wait_until(lambda: slow.read().count('\x1b[H') == 2, 10, slow.read)
+    assert slow.process.poll() is None
+    slow.process.send_signal(signal.SIGINT)
+    wait_until(lambda: slow.process.poll() is not None, 10)
+    assert slow.process.returncode == -signal.SIGINT
+
+
+def test_watch_into_a_pipe(leat, folder, base_config, queue):
+    """With --json each look is one line."""
+    path = write_config(folder / 'pipe.ini', base_config)
+    argv = [program('leat'), '-c', str(path), 'status', '--json', '--watch', '100ms']
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline().startswith(b'{"queue"')
+        assert process.stdout.readline().startswith(b'{"queue"')
+        process.stdout.close()
+        assert process.wait(10) == 74

@@ -1,0 +1,177 @@
+"""leat_enqueue, and the plain XADD beside it."""
+import pytest
+import redis
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture(autouse=True)
+def worker(queue):
+    queue.register('w1')
+
+
+def test_a_task_lands_in_the_stream_field_by_field(queue):
+    """Fields keep their order and bytes; the id is the entry's."""
+    fields = [('command', 'cat'), ('payload', b'\0\n\xff bytes'), (b'odd \0 name', b'')]
+    [(what, tid)] = queue.enqueue(fields)
+    assert what == 'new'
+    flat = [part.encode() if isinstance(part, str) else part for pair in fields for part in pair]
+    assert queue.entries('stream') == [(tid, flat)]
+    assert queue.begin('w1')[0].flat == flat
+
+
+def test_a_plain_xadd_is_a_full_citizen(queue, client):
+    """XADD without the function: claimed with attempt 1, its entry id is the task's id."""
+    tid = client.xadd('emails', {'command': 'true'}).decode()
+    [task] = queue.begin('w1')
+    assert (task.tid, task.attempt, task.crashes, task.fence) == (tid, 1, 0, 1)
+    assert task.enqueued == int(tid.split('-')[0])
+
+
+def test_many_tasks_at_once_are_answered_in_order(queue):
+    """One call, many tasks, each with its own id."""
+    tids = queue.add(*[{'command': f'true {i}'} for i in range(150)])
+    assert [id for id, _ in queue.entries('stream')] == tids
+    assert queue.status()['total_enqueued'] == 150
+
+
+def test_an_id_is_taken_while_its_task_lives(queue):
+    """exists, with the holder, in the stream, delayed and while it runs; free after its end."""
+    [tid] = queue.add({'command': 'a', 'id': 'x'})
+    assert queue.enqueue({'command': 'b', 'id': 'x'}) == [('exists', tid)]
+    [task] = queue.begin('w1')
+    assert queue.enqueue({'command': 'b', 'id': 'x'}) == [('exists', tid)]
+    queue.finish('w1', task, 'retry', delay=60000)
+    assert queue.enqueue({'command': 'b', 'id': 'x'}, due='+5') == [('exists', tid)]
+    queue.redis.zadd(queue.delayed, {tid: 1})
+    queue.finish('w1', queue.begin('w1')[0])
+    assert queue.enqueue({'command': 'b', 'id': 'x'})[0][0] == 'new'
+
+
+def test_an_id_ends_with_a_dead_letter(queue):
+    """Buried tasks hold no name."""
+    queue.add({'command': 'a', 'id': 'x'})
+    queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit')
+    assert queue.enqueue({'command': 'b', 'id': 'x'})[0][0] == 'new'
+
+
+def test_the_same_id_twice_in_one_call(queue):
+    """The second is answered as the first one's; an empty id is none."""
+    (first, tid), (second, same), (third, _), (fourth, _) = queue.enqueue(
+        {'command': 'a', 'id': 'x'}, {'command': 'b', 'id': 'x'}, {'command': 'c', 'id': ''},
+        {'command': 'd', 'id': ''})
+    assert (first, second, third, fourth) == ('new', 'exists', 'new', 'new') and same == tid
+    assert queue.redis.hlen(queue.names) == 1 and queue.status()['total_enqueued'] == 3
+
+
+@pytest.mark.parametrize('task, word', [
+    ([('command', 'true'), ('leat.tid', '1-1')], 'reserved'),
+    ([('leat.', 'x')], 'reserved'),
+    ([('command', 'true'), ('command', 'false')], 'given twice'),
+    ([], 'whole fields'),
+    ([(f'f{i}', 'x') for i in range(1001)], 'whole fields'),
+])
+def test_refused_tasks_leave_no_trace(queue, client, task, word):
+    """Nothing of the whole call is written, neither before nor after the bad task."""
+    before = {key: client.dump(key) for key in client.keys()}
+    with pytest.raises(redis.ResponseError, match=f'^REFUSED task 2: .*{word}'):
+        queue.enqueue({'command': 'good', 'id': 'x'}, task, {'command': 'good'})
+    assert {key: client.dump(key) for key in client.keys()} == before
+
+
+@pytest.mark.parametrize('args', [
+    ['x', 1, 'command', 'true'], ['-5', 1, 'command', 'true'], ['+', 1, 'command', 'true'],
+    ['nan', 1, 'command', 'true'], ['1e300', 1, 'command', 'true'], [0, 'x', 'command', 'true'],
+    [0, 'inf', 'command', 'true'], [0], [0, 2, 'command', 'true'], [0, 1, 'command'], ['', '', ''],
+])
+def test_malformed_calls_are_refused(queue, args):
+    """Every malformed argument list is answered with a word of ours, never with a Lua error."""
+    with pytest.raises(redis.ResponseError, match='^(BADARG|REFUSED) '):
+        queue.call('enqueue', *args)
+    assert queue.places() == {}
+
+
+def test_the_wrong_number_of_keys_is_refused(queue, client):
+    """Fewer keys than the function touches would break Cluster later."""
+    with pytest.raises(redis.ResponseError, match='^BADARG expected 7 keys'):
+        client.execute_command('FCALL', 'leat_enqueue', 1, 'emails', 0, 1, 'command', 'true')
+
+
+def test_a_thousand_fields_go_through_every_way(queue):
+    """The most that a task may have, through retry and dead letter and back."""
+    fields = [(f'f{i}', f'v{i}') for i in range(1000)]
+    queue.add(fields)
+    [task] = queue.begin('w1')
+    queue.finish('w1', task, 'retry', cause='exit', status='1')
+    [task] = queue.begin('w1')
+    assert task.attempt == 2
+    queue.finish('w1', task, 'dead', cause='exit', status='1')
+    queue.dead_retry(queue.letters()[0][0])
+    [task] = queue.begin('w1')
+    assert task.flat == [part.encode() for pair in fields for part in pair]
+
+
+def test_delayed_tasks_wait_for_their_time(queue):
+    """+MS and unix ms go to waiting; what is due already goes to the stream at once."""
+    now = queue.now()
+    [later] = queue.add({'command': 'a'}, due='+60000')
+    [at] = queue.add({'command': 'b'}, due=now + 30000)
+    [past] = queue.add({'command': 'c'}, due=now - 1)
+    assert queue.places() == {later: ['waiting'], at: ['waiting'], past: ['stream']}
+    assert abs(queue.redis.zscore(queue.delayed, later) - now - 60000) < 5000
+    assert queue.redis.zscore(queue.delayed, at) == now + 30000
+    [task] = queue.begin('w1', 5)
+    assert task.tid == past
+
+
+def test_ids_of_waiting_tasks_differ(queue):
+    """Many in one millisecond get ids of their own, of the form of an entry id."""
+    tids = queue.add(*[{'command': 'a'}] * 500, due='+60000')
+    assert len(set(tids)) == 500
+    assert all(part.isdigit() for tid in tids for part in tid.split('-', 1))
+
+
+def test_the_length_limit_refuses_whole_calls(queue):
+    """Stream and waiting count; what exists already is still answered at the limit."""
+    queue.conf_set('max_length', 3)
+    queue.add({'command': 'a', 'id': 'x'})
+    queue.add({'command': 'b'}, due='+60000')
+    with pytest.raises(redis.ResponseError, match='^FULL the queue holds 2 tasks, its limit is 3'):
+        queue.enqueue({'command': 'c'}, {'command': 'd'})
+    queue.add({'command': 'c'})
+    with pytest.raises(redis.ResponseError, match='^FULL'):
+        queue.enqueue({'command': 'd'})
+    assert queue.enqueue({'command': 'a', 'id': 'x'})[0][0] == 'exists'
+    queue.conf_set('max_length', 1)
+    assert queue.enqueue({'command': 'a', 'id': 'x'})[0][0] == 'exists'
+    queue.conf_set('max_length', 3)
+    queue.finish('w1', queue.begin('w1')[0])
+    queue.add({'command': 'd'})
+
+
+def test_a_payload_of_64_mib(queue):
+    """It goes through claim, retry, dead letter and back byte for byte."""
+    payload = bytes(range(256)) * (64 * MIB // 256)
+    queue.add({'command': 'cat', 'payload': payload})
+    queue.finish('w1', queue.begin('w1')[0], 'retry')
+    queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit')
+    [(letter, fields)] = queue.letters()
+    assert fields['payload'] == payload
+    queue.dead_retry(letter)
+    assert queue.begin('w1')[0].fields['payload'] == payload
+
+
+def test_producers_keys_suffice(queue, redis_server):
+    """A producer's ACL: its seven keys and its one function, and no write to go."""
+    client = redis_server.client()
+    client.execute_command(
+        'ACL', 'SETUSER', 'producer', 'on', '>secret', '-@all', '+fcall', '+xadd', '+xlen', '+hget',
+        '+hset', '+hlen', '+hdel', '+xdel', '+zadd', '+zrem', '+zrange', '+hincrby', '+time',
+        *['~' + key for key in queue.keys[:7]])
+    producer = redis_server.client(username='producer', password='secret')
+    reply = producer.execute_command(
+        'FCALL', 'leat_enqueue', 7, *queue.keys[:7], 0, 2, 'command', 'a', 'id', 'x',
+        '+60000', 1, 'command', 'b')
+    assert [reply[1], reply[3]] == [b'new', b'new']
+    with pytest.raises(redis.ResponseError):
+        producer.xadd(queue.go, {'command': 'x'})

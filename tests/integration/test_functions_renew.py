@@ -1,0 +1,271 @@
+"""leat_renew, leat_register, leat_requeue and leat_conf: leases, and consumers that come and go."""
+import pytest
+import redis
+
+
+@pytest.fixture(autouse=True)
+def worker(queue):
+    queue.register('w1')
+    queue.register('w2')
+
+
+def begin(queue, count=1, consumer='w1'):
+    for _ in range(0, count, 500):
+        queue.add(*[{'command': 'x'}] * min(count, 500))
+    tasks = []
+    while len(tasks) < count:
+        more = queue.begin(consumer, count - len(tasks), len(tasks))
+        assert more
+        tasks += more
+    return tasks
+
+
+def tokens(tasks):
+    return [task.token for task in tasks]
+
+
+def pending_rows(queue):
+    return [row for key in (queue.stream, queue.go)
+            for row in queue.redis.execute_command('XPENDING', key, 'leat', '-', '+', 10000)]
+
+
+def test_a_long_task_is_no_crash_loop(queue):
+    """300 renewals (100 leases): delivery count unchanged, nothing moved, the finish counts."""
+    [task] = begin(queue)
+    for _ in range(300):
+        assert queue.renew('w1', [task.token])['lost'] == []
+    assert [row[3] for row in pending_rows(queue)] == [1]
+    assert queue.finish('w1', task) == 'ok'
+
+
+def test_renewing_resets_the_idle_time(queue):
+    """An entry that was nearly expired has a whole lease again."""
+    tasks = begin(queue, 3)
+    queue.expire()
+    queue.renew('w1', tokens(tasks))
+    assert all(row[2] < 30000 for row in pending_rows(queue))
+    assert queue.scan('w2', 5)[1] == []
+
+
+def test_2500_at_once(queue):
+    """More than two unpacks take; a lost one among them is found."""
+    tasks = begin(queue, 2500)
+    queue.expire(tasks[1234].token)
+    queue.scan('w2')
+    assert queue.renew('w1', tokens(tasks))['lost'] == [tasks[1234].token]
+    assert len(queue.pending('w1')) == 2499
+
+
+def test_what_is_lost(queue, client):
+    """Another's, one that has passed on, a settled one, one that never was; each counted."""
+    mine, other, moved, done = begin(queue, 4)
+    client.hdel(queue.running, other.token)
+    queue.redis.execute_command('XCLAIM', 'emails', 'leat', 'w2', 0, other.token[1:], 'JUSTID')
+    queue.expire(moved.token)
+    queue.scan('w2')
+    queue.finish('w1', done)
+    lost = queue.renew('w1', tokens([mine, other, moved, done]) + ['g1-1'])['lost']
+    assert sorted(lost) == sorted(tokens([other, moved, done]) + ['g1-1'])
+    assert queue.counter('fenced') == 4
+
+
+def test_a_lease_that_ran_out_unseen_is_revived(queue):
+    """Nobody scanned: the attempt is still the only one."""
+    [task] = begin(queue)
+    queue.expire()
+    assert queue.renew('w1', [task.token])['lost'] == []
+    assert queue.scan('w2', 1)[1] == []
+
+
+def test_an_un_begun_entry_is_renewed_for_its_reader_only(queue):
+    """What a blocking read brought, or a held one."""
+    queue.add({'command': 'x'})
+    [token] = queue.block('w1')
+    assert queue.renew('w2', [token])['lost'] == [token]
+    assert queue.renew('w1', [token])['lost'] == []
+
+
+def test_a_deleted_entry_is_settled_when_its_renewal_finds_it(queue, client):
+    """XDEL under a running task: lost, and a letter says what became of it; the others go on."""
+    queue.add({'command': 'x', 'id': 'label'}, {'command': 'y'})
+    gone, stays = queue.begin('w1', 2)
+    client.xdel('emails', gone.token[1:])
+    assert queue.renew('w1', tokens([gone, stays]))['lost'] == [gone.token]
+    [(_, letter)] = queue.letters()
+    assert letter['leat.cause'] == b'vanished' and not client.exists(queue.names)
+    assert client.hlen(queue.running) == 1 and queue.pending() == [stays.token]
+
+
+def test_a_broken_dead_letter_stream_does_not_stop_renewals(queue, client):
+    """WRONGTYPE where the letter should go: the other leases are renewed all the same."""
+    gone, stays = begin(queue, 2)
+    client.set(queue.dead, 'x')
+    client.xdel('emails', gone.token[1:])
+    assert queue.renew('w1', tokens([gone, stays]))['lost'] == [gone.token]
+
+
+def test_the_beat_is_written(queue):
+    """Server time and the worker's own words."""
+    reply = queue.renew('w1', [], beat='{"slots": 8}')
+    assert queue.redis.hget(queue.workers, 'w1') == f'{reply["now"]} {{"slots": 8}}'.encode()
+    assert queue.workers_beats()['w1'] == {'slots': 8}
+
+
+# ---- register
+
+
+def test_register_seeds_conf_and_conf_rules(queue):
+    """The first worker's values hold; a later one with others is told what rules."""
+    reply = queue.register('w3', lease=5000, max_crashes=7, max_length=9)
+    assert (reply['lease'], reply['max_crashes'], reply['max_length']) == (60000, 3, 0)
+    queue.conf_set('max_crashes', 5)
+    assert queue.register('w3')['max_crashes'] == 5
+
+
+def test_register_is_strict(queue):
+    """Named tokens are renewed, unnamed ones put up again, uncounted; lost ones are told."""
+    tasks = begin(queue, 4)
+    queue.finish('w1', tasks[3])
+    reply = queue.register('w1', tokens(tasks[:2]) + [tasks[3].token])
+    assert reply['lost'] == [tasks[3].token] and reply['more'] == 0
+    assert sorted(queue.pending('w1')) == sorted(tokens(tasks[:2]))
+    [again] = queue.begin('w2', 5)
+    assert (again.tid, again.attempt, again.crashes) == (tasks[2].tid, 1, 0)
+
+
+def test_register_hands_back_page_by_page(queue):
+    """350 unnamed beside 1,100 named: several calls, each bounded; the named ones stay."""
+    kept, dropped = begin(queue, 1100), begin(queue, 350)
+    calls = 0
+    while queue.register('w1', tokens(kept))['more']:
+        calls += 1
+    assert calls == 3 and len(queue.entries('go')) == 350
+    assert sorted(queue.pending('w1')) == sorted(tokens(kept))
+    assert not set(tokens(dropped)) & set(queue.pending())
+
+
+def test_register_answers_the_bell_from_which_to_listen(queue):
+    """What rings after it is not missed."""
+    assert queue.register('w1')['bell'] == '0-0'
+    queue.add({'command': 'x'}, due='+60000')
+    bell = queue.register('w1')['bell']
+    assert bell == queue.entries('bell')[-1][0]
+    queue.add({'command': 'x'}, due='+1000')
+    assert queue.redis.execute_command('XREAD', 'STREAMS', queue.bell, bell)
+
+
+def test_a_foreign_stream_is_left_alone(queue, client):
+    """Another group on the stream: refused with a message, nothing written."""
+    client.flushdb()
+    client.xadd('emails', {'some': 'data'})
+    client.xgroup_create('emails', 'others', '0')
+    before = {key: client.dump(key) for key in client.keys()}
+    with pytest.raises(redis.ResponseError, match='^FOREIGN the stream emails .* others'):
+        queue.register('w1')
+    assert {key: client.dump(key) for key in client.keys()} == before
+
+
+def test_the_group_is_made_from_zero(queue, client):
+    """After FLUSHALL and tasks enqueued in between: they run, and at once: none ran before."""
+    client.flushall()
+    queue.redis.xadd('emails', {'command': 'x'})
+    queue.register('w1')
+    assert len(queue.begin('w1')) == 1
+
+
+def test_a_deleted_stream_is_held_for_one_lease(queue, client):
+    """DEL of the stream only: begun tasks may still run, so what comes now waits."""
+    client.delete('emails')
+    client.xadd('emails', {'command': 'x'})
+    now = queue.register('w1')['now']
+    assert queue.claim('w1', 1)['closed'] == now + 60000
+    client.hset(queue.conf, 'hold_until', now)
+    assert len(queue.begin('w1')) == 1
+
+
+def test_a_recreated_group_waits_for_the_longest_lease_in_use(queue, client):
+    """The lease was shortened just now: begun tasks may still have the old one."""
+    queue.conf_set('lease_ms', 2000)
+    client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
+    now = queue.register('w1')['now']
+    assert queue.claim('w1', 1)['closed'] == now + 60000
+
+
+# ---- requeue
+
+
+@pytest.mark.parametrize('died', [False, True])
+def test_a_consumer_that_is_gone(queue, died):
+    """All it had goes up again, page by page; a crash is counted only if it died, and only for what
+    it had begun; the consumer itself is deleted last."""
+    begin(queue, 250)
+    queue.add({'command': 'un-begun'})
+    queue.block('w1')
+    moved, more = queue.requeue('w1', died)
+    total = moved
+    while more:
+        moved, more = queue.requeue('w1', died)
+        total += moved
+    assert total == 251 and len(queue.entries('go')) == 251
+    names = [info['name'] for info in queue.redis.xinfo_consumers('emails', 'leat')]
+    assert b'w1' not in names and b'w1' not in queue.redis.hkeys(queue.workers)
+    seen = queue.list('ready')
+    assert sorted({row['crashes'] for row in seen}) == ([0, 1] if died else [0])
+    assert sum(row['crashes'] for row in seen) == (250 if died else 0)
+    assert {row['attempts'] for row in seen} == {0}
+
+
+def test_requeue_of_nobody(queue):
+    """A consumer that never was."""
+    assert queue.requeue('stranger') == (0, 0)
+
+
+# ---- conf
+
+
+def test_a_shortened_lease_counts_one_old_lease_later(queue):
+    """Workers hear of it at once, but nothing is taken over before the old lease has passed."""
+    [task] = begin(queue)
+    queue.conf_set('lease_ms', 1000)
+    assert queue.renew('w1', [task.token])['lease'] == 1000
+    id = task.token[1:]
+    queue.redis.execute_command('XCLAIM', 'emails', 'leat', 'w1', 0, id, 'IDLE', 30000, 'JUSTID')
+    assert queue.scan('w2', 1)[1] == []
+    queue.redis.execute_command('XCLAIM', 'emails', 'leat', 'w1', 0, id, 'IDLE', 60000, 'JUSTID')
+    assert len(queue.scan('w2', 1)[1]) == 1
+
+
+def test_shortened_twice_the_longest_rules(queue):
+    """Two changes in a row do not hide the first lease."""
+    begin(queue)
+    queue.conf_set('lease_ms', 5000)
+    queue.conf_set('lease_ms', 1000)
+    token = queue.pending()[0][1:]
+    queue.redis.execute_command('XCLAIM', 'emails', 'leat', 'w1', 0, token, 'IDLE', 30000, 'JUSTID')
+    assert queue.scan('w2', 1)[1] == []
+
+
+def test_a_damaged_conf_falls_back_to_defaults(queue):
+    """Somebody wrote words where numbers belong: every function goes on."""
+    [task] = begin(queue)
+    for name in ('lease_ms', 'max_crashes', 'max_length', 'hold_until', 'floor_ms', 'floor_until'):
+        queue.redis.hset(queue.conf, name, 'garbage')
+    queue.redis.hset(queue.stats, mapping={'swept': 'x', 'retrying': 'x', 'enqueued': 'x'})
+    assert queue.register('w1', [task.token])['lease'] == 60000
+    queue.add({'command': 'x'})
+    queue.expire()
+    assert len(queue.scan('w2', 2)[1]) == 1
+    assert queue.finish('w1', task, 'retry') in ('gone', 'fenced')
+    assert queue.status()['conf']['lease_ms'] == b'garbage'
+
+
+@pytest.mark.parametrize('args', [
+    ['lease_ms', 999], ['lease_ms', 'x'], ['lease_ms'], ['max_crashes', 0], ['protocol', 2],
+    ['hold_until', 0], ['x', 1], ['max_length', -1],
+])
+def test_conf_refuses_what_it_does_not_know(queue, args):
+    """And changes nothing."""
+    before = queue.conf_set()
+    with pytest.raises(redis.ResponseError, match='^BADARG'):
+        queue.conf_set(*args)
+    assert queue.conf_set() == before

@@ -1,0 +1,29 @@
+"""The harness itself: what the other tests rely on."""
+from harness import processes
+
+
+def test_server_restarts_and_loses_what_it_did_not_save(redis_server):
+    """A killed server comes back on the same socket, empty: persistence is off by default."""
+    redis_server.client().set('k', 'v')
+    redis_server.kill()
+    redis_server.restart()
+    assert redis_server.client().get('k') is None
+
+
+def test_orphans_are_found_and_ended(wait_until):
+    """A process whose parent died and that left the session is still found by the clean-up."""
+    script = 'setsid sleep 1000 & echo'
+    parent = processes.start(['sh', '-c', script], stdout=-1)
+    parent.stdout.close()
+    parent.wait()
+    wait_until(lambda: processes.end_orphans() > 0, 5, 'an orphan was found')
+
+
+def test_queue_round_trip(queue):
+    """A task goes through enqueue, claim and finish, and nothing is left of it."""
+    queue.register('w1')
+    queue.add({'command': 'true'})
+    [task] = queue.begin('w1')
+    assert task.fields == {'command': b'true'}
+    assert queue.finish('w1', task) == 'ok'
+    assert queue.places() == {} and queue.pending() == []

@@ -1,0 +1,39 @@
+"""The library's VERSION must tell apart every text that was ever released under it."""
+import hashlib
+import re
+from pathlib import Path
+
+from harness.queue import LIBRARY
+
+RECORD = Path(__file__).with_name('library_versions.txt')
+HINT = '''
+src/queue/leat.lua is not what library_versions.txt records for its VERSION.
+Workers load the library only where it is missing or older: a changed text under an old number would
+never reach a running queue. If version {version} has been released, raise VERSION in leat.lua and
+add a line here; if it has not, replace its line. The line is:
+{version} {sha256}
+'''
+
+
+def recorded():
+    lines = [line.split() for line in RECORD.read_text().splitlines() if line.strip()]
+    return [(int(version), sha256) for version, sha256 in lines]
+
+
+def test_each_text_of_the_library_has_its_version():
+    """The text, its VERSION and the record agree."""
+    data = LIBRARY.read_bytes()
+    version = int(re.search(rb'^local VERSION = (\d+)', data, re.MULTILINE).group(1))
+    sha256 = hashlib.sha256(data).hexdigest()
+    assert (version, sha256) in recorded(), HINT.format(version=version, sha256=sha256)
+
+
+def test_versions_are_recorded_once_and_in_order():
+    """One line a version, none taken away, and the last is the present one."""
+    versions = [version for version, _ in recorded()]
+    assert versions == list(range(1, len(versions) + 1))
+
+
+def test_the_library_says_its_version(queue):
+    """leat_version answers what the text says."""
+    assert queue.version() == recorded()[-1][0]

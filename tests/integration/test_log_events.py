@@ -1,0 +1,86 @@
+"""Records of the real daemon, as lines: what happened to a task, with its fields behind it."""
+import re
+
+import pytest
+
+from harness.polling import wait_until
+from harness.tasks import records, wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+
+def fields_of(message):
+    """The fields of "… (task=1-0 attempt=1)"."""
+    inner = re.search(r' \(([^()]*)\)$', message)
+    pairs = re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', inner[1]) if inner else []
+    return dict(pairs)
+
+
+def about(worker, tid):
+    """[(priority, message, fields)] of one task, without its output."""
+    found = [(priority, message, fields_of(message)) for _, priority, message in records(worker.log())]
+    return [one for one in found if one[2].get('task') == tid and 'stream' not in one[2]]
+
+
+ENDS = {
+    'success': ('exit 0', 'info', 'exit 0', 'succeeded', {'cause': 'exit', 'exit_status': '0'}),
+    'dead': ('exit 64', 'error', 'exit 64', 'moved to the dead letters',
+             {'cause': 'exit', 'exit_status': '64'}),
+    'retry': ('exit 3', 'warning', 'exit 3', 'tried again in 60.0 s',
+              {'cause': 'exit', 'exit_status': '3'}),
+    'signal': ('kill -9 $$', 'warning', 'SIGKILL', 'tried again in 60.0 s', {'cause': 'signal'}),
+    'timeout': ('exec sleep 60', 'warning', 'timeout', 'tried again in 60.0 s', {'cause': 'timeout'}),
+}
+
+
+@pytest.mark.parametrize('kind', ENDS)
+def test_end_of_a_task(daemon, queue, kind):
+    """Each end of an attempt is one record: with its priority, what happened in words, task, attempt,
+    label, cause, status and duration."""
+    command, priority, how, then, fields = ENDS[kind]
+    worker = daemon({'retry': {'permanent': '64', 'base': '60s'}, 'task': {'timeout': '200ms'}}
+                    ).wait_ready()
+    [tid] = queue.add({'command': command, 'id': 'the label'})
+    worker.wait_log(f'task {tid}: attempt 1: {how}')
+    [(found, message, own)] = about(worker, tid)
+    assert found == priority and message.split(' (')[0].endswith(then)
+    duration = int(own.pop('duration_usec'))
+    assert own == {'task': tid, 'attempt': '1', 'id': '"the label"', **fields}
+    assert duration < 3_000_000 and (kind != 'timeout' or duration >= 200_000)
+
+
+def test_start_of_a_task(daemon, queue):
+    """With started = yes an attempt's start is a record too."""
+    worker = daemon({'log': {'started': 'yes'}, 'retry': {'base': '10ms'}}).wait_ready()
+    [tid] = queue.add({'command': 'test $LEAT_ATTEMPT = 2'})
+    wait_succeeded(queue, 1)
+    wait_until(lambda: len(about(worker, tid)) == 4)
+    starts = [own for _, message, own in about(worker, tid) if message.split(' (')[0].endswith('started')]
+    assert [one['attempt'] for one in starts] == ['1', '2']
+
+
+def test_life_of_a_worker(daemon, queue, client):
+    """Registered, ready, stopping and stopped are records, in this order, each once; the last tells
+    what was done."""
+    worker = daemon({'retry': {'max_attempts': 2, 'base': '1ms'}}).wait_ready()
+    queue.add({'command': 'true'}, {'command': 'false'})
+    wait_letters(queue)
+    wait_succeeded(queue, 1)
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    messages = [message for _, _, message in records(worker.log())]
+    kinds = ('registered with Redis as ', 'ready: queue emails, 4 slots', 'stopping: ', 'stopped: ')
+    places = [[at for at, text in enumerate(messages) if text.startswith(kind)] for kind in kinds]
+    assert all(len(place) == 1 for place in places) and sum(places, []) == sorted(sum(places, []))
+    assert messages[-1] == 'stopped: 1 succeeded, 1 retried, 1 dead, 0 handed back'
+
+
+@pytest.mark.parametrize('level, kept', [('error', {'error'}), ('warning', {'error', 'warning'})])
+def test_level(daemon, queue, level, kept):
+    """Records below the level are not written."""
+    worker = daemon({'log': {'level': level}, 'retry': {'max_attempts': 2, 'base': '1ms'}})
+    wait_until(lambda: queue.redis.hlen(queue.workers) == 1)
+    queue.add({'command': 'echo x; echo y >&2; false'})
+    wait_letters(queue)
+    worker.wait_log('moved to the dead letters')
+    assert {priority for _, priority, _ in records(worker.log())} == kept

@@ -1,0 +1,168 @@
+"""What the daemon tells its service manager: ready, status, watchdog, reload, stop."""
+import os
+import signal
+import time
+
+import pytest
+
+from harness.faults import pass_time
+from harness.notify import NotifySocket
+from harness.polling import wait_until
+from harness.tasks import wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+
+@pytest.fixture
+def manager(folder):
+    one = NotifySocket(folder / 'notify.sock')
+    yield one
+    one.close()
+
+
+def test_ready_once_registered(daemon, queue, client, manager):
+    """READY=1 comes once, and not before the worker stands in Redis and could take tasks."""
+    worker = daemon(env=manager.environment())
+    seen = []
+
+    def ready():
+        # the order matters: what Redis knew is asked after READY was seen
+        if manager.having('READY'):
+            seen.append(client.hlen(queue.workers))
+            return True
+        return False
+
+    wait_until(ready)
+    assert seen == [1]
+    assert 'ready' in worker.log()
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    assert manager.having('READY') == ['1']
+
+
+def test_not_ready_before_an_answer(daemon, redis_server, manager):
+    """While Redis neither answers nor refuses, the worker is not ready; it is, with the outage in its
+    status, once that is known."""
+    redis_server.stop()
+    worker = daemon({'redis': {'connect_timeout': '1s', 'command_timeout': '1s'}},
+                    env=manager.environment())
+    began = time.monotonic()
+    manager.wait('READY')
+    assert time.monotonic() - began > 0.8
+    worker.wait_log('no session with Redis')
+    wait_until(lambda: any('Redis' in text or 'redis' in text for text in manager.having('STATUS')), 5,
+               lambda: f'the outage is in the status: {manager.messages}')
+    redis_server.cont()
+    worker.wait_log('registered with Redis')
+
+
+def test_reload_before_ready(daemon, redis_server, manager):
+    """A reload that comes before the worker is ready does not make it ready."""
+    redis_server.stop()
+    worker = daemon({'redis': {'connect_timeout': '5s'}}, env=manager.environment(), start=False)
+    worker.start()
+    wait_until(lambda: connected(worker), 5, 'the worker has opened its connections')
+    worker.reload()
+    worker.wait_log('was reloaded')
+    assert manager.having('READY') == []
+    redis_server.cont()
+    manager.wait('READY')
+
+
+def connected(worker):
+    """Its handlers are installed when it has sockets of its own."""
+    links = []
+    for fd in os.listdir(f'/proc/{worker.pid}/fd'):
+        try:
+            links.append(os.readlink(f'/proc/{worker.pid}/fd/{fd}'))
+        except FileNotFoundError:
+            continue
+    return sum(link.startswith('socket:') for link in links) >= 3
+
+
+def test_ready_without_redis(daemon, redis_server, manager):
+    """Started while Redis is away: ready, waiting, and the status says so; then it registers."""
+    redis_server.kill()
+    worker = daemon(env=manager.environment())
+    manager.wait('READY')
+    worker.wait_log('no session with Redis')
+    wait_until(lambda: any(redis_server.socket in text for text in manager.having('STATUS')), 5,
+               lambda: f'the outage is in the status: {manager.messages}')
+    redis_server.restart()
+    worker.wait_log('registered with Redis')
+    assert manager.having('READY') == ['1']
+
+
+def test_status_has_figures(daemon, queue, manager):
+    """The status tells what runs and what became of tasks, soon after it changed."""
+    daemon({'retry': {'max_attempts': 2}}, env=manager.environment()).wait_ready()
+    queue.add({'command': 'true'}, {'command': 'false'}, {'command': 'sleep 3'})
+    wanted = '1 of 4 running; 1 succeeded, 1 retried, 1 dead'
+    wait_until(lambda: any(wanted in text for text in manager.having('STATUS')), 5,
+               lambda: f'{wanted}: {manager.messages}')
+
+
+@pytest.mark.parametrize('outage', ['none', 'killed', 'stopped'])
+def test_watchdog(daemon, redis_server, client, manager, outage):
+    """The watchdog is fed at least every half of its time while Redis answers, and while an outage is
+    declared, be it that Redis is gone or that it is silent."""
+    worker = daemon({'redis': {'command_timeout': '1s', 'connect_timeout': '1s'}},
+                    env=manager.environment(1_000_000)).wait_ready()
+    if outage == 'killed':
+        redis_server.kill()
+    elif outage == 'stopped':
+        redis_server.stop()
+    if outage != 'none':
+        worker.wait_log('no session with Redis')
+    before = len(manager.having('WATCHDOG'))
+    pass_time(2.5)
+    assert len(manager.having('WATCHDOG')) - before >= 4
+    if outage == 'stopped':
+        redis_server.cont()
+
+
+def test_watchdog_starves(daemon, manager):
+    """A worker whose loop does not turn feeds no watchdog."""
+    worker = daemon(env=manager.environment(600_000)).wait_ready()
+    manager.wait('WATCHDOG', 2)
+    worker.stop()
+    pass_time(0.1)
+    before = len(manager.having('WATCHDOG'))
+    pass_time(1)
+    assert len(manager.having('WATCHDOG')) == before
+    worker.cont()
+    manager.wait('WATCHDOG', before + 1)
+
+
+def test_reload_is_told(daemon, manager):
+    """A reload is RELOADING=1 with the time of day of the monotonic clock, then READY=1; with a broken
+    file too."""
+    worker = daemon(env=manager.environment()).wait_ready()
+    manager.wait('READY')
+    for count, text in ((1, None), (2, '[queue\n')):
+        if text:
+            worker.config_path.write_text(text)
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        worker.reload()
+        manager.wait('READY', count + 1)
+        after = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        kinds = [name for one in manager.messages for name in one if name in ('READY', 'RELOADING')]
+        assert kinds == ['READY'] + ['RELOADING', 'READY'] * count
+        assert before <= int(manager.having('MONOTONIC_USEC')[-1]) <= after
+
+
+def test_stop_is_told(daemon, queue, client, manager):
+    """A stop is STOPPING=1 with more time than drain and grace take; a second signal shortens it."""
+    worker = daemon({'shutdown': {'drain': '20s'}, 'task': {'kill_grace': '1s'}},
+                    env=manager.environment()).wait_ready()
+    queue.add({'command': 'sleep 60'})
+    wait_until(lambda: client.hlen(queue.running) == 1)
+    worker.terminate()
+    [usec] = manager.wait('EXTEND_TIMEOUT_USEC')
+    assert manager.having('STOPPING') == ['1']
+    assert 21_000_000 <= int(usec) <= 60_000_000
+    wait_until(lambda: any(text.startswith('draining') for text in manager.having('STATUS')), 5,
+               lambda: f'draining is in the status: {manager.messages}')
+    worker.signal(signal.SIGINT)
+    assert worker.wait_exit() == 0
+    assert len(manager.having('STOPPING')) == 2

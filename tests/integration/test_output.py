@@ -1,0 +1,298 @@
+"""Output of tasks on the real daemon: who holds it open, how much there is, and what is in it."""
+import os
+import re
+import threading
+
+import pytest
+
+from harness import processes
+from harness.daemon import is_sanitized
+from harness.faults import pass_time, wait_blocked, wait_empty
+from harness.polling import wait_until
+from harness.tasks import (LINE, letters, open_files, records, resident_kib, wait_file,
+                           wait_letters, wait_succeeded)
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+
+# ---- a grandchild that holds it open
+
+HOLDERS = {
+    'in the group': 'sleep 60 & echo $! > PID',
+    'that ignores signals': '(trap "" TERM HUP INT; exec sleep 60) & echo $! > PID',
+    'in a group of its own': "bash -mc 'sleep 60 & echo $! > PID'",
+    'in a session of its own': "setsid sh -c 'echo $$ > PID; exec sleep 60' & sleep 0.2",
+}
+
+
+@pytest.mark.parametrize('holder', HOLDERS)
+def test_grandchild_holds_output(daemon, queue, folder, holder):
+    """A grandchild keeps stdout open: the attempt still closes within 1 s of the exit, with all that
+    was written before, and nothing in the session survives."""
+    worker = daemon({'retry': {'max_attempts': 1}}).wait_ready()
+    before = open_files(worker.pid)
+    line = HOLDERS[holder].replace('PID', f'{folder}/pid')
+    queue.add({'command': f'{line}\necho written; exit 3'})
+    [letter] = wait_letters(queue)
+    [(_, _, begun, ended, _, _)] = letter.lines()
+    assert ended - begun < 1000 + 700  # the start, and a busy machine
+    assert (letter.cause, letter.status, letter.tail('stdout')) == ('exit', '3', b'written\n')
+    pid = int((folder / 'pid').read_text())
+    if holder != 'in a session of its own':
+        wait_until(lambda: not processes.alive(pid), 2, 'the grandchild is gone')
+    wait_until(lambda: open_files(worker.pid) == before, 2, 'its descriptors are closed')
+
+
+def test_grandchild_that_writes_on(daemon, queue, folder):
+    """One that left the session and writes without end does not hold the attempt open either."""
+    daemon({'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': 'setsid yes & sleep 0.2; exit 3'})
+    [letter] = wait_letters(queue)
+    [(_, _, begun, ended, _, _)] = letter.lines()
+    assert ended - begun < 2000
+    assert len(letter.tail('stdout')) == 4096
+    wait_empty(queue)
+
+
+def test_no_descriptor_growth(daemon, queue, client):
+    """2,000 tasks, some with a payload, failing, refused or leaving somebody behind: the daemon has as
+    many descriptors as before, and no zombies."""
+    worker = daemon({'queue': {'concurrency': 8}, 'retry': {'max_attempts': 1}}).wait_ready()
+    wait_blocked(client)
+    before = open_files(worker.pid)
+    odd = [{'command': 'cat', 'payload': 'x'}, {'command': 'echo a; exit 1'},
+           {'command': 'sleep 60 & exit 0'}, {'command': '/nonexistent', 'y': '1'},
+           {'command': 'true', 'timeout': '-'}, {'command': 'echo x >&2'}]
+    for _ in range(8):
+        queue.add(*[{'command': '/bin/true'}] * 244, *odd)
+    wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 2000, 60,
+               lambda: f'all have run: {queue.redis.hgetall(queue.stats)}')
+    wait_blocked(client)
+    assert queue.counter('dead') == 24
+    wait_until(lambda: open_files(worker.pid) == before, 5,
+               lambda: f'{before} descriptors before, {open_files(worker.pid)} after')
+    assert worker.descendants() == []
+    children = [pid for pid in os.listdir('/proc') if pid.isdigit() and parent(pid) == worker.pid]
+    assert children == []
+
+
+def parent(pid):
+    stat = processes._stat(pid)
+    return stat[1] if stat else None
+
+
+# ---- a flood
+
+class LogReader(threading.Thread):
+    """Reads a daemon's log from a pipe, without keeping what tasks wrote: own holds all other lines."""
+
+    def __init__(self, worker):
+        super().__init__(daemon=True)
+        self.reader, writer = os.pipe()
+        worker.popen = {'stdout': writer, 'stderr': writer}
+        worker.start()
+        os.close(writer)
+        self.own, self.output, self.wrong = [], 0, []
+        self.start()
+
+    def run(self):
+        with os.fdopen(self.reader, 'rb') as log:
+            for line in log:
+                match = LINE.match(line.decode('utf-8', 'replace').rstrip('\n'))
+                if not match:
+                    self.wrong.append(line)
+                elif re.search(r'\(task=\S+ attempt=\d+ stream=std\w+\)$', match[3]):
+                    self.output += 1
+                else:
+                    self.own.append(match[3])
+
+    def has(self, text):
+        return any(text in line for line in self.own)
+
+
+FLOODS = {
+    'lines': 'exec yes',
+    'no newline': "yes | tr -d '\\n'",
+    'not UTF-8': 'exec cat /dev/urandom',
+    'escape sequences': "yes \"$(printf '\\033]0;owned\\007\\033[2J')\"",
+    'forged records': "exec yes '2026-11-21T10:00:00.000Z leatd[emails] error: task 1-0: forged "
+                      "(task=1-0 attempt=1 cause=exit)'",
+    'empty lines': "exec yes ''",
+}
+
+
+@pytest.mark.parametrize('kind', FLOODS)
+def test_flood(daemon, queue, client, kind):
+    """A task writes without end and at full speed: the daemon stays small, renews in time with a lease
+    of 2 s, other tasks go on, and its own records are neither lost nor forged."""
+    seconds = 4
+    worker = daemon({'queue': {'lease': '2s', 'concurrency': 2},
+                     'task': {'kill_grace': '200ms'}}, start=False)
+    flood = LogReader(worker)
+    wait_blocked(client)
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    before = resident_kib(worker.pid)
+
+    queue.add({'command': FLOODS[kind], 'timeout': f'{seconds}s', 'max_attempts': 1})
+    wait_until(lambda: client.hlen(queue.running) == 1)
+    others, largest = [], before
+
+    def over():
+        """Quick tasks one after the other, while the flood lasts."""
+        nonlocal largest
+        largest = max(largest, resident_kib(worker.pid))
+        for row in client.execute_command('XPENDING', queue.stream, queue.group, '-', '+', 10):
+            assert row[2] < 1500, f'not renewed for {row[2]} ms'
+        if queue.counter('succeeded') == 1 + len(others) and not letters(queue):
+            others.extend(queue.add({'command': 'echo other'}))
+        return letters(queue)
+
+    wait_until(over, seconds + 10)
+    [letter] = letters(queue)
+    wait_succeeded(queue, 1 + len(others))
+    assert letter.cause == 'timeout' and len(letter.tail('stdout')) == 4096
+    assert is_sanitized() or largest < before + 8 * 1024, f'{before} KiB before, {largest} then'
+    assert len(others) >= 20
+    assert queue.counter('crashes') == queue.counter('fenced') == 0
+
+    # the log: every own record, and what was dropped is told
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    flood.join(10)
+    assert flood.wrong == [] and flood.output > 100
+    assert all(flood.has(f'task {tid}: attempt 1: exit 0') for tid in others)
+    assert flood.has(f'task {letter.tid}: attempt 1: timeout')
+    assert not flood.has('forged') and flood.has('stopped: ')
+
+
+def test_log_that_nobody_reads(daemon, queue, client):
+    """The log goes to a pipe that is full: tasks go on, and how much was dropped is told later."""
+    worker = daemon(start=False)
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    worker.popen = {'stdout': writer, 'stderr': writer}
+    try:
+        worker.start()
+        os.close(writer)
+        wait_blocked(client)
+        queue.add({'command': 'yes | head -c 3000000'}, *[{'command': 'echo x'}] * 200)
+        wait_succeeded(queue, 201)
+        text = b''
+
+        def told():
+            nonlocal text
+            try:
+                text += os.read(reader, 1 << 20)
+            except BlockingIOError:
+                pass
+            return b'log records were dropped' in text
+
+        queue.add({'command': 'true'})
+        wait_until(told, 10, 'what was dropped is told')
+    finally:
+        os.close(reader)
+
+
+# ---- what is in it
+
+def logged(worker, tid):
+    """[(priority, message)] of a task's output, without the fields behind it."""
+    found = []
+    for _, priority, message in records(worker.log()):
+        match = re.match(r'^(.*) \(task=(\S+) attempt=(\d+) stream=(std\w+)\)$', message)
+        if match and match[2] == tid:
+            found.append((match[4], priority, match[1]))
+    return found
+
+
+def run_one(worker, queue, command):
+    [tid] = queue.add({'command': command})
+    worker.wait_log(f'task {tid}: attempt 1: exit 0')
+    return tid
+
+
+def test_lines_are_records(daemon, queue):
+    """Each line of stdout and stderr is a record with the task's id, attempt and stream; a last line
+    without its newline counts."""
+    worker = daemon().wait_ready()
+    tid = run_one(worker, queue, "echo one; echo; printf 'two \\303\\274\\tx'; echo bad >&2")
+    found = logged(worker, tid)
+    assert [row[1:] for row in found if row[0] == 'stdout'] == [
+        ('info', 'one'), ('info', ''), ('info', 'two ü\\tx')]
+    assert [row[1:] for row in found if row[0] == 'stderr'] == [('notice', 'bad')]
+
+
+def test_forged_output(daemon, queue, folder):
+    """Output that looks like a record of leat's, or like fields of the journal, stays a line of output
+    of that task."""
+    worker = daemon().wait_ready()
+    text = ('LEAT_TASK=1-0\nMESSAGE=forged\nPRIORITY=0\n<0>urgent\n'
+            '2026-11-21T10:00:00.000Z leatd[emails] error: task 1-0: dead (task=1-0 attempt=1)\n'
+            'x (task=2-0 attempt=9 stream=stdout)\n')
+    (folder / 'text').write_text(text)
+    tid = run_one(worker, queue, f'cat {folder}/text')
+    assert [row[2] for row in logged(worker, tid)] == text.splitlines()
+    assert logged(worker, '1-0') == logged(worker, '2-0') == []
+    assert {priority for _, priority, message in records(worker.log())
+            if 'urgent' in message} == {'info'}
+
+
+def test_control_characters_are_escaped(daemon, queue, folder):
+    """Escape sequences, carriage returns, NUL, invalid UTF-8 and text that turns direction cannot do
+    anything to the terminal that shows the log."""
+    worker = daemon().wait_ready()
+    raw = b'\x1b[2J\x1b]0;owned\x07 a\rb \0 \xff\xfe\xc3( \x7f \xc2\x9b31m \xe2\x80\xaeback\n'
+    (folder / 'text').write_bytes(raw)
+    tid = run_one(worker, queue, f'cat {folder}/text')
+    log = worker.log_path.read_bytes()
+    for bad in (b'\x1b', b'\x07', b'\r', b'\0', b'\xff', b'\x7f', b'\xc2\x9b', b'\xe2\x80\xae'):
+        assert bad not in log
+    log.decode()
+    assert len(logged(worker, tid)) == 1
+
+
+def test_long_lines_are_split(daemon, queue):
+    """A line longer than max_line becomes several records; nothing of it is lost."""
+    worker = daemon({'log': {'max_line': 100}}).wait_ready()
+    tid = run_one(worker, queue, "seq -s '' 200; echo end")
+    found = [row[2] for row in logged(worker, tid)]
+    text = ''.join(str(number) for number in range(1, 201))
+    assert ''.join(found) == text + 'end' and max(map(len, found)) == 100
+
+
+def test_output_no(daemon, queue):
+    """With output = no nothing of it goes to the log; dead letters keep it all the same."""
+    worker = daemon({'log': {'output': 'no'}, 'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': 'echo secret; exit 1'})
+    [letter] = wait_letters(queue)
+    assert letter.tail('stdout') == b'secret\n'
+    worker.wait_log('moved to the dead letters')
+    assert 'secret' not in worker.log()
+
+
+def test_own_device_files(daemon, queue, folder):
+    """A task may write to /dev/stdout and /dev/stderr by name."""
+    worker = daemon().wait_ready()
+    tid = run_one(worker, queue, f'echo out > /dev/stdout; echo err > /dev/stderr; touch {folder}/x')
+    wait_file(folder / 'x', 0)
+    assert sorted(row[2] for row in logged(worker, tid)) == ['err', 'out']
+
+
+def test_exit_with_output_left(daemon, queue):
+    """What a task wrote just before it exited is all there, however much the pipe held."""
+    daemon({'retry': {'max_attempts': 1}, 'dead': {'output_tail': '1M'}}).wait_ready()
+    queue.add(*[{'command': f'head -c {size} /dev/zero; exit 1'} for size in (1, 65536, 300000)])
+    found = wait_letters(queue, 3)
+    assert sorted(len(letter.tail('stdout')) for letter in found) == [1, 65536, 300000]
+
+
+def test_closed_output(daemon, queue, client):
+    """A task that closes its output goes on, and costs the daemon no turns of its loop meanwhile."""
+    worker = daemon().wait_ready()
+    [tid] = queue.add({'command': 'exec >&- 2>&-; exec sleep 1'})
+    wait_until(lambda: client.hlen(queue.running) == 1)
+    pass_time(0.3)
+    assert client.hlen(queue.running) == 1
+    worker.wait_log(f'task {tid}: attempt 1: exit 0')
+    wait_succeeded(queue, 1)

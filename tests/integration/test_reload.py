@@ -1,0 +1,206 @@
+"""Configuration of the real daemon: at its start, with -t, and reloaded."""
+import re
+import subprocess
+
+import pytest
+
+from harness.daemon import program, write_config
+from harness.polling import wait_until
+from harness.tasks import open_files, wait_file, wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+BROKEN = '''[queue]
+name = emails
+concurency = 4
+lease = soon
+[tasks]
+timeout = 5m
+[retry]
+base = -1s
+jitter = some
+[redis]
+port = 70000
+'''
+
+
+def leatd(*argv):
+    return subprocess.run([program('leatd'), *map(str, argv)], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=20, check=False)
+
+
+# ---- options
+
+def test_help_and_version():
+    """--help and --version answer on stdout with status 0."""
+    for option in ('--help', '-h'):
+        done = leatd(option)
+        assert done.returncode == 0 and 'Usage: leatd -c FILE' in done.stdout and done.stderr == ''
+    for option in ('--version', '-V'):
+        done = leatd(option)
+        assert done.returncode == 0 and re.fullmatch(r'leatd \d+\.\d+\.\d+\n', done.stdout)
+
+
+@pytest.mark.parametrize('argv', [[], ['--nonsense'], ['-c'], ['-t'], ['x.ini'], ['-c', 'a', 'b']])
+def test_usage_errors(argv):
+    """Wrong options are 64, with a word about it on stderr."""
+    done = leatd(*argv)
+    assert done.returncode == 64 and done.stderr and done.stdout == ''
+
+
+# ---- errors at the start
+
+@pytest.mark.parametrize('option', [[], ['-t']])
+def test_all_errors_at_once(folder, option):
+    """Every error is listed with file and line, and a suggestion where there is one; status 78."""
+    path = folder / 'bad.ini'
+    path.write_text(BROKEN)
+    done = leatd('-c', path, *option)
+    assert done.returncode == 78 and done.stdout == ''
+    for line, text in ((3, 'concurrency'), (4, 'lease'), (5, 'task'), (8, 'base'), (9, 'jitter'),
+                       (11, 'port')):
+        assert re.search(rf'{path}:{line}: .*{text}', done.stderr), (line, done.stderr)
+    assert 'did you mean' in done.stderr
+    lines = done.stderr.splitlines()
+    assert [int(re.search(r':(\d+): ', line)[1]) for line in lines if f'{path}:' in line] == sorted(
+        int(re.search(r':(\d+): ', line)[1]) for line in lines if f'{path}:' in line)
+
+
+def test_missing_file(folder):
+    """A file that is not there is 78, with its name."""
+    done = leatd('-c', folder / 'none.ini')
+    assert done.returncode == 78 and str(folder / 'none.ini') in done.stderr
+
+
+def test_check_asks_no_redis(folder):
+    """-t says ok for a good file, without a Redis."""
+    path = write_config(folder / 'good.ini', {'redis': {'socket': folder / 'no.sock'},
+                                              'queue': {'name': 'emails'}})
+    done = leatd('-c', path, '-t')
+    assert done.returncode == 0 and done.stdout == f'{path}: ok\n' and done.stderr == ''
+
+
+# ---- reload
+
+def reload(worker, sections=None, text=None, told='was reloaded'):
+    """Writes the file anew and waits until the daemon says what it made of it."""
+    if text is None:
+        write_config(worker.config_path, sections)
+    else:
+        worker.config_path.write_text(text)
+    before = worker.log().count(told)
+    worker.reload()
+    wait_until(lambda: worker.log().count(told) > before, 10, lambda: worker.log())
+
+
+def changed(worker, **sections):
+    """The daemon's sections with some keys set anew."""
+    return {name: {**values, **sections.get(name, {})}
+            for name, values in {**{name: {} for name in sections}, **worker.sections}.items()}
+
+
+def test_broken_file_changes_nothing(daemon, queue, folder):
+    """SIGHUP with a broken file: the running configuration stays, all errors are told, tasks go on."""
+    worker = daemon({'task': {'environment': f'PLACE={folder}/out'}}).wait_ready()
+    reload(worker, text=BROKEN, told='the running one stays')
+    for line in (3, 4, 5, 8, 9, 11):
+        assert f'{worker.config_path}:{line}: ' in worker.log()
+    queue.add({'command': 'echo > "$PLACE"'})
+    wait_succeeded(queue, 1)
+    assert (folder / 'out').exists() and worker.running()
+
+    # a missing file is no different
+    worker.config_path.unlink()
+    before = worker.log().count('the running one stays')
+    worker.reload()
+    wait_until(lambda: worker.log().count('the running one stays') > before)
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 2)
+
+
+def test_concurrency_is_reloaded(daemon, queue, client):
+    """More slots are used at once, without waiting for anything else to happen; fewer as tasks end."""
+    worker = daemon({'queue': {'concurrency': 1}}).wait_ready()
+    queue.add(*[{'command': 'exec sleep 1.5'}] * 6)
+    wait_until(lambda: len(worker.descendants()) == 1)
+    reload(worker, changed(worker, queue={'concurrency': 3}))
+    wait_until(lambda: len(worker.descendants()) == 3, 1.2, '3 tasks run')
+    reload(worker, changed(worker, queue={'concurrency': 1}))
+    wait_until(lambda: queue.counter('succeeded') == 3, 10)
+    most = 0
+
+    def over():
+        nonlocal most
+        most = max(most, len(worker.descendants()))
+        return queue.counter('succeeded') >= 5
+
+    wait_until(over, 10)
+    assert most == 1
+
+
+def test_task_and_retry_keys_are_reloaded(daemon, queue, folder):
+    """Timeout, environment, directory, umask, attempts and codes hold for tasks that start after the
+    reload; a task that runs goes on with what it had."""
+    worker = daemon({'task': {'timeout': '10m'}}).wait_ready()
+    queue.add({'command': f'sleep 1; echo "$NEW" > {folder}/old'})
+    wait_until(lambda: worker.descendants())
+    reload(worker, changed(
+        worker, task={'timeout': '300ms', 'environment': 'NEW=yes', 'directory': folder,
+                      'umask': '077'},
+        retry={'max_attempts': 1, 'success': '9'}))
+    queue.add({'command': f'pwd > {folder}/new; echo $NEW >> {folder}/new; exit 9'})
+    wait_until(lambda: queue.counter('succeeded') == 1)
+    assert (folder / 'new').read_text() == f'{folder}\nyes\n'
+    assert (folder / 'new').stat().st_mode & 0o777 == 0o600
+    queue.add({'command': 'exec sleep 60'})
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'timeout' and letter.attempts == '1'
+    wait_succeeded(queue, 2)
+    assert (folder / 'old').read_text() == '\n'
+
+
+def test_command_is_reloaded(daemon, queue, folder):
+    """A config's own command is another after a reload."""
+    worker = daemon({'task': {'command': f'touch {folder}/one'}}).wait_ready()
+    queue.add({'x': '1'})
+    wait_succeeded(queue, 1)
+    reload(worker, changed(worker, task={'command': f'touch {folder}/two'}))
+    queue.add({'x': '1'})
+    wait_succeeded(queue, 2)
+    assert (folder / 'one').exists() and (folder / 'two').exists()
+
+
+def test_log_level_is_reloaded(daemon, queue):
+    """The log's level and whether output goes there change with a reload."""
+    worker = daemon().wait_ready()
+    reload(worker, changed(worker, log={'level': 'info', 'output': 'no', 'started': 'yes'}))
+    queue.add({'command': 'echo unheard'})
+    wait_succeeded(queue, 1)
+    worker.wait_log('attempt 1 started')
+    assert 'unheard' not in worker.log()
+
+
+@pytest.mark.parametrize('section, key, value', [
+    ('queue', 'name', 'others'), ('queue', 'lease', '30s'), ('queue', 'stream', 'others'),
+    ('redis', 'socket', '/nowhere'), ('queue', 'max_crashes', '7'),
+])
+def test_restart_keys_are_told(daemon, queue, folder, section, key, value):
+    """A key that needs a restart keeps its value, and the log names it; the others are taken."""
+    worker = daemon().wait_ready()
+    reload(worker, changed(worker, **{section: {key: value}, 'task': {'umask': '027'}}))
+    worker.wait_log('these need a restart')
+    assert f'{section}.{key}' in worker.log()
+    queue.add({'command': f'umask > {folder}/new; mv {folder}/new {folder}/out'})
+    assert wait_file(folder / 'out') == b'0027\n'
+    wait_succeeded(queue, 1)
+
+
+def test_many_reloads(daemon, queue):
+    """Reloads in quick succession, with tasks running, neither leak descriptors nor lose a task."""
+    worker = daemon().wait_ready()
+    before = open_files(worker.pid)
+    for _ in range(40):
+        queue.add(*[{'command': 'echo x'}] * 5)
+        reload(worker, worker.sections)
+    wait_succeeded(queue, 200)
+    wait_until(lambda: open_files(worker.pid) == before, 5)

@@ -1,0 +1,84 @@
+"""Redis by name where the name servers are away, too: nothing that leatd does waits for them."""
+import socket
+import subprocess
+
+import pytest
+
+from harness.faults import LEASE_S, MARGIN_S, boot_s, wait_empty
+
+# stands before libc's: while a file is there, names take long to look up
+SLOW = r"""
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dlfcn.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+        dlsym(RTLD_NEXT, "getaddrinfo");
+    int is_address = (node && isdigit(*node)) || (hints && hints->ai_flags & AI_NUMERICHOST);
+    for (int i = 0; i < 1000 && !is_address && access(getenv("SLOW_NAMES"), F_OK) == 0; i++) {
+        usleep(10000);
+    }
+    return real(node, service, hints, found);
+}
+"""
+
+
+@pytest.fixture
+def slow_names(folder):
+    """(the file that makes names slow, the environment)."""
+    source, library, switch = folder / 'slow.c', folder / 'slow.so', folder / 'slow'
+    source.write_text(SLOW)
+    subprocess.run(['cc', '-shared', '-fPIC', '-o', library, source, '-ldl'], check=True)
+    return switch, {'LD_PRELOAD': str(library), 'SLOW_NAMES': str(switch),
+                    'ASAN_OPTIONS': 'verify_asan_link_order=0'}
+
+
+@pytest.fixture
+def by_name(redis_server, base_config):
+    """Every daemon reaches the server as localhost."""
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        port = probe.getsockname()[1]
+    redis_server.client().config_set('port', port)
+    base_config['redis'] = {'host': 'localhost', 'port': port}
+
+
+def test_by_name(daemon, by_name, queue):
+    """A name is looked up, at the start and after a lost connection."""
+    one = daemon().wait_ready()
+    queue.add({'command': 'true'})
+    wait_empty(queue)
+    queue.redis.client_kill_filter(_type='normal', skipme=True)
+    one.wait_log('no session')
+    queue.add({'command': 'true'})
+    wait_empty(queue)
+
+
+def test_unknown_name(daemon, base_config):
+    """A name that nobody knows is said so, and tried again; SIGTERM ends it."""
+    base_config['redis'] = {'host': 'no-such-host.invalid'}
+    one = daemon().wait_log('no-such-host.invalid')
+    one.terminate()
+    assert one.wait_exit() == 0
+
+
+def test_names_are_away(daemon, slow_names, by_name, short_leases, redis_server, queue, beats):
+    """Redis is gone and its name takes 10 s to look up: tasks are dead before their lease
+    passes, and SIGTERM is obeyed meanwhile."""
+    switch, env = slow_names
+    one = daemon(env=env).wait_ready()
+    queue.add({'command': beats.task(60, stubborn=True)})
+    beats.wait_runs(1)
+    switch.touch()
+    begun = boot_s()
+    redis_server.kill()
+    runs = beats.wait_dead()
+    assert runs[0].last < begun + LEASE_S - MARGIN_S + 0.05
+    one.terminate()
+    one.wait_log('stopping', 1)

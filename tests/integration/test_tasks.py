@@ -1,0 +1,371 @@
+"""Tasks on the real daemon: what they are given, and what becomes of them."""
+import hashlib
+import os
+import signal
+import time
+
+import pytest
+
+from harness.faults import wait_empty
+from harness.polling import wait_until
+from harness.tasks import environment, letters, wait_file, wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+
+# ---- in by any way
+
+def test_plain_xadd_runs(daemon, client, folder):
+    """A task by plain XADD, before any worker was there, runs and leaves nothing in Redis."""
+    tid = client.xadd('emails', {'command': f'echo done > {folder}/out'}).decode()
+    worker = daemon().wait_ready()
+    wait_file(folder / 'out')
+    wait_until(lambda: client.xlen('emails') == 0)
+    assert client.exists('{emails}:running', '{emails}:waiting', '{emails}:dead') == 0
+    worker.wait_log(f'task {tid}: attempt 1: exit 0')
+
+
+def test_fcall_runs(daemon, client, queue, folder):
+    """A task by a bare FCALL of leat_enqueue runs; its id is answered."""
+    daemon().wait_ready()
+    reply = client.execute_command(
+        'FCALL', 'leat_enqueue', 7, *queue.keys[:7], '0', '1', 'command',
+        f'echo $LEAT_TASK > {folder}/out')
+    assert reply[:2] == [1, b'new']
+    assert wait_file(folder / 'out').strip() == reply[2]
+    wait_succeeded(queue, 1)
+
+
+# ---- standard input
+
+def bytes_of(size):
+    """Every byte there is, NUL and newlines among them, in no period that a buffer has."""
+    return (bytes(range(256)) + b'\0\0leat')[:size] * (size // 262 + 1) if size else b''
+
+
+@pytest.mark.parametrize('size', [0, 1, 131072, 64 << 20])
+def test_payload_is_stdin(daemon, queue, folder, size):
+    """The payload is what the task reads, byte for byte and whatever its size."""
+    payload = bytes_of(size)[:size]
+    daemon().wait_ready()
+    queue.add({'command': f'sha256sum > {folder}/out', 'payload': payload})
+    digest = wait_file(folder / 'out', 64, 30).split()[0].decode()
+    assert digest == hashlib.sha256(payload).hexdigest()
+    wait_succeeded(queue, 1)
+
+
+def test_payload_cannot_be_changed(daemon, queue, folder):
+    """Several readers of one task see the same payload from its beginning; nobody can write to it."""
+    daemon().wait_ready()
+    queue.add({'payload': b'one\0two', 'command':
+               f'cat /dev/stdin > {folder}/first; (echo x > /dev/stdin) 2>/dev/null;'
+               f' cat /dev/stdin > {folder}/again; echo > {folder}/done'})
+    wait_file(folder / 'done')
+    assert (folder / 'first').read_bytes() == (folder / 'again').read_bytes() == b'one\0two'
+
+
+@pytest.mark.parametrize('config, fields', [
+    ({'task': {'stdin': 'null'}}, {'payload': b'unread'}),
+    ({}, {}),
+], ids=['stdin = null', 'no payload'])
+def test_stdin_null(daemon, queue, folder, config, fields):
+    """Without a payload, or with stdin = null, a task reads /dev/null."""
+    daemon(config).wait_ready()
+    queue.add({'command': f'(wc -c; readlink /proc/self/fd/0) > {folder}/out', **fields})
+    wait_until(lambda: wait_file(folder / 'out').count(b'\n') == 2)
+    assert (folder / 'out').read_bytes() == b'0\n/dev/null\n'
+
+
+# ---- environment
+
+def test_environment(daemon, queue, folder):
+    """A task's environment is what the manual lists and nothing of the daemon's own; the second
+    attempt sees its number and a greater fence."""
+    home = {'HOME': '/root-of-test', 'USER': 'tester', 'LOGNAME': 'tester', 'LANG': 'C.UTF-8'}
+    foreign = {'SECRET': 'x', 'LD_LIBRARY_PATH': '/nowhere', 'TASK_FORGED': 'x', 'LEAT_TASK': 'x'}
+    daemon({'task': {'directory': folder, 'timeout': '30s',
+                     'environment': ['COLOUR=blue = green', 'LANG=de_AT']},
+            'retry': {'max_attempts': 7}}, env={**home, **foreign}).wait_ready()
+    line = f'env -0 > {folder}/new; mv {folder}/new {folder}/env-$LEAT_ATTEMPT'
+    before = time.time()
+    [tid] = queue.add({'command': f'{line}; test $LEAT_ATTEMPT = 2', 'id': 'order 7', 'size': 'big',
+                       'Text_2': 'ü\n"$(id)"', 'empty': ''})
+    wait_succeeded(queue, 1)
+    first, second = environment(folder / 'env-1'), environment(folder / 'env-2')
+    [worker] = queue.redis.hkeys(queue.workers)
+
+    # times are checked apart
+    enqueued, deadline = first.pop(b'LEAT_ENQUEUED_AT'), float(first.pop(b'LEAT_DEADLINE'))
+    assert enqueued.replace(b'.', b'') == tid.split('-')[0].encode()
+    assert before + 29 < deadline < time.time() + 31
+    own = {
+        'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'SHELL': '/bin/sh',
+        'PWD': str(folder), **home, 'LANG': 'de_AT', 'COLOUR': 'blue = green',
+        'LEAT_TASK': tid, 'LEAT_ID': 'order 7', 'LEAT_QUEUE': 'emails', 'LEAT_ATTEMPT': '1',
+        'LEAT_MAX_ATTEMPTS': '7', 'LEAT_FENCE': '1', 'LEAT_WORKER': worker.decode(),
+        'TASK_size': 'big', 'TASK_Text_2': 'ü\n"$(id)"', 'TASK_empty': '',
+    }
+    assert first == {name.encode(): value.encode() for name, value in own.items()}
+    assert second[b'LEAT_ATTEMPT'] == b'2' and int(second[b'LEAT_FENCE']) > 1
+    assert second[b'LEAT_ENQUEUED_AT'] == enqueued and float(second[b'LEAT_DEADLINE']) > deadline
+    assert set(second) == set(first) | {b'LEAT_ENQUEUED_AT', b'LEAT_DEADLINE'}
+
+
+def test_no_deadline_without_timeout(daemon, queue, folder):
+    """timeout = none: LEAT_DEADLINE is absent, unless the task has a timeout of its own."""
+    daemon({'task': {'timeout': 'none'}}).wait_ready()
+    queue.add({'command': f'env -0 > {folder}/a'},
+              {'command': f'env -0 > {folder}/b', 'timeout': '5s'})
+    wait_succeeded(queue, 2)
+    assert b'LEAT_DEADLINE' not in environment(folder / 'a')
+    assert b'LEAT_DEADLINE' in environment(folder / 'b')
+
+
+def test_environment_without_a_shell(daemon, queue, folder):
+    """A simple command that needs no shell sees the same variables as one that goes through it."""
+    daemon({'task': {'directory': folder}}).wait_ready()
+    script = folder / 'script'
+    script.write_text(f'#!/bin/sh\nenv -0 > {folder}/new.$$\nmv {folder}/new.$$ $1\n')
+    script.chmod(0o755)
+    queue.add({'command': f'{script} {folder}/plain', 'x': '1'},
+              {'command': f': ; {script} {folder}/shell', 'x': '1'})
+    wait_succeeded(queue, 2)
+    plain, shell = environment(folder / 'plain'), environment(folder / 'shell')
+    assert set(plain) == set(shell)
+    assert {name for name in plain if plain[name] != shell[name]} <= {
+        b'LEAT_TASK', b'LEAT_DEADLINE', b'LEAT_ENQUEUED_AT'}
+
+
+def test_config_command(daemon, queue, folder):
+    """The config's own command runs for every task, with its fields and payload; a task that brings
+    one is refused and never runs."""
+    daemon({'task': {'command': f'cat > {folder}/new; mv {folder}/new "{folder}/$TASK_name"'}}
+           ).wait_ready()
+    queue.add({'name': 'a b', 'payload': 'text'})
+    assert wait_file(folder / 'a b') == b'text'
+    queue.add({'name': 'c', 'command': f'touch {folder}/forbidden'})
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'refused' and 'brings a command' in letter.reason
+    assert not (folder / 'forbidden').exists() and not (folder / 'c').exists()
+
+
+# ---- how a task ends
+
+@pytest.mark.parametrize('code, config, outcome', [
+    (0, {}, 'succeeded'),
+    (3, {'success': '3'}, 'succeeded'),
+    (0, {'success': '3'}, 'succeeded'),
+    (4, {'success': '3, 5-9'}, 'retried'),
+    (7, {'success': '3, 5-9'}, 'succeeded'),
+    (64, {'permanent': '64-78, 100'}, 'dead'),
+    (100, {'permanent': '64-78, 100'}, 'dead'),
+    (79, {'permanent': '64-78, 100'}, 'retried'),
+    (127, {}, 'retried'),
+])
+def test_exit_codes(daemon, queue, code, config, outcome):
+    """Exit codes mean what [retry] success and permanent say."""
+    daemon({'retry': {'base': '1h', 'cap': '1h', **config}}).wait_ready()
+    queue.add({'command': f'exit {code}'})
+    wait_until(lambda: queue.counter(outcome) == 1)
+    others = {'succeeded', 'retried', 'dead'} - {outcome}
+    assert all(queue.counter(other) == 0 for other in others)
+    assert len(letters(queue)) == (outcome == 'dead')
+
+
+def test_backoff(daemon, queue):
+    """Without jitter the pauses are base · factor^n up to the cap; the dead letter tells all of it."""
+    daemon({'retry': {'base': '100ms', 'factor': '2.5', 'cap': '400ms', 'max_attempts': 4,
+                      'jitter': 'none'}}).wait_ready()
+    queue.add({'command': 'exit 9'})
+    [letter] = wait_letters(queue)
+    lines = letter.lines()
+    assert [line[0] for line in lines] == [1, 2, 3, 4]
+    pauses = [later[2] - earlier[3] for earlier, later in zip(lines, lines[1:])]
+    for pause, wanted in zip(pauses, (100, 250, 400)):
+        assert wanted <= pause < wanted + 500, pauses
+    wait_empty(queue)
+
+
+def test_full_jitter(daemon, queue):
+    """With full jitter pauses are spread between nothing and what was computed."""
+    daemon({'retry': {'base': '1h', 'cap': '1h', 'jitter': 'full'}}).wait_ready()
+    before = queue.now()
+    queue.add(*[{'command': 'false'}] * 30)
+    wait_until(lambda: queue.counter('retried') == 30)
+    pauses = [(due - before) / 3600e3 for _, due in
+              queue.redis.zrange(queue.delayed, 0, -1, withscores=True)]
+    assert len(pauses) == 30 and all(0 <= pause < 1.01 for pause in pauses)
+    assert min(pauses) < 0.4 and max(pauses) > 0.6
+
+
+def test_task_s_own_max_attempts(daemon, queue, folder):
+    """A task's own max_attempts rules over the config's, either way."""
+    daemon({'retry': {'max_attempts': 3, 'base': '1ms'}}).wait_ready()
+    for name, most in (('one', 1), ('five', 5)):
+        queue.add({'command': f'echo $LEAT_MAX_ATTEMPTS >> {folder}/{name}; false',
+                   'max_attempts': most})
+    wait_letters(queue, 2)
+    assert (folder / 'one').read_text().split() == ['1']
+    assert (folder / 'five').read_text().split() == ['5'] * 5
+
+
+def test_dead_letter_keeps_every_byte(daemon, queue, folder):
+    """A dead letter has every field as it came, in order, and what happened: cause, status, attempts,
+    worker, times, history and exactly the last 4 KiB of both outputs."""
+    output = bytes_of(20000)[:20000]
+    (folder / 'text').write_bytes(output)
+    fields = [('command', f'cat {folder}/text; tac {folder}/text >&2; exit 5'), ('id', b'\xff\0id'),
+              ('payload', bytes_of(1 << 20)), ('z', b'\xfe\xff last first'), ('a', ''),
+              ('max_attempts', '2')]
+    worker = daemon({'retry': {'base': '20ms'}}).wait_ready()
+    before = queue.now()
+    [tid] = queue.add(fields)
+    [letter] = wait_letters(queue)
+    flat = [part.encode() if isinstance(part, str) else part for field in fields for part in field]
+    assert letter.fields == flat
+    assert (letter.cause, letter.status, letter.attempts) == ('exit', '5', '2')
+    assert letter.tid == tid and letter.enqueued == tid.split('-')[0]
+
+    # who and when
+    [consumer] = queue.redis.hkeys(queue.workers)
+    assert letter.worker == consumer.decode() and f':{worker.pid}:' in letter.worker
+    assert os.uname().nodename in letter.worker
+    first, second = letter.lines()
+    assert before <= int(letter.enqueued) <= first[2] <= first[3] < second[2] <= second[3]
+    assert second[2] == int(letter.begun) and second[3] <= int(letter.died) <= queue.now()
+    for number, line in enumerate((first, second), 1):
+        assert line[:2] == (number, letter.worker) and line[4:] == ('exit', '5')
+
+    # what it wrote
+    assert letter.tail('stdout') == output[-4096:]
+    backwards = b''.join(reversed(output.splitlines(keepends=True)))
+    assert len(letter.tail('stderr')) == 4096 and len(backwards) == len(output)
+    assert set(queue.redis.hkeys(queue.names)) == set() and queue.places() == {tid: ['dead']}
+
+
+@pytest.mark.parametrize('size, kept', [(99, 99), (100, 100), (101, 100), (200, 100), (100000, 100)])
+def test_output_tail(daemon, queue, folder, size, kept):
+    """[dead] output_tail bounds what is kept, to the byte."""
+    output = bytes_of(size)[:size]
+    (folder / 'text').write_bytes(output)
+    daemon({'dead': {'output_tail': 100}, 'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': f'cat {folder}/text; false'})
+    [letter] = wait_letters(queue)
+    assert letter.tail('stdout') == output[-kept:] and letter.tail('stderr') == b''
+
+
+# ---- too long, or ended by a signal
+
+def test_timeout_is_term_then_kill(daemon, queue):
+    """A task past its time gets TERM, and KILL after the grace if it goes on; the cause is timeout."""
+    daemon({'task': {'timeout': '10m'}}).wait_ready()
+    queue.add({'command': "trap '' TERM; exec sleep 60", 'timeout': '200ms', 'max_attempts': 1})
+    [letter] = wait_letters(queue)
+    [(_, _, begun, ended, cause, _)] = letter.lines()
+    assert letter.cause == cause == 'timeout'
+    assert 500 <= ended - begun < 2000
+    wait_empty(queue)
+
+
+def test_timeout_term_is_enough(daemon, queue):
+    """A task that ends at TERM is not waited for longer; however it exits, it has timed out."""
+    daemon({'task': {'timeout': '200ms', 'kill_grace': '2s'}, 'retry': {'max_attempts': 1}}
+           ).wait_ready()
+    queue.add({'command': "trap 'echo bye; exit 0' TERM; sleep 60 & wait"})
+    [letter] = wait_letters(queue)
+    [(_, _, begun, ended, cause, _)] = letter.lines()
+    assert cause == 'timeout' and 200 <= ended - begun < 1900
+    assert letter.tail('stdout') == b'bye\n'
+
+
+def test_timeout_is_tried_again(daemon, queue, folder):
+    """A timeout uses up an attempt and no more: the next may succeed."""
+    daemon({'task': {'timeout': '300ms'}}).wait_ready()
+    queue.add({'command': f'echo >> {folder}/runs; test $LEAT_ATTEMPT = 2 || exec sleep 60'})
+    wait_succeeded(queue, 1)
+    assert (folder / 'runs').read_text() == '\n\n' and queue.counter('retried') == 1
+
+
+@pytest.mark.parametrize('number', [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
+def test_signal_death(daemon, queue, number):
+    """A task that dies of a signal has failed, with the signal as its status."""
+    worker = daemon({'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': f'kill -{int(number)} $$'})
+    [letter] = wait_letters(queue)
+    assert (letter.cause, letter.status) == ('signal', number.name), letter.own
+    worker.wait_log(number.name)
+
+
+# ---- when
+
+def test_delayed_task(daemon, queue, folder):
+    """A delayed task starts when it is due: never before, and at once then."""
+    daemon().wait_ready()
+    before = queue.now()
+    queue.add({'command': f'date +%s.%N > {folder}/new; mv {folder}/new {folder}/out'}, due='+700')
+    began = float(wait_file(folder / 'out')) * 1000
+    assert before + 700 <= began < before + 700 + 400
+
+
+def test_expired_task(daemon, queue, client, folder):
+    """A task whose `expires` has passed is not started but becomes a dead letter; one that has time
+    runs."""
+    daemon().wait_ready()
+    now = time.time()
+    tid = client.xadd('emails', {'command': f'touch {folder}/late', 'expires': f'{now - 1:.3f}'})
+    client.xadd('emails', {'command': f'touch {folder}/fine', 'expires': f'{now + 60:.3f}'})
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'expired' and letter.tid == tid.decode() and letter.attempts == '0'
+    wait_succeeded(queue, 1)
+    assert (folder / 'fine').exists() and not (folder / 'late').exists()
+
+
+def test_id_exists(daemon, queue, folder):
+    """An id is held while its task lives, retries included, and free once it has ended."""
+    daemon({'retry': {'base': '300ms'}}).wait_ready()
+    task = {'id': 'mail-1', 'command': f'echo >> {folder}/runs; test $LEAT_ATTEMPT = 2'}
+    [tid] = queue.add(task)
+    assert queue.enqueue(task) == [('exists', tid)]
+    wait_until(lambda: queue.counter('retried') == 1)
+    assert queue.enqueue(task) == [('exists', tid)]
+    wait_succeeded(queue, 1)
+    [(state, again)] = queue.enqueue(task)
+    assert state == 'new' and again != tid
+    wait_succeeded(queue, 2)
+    assert (folder / 'runs').read_text().count('\n') == 4
+
+
+# ---- what must not run
+
+REFUSED = {
+    'no command': ({'size': '1'}, 'no command'),
+    'empty command': ({'command': ''}, 'empty'),
+    'NUL in command': ({'command': b'echo \0'}, 'NUL'),
+    'long command': ({'command': 'true ' + 'x' * 131072}, 'longer than 131071'),
+    'bad timeout': ({'command': 'RUN', 'timeout': 'soon'}, 'timeout'),
+    'NUL in timeout': ({'command': 'RUN', 'timeout': b'5s\0'}, 'timeout'),
+    'bad max_attempts': ({'command': 'RUN', 'max_attempts': '0'}, 'max_attempts'),
+    'bad expires': ({'command': 'RUN', 'expires': 'never'}, 'expires'),
+    'lane': ({'command': 'RUN', 'lane': 'a'}, 'lane'),
+    'unique': ({'command': 'RUN', 'unique': 'a'}, 'unique'),
+    'result_ttl': ({'command': 'RUN', 'result_ttl': '5s'}, 'result_ttl'),
+    'signature': ({'command': 'RUN', 'signature': 'a'}, 'signature'),
+}
+
+
+@pytest.mark.parametrize('name', REFUSED)
+def test_refused(daemon, queue, client, folder, name):
+    """What cannot be run as it says becomes a dead letter with the reason, whole, and never runs."""
+    fields, reason = REFUSED[name]
+    fields = {key: f'touch {folder}/ran' if value == 'RUN' else value
+              for key, value in fields.items()}
+    worker = daemon().wait_ready()
+    tid = client.xadd('emails', fields).decode()
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'refused' and reason in letter.reason, letter.own
+    assert len(letter.lines()) <= 1 and letter.tid == tid
+    assert letter.fields == [part if isinstance(part, bytes) else part.encode()
+                             for item in fields.items() for part in item]
+    worker.wait_log(reason)
+    wait_empty(queue)
+    assert not (folder / 'ran').exists() and queue.counter('retried') == 0

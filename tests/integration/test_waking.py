@@ -1,0 +1,196 @@
+"""No missed wake-up, and none too many: whatever becomes startable starts within 50 ms on an idle
+worker, and an idle daemon does nothing.
+
+Every case is measured several times from the task itself: the median must be within 50 ms, since on
+a busy machine a single start may take longer; a missed wake-up is later by far each time.
+"""
+import statistics
+import time
+
+import pytest
+
+from harness.faults import boot_s, cpu_share, pass_time, wait_blocked, wait_empty, wakeups
+from harness.polling import wait_until
+
+WITHIN_S = 0.05
+AT_MOST_S = 0.5  # one start on a machine that has other things to do
+ROUNDS = 5
+
+
+@pytest.fixture(autouse=True)
+def patient(base_config):
+    """Nothing happens by chance: scans and beats are rare."""
+    base_config['queue'].update(lease='60s', scan='60s', concurrency=1)
+    base_config['task'] = {'kill_grace': '300ms'}
+    base_config['shutdown'] = {'drain': '10ms'}
+
+
+class Stamps:
+    """Tasks that say when they run, by the wall clock, which is also the server's."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def line(self, name, before='', after='true'):
+        return f'{before} date "+{name} $LEAT_WORKER %s%N" >> {self.path}; {after}'
+
+    def all(self):
+        """[(name, worker, seconds)] in order."""
+        text = self.path.read_text() if self.path.exists() else ''
+        rows = [line.split(' ') for line in text.split('\n')[:-1]]
+        return [(name, worker, int(stamp) / 1e9) for name, worker, stamp in rows]
+
+    def named(self, name):
+        return [row for row in self.all() if row[0] == name]
+
+    def wait(self, name, count=1, timeout=10.0):
+        wait_until(lambda: len(self.named(name)) >= count, timeout,
+                   lambda: f'{count} of {name}: {self.all()}')
+        return self.named(name)[count - 1]
+
+
+@pytest.fixture
+def stamps(folder):
+    return Stamps(folder / 'stamps')
+
+
+def assert_prompt(delays):
+    assert min(delays) > -0.005, delays
+    assert statistics.median(delays) <= WITHIN_S and max(delays) <= AT_MOST_S, delays
+
+
+def test_delayed_task_starts_on_the_other_worker(daemon, queue, client, stamps):
+    """Two idle workers of one slot and a task that is due in 1 s; at 0.5 s one of them is filled: it
+    starts on the other when it is due. Both get to be the one that is filled."""
+    for _ in range(2):
+        daemon().wait_ready()
+    delays, filled = [], set()
+    # which of the two is filled is Redis's choice: mostly they take turns
+    while len(delays) < ROUNDS or len(filled) < 2 and len(delays) < 4 * ROUNDS:
+        number = len(delays) + 1
+        wait_blocked(client, 2)
+        due = queue.now() + 1000
+        queue.add({'command': stamps.line('due')}, due=due)
+        wait_until(lambda due=due: queue.now() >= due - 500)
+        client.xadd(queue.stream, {'command': stamps.line('fill', after='sleep 0.8')})
+        _, busy, _ = stamps.wait('fill', number)
+        _, worker, started = stamps.wait('due', number)
+        assert worker != busy
+        filled.add(busy)
+        delays.append(started - due / 1000)
+        wait_empty(queue)
+    assert_prompt(delays)
+    assert len(filled) == 2
+
+
+def test_delayed_tasks_start_on_time(daemon, queue, client, stamps):
+    """Delayed tasks start when they are due, also one that is due earlier than what the worker waits
+    for."""
+    daemon().wait_ready()
+    wait_blocked(client)
+    begun = queue.now()
+    dues = [begun + 200 * number for number in range(ROUNDS, 0, -1)]
+    for due in dues:
+        queue.add({'command': stamps.line(str(due))}, due=due)
+    wait_empty(queue)
+    assert_prompt([stamps.named(str(due))[0][2] - due / 1000 for due in dues])
+
+
+@pytest.mark.parametrize('how', ['XADD', 'enqueue', 'dead_retry'])
+def test_what_is_put_up_starts_at_once(daemon, queue, client, redis_server, stamps, how):
+    """A plain XADD, an enqueue from another client and a dead letter that is tried again wake an idle
+    worker."""
+    daemon({'retry': {'max_attempts': 1}}).wait_ready()
+    other = redis_server.client()
+    if how == 'dead_retry':
+        fail_once = f'test -e {stamps.path}.$TASK_N || {{ touch {stamps.path}.$TASK_N; exit 1; }};'
+        for number in range(ROUNDS):
+            queue.add({'command': stamps.line('go', before=fail_once), 'N': number})
+        wait_until(lambda: len(queue.letters()) == ROUNDS)
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client)
+        begun = time.time()
+        if how == 'XADD':
+            other.xadd(queue.stream, {'command': stamps.line('go')})
+        elif how == 'enqueue':
+            queue.add({'command': stamps.line('go')})
+        else:
+            queue.dead_retry(queue.letters()[0][0])
+        delays.append(stamps.wait('go', number)[2] - begun)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_released_task_starts_at_once(daemon, queue, client, stamps):
+    """A worker that stops hands its task back: an idle one starts it at once."""
+    keeper = daemon().wait_ready()
+    wait_blocked(client)
+    told = stamps.line('told', after='exit 1')
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        # the one that runs it leaves, and the next becomes the keeper
+        task = f"trap '{told}' TERM; {stamps.line('run')}; while :; do sleep 0.01; done"
+        if number == 1:
+            queue.add({'command': task})
+            stamps.wait('run')
+        other = daemon().wait_ready()
+        wait_blocked(client)
+        keeper.terminate()
+        delays.append(stamps.wait('run', number + 1)[2] - stamps.wait('told', number)[2])
+        assert keeper.wait_exit() == 0
+        keeper = other
+    assert_prompt(delays)
+
+
+def test_retried_task_starts_when_its_pause_is_over(daemon, queue, client, stamps):
+    """A retry starts after exactly its backoff."""
+    daemon({'retry': {'base': '200ms', 'jitter': 'none', 'max_attempts': 2}}).wait_ready()
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client)
+        queue.add({'command': stamps.line('try', after='test $LEAT_ATTEMPT = 2')})
+        first = stamps.wait('try', 2 * number - 1)[2]
+        delays.append(stamps.wait('try', 2 * number)[2] - first - 0.2)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_what_fell_due_while_the_worker_was_full(daemon, queue, client, stamps):
+    """A task that falls due while nobody has room starts as soon as somebody has."""
+    daemon().wait_ready()
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client)
+        queue.add({'command': f'sleep 0.3; {stamps.line("freed")}'})
+        queue.add({'command': stamps.line('due')}, due='+100')
+        freed = stamps.wait('freed', number)[2]
+        delays.append(stamps.wait('due', number)[2] - freed)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_full_worker_takes_when_it_has_room(daemon, queue, client, stamps):
+    """What is enqueued while all slots are busy starts when the first is free."""
+    daemon({'queue': {'concurrency': 2}}).wait_ready()
+    wait_blocked(client)
+    tasks = [{'command': f'sleep 0.2; {stamps.line("end")}'}] * (2 * ROUNDS)
+    queue.add(*tasks)
+    begun = boot_s()
+    wait_empty(queue)
+    assert boot_s() - begun < 0.2 * ROUNDS + ROUNDS * WITHIN_S + AT_MOST_S
+
+
+def test_idle_daemon_sleeps(daemon, queue, client, base_config):
+    """Between its beats an idle daemon does not wake up at all, whether or not something is delayed
+    for later; nor does it with the settings that a config without any has."""
+    base_config['queue'].update(lease=None, scan=None)
+    base_config['task']['kill_grace'] = None
+    worker = daemon().wait_ready()
+    wait_blocked(client)
+    queue.add({'command': 'true'}, due='+3600000')
+    pass_time(0.3)
+    before = wakeups(worker.pid)
+    assert cpu_share(worker.pid, 4) < 0.004
+    # a beat each 20 s, a scan each 15 s
+    assert wakeups(worker.pid) - before <= 3

@@ -1,0 +1,36 @@
+"""What the documents say about the code, held against it."""
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def source(pattern):
+    return "\n".join(path.read_text() for path in sorted(ROOT.glob(pattern)))
+
+
+def test_leatd_8_names_every_message_id():
+    """Operators filter by MESSAGE_ID: the manual lists the ones of log_ids.h, and no others."""
+    ids = re.findall(r'LOG_ID_\w+ "([0-9a-f]{32})"', source("src/base/log_ids.h"))
+    assert ids and sorted(ids) == sorted(re.findall(r"^\.It ([0-9a-f]{32})$", source("src/daemon/leatd.8"), re.M))
+
+
+def test_every_message_id_is_used():
+    """A kind of record that nothing writes would be a promise without a keeper."""
+    names = re.findall(r"(LOG_ID_\w+) ", source("src/base/log_ids.h"))
+    code = source("src/*/*.c")
+    assert not [name for name in names if not re.search(rf"\b{name}\b", code)]
+
+
+def test_leatd_8_names_every_variable_and_field():
+    """Each LEAT_… that the code gives to tasks or to the journal is in the manual."""
+    names = set(re.findall(r'"(LEAT_[A-Z_]+)=?"', source("src/exec/*.c") + source("src/daemon/*.c")))
+    assert names
+    manual = source("src/daemon/leatd.8")
+    assert not [name for name in sorted(names) if not re.search(rf"\b{name}\b", manual)]
+
+
+def test_links_lead_somewhere():
+    """Files that README.md links to are there."""
+    targets = re.findall(r"\]\(([^):#]+)\)", source("README.md"))
+    assert targets and not [target for target in targets if not (ROOT / target).exists()]

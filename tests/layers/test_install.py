@@ -1,0 +1,44 @@
+"""make install and uninstall, into a folder."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def make(target, prefix, root):
+    build = os.environ.get("LEAT_BUILD", "build")
+    subprocess.run(["make", "-s", target, f"BUILD={build}", f"PREFIX={prefix}", f"DESTDIR={root}"],
+                   cwd=ROOT, check=True, env={"PATH": os.environ["PATH"]})
+
+
+def files(root):
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("prefix", ["/usr", "/usr/local"])
+def test_install_and_uninstall(tmp_path, prefix):
+    """Everything lands below the prefix, the unit names the program there, and uninstall takes it all."""
+    make("install-files", prefix, tmp_path)
+    inside = prefix.lstrip("/")
+    expected = {"bin/leat", "bin/leatd", "lib/systemd/system/leatd@.service", "lib/systemd/system/leat.slice",
+                "lib/sysusers.d/leat.conf", "lib/tmpfiles.d/leat.conf", "share/man/man8/leatd.8",
+                "share/man/man1/leat.1", "share/man/man5/leat.ini.5", "share/doc/leat/leat.ini",
+                "share/doc/leat/README.md"}
+    assert {f"{inside}/{name}" for name in expected} <= files(tmp_path)
+    unit = (tmp_path / inside / "lib/systemd/system/leatd@.service").read_text()
+    assert f"ExecStart={prefix}/bin/leatd -c /etc/leat/%i.ini" in unit
+    make("uninstall", prefix, tmp_path)
+    assert files(tmp_path) == set()
+
+
+def test_install_leaves_configs_alone(tmp_path):
+    """A queue's own file in /etc/leat survives both."""
+    config = tmp_path / "etc/leat/thumbnails.ini"
+    config.parent.mkdir(parents=True)
+    config.write_text("[queue]\n")
+    make("install-files", "/usr", tmp_path)
+    make("uninstall", "/usr", tmp_path)
+    assert config.read_text() == "[queue]\n"

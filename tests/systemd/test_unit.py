@@ -1,0 +1,302 @@
+"""leatd@.service as systemd runs it: the unit, the user and the programs that `make install` puts there,
+on a machine that really boots. The tests share it and each takes a queue of its own."""
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from machine import Machine, NotHere, check_host
+from harness.polling import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+SOCKET = "/run/test-redis/redis.sock"
+pytestmark = pytest.mark.xdist_group("systemd")
+
+
+def message_id(name):
+    """The identifier that src/base/log_ids.h gives to a record."""
+    text = (ROOT / "src/base/log_ids.h").read_text()
+    return re.search(rf'LOG_ID_{name} "([0-9a-f]+)"', text).group(1)
+
+
+def install(stage):
+    build = os.environ.get("LEAT_BUILD", "build")
+    if not (ROOT / build / "leatd").exists():
+        raise FileNotFoundError(f"{build}/leatd: build it first")
+    subprocess.run(["make", "-s", "install-files", f"BUILD={build}", "PREFIX=/usr", f"DESTDIR={stage}"],
+                   cwd=ROOT, check=True, env={"PATH": os.environ["PATH"]})
+    # under a sanitizer: the leak check at exit uses ptrace, which the unit does not allow
+    drop_in = stage / "etc/systemd/system/leatd@.service.d/sanitizer.conf"
+    drop_in.parent.mkdir(parents=True)
+    drop_in.write_text("[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n")
+    # packages of this machine may stand where leat would be installed
+    shutil.rmtree(stage / "usr/share", ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    """Booted, leat installed, its user made, a redis-server running."""
+    try:
+        check_host()
+        folder = tmp_path_factory.mktemp("machine")
+        stage = folder / "stage"
+        stage.mkdir()
+        install(stage)
+        machine = Machine(folder, stage)
+    except NotHere as why:
+        pytest.skip(str(why))
+    try:
+        machine.run("systemd-sysusers", "leat.conf")
+        machine.run("systemd-tmpfiles", "--create", "leat.conf")
+        machine.run("systemd-run", "--unit=test-redis", "-p", "RuntimeDirectory=test-redis", "redis-server",
+                    "--port", "0", "--unixsocket", SOCKET, "--unixsocketperm", "777", "--save", "",
+                    "--dir", "/run/test-redis")
+        wait_until(lambda: machine.run("redis-cli", "-s", SOCKET, "ping", check=False).returncode == 0,
+                   20, machine.tail)
+        yield machine
+    finally:
+        machine.close()
+
+
+class Unit:
+    """leatd@NAME with a configuration of its own."""
+
+    def __init__(self, machine, name):
+        self.machine, self.name, self.unit = machine, name, f"leatd@{name}"
+        self.sections = {"redis": {"socket": SOCKET}, "queue": {"name": name, "concurrency": 2}}
+
+    def configure(self, **sections):
+        for section, values in sections.items():
+            self.sections.setdefault(section, {}).update(values)
+        lines = []
+        for section, values in self.sections.items():
+            lines += [f"[{section}]"] + [f"{key} = {value}" for key, value in values.items()]
+        self.write("\n".join(lines) + "\n")
+        return self
+
+    def write(self, text):
+        self.machine.path(f"/etc/leat/{self.name}.ini").write_text(text)
+
+    def drop_in(self, text):
+        folder = self.machine.path(f"/etc/systemd/system/{self.unit}.service.d")
+        folder.mkdir(exist_ok=True)
+        (folder / "test.conf").write_text(text)
+        self.machine.run("systemctl", "daemon-reload")
+        return self
+
+    def start(self):
+        self.machine.run("systemctl", "start", self.unit)
+        return self
+
+    def show(self, name):
+        return self.machine.show(self.unit, name)
+
+    def pid(self):
+        return int(self.show("MainPID"))
+
+    def add(self, command, *fields):
+        """Enqueues with plain XADD; returns the task's id."""
+        done = self.machine.run("redis-cli", "-s", SOCKET, "xadd", self.name, "*", "command", command,
+                                *fields)
+        return done.stdout.strip()
+
+    def figures(self):
+        """What leat status counts."""
+        done = self.machine.run("leat", "-c", f"/etc/leat/{self.name}.ini", "status", "--json", check=False)
+        return json.loads(done.stdout)["figures"]
+
+    def event(self, name, *matches, count=1):
+        """Waits for so many records of that kind of this queue."""
+        return self.machine.wait_journal(f"MESSAGE_ID={message_id(name)}", f"LEAT_QUEUE={self.name}", *matches,
+                                         count=count)
+
+
+@pytest.fixture
+def unit(machine, request):
+    """A configured unit that is not started yet."""
+    name = re.sub(r"\W", "", request.node.name.replace("test_", ""))[:40]
+    one = Unit(machine, name).configure()
+    yield one
+    machine.run("systemctl", "kill", "-s", "KILL", one.unit, check=False)
+    machine.run("systemctl", "stop", one.unit, check=False)
+    machine.run("systemctl", "reset-failed", one.unit, check=False)
+
+
+def inside(machine, path):
+    return lambda: machine.path(path).exists()
+
+
+def test_starts_and_tells_its_state(unit):
+    """systemctl start returns once the worker is ready; STATUS= is text for people; the user is leat."""
+    unit.start()
+    assert unit.show("ActiveState") == "active"
+    assert unit.show("Type") == "notify"
+    assert unit.show("Slice") == "leat.slice"
+    unit.machine.wait_show(unit.unit, "StatusText", lambda text: text != "")
+    assert unit.machine.run("ps", "-o", "user=", "-p", unit.pid()).stdout.strip() == "leat"
+
+
+def test_journal_fields(unit):
+    """A task's end and its output are records whose fields name queue, task, attempt and stream."""
+    unit.start()
+    task = unit.add("echo out; echo err >&2; exit 0")
+    [ended] = unit.event("TASK_SUCCEEDED")
+    assert ended["LEAT_TASK"] == task
+    assert ended["LEAT_ATTEMPT"] == "1"
+    assert ended["LEAT_EVENT"]
+    assert ended["LEAT_EXIT_STATUS"] == "0"
+    assert int(ended["LEAT_DURATION_USEC"]) > 0
+    assert int(ended["PRIORITY"]) in (5, 6, 7)
+    assert ended["_SYSTEMD_UNIT"] == f"{unit.unit}.service"
+    lines = unit.event("TASK_OUTPUT", f"LEAT_TASK={task}", count=2)
+    assert {(line["LEAT_STREAM"], line["MESSAGE"]) for line in lines} == {("stdout", "out"), ("stderr", "err")}
+
+
+def test_failures_are_told_as_such(unit):
+    """A task without attempts left is an error in the journal, by its status and its priority."""
+    unit.configure(retry={"max_attempts": 1}).start()
+    task = unit.add("exit 3")
+    [dead] = unit.event("TASK_DEAD")
+    assert dead["LEAT_TASK"] == task
+    assert dead["LEAT_EXIT_STATUS"] == "3"
+    assert int(dead["PRIORITY"]) <= 4
+
+
+def test_reload_takes_new_values(unit):
+    """systemctl reload returns when the new file is in use; the process stays the same."""
+    unit.configure(retry={"max_attempts": 1}, task={"environment": "COLOUR=red"}).start()
+    before = unit.pid()
+    unit.configure(task={"environment": "COLOUR=blue"})
+    unit.machine.run("systemctl", "reload", unit.unit)
+    unit.event("CONFIG_RELOADED")
+    unit.add('echo "colour $COLOUR"')
+    [line] = unit.event("TASK_OUTPUT")
+    assert line["MESSAGE"] == "colour blue"
+    assert unit.pid() == before
+    assert unit.show("ActiveState") == "active"
+
+
+def test_reload_of_a_broken_file_changes_nothing(unit):
+    """A broken file is told with its line, and the worker goes on as it was."""
+    unit.start()
+    before = unit.pid()
+    unit.write("[queue]\nname = x\nconcurency = 3\n")
+    unit.machine.run("systemctl", "reload", unit.unit, check=False)
+    [told, *_] = unit.event("CONFIG_REJECTED")
+    assert f"{unit.name}.ini:3" in told["MESSAGE"]
+    unit.add("true")
+    unit.event("TASK_SUCCEEDED")
+    assert unit.pid() == before
+    assert unit.show("ActiveState") == "active"
+
+
+def test_broken_config_is_not_tried_again(unit):
+    """A file that cannot be right fails the start with 78, and systemd leaves it at that."""
+    unit.write("[queue]\nnme = x\n")
+    assert unit.machine.run("systemctl", "start", unit.unit, check=False).returncode != 0
+    assert unit.show("ExecMainStatus") == "78"
+    unit.machine.wait_show(unit.unit, "ActiveState", lambda state: state == "failed")
+    assert unit.show("NRestarts") == "0"
+
+
+def test_watchdog_restarts_a_hung_worker(unit):
+    """A daemon that is stopped is killed by systemd with what it ran, and started again; the task runs anew
+    when its lease is over."""
+    unit.configure(queue={"lease": "2s"}, task={"kill_grace": "200ms"})
+    unit.drop_in("[Service]\nWatchdogSec=2s\nRestartSec=100ms\n").start()
+    before = unit.pid()
+    unit.add('[ $LEAT_FENCE = 1 ] || exit 0; echo started; exec tail -f /dev/null')
+    [line] = unit.event("TASK_OUTPUT")
+    unit.machine.run("kill", "-STOP", before)
+    unit.machine.wait_show(unit.unit, "NRestarts", lambda count: count == "1", timeout=30)
+    unit.machine.wait_show(unit.unit, "ActiveState", lambda state: state == "active")
+    assert unit.pid() != before
+    assert unit.machine.run("pgrep", "-x", "tail", check=False).stdout == ""
+    [ended] = unit.event("TASK_SUCCEEDED")
+    assert ended["LEAT_TASK"] == line["LEAT_TASK"]
+
+
+def test_watchdog_lives_with_a_redis_outage(unit):
+    """Redis that does not answer is an outage, not a hang: systemd leaves the worker alone."""
+    machine = unit.machine
+    own = f"/run/{unit.name}"
+    machine.run("systemd-run", f"--unit={unit.name}-redis", "-p", f"RuntimeDirectory={unit.name}",
+                "redis-server",
+                "--port", "0", "--unixsocket", f"{own}/sock", "--unixsocketperm", "777", "--save", "",
+                "--dir", own)
+    wait_until(inside(machine, f"{own}/sock"), 20, machine.tail)
+    unit.configure(redis={"socket": f"{own}/sock", "command_timeout": "500ms"})
+    unit.drop_in("[Service]\nWatchdogSec=2s\n").start()
+    before = unit.pid()
+    machine.run("systemctl", "kill", "-s", "KILL", f"{unit.name}-redis")
+    unit.event("REDIS_DOWN")
+    # longer than the watchdog's time: a task of systemd's own is the clock
+    machine.run("systemd-run", "--wait", "sleep", "3")
+    assert unit.pid() == before and unit.show("NRestarts") == "0"
+
+
+def test_stop_waits_for_running_tasks(unit):
+    """systemctl stop lets a task finish, says what it waits for, and ends clean."""
+    unit.configure(shutdown={"drain": "60s"}).start()
+    release = f"/run/{unit.name}.go"
+    task = unit.add(f"while ! [ -e {release} ]; do sleep 0.05; done; echo finished")
+    wait_until(lambda: unit.figures()["running"] == 1, 20, unit.machine.tail)
+    unit.machine.run("systemctl", "stop", "--no-block", unit.unit)
+    unit.event("WORKER_STOPPING")
+    unit.machine.path(release).touch()
+    [ended] = unit.event("TASK_SUCCEEDED")
+    assert ended["LEAT_TASK"] == task
+    unit.machine.wait_show(unit.unit, "ActiveState", lambda state: state == "inactive")
+    assert unit.show("Result") == "success", unit.machine.tail()
+    unit.event("WORKER_STOPPED")
+
+
+def test_stop_releases_what_does_not_end(unit):
+    """A task that outlives the drain is killed and goes back unspent; TimeoutStopSec is not reached
+    although it is shorter than the drain."""
+    unit.configure(shutdown={"drain": "3s"}, task={"kill_grace": "300ms"})
+    unit.drop_in("[Service]\nTimeoutStopSec=2s\n").start()
+    unit.add("trap '' TERM; while :; do sleep 1; done")
+    wait_until(lambda: unit.figures()["running"] == 1, 20, unit.machine.tail)
+    unit.machine.run("systemctl", "stop", unit.unit)
+    assert unit.show("Result") == "success", unit.machine.tail()
+    unit.event("TASK_RELEASED")
+    figures = unit.figures()
+    assert (figures["ready"], figures["running"], figures["dead"]) == (1, 0, 0)
+
+
+def test_hardening_does_not_hurt_shell_tasks(unit):
+    """Under the unit's restrictions a shell task writes files, starts pipelines and uses python and curl."""
+    unit.configure(retry={"max_attempts": 1}).start()
+    unit.add("set -e; date > $HOME/file; cat < $HOME/file | sort >/dev/null; touch /tmp/t /var/tmp/t; "
+             "python3 -c 'import json, subprocess; subprocess.run([\"true\"], check=True)'; "
+             "curl --version >/dev/null; ! touch /etc/x 2>/dev/null; ulimit -n")
+    [line] = unit.event("TASK_OUTPUT")
+    assert line["MESSAGE"] == "1024"
+    unit.event("TASK_SUCCEEDED")
+
+
+def test_password_as_credential(unit):
+    """LoadCredential and password_credential hand over a password; tasks do not see the credential."""
+    machine = unit.machine
+    machine.run("redis-cli", "-s", SOCKET, "acl", "setuser", "worker", "on", ">secret", "~*", "&*", "+@all")
+    machine.path("/etc/leat/secret").write_text("secret\n")
+    machine.path("/etc/leat/secret").chmod(0o600)
+    unit.configure(redis={"user": "worker", "password_credential": "redis"})
+    unit.drop_in("[Service]\nLoadCredential=redis:/etc/leat/secret\n").start()
+    unit.add('echo "seen: ${CREDENTIALS_DIRECTORY:-nothing}"')
+    [line] = unit.event("TASK_OUTPUT")
+    assert line["MESSAGE"] == "seen: nothing"
+
+
+def test_wrong_password_is_not_tried_again(unit):
+    """Refused credentials end the worker with 77, and a person must act."""
+    unit.configure(redis={"user": "nobody", "password": "wrong"})
+    unit.machine.run("systemctl", "start", unit.unit, check=False)
+    unit.machine.wait_show(unit.unit, "ActiveState", lambda state: state == "failed")
+    assert unit.show("ExecMainStatus") == "77"
+    assert unit.show("NRestarts") == "0"

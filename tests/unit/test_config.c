@@ -1,0 +1,397 @@
+/* The configuration: what is read, what a reload takes, and where passwords come from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+
+#define QUEUE "[queue]\nname = q\n"
+
+/* The config that the text gives; fails with the errors where it gives none. */
+static struct config *parse_bytes(const char *text, size_t size)
+{
+    struct config *config = NULL;
+    struct buffer errors = BUFFER_INIT;
+
+    if (config_parse("f.ini", text, size, &config, &errors) != 0)
+        fail_msg("%.*s", (int)errors.size, errors.data);
+    assert_int_equal(errors.size, 0);
+    buffer_free(&errors);
+    return config;
+}
+
+static struct config *parse(const char *text)
+{
+    return parse_bytes(text, strlen(text));
+}
+
+/* Goal: the queue's name alone is a valid file, and everything else has a careful default. */
+static void a_name_is_enough(void **state)
+{
+    (void)state;
+    struct config *config = parse(QUEUE);
+
+    assert_string_equal(config->path, "f.ini");
+    assert_string_equal(config->redis.host, "127.0.0.1");
+    assert_int_equal(config->redis.port, 6379);
+    assert_null(config->redis.socket);
+    assert_null(config->redis.user);
+    assert_null(config->redis.password);
+    assert_int_equal(config->redis.db, 0);
+    assert_int_equal(config->redis.connect_timeout_ms, 5000);
+    assert_int_equal(config->redis.command_timeout_ms, 10000);
+    assert_int_equal(config->redis.keepalive_s, 60);
+    assert_int_equal(config->redis.backoff_base_ms, 100);
+    assert_int_equal(config->redis.backoff_cap_ms, 10000);
+    assert_string_equal(config->queue.name, "q");
+    assert_string_equal(config->queue.stream, "q");
+    assert_string_equal(config->queue.group, "leat");
+    assert_int_equal(config->queue.concurrency, sysconf(_SC_NPROCESSORS_ONLN));
+    assert_int_equal(config->queue.lease_ms, 60000);
+    assert_int_equal(config->queue.scan_ms, 15000);
+    assert_int_equal(config->queue.max_length, 0);
+    assert_int_equal(config->queue.max_crashes, 3);
+    assert_int_equal(config->queue.load_library, CONFIG_LIBRARY_AUTO);
+    config_free(config);
+}
+
+/* Goal: the same for the sections about tasks. */
+static void tasks_have_defaults(void **state)
+{
+    (void)state;
+    struct config *config = parse(QUEUE);
+
+    assert_null(config->task.command);
+    assert_string_equal(config->task.shell, "/bin/sh");
+    assert_string_equal(config->task.directory, "/");
+    assert_string_equal(config->task.path,
+                        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    assert_null(config->task.environment);
+    assert_int_equal(config->task.umask, 022);
+    assert_int_equal(config->task.timeout_ms, 600000);
+    assert_int_equal(config->task.kill_grace_ms, 10000);
+    assert_int_equal(config->task.stdin_from, CONFIG_STDIN_PAYLOAD);
+    assert_int_equal(config->retry.max_attempts, 5);
+    assert_int_equal(config->retry.base_ms, 2000);
+    assert_true(config->retry.factor == 2);
+    assert_int_equal(config->retry.cap_ms, 600000);
+    assert_int_equal(config->retry.jitter, CONFIG_JITTER_FULL);
+    for (int code = -1; code <= 256; code++) {
+        assert_false(config_codes_has(&config->retry.permanent, code));
+        assert_int_equal(config_codes_has(&config->retry.success, code), code == 0);
+    }
+    assert_int_equal(config->dead.output_tail, 4096);
+    assert_int_equal(config->log.target, CONFIG_LOG_AUTO);
+    assert_int_equal(config->log.level, LOG_INFO);
+    assert_true(config->log.output);
+    assert_false(config->log.started);
+    assert_int_equal(config->log.max_line, 8192);
+    assert_int_equal(config->shutdown.drain_ms, 90000);
+    config_free(config);
+}
+
+/* Goal: what the file says is what the struct holds. */
+static void values_are_taken(void **state)
+{
+    (void)state;
+    struct config *config =
+        parse("[redis]\nsocket = /run/r.sock ; a comment\nuser=u\npassword = p w;x#\ndb = 3\n"
+              "keepalive = none\n[queue]\nname = a.b:c@d-e_f\nstream = x{tag}y\n"
+              "concurrency = 8\nlease = 2m\nscan = 5s\nmax_length = 1000\nload_library = never\n"
+              "[task]\ncommand = a; b | c > /dev/null # d\nshell = /bin/bash\numask = 0077\n"
+              "environment = A=1\nenvironment = B_2=x = y\ntimeout = none\nkill_grace = 0\n"
+              "stdin = null\n[retry]\nfactor = 1.5\njitter = none\npermanent = 64-66, 100 255\n"
+              "success = 3\n[log]\ntarget = stderr\nlevel = warning\noutput = off\nstarted=true\n"
+              "max_line = 1K\n[dead]\noutput_tail = 0\n[shutdown]\ndrain = 0\n");
+
+    assert_string_equal(config->redis.socket, "/run/r.sock");
+    assert_string_equal(config->redis.password, "p w;x#");
+    assert_int_equal(config->redis.keepalive_s, 0);
+    assert_string_equal(config->queue.stream, "x{tag}y");
+    assert_int_equal(config->queue.scan_ms, 5000);
+    assert_int_equal(config->queue.load_library, CONFIG_LIBRARY_NEVER);
+    assert_string_equal(config->task.command, "a; b | c > /dev/null # d");
+    assert_int_equal(config->task.umask, 077);
+    assert_string_equal(config->task.environment[0], "A=1");
+    assert_string_equal(config->task.environment[1], "B_2=x = y");
+    assert_null(config->task.environment[2]);
+    assert_int_equal(config->task.timeout_ms, 0);
+    assert_int_equal(config->task.stdin_from, CONFIG_STDIN_NULL);
+    assert_true(config->retry.factor == 1.5);
+    assert_true(config_codes_has(&config->retry.permanent, 64));
+    assert_true(config_codes_has(&config->retry.permanent, 66));
+    assert_false(config_codes_has(&config->retry.permanent, 67));
+    assert_true(config_codes_has(&config->retry.permanent, 100));
+    assert_true(config_codes_has(&config->retry.permanent, 255));
+    assert_true(config_codes_has(&config->retry.success, 0));
+    assert_true(config_codes_has(&config->retry.success, 3));
+    assert_int_equal(config->log.target, CONFIG_LOG_STDERR);
+    assert_int_equal(config->log.level, LOG_WARNING);
+    assert_false(config->log.output);
+    assert_true(config->log.started);
+    assert_int_equal(config->shutdown.drain_ms, 0);
+    config_free(config);
+}
+
+/* Goal: files as editors on other systems leave them are read, and so are long lines, whole. */
+static void forms_of_files_are_read(void **state)
+{
+    (void)state;
+    static const char odd[] = "\xef\xbb\xbf[queue]\r\n  ; indented comment\r\n\t\r\n# another\r\n"
+                              "name = q\r\n[task] ; tail\r\ncommand=x";
+    char text[9000];
+    struct config *config = parse_bytes(odd, sizeof(odd) - 1);
+
+    assert_string_equal(config->queue.name, "q");
+    assert_string_equal(config->task.command, "x");
+    config_free(config);
+
+    /* 8189 bytes are the longest line */
+    int length = snprintf(text, sizeof(text), QUEUE "[task]\ncommand = %08179d\n", 1);
+    assert_true(length > 0);
+    config = parse_bytes(text, (size_t)length);
+    assert_int_equal(strlen(config->task.command), 8179);
+    config_free(config);
+    struct buffer errors = BUFFER_INIT;
+    length = snprintf(text, sizeof(text), QUEUE "[task]\ncommand = %08180d\n", 1);
+    assert_int_equal(config_parse("f", text, (size_t)length, &config, &errors), -1);
+    assert_null(config);
+    buffer_free(&errors);
+}
+
+/* ---- passwords ---- */
+
+struct files {
+    char folder[32];
+    char path[64];
+};
+
+static int set_up_files(void **state)
+{
+    struct files *files = calloc(1, sizeof(*files));
+
+    if (files == NULL)
+        return -1;
+    *state = files;
+    memcpy(files->folder, "/tmp/leat-config-XXXXXX", 24);
+    if (mkdtemp(files->folder) == NULL)
+        return -1;
+    return snprintf(files->path, sizeof(files->path), "%s/secret", files->folder) > 0 ? 0 : -1;
+}
+
+static int tear_down_files(void **state)
+{
+    struct files *files = *state;
+
+    unsetenv("CREDENTIALS_DIRECTORY");
+    unlink(files->path);
+    rmdir(files->folder);
+    free(files);
+    return 0;
+}
+
+static void write_file(const char *path, const char *data, size_t size, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+/* The password that a file with this line leads to, or NULL with the error in `errors`. */
+static char *password_of(const char *line, struct buffer *errors)
+{
+    char text[256];
+    struct config *config;
+    char *password = NULL;
+    int length = snprintf(text, sizeof(text), QUEUE "[redis]\n%s\n", line);
+
+    buffer_clear(errors);
+    if (config_parse("f.ini", text, (size_t)length, &config, errors) == 0) {
+        password = strdup(config->redis.password);
+        config_free(config);
+    }
+    assert_int_equal(buffer_append(errors, "", 1), 0);
+    return password;
+}
+
+static void assert_password(const char *line, const char *expected)
+{
+    struct buffer errors = BUFFER_INIT;
+    char *password = password_of(line, &errors);
+
+    if (password == NULL)
+        fail_msg("%s", errors.data);
+    else
+        assert_string_equal(password, expected);
+    free(password);
+    buffer_free(&errors);
+}
+
+static void assert_no_password(const char *line, const char *expected)
+{
+    struct buffer errors = BUFFER_INIT;
+
+    assert_null(password_of(line, &errors));
+    if (strstr(errors.data, expected) == NULL || strncmp(errors.data, "f.ini:4: ", 9) != 0)
+        fail_msg("\"%s\" does not tell \"%s\"", errors.data, expected);
+    buffer_free(&errors);
+}
+
+/* Goal: a password file gives its content less one newline; what is unsafe or empty is refused. */
+static void passwords_come_from_files(void **state)
+{
+    struct files *files = *state;
+    char line[128], large[5000];
+
+    assert_true(snprintf(line, sizeof(line), "password_file = %s", files->path) > 0);
+    assert_no_password(line, "No such file");
+    write_file(files->path, "s3 cret\n", 8, 0600);
+    assert_password(line, "s3 cret");
+    write_file(files->path, "s3cret\n\n", 8, 0640);
+    assert_password(line, "s3cret\n");
+    write_file(files->path, "s3cret", 6, 0644);
+    assert_no_password(line, "all users can reach it; run chmod o= on it");
+    write_file(files->path, "\n", 1, 0600);
+    assert_no_password(line, "it is empty");
+    write_file(files->path, "a\0b", 3, 0600);
+    assert_no_password(line, "NUL");
+    memset(large, 'x', sizeof(large));
+    write_file(files->path, large, sizeof(large), 0600);
+    assert_no_password(line, "longer than 4096");
+
+    /* a fifo must not hang the start */
+    unlink(files->path);
+    assert_int_equal(mkfifo(files->path, 0600), 0);
+    assert_no_password(line, "not a regular file");
+}
+
+/* Goal: a credential is read from the service manager's directory, and only there. */
+static void passwords_come_from_credentials(void **state)
+{
+    struct files *files = *state;
+
+    unsetenv("CREDENTIALS_DIRECTORY");
+    assert_no_password("password_credential = secret",
+                       "CREDENTIALS_DIRECTORY is not set; run this as a systemd service with "
+                       "LoadCredential=secret:FILE");
+    setenv("CREDENTIALS_DIRECTORY", files->folder, 1);
+    assert_no_password("password_credential = secret", "No such file");
+    write_file(files->path, "s3cret\n", 7, 0444);
+    assert_password("password_credential = secret", "s3cret");
+    assert_no_password("password_credential = ../secret", "is not a name");
+}
+
+/* Goal: a file is loaded from disk; one that cannot be read says why. */
+static void files_are_loaded(void **state)
+{
+    struct files *files = *state;
+    struct config *config;
+    struct buffer errors = BUFFER_INIT;
+
+    assert_int_equal(config_load(files->path, &config, &errors), -1);
+    assert_null(config);
+    assert_int_equal(config_load("/dev/null", &config, &errors), -1);
+    assert_int_equal(config_load("/", &config, &errors), -1);
+    assert_int_equal(buffer_append(&errors, "", 1), 0);
+    assert_non_null(strstr(errors.data, "/secret: cannot be opened: No such file or directory\n"));
+    assert_non_null(strstr(errors.data, "/dev/null: cannot be read: it is not a regular file\n"));
+    buffer_clear(&errors);
+    write_file(files->path, QUEUE, sizeof(QUEUE) - 1, 0600);
+    assert_int_equal(config_load(files->path, &config, &errors), 0);
+    assert_string_equal(config->path, files->path);
+    config_free(config);
+    write_file(files->path, "", 0, 0600);
+    assert_int_equal(config_load(files->path, &config, &errors), -1);
+    buffer_free(&errors);
+}
+
+/* ---- reload ---- */
+
+static struct config *merge(const char *now, const char *next, const char *expected)
+{
+    struct config *current = parse(now);
+    struct buffer restart = BUFFER_INIT;
+    struct config *merged = config_merge(current, parse(next), &restart);
+
+    assert_non_null(merged);
+    assert_int_equal(buffer_append(&restart, "", 1), 0);
+    assert_string_equal(restart.data, expected);
+    buffer_free(&restart);
+    config_free(current);
+    return merged;
+}
+
+/* Goal: a reload takes what the table marks, keeps the rest, and names what needs a restart. */
+static void a_reload_takes_what_it_may(void **state)
+{
+    (void)state;
+    struct config *merged =
+        merge("[redis]\nhost = a\nuser = u\n" QUEUE "concurrency = 2\n[task]\nenvironment = A=1\n"
+              "command = old\n",
+              "[redis]\nsocket = /s\npassword = p\n[queue]\nname = other\nconcurrency = 4\n[task]\n"
+              "environment = A=1\nenvironment = B=2\n[retry]\npermanent = 9\nfactor = 3\n"
+              "[log]\nstarted = yes\n",
+              "redis.host\nredis.socket\nqueue.name\nqueue.stream\n");
+
+    assert_string_equal(merged->redis.host, "a");
+    assert_null(merged->redis.socket);
+    assert_null(merged->redis.user);
+    assert_string_equal(merged->redis.password, "p");
+    assert_string_equal(merged->queue.name, "q");
+    assert_string_equal(merged->queue.stream, "q");
+    assert_int_equal(merged->queue.concurrency, 4);
+    assert_null(merged->task.command);
+    assert_string_equal(merged->task.environment[1], "B=2");
+    assert_true(merged->retry.factor == 3);
+    assert_true(config_codes_has(&merged->retry.permanent, 9));
+    assert_true(merged->log.started);
+    config_free(merged);
+    config_free(merge(QUEUE, QUEUE, ""));
+}
+
+/* Goal: what was checked against a lease that needs a restart is fitted to the one that goes on. */
+static void a_reload_fits_the_lease(void **state)
+{
+    (void)state;
+    struct config *merged =
+        merge(QUEUE "[task]\nkill_grace = 20s\n", QUEUE "lease = 10m\n[task]\nkill_grace = 60s\n",
+              "queue.lease\ntask.kill_grace\n");
+
+    assert_int_equal(merged->queue.lease_ms, 60000);
+    assert_int_equal(merged->queue.scan_ms, 15000);
+    assert_int_equal(merged->task.kill_grace_ms, 20000);
+    config_free(merged);
+    merged = merge(QUEUE, QUEUE "lease = 2m\nscan = 7s\n", "queue.lease\n");
+    assert_int_equal(merged->queue.scan_ms, 7000);
+    config_free(merged);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_is_enough),
+        cmocka_unit_test(tasks_have_defaults),
+        cmocka_unit_test(values_are_taken),
+        cmocka_unit_test(forms_of_files_are_read),
+        cmocka_unit_test_setup_teardown(passwords_come_from_files, set_up_files, tear_down_files),
+        cmocka_unit_test_setup_teardown(passwords_come_from_credentials, set_up_files,
+                                        tear_down_files),
+        cmocka_unit_test_setup_teardown(files_are_loaded, set_up_files, tear_down_files),
+        cmocka_unit_test(a_reload_takes_what_it_may),
+        cmocka_unit_test(a_reload_fits_the_lease),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

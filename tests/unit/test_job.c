@@ -1,0 +1,184 @@
+/* The states of an attempt: the whole table of states and events, and the causes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exec/job.h"
+
+#define STATES (JOB_DONE + 1)
+#define EVENTS (JOB_SETTLE_OVER + 1)
+#define CAUSES (CAUSE_SHUTDOWN + 1)
+
+enum {
+    TERM = JOB_SEND_TERM | JOB_START_GRACE,
+    LAST = JOB_KILL_GROUP | JOB_START_SETTLE,
+    KILL = JOB_SEND_KILL,
+    TELL = JOB_REPORT,
+};
+
+/* In the order of the events: started, start failed, timed out, lease lost, stop, grace over, kill
+ * now, exited, quiet, settle over. */
+static const struct job_step table[STATES][EVENTS] = {
+    [JOB_CLAIMED] = {{JOB_RUNNING, 0},
+                     {JOB_DONE, TELL},
+                     {JOB_CLAIMED, 0},
+                     {JOB_DONE, TELL},
+                     {JOB_DONE, TELL},
+                     {JOB_CLAIMED, 0},
+                     {JOB_DONE, TELL},
+                     {JOB_CLAIMED, 0},
+                     {JOB_CLAIMED, 0},
+                     {JOB_CLAIMED, 0}},
+    [JOB_RUNNING] = {{JOB_RUNNING, 0},
+                     {JOB_RUNNING, 0},
+                     {JOB_ENDING, TERM},
+                     {JOB_ENDING, TERM},
+                     {JOB_ENDING, TERM},
+                     {JOB_RUNNING, 0},
+                     {JOB_KILLING, KILL},
+                     {JOB_SETTLING, LAST},
+                     {JOB_RUNNING, 0},
+                     {JOB_RUNNING, 0}},
+    [JOB_ENDING] = {{JOB_ENDING, 0},
+                    {JOB_ENDING, 0},
+                    {JOB_ENDING, 0},
+                    {JOB_ENDING, 0},
+                    {JOB_ENDING, 0},
+                    {JOB_KILLING, KILL},
+                    {JOB_KILLING, KILL},
+                    {JOB_SETTLING, LAST},
+                    {JOB_ENDING, 0},
+                    {JOB_ENDING, 0}},
+    [JOB_KILLING] = {{JOB_KILLING, 0},
+                     {JOB_KILLING, 0},
+                     {JOB_KILLING, 0},
+                     {JOB_KILLING, 0},
+                     {JOB_KILLING, 0},
+                     {JOB_KILLING, 0},
+                     {JOB_KILLING, KILL},
+                     {JOB_SETTLING, LAST},
+                     {JOB_KILLING, 0},
+                     {JOB_KILLING, 0}},
+    [JOB_SETTLING] = {{JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
+                      {JOB_DONE, TELL},
+                      {JOB_DONE, TELL}},
+    [JOB_DONE] = {{JOB_DONE, 0},
+                  {JOB_DONE, 0},
+                  {JOB_DONE, 0},
+                  {JOB_DONE, 0},
+                  {JOB_DONE, 0},
+                  {JOB_DONE, 0},
+                  {JOB_DONE, 0},
+                  {JOB_DONE, 0},
+                  {JOB_DONE, 0},
+                  {JOB_DONE, 0}},
+};
+
+/* Goal: every event in every state leads where the table says, with exactly its actions. */
+static void every_step_is_as_designed(void **state)
+{
+    (void)state;
+    for (enum job_state from = 0; from < STATES; from++) {
+        for (enum job_event event = 0; event < EVENTS; event++) {
+            struct job_step step = job_next(from, event);
+            if (step.state != table[from][event].state ||
+                step.actions != table[from][event].actions) {
+                fail_msg("%s, event %d: %s, actions %#x", job_state_name(from), (int)event,
+                         job_state_name(step.state), step.actions);
+            }
+        }
+    }
+}
+
+/* Goal: whatever comes in whatever order (all sequences of five events), an attempt is reported
+ * at most once, never before its group was killed if it ran, and never goes back. */
+static void no_order_of_events_breaks_it(void **state)
+{
+    (void)state;
+    for (int sequence = 0; sequence < EVENTS * EVENTS * EVENTS * EVENTS * EVENTS; sequence++) {
+        enum job_state now = JOB_CLAIMED;
+        int reports = 0, ran = 0, killed = 0;
+        for (int rest = sequence, i = 0; i < 5; i++, rest /= EVENTS) {
+            struct job_step step = job_next(now, (enum job_event)(rest % EVENTS));
+            assert_true(step.state >= now);
+            now = step.state;
+            ran |= now == JOB_RUNNING;
+            killed |= (step.actions & JOB_KILL_GROUP) != 0;
+            reports += (step.actions & JOB_REPORT) != 0;
+        }
+        assert_int_equal(reports, now == JOB_DONE);
+        assert_true(!ran || killed || reports == 0);
+    }
+}
+
+/* The cause that an event brings where none stands yet. */
+static enum cause expected_cause(enum job_state state, enum job_event event)
+{
+    int before = state == JOB_CLAIMED, runs = state == JOB_RUNNING;
+    switch (event) {
+    case JOB_START_FAILED:
+        return before ? CAUSE_HOST : CAUSE_EXIT;
+    case JOB_TIMED_OUT:
+        return runs ? CAUSE_TIMEOUT : CAUSE_EXIT;
+    case JOB_LEASE_LOST:
+    case JOB_KILL_NOW:
+        return before || runs ? CAUSE_LEASE_LOST : CAUSE_EXIT;
+    case JOB_STOP:
+        return before || runs ? CAUSE_SHUTDOWN : CAUSE_EXIT;
+    case JOB_STARTED:
+    case JOB_GRACE_OVER:
+    case JOB_EXITED:
+    case JOB_QUIET:
+    case JOB_SETTLE_OVER:
+        break;
+    }
+    return CAUSE_EXIT;
+}
+
+/* Goal: the first reason stands in every state and against every event; and one that has exited
+ * or was told to end gets no new one. */
+static void first_reason_wins(void **state)
+{
+    (void)state;
+    for (enum job_state now = 0; now < STATES; now++) {
+        for (enum job_event event = 0; event < EVENTS; event++) {
+            assert_int_equal(job_cause(now, event, CAUSE_EXIT), expected_cause(now, event));
+            for (enum cause cause = CAUSE_EXIT + 1; cause < CAUSES; cause++) {
+                assert_int_equal(job_cause(now, event, cause), cause);
+            }
+        }
+    }
+}
+
+/* Goal: each state has a name of its own. */
+static void states_have_names(void **state)
+{
+    (void)state;
+    for (enum job_state one = 0; one < STATES; one++) {
+        for (enum job_state other = 0; other < one; other++) {
+            assert_string_not_equal(job_state_name(one), job_state_name(other));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_step_is_as_designed),
+        cmocka_unit_test(no_order_of_events_breaks_it),
+        cmocka_unit_test(first_reason_wins),
+        cmocka_unit_test(states_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* What becomes of a task after an attempt: verdicts, backoff and the texts for people. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exec/outcome.h"
+
+static struct config_codes codes(int first, int second)
+{
+    struct config_codes set = {{0}};
+    set.bits[first / 64] |= UINT64_C(1) << (first % 64);
+    set.bits[second / 64] |= UINT64_C(1) << (second % 64);
+    return set;
+}
+
+static struct config_retry plain_policy(void)
+{
+    return (struct config_retry){.max_attempts = 3,
+                                 .base_ms = 2000,
+                                 .factor = 2,
+                                 .cap_ms = 60000,
+                                 .jitter = CONFIG_JITTER_NONE,
+                                 .permanent = codes(64, 255),
+                                 .success = codes(0, 99)};
+}
+
+static struct outcome decide(const struct config_retry *policy, enum cause cause, int code,
+                             int64_t attempt)
+{
+    struct ending ending = {.cause = cause, .exit_code = code, .attempt = attempt};
+    return outcome_decide(policy, &ending, 0.5);
+}
+
+/* Goal: each exit code 0-255 is success, permanent or a retry, as the policy says. */
+static void exit_codes_are_judged(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    for (int code = 0; code < 256; code++) {
+        enum verdict expected = code == 0 || code == 99     ? VERDICT_SUCCESS
+                                : code == 64 || code == 255 ? VERDICT_DEAD
+                                                            : VERDICT_RETRY;
+        assert_int_equal(decide(&policy, CAUSE_EXIT, code, 1).verdict, expected);
+    }
+}
+
+/* Goal: 0 is success even where the policy's set does not say so. */
+static void zero_is_always_success(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    policy.success = (struct config_codes){{0}};
+    assert_int_equal(decide(&policy, CAUSE_EXIT, 0, 3).verdict, VERDICT_SUCCESS);
+}
+
+/* Goal: every cause has its verdict, before and at the last attempt. */
+static void causes_are_judged(void **state)
+{
+    (void)state;
+    static const struct {
+        enum cause cause;
+        enum verdict before, last;
+    } table[] = {
+        {CAUSE_EXIT, VERDICT_RETRY, VERDICT_DEAD},
+        {CAUSE_SIGNAL, VERDICT_RETRY, VERDICT_DEAD},
+        {CAUSE_TIMEOUT, VERDICT_RETRY, VERDICT_DEAD},
+        {CAUSE_REFUSED, VERDICT_DEAD, VERDICT_DEAD},
+        {CAUSE_HOST, VERDICT_RELEASE, VERDICT_RELEASE},
+        {CAUSE_LEASE_LOST, VERDICT_RELEASE, VERDICT_RELEASE},
+        {CAUSE_SHUTDOWN, VERDICT_RELEASE, VERDICT_RELEASE},
+    };
+    struct config_retry policy = plain_policy();
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        assert_int_equal(decide(&policy, table[i].cause, 1, 1).verdict, table[i].before);
+        assert_int_equal(decide(&policy, table[i].cause, 1, 2).verdict, table[i].before);
+        assert_int_equal(decide(&policy, table[i].cause, 1, 3).verdict, table[i].last);
+        assert_int_equal(decide(&policy, table[i].cause, 1, 4).verdict, table[i].last);
+    }
+}
+
+/* Goal: a task's own number of attempts goes before the policy's, both ways. */
+static void own_attempts_count(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    struct ending ending = {.cause = CAUSE_SIGNAL, .attempt = 1, .max_attempts = 1};
+    assert_int_equal(outcome_decide(&policy, &ending, 0).verdict, VERDICT_DEAD);
+    ending.attempt = 9;
+    ending.max_attempts = 10;
+    assert_int_equal(outcome_decide(&policy, &ending, 0).verdict, VERDICT_RETRY);
+    ending.attempt = 10;
+    assert_int_equal(outcome_decide(&policy, &ending, 0).verdict, VERDICT_DEAD);
+}
+
+/* Goal: the wait is base times factor to the power of the attempts before, up to the cap, without
+ * overflow. */
+static void waits_grow_to_the_cap(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    policy.max_attempts = INT64_MAX;
+    assert_int_equal(decide(&policy, CAUSE_EXIT, 1, 1).delay_ms, 2000);
+    assert_int_equal(decide(&policy, CAUSE_EXIT, 1, 2).delay_ms, 4000);
+    assert_int_equal(decide(&policy, CAUSE_EXIT, 1, 5).delay_ms, 32000);
+    assert_int_equal(decide(&policy, CAUSE_EXIT, 1, 6).delay_ms, 60000);
+    assert_int_equal(decide(&policy, CAUSE_EXIT, 1, 100000).delay_ms, 60000);
+    policy.factor = 1;
+    assert_int_equal(decide(&policy, CAUSE_EXIT, 1, 100000).delay_ms, 2000);
+}
+
+/* Goal: full jitter takes the random share; a wait is 1 ms at the least and never over the whole.
+ */
+static void jitter_takes_a_share(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    struct ending ending = {.cause = CAUSE_EXIT, .exit_code = 1, .attempt = 2};
+    policy.jitter = CONFIG_JITTER_FULL;
+    assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 1);
+    assert_int_equal(outcome_decide(&policy, &ending, 0.25).delay_ms, 1000);
+    assert_in_range(outcome_decide(&policy, &ending, 0.999999999).delay_ms, 3999, 4000);
+    policy.base_ms = 0;
+    assert_int_equal(outcome_decide(&policy, &ending, 0.5).delay_ms, 1);
+}
+
+static void assert_text(struct ending ending, const char *expected)
+{
+    char text[32];
+    ending_describe(&ending, text, sizeof text);
+    assert_string_equal(text, expected);
+}
+
+/* Goal: people read what happened. */
+static void endings_have_texts(void **state)
+{
+    (void)state;
+    assert_text((struct ending){.cause = CAUSE_EXIT, .exit_code = 3}, "exit 3");
+    assert_text((struct ending){.cause = CAUSE_SIGNAL, .signal = SIGKILL}, "SIGKILL");
+    assert_text((struct ending){.cause = CAUSE_SIGNAL, .signal = SIGSEGV}, "SIGSEGV");
+    assert_text((struct ending){.cause = CAUSE_SIGNAL, .signal = 40}, "signal 40");
+    assert_text((struct ending){.cause = CAUSE_TIMEOUT, .signal = SIGTERM}, "timeout");
+    assert_text((struct ending){.cause = CAUSE_LEASE_LOST}, "lease-lost");
+    assert_text((struct ending){.cause = CAUSE_HOST}, "host");
+    assert_text((struct ending){.cause = CAUSE_REFUSED}, "refused");
+    assert_text((struct ending){.cause = CAUSE_SHUTDOWN}, "shutdown");
+    assert_string_equal(cause_name(CAUSE_SIGNAL), "signal");
+    assert_string_equal(cause_name(CAUSE_EXIT), "exit");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exit_codes_are_judged), cmocka_unit_test(zero_is_always_success),
+        cmocka_unit_test(causes_are_judged),     cmocka_unit_test(own_attempts_count),
+        cmocka_unit_test(waits_grow_to_the_cap), cmocka_unit_test(jitter_takes_a_share),
+        cmocka_unit_test(endings_have_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
