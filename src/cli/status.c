@@ -134,23 +134,20 @@ static int look(struct cli *cli, const struct status_options *options)
     return status;
 }
 
-static void on_resize(int number)
-{
-    /* only ends the wait */
-    (void)number;
-}
-
 /* A resized window is drawn anew at once; what breaks the connection is waited out. */
 static int watch(struct cli *cli, const struct status_options *options)
 {
-    const struct sigaction action = {.sa_handler = on_resize};
     const struct timespec interval = {
         .tv_sec = (time_t)(options->interval_ms / 1000),
         .tv_nsec = (long)(options->interval_ms % 1000 * CLOCK_NS_PER_MS),
     };
+    sigset_t resized;
     int status;
 
-    (void)sigaction(SIGWINCH, &action, NULL);
+    /* blocked, it stays pending while a page is drawn, and ends the wait after it */
+    (void)sigemptyset(&resized);
+    (void)sigaddset(&resized, SIGWINCH);
+    (void)sigprocmask(SIG_BLOCK, &resized, NULL);
     for (;;) {
         status = look(cli, options);
         if (status == EX_UNAVAILABLE || status == EX_TEMPFAIL)
@@ -159,7 +156,7 @@ static int watch(struct cli *cli, const struct status_options *options)
             return status;
         if (cli_flush() != EX_OK)
             return EX_IOERR;
-        (void)nanosleep(&interval, NULL);
+        (void)sigtimedwait(&resized, NULL, &interval);
     }
 }
 

@@ -35,6 +35,7 @@ struct intake {
     bool ask;      /* there may be something to claim */
     bool held;     /* the named tokens wait until nothing runs */
     bool gate;     /* Redis' gate is open as far as known */
+    bool backlog;  /* the last claim brought all that it asked for */
     bool scanning; /* a scan's reply is awaited */
     char **named;  /* owned strings */
     size_t named_count, named_capacity;
@@ -157,7 +158,8 @@ static void on_claimed(void *context, const struct redisReply *reply)
     note_rest(intake, &answer);
     /* where a read had to wait for what filled the last slot, the next one will wait, too; what was
      * asked since the claim went out stays asked */
-    intake->ask |= intake->wanted > 0 ? answer.task_count >= intake->wanted : !intake->waited;
+    intake->backlog = intake->wanted > 0 && answer.task_count >= intake->wanted;
+    intake->ask |= intake->wanted > 0 ? intake->backlog : !intake->waited;
     for (size_t i = 0; i < answer.task_count; i++) {
         struct task *task = answer.tasks[i];
         answer.tasks[i] = NULL;
@@ -173,9 +175,9 @@ static void on_claimed(void *context, const struct redisReply *reply)
 static void claim(struct intake *intake, size_t wanted)
 {
     wanted = wanted < QUEUE_NAMED_MAX ? wanted : QUEUE_NAMED_MAX;
-    size_t running = intake->events.running(intake->events.context);
+    size_t taken = intake->events.taken(intake->events.context);
     queue_claim(&intake->command, intake->queue, intake->consumer, (int64_t)wanted,
-                (int64_t)running, "", (const char *const *)intake->named, intake->named_count);
+                (int64_t)taken, "", (const char *const *)intake->named, intake->named_count);
     intake->ask = false;
     intake->wanted = wanted;
     intake->claim_sent_ns = clock_boot_ns();
@@ -263,15 +265,17 @@ static void turn_idle(struct intake *intake)
         put_back_named(intake, 0);
         return;
     }
-    if (intake->held && intake->events.running(intake->events.context) > 0) {
+    if (intake->held && intake->events.taken(intake->events.context) > 0) {
         return;
     }
     size_t room = intake->events.room(intake->events.context);
+    /* ahead of free slots only out of a backlog: the last claim brought all that it asked for */
+    size_t ahead = intake->backlog ? intake->events.ahead(intake->events.context) : 0;
     put_back_named(intake, room); /* a read may bring more, or there is less room by now */
     if (intake->named_count > 0) {
         claim(intake, intake->held ? 0 : room - intake->named_count);
-    } else if (room > 0 && intake->ask) {
-        claim(intake, room);
+    } else if (room + ahead > 0 && intake->ask) {
+        claim(intake, room + ahead);
     } else if (room > 0) {
         block(intake, room);
     }

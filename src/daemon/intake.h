@@ -16,9 +16,11 @@ struct ev_loop;
 struct intake;
 
 struct intake_events {
-    /* How many more tasks may start now, and how many run. */
+    /* How many more tasks may start now, how many more may be claimed ahead of that, and how many
+     * run or wait to. */
     size_t (*room)(void *context);
-    size_t (*running)(void *context);
+    size_t (*ahead)(void *context);
+    size_t (*taken)(void *context);
     /* A begun task; taken. sent_ns: when its claim was sent. */
     void (*task)(void *context, struct task *task, int64_t sent_ns);
     /* A token that was read, is not begun and must go back; copied. */

@@ -17,6 +17,7 @@
 #include "daemon/record.h"
 #include "daemon/results.h"
 #include "daemon/session.h"
+#include "daemon/slots.h"
 #include "daemon/stop.h"
 #include "exec/runner.h"
 
@@ -31,13 +32,13 @@ struct worker {
     struct results *results;
     struct intake *intake;
     struct lease *lease;
+    struct slots *slots;
     struct host *host;
     struct stop *stop;
     struct command command;
 
     bool leaving; /* leat_requeue of our own consumer is under way */
     bool ready_told;
-    size_t alone; /* running tasks that want the worker for themselves: 0 or 1 */
     ev_prepare turn;
 };
 
@@ -72,22 +73,27 @@ static void list_tokens(void *context, struct token_list *list)
 
 static size_t room(void *context)
 {
-    struct worker *worker = context;
-    size_t running = runner_count(worker->runner);
-    size_t slots = (size_t)worker->config->queue.concurrency;
-    if (worker->alone > 0 || results_troubled(worker->results) || !lease_fits(worker->lease)) {
-        return 0;
-    }
-    if (host_is_doubtful(worker->host)) {
-        slots = running ? 0 : 1;
-    }
-    return slots > running ? slots - running : 0;
+    const struct worker *worker = context;
+    return slots_room(worker->slots);
 }
 
-static size_t running(void *context)
+static size_t ahead(void *context)
 {
-    struct worker *worker = context;
-    return runner_count(worker->runner);
+    const struct worker *worker = context;
+    return slots_ahead(worker->slots);
+}
+
+static size_t taken(void *context)
+{
+    const struct worker *worker = context;
+    return slots_taken(worker->slots);
+}
+
+static bool is_closed(void *context)
+{
+    const struct worker *worker = context;
+    return stop_has_begun(worker->stop) || host_is_closed(worker->host) ||
+           results_troubled(worker->results) || !lease_fits(worker->lease);
 }
 
 static void put_back(void *context, const char *token)
@@ -108,9 +114,7 @@ static void on_ended(void *context, struct attempt *attempt)
     struct outcome outcome = outcome_decide(&worker->config->retry, &attempt->ending, drand48());
     record_ended(attempt, &outcome);
     beat_count(&worker->beat, outcome.verdict);
-    if (attempt->task->crashes > 0 && worker->alone > 0) {
-        worker->alone--;
-    }
+    slots_ended(worker->slots, attempt);
     if (attempt->ending.cause == CAUSE_HOST) {
         host_fault(worker->host, attempt->task->tid, attempt->reason);
     } else if (attempt->ending.cause != CAUSE_REFUSED) {
@@ -129,37 +133,10 @@ static void on_ended(void *context, struct attempt *attempt)
     results_add(worker->results, result);
 }
 
-/* Gives a begun task to the runner, or back. */
 static void on_task(void *context, struct task *task, int64_t sent_ns)
 {
     struct worker *worker = context;
-    int64_t deadline_ns = lease_deadline(worker->lease, sent_ns);
-    char reason[160];
-    int started;
-    if (stop_has_begun(worker->stop) || host_is_closed(worker->host) ||
-        !lease_has_room(worker->lease, deadline_ns)) {
-        put_back(worker, task->token);
-        task_free(task);
-        return;
-    }
-    if (!task_check(task, worker->config->task.command != NULL, reason, sizeof reason)) {
-        started = runner_refuse(worker->runner, task, reason);
-    } else {
-        if (worker->config->log.started) {
-            record_started(task);
-        }
-        worker->alone += task->crashes > 0;
-        started = runner_start(worker->runner, task, deadline_ns);
-        if (started) {
-            worker->alone -= task->crashes > 0;
-        } else if (runner_first(worker->runner)) {
-            lease_watch(worker->lease, runner_first(worker->runner));
-        }
-    }
-    if (started) {
-        put_back(worker, task->token);
-        task_free(task);
-    }
+    slots_take(worker->slots, task, sent_ns);
 }
 
 static void on_settled(void *context, const struct result *result, enum queue_settled settled,
@@ -208,6 +185,7 @@ static void on_down(void *context)
     struct worker *worker = context;
     worker->leaving = false;
     intake_down(worker->intake);
+    slots_down(worker->slots);
     tell_ready(worker);
 }
 
@@ -336,12 +314,11 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     (void)events;
     struct worker *worker = watcher->data;
 
-    /* results go out with the next claim; and while most slots are busy, an idle one costs nothing
-     * for a moment */
-    size_t slots = (size_t)worker->config->queue.concurrency;
-    bool busy = runner_count(worker->runner) > slots / 2;
+    /* results go out with the next claim, and that may wait for more of them */
+    slots_turn(worker->slots);
     if (!stop_has_begun(worker->stop) &&
-        (intake_is_claiming(worker->intake) || (busy && results_linger(worker->results)))) {
+        (intake_is_claiming(worker->intake) ||
+         (slots_busy(worker->slots) && results_linger(worker->results)))) {
         return;
     }
     results_flush(worker->results);
@@ -368,7 +345,8 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     const struct runner_events runner_events = {.ended = on_ended, .context = worker};
     const struct results_events results_events = {.settled = on_settled, .context = worker};
     const struct intake_events intake_events = {.room = room,
-                                                .running = running,
+                                                .ahead = ahead,
+                                                .taken = taken,
                                                 .task = on_task,
                                                 .put_back = put_back,
                                                 .lease = on_lease,
@@ -378,6 +356,8 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
 
     const struct stop_events stop_events = {
         .close = on_close, .end = on_end, .give_up = on_give_up, .context = worker};
+    const struct slots_events slots_events = {
+        .closed = is_closed, .put_back = put_back, .context = worker};
     const struct host_events host_events = {.close = on_close, .open = on_open, .context = worker};
 
     worker->host = host_new(loop, &host_events);
@@ -394,7 +374,12 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
                                 worker->beat.consumer, &intake_events);
     worker->lease = lease_new(loop, config, worker->session, worker->runner, &worker->queue,
                               worker->beat.consumer, watchdog_ms, &lease_events);
-    return worker->results && worker->intake && worker->lease ? 0 : -1;
+    if (!worker->results || !worker->intake || !worker->lease) {
+        return -1;
+    }
+    worker->slots =
+        slots_new(loop, config, worker->runner, worker->lease, worker->host, &slots_events);
+    return worker->slots ? 0 : -1;
 }
 
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,
@@ -434,6 +419,7 @@ void worker_set_config(struct worker *worker, const struct config *config)
     intake_set_config(worker->intake, config);
     lease_set_config(worker->lease, config);
     stop_set_config(worker->stop, config);
+    slots_set_config(worker->slots, config);
     intake_ask(worker->intake);
 }
 
@@ -470,6 +456,7 @@ void worker_free(struct worker *worker)
     }
     ev_prepare_stop(worker->loop, &worker->turn);
     session_free(worker->session); /* first: it tells all the others that their calls have ended */
+    slots_free(worker->slots);
     runner_free(worker->runner);
     lease_free(worker->lease);
     intake_free(worker->intake);

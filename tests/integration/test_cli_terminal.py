@@ -2,10 +2,12 @@
 import fcntl
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
 import termios
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +82,12 @@ def test_colours(terminal, queue, wait_until):
     assert '\x1b' not in finished(terminal('status', TERM='dumb'), wait_until)
 
 
+def is_pending(pid, number):
+    """Whether the process was sent that signal and has not taken it yet."""
+    status = Path(f'/proc/{pid}/status').read_text()
+    return bool(int(re.search(r'^ShdPnd:\s*(\w+)', status, re.MULTILINE)[1], 16) >> number - 1 & 1)
+
+
 def test_watch(terminal, queue, redis_server, wait_until):
     """--watch draws again by itself, at once when the window changes, and outlives Redis."""
     watch = terminal('status', '--watch', '100ms', rows=8)
@@ -98,7 +106,16 @@ def test_watch(terminal, queue, redis_server, wait_until):
     wait_until(lambda: 'ready' in slow.read() and 'lease' in slow.read(), 10, slow.read)
     slow.resize(30, 100)
     slow.process.send_signal(signal.SIGWINCH)
-    wait_until(lambda: slow.read().count('\x1b[H') == 2, 10, slow.read)
+    wait_until(lambda: slow.read().count('\x1b[H') >= 2, 10, slow.read)
+
+    # also where the window changes while a page is being made
+    redis_server.stop()
+    slow.process.send_signal(signal.SIGWINCH)
+    wait_until(lambda: not is_pending(slow.process.pid, signal.SIGWINCH), 10)
+    pages = slow.read().count('\x1b[H')
+    slow.process.send_signal(signal.SIGWINCH)
+    redis_server.cont()
+    wait_until(lambda: slow.read().count('\x1b[H') >= pages + 2, 10, slow.read)
     assert slow.process.poll() is None
     slow.process.send_signal(signal.SIGINT)
     wait_until(lambda: slow.process.poll() is not None, 10)

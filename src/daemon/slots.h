@@ -1,0 +1,59 @@
+/*
+ * The worker's slots: which begun task starts now, and how many more may be claimed. While tasks
+ * are so short that a slot would idle between them, some more are claimed than there are slots for:
+ * they wait here, begun, and start the moment a slot is free. What had to wait for HOLD_MS goes
+ * back, so that an idle worker gets it, and then nothing is claimed ahead for a while.
+ */
+#ifndef LEAT_DAEMON_SLOTS_H
+#define LEAT_DAEMON_SLOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/host.h"
+#include "daemon/lease.h"
+#include "exec/runner.h"
+
+struct ev_loop;
+struct slots;
+
+struct slots_events {
+    /* Whether no task may start now at all. */
+    bool (*closed)(void *context);
+    /* A task that cannot start here goes back; the token is to be copied. */
+    void (*put_back)(void *context, const char *token);
+    void *context;
+};
+
+/* All parts outlive it. Returns NULL without memory. */
+struct slots *slots_new(struct ev_loop *loop, const struct config *config, struct runner *runner,
+                        struct lease *lease, const struct host *host,
+                        const struct slots_events *events);
+void slots_set_config(struct slots *slots, const struct config *config);
+void slots_free(struct slots *slots);
+
+/* How many more tasks may start now; and how many more may be claimed ahead of that. */
+size_t slots_room(const struct slots *slots);
+size_t slots_ahead(const struct slots *slots);
+
+/* Tasks that run or wait for a slot. */
+size_t slots_taken(const struct slots *slots);
+
+/* No slot suffers where results and the next claim wait for a moment: enough tasks wait, or run. */
+bool slots_busy(const struct slots *slots);
+
+/* Takes a begun task, whose claim was sent at sent_ns: starts it, keeps it for the next free slot,
+ * or puts it back. */
+void slots_take(struct slots *slots, struct task *task, int64_t sent_ns);
+
+/* To be called with each attempt that has ended. */
+void slots_ended(struct slots *slots, const struct attempt *attempt);
+
+/* Once a turn: free slots go to those that wait. */
+void slots_turn(struct slots *slots);
+
+/* After the session's end: what waits is forgotten; the next registration does not name it, and so
+ * it goes back with nothing counted. */
+void slots_down(struct slots *slots);
+
+#endif
