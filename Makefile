@@ -43,7 +43,8 @@ PACKAGES = hiredis inih libsystemd jansson
 PACKAGE_CFLAGS = $(eval PACKAGE_CFLAGS := $(patsubst -I%,-isystem %,$(shell \
 	pkg-config --cflags $(PACKAGES) 2>/dev/null)))$(PACKAGE_CFLAGS)
 
-ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DLEAT_VERSION='"$(VERSION)"' -Isrc $(WARNINGS) $(HARDEN) \
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DLEAT_VERSION='"$(VERSION)"' \
+	-DLEAT_LIBRARY='"$(BUILD)/leat.lua"' -Isrc $(WARNINGS) $(HARDEN) \
 	$(SANITIZE) $(PACKAGE_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--as-needed $(SANITIZE) $(LDFLAGS)
 
@@ -93,8 +94,14 @@ $(BUILD)/flags: force
 	@echo "$(CC) $(subst ",\",$(ALL_CFLAGS) $(ALL_LDFLAGS))" >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# the library is built in with .incbin, which dependency files do not see
-$(BUILD)/src/queue/library.o: src/queue/leat.lua
+# The function library: one chunk of Lua, in which each part uses what stands before it. It is built in with
+# .incbin, which dependency files do not see.
+LIBRARY = $(patsubst %,src/queue/lua/%.lua,leat passing agreed enqueue scan claim lease finish operate look \
+	functions)
+$(BUILD)/leat.lua: $(LIBRARY) Makefile
+	@mkdir -p $(@D)
+	cat $(LIBRARY) > $@
+$(BUILD)/src/queue/library.o: $(BUILD)/leat.lua
 
 -include $(patsubst %.c,$(BUILD)/%.d,$(SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES))
 

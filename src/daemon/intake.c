@@ -176,8 +176,8 @@ static void claim(struct intake *intake, size_t wanted)
 {
     wanted = wanted < QUEUE_NAMED_MAX ? wanted : QUEUE_NAMED_MAX;
     size_t taken = intake->events.taken(intake->events.context);
-    queue_claim(&intake->command, intake->queue, intake->consumer, (int64_t)wanted,
-                (int64_t)taken, "", (const char *const *)intake->named, intake->named_count);
+    queue_claim(&intake->command, intake->queue, intake->consumer, (int64_t)wanted, (int64_t)taken,
+                "", (const char *const *)intake->named, intake->named_count);
     intake->ask = false;
     intake->wanted = wanted;
     intake->claim_sent_ns = clock_boot_ns();

@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* make runs at the root of the tree, where this path begins; a NUL behind the source makes it text
- * for string functions too */
+/* make joins the parts in src/queue/lua to this file; a NUL behind the source makes it text for
+ * string functions too */
 __asm__(".pushsection .rodata\n"
         ".global library_source\n"
         ".global library_source_end\n"
         ".type library_source, %object\n"
         ".type library_source_end, %object\n"
         "library_source:\n"
-        ".incbin \"src/queue/leat.lua\"\n"
+        ".incbin \"" LEAT_LIBRARY "\"\n"
         "library_source_end:\n"
         ".byte 0\n"
         ".size library_source, . - library_source\n"

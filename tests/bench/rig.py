@@ -201,6 +201,7 @@ class Rig:
     def __init__(self, build, quick):
         self.build, self.quick = pathlib.Path(build), quick
         self.leatd, self.leat = self.build / "leatd", self.build / "leat"
+        self.library = self.build / "leat.lua"
         self.tools = self.build / "tests" / "bench"
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="leat-bench."))
         self.server = None

@@ -301,7 +301,7 @@ def depth(rig):
 def renew(rig):
     """One renewal of 1,000 running leases, by the function itself."""
     client = rig.server.client
-    library = (TOP / "src" / "queue" / "leat.lua").read_bytes()
+    library = rig.library.read_bytes()
     client.execute_command("FUNCTION", "LOAD", "REPLACE", library)
     keys = ["renew"] + ["{renew}:" + name for name in (
         "bell", "waiting", "delayed", "names", "conf", "stats", "go", "running", "dead",

@@ -7,9 +7,9 @@ from harness.queue import LIBRARY
 
 RECORD = Path(__file__).with_name('library_versions.txt')
 HINT = '''
-src/queue/leat.lua is not what library_versions.txt records for its VERSION.
+The library (src/queue/lua) is not what library_versions.txt records for its VERSION.
 Workers load the library only where it is missing or older: a changed text under an old number would
-never reach a running queue. If version {version} has been released, raise VERSION in leat.lua and
+never reach a running queue. If version {version} has been released, raise VERSION in lua/leat.lua and
 add a line here; if it has not, replace its line. The line is:
 {version} {sha256}
 '''

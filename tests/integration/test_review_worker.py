@@ -135,7 +135,7 @@ def test_stop_while_scanning(daemon, queue, client, proxy, through_proxy):
 
 def test_a_lasting_error_is_not_told_over_and_over(daemon, queue):
     """What is wrong with every claim and with no registration: the pauses grow all the same."""
-    source, head = LIBRARY.read_text(), 'local function claim(keys, args)\n'
+    source, head = LIBRARY.read_text(), 'function leat.claim(keys, args)\n'
     assert head in source
     queue.load(source.replace(head, head + "  fail('ERR made to fail')\n"))
     one = daemon({'redis': {'backoff_base': '20ms'}})

@@ -1,8 +1,9 @@
 """The functions of leat.lua as a worker, a producer or an operator calls them."""
 import json
-from pathlib import Path
 
-LIBRARY = Path(__file__).resolve().parents[3] / 'src/queue/leat.lua'
+from .daemon import BUILD
+
+LIBRARY = BUILD / 'leat.lua'
 PROTOCOL = 1
 PRODUCER_KEYS = 7
 SCAN_START = 'g0-0'

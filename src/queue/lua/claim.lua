@@ -1,0 +1,181 @@
+do -- Claim: the one gate.
+
+local function answer(task, attempt)
+  local fields = task.fields
+  if #fields ~= task.count then
+    fields = {}
+    for i = 1, task.count do
+      fields[i] = task.fields[i]
+    end
+  end
+  return { task.token, task.tid, attempt, task.crashes, task.fence, task.enqueued, fields }
+end
+
+-- What becomes of one entry that was read: 'begin', 'again' (this consumer has begun it already), 'hold', or
+-- nothing where it went back or was buried.
+local function judge(q, task, record, out)
+  if record and (record.consumer ~= q.consumer or record.moved) then
+    -- the group was recreated and delivers again what somebody had begun
+    return leat.requeue(q, task, not record.moved and record or nil)
+  end
+  if leat.too_many_fields(task) then
+    return leat.refuse(q, task, TOO_MANY_FIELDS)
+  end
+  local expires = task.expires and not record and tonumber(task.expires)
+  if expires and expires * 1000 <= q.now then
+    leat.bury(q, task, { cause = 'expired', reason = 'not started in time' })
+    return count(q, 'expired')
+  end
+  if out.alone then
+    return leat.requeue(q, task)
+  end
+  return record and 'again' or task.crashes > 0 and out.busy > 0 and 'hold' or 'begin'
+end
+
+-- The gate for what one read brought. A task with crashes behind it runs alone on its worker: it is held,
+-- un-begun, until the worker is empty, and what was read after it goes back.
+local function admit(q, tasks, out)
+  local tokens = {}
+  for i = 1, #tasks do
+    tokens[i] = tasks[i].token
+  end
+  local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
+  local begun, puts, overtaken = {}, {}, {}
+  for i = 1, #tasks do
+    local task, record = tasks[i], records[i] and unpack_record(records[i]) or nil
+    local fine, verdict = pcall(judge, q, task, record, out)
+    if not fine then
+      out.problem = out.problem or verdict
+    elseif verdict == 'hold' then
+      out.alone = true
+      out.held[#out.held + 1] = task.token
+    elseif verdict then
+      local attempt = task.attempts + 1
+      if verdict == 'begin' then
+        puts[#puts + 1] = task.token
+        puts[#puts + 1] = pack_record(q.consumer, q.now_text, attempt, task.fence, task.tid, nil, task.id)
+        overtaken[#overtaken + 1] = task.from
+      end
+      out.alone, out.busy, out.bytes = task.crashes > 0, out.busy + 1, out.bytes + task.bytes
+      begun[#begun + 1] = answer(task, attempt)
+    end
+  end
+  if #puts > 0 then
+    redis.call('HSET', q[RUNNING], unpack(puts))
+  end
+  for _, task in ipairs(begun) do
+    out.begun[#out.begun + 1] = task
+  end
+  if #overtaken > 0 then
+    redis.call('HDEL', q[RUNNING], unpack(overtaken))
+  end
+end
+
+-- What the blocking read brought: still there and still this consumer's? Its lease begins now, not when it
+-- was delivered.
+local function admit_named(q, named, out)
+  local tasks, seen = {}, {}
+  for _, token in ipairs(named) do
+    if not seen[token] and is_pending(q, token) then
+      seen[token] = true
+      local stream, id = stream_of(q, token)
+      local found = redis.call('XCLAIM', stream, q.group, q.consumer, '0', id)
+      if found[1] then
+        tasks[#tasks + 1] = decode(token, found[1][2])
+      else
+        try(out, leat.settle_vanished, q, token)
+      end
+    end
+  end
+  if #tasks > 0 then
+    admit(q, tasks, out)
+  end
+end
+
+-- Begins up to `wanted` new tasks; answers how many are still wanted. What is dropped on the way does not
+-- count as begun, but bounds the work.
+local function read(q, kind, wanted, out)
+  local stream, dropped = stream_of(q, kind), 0
+  while wanted > 0 and not out.alone and dropped < PAGE and out.bytes < MOVE_BYTES do
+    local step = math.min(wanted, READ_STEP)
+    local got = redis.call('XREADGROUP', 'GROUP', q.group, q.consumer, 'COUNT', step, 'STREAMS', stream, '>')
+    local tasks = {}
+    for i, entry in ipairs(got and got[1][2] or {}) do
+      tasks[i] = decode(kind .. entry[1], entry[2])
+    end
+    if #tasks > 0 then
+      local before = #out.begun
+      admit(q, tasks, out)
+      local begun = #out.begun - before
+      wanted, dropped = wanted - begun, dropped + #tasks - begun
+    end
+    if #tasks < step then
+      break
+    end
+  end
+  return wanted
+end
+
+-- In the order of DESIGN: go, due tasks by way of go, the stream. Go is read first of all: where the group is
+-- missing, that fails before anything has been written.
+local function read_all(q, wanted, out)
+  wanted = read(q, 'g', wanted, out)
+  if out.due and tonumber(out.due) <= q.now and wanted > 0 then
+    leat.promote(q, math.min(wanted, PAGE))
+    out.due = leat.next_due(q)
+    wanted = read(q, 'g', wanted, out)
+  end
+  read(q, 's', wanted, out)
+end
+
+-- Closed: what is named goes back untouched.
+local function put_back(q, tokens)
+  for _, token in ipairs(tokens) do
+    local task = is_pending(q, token) and fetch(q, token)
+    if task then
+      leat.requeue(q, task)
+    end
+  end
+end
+
+-- KEYS: all. ARGV: group, consumer, how many new tasks at the most, how many run already, where to go on with
+-- the scan for expired leases ('' not now, 'g0-0' from the start), then at most CHUNK tokens that a blocking
+-- read brought. A worker on which a task with crashes runs asks for nothing.
+-- Reply: PROTOCOL, now ms, lease ms, closed until ms (0: open), next due ms (0: none), scan cursor ('': done),
+-- begun tasks {token, tid, attempt, crashes, fence, enqueued ms, {name, value …}}, held tokens (un-begun:
+-- name them again when nothing runs), {tid, cause …} of dead letters that this call made. A named token that
+-- comes back in neither list is not this worker's.
+-- What has begun is always answered: an error is kept for a call that begins nothing. Stopped half-way, what
+-- was read is pending and un-begun: the caller's next leat_register puts it back, or its lease runs out.
+function leat.claim(keys, args)
+  local q = open(keys, ALL_KEYS, args[1], args[2])
+  local wanted, busy = number_arg(args[3], 'the number of tasks'), number_arg(args[4], 'running')
+  local cursor, named = args[5], rest(args, 6)
+  if #named > CHUNK then
+    fail('BADARG more than ' .. CHUNK .. ' tokens')
+  end
+  local lease, closed_until = leat.read_lease(q)
+  -- refused here where it is no hash, before anything is written
+  redis.call('HLEN', q[RUNNING])
+  if closed_until > 0 then
+    put_back(q, named)
+    return { PROTOCOL, q.now_text, lease, str(closed_until), 0, '', {}, {}, q.buried }
+  end
+
+  local out = { begun = {}, held = {}, alone = false, busy = busy, bytes = 0, due = leat.next_due(q) }
+  try(out, admit_named, q, named, out)
+  if cursor ~= '' then
+    local fine, following = pcall(leat.scan, q, cursor, lease, out)
+    cursor = fine and following or ''
+    out.problem = out.problem or not fine and following or nil
+  end
+  if wanted > 0 then
+    try(out, read_all, q, math.min(wanted, CHUNK), out)
+  end
+  if out.problem and #out.begun == 0 and #out.held == 0 then
+    error(out.problem, 0)
+  end
+  return { PROTOCOL, q.now_text, lease, 0, out.due or '0', cursor, out.begun, out.held, q.buried }
+end
+
+end

@@ -1,0 +1,25 @@
+do -- The functions by name.
+
+-- No keys. Reply: PROTOCOL, VERSION.
+local function version()
+  return { PROTOCOL, VERSION }
+end
+
+-- pairs and ipairs do not exist while a library is loaded.
+local function register_all(functions, flags)
+  for i = 1, #functions, 2 do
+    redis.register_function({ function_name = functions[i], callback = functions[i + 1], flags = flags })
+  end
+end
+
+register_all({ 'leat_enqueue', leat.enqueue }, {})
+register_all({
+  'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register, 'leat_finish', leat.finish,
+  'leat_requeue', leat.requeue_consumer, 'leat_conf', leat.conf, 'leat_dead_retry', leat.dead_retry,
+  'leat_dead_drop', leat.dead_drop,
+}, { 'allow-oom' })
+register_all({
+  'leat_status', leat.status, 'leat_list', leat.list, 'leat_show', leat.show, 'leat_version', version,
+}, { 'no-writes' })
+
+end

@@ -1,0 +1,200 @@
+do -- Renew and register.
+
+-- Sorts tokens into those that look like this consumer's (lists of ids by kind) and lost ones. Un-begun (held)
+-- entries have no record: they are its own while they are pending for it.
+local function sort_tokens(q, tokens, lost)
+  local mine = { s = {}, g = {} }
+  local plain, named = PLAIN .. q.consumer .. '\0', NAMED .. q.consumer .. '\0'
+  local size = #plain
+  for from = 1, #tokens, CHUNK do
+    local to = math.min(from + CHUNK - 1, #tokens)
+    local records = redis.call('HMGET', q[RUNNING], unpack(tokens, from, to))
+    for i = from, to do
+      local token, record = tokens[i], records[i - from + 1]
+      local head = record and record:sub(1, size)
+      if head == plain or head == named or not record and is_pending(q, token) then
+        local list = mine[token:sub(1, 1)]
+        list[#list + 1] = token:sub(2)
+      else
+        lost[#lost + 1] = token
+      end
+    end
+  end
+  return mine
+end
+
+-- XCLAIM drops an entry that was deleted from the pending list, so that nothing else will find it any more:
+-- it is settled here. That must not keep the other leases from being renewed.
+local function lose(q, token, lost)
+  lost[#lost + 1] = token
+  if not fetch(q, token) then
+    pcall(leat.settle_vanished, q, token)
+  end
+end
+
+local function renew_ids(q, kind, ids, lost)
+  local stream = stream_of(q, kind)
+  for from = 1, #ids, CHUNK do
+    local command = { 'XCLAIM', stream, q.group, q.consumer, '0' }
+    local to = math.min(from + CHUNK - 1, #ids)
+    for i = from, to do
+      command[#command + 1] = ids[i]
+    end
+    command[#command + 1] = 'JUSTID'
+    local claimed = redis.call(unpack(command))
+    if #claimed < to - from + 1 then
+      local renewed = {}
+      for _, id in ipairs(claimed) do
+        renewed[id] = true
+      end
+      for i = from, to do
+        if not renewed[ids[i]] then
+          lose(q, kind .. ids[i], lost)
+        end
+      end
+    end
+  end
+end
+
+-- Of the tokens, those that are still this consumer's get a fresh lease; the rest are the answer.
+local function renew_tokens(q, tokens)
+  local lost = {}
+  local mine = sort_tokens(q, tokens, lost)
+  renew_ids(q, 'g', mine.g, lost)
+  renew_ids(q, 's', mine.s, lost)
+  return lost
+end
+
+local function beat(q, text)
+  redis.call('HSET', q[WORKERS], q.consumer, q.now_text .. ' ' .. text)
+end
+
+-- KEYS: all. ARGV: group, consumer, the worker's beat (JSON), then the tokens of its tasks: running, held, or
+-- ended with the finish not answered yet. Reply: PROTOCOL, now ms, lease ms, lost tokens. Safe anywhere: it
+-- only lengthens leases.
+function leat.renew(keys, args)
+  local q = open(keys, ALL_KEYS, args[1], args[2])
+  local lease = leat.read_lease(q)
+  local lost = renew_tokens(q, rest(args, 4))
+  if #lost > 0 then
+    count(q, 'fenced', #lost)
+  end
+  beat(q, args[3])
+  return { PROTOCOL, q.now_text, lease, lost }
+end
+
+local function check_types(q)
+  for key, wanted in pairs({
+    [STREAM] = 'stream', [GO] = 'stream', [BELL] = 'stream', [DEAD] = 'stream', [WAITING] = 'hash',
+    [NAMES] = 'hash', [CONF] = 'hash', [STATS] = 'hash', [RUNNING] = 'hash', [WORKERS] = 'hash',
+    [DELAYED] = 'zset',
+  }) do
+    local is = redis.call('TYPE', q[key]).ok
+    if is ~= 'none' and is ~= wanted then
+      fail('WRONGTYPE ' .. q[key] .. ' is a ' .. is .. ', leat needs a ' .. wanted)
+    end
+  end
+end
+
+local function groups_of(key)
+  local names = {}
+  if redis.call('EXISTS', key) == 1 then
+    for _, info in ipairs(redis.call('XINFO', 'GROUPS', key)) do
+      names[info[2]] = true
+    end
+  end
+  return names
+end
+
+-- The one place that makes the group, from 0. Where it was lost, begun tasks may still run elsewhere, so the
+-- gate stays shut for one lease: that is written before the group exists.
+local function ensure_groups(q, lease)
+  local groups = groups_of(q[STREAM])
+  for name in pairs(groups) do
+    if name ~= q.group then
+      fail('FOREIGN the stream ' .. q[STREAM] .. ' is read by another group, ' .. name
+        .. ': leat deletes what it has finished, so it must have the stream for itself')
+    end
+  end
+  local missing = {}
+  if not groups_of(q[GO])[q.group] then
+    missing[#missing + 1] = q[GO]
+  end
+  if not groups[q.group] then
+    missing[#missing + 1] = q[STREAM]
+  end
+  if #missing > 0 and redis.call('HGET', q[CONF], 'group') == q.group then
+    redis.call('HSET', q[CONF], 'hold_until', str(q.now + lease))
+    count(q, 'groups_recreated')
+  end
+  for _, stream in ipairs(missing) do
+    redis.call('XGROUP', 'CREATE', stream, q.group, '0', 'MKSTREAM')
+  end
+  redis.call('HSET', q[CONF], 'group', q.group)
+end
+
+-- Up to PAGE pending entries of the consumer go through hand(q, task, …), but for those in keep. Answers how
+-- many, and whether more may be left.
+function leat.hand_back(q, keep, hand, ...)
+  local moved, bytes = 0, 0
+  for _, kind in ipairs({ 'g', 's' }) do
+    local stream, start = stream_of(q, kind), '-'
+    while start do
+      local page = redis.call('XPENDING', stream, q.group, start, '+', CHUNK, q.consumer)
+      for _, info in ipairs(page) do
+        local token = kind .. info[1]
+        if not keep[token] then
+          if moved >= PAGE or bytes > MOVE_BYTES then
+            return moved, true
+          end
+          local task = fetch(q, token)
+          if task then
+            bytes = bytes + task.bytes
+            hand(q, task, ...)
+          else
+            leat.settle_vanished(q, token)
+          end
+          moved = moved + 1
+        end
+      end
+      start = #page == CHUNK and '(' .. page[#page][1] or nil
+    end
+  end
+  return moved, false
+end
+
+-- KEYS: all. ARGV: group, consumer, beat, lease ms, max_crashes, max_length (seeds for conf, which rules once
+-- it is there), then tokens as for leat_renew. The first call on new connections, and after NOGROUP. What is
+-- pending for the consumer and not named never reached it: it goes back, nothing counted.
+-- Reply: PROTOCOL, now ms, lease ms, lost tokens, max_crashes, max_length, more (1: call again), the bell's
+-- last id. Safe anywhere: every step finds what an earlier call did.
+function leat.register(keys, args)
+  local q = open(keys, ALL_KEYS, args[1], args[2])
+  check_types(q)
+  local lease = math.max(number_arg(args[4], 'lease'), MIN_LEASE_MS)
+  local max_crashes = math.max(number_arg(args[5], 'max_crashes'), 1)
+  local max_length = number_arg(args[6], 'max_length')
+  local known = redis.call('HEXISTS', q[CONF], 'lease_ms') == 1
+  ensure_groups(q, known and leat.read_reclaim(q) or lease)
+  redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
+  redis.call('HSETNX', q[CONF], 'lease_ms', lease)
+  redis.call('HSETNX', q[CONF], 'max_crashes', max_crashes)
+  redis.call('HSETNX', q[CONF], 'max_length', max_length)
+
+  local tokens, keep = rest(args, 7), {}
+  for _, token in ipairs(tokens) do
+    keep[token] = true
+  end
+  local lost = renew_tokens(q, tokens)
+  local _, more = leat.hand_back(q, keep, leat.requeue)
+  beat(q, args[3])
+  local ruling = redis.call('HMGET', q[CONF], 'lease_ms', 'max_crashes', 'max_length')
+  local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', '1')
+  return {
+    PROTOCOL, q.now_text, number_or(ruling[1], DEFAULT_LEASE_MS), lost,
+    number_or(ruling[2], DEFAULT_MAX_CRASHES), number_or(ruling[3], 0), more and 1 or 0,
+    last[1] and last[1][1] or '0-0',
+  }
+end
+
+end

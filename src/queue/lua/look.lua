@@ -1,0 +1,260 @@
+do -- Looking (no writes).
+
+local function group_info(q, key)
+  if redis.call('EXISTS', key) == 1 then
+    for _, info in ipairs(redis.call('XINFO', 'GROUPS', key)) do
+      if info[2] == q.group then
+        return info[6], info[8] -- pending, last delivered id
+      end
+    end
+  end
+  return 0, '0-0'
+end
+
+-- All that ever came: entries that producers added, by whatever command, and tasks that were delayed first.
+local function total_enqueued(q)
+  local total = number_or(redis.call('HGET', q[STATS], 'tids'), 0)
+  if redis.call('EXISTS', q[STREAM]) == 0 then
+    return total
+  end
+  local info = redis.call('XINFO', 'STREAM', q[STREAM])
+  for i = 1, #info, 2 do
+    if info[i] == 'entries-added' then
+      return total + info[i + 1]
+    end
+  end
+  return total
+end
+
+local TOTALS = {
+  'succeeded', 'retried', 'released', 'crashes', 'expired', 'vanished', 'fenced', 'dead_retried',
+  'dead_dropped', 'dead',
+}
+
+-- KEYS: all. ARGV: group. Reply: PROTOCOL, now ms, {name, value …} of figures, {consumer, record …}, {name,
+-- value …} of conf. XINFO's lag is not used: it is wrong after XDEL.
+function leat.status(keys, args)
+  local q = open(keys, ALL_KEYS, args[1])
+  local figures = {}
+  local function add(name, value)
+    figures[#figures + 1], figures[#figures + 2] = name, value
+  end
+  local ready, pending, oldest = 0, 0, 0
+  for _, kind in ipairs({ 's', 'g' }) do
+    local key = stream_of(q, kind)
+    local mine, last = group_info(q, key)
+    pending = pending + mine
+    ready = ready + math.max(redis.call('XLEN', key) - mine, 0)
+    local first = redis.call('XRANGE', key, '(' .. last, '+', 'COUNT', '1')
+    if first[1] then
+      oldest = math.max(oldest, q.now - number_or(decode(kind .. first[1][1], first[1][2]).enqueued, q.now))
+    end
+  end
+  local waiting = redis.call('HLEN', q[WAITING])
+  local retrying = number_or(redis.call('HGET', q[STATS], 'retrying'), 0)
+  retrying = math.min(math.max(retrying, 0), waiting)
+  add('ready', ready)
+  add('running', pending)
+  add('delayed', waiting - retrying)
+  add('retrying', retrying)
+  add('dead', redis.call('XLEN', q[DEAD]))
+  add('oldest_ready_ms', str(oldest))
+  add('next_due_ms', leat.next_due(q) or '0')
+  add('total_enqueued', total_enqueued(q))
+  for i, value in ipairs(redis.call('HMGET', q[STATS], unpack(TOTALS))) do
+    add('total_' .. TOTALS[i], number_or(value, 0))
+  end
+  return { PROTOCOL, q.now_text, figures, redis.call('HGETALL', q[WORKERS]), redis.call('HGETALL', q[CONF]) }
+end
+
+local function row(task, state, extra)
+  local command = field(task, 'command') or ''
+  local payload = field(task, 'payload')
+  local list = {
+    'tid', task.tid, 'state', state, 'enqueued_ms', task.enqueued, 'attempts', task.attempts,
+    'crashes', task.crashes, 'command', command:sub(1, PREVIEW), 'payload_bytes', payload and #payload or 0,
+    'id', task.id or '',
+  }
+  for _, value in ipairs(extra) do
+    list[#list + 1] = value
+  end
+  return list
+end
+
+-- Letters carry their own account.
+local function dead_extra(id, fields)
+  local known = trailer(fields) or {}
+  return {
+    'dead_id', id, 'cause', known['leat.cause'] or '', 'status', known['leat.status'] or '',
+    'reason', (known['leat.reason'] or ''):sub(1, PREVIEW), 'died_ms', known['leat.died'] or '0',
+    'worker', known['leat.worker'] or '',
+  }
+end
+
+local function waiting_state(task)
+  return task.attempts > 0 and 'retrying' or 'delayed'
+end
+
+-- Decoded entries after `start`, up to limit or MOVE_BYTES of them, and the id to go on from ('': these were
+-- all).
+local function page_of(key, kind, start, limit)
+  local tasks, bytes = {}, 0
+  while #tasks < limit and bytes < MOVE_BYTES do
+    local step = math.min(READ_STEP, limit - #tasks)
+    local found = redis.call('XRANGE', key, '(' .. start, '+', 'COUNT', step)
+    for _, entry in ipairs(found) do
+      start = entry[1]
+      local task = decode(kind .. start, entry[2])
+      tasks[#tasks + 1], bytes = task, bytes + task.bytes
+    end
+    if #found < step then
+      return tasks, ''
+    end
+  end
+  return tasks, start
+end
+
+local function list_ready(q, cursor, limit, rows)
+  local kind = cursor:sub(1, 1)
+  local key, after = stream_of(q, cursor)
+  local _, last = group_info(q, key)
+  local tasks, following = page_of(key, kind, after == '0-0' and last or after, limit)
+  for i, task in ipairs(tasks) do
+    rows[i] = row(task, 'ready', {})
+  end
+  if following ~= '' then
+    return kind .. following
+  end
+  return kind == 'g' and 's0-0' or ''
+end
+
+local function running_extra(record)
+  return { 'worker', record.consumer, 'attempt', record.attempt, 'begun_ms', record.begun }
+end
+
+local function list_running(q, cursor, limit, rows)
+  local page = redis.call('HSCAN', q[RUNNING], cursor, 'COUNT', math.min(limit, PAGE))
+  for i = 1, #page[2], 2 do
+    local token, record = page[2][i], unpack_record(page[2][i + 1])
+    local task = record and not record.moved and fetch(q, token)
+    if task then
+      rows[#rows + 1] = row(task, 'running', running_extra(record))
+    end
+  end
+  return page[1] == '0' and '' or page[1]
+end
+
+local function list_waiting(q, cursor, limit, rows)
+  local start = number_arg(cursor, 'the cursor')
+  limit = math.min(limit, PAGE)
+  local page = redis.call('ZRANGE', q[DELAYED], str(start), str(start + limit - 1), 'WITHSCORES')
+  for i = 1, #page, 2 do
+    local packed = redis.call('HGET', q[WAITING], page[i])
+    if packed then
+      local task = decode('w', cmsgpack.unpack(packed))
+      rows[#rows + 1] = row(task, waiting_state(task), { 'due_ms', page[i + 1] })
+    end
+  end
+  return #page == limit * 2 and str(start + limit) or ''
+end
+
+local function list_dead(q, cursor, limit, rows)
+  local tasks, following = page_of(q[DEAD], 'd', cursor, limit)
+  for i, task in ipairs(tasks) do
+    rows[i] = row(task, 'dead', dead_extra(task.token:sub(2), task.fields))
+  end
+  return following
+end
+
+local LISTS = { ready = list_ready, running = list_running, waiting = list_waiting, dead = list_dead }
+
+-- KEYS: all. ARGV: group, what (ready, running, waiting, dead), cursor (first call: ready g0-0, running 0,
+-- waiting 0, dead 0-0), how many rows at the most (1000). Reply: PROTOCOL, next cursor ('': that was all),
+-- rows of {name, value …}; never a payload. A page may be shorter than asked, or longer for running.
+function leat.list(keys, args)
+  local q = open(keys, ALL_KEYS, args[1])
+  local list_some = LISTS[args[2]]
+  if not list_some then
+    fail('BADARG unknown list ' .. tostring(args[2]):sub(1, 40))
+  end
+  local limit, rows = math.max(1, math.min(number_arg(args[4], 'the number of rows'), CHUNK)), {}
+  local following = list_some(q, args[3], limit, rows)
+  return { PROTOCOL, following, rows }
+end
+
+local function whole(task, state, extra)
+  local fields = {}
+  for i = 1, task.count do
+    fields[i] = task.fields[i]
+  end
+  local packed = task.count == 0 and (trailer(task.fields) or {})['leat.packed']
+  return { PROTOCOL, '', row(task, state, extra), packed and cmsgpack.unpack(packed) or fields, task.history }
+end
+
+-- An entry of a stream: begun, claimed or ready.
+local function show_entry(q, token)
+  local task = fetch(q, token)
+  local record = task and record_of(q, token)
+  if record then
+    return whole(task, 'running', running_extra(record))
+  end
+  local stream, id = stream_of(q, token)
+  local _, last = group_info(q, stream)
+  local ready = redis.call('XRANGE', stream, '(' .. last, id, 'COUNT', '1')
+  return whole(task, ready[1] and 'ready' or 'claimed', {})
+end
+
+local function show_letter(task)
+  local known = trailer(task.fields) or {}
+  local extra = dead_extra(task.token:sub(2), task.fields)
+  for _, name in ipairs({ 'stdout', 'stderr', 'begun', 'fence' }) do
+    extra[#extra + 1] = name
+    extra[#extra + 1] = known['leat.' .. name] or ''
+  end
+  return whole(task, 'dead', extra)
+end
+
+-- Looks through one page of go or dead for the task.
+local function show_scan(q, tid, cursor)
+  local kind, start = cursor:sub(1, 1), cursor:sub(2)
+  local tasks, following = page_of(kind == 'g' and q[GO] or q[DEAD], kind, start, PAGE)
+  for _, task in ipairs(tasks) do
+    if task.tid == tid then
+      return kind == 'g' and show_entry(q, task.token) or show_letter(task)
+    end
+  end
+  if following ~= '' then
+    return { PROTOCOL, kind .. following }
+  end
+  return { PROTOCOL, kind == 'g' and 'd0-0' or '' }
+end
+
+-- KEYS: all. ARGV: group, a task's id or its own label, cursor ('' on the first call). Reply: PROTOCOL, cursor
+-- (not '': call again with it), and when found: row, {name, value …} of the task, history.
+-- Go and dead are searched page by page, since neither is indexed by task.
+function leat.show(keys, args)
+  local q = open(keys, ALL_KEYS, args[1])
+  local tid, cursor = args[2], args[3]
+  tid = redis.call('HGET', q[NAMES], 'i:' .. tid) or tid
+  if cursor ~= '' then
+    return show_scan(q, tid, cursor)
+  end
+  local packed = redis.call('HGET', q[WAITING], tid)
+  if packed then
+    local task = decode('w', cmsgpack.unpack(packed))
+    local due = redis.call('ZSCORE', q[DELAYED], tid) or '0'
+    return whole(task, waiting_state(task), { 'due_ms', due })
+  end
+  if tid:match('^%d+%-%d+$') then
+    if fetch(q, 's' .. tid) then
+      return show_entry(q, 's' .. tid)
+    end
+    local letter = redis.call('XRANGE', q[DEAD], tid, tid)
+    if letter[1] then
+      return show_letter(decode('d' .. tid, letter[1][2]))
+    end
+  end
+  return { PROTOCOL, 'g0-0' }
+end
+
+end

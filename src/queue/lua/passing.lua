@@ -1,0 +1,210 @@
+do -- Waiting.
+
+-- Wakes every worker: something became startable earlier than they know.
+local function ring(q, why)
+  redis.call('XADD', q[BELL], 'MAXLEN', '1', '*', 'why', why)
+end
+
+-- Part of a whole step: the task waits until due.
+function leat.delay(q, task, due)
+  redis.call('HSET', q[WAITING], task.tid, cmsgpack.pack(encode(task)))
+  undo_with(q, 'HDEL', q[WAITING], task.tid)
+  redis.call('ZADD', q[DELAYED], str(due), task.tid)
+  undo_with(q, 'ZREM', q[DELAYED], task.tid)
+  if redis.call('ZRANGE', q[DELAYED], '0', '0')[1] == task.tid then
+    ring(q, 'due')
+  end
+end
+
+local function promote_one(q, tid, due)
+  local packed = redis.call('HGET', q[WAITING], tid)
+  local fine, list = pcall(cmsgpack.unpack, packed or '')
+  if packed and not (fine and type(list) == 'table') then
+    -- damaged by hand: it stays for whoever mends it, and the others do not wait for it
+    redis.call('ZADD', q[DELAYED], str(q.now + DAMAGED_MS), tid)
+    return nil
+  end
+  if packed then
+    add_entry(q, q[GO], list)
+    redis.call('HDEL', q[WAITING], tid)
+    undo_with(q, 'HSET', q[WAITING], tid, packed)
+  end
+  redis.call('ZREM', q[DELAYED], tid)
+  undo_with(q, 'ZADD', q[DELAYED], due, tid)
+  return packed and list
+end
+
+-- Up to limit due tasks go up.
+function leat.promote(q, limit)
+  local due = redis.call('ZRANGE', q[DELAYED], '-inf', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit),
+    'WITHSCORES')
+  local bytes = 0
+  for i = 1, #due, 2 do
+    local list = whole_step(promote_one, q, due[i], due[i + 1])
+    local known = list and trailer(list)
+    if known and known['leat.attempts'] ~= '0' then
+      count(q, 'retrying', -1)
+    end
+    for _, value in ipairs(list or {}) do
+      bytes = bytes + #value
+    end
+    if bytes > MOVE_BYTES then
+      break
+    end
+  end
+end
+
+-- The earliest due time as text, or nil.
+function leat.next_due(q)
+  return redis.call('ZRANGE', q[DELAYED], '0', '0', 'WITHSCORES')[2]
+end
+
+-- ---------------------------------------------------------------- passing on and burying
+
+-- Writes the dead letter. letter: cause, status, reason, record, stdout, stderr. A task with more fields than
+-- one call can write keeps them packed in leat.packed.
+local function write_letter(q, task, letter)
+  local list, n
+  if task.count > MAX_FIELDS * 2 then
+    local own = {}
+    for i = 1, task.count do
+      own[i] = task.fields[i]
+    end
+    list, n = { 'leat.packed', cmsgpack.pack(own) }, 2
+  else
+    list, n = {}, task.count
+    for i = 1, n do
+      list[i] = task.fields[i]
+    end
+  end
+  local own_pairs = task.count > MAX_FIELDS * 2 and 0 or task.count / 2
+  local function add(name, value)
+    if value and value ~= '' then
+      list[n + 1], list[n + 2] = name, value
+      n = n + 2
+    end
+  end
+  local record = letter.record or {}
+  add('leat.tid', task.tid)
+  add('leat.cause', letter.cause)
+  add('leat.status', letter.status)
+  add('leat.reason', letter.reason)
+  add('leat.attempts', str(task.attempts))
+  add('leat.crashes', str(task.crashes))
+  add('leat.fence', str(task.fence))
+  add('leat.enqueued', task.enqueued)
+  add('leat.begun', record.begun)
+  add('leat.died', q.now_text)
+  add('leat.worker', record.consumer or letter.worker)
+  add('leat.history', task.history)
+  add('leat.stdout', letter.stdout)
+  add('leat.stderr', letter.stderr)
+  add('leat.fields', str(own_pairs))
+  return add_entry(q, q[DEAD], list)
+end
+
+local function bury_step(q, task, letter)
+  write_letter(q, task, letter)
+  if task.from then
+    drop_record(q, task.from)
+  end
+  release_name(q, task.id, task.tid)
+  remove(q, task.token)
+end
+
+-- What claim tells of: nobody else would, where no worker ran the task.
+local function note_letter(q, tid, cause)
+  q.buried[#q.buried + 1], q.buried[#q.buried + 2] = tid, cause
+end
+
+-- Buries a task that stands in an entry, and lets go of all it held.
+function leat.bury(q, task, letter)
+  whole_step(bury_step, q, task, letter)
+  note_letter(q, task.tid, letter.cause)
+  count(q, 'dead')
+end
+
+function leat.refuse(q, task, reason)
+  leat.bury(q, task, { cause = 'refused', reason = reason, worker = q.consumer })
+end
+
+function leat.too_many_fields(task)
+  return task.count > MAX_FIELDS * 2
+end
+
+local function requeue_step(q, task, record)
+  local old_from = task.from
+  task.fence = task.fence + 1
+  if record then
+    task.from = task.token
+  end
+  local moved = 'g' .. add_entry(q, q[GO], encode(task))
+  local old = not record and old_from and record_of(q, old_from)
+  if old and old.moved == task.token then
+    drop_record(q, old_from)
+    put_moved(q, old_from, old, moved)
+  end
+  if not record then
+    return remove(q, task.token)
+  end
+  local stream, id = stream_of(q, task.token)
+  drop_record(q, task.token)
+  put_moved(q, task.token, record, moved)
+  redis.call('XDEL', stream, id)
+  redis.pcall('XACK', stream, q.group, id)
+end
+
+-- The one routine by which a task becomes a new entry. record is given where a begun attempt lost its lease:
+-- it stays and points to the new entry, so that its late success still counts until that one has begun.
+function leat.requeue(q, task, record)
+  if leat.too_many_fields(task) then
+    return leat.refuse(q, task, TOO_MANY_FIELDS)
+  end
+  whole_step(requeue_step, q, task, record)
+end
+
+local function settle_vanished_step(q, token, record)
+  if record and not record.moved then
+    local task = {
+      tid = record.tid, fields = {}, count = 0, attempts = record.attempt, crashes = 0,
+      fence = record.fence, enqueued = '0', history = '',
+    }
+    write_letter(q, task, {
+      cause = 'vanished', reason = 'the entry was deleted or trimmed while the task ran', record = record,
+    })
+    release_name(q, record.id, record.tid)
+  end
+  remove(q, token)
+end
+
+-- An entry that was trimmed or deleted by hand: all that is left of the task is its record, if it had begun.
+function leat.settle_vanished(q, token)
+  local record = record_of(q, token)
+  whole_step(settle_vanished_step, q, token, record)
+  count(q, 'vanished')
+  if record and not record.moved then
+    count(q, 'dead')
+    note_letter(q, record.tid, 'vanished')
+  end
+end
+
+-- An entry that its worker let expire, or that a proved dead worker left: a crash if the attempt had begun.
+function leat.take_over(q, task, max_crashes)
+  local record = record_of(q, task.token)
+  if not record or leat.too_many_fields(task) then
+    return leat.requeue(q, task)
+  end
+  task.crashes = task.crashes + 1
+  remember(q, task, record, 'crash', '')
+  if task.crashes >= max_crashes then
+    leat.bury(q, task, {
+      cause = 'crash', reason = 'its worker was lost ' .. task.crashes .. ' times while it ran',
+      record = record,
+    })
+  else
+    leat.requeue(q, task, record)
+  end
+  count(q, 'crashes')
+end
+
+end

@@ -1,0 +1,112 @@
+do -- The scan for what was left behind.
+
+-- The lease of these runs out again at once: this call has moved enough.
+local function leave_expired(q, stream, ids, from, reclaim)
+  local command = { 'XCLAIM', stream, q.group, q.consumer, '0' }
+  for i = from, #ids do
+    command[#command + 1] = ids[i]
+  end
+  command[#command + 1] = 'IDLE'
+  command[#command + 1] = str(reclaim)
+  command[#command + 1] = 'JUSTID'
+  redis.call(unpack(command))
+end
+
+-- One page of expired leases of go or the stream; follows XAUTOCLAIM's cursor. Answers where to go on.
+local function scan_pending(q, kind, start, out)
+  local stream, reclaim = stream_of(q, kind), leat.read_reclaim(q)
+  local found = redis.call('XAUTOCLAIM', stream, q.group, q.consumer, str(reclaim), start, 'COUNT', str(PAGE),
+    'JUSTID')
+  for _, id in ipairs(found[3] or {}) do
+    try(out, leat.settle_vanished, q, kind .. id)
+  end
+  local ids, bytes = found[2], 0
+  local max_crashes = #ids > 0 and leat.read_max_crashes(q)
+  for i, id in ipairs(ids) do
+    if bytes > MOVE_BYTES then
+      leave_expired(q, stream, ids, i, reclaim)
+      return id
+    end
+    local task = fetch(q, kind .. id)
+    if task then
+      bytes = bytes + task.bytes
+      try(out, leat.take_over, q, task, max_crashes)
+    end
+  end
+  return found[1]
+end
+
+-- Consumers that fell silent long ago and hold nothing.
+local function strike_off(q, span)
+  local all = redis.call('HGETALL', q[WORKERS])
+  for i = 1, #all, 2 do
+    local consumer, last = all[i], tonumber(all[i + 1]:match('^%d+')) or 0
+    if q.now - last > span and #redis.call('XPENDING', q[STREAM], q.group, '-', '+', '1', consumer) == 0
+      and #redis.call('XPENDING', q[GO], q.group, '-', '+', '1', consumer) == 0 then
+      redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, consumer)
+      redis.call('XGROUP', 'DELCONSUMER', q[GO], q.group, consumer)
+      redis.call('HDEL', q[WORKERS], consumer)
+    end
+  end
+end
+
+-- Records whose entry is gone with everything that pointed to it, as after DEL of a stream: the task is
+-- settled as vanished. A moved record goes with the entry that it points to.
+local function has_lease(q, token)
+  local stream, id = stream_of(q, token)
+  return #redis.call('XPENDING', stream, q.group, id, id, '1') > 0
+end
+
+local function sweep_record(q, token, record)
+  if record.moved then
+    if not fetch(q, record.moved) then
+      redis.call('HDEL', q[RUNNING], token)
+    end
+  elseif not has_lease(q, token) and not fetch(q, token) then
+    leat.settle_vanished(q, token)
+  end
+end
+
+local function sweep(q, cursor, out)
+  local page = redis.call('HSCAN', q[RUNNING], cursor, 'COUNT', str(PAGE))
+  for i = 1, #page[2], 2 do
+    local record = unpack_record(page[2][i + 1])
+    if record then
+      try(out, sweep_record, q, page[2][i], record)
+    end
+  end
+  return page[1]
+end
+
+-- One worker sweeps, once in SWEEP_LEASES leases.
+local function sweep_is_due(q, span)
+  if q.now - number_or(redis.call('HGET', q[STATS], 'swept'), 0) < span then
+    return false
+  end
+  redis.call('HSET', q[STATS], 'swept', q.now_text)
+  return true
+end
+
+-- One page: cursor leads through go ('g…'), the stream ('s…') and now and then the records ('r…'); '' when it
+-- has come round.
+function leat.scan(q, cursor, lease, out)
+  local kind, start = cursor:sub(1, 1), cursor:sub(2)
+  if kind == 'r' then
+    local following = sweep(q, start, out)
+    return following ~= '0' and 'r' .. following or ''
+  end
+  local following = scan_pending(q, kind, start, out)
+  if following ~= '0-0' then
+    return kind .. following
+  elseif kind == 'g' then
+    return 's0-0'
+  end
+  local span = SWEEP_LEASES * lease
+  if not sweep_is_due(q, span) then
+    return ''
+  end
+  strike_off(q, span)
+  return 'r0'
+end
+
+end
