@@ -16,13 +16,15 @@ static const char help[] =
     "Show or set what all workers of the queue agree on. It is kept in Redis; the configuration\n"
     "files only say what the first worker begins with. Workers obey at their next call.\n"
     "\n"
-    "  lease         how long a silent worker keeps its tasks, such as 60s; at least 1s. A\n"
-    "                shorter one counts for tasks of silent workers one old lease later\n"
-    "  max_crashes   workers that a task may take down before it is a dead letter; at least 1\n"
-    "  max_length    tasks that may wait; more are refused (75). 0 or none: no limit\n"
+    "  lease             how long a silent worker keeps its tasks, such as 60s; at least 1s. A\n"
+    "                    shorter one counts for tasks of silent workers one old lease later\n"
+    "  max_crashes       workers that a task may take down before it is a dead letter; at least 1\n"
+    "  max_length        tasks that may wait; more are refused (75). 0 or none: no limit\n"
+    "  dead_keep         how long dead letters are kept, such as 30d. 0 or none: for ever\n"
+    "  dead_keep_number  how many dead letters are kept, the newest. 0 or none: all\n"
     "\n"
-    "  --json        everything that is kept, as JSON: lease_ms, ...\n"
-    "  -q, -c, -h    as in leat --help\n"
+    "  --json            everything that is kept, as JSON: lease_ms, ...\n"
+    "  -q, -c, -h        as in leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails conf\n"
@@ -39,61 +41,87 @@ static const struct option options_table[] = {
     {0},
 };
 
-static const char *const names[] = {"lease", "max_crashes", "max_length"};
-#define NAME_COUNT (sizeof names / sizeof *names)
+/* One value that people set, under its own name, and how it is kept. */
+struct setting {
+    const char *name, *key;
+    bool is_duration, may_be_none;
+    int64_t least;
+    size_t offset; /* into struct config: what counts before a worker has begun */
+};
 
-static int check_name(const struct cli *cli, const char *name)
+static const struct setting settings[] = {
+    {"lease", "lease_ms", true, false, 1000, offsetof(struct config, queue.lease_ms)},
+    {"max_crashes", "max_crashes", false, false, 1, offsetof(struct config, queue.max_crashes)},
+    {"max_length", "max_length", false, true, 0, offsetof(struct config, queue.max_length)},
+    {"dead_keep", "dead_keep_ms", true, true, 0, offsetof(struct config, dead.keep_ms)},
+    {"dead_keep_number", "dead_keep_number", false, true, 0,
+     offsetof(struct config, dead.keep_number)},
+};
+#define SETTING_COUNT (sizeof settings / sizeof *settings)
+
+/* NULL after saying that there is none of that name. */
+static const struct setting *find_setting(const struct cli *cli, const char *name)
 {
+    const char *names[SETTING_COUNT];
     char hint[64];
 
-    for (size_t i = 0; i < NAME_COUNT; i++) {
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        names[i] = settings[i].name;
         if (strcmp(name, names[i]) == 0)
-            return EX_OK;
+            return &settings[i];
     }
-    cli_suggest(name, names, NAME_COUNT, hint, sizeof hint);
-    return cli_usage(cli, "%s cannot be set;%s it is lease, max_crashes or max_length", name, hint);
+    cli_suggest(name, names, SETTING_COUNT, hint, sizeof hint);
+    (void)cli_usage(cli, "%s cannot be set;%s leat conf shows what can", name, hint);
+    return NULL;
 }
 
-static int read_value(const struct cli *cli, const char *name, const char *text, int64_t *value)
+static int read_value(const struct cli *cli, const struct setting *setting, const char *text,
+                      int64_t *value)
 {
-    int status = check_name(cli, name);
+    int status;
 
-    if (status != EX_OK)
-        return status;
-    if (strcmp(name, "lease") == 0) {
-        status = cli_duration(cli, name, text, value);
-        if (status == EX_OK && *value < 1000)
-            return cli_usage(cli, "a lease is at least 1s, not %s", text);
-        return status;
-    }
-    if (strcmp(name, "max_length") == 0 && strcmp(text, "none") == 0) {
+    if (setting->may_be_none && strcmp(text, "none") == 0) {
         *value = 0;
         return EX_OK;
     }
-    return cli_integer(cli, name, text, strcmp(name, "max_crashes") == 0 ? 1 : 0, value);
+    if (!setting->is_duration)
+        return cli_integer(cli, setting->name, text, setting->least, value);
+    status = cli_duration(cli, setting->name, text, value);
+    if (status == EX_OK && *value < setting->least)
+        return cli_usage(cli, "%s is at least 1s, not %s", setting->name, text);
+    return status;
+}
+
+static void print_setting(const struct setting *setting, int64_t value)
+{
+    char text[64];
+
+    /* failures show when stdout is flushed; a number fits */
+    if (value == 0 && setting->may_be_none)
+        (void)snprintf(text, sizeof text, "none");
+    else if (setting->is_duration)
+        units_format_duration(value, text, sizeof text);
+    else
+        (void)snprintf(text, sizeof text, "%lld", (long long)value);
+    (void)printf("%-17s %s\n", setting->name, text);
 }
 
 static void print_conf(const struct cli *cli, const struct redisReply *conf)
 {
-    int64_t lease_ms = record_number(conf, "lease_ms", 0);
-    int64_t max_crashes = record_number(conf, "max_crashes", 0);
-    int64_t max_length = record_number(conf, "max_length", 0);
-    char text[64];
+    bool begun = record_number(conf, "lease_ms", 0) > 0;
 
     /* failures show when stdout is flushed */
-    if (lease_ms == 0)
+    if (!begun)
         (void)printf("no worker of %s has begun yet: its configuration will count\n",
                      cli->config->queue.name);
-    units_format_duration(lease_ms > 0 ? lease_ms : cli->config->queue.lease_ms, text, sizeof text);
-    (void)printf("lease        %s\n", text);
-    (void)printf("max_crashes  %lld\n",
-                 (long long)(max_crashes > 0 ? max_crashes : cli->config->queue.max_crashes));
-    if (max_length == 0 && lease_ms == 0)
-        max_length = cli->config->queue.max_length;
-    if (max_length > 0)
-        (void)printf("max_length   %lld\n", (long long)max_length);
-    else
-        (void)puts("max_length   none");
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        const char *configured = (const char *)cli->config + settings[i].offset;
+        int64_t value;
+        memcpy(&value, configured, sizeof value);
+        if (begun)
+            value = record_number(conf, settings[i].key, 0);
+        print_setting(&settings[i], value);
+    }
 }
 
 /* The reply is PROTOCOL and then names and values: a record behind its first element. */
@@ -109,7 +137,7 @@ static int print_reply(const struct cli *cli, const struct redisReply *reply, bo
     return EX_OK;
 }
 
-static int call(struct cli *cli, const char *name, int64_t value, bool json)
+static int call(struct cli *cli, const struct setting *setting, int64_t value, bool json)
 {
     struct command command = {0};
     struct redisReply *reply;
@@ -120,10 +148,8 @@ static int call(struct cli *cli, const char *name, int64_t value, bool json)
         return status;
     /* a number fits */
     (void)snprintf(number, sizeof number, "%lld", (long long)value);
-    if (name && strcmp(name, "lease") == 0)
-        name = "lease_ms";
-    queue_conf(&command, &cli->queue, name, number);
-    reply = cli_call(cli, &command, name ? "cannot set it" : "cannot read it", 1, &status);
+    queue_conf(&command, &cli->queue, setting ? setting->key : NULL, number);
+    reply = cli_call(cli, &command, setting ? "cannot set it" : "cannot read it", 1, &status);
     command_free(&command);
     if (!reply)
         return status;
@@ -134,6 +160,7 @@ static int call(struct cli *cli, const char *name, int64_t value, bool json)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
+    const struct setting *setting = NULL;
     bool json = false;
     int64_t value = 0;
     int letter, status = EX_OK;
@@ -146,9 +173,11 @@ static int run(struct cli *cli, int argc, char **argv)
     }
     if (argc - optind != 0 && argc - optind != 2)
         return cli_usage(cli, "give a name and a value, or nothing to see all");
-    if (argc > optind)
-        status = read_value(cli, argv[optind], argv[optind + 1], &value);
-    return status != EX_OK ? status : call(cli, argc > optind ? argv[optind] : NULL, value, json);
+    if (argc > optind) {
+        setting = find_setting(cli, argv[optind]);
+        status = setting ? read_value(cli, setting, argv[optind + 1], &value) : EX_USAGE;
+    }
+    return status != EX_OK ? status : call(cli, setting, value, json);
 }
 
 const struct subcommand conf_command = {"conf", "show or set what all workers agree on", help, run};

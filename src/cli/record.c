@@ -63,8 +63,9 @@ int64_t record_number(const struct redisReply *record, const char *name, int64_t
 /* A label or an exit status may look like a number too, but is text. */
 static bool is_number_name(const char *name)
 {
-    static const char *const numbers[] = {"max_crashes", "max_length", "hold_until", "floor_until",
-                                          "protocol",    "begun",      "fence"};
+    static const char *const numbers[] = {"max_crashes", "max_length",  "dead_keep_number",
+                                          "hold_until",  "floor_until", "protocol",
+                                          "begun",       "fence"};
     size_t size = strlen(name);
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

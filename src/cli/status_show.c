@@ -118,6 +118,25 @@ static int render_workers(const struct status *status, const struct output *outp
     return result;
 }
 
+static void render_keep(const struct status *status, struct buffer *out)
+{
+    int64_t keep_ms = record_number(status->conf, "dead_keep_ms", 0);
+    int64_t number = record_number(status->conf, "dead_keep_number", 0);
+    char time[MOMENT_SIZE];
+
+    /* failures mark the buffer */
+    if (keep_ms == 0 && number == 0)
+        return;
+    (void)buffer_append_text(out, "  dead letters are kept");
+    if (keep_ms > 0) {
+        units_format_duration(keep_ms, time, sizeof time);
+        (void)buffer_printf(out, " for %s", time);
+    }
+    if (number > 0)
+        (void)buffer_printf(out, "%s the newest %lld", keep_ms > 0 ? "," : "", (long long)number);
+    (void)buffer_append_text(out, "\n");
+}
+
 static void render_conf(const struct status *status, struct buffer *out)
 {
     int64_t max_length = record_number(status->conf, "max_length", 0);
@@ -132,6 +151,7 @@ static void render_conf(const struct status *status, struct buffer *out)
         (void)buffer_printf(out, "%lld\n", (long long)max_length);
     else
         (void)buffer_append_text(out, "none\n");
+    render_keep(status, out);
     if (hold_until_ms > status->now_ms) {
         moment_relative(hold_until_ms, status->now_ms, time, sizeof time);
         (void)buffer_printf(out, "  the group was made again: tasks start %s\n", time);

@@ -75,6 +75,8 @@ struct config_retry {
 
 struct config_dead {
     int64_t output_tail; /* bytes of stdout and of stderr that a dead letter keeps */
+    int64_t keep_ms;     /* 0: for ever */
+    int64_t keep_number; /* 0: all */
 };
 
 struct config_log_section {

@@ -38,7 +38,7 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 45 };
+enum { TABLE_ROWS = 47 };
 
 extern const struct table_row table[TABLE_ROWS];
 

@@ -85,7 +85,9 @@ static void send_register(struct join *join)
     const struct config_queue *settings = &join->config->queue;
     struct queue_seed seed = {.lease_ms = settings->lease_ms,
                               .max_crashes = settings->max_crashes,
-                              .max_length = settings->max_length};
+                              .max_length = settings->max_length,
+                              .dead_keep_ms = join->config->dead.keep_ms,
+                              .dead_keep_number = join->config->dead.keep_number};
     queue_register(&join->command, join->queue, join->consumer, beat, &seed, list.tokens,
                    list.count);
     token_list_free(&list);

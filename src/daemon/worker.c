@@ -163,17 +163,25 @@ static void on_lease(void *context, int64_t lease_ms)
     session_set_lease(worker->session, lease_ms);
 }
 
+static void tell_ruling(const struct config *config, const struct queue_renew_reply *reply)
+{
+    const struct config_queue *settings = &config->queue;
+    if (reply->lease_ms != settings->lease_ms || reply->max_crashes != settings->max_crashes ||
+        reply->max_length != settings->max_length || reply->dead_keep_ms != config->dead.keep_ms ||
+        reply->dead_keep_number != config->dead.keep_number) {
+        log_text(LOG_WARNING,
+                 "the queue's own settings rule: lease %" PRId64 " ms, max_crashes %" PRId64
+                 ", max_length %" PRId64 ", dead letters kept %" PRId64 " ms and %" PRId64
+                 " of them (0: no limit); the config file says otherwise; leat conf changes them",
+                 reply->lease_ms, reply->max_crashes, reply->max_length, reply->dead_keep_ms,
+                 reply->dead_keep_number);
+    }
+}
+
 static void on_up(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
 {
     struct worker *worker = context;
-    const struct config_queue *settings = &worker->config->queue;
-    if (reply->lease_ms != settings->lease_ms || reply->max_crashes != settings->max_crashes ||
-        reply->max_length != settings->max_length) {
-        log_text(LOG_WARNING,
-                 "the queue's own settings rule: lease %" PRId64 " ms, max_crashes %" PRId64
-                 ", max_length %" PRId64 "; the config file says otherwise; leat conf changes them",
-                 reply->lease_ms, reply->max_crashes, reply->max_length);
-    }
+    tell_ruling(worker->config, reply);
     on_lease(worker, reply->lease_ms);
     lease_registered(worker->lease, reply->lost, sent_ns);
     intake_up(worker->intake);

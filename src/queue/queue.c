@@ -119,6 +119,8 @@ void queue_register(struct command *command, const struct queue *queue, const ch
     command_add_number(command, seed->lease_ms);
     command_add_number(command, seed->max_crashes);
     command_add_number(command, seed->max_length);
+    command_add_number(command, seed->dead_keep_ms);
+    command_add_number(command, seed->dead_keep_number);
     add_texts(command, tokens, token_count);
 }
 

@@ -57,7 +57,8 @@ void queue_claim(struct command *command, const struct queue *queue, const char 
 void queue_renew(struct command *command, const struct queue *queue, const char *consumer,
                  const char *beat, const char *const *tokens, size_t token_count);
 struct queue_seed {
-    int64_t lease_ms, max_crashes, max_length;
+    int64_t lease_ms, max_crashes, max_length; /* 0: no limit, as the next two */
+    int64_t dead_keep_ms, dead_keep_number;
 };
 void queue_register(struct command *command, const struct queue *queue, const char *consumer,
                     const char *beat, const struct queue_seed *seed, const char *const *tokens,
@@ -147,7 +148,7 @@ void queue_claim_reply_free(struct queue_claim_reply *out);
 struct queue_renew_reply {
     int64_t now_ms, lease_ms;
     const struct redisReply *lost; /* array of tokens */
-    int64_t max_crashes, max_length;
+    int64_t max_crashes, max_length, dead_keep_ms, dead_keep_number;
     bool more;
     const char *bell_id;
 };

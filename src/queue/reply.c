@@ -190,7 +190,8 @@ int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
     }
     out->bell_id = text_at(reply, 7);
     if (number_at(reply, 4, &out->max_crashes) || number_at(reply, 5, &out->max_length) ||
-        flag_at(reply, 6, &out->more) || !out->bell_id) {
+        flag_at(reply, 6, &out->more) || !out->bell_id || number_at(reply, 8, &out->dead_keep_ms) ||
+        number_at(reply, 9, &out->dead_keep_number)) {
         errno = EPROTO;
         return -1;
     }

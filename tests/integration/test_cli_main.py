@@ -153,14 +153,19 @@ def test_a_reader_that_goes_away(folder, base_config, queue):
 
 def test_conf(leat, queue):
     """conf shows what rules before a worker, sets values with units, and refuses others."""
-    assert 'lease        1m\n' in leat('conf').stdout
+    assert 'lease             1m\n' in leat('conf').stdout
     queue.register('w1', lease=30000)
-    assert 'lease        30s' in leat('conf').stdout
+    assert 'lease             30s' in leat('conf').stdout
     assert leat('conf', 'lease', '90s').returncode == 0
     assert leat('conf', 'max_length', '7').returncode == 0
     assert leat('conf', 'max_crashes', '2').stdout.splitlines() == [
-        'lease        1m30s', 'max_crashes  2', 'max_length   7']
+        'lease             1m30s', 'max_crashes       2', 'max_length        7',
+        'dead_keep         none', 'dead_keep_number  none']
     conf = queue.status()['conf']
     assert (conf['lease_ms'], conf['max_length']) == (b'90000', b'7')
-    assert 'max_length   none' in leat('conf', 'max_length', 'none').stdout
+    assert 'max_length        none' in leat('conf', 'max_length', 'none').stdout
     assert '"lease_ms": 90000' in leat('conf', '--json').stdout
+    assert leat('conf', 'dead_keep', '30d').returncode == 0
+    assert 'dead_keep         4w2d' in leat('conf', 'dead_keep_number', '9').stdout
+    assert 'dead letters are kept for 4w2d, the newest 9' in leat('status').stdout
+    assert 'dead_keep         none' in leat('conf', 'dead_keep', 'none').stdout

@@ -138,11 +138,15 @@ static void calls_workers_functions(void **state)
     queue_renew(&command, &queue, "h:1:n", "{}", tokens, 1);
     assert_function(&command, "*18\r\n$5\r\nFCALL\r\n$10\r\nleat_renew\r\n$2\r\n11\r\n",
                     "$4\r\nleat\r\n$5\r\nh:1:n\r\n$2\r\n{}\r\n$4\r\ns1-0\r\n");
-    struct queue_seed seed = {.lease_ms = 60000, .max_crashes = 3, .max_length = 0};
+    struct queue_seed seed = {.lease_ms = 60000,
+                              .max_crashes = 3,
+                              .max_length = 0,
+                              .dead_keep_ms = 7000,
+                              .dead_keep_number = 9};
     queue_register(&command, &queue, "h:1:n", "{}", &seed, NULL, 0);
-    assert_function(
-        &command, "*20\r\n$5\r\nFCALL\r\n$13\r\nleat_register\r\n$2\r\n11\r\n",
-        "$4\r\nleat\r\n$5\r\nh:1:n\r\n$2\r\n{}\r\n$5\r\n60000\r\n$1\r\n3\r\n$1\r\n0\r\n");
+    assert_function(&command, "*22\r\n$5\r\nFCALL\r\n$13\r\nleat_register\r\n$2\r\n11\r\n",
+                    "$4\r\nleat\r\n$5\r\nh:1:n\r\n$2\r\n{}\r\n$5\r\n60000\r\n$1\r\n3\r\n$"
+                    "1\r\n0\r\n$4\r\n7000\r\n$1\r\n9\r\n");
     queue_requeue(&command, &queue, "h:1:n", true);
     assert_function(&command, "*17\r\n$5\r\nFCALL\r\n$12\r\nleat_requeue\r\n$2\r\n11\r\n",
                     "$4\r\nleat\r\n$5\r\nh:1:n\r\n$1\r\n1\r\n");

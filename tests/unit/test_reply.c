@@ -92,12 +92,15 @@ static void reads_renewals(void **state)
     assert_int_equal(queue_register_read(reply, &out), -1);
     freeReplyObject(reply);
 
-    reply = RESP("*8\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n:3\r\n:100\r\n:1\r\n$3\r\n8-1\r\n");
+    reply = RESP("*10\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n:3\r\n:100\r\n:1\r\n$3\r\n8-1\r\n"
+                 ":2592000000\r\n:7\r\n");
     assert_int_equal(queue_register_read(reply, &out), 0);
     assert_int_equal(out.max_crashes, 3);
     assert_int_equal(out.max_length, 100);
     assert_true(out.more);
     assert_string_equal(out.bell_id, "8-1");
+    assert_int_equal(out.dead_keep_ms, 2592000000);
+    assert_int_equal(out.dead_keep_number, 7);
     freeReplyObject(reply);
 
     reply = RESP("*4\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n:1\r\n");

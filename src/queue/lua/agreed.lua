@@ -11,6 +11,12 @@ function leat.read_max_crashes(q)
   return number_or(redis.call('HGET', q[CONF], 'max_crashes'), DEFAULT_MAX_CRASHES)
 end
 
+-- How long (ms) and how many dead letters are kept; 0: no limit.
+function leat.read_keep(q)
+  local v = redis.call('HMGET', q[CONF], 'dead_keep_ms', 'dead_keep_number')
+  return number_or(v[1], 0), number_or(v[2], 0)
+end
+
 -- Idle time after which an entry is taken over. A shortened lease counts one old lease later.
 function leat.read_reclaim(q)
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'floor_ms', 'floor_until')

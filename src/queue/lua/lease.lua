@@ -163,37 +163,57 @@ function leat.hand_back(q, keep, hand, ...)
   return moved, false
 end
 
--- KEYS: all. ARGV: group, consumer, beat, lease ms, max_crashes, max_length (seeds for conf, which rules once
--- it is there), then tokens as for leat_renew. The first call on new connections, and after NOGROUP. What is
--- pending for the consumer and not named never reached it: it goes back, nothing counted.
+-- What a registration seeds conf with, in the order of its arguments: the name in conf, the least value, and
+-- what counts where conf was damaged by hand.
+local SEEDS = {
+  { 'lease_ms', MIN_LEASE_MS, DEFAULT_LEASE_MS }, { 'max_crashes', 1, DEFAULT_MAX_CRASHES },
+  { 'max_length', 0, 0 }, { 'dead_keep_ms', 0, 0 }, { 'dead_keep_number', 0, 0 },
+}
+
+local function read_seeds(args, from)
+  local seeds = {}
+  for i, seed in ipairs(SEEDS) do
+    seeds[i] = math.max(number_arg(args[from + i - 1], seed[1]), seed[2])
+  end
+  return seeds
+end
+
+-- What rules: what was there before, else the seeds.
+local function sow(q, seeds)
+  local ruling = {}
+  redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
+  for i, seed in ipairs(SEEDS) do
+    redis.call('HSETNX', q[CONF], seed[1], str(seeds[i]))
+    ruling[i] = number_or(redis.call('HGET', q[CONF], seed[1]), seed[3])
+  end
+  return ruling
+end
+
+-- KEYS: all. ARGV: group, consumer, beat, lease ms, max_crashes, max_length, dead_keep ms, dead_keep_number
+-- (seeds for conf, which rules once it is there), then tokens as for leat_renew. The first call on new
+-- connections, and after NOGROUP. What is pending for the consumer and not named never reached it: it goes
+-- back, nothing counted.
 -- Reply: PROTOCOL, now ms, lease ms, lost tokens, max_crashes, max_length, more (1: call again), the bell's
--- last id. Safe anywhere: every step finds what an earlier call did.
+-- last id, dead_keep ms, dead_keep_number. Safe anywhere: every step finds what an earlier call did.
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   check_types(q)
-  local lease = math.max(number_arg(args[4], 'lease'), MIN_LEASE_MS)
-  local max_crashes = math.max(number_arg(args[5], 'max_crashes'), 1)
-  local max_length = number_arg(args[6], 'max_length')
+  local seeds = read_seeds(args, 4)
   local known = redis.call('HEXISTS', q[CONF], 'lease_ms') == 1
-  ensure_groups(q, known and leat.read_reclaim(q) or lease)
-  redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
-  redis.call('HSETNX', q[CONF], 'lease_ms', lease)
-  redis.call('HSETNX', q[CONF], 'max_crashes', max_crashes)
-  redis.call('HSETNX', q[CONF], 'max_length', max_length)
+  ensure_groups(q, known and leat.read_reclaim(q) or seeds[1])
+  local ruling = sow(q, seeds)
 
-  local tokens, keep = rest(args, 7), {}
+  local tokens, keep = rest(args, 4 + #SEEDS), {}
   for _, token in ipairs(tokens) do
     keep[token] = true
   end
   local lost = renew_tokens(q, tokens)
   local _, more = leat.hand_back(q, keep, leat.requeue)
   beat(q, args[3])
-  local ruling = redis.call('HMGET', q[CONF], 'lease_ms', 'max_crashes', 'max_length')
   local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', '1')
   return {
-    PROTOCOL, q.now_text, number_or(ruling[1], DEFAULT_LEASE_MS), lost,
-    number_or(ruling[2], DEFAULT_MAX_CRASHES), number_or(ruling[3], 0), more and 1 or 0,
-    last[1] and last[1][1] or '0-0',
+    PROTOCOL, q.now_text, ruling[1], lost, ruling[2], ruling[3], more and 1 or 0,
+    last[1] and last[1][1] or '0-0', ruling[4], ruling[5],
   }
 end
 

@@ -31,6 +31,12 @@ local CHANGEABLE = {
   max_length = function()
     return true
   end,
+  dead_keep_ms = function()
+    return true
+  end,
+  dead_keep_number = function()
+    return true
+  end,
 }
 
 -- KEYS: all. ARGV: nothing, or a name and a value. Reply: PROTOCOL, then all names and values.

@@ -121,7 +121,7 @@ end
 function leat.bury(q, task, letter)
   whole_step(bury_step, q, task, letter)
   note_letter(q, task.tid, letter.cause)
-  count(q, 'dead')
+  leat.has_died(q)
 end
 
 function leat.refuse(q, task, reason)
@@ -183,7 +183,7 @@ function leat.settle_vanished(q, token)
   whole_step(settle_vanished_step, q, token, record)
   count(q, 'vanished')
   if record and not record.moved then
-    count(q, 'dead')
+    leat.has_died(q)
     note_letter(q, record.tid, 'vanished')
   end
 end

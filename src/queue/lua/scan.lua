@@ -87,13 +87,15 @@ local function sweep_is_due(q, span)
   return true
 end
 
--- One page: cursor leads through go ('g…'), the stream ('s…') and now and then the records ('r…'); '' when it
--- has come round.
+-- One page: cursor leads through go ('g…'), the stream ('s…') and now and then the records ('r…') and the dead
+-- letters ('d'); '' when it has come round.
 function leat.scan(q, cursor, lease, out)
   local kind, start = cursor:sub(1, 1), cursor:sub(2)
   if kind == 'r' then
     local following = sweep(q, start, out)
-    return following ~= '0' and 'r' .. following or ''
+    return following ~= '0' and 'r' .. following or 'd'
+  elseif kind == 'd' then
+    return leat.trim_letters(q) and 'd' or ''
   end
   local following = scan_pending(q, kind, start, out)
   if following ~= '0-0' then

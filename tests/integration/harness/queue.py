@@ -93,12 +93,14 @@ class Queue:
 
     # ---- workers
 
-    def register(self, consumer, tokens=(), lease=60000, max_crashes=3, max_length=0, beat='{}'):
-        now, lease, lost, max_crashes, max_length, more, bell = self.call(
-            'register', self.group, consumer, beat, lease, max_crashes, max_length, *tokens)
+    def register(self, consumer, tokens=(), lease=60000, max_crashes=3, max_length=0, beat='{}',
+                 dead_keep=0, dead_keep_number=0):
+        now, lease, lost, max_crashes, max_length, more, bell, *kept = self.call(
+            'register', self.group, consumer, beat, lease, max_crashes, max_length, dead_keep,
+            dead_keep_number, *tokens)
         return {'now': int(now), 'lease': lease, 'lost': [text(t) for t in lost],
                 'max_crashes': max_crashes, 'max_length': max_length, 'more': more,
-                'bell': text(bell)}
+                'bell': text(bell), 'kept': tuple(kept)}
 
     def claim(self, consumer, wanted=1, busy=0, cursor='', named=()):
         now, lease, closed, due, cursor, tasks, held, buried = self.call(
