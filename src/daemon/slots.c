@@ -7,8 +7,9 @@
 #include "daemon/record.h"
 
 #define HOLD_MS 20         /* a task waits so long for a slot at the most */
+#define EXPECTED_US 10000  /* and is claimed ahead where it should start within that */
 #define SHORT_US 2000      /* tasks that take less on average are claimed ahead of free slots */
-#define LEAST_AHEAD 16     /* so many, or as many as there are slots */
+#define LEAST_AHEAD 16     /* so many at the most, or as many as there are slots */
 #define AVERAGE_SHARE 8    /* the newest duration's share in the average: one in so many */
 #define NO_TIME_US 1000000 /* what the average begins with, and after a task had to go back */
 
@@ -31,6 +32,7 @@ struct slots {
     size_t first, count, capacity;
     size_t alone; /* running tasks that want the worker for themselves: 0 or 1 */
     int64_t average_us;
+    int64_t max_crashes;
     ev_timer hold; /* ends with the longest wait */
 };
 
@@ -58,10 +60,12 @@ size_t slots_room(const struct slots *slots)
 static size_t most_ahead(const struct slots *slots)
 {
     size_t concurrency = (size_t)slots->config->queue.concurrency;
-    if (slots->average_us >= SHORT_US || allowed(slots) < concurrency) {
+    if (slots->average_us >= SHORT_US || slots->max_crashes <= 1 || allowed(slots) < concurrency) {
         return 0;
     }
-    return concurrency > LEAST_AHEAD ? concurrency : LEAST_AHEAD;
+    size_t in_time = concurrency * (size_t)(EXPECTED_US / (slots->average_us + 1));
+    size_t most = concurrency > LEAST_AHEAD ? concurrency : LEAST_AHEAD;
+    return in_time < most ? in_time : most;
 }
 
 size_t slots_ahead(const struct slots *slots)
@@ -116,6 +120,9 @@ void slots_ended(struct slots *slots, const struct attempt *attempt)
 {
     if (attempt->task->crashes > 0 && slots->alone > 0) {
         slots->alone--;
+    }
+    if (attempt->ending.cause == CAUSE_REFUSED || attempt->ending.cause == CAUSE_HOST) {
+        return; /* never ran */
     }
     slots->average_us += (attempt->duration_us - slots->average_us) / AVERAGE_SHARE;
 }
@@ -243,6 +250,11 @@ struct slots *slots_new(struct ev_loop *loop, const struct config *config, struc
 void slots_set_config(struct slots *slots, const struct config *config)
 {
     slots->config = config;
+}
+
+void slots_set_max_crashes(struct slots *slots, int64_t max_crashes)
+{
+    slots->max_crashes = max_crashes;
 }
 
 void slots_free(struct slots *slots)

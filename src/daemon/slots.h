@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "daemon/host.h"
 #include "daemon/lease.h"
@@ -30,6 +31,10 @@ struct slots *slots_new(struct ev_loop *loop, const struct config *config, struc
                         struct lease *lease, const struct host *host,
                         const struct slots_events *events);
 void slots_set_config(struct slots *slots, const struct config *config);
+
+/* The queue's max_crashes, with each registration. Where it is 1, nothing is claimed ahead: a task
+ * that waited here when the worker was lost would be a dead letter and never have run. */
+void slots_set_max_crashes(struct slots *slots, int64_t max_crashes);
 void slots_free(struct slots *slots);
 
 /* How many more tasks may start now; and how many more may be claimed ahead of that. */

@@ -184,6 +184,7 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
     tell_ruling(worker->config, reply);
     on_lease(worker, reply->lease_ms);
     lease_registered(worker->lease, reply->lost, sent_ns);
+    slots_set_max_crashes(worker->slots, reply->max_crashes);
     intake_up(worker->intake);
     tell_ready(worker);
 }

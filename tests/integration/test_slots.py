@@ -1,0 +1,179 @@
+"""Tasks that are claimed ahead of free slots: they hold up nobody, and no end of a worker or of its
+connections loses, doubles or counts what it must not.
+
+Only short tasks are claimed ahead, and on a busy machine none may be short: the daemons here go
+first where the system allows that. tests/unit/test_slots.c has the rules one by one."""
+import os
+import re
+
+import pytest
+
+from harness.faults import wait_blocked, wait_empty
+from harness.polling import wait_until
+from harness.queue import trailer
+from harness.tasks import records, wait_succeeded
+
+SHORT = {'command': '/bin/true'}
+MORE = 300     # tasks that are added at once
+AHEAD = 8      # so many begun tasks on a worker of one slot: most of them wait for it
+BUSY = 'tasks take too long here for any to be claimed ahead'
+
+
+@pytest.fixture(autouse=True)
+def one_slot(base_config):
+    base_config['queue'].update(lease='20s', scan='300ms', concurrency=1)
+    base_config['task'] = {'kill_grace': '300ms'}
+    base_config['retry'] = {'base': '50ms', 'jitter': 'none'}
+    base_config['log'] = {'started': 'yes'}
+
+
+def go_first():
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -15)
+    except PermissionError:
+        pass
+
+
+@pytest.fixture
+def worker(daemon):
+    """A daemon whose tasks are short as long as the machine can do that."""
+    def start(sections=None):
+        one = daemon(sections, start=False)
+        one.popen = {'preexec_fn': go_first}
+        return one.start().wait_ready()
+
+    return start
+
+
+class Flood:
+    """Short tasks, as many as it takes until a worker claims ahead."""
+
+    def __init__(self, queue, command=lambda number: '/bin/true'):
+        self.queue, self.command, self.count = queue, command, 0
+
+    def add(self, number=MORE):
+        self.queue.add(*[{'command': self.command(self.count + i)} for i in range(number)])
+        self.count += number
+
+    def wait_ahead(self):
+        def ahead():
+            if self.queue.redis.xlen(self.queue.stream) < MORE:
+                self.add()
+            return self.queue.redis.hlen(self.queue.running) >= AHEAD
+
+        try:
+            wait_until(ahead, 30)
+        except AssertionError:
+            pytest.skip(BUSY)
+
+
+def steps(log):
+    """[(tid, whether it started or ended)] of a worker's log, in order."""
+    found = []
+    for _, _, message in records(log):
+        match = re.match(r'task (\S+): attempt \d+( started|:)', message)
+        if match:
+            found.append((match.group(1), match.group(2) == ' started'))
+    return found
+
+
+def test_tasks_behind_a_long_one_run_elsewhere(worker, queue, client, folder):
+    """Two workers with a slot each; one has claimed tasks ahead when a long task takes its slot: the
+    other one runs them while that runs."""
+    workers = [worker(), worker()]
+    wait_blocked(client, 2)
+    done = 0
+    for number in range(20):
+        gate = folder / f'gate-{number}'
+        long = f'until [ -e {gate} ]; do sleep 0.02; done'
+        tids = queue.add(*[SHORT] * MORE, {'command': long}, *[SHORT] * 60)
+        done += len(tids)
+        wait_until(lambda: queue.counter('succeeded') >= done - 1, 60,
+                   lambda: f'all but the long task: {queue.redis.hgetall(queue.stats)}')
+        assert queue.counter('succeeded') == done - 1 and client.hlen(queue.running) == 1
+        [holder] = [one for one in workers if (tids[MORE], True) in steps(one.log())]
+        assert steps(holder.log())[-1] == (tids[MORE], True)
+        gate.touch()
+        wait_succeeded(queue, done)
+        if queue.counter('released'):
+            break
+    else:
+        pytest.skip(BUSY)
+    assert queue.counter('crashes') == queue.counter('retried') == queue.counter('fenced') == 0
+
+
+def test_stop_hands_back(worker, queue, client):
+    """SIGTERM while tasks are held ahead: they go back with nothing counted, and another worker runs
+    each of them, once."""
+    first = worker()
+    flood = Flood(queue)
+    flood.wait_ahead()
+    first.terminate()
+    assert first.wait_exit() == 0
+    assert client.hlen(queue.running) == 0 and queue.pending() == []
+    for _, fields in queue.entries('go'):
+        own = trailer(fields)
+        assert own['leat.attempts'] == own['leat.crashes'] == '0'
+    second = worker()
+    wait_succeeded(queue, flood.count, 60)
+    started = [tid for one in (first, second) for tid, start in steps(one.log()) if start]
+    assert len(started) == len(set(started)) == flood.count
+    assert 'attempt 2' not in first.log() + second.log()
+    assert queue.counter('crashes') == queue.counter('retried') == queue.counter('fenced') == 0
+
+
+def test_killed_worker(worker, queue, client):
+    """kill -9 while tasks are held ahead: each of them runs again after the lease, as one crash."""
+    sections = {'queue': {'lease': '5s'}}
+    first = worker(sections)
+    flood = Flood(queue)
+    flood.wait_ahead()
+    first.kill9()
+    # what it still sent is carried out
+    wait_until(lambda: not any(row['name'].startswith('leat:') for row in client.client_list()))
+    left = queue.pending()
+    worker(sections)
+    wait_succeeded(queue, flood.count, 60)
+    assert queue.counter('crashes') == len(left)
+    assert queue.letters() == [] and queue.counter('retried') == 0
+
+
+@pytest.mark.parametrize('name', ['', 'command', 'work'])
+def test_cut_connection(worker, queue, proxy, through_proxy, folder, name):
+    """Connections break while tasks are held ahead: every task runs once, none counts as crashed."""
+    first = worker(through_proxy)
+    # a second run of a task fails
+    flood = Flood(queue, lambda number: f'/bin/mkdir {folder}/{number}')
+    for number in range(3):
+        flood.wait_ahead()
+        proxy.cut(name)
+        wait_until(lambda: first.log().count('registered with Redis') > number + 1)
+    wait_succeeded(queue, flood.count, 60)
+    assert all((folder / str(number)).is_dir() for number in range(flood.count))
+    assert queue.counter('crashes') == queue.counter('retried') == queue.counter('fenced') == 0
+    started = [tid for tid, start in steps(first.log()) if start]
+    assert len(started) == len(set(started)) == flood.count
+
+
+def test_suspects_are_not_claimed_ahead(worker, queue):
+    """Tasks with a crash behind them come while others are claimed ahead: each starts when nothing
+    else runs, and nothing starts beside it."""
+    queue.register('gone', lease=20000)
+    suspects = queue.add(*[SHORT] * 5)
+    crashed = [task.token for task in queue.begin('gone', 5)]
+    assert len(crashed) == 5
+    first = worker({'queue': {'concurrency': 2, 'scan': '10m'}})
+    flood = Flood(queue)
+    for token in crashed:
+        flood.wait_ahead()
+        queue.expire(token)
+        queue.scan('other')
+    wait_empty(queue, 60)
+    assert queue.counter('crashes') == 5
+    seen = steps(first.log())
+    assert sum(start for _, start in seen) == flood.count + 5
+    running = set()
+    for at, (tid, start) in enumerate(seen):
+        if tid in suspects and start:
+            assert not running and seen[at + 1] == (tid, False)
+        (running.add if start else running.discard)(tid)
