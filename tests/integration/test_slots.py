@@ -21,7 +21,7 @@ BUSY = 'tasks take too long here for any to be claimed ahead'
 
 @pytest.fixture(autouse=True)
 def one_slot(base_config):
-    base_config['queue'].update(lease='20s', scan='300ms', concurrency=1)
+    base_config['queue'].update(lease='120s', scan='300ms', concurrency=1)
     base_config['task'] = {'kill_grace': '300ms'}
     base_config['retry'] = {'base': '50ms', 'jitter': 'none'}
     base_config['log'] = {'started': 'yes'}
@@ -158,7 +158,7 @@ def test_cut_connection(worker, queue, proxy, through_proxy, folder, name):
 def test_suspects_are_not_claimed_ahead(worker, queue):
     """Tasks with a crash behind them come while others are claimed ahead: each starts when nothing
     else runs, and nothing starts beside it."""
-    queue.register('gone', lease=20000)
+    queue.register('gone', lease=120000)
     suspects = queue.add(*[SHORT] * 5)
     crashed = [task.token for task in queue.begin('gone', 5)]
     assert len(crashed) == 5
