@@ -31,13 +31,14 @@ struct intake {
     struct intake_events events;
 
     enum intake_state state;
-    bool open;     /* the worker wants tasks */
-    bool ask;      /* there may be something to claim */
-    bool held;     /* the named tokens wait until nothing runs */
-    bool gate;     /* Redis' gate is open as far as known */
-    bool backlog;  /* the last claim brought all that it asked for */
-    bool scanning; /* a scan's reply is awaited */
-    char **named;  /* owned strings */
+    bool open;             /* the worker wants tasks */
+    bool ask;              /* there may be something to claim */
+    bool held;             /* the named tokens wait until nothing runs */
+    bool gate;             /* Redis' gate is open as far as known */
+    enum intake_gate told; /* what the last claim said of it */
+    bool backlog;          /* the last claim brought all that it asked for */
+    bool scanning;         /* a scan's reply is awaited */
+    char **named;          /* owned strings */
     size_t named_count, named_capacity;
     size_t wanted; /* of the claim under way */
     int64_t claim_sent_ns;
@@ -111,21 +112,50 @@ static void set_timer_ms(struct intake *intake, ev_timer *timer, int64_t ms)
     ev_timer_start(intake->loop, timer);
 }
 
-/* Redis closes the gate for one lease when the group had to be made anew. */
-static void note_gate(struct intake *intake, const struct queue_claim_reply *answer)
+static enum intake_gate gate_of(const char *why)
 {
-    bool was_open = intake->gate;
-    int64_t closed_ms = answer->closed_until_ms - answer->now_ms;
-    intake->gate = answer->closed_until_ms == 0;
-    if (intake->gate) {
-        return;
+    static const char *const names[] = {
+        [INTAKE_OPEN] = "",           [INTAKE_HOLD] = "hold", [INTAKE_PAUSED] = "paused",
+        [INTAKE_DRAINED] = "drained", [INTAKE_RATE] = "rate",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(why, names[i]) == 0) {
+            return (enum intake_gate)i;
+        }
     }
-    set_timer_ms(intake, &intake->reopen, closed_ms);
-    if (was_open) {
+    return INTAKE_RATE; /* a newer library's own reason: it says until when */
+}
+
+/* Rates close and open the gate all the time; the rest is worth a line. */
+static void tell_gate(enum intake_gate before, enum intake_gate gate, int64_t closed_ms)
+{
+    if (gate == INTAKE_HOLD) {
         log_event(LOG_WARNING, LOG_ID_GROUP_RECREATED, NULL, 0,
                   "the queue's group was lost and made anew: its tasks may still run elsewhere, "
                   "and none is started for %.1f s",
                   (double)closed_ms / 1000);
+    } else if (gate == INTAKE_PAUSED) {
+        log_text(LOG_NOTICE, "the queue is paused: nothing more is started");
+    } else if (gate == INTAKE_DRAINED) {
+        log_text(LOG_NOTICE, "this host is drained: nothing more is started here");
+    } else if (before == INTAKE_PAUSED || before == INTAKE_DRAINED) {
+        log_text(LOG_NOTICE, "tasks are started again");
+    }
+}
+
+/* Redis may close the gate: for one lease when the group had to be made anew, until a rate lets the
+ * next task start, or until an operator opens it. */
+static void note_gate(struct intake *intake, const struct queue_claim_reply *answer)
+{
+    enum intake_gate before = intake->told;
+    int64_t closed_ms = answer->closed_until_ms - answer->now_ms;
+    intake->gate = answer->closed_until_ms == 0;
+    intake->told = intake->gate ? INTAKE_OPEN : gate_of(answer->why);
+    if (!intake->gate) {
+        set_timer_ms(intake, &intake->reopen, closed_ms);
+    }
+    if (intake->told != before) {
+        tell_gate(before, intake->told, closed_ms);
     }
 }
 
@@ -310,6 +340,12 @@ void intake_ask(struct intake *intake)
     intake->ask = true;
 }
 
+void intake_rang(struct intake *intake)
+{
+    intake->ask = true;
+    intake->gate = true; /* if it is not, the claim says so */
+}
+
 static void on_due(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
@@ -379,9 +415,9 @@ bool intake_is_claiming(const struct intake *intake)
     return intake->state == INTAKE_CLAIMING;
 }
 
-bool intake_is_held(const struct intake *intake)
+enum intake_gate intake_gate(const struct intake *intake)
 {
-    return !intake->gate;
+    return intake->told;
 }
 
 struct intake *intake_new(struct ev_loop *loop, const struct config *config,

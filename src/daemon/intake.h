@@ -43,6 +43,9 @@ void intake_down(struct intake *intake);
 /* Something may be startable that was not: claim at the next turn. */
 void intake_ask(struct intake *intake);
 
+/* The bell: the same, and the gate may have been opened. */
+void intake_rang(struct intake *intake);
+
 /* Claims nothing until told again; what a block still brings goes back. */
 void intake_close(struct intake *intake);
 void intake_open(struct intake *intake);
@@ -53,8 +56,15 @@ bool intake_is_quiet(const struct intake *intake);
 /* A claim's answer is awaited. */
 bool intake_is_claiming(const struct intake *intake);
 
-/* Redis keeps the gate closed (after a lost group). */
-bool intake_is_held(const struct intake *intake);
+/* Whether Redis lets this worker start tasks, as its last answer said. */
+enum intake_gate {
+    INTAKE_OPEN,
+    INTAKE_HOLD, /* the group was lost: one lease */
+    INTAKE_PAUSED,
+    INTAKE_DRAINED,
+    INTAKE_RATE, /* until the next task may start */
+};
+enum intake_gate intake_gate(const struct intake *intake);
 
 /* Tokens read and not begun. */
 void intake_tokens(const struct intake *intake, struct token_list *list);

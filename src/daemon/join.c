@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_ids.h"
+#include "daemon/seeds.h"
 #include "queue/library.h"
 
 struct join {
@@ -77,19 +78,15 @@ static void send_register(struct join *join)
     struct token_list list = {0};
     join->events.tokens(join->events.context, &list);
     const char *beat = join->events.beat(join->events.context);
-    if (list.failed || !beat) {
+    struct seeds seeds = {0};
+    if (list.failed || !beat || seeds_make(&seeds, join->config)) {
         token_list_free(&list);
         fail(join, REDIS_ERROR_LOST, "out of memory");
         return;
     }
-    const struct config_queue *settings = &join->config->queue;
-    struct queue_seed seed = {.lease_ms = settings->lease_ms,
-                              .max_crashes = settings->max_crashes,
-                              .max_length = settings->max_length,
-                              .dead_keep_ms = join->config->dead.keep_ms,
-                              .dead_keep_number = join->config->dead.keep_number};
-    queue_register(&join->command, join->queue, join->consumer, beat, &seed, list.tokens,
-                   list.count);
+    queue_register(&join->command, join->queue, join->consumer, beat, seeds.list, seeds.count,
+                   list.tokens, list.count);
+    seeds_free(&seeds);
     token_list_free(&list);
     join->register_sent_ns = clock_boot_ns();
     send_or_fail(join, on_registered);

@@ -16,10 +16,13 @@
 #include "daemon/lease.h"
 #include "daemon/record.h"
 #include "daemon/results.h"
+#include "daemon/seeds.h"
 #include "daemon/session.h"
 #include "daemon/slots.h"
 #include "daemon/stop.h"
 #include "exec/runner.h"
+
+#define DEFAULT_MAX_CRASHES 3 /* as the functions take it where conf was damaged by hand */
 
 struct worker {
     struct ev_loop *loop;
@@ -165,17 +168,15 @@ static void on_lease(void *context, int64_t lease_ms)
 
 static void tell_ruling(const struct config *config, const struct queue_renew_reply *reply)
 {
-    const struct config_queue *settings = &config->queue;
-    if (reply->lease_ms != settings->lease_ms || reply->max_crashes != settings->max_crashes ||
-        reply->max_length != settings->max_length || reply->dead_keep_ms != config->dead.keep_ms ||
-        reply->dead_keep_number != config->dead.keep_number) {
+    struct buffer differences = BUFFER_INIT;
+    seeds_compare(config, reply->ruling, &differences);
+    if (differences.size > 0) {
         log_text(LOG_WARNING,
-                 "the queue's own settings rule: lease %" PRId64 " ms, max_crashes %" PRId64
-                 ", max_length %" PRId64 ", dead letters kept %" PRId64 " ms and %" PRId64
-                 " of them (0: no limit); the config file says otherwise; leat conf changes them",
-                 reply->lease_ms, reply->max_crashes, reply->max_length, reply->dead_keep_ms,
-                 reply->dead_keep_number);
+                 "the queue's own settings rule: %.*s; the config file says otherwise; leat conf "
+                 "changes them",
+                 (int)differences.size, differences.data);
     }
+    buffer_free(&differences);
 }
 
 static void on_up(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
@@ -184,7 +185,8 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
     tell_ruling(worker->config, reply);
     on_lease(worker, reply->lease_ms);
     lease_registered(worker->lease, reply->lost, sent_ns);
-    slots_set_max_crashes(worker->slots, reply->max_crashes);
+    slots_set_max_crashes(worker->slots,
+                          queue_ruling_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));
     intake_up(worker->intake);
     tell_ready(worker);
 }
@@ -201,7 +203,7 @@ static void on_down(void *context)
 static void on_rang(void *context)
 {
     struct worker *worker = context;
-    intake_ask(worker->intake);
+    intake_rang(worker->intake);
 }
 
 static void on_fatal(void *context, int exit_code)
@@ -443,7 +445,18 @@ static const char *trouble(const struct worker *worker)
     if (!lease_fits(worker->lease)) {
         return "kill_grace does not fit into the lease";
     }
-    return intake_is_held(worker->intake) ? "waiting one lease after the group was lost" : "";
+    switch (intake_gate(worker->intake)) {
+    case INTAKE_HOLD:
+        return "waiting one lease after the group was lost";
+    case INTAKE_PAUSED:
+        return "the queue is paused";
+    case INTAKE_DRAINED:
+        return "drained";
+    case INTAKE_OPEN:
+    case INTAKE_RATE:
+        return "";
+    }
+    return "";
 }
 
 struct worker_figures worker_figures(const struct worker *worker)

@@ -12,9 +12,11 @@ static const char *const suffixes[QUEUE_KEYS] = {
     [QUEUE_KEY_STREAM] = "",          [QUEUE_KEY_BELL] = ":bell",
     [QUEUE_KEY_WAITING] = ":waiting", [QUEUE_KEY_DELAYED] = ":delayed",
     [QUEUE_KEY_NAMES] = ":names",     [QUEUE_KEY_CONF] = ":conf",
-    [QUEUE_KEY_STATS] = ":stats",     [QUEUE_KEY_GO] = ":go",
+    [QUEUE_KEY_STATS] = ":stats",     [QUEUE_KEY_LANES] = ":lanes",
+    [QUEUE_KEY_LANED] = ":laned",     [QUEUE_KEY_GO] = ":go",
     [QUEUE_KEY_RUNNING] = ":running", [QUEUE_KEY_DEAD] = ":dead",
-    [QUEUE_KEY_WORKERS] = ":workers",
+    [QUEUE_KEY_WORKERS] = ":workers", [QUEUE_KEY_CANCEL] = ":cancel",
+    [QUEUE_KEY_AWAITED] = ":awaited",
 };
 
 /* As Redis Cluster sees it: the first { with a } behind it and something between. */
@@ -111,16 +113,16 @@ void queue_renew(struct command *command, const struct queue *queue, const char 
 }
 
 void queue_register(struct command *command, const struct queue *queue, const char *consumer,
-                    const char *beat, const struct queue_seed *seed, const char *const *tokens,
-                    size_t token_count)
+                    const char *beat, const struct queue_seed *seeds, size_t seed_count,
+                    const char *const *tokens, size_t token_count)
 {
     begin_worker(command, queue, "leat_register", consumer);
     command_add_text(command, beat);
-    command_add_number(command, seed->lease_ms);
-    command_add_number(command, seed->max_crashes);
-    command_add_number(command, seed->max_length);
-    command_add_number(command, seed->dead_keep_ms);
-    command_add_number(command, seed->dead_keep_number);
+    command_add_number(command, (int64_t)seed_count);
+    for (size_t i = 0; i < seed_count; i++) {
+        command_add_text(command, seeds[i].name);
+        command_add_text(command, seeds[i].value);
+    }
     add_texts(command, tokens, token_count);
 }
 
@@ -140,6 +142,8 @@ static const char *outcome_name(enum queue_outcome outcome)
         return "dead";
     case QUEUE_RELEASE:
         return "release";
+    case QUEUE_CANCELLED:
+        return "cancelled";
     }
     return "";
 }
@@ -162,6 +166,7 @@ void queue_finish_add(struct command *command, const struct queue_result *result
     command_add(command, result->stdout_tail.data, result->stdout_tail.size);
     command_add(command, result->stderr_tail.data, result->stderr_tail.size);
     command_add_text(command, result->again ? "1" : "0");
+    command_add_number(command, result->result_ttl_ms);
 }
 
 void queue_requeue(struct command *command, const struct queue *queue, const char *consumer,
@@ -307,6 +312,37 @@ void queue_conf(struct command *command, const struct queue *queue, const char *
         command_add_text(command, name);
         command_add_text(command, value);
     }
+}
+
+void queue_gate(struct command *command, const struct queue *queue, const char *name, bool on)
+{
+    begin_function(command, queue, "leat_gate", QUEUE_KEYS);
+    command_add_text(command, name);
+    command_add_text(command, on ? "1" : "0");
+}
+
+void queue_cancel_begin(struct command *command, const struct queue *queue, bool now)
+{
+    begin_function(command, queue, "leat_cancel", QUEUE_KEYS);
+    command_add_text(command, queue->group);
+    command_add_text(command, now ? "1" : "0");
+}
+
+void queue_cancel_add(struct command *command, const char *tid, const char *token)
+{
+    command_add_text(command, tid);
+    command_add_text(command, token);
+}
+
+void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms)
+{
+    begin_function(command, queue, "leat_await", QUEUE_KEYS);
+    command_add_number(command, ms);
+}
+
+void queue_await_add(struct command *command, const char *tid)
+{
+    command_add_text(command, tid);
 }
 
 void queue_dead(struct command *command, const struct queue *queue, bool retry,

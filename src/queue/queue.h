@@ -16,9 +16,10 @@
 struct redisReply;
 
 #define QUEUE_PROTOCOL 1
-#define QUEUE_KEYS 11
-#define QUEUE_PRODUCER_KEYS 7
+#define QUEUE_KEYS 15
+#define QUEUE_PRODUCER_KEYS 9
 #define QUEUE_FINISH_MAX 100 /* attempts in one leat_finish */
+#define QUEUE_CANCEL_MAX 100 /* tasks in one leat_cancel */
 #define QUEUE_NAMED_MAX 1000 /* tokens in one leat_claim, and tasks that it begins */
 #define QUEUE_SCAN_START "g0-0"
 
@@ -31,10 +32,14 @@ enum queue_key {
     QUEUE_KEY_NAMES,
     QUEUE_KEY_CONF,
     QUEUE_KEY_STATS,
+    QUEUE_KEY_LANES,
+    QUEUE_KEY_LANED,
     QUEUE_KEY_GO,
     QUEUE_KEY_RUNNING,
     QUEUE_KEY_DEAD,
     QUEUE_KEY_WORKERS,
+    QUEUE_KEY_CANCEL,
+    QUEUE_KEY_AWAITED,
 };
 
 /* Names of one queue's keys and its group. */
@@ -56,15 +61,15 @@ void queue_claim(struct command *command, const struct queue *queue, const char 
                  size_t token_count);
 void queue_renew(struct command *command, const struct queue *queue, const char *consumer,
                  const char *beat, const char *const *tokens, size_t token_count);
+/* What the queue's conf gets where it has no such name yet. */
 struct queue_seed {
-    int64_t lease_ms, max_crashes, max_length; /* 0: no limit, as the next two */
-    int64_t dead_keep_ms, dead_keep_number;
+    const char *name, *value;
 };
 void queue_register(struct command *command, const struct queue *queue, const char *consumer,
-                    const char *beat, const struct queue_seed *seed, const char *const *tokens,
-                    size_t token_count);
+                    const char *beat, const struct queue_seed *seeds, size_t seed_count,
+                    const char *const *tokens, size_t token_count);
 
-enum queue_outcome { QUEUE_SUCCESS, QUEUE_RETRY, QUEUE_DEAD, QUEUE_RELEASE };
+enum queue_outcome { QUEUE_SUCCESS, QUEUE_RETRY, QUEUE_DEAD, QUEUE_RELEASE, QUEUE_CANCELLED };
 struct queue_result {
     const char *token;
     enum queue_outcome outcome;
@@ -74,7 +79,8 @@ struct queue_result {
     int64_t delay_ms;
     int64_t duration_us;
     struct bytes stdout_tail, stderr_tail;
-    bool again; /* sent before: the reply was lost */
+    bool again;            /* sent before: the reply was lost */
+    int64_t result_ttl_ms; /* for how long the outcome is kept; 0: as the task says */
 };
 /* Begin, add up to QUEUE_FINISH_MAX results. */
 void queue_finish_begin(struct command *command, const struct queue *queue, const char *consumer);
@@ -120,6 +126,15 @@ void queue_show(struct command *command, const struct queue *queue, const char *
                 const char *cursor);
 void queue_conf(struct command *command, const struct queue *queue, const char *name,
                 const char *value); /* name NULL: only read */
+/* Closes (on) or opens a gate: "paused", "drain:HOST" or "drain:*". */
+void queue_gate(struct command *command, const struct queue *queue, const char *name, bool on);
+/* Begin, then add up to QUEUE_CANCEL_MAX tasks. now: workers are told at once. token: of the entry
+ * in which the task was seen, or "". */
+void queue_cancel_begin(struct command *command, const struct queue *queue, bool now);
+void queue_cancel_add(struct command *command, const char *tid, const char *token);
+/* Begin, then add tids, or "*" for every task: their ends are told for so long. */
+void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms);
+void queue_await_add(struct command *command, const char *tid);
 void queue_dead(struct command *command, const struct queue *queue, bool retry,
                 const char *const *ids, size_t count);
 
@@ -130,6 +145,7 @@ void queue_dead(struct command *command, const struct queue *queue, bool retry,
 struct queue_claim_reply {
     int64_t now_ms, lease_ms;
     int64_t closed_until_ms; /* 0: open */
+    const char *why;         /* in the reply: "", "hold", "paused", "drained" or "rate" */
     int64_t next_due_ms;     /* 0: none */
     char cursor[QUEUE_CURSOR_SIZE];
     struct task **tasks; /* each taken by the receiver: set to NULL what was taken */
@@ -143,17 +159,21 @@ struct queue_claim_reply {
 int queue_claim_read(const struct redisReply *reply, struct queue_claim_reply *out);
 void queue_claim_reply_free(struct queue_claim_reply *out);
 
-/* Of renew and register; the strings point into the reply. register sets all, renew the first
- * three. */
+/* Of renew and register; all but the numbers points into the reply. register sets all, renew the
+ * first four. */
 struct queue_renew_reply {
     int64_t now_ms, lease_ms;
-    const struct redisReply *lost; /* array of tokens */
-    int64_t max_crashes, max_length, dead_keep_ms, dead_keep_number;
+    const struct redisReply *lost;      /* array of tokens */
+    const struct redisReply *cancelled; /* array of tokens */
     bool more;
     const char *bell_id;
+    const struct redisReply *ruling; /* array of texts: name and value of each seed as it rules */
 };
 int queue_renew_read(const struct redisReply *reply, struct queue_renew_reply *out);
 int queue_register_read(const struct redisReply *reply, struct queue_renew_reply *out);
+/* A number of the ruling; `otherwise` where it is none, or was damaged by hand. */
+int64_t queue_ruling_number(const struct queue_renew_reply *reply, const char *name,
+                            int64_t otherwise);
 
 enum queue_settled {
     QUEUE_OK,

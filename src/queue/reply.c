@@ -140,14 +140,14 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
     *out = (struct queue_claim_reply){0};
     if (!speaks_protocol(reply) || number_at(reply, 1, &out->now_ms) ||
         number_at(reply, 2, &out->lease_ms) || number_at(reply, 3, &out->closed_until_ms) ||
-        number_at(reply, 4, &out->next_due_ms) ||
-        copy_text(out->cursor, sizeof out->cursor, text_at(reply, 5)) ||
-        !all_texts(element(reply, 8))) {
+        !(out->why = text_at(reply, 4)) || number_at(reply, 5, &out->next_due_ms) ||
+        copy_text(out->cursor, sizeof out->cursor, text_at(reply, 6)) ||
+        !all_texts(element(reply, 9))) {
         errno = EPROTO;
         return -1;
     }
-    out->buried = element(reply, 8);
-    if (read_tasks(element(reply, 6), out) || read_held(element(reply, 7), out)) {
+    out->buried = element(reply, 9);
+    if (read_tasks(element(reply, 7), out) || read_held(element(reply, 8), out)) {
         int error = errno;
         queue_claim_reply_free(out);
         errno = error;
@@ -175,8 +175,10 @@ int queue_renew_read(const redisReply *reply, struct queue_renew_reply *out)
 {
     *out = (struct queue_renew_reply){0};
     out->lost = element(reply, 3);
+    out->cancelled = element(reply, 4);
     if (!speaks_protocol(reply) || number_at(reply, 1, &out->now_ms) ||
-        number_at(reply, 2, &out->lease_ms) || !all_texts(out->lost)) {
+        number_at(reply, 2, &out->lease_ms) || !all_texts(out->lost) ||
+        !all_texts(out->cancelled)) {
         errno = EPROTO;
         return -1;
     }
@@ -188,14 +190,27 @@ int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
     if (queue_renew_read(reply, out)) {
         return -1;
     }
-    out->bell_id = text_at(reply, 7);
-    if (number_at(reply, 4, &out->max_crashes) || number_at(reply, 5, &out->max_length) ||
-        flag_at(reply, 6, &out->more) || !out->bell_id || number_at(reply, 8, &out->dead_keep_ms) ||
-        number_at(reply, 9, &out->dead_keep_number)) {
+    out->bell_id = text_at(reply, 6);
+    out->ruling = element(reply, 7);
+    if (flag_at(reply, 5, &out->more) || !out->bell_id || !all_texts(out->ruling) ||
+        out->ruling->elements % 2) {
         errno = EPROTO;
         return -1;
     }
     return 0;
+}
+
+int64_t queue_ruling_number(const struct queue_renew_reply *reply, const char *name,
+                            int64_t otherwise)
+{
+    int64_t number;
+    for (size_t i = 0; i + 1 < reply->ruling->elements; i += 2) {
+        if (strcmp(reply->ruling->element[i]->str, name) == 0 &&
+            number_at(reply->ruling, i + 1, &number) == 0) {
+            return number;
+        }
+    }
+    return otherwise;
 }
 
 int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled *settled,

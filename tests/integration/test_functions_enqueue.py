@@ -93,7 +93,7 @@ def test_malformed_calls_are_refused(queue, args):
 
 def test_the_wrong_number_of_keys_is_refused(queue, client):
     """Fewer keys than the function touches would break Cluster later."""
-    with pytest.raises(redis.ResponseError, match='^BADARG expected 7 keys'):
+    with pytest.raises(redis.ResponseError, match='^BADARG expected 9 keys'):
         client.execute_command('FCALL', 'leat_enqueue', 1, 'emails', 0, 1, 'command', 'true')
 
 
@@ -162,16 +162,17 @@ def test_a_payload_of_64_mib(queue):
 
 
 def test_producers_keys_suffice(queue, redis_server):
-    """A producer's ACL: its seven keys and its one function, and no write to go."""
+    """A producer's ACL: its nine keys and its one function, and no write to go."""
     client = redis_server.client()
     client.execute_command(
         'ACL', 'SETUSER', 'producer', 'on', '>secret', '-@all', '+fcall', '+xadd', '+xlen', '+hget',
-        '+hset', '+hlen', '+hdel', '+xdel', '+zadd', '+zrem', '+zrange', '+hincrby', '+time',
-        *['~' + key for key in queue.keys[:7]])
+        '+hset', '+hlen', '+hdel', '+xdel', '+zadd', '+zrem', '+zrange', '+zscore', '+exists',
+        '+xinfo|groups', '+hincrby', '+time',
+        *['~' + key for key in queue.keys[:9]])
     producer = redis_server.client(username='producer', password='secret')
     reply = producer.execute_command(
-        'FCALL', 'leat_enqueue', 7, *queue.keys[:7], 0, 2, 'command', 'a', 'id', 'x',
-        '+60000', 1, 'command', 'b')
-    assert [reply[1], reply[3]] == [b'new', b'new']
+        'FCALL', 'leat_enqueue', 9, *queue.keys[:9], 0, 2, 'command', 'a', 'id', 'x',
+        '+60000', 1, 'command', 'b', 0, 3, 'command', 'c', 'lane', 'l', 'unique', 'u')
+    assert reply[1::2] == [b'new'] * 3
     with pytest.raises(redis.ResponseError):
         producer.xadd(queue.go, {'command': 'x'})

@@ -6,7 +6,8 @@ from harness.queue import KEYS, Queue
 
 WRONG = {'stream': 'hash', 'bell': 'hash', 'dead': 'string', 'go': 'zset', 'waiting': 'string',
          'delayed': 'hash', 'names': 'zset', 'conf': 'string', 'stats': 'list', 'running': 'zset',
-         'workers': 'string'}
+         'workers': 'string', 'lanes': 'hash', 'laned': 'string', 'cancel': 'hash',
+         'awaited': 'zset'}
 
 
 @pytest.fixture

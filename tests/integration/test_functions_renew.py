@@ -117,9 +117,11 @@ def test_the_beat_is_written(queue):
 def test_register_seeds_conf_and_conf_rules(queue):
     """The first worker's values hold; a later one with others is told what rules."""
     reply = queue.register('w3', lease=5000, max_crashes=7, max_length=9)
-    assert (reply['lease'], reply['max_crashes'], reply['max_length']) == (60000, 3, 0)
+    ruling = {'lease_ms': '60000', 'max_crashes': '3', 'max_length': '0', 'dead_keep_ms': '0',
+              'dead_keep_number': '0'}
+    assert (reply['lease'], reply['ruling']) == (60000, ruling)
     queue.conf_set('max_crashes', 5)
-    assert queue.register('w3')['max_crashes'] == 5
+    assert queue.register('w3')['ruling']['max_crashes'] == '5'
 
 
 def test_register_is_strict(queue):

@@ -29,7 +29,7 @@ def test_fcall_runs(daemon, client, queue, folder):
     """A task by a bare FCALL of leat_enqueue runs; its id is answered."""
     daemon().wait_ready()
     reply = client.execute_command(
-        'FCALL', 'leat_enqueue', 7, *queue.keys[:7], '0', '1', 'command',
+        'FCALL', 'leat_enqueue', 9, *queue.keys[:9], '0', '1', 'command',
         f'echo $LEAT_TASK > {folder}/out')
     assert reply[:2] == [1, b'new']
     assert wait_file(folder / 'out').strip() == reply[2]

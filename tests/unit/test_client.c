@@ -248,14 +248,13 @@ static void sends_many_before_it_reads(void **state)
 
 static void registers(struct trial *trial, struct client *client)
 {
-    struct queue_seed seed = {.lease_ms = 7000, .max_crashes = 2, .max_length = 50};
+    const struct queue_seed seed = {"lease_ms", "7000"};
     struct queue_renew_reply joined;
-    queue_register(&trial->command, &trial->queue, "c", "{}", &seed, NULL, 0);
+    queue_register(&trial->command, &trial->queue, "c", "{}", &seed, 1, NULL, 0);
     redisReply *reply = call(trial, client);
     assert_int_equal(queue_register_read(reply, &joined), 0);
     assert_int_equal(joined.lease_ms, 7000);
-    assert_int_equal(joined.max_crashes, 2);
-    assert_int_equal(joined.max_length, 50);
+    assert_string_equal(joined.ruling->element[1]->str, "7000");
     assert_false(joined.more);
     assert_string_equal(joined.bell_id, "0-0");
     freeReplyObject(reply);

@@ -110,8 +110,9 @@ static void names_keys_of_one_slot(void **state)
 
 static const char KEYS[] =
     "$1\r\nq\r\n$8\r\n{q}:bell\r\n$11\r\n{q}:waiting\r\n$11\r\n{q}:delayed\r\n"
-    "$9\r\n{q}:names\r\n$8\r\n{q}:conf\r\n$9\r\n{q}:stats\r\n$6\r\n{q}:go\r\n"
-    "$11\r\n{q}:running\r\n$8\r\n{q}:dead\r\n$11\r\n{q}:workers\r\n";
+    "$9\r\n{q}:names\r\n$8\r\n{q}:conf\r\n$9\r\n{q}:stats\r\n$9\r\n{q}:lanes\r\n$9\r\n{q}:laned\r\n"
+    "$6\r\n{q}:go\r\n$11\r\n{q}:running\r\n$8\r\n{q}:dead\r\n$11\r\n{q}:workers\r\n"
+    "$10\r\n{q}:cancel\r\n$11\r\n{q}:awaited\r\n";
 
 /* head, all keys, tail */
 static void assert_function(struct command *command, const char *head, const char *tail)
@@ -132,23 +133,19 @@ static void calls_workers_functions(void **state)
 
     queue_claim(&command, &queue, "h:1:n", 3, 2, QUEUE_SCAN_START, tokens, 2);
     assert_function(
-        &command, "*21\r\n$5\r\nFCALL\r\n$10\r\nleat_claim\r\n$2\r\n11\r\n",
+        &command, "*25\r\n$5\r\nFCALL\r\n$10\r\nleat_claim\r\n$2\r\n15\r\n",
         "$4\r\nleat\r\n$5\r\nh:1:n\r\n$1\r\n3\r\n$1\r\n2\r\n$4\r\ng0-0\r\n$4\r\ns1-0\r\n"
         "$4\r\ng2-0\r\n");
     queue_renew(&command, &queue, "h:1:n", "{}", tokens, 1);
-    assert_function(&command, "*18\r\n$5\r\nFCALL\r\n$10\r\nleat_renew\r\n$2\r\n11\r\n",
+    assert_function(&command, "*22\r\n$5\r\nFCALL\r\n$10\r\nleat_renew\r\n$2\r\n15\r\n",
                     "$4\r\nleat\r\n$5\r\nh:1:n\r\n$2\r\n{}\r\n$4\r\ns1-0\r\n");
-    struct queue_seed seed = {.lease_ms = 60000,
-                              .max_crashes = 3,
-                              .max_length = 0,
-                              .dead_keep_ms = 7000,
-                              .dead_keep_number = 9};
-    queue_register(&command, &queue, "h:1:n", "{}", &seed, NULL, 0);
-    assert_function(&command, "*22\r\n$5\r\nFCALL\r\n$13\r\nleat_register\r\n$2\r\n11\r\n",
-                    "$4\r\nleat\r\n$5\r\nh:1:n\r\n$2\r\n{}\r\n$5\r\n60000\r\n$1\r\n3\r\n$"
-                    "1\r\n0\r\n$4\r\n7000\r\n$1\r\n9\r\n");
+    const struct queue_seed seeds[] = {{"lease_ms", "60000"}, {"rate", "20/s"}};
+    queue_register(&command, &queue, "h:1:n", "{}", seeds, 2, tokens, 1);
+    assert_function(&command, "*27\r\n$5\r\nFCALL\r\n$13\r\nleat_register\r\n$2\r\n15\r\n",
+                    "$4\r\nleat\r\n$5\r\nh:1:n\r\n$2\r\n{}\r\n$1\r\n2\r\n$8\r\nlease_ms\r\n$"
+                    "5\r\n60000\r\n$4\r\nrate\r\n$4\r\n20/s\r\n$4\r\ns1-0\r\n");
     queue_requeue(&command, &queue, "h:1:n", true);
-    assert_function(&command, "*17\r\n$5\r\nFCALL\r\n$12\r\nleat_requeue\r\n$2\r\n11\r\n",
+    assert_function(&command, "*21\r\n$5\r\nFCALL\r\n$12\r\nleat_requeue\r\n$2\r\n15\r\n",
                     "$4\r\nleat\r\n$5\r\nh:1:n\r\n$1\r\n1\r\n");
 
     struct queue_result result = {
@@ -158,6 +155,7 @@ static void calls_workers_functions(void **state)
         .status = "7",
         .duration_us = 12,
         .stdout_tail = {.data = "o\0t", .size = 3},
+        .result_ttl_ms = 900,
     };
     queue_finish_begin(&command, &queue, "h:1:n");
     queue_finish_add(&command, &result);
@@ -166,8 +164,8 @@ static void calls_workers_functions(void **state)
     assert_int_equal(command_finish(&command, &data, &size), 0);
     static const char tail[] =
         "$4\r\ns1-0\r\n$4\r\ndead\r\n$4\r\nexit\r\n$1\r\n7\r\n$0\r\n\r\n$1\r\n0"
-        "\r\n$2\r\n12\r\n$3\r\no\0t\r\n$0\r\n\r\n$1\r\n0\r\n";
-    assert_memory_equal(data, "*26\r\n", 5);
+        "\r\n$2\r\n12\r\n$3\r\no\0t\r\n$0\r\n\r\n$1\r\n0\r\n$3\r\n900\r\n";
+    assert_memory_equal(data, "*31\r\n", 5);
     assert_memory_equal(data + size - (sizeof tail - 1), tail, sizeof tail - 1);
 
     command_free(&command);
@@ -198,9 +196,10 @@ static void builds_plain_commands(void **state)
     queue_enqueue_task(&command, "+500", 1);
     queue_enqueue_field(&command, (struct bytes){"command", 7}, (struct bytes){"true", 4});
     ASSERT_WIRE(&command,
-                "*14\r\n$5\r\nFCALL\r\n$12\r\nleat_enqueue\r\n$1\r\n7\r\n$1\r\nq\r\n$8\r\n"
+                "*16\r\n$5\r\nFCALL\r\n$12\r\nleat_enqueue\r\n$1\r\n9\r\n$1\r\nq\r\n$8\r\n"
                 "{q}:bell\r\n$11\r\n{q}:waiting\r\n$11\r\n{q}:delayed\r\n$9\r\n{q}:names\r"
-                "\n$8\r\n{q}:conf\r\n$9\r\n{q}:stats\r\n$4\r\n+500\r\n$1\r\n1\r\n$7\r\n"
+                "\n$8\r\n{q}:conf\r\n$9\r\n{q}:stats\r\n$9\r\n{q}:lanes\r\n$9\r\n{q}:laned\r\n$"
+                "4\r\n+500\r\n$1\r\n1\r\n$7\r\n"
                 "command\r\n$4\r\ntrue\r\n");
     command_free(&command);
     queue_free(&queue);

@@ -16,7 +16,8 @@
     "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 #define BAD_TASK "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*1\r\n$1\r\na\r\n"
 #define CLAIM_HEAD                                                                                 \
-    "*9\r\n:1\r\n$13\r\n1700000000000\r\n:60000\r\n$2\r\n17\r\n:0\r\n$6\r\ns123-4\r\n"
+    "*10\r\n:1\r\n$13\r\n1700000000000\r\n:60000\r\n$2\r\n17\r\n$4\r\nrate\r\n:0\r\n$6\r\ns123-"   \
+    "4\r\n"
 
 /* ---- claim ---- */
 
@@ -29,6 +30,7 @@ static void reads_a_claim(void **state)
     assert_int_equal(queue_claim_read(reply, &out), 0);
     assert_int_equal(out.buried->elements, 2);
     assert_string_equal(out.buried->element[0]->str, "9-0");
+    assert_string_equal(out.why, "rate");
     freeReplyObject(reply);
     assert_int_equal(out.now_ms, 1700000000000);
     assert_int_equal(out.lease_ms, 60000);
@@ -62,10 +64,10 @@ static void refuses_a_malformed_claim(void **state)
         CLAIM_HEAD "*1\r\n" TASK "*0\r\n$-1\r\n",
         CLAIM_HEAD "$-1\r\n*0\r\n*0\r\n",
         /* another protocol, times that are none, a cursor too long */
-        "*9\r\n:2\r\n:1\r\n:1\r\n:0\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
-        "*9\r\n:1\r\n:-1\r\n:1\r\n:0\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
-        "*9\r\n:1\r\n:1\r\n$1\r\nx\r\n:0\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
-        "*9\r\n:1\r\n:1\r\n:1\r\n:0\r\n:0\r\n$"
+        "*10\r\n:2\r\n:1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
+        "*10\r\n:1\r\n:-1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
+        "*10\r\n:1\r\n:1\r\n$1\r\nx\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
+        "*10\r\n:1\r\n:1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$"
         "48\r\n012345678901234567890123456789012345678901234567"
         "\r\n*0\r\n*0\r\n*0\r\n",
     };
@@ -85,25 +87,24 @@ static void reads_renewals(void **state)
 {
     (void)state;
     struct queue_renew_reply out;
-    redisReply *reply = RESP("*4\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n$4\r\ns1-1\r\n");
+    redisReply *reply =
+        RESP("*5\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n$4\r\ns1-1\r\n*1\r\n$4\r\ng2-1\r\n");
     assert_int_equal(queue_renew_read(reply, &out), 0);
     assert_int_equal(out.now_ms, 5);
     assert_int_equal(out.lost->elements, 1);
+    assert_string_equal(out.cancelled->element[0]->str, "g2-1");
     assert_int_equal(queue_register_read(reply, &out), -1);
     freeReplyObject(reply);
 
-    reply = RESP("*10\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n:3\r\n:100\r\n:1\r\n$3\r\n8-1\r\n"
-                 ":2592000000\r\n:7\r\n");
+    reply = RESP("*8\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:1\r\n$3\r\n8-1\r\n*2\r\n$"
+                 "4\r\nrate\r\n$4\r\n20/s\r\n");
     assert_int_equal(queue_register_read(reply, &out), 0);
-    assert_int_equal(out.max_crashes, 3);
-    assert_int_equal(out.max_length, 100);
+    assert_string_equal(out.ruling->element[1]->str, "20/s");
     assert_true(out.more);
     assert_string_equal(out.bell_id, "8-1");
-    assert_int_equal(out.dead_keep_ms, 2592000000);
-    assert_int_equal(out.dead_keep_number, 7);
     freeReplyObject(reply);
 
-    reply = RESP("*4\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n:1\r\n");
+    reply = RESP("*5\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n:1\r\n*0\r\n");
     assert_int_equal(queue_renew_read(reply, &out), -1);
     freeReplyObject(reply);
 }

@@ -1,10 +1,7 @@
 do -- What all workers agree on.
 
--- The lease (ms) and until when the gate is closed (ms; 0: open).
 function leat.read_lease(q)
-  local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until')
-  local hold_until = number_or(v[2], 0)
-  return number_or(v[1], DEFAULT_LEASE_MS), hold_until > q.now and hold_until or 0
+  return number_or(redis.call('HGET', q[CONF], 'lease_ms'), DEFAULT_LEASE_MS)
 end
 
 function leat.read_max_crashes(q)
@@ -22,6 +19,44 @@ function leat.read_reclaim(q)
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'floor_ms', 'floor_until')
   local lease = number_or(v[1], DEFAULT_LEASE_MS)
   return q.now < number_or(v[3], 0) and math.max(lease, number_or(v[2], 0)) or lease
+end
+
+local function at_least(least)
+  return function(value)
+    local number = tonumber(value)
+    return number and number >= least and number <= 9e15 and number == math.floor(number)
+  end
+end
+
+local function is_rate(value)
+  return value == '' or leat.interval_us(value) ~= nil
+end
+
+-- 'WEIGHT, MAX_RUNNING, RATE, BURST': see lanes.
+local function is_lane(value)
+  local parts = {}
+  for part in (value .. ','):gmatch('([^,]*),') do
+    parts[#parts + 1] = part:match('^%s*(.-)%s*$')
+  end
+  local function is_whole(text)
+    return not text or text == '-' or text == '' or at_least(1)(text)
+  end
+  local weight = tonumber(parts[1])
+  return value == '' or #parts <= 4 and (parts[1] == 'strict' or weight and weight >= 0.001 and weight <= 1000)
+    and is_whole(parts[2]) and (not parts[3] or parts[3] == '-' or is_rate(parts[3])) and is_whole(parts[4])
+end
+
+local CHANGEABLE = {
+  lease_ms = at_least(MIN_LEASE_MS), max_crashes = at_least(1), max_length = at_least(0), rate = is_rate,
+  burst = at_least(1), dead_keep_ms = at_least(0), dead_keep_number = at_least(0),
+}
+
+-- Fails where conf has no such name or may not have such a value.
+function leat.check_conf(name, value)
+  local check = CHANGEABLE[name] or name:sub(1, 5) == 'lane:' and is_lane
+  if not check or not value or not check(value) then
+    fail('BADARG ' .. name:sub(1, 40) .. ' cannot be set to ' .. tostring(value):sub(1, 40))
+  end
 end
 
 end

@@ -11,8 +11,18 @@ local function answer(task, attempt)
   return { task.token, task.tid, attempt, task.crashes, task.fence, task.enqueued, fields }
 end
 
+-- Why a task whose names another one holds may not begin, or nil. A plain XADD asked nobody.
+local function name_taken(q, task)
+  if task.unique then
+    local holder = leat.holder_of(q, task.unique)
+    if holder and holder ~= task.tid then
+      return 'unique key ' .. task.unique:sub(1, 100) .. ' is held by ' .. holder
+    end
+  end
+end
+
 -- What becomes of one entry that was read: 'begin', 'again' (this consumer has begun it already), 'hold', or
--- nothing where it went back or was buried.
+-- nothing where it went back or was ended.
 local function judge(q, task, record, out)
   if record and (record.consumer ~= q.consumer or record.moved) then
     -- the group was recreated and delivers again what somebody had begun
@@ -20,16 +30,35 @@ local function judge(q, task, record, out)
   end
   if leat.too_many_fields(task) then
     return leat.refuse(q, task, TOO_MANY_FIELDS)
+  elseif leat.is_cancelled(q, task.tid) then
+    return leat.cancel_entry(q, task, record)
+  elseif record then
+    return not out.alone and 'again' or leat.requeue(q, task)
   end
-  local expires = task.expires and not record and tonumber(task.expires)
+  local expires = task.expires and tonumber(task.expires)
   if expires and expires * 1000 <= q.now then
     leat.bury(q, task, { cause = 'expired', reason = 'not started in time' })
     return count(q, 'expired')
   end
-  if out.alone then
+  local taken = name_taken(q, task)
+  if taken then
+    return leat.refuse(q, task, taken)
+  elseif out.alone or out.left < 1 then
     return leat.requeue(q, task)
+  elseif task.lane and not leat.lane_is_open(q, task.lane, task.token:sub(1, 1) == 'g') then
+    return whole_step(leat.back_to_lane, q, task)
   end
-  return record and 'again' or task.crashes > 0 and out.busy > 0 and 'hold' or 'begin'
+  return task.crashes > 0 and out.busy > 0 and 'hold' or 'begin'
+end
+
+-- Takes what a task that begins has to hold.
+local function take_hold(q, task)
+  if task.lane then
+    leat.lane_begun(q, task.lane)
+  end
+  if task.unique then
+    leat.hold_unique(q, task.unique, task.tid, task.token)
+  end
 end
 
 -- The gate for what one read brought. A task with crashes behind it runs alone on its worker: it is held,
@@ -49,11 +78,13 @@ local function admit(q, tasks, out)
     elseif verdict == 'hold' then
       out.alone = true
       out.held[#out.held + 1] = task.token
-    elseif verdict then
+    elseif verdict == 'begin' or verdict == 'again' then
       local attempt = task.attempts + 1
       if verdict == 'begin' then
         puts[#puts + 1] = task.token
-        puts[#puts + 1] = pack_record(q.consumer, q.now_text, attempt, task.fence, task.tid, nil, task.id)
+        puts[#puts + 1] = pack_record(q.consumer, q.now_text, attempt, task)
+        take_hold(q, task)
+        out.left, out.started = out.left - 1, out.started + 1
         overtaken[#overtaken + 1] = task.from
       end
       out.alone, out.busy, out.bytes = task.crashes > 0, out.busy + 1, out.bytes + task.bytes
@@ -116,8 +147,8 @@ local function read(q, kind, wanted, out)
   return wanted
 end
 
--- In the order of DESIGN: go, due tasks by way of go, the stream. Go is read first of all: where the group is
--- missing, that fails before anything has been written.
+-- First go, then what is due, by way of go or its lane; then lanes and the stream in fair order. Go is read first of
+-- all: where the group is missing, that fails before anything has been written.
 local function read_all(q, wanted, out)
   wanted = read(q, 'g', wanted, out)
   if out.due and tonumber(out.due) <= q.now and wanted > 0 then
@@ -125,7 +156,13 @@ local function read_all(q, wanted, out)
     out.due = leat.next_due(q)
     wanted = read(q, 'g', wanted, out)
   end
-  read(q, 's', wanted, out)
+  if leat.has_lanes(q) then
+    leat.read_fair(q, wanted, function(kind, some)
+      return read(q, kind, some, out)
+    end)
+  else
+    read(q, 's', wanted, out)
+  end
 end
 
 -- Closed: what is named goes back untouched.
@@ -138,13 +175,47 @@ local function put_back(q, tokens)
   end
 end
 
+-- How many more the queue's rate lets start (math.huge: no rate), and the next time at which one may (ms).
+local function read_rate(q, conf, out)
+  out.every_us, out.burst, out.left = conf.every_us, conf.burst, math.huge
+  if out.every_us then
+    out.left, out.next_ms = leat.tokens(q, 'tat', out.every_us, out.burst)
+  end
+end
+
+-- Takes the tokens of what has started; where none is left, the gate is closed until the next.
+local function settle_rate(q, out)
+  if not out.every_us then
+    return 0, ''
+  end
+  if out.started > 0 then
+    leat.take_tokens(q, 'tat', out.every_us, out.started)
+    out.left, out.next_ms = leat.tokens(q, 'tat', out.every_us, out.burst)
+  end
+  if out.left < 1 then
+    return out.next_ms, 'rate'
+  end
+  return 0, ''
+end
+
+-- The gate is closed for this worker: it gets nothing, and the scan goes on unless all must wait.
+local function claim_closed(q, closed_until, why, cursor, lease, named)
+  put_back(q, named)
+  local out = {}
+  if cursor ~= '' and why ~= 'hold' then
+    local fine, following = pcall(leat.scan, q, cursor, lease, out)
+    cursor = fine and following or ''
+  end
+  return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, cursor, {}, {}, q.buried }
+end
+
 -- KEYS: all. ARGV: group, consumer, how many new tasks at the most, how many run already, where to go on with
 -- the scan for expired leases ('' not now, 'g0-0' from the start), then at most CHUNK tokens that a blocking
 -- read brought. A worker on which a task with crashes runs asks for nothing.
--- Reply: PROTOCOL, now ms, lease ms, closed until ms (0: open), next due ms (0: none), scan cursor ('': done),
--- begun tasks {token, tid, attempt, crashes, fence, enqueued ms, {name, value …}}, held tokens (un-begun:
--- name them again when nothing runs), {tid, cause …} of dead letters that this call made. A named token that
--- comes back in neither list is not this worker's.
+-- Reply: PROTOCOL, now ms, lease ms, closed until ms (0: open), why ('', hold, paused, drained, rate), next due ms
+-- (0: none), scan cursor ('': done), begun tasks {token, tid, attempt, crashes, fence, enqueued ms,
+-- {name, value …}}, held tokens (un-begun: name them again when nothing runs), {tid, cause …} of dead letters that this call made.
+-- A named token that comes back in neither list is not this worker's. Closed by rate, some may have begun.
 -- What has begun is always answered: an error is kept for a call that begins nothing. Stopped half-way, what
 -- was read is pending and un-begun: the caller's next leat_register puts it back, or its lease runs out.
 function leat.claim(keys, args)
@@ -154,28 +225,34 @@ function leat.claim(keys, args)
   if #named > CHUNK then
     fail('BADARG more than ' .. CHUNK .. ' tokens')
   end
-  local lease, closed_until = leat.read_lease(q)
+  local conf = leat.read_gate(q)
+  local lease, closed_until, why = conf.lease, conf.closed_until, conf.why
   -- refused here where it is no hash, before anything is written
   redis.call('HLEN', q[RUNNING])
   if closed_until > 0 then
-    put_back(q, named)
-    return { PROTOCOL, q.now_text, lease, str(closed_until), 0, '', {}, {}, q.buried }
+    return claim_closed(q, closed_until, why, cursor, lease, named)
   end
 
-  local out = { begun = {}, held = {}, alone = false, busy = busy, bytes = 0, due = leat.next_due(q) }
+  local out = { begun = {}, held = {}, alone = false, busy = busy, bytes = 0, started = 0, due = leat.next_due(q) }
+  read_rate(q, conf, out)
   try(out, admit_named, q, named, out)
   if cursor ~= '' then
     local fine, following = pcall(leat.scan, q, cursor, lease, out)
     cursor = fine and following or ''
     out.problem = out.problem or not fine and following or nil
   end
-  if wanted > 0 then
-    try(out, read_all, q, math.min(wanted, CHUNK), out)
+  if math.min(wanted, out.left) > 0 then
+    try(out, read_all, q, math.min(wanted, out.left, CHUNK), out)
   end
+  closed_until, why = settle_rate(q, out)
+  try(out, leat.pump, q, cursor ~= '')
   if out.problem and #out.begun == 0 and #out.held == 0 then
     error(out.problem, 0)
   end
-  return { PROTOCOL, q.now_text, lease, 0, out.due or '0', cursor, out.begun, out.held, q.buried }
+  return {
+    PROTOCOL, q.now_text, lease, str(closed_until), why, leat.next_due(q) or '0', cursor, out.begun, out.held,
+    q.buried,
+  }
 end
 
 end

@@ -1,6 +1,8 @@
 do -- Enqueue.
 
--- Refuses what the gate would refuse, before anything is written; answers the task's own id.
+local MAX_LANE = 200 -- bytes of a lane's name
+
+-- Refuses what the gate would refuse, before anything is written; answers the task as add_task takes it.
 local function check_fields(fields, index)
   local seen = {}
   for i = 1, #fields, 2 do
@@ -12,7 +14,22 @@ local function check_fields(fields, index)
     end
     seen[name] = fields[i + 1]
   end
-  return seen.id ~= '' and seen.id or nil
+  local function value_of(name)
+    return seen[name] ~= '' and seen[name] or nil
+  end
+  for _, name in ipairs({ 'unique_for', 'result_ttl' }) do
+    if value_of(name) and not duration_ms(seen[name]) then
+      fail('REFUSED task ' .. index .. ': ' .. name .. ' is no duration: ' .. seen[name]:sub(1, 40))
+    end
+  end
+  local lane = value_of('lane')
+  if lane and (#lane > MAX_LANE or lane:find('%z')) then
+    fail('REFUSED task ' .. index .. ': a lane is at most ' .. MAX_LANE .. ' bytes without NUL')
+  end
+  return {
+    fields = fields, id = value_of('id'), lane = lane, unique = value_of('unique'),
+    follow = value_of('unique_next') == '1',
+  }
 end
 
 -- ARGV: for each task DUE COUNT NAME VALUE …; COUNT is the number of pairs; DUE is 0 (now), +MS (from now on
@@ -34,27 +51,45 @@ local function parse_tasks(q, args)
     else
       due = number_arg(due, 'the due time')
     end
-    tasks[#tasks + 1] = { fields = fields, due = due, id = check_fields(fields, #tasks + 1) }
+    local item = check_fields(fields, #tasks + 1)
+    item.due = due
+    tasks[#tasks + 1] = item
     at = last + 1
   end
   return tasks
 end
 
--- Who holds each id already: id → tid. Answers also how many tasks are new.
-local function look_up_holders(q, tasks)
-  local holders, new = {}, {}
-  local added = 0
+-- The task that holds the item's id or unique key already, or nil; and whether the item may follow it.
+local function holder_of(q, item)
+  local holder = item.id and redis.call('HGET', q[NAMES], 'i:' .. item.id)
+  if holder or not item.unique then
+    return holder or nil, false
+  end
+  local tid, token, until_ms = leat.holder_of(q, item.unique)
+  if tid and item.follow and token ~= '' and not until_ms then
+    local following = redis.call('HGET', q[NAMES], 'n:' .. item.unique)
+    if following then
+      return following:match('^%S+'), false
+    end
+    return tid, true
+  end
+  return tid, false
+end
+leat.holder_of_item = holder_of
+
+-- How many of the tasks are new, for the length limit.
+local function count_new(q, tasks)
+  local added, seen = 0, {}
   for _, item in ipairs(tasks) do
-    local id = item.id
-    local holder = id and redis.call('HGET', q[NAMES], 'i:' .. id)
-    if holder then
-      holders[id] = holder
-    elseif not id or not new[id] then
+    local holder, follows = holder_of(q, item)
+    local twice = item.id and seen['i' .. item.id] or item.unique and seen['u' .. item.unique]
+    if not twice and (not holder or follows) then
       added = added + 1
-      new[id or ''] = true
+      seen[item.id and 'i' .. item.id or ''] = true
+      seen[item.unique and 'u' .. item.unique or ''] = true
     end
   end
-  return holders, added
+  return added
 end
 
 -- An id of the same form as an entry's, for a task that has none yet. Streams count from 0 in each
@@ -63,38 +98,58 @@ local function new_tid(q)
   return q.now_text .. '-' .. str(1e9 + redis.call('HINCRBY', q[STATS], 'tids', '1'))
 end
 
-local function add_task(q, item)
-  local fields, tid = item.fields, nil
-  if item.due > q.now then
-    tid = new_tid(q)
-    leat.delay(q, {
-      tid = tid, fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 1,
-      enqueued = q.now_text, history = '',
-    }, item.due)
+local function wait_for(q, item)
+  local task = {
+    tid = new_tid(q), fields = item.fields, count = #item.fields, attempts = 0, crashes = 0, fence = 1,
+    enqueued = q.now_text, history = '',
+  }
+  hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
+  return task.tid
+end
+
+-- Part of a whole step: the item becomes a task, whose tid is the answer. item: fields {name, value …}, due ms
+-- (0: now), and of the fields: id, lane, unique, follow (unique_next). follows: as holder_of says.
+function leat.add_task(q, item, follows)
+  local tid
+  if follows then
+    tid = wait_for(q, item)
+    hash_set(q, NAMES, 'n:' .. item.unique, tid .. ' ' .. str(item.due))
+  elseif item.due > q.now then
+    tid = wait_for(q, item)
+    leat.put_due(q, item.due, tid)
+  elseif item.lane and not leat.is_idle(q, item.lane) then
+    tid = wait_for(q, item)
+    leat.to_lane(q, tid, item.lane)
   else
-    tid = add_entry(q, q[STREAM], fields)
+    tid = add_entry(q, q[STREAM], item.fields)
+    q.idle = false
   end
   if item.id then
-    redis.call('HSET', q[NAMES], 'i:' .. item.id, tid)
-    undo_with(q, 'HDEL', q[NAMES], 'i:' .. item.id)
+    hash_set(q, NAMES, 'i:' .. item.id, tid)
+  end
+  if item.unique and not follows then
+    leat.hold_unique(q, item.unique, tid)
   end
   return tid
 end
 
-local function add_tasks(q, tasks, holders)
+local function add_tasks(q, tasks)
   local reply = { PROTOCOL }
   for _, item in ipairs(tasks) do
-    local tid = item.id and holders[item.id]
-    reply[#reply + 1] = tid and 'exists' or 'new'
-    if not tid then
-      tid = add_task(q, item)
-      if item.id then
-        holders[item.id] = tid
-      end
-    end
-    reply[#reply + 1] = tid
+    local holder, follows = holder_of(q, item)
+    local new = not holder or follows
+    reply[#reply + 1] = new and 'new' or 'exists'
+    reply[#reply + 1] = new and leat.add_task(q, item, follows) or holder
   end
   return reply
+end
+
+-- What the length limit leaves room for, or nil: no limit.
+function leat.room(q)
+  local limit = number_or(redis.call('HGET', q[CONF], 'max_length'), 0)
+  if limit > 0 then
+    return limit - redis.call('XLEN', q[STREAM]) - redis.call('HLEN', q[WAITING]), limit
+  end
 end
 
 -- KEYS: the producer's. ARGV: see parse_tasks. Reply: PROTOCOL, then for each task 'new' or 'exists' and the
@@ -103,15 +158,12 @@ end
 function leat.enqueue(keys, args)
   local q = open(keys, PRODUCER_KEYS)
   local tasks = parse_tasks(q, args)
-  local holders, added = look_up_holders(q, tasks)
-  local limit = number_or(redis.call('HGET', q[CONF], 'max_length'), 0)
-  if limit > 0 and added > 0 then
-    local length = redis.call('XLEN', q[STREAM]) + redis.call('HLEN', q[WAITING])
-    if length + added > limit then
-      fail('FULL the queue holds ' .. length .. ' tasks, its limit is ' .. limit)
-    end
+  local room, limit = leat.room(q)
+  local added = room and count_new(q, tasks) or 0
+  if added > 0 and added > room then
+    fail('FULL the queue holds ' .. str(limit - room) .. ' tasks, its limit is ' .. str(limit))
   end
-  return whole_step(add_tasks, q, tasks, holders)
+  return whole_step(add_tasks, q, tasks)
 end
 
 end

@@ -1,20 +1,22 @@
 do -- Finish.
 
-local FINISH_ARGS = 10
+local FINISH_ARGS = 11
 
 local function parse_result(args, at)
+  local ttl = tonumber(args[at + 10]) or 0
   return {
     token = args[at], outcome = args[at + 1], cause = args[at + 2], status = args[at + 3],
-    reason = args[at + 4], delay_ms = tonumber(args[at + 5]), stdout = args[at + 7], stderr = args[at + 8],
-    again = args[at + 9] == '1',
+    reason = args[at + 4], delay_ms = tonumber(args[at + 5]), duration_us = args[at + 6], stdout = args[at + 7],
+    stderr = args[at + 8], again = args[at + 9] == '1', ttl_ms = ttl > 0 and ttl or nil,
   }
 end
 
 -- All successes of one stream: one HDEL, one XDEL, one XACK.
 local function succeed_step(q, batch)
-  for _, packed in ipairs(batch.named) do
-    local record = unpack_record(packed)
-    release_name(q, record.id, record.tid)
+  for _, item in ipairs(batch.bound) do
+    local record = unpack_record(item.packed)
+    leat.stop_holding(q, item.token, record)
+    leat.release_names(q, record, true)
   end
   redis.call('HDEL', q[RUNNING], unpack(batch.tokens))
   undo_with(q, 'HSET', q[RUNNING], unpack(batch.records))
@@ -24,16 +26,22 @@ end
 
 -- A success that comes after its lease ran out counts while the entry that took over has not begun.
 local function late_success_step(q, token, record)
-  release_name(q, record.id, record.tid)
-  drop_record(q, token)
-  remove(q, record.moved)
+  leat.release_names(q, record, true)
+  leat.drop_record(q, token)
+  leat.remove(q, record.moved)
+end
+
+-- Tells a success to those who asked. The result's own outcome says nothing more.
+local function tell_success(q, record, result)
+  result.cause, result.record = 'success', record
+  leat.tell_end(q, record, 'success', result)
 end
 
 local function retry_step(q, task, due)
   task.fence = task.fence + 1
   task.from = nil
   leat.delay(q, task, due)
-  remove(q, task.token)
+  leat.remove(q, task.token)
 end
 
 local function finish_failed(q, record, result)
@@ -42,18 +50,18 @@ local function finish_failed(q, record, result)
     leat.settle_vanished(q, result.token)
     return 'vanished'
   end
-  if result.outcome == 'release' then
+  if result.outcome == 'cancelled' or leat.is_cancelled(q, task.tid) then
+    leat.cancel_entry(q, task, record)
+    return 'ok'
+  elseif result.outcome == 'release' then
     leat.requeue(q, task)
     count(q, 'released')
     return 'ok'
   end
-  task.attempts = record.attempt
+  task.attempts, result.record = record.attempt, record
   remember(q, task, record, result.cause, result.status)
   if result.outcome == 'dead' then
-    leat.bury(q, task, {
-      cause = result.cause, status = result.status, reason = result.reason, record = record,
-      stdout = result.stdout, stderr = result.stderr,
-    })
+    leat.bury(q, task, result)
     return 'ok'
   end
   whole_step(retry_step, q, task, q.now + result.delay_ms)
@@ -86,6 +94,7 @@ local function finish_one(q, packed, result)
   end
   whole_step(late_success_step, q, result.token, record)
   count(q, 'succeeded')
+  tell_success(q, record, result)
   return 'ok'
 end
 
@@ -98,7 +107,7 @@ local function check_results(args)
     local outcome = args[at + 1]
     if outcome == 'retry' then
       number_arg(args[at + 5], 'the delay')
-    elseif outcome ~= 'success' and outcome ~= 'dead' and outcome ~= 'release' then
+    elseif outcome ~= 'success' and outcome ~= 'dead' and outcome ~= 'release' and outcome ~= 'cancelled' then
       fail('BADARG unknown outcome ' .. tostring(outcome):sub(1, 40))
     end
     stream_of({}, args[at])
@@ -110,36 +119,49 @@ local function batch_of(q, batches, token)
   local kind = token:sub(1, 1)
   local batch = batches[kind]
   if not batch then
-    batch = { stream = stream_of(q, kind), ids = {}, tokens = {}, records = {}, named = {}, places = {} }
+    batch = { stream = stream_of(q, kind), ids = {}, tokens = {}, records = {}, bound = {}, places = {} }
     batches[kind] = batch
     batches[#batches + 1] = batch
   end
   return batch
 end
 
-local function add_success(batch, token, packed, place)
+local function add_success(batch, token, packed, at)
   local n = #batch.ids + 1
-  batch.ids[n], batch.tokens[n], batch.places[n] = token:sub(2), token, place
+  batch.ids[n], batch.tokens[n], batch.places[n] = token:sub(2), token, at
   batch.records[2 * n - 1], batch.records[2 * n] = token, packed
-  if packed:sub(1, 1) == NAMED then
-    batch.named[#batch.named + 1] = packed
+  if packed:sub(1, 1) == BOUND then
+    batch.bound[#batch.bound + 1] = { token = token, packed = packed }
   end
 end
 
-local function settle_batch(q, batch, reply)
+-- The successes of a batch that anybody asked for.
+local function tell_batch(q, batch, args)
+  for i, at in ipairs(batch.places) do
+    local packed, result = batch.records[2 * i], parse_result(args, at)
+    if result.ttl_ms or leat.has_waiters(q) or packed:sub(1, 1) == BOUND then
+      tell_success(q, unpack_record(packed), result)
+    end
+  end
+end
+
+local function settle_batch(q, batch, args, reply)
   local fine, problem = pcall(whole_step, succeed_step, q, batch)
-  for _, place in ipairs(batch.places) do
-    reply[place] = fine and 'ok' or message_of(problem)
+  for _, at in ipairs(batch.places) do
+    reply[(at - 3) / FINISH_ARGS + 2] = fine and 'ok' or message_of(problem)
   end
   if fine then
     count(q, 'succeeded', #batch.ids)
+    pcall(leat.forget_cancels, q, batch.records)
+    tell_batch(q, batch, args)
   end
 end
 
 -- KEYS: all. ARGV: group, consumer, then for each of at most PAGE attempts: token, outcome (success, retry,
--- dead, release), cause, status, reason, delay ms (retry), duration us, stdout tail, stderr tail, 1 if it was
--- sent before. Reply: PROTOCOL, then for each: ok, fenced (begun by another, or passed on), gone (settled
--- before, or by another), vanished (deleted by hand), or the error that kept this one where it is.
+-- dead, release, cancelled), cause, status, reason, delay ms (retry), duration us, stdout tail, stderr tail, 1 if
+-- it was sent before, for how long its result is kept (ms; 0: as the task says). Reply: PROTOCOL, then for each:
+-- ok, fenced (begun by another, or passed on), gone (settled before, or by another), vanished (deleted by hand),
+-- or the error that kept this one where it is.
 -- What a task becomes is written before its entry is deleted; sent again, it finds the entry gone.
 function leat.finish(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
@@ -157,7 +179,7 @@ function leat.finish(keys, args)
     local at, packed = 3 + (i - 1) * FINISH_ARGS, records[i]
     local own = packed and packed:sub(2, #mine + 1) == mine and packed:sub(1, 1) ~= MOVED
     if own and args[at + 1] == 'success' then
-      add_success(batch_of(q, batches, token), token, packed, i + 1)
+      add_success(batch_of(q, batches, token), token, packed, at)
     else
       local result = parse_result(args, at)
       local fine, state = pcall(finish_one, q, packed, result)
@@ -168,10 +190,13 @@ function leat.finish(keys, args)
     end
   end
   for _, batch in ipairs(batches) do
-    settle_batch(q, batch, reply)
+    settle_batch(q, batch, args, reply)
   end
   if fenced > 0 then
     count(q, 'fenced', fenced)
+  end
+  if q.freed then
+    pcall(leat.pump, q)
   end
   return reply
 end

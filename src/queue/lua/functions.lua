@@ -14,8 +14,9 @@ end
 
 register_all({ 'leat_enqueue', leat.enqueue }, {})
 register_all({
-  'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register, 'leat_finish', leat.finish,
-  'leat_requeue', leat.requeue_consumer, 'leat_conf', leat.conf, 'leat_dead_retry', leat.dead_retry,
+  'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register,
+  'leat_finish', leat.finish, 'leat_requeue', leat.requeue_consumer, 'leat_cancel', leat.cancel,
+  'leat_gate', leat.gate, 'leat_conf', leat.conf, 'leat_await', leat.await, 'leat_dead_retry', leat.dead_retry,
   'leat_dead_drop', leat.dead_drop,
 }, { 'allow-oom' })
 register_all({

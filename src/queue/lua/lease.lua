@@ -1,10 +1,11 @@
 do -- Renew and register.
 
--- Sorts tokens into those that look like this consumer's (lists of ids by kind) and lost ones. Un-begun (held)
--- entries have no record: they are its own while they are pending for it.
-local function sort_tokens(q, tokens, lost)
+-- Sorts tokens into those that look like this consumer's (lists of ids by kind) and lost ones, and tells which of the
+-- former somebody asked to cancel. Un-begun (held) entries have no record: they are its own while they are pending
+-- for it.
+local function sort_tokens(q, tokens, lost, cancelled)
   local mine = { s = {}, g = {} }
-  local plain, named = PLAIN .. q.consumer .. '\0', NAMED .. q.consumer .. '\0'
+  local plain, bound = PLAIN .. q.consumer .. '\0', BOUND .. q.consumer .. '\0'
   local size = #plain
   for from = 1, #tokens, CHUNK do
     local to = math.min(from + CHUNK - 1, #tokens)
@@ -12,9 +13,12 @@ local function sort_tokens(q, tokens, lost)
     for i = from, to do
       local token, record = tokens[i], records[i - from + 1]
       local head = record and record:sub(1, size)
-      if head == plain or head == named or not record and is_pending(q, token) then
+      if head == plain or head == bound or not record and is_pending(q, token) then
         local list = mine[token:sub(1, 1)]
         list[#list + 1] = token:sub(2)
+        if record and leat.is_cancelled(q, unpack_record(record).tid) then
+          cancelled[#cancelled + 1] = token
+        end
       else
         lost[#lost + 1] = token
       end
@@ -56,13 +60,14 @@ local function renew_ids(q, kind, ids, lost)
   end
 end
 
--- Of the tokens, those that are still this consumer's get a fresh lease; the rest are the answer.
+-- Of the tokens, those that are still this consumer's get a fresh lease; the rest are lost. Answers these, and those
+-- to be cancelled.
 local function renew_tokens(q, tokens)
-  local lost = {}
-  local mine = sort_tokens(q, tokens, lost)
+  local lost, cancelled = {}, {}
+  local mine = sort_tokens(q, tokens, lost, cancelled)
   renew_ids(q, 'g', mine.g, lost)
   renew_ids(q, 's', mine.s, lost)
-  return lost
+  return lost, cancelled
 end
 
 local function beat(q, text)
@@ -70,24 +75,24 @@ local function beat(q, text)
 end
 
 -- KEYS: all. ARGV: group, consumer, the worker's beat (JSON), then the tokens of its tasks: running, held, or
--- ended with the finish not answered yet. Reply: PROTOCOL, now ms, lease ms, lost tokens. Safe anywhere: it
--- only lengthens leases.
+-- ended with the finish not answered yet. Reply: PROTOCOL, now ms, lease ms, lost tokens, tokens of tasks that
+-- somebody asked to cancel. Safe anywhere: it only lengthens leases.
 function leat.renew(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local lease = leat.read_lease(q)
-  local lost = renew_tokens(q, rest(args, 4))
+  local lost, cancelled = renew_tokens(q, rest(args, 4))
   if #lost > 0 then
     count(q, 'fenced', #lost)
   end
   beat(q, args[3])
-  return { PROTOCOL, q.now_text, lease, lost }
+  return { PROTOCOL, q.now_text, lease, lost, cancelled }
 end
 
 local function check_types(q)
   for key, wanted in pairs({
     [STREAM] = 'stream', [GO] = 'stream', [BELL] = 'stream', [DEAD] = 'stream', [WAITING] = 'hash',
     [NAMES] = 'hash', [CONF] = 'hash', [STATS] = 'hash', [RUNNING] = 'hash', [WORKERS] = 'hash',
-    [DELAYED] = 'zset',
+    [DELAYED] = 'zset', [LANES] = 'zset', [LANED] = 'zset', [CANCEL] = 'set', [AWAITED] = 'hash',
   }) do
     local is = redis.call('TYPE', q[key]).ok
     if is ~= 'none' and is ~= wanted then
@@ -163,57 +168,53 @@ function leat.hand_back(q, keep, hand, ...)
   return moved, false
 end
 
--- What a registration seeds conf with, in the order of its arguments: the name in conf, the least value, and
--- what counts where conf was damaged by hand.
-local SEEDS = {
-  { 'lease_ms', MIN_LEASE_MS, DEFAULT_LEASE_MS }, { 'max_crashes', 1, DEFAULT_MAX_CRASHES },
-  { 'max_length', 0, 0 }, { 'dead_keep_ms', 0, 0 }, { 'dead_keep_number', 0, 0 },
-}
-
-local function read_seeds(args, from)
-  local seeds = {}
-  for i, seed in ipairs(SEEDS) do
-    seeds[i] = math.max(number_arg(args[from + i - 1], seed[1]), seed[2])
+-- Seeds for conf, which rules once it is there: name and value from args[from] to args[last].
+local function check_seeds(args, from, last)
+  for i = from, last, 2 do
+    leat.check_conf(args[i] or '', args[i + 1])
   end
-  return seeds
 end
 
--- What rules: what was there before, else the seeds.
-local function sow(q, seeds)
-  local ruling = {}
-  redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
-  for i, seed in ipairs(SEEDS) do
-    redis.call('HSETNX', q[CONF], seed[1], str(seeds[i]))
-    ruling[i] = number_or(redis.call('HGET', q[CONF], seed[1]), seed[3])
+local function seed_conf(q, args, from, last)
+  for i = from, last, 2 do
+    redis.call('HSETNX', q[CONF], args[i], args[i + 1])
   end
-  return ruling
 end
 
--- KEYS: all. ARGV: group, consumer, beat, lease ms, max_crashes, max_length, dead_keep ms, dead_keep_number
--- (seeds for conf, which rules once it is there), then tokens as for leat_renew. The first call on new
--- connections, and after NOGROUP. What is pending for the consumer and not named never reached it: it goes
--- back, nothing counted.
--- Reply: PROTOCOL, now ms, lease ms, lost tokens, max_crashes, max_length, more (1: call again), the bell's
--- last id, dead_keep ms, dead_keep_number. Safe anywhere: every step finds what an earlier call did.
+local function ruling_conf(q, args, from, to)
+  local list = {}
+  for i = from, to, 2 do
+    list[#list + 1] = args[i]
+    list[#list + 1] = redis.call('HGET', q[CONF], args[i]) or ''
+  end
+  return list
+end
+
+-- KEYS: all. ARGV: group, consumer, beat, number of seeds, then name and value of each (see leat_conf), then tokens
+-- as for leat_renew. The first call on new connections, and after NOGROUP. What is pending for the consumer and
+-- not named never reached it: it goes back, nothing counted.
+-- Reply: PROTOCOL, now ms, lease ms, lost tokens, cancelled tokens, more (1: call again), the bell's last id,
+-- {name, value …} of the seeds as they rule. Safe anywhere: every step finds what an earlier call did.
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   check_types(q)
-  local seeds = read_seeds(args, 4)
-  local known = redis.call('HEXISTS', q[CONF], 'lease_ms') == 1
-  ensure_groups(q, known and leat.read_reclaim(q) or seeds[1])
-  local ruling = sow(q, seeds)
+  local last_seed = 4 + number_arg(args[4], 'the number of seeds') * 2
+  check_seeds(args, 5, last_seed)
+  ensure_groups(q, leat.read_reclaim(q))
+  seed_conf(q, args, 5, last_seed)
+  redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
 
-  local tokens, keep = rest(args, 4 + #SEEDS), {}
+  local tokens, keep = rest(args, last_seed + 1), {}
   for _, token in ipairs(tokens) do
     keep[token] = true
   end
-  local lost = renew_tokens(q, tokens)
+  local lost, cancelled = renew_tokens(q, tokens)
   local _, more = leat.hand_back(q, keep, leat.requeue)
   beat(q, args[3])
   local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', '1')
   return {
-    PROTOCOL, q.now_text, ruling[1], lost, ruling[2], ruling[3], more and 1 or 0,
-    last[1] and last[1][1] or '0-0', ruling[4], ruling[5],
+    PROTOCOL, q.now_text, leat.read_lease(q), lost, cancelled, more and 1 or 0, last[1] and last[1][1] or '0-0',
+    ruling_conf(q, args, 5, last_seed),
   }
 end
 

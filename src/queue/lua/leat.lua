@@ -21,9 +21,9 @@ local VERSION = 1 -- grows with every change of this file: workers replace an ol
 local PROTOCOL = 1 -- grows when arguments or replies change their meaning
 
 -- Keys, always in this order. Producers' functions get the first PRODUCER_KEYS, all others every one.
-local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS = 1, 2, 3, 4, 5, 6, 7
-local GO, RUNNING, DEAD, WORKERS = 8, 9, 10, 11
-local PRODUCER_KEYS, ALL_KEYS = 7, 11
+local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local GO, RUNNING, DEAD, WORKERS, CANCEL, AWAITED = 10, 11, 12, 13, 14, 15
+local PRODUCER_KEYS, ALL_KEYS = 9, 15
 
 local MAX_FIELDS = 1000 -- pairs in a task; more is refused (a Lua call takes about 8,000 values)
 local CHUNK = 1000 -- arguments in one unpack
@@ -60,8 +60,9 @@ local function open(keys, wanted, group, consumer)
     fail('BADARG expected ' .. wanted .. ' keys, got ' .. #keys)
   end
   local time = redis.call('TIME')
-  keys.group, keys.consumer, keys.buried = group, consumer, {}
-  keys.now = time[1] * 1000 + math.floor(time[2] / 1000)
+  keys.group, keys.consumer, keys.buried, keys.undo = group, consumer, {}, {}
+  keys.now_us = time[1] * 1e6 + time[2]
+  keys.now = math.floor(keys.now_us / 1000)
   keys.now_text = str(keys.now)
   return keys
 end
@@ -73,6 +74,14 @@ end
 
 local function number_or(text, default)
   return text and tonumber(text) or default
+end
+
+local UNITS_MS = { ms = 1, s = 1000, [''] = 1000, m = 60e3, min = 60e3, h = 3600e3, d = 86400e3 }
+
+-- A duration as people write it (90, 90s, 500ms, 5m, 2h, 30d) in ms, or nil.
+local function duration_ms(text)
+  local number, unit = (text or ''):match('^(%d+)(%a*)$')
+  return number and UNITS_MS[unit] and tonumber(number) * UNITS_MS[unit]
 end
 
 local function rest(args, from)
@@ -144,12 +153,16 @@ local function trailer(fields)
   return known, pairs_count * 2
 end
 
+-- The fields that mean something here. The first ones bind: what they took must be let go when the task ends.
+local BINDING = { 'id', 'unique', 'unique_for', 'lane', 'result_ttl' }
+local PICKED = { id = true, unique = true, unique_for = true, lane = true, result_ttl = true, expires = true }
+
 -- A task as all functions handle it. count is the number of values in fields that are the task's own;
--- enqueued (ms) stays text. id and expires are picked out here, since every task is asked for them.
+-- enqueued (ms) stays text. The PICKED fields stand in it by their names.
 local function decode(token, fields)
   local task = {
     token = token, tid = token:sub(2), fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 1,
-    history = '', enqueued = '0', bytes = 0, id = nil, expires = nil,
+    history = '', enqueued = '0', bytes = 0,
   }
   local known, values
   if token:sub(1, 1) ~= 's' then
@@ -169,10 +182,8 @@ local function decode(token, fields)
   for i = 1, task.count, 2 do
     local name, value = fields[i], fields[i + 1]
     bytes = bytes + #name + #value
-    if name == 'id' and value ~= '' then
-      task.id = task.id or value
-    elseif name == 'expires' then
-      task.expires = task.expires or value
+    if PICKED[name] and value ~= '' then
+      task[name] = task[name] or value
     end
   end
   task.bytes = bytes
@@ -235,28 +246,44 @@ local function remember(q, task, record, cause, status)
   task.history = history
 end
 
--- running: token → STATE consumer NUL begun ms, attempt, fence, tid, moved, id (between spaces; '-' for no
--- moved). STATE is PLAIN, or NAMED where a name must be released when the task ends, or MOVED: the lease ran
--- out, the entry `moved` took the task over, and the record only lets a late success count.
-local PLAIN, NAMED, MOVED = 'r', 'i', 'm'
+-- running: token → STATE consumer NUL begun ms, attempt, fence, tid, moved, bound (between spaces; '-' for no
+-- moved). STATE is PLAIN; or BOUND where something must be let go when the task ends: bound is then a packed map
+-- of its BINDING fields; or MOVED: the lease ran out, the entry `moved` took the task over, and the record only
+-- lets a late success count.
+local PLAIN, BOUND, MOVED = 'r', 'b', 'm'
 
-local function pack_record(consumer, begun, attempt, fence, tid, moved, id)
-  local state = moved and MOVED or id and NAMED or PLAIN
-  return state .. consumer .. '\0' .. begun .. ' ' .. attempt .. ' ' .. fence .. ' ' .. tid .. ' '
-    .. (moved or '-') .. ' ' .. (id or '')
+local function pack_bound(holder)
+  local bound
+  for _, name in ipairs(BINDING) do
+    if holder[name] then
+      bound = bound or {}
+      bound[name] = holder[name]
+    end
+  end
+  return bound and cmsgpack.pack(bound) or ''
 end
 
--- nil for what leat did not write: the entry then counts as not begun.
+-- holder: the task, or an earlier record of it.
+local function pack_record(consumer, begun, attempt, holder, moved)
+  local bound = pack_bound(holder)
+  local state = moved and MOVED or bound ~= '' and BOUND or PLAIN
+  return state .. consumer .. '\0' .. begun .. ' ' .. attempt .. ' ' .. holder.fence .. ' ' .. holder.tid .. ' '
+    .. (moved or '-') .. ' ' .. bound
+end
+
+-- nil for what leat did not write: the entry then counts as not begun. BINDING fields stand in the record by
+-- their names.
 local function unpack_record(packed)
-  local consumer, begun, attempt, fence, tid, moved, id =
+  local consumer, begun, attempt, fence, tid, moved, bound =
     packed:match('^.(.-)%z(%d+) (%d+) (%d+) (%S+) (%S+) (.*)$')
   if not consumer then
     return nil
   end
-  return {
-    consumer = consumer, begun = begun, attempt = tonumber(attempt), fence = tonumber(fence),
-    tid = tid, moved = moved ~= '-' and moved or nil, id = id ~= '' and id or nil,
-  }
+  local fine, record = pcall(cmsgpack.unpack, bound)
+  record = fine and type(record) == 'table' and record or {}
+  record.consumer, record.begun, record.attempt = consumer, begun, tonumber(attempt)
+  record.fence, record.tid, record.moved = tonumber(fence), tid, moved ~= '-' and moved or nil
+  return record
 end
 
 local function record_of(q, token)
@@ -264,30 +291,43 @@ local function record_of(q, token)
   return packed and unpack_record(packed) or nil
 end
 
--- Parts of a whole step.
+-- Parts of a whole step: a write, and how it is taken back.
 
--- The record of an attempt whose lease ran out, pointing to the entry that took the task over.
-local function put_moved(q, token, record, moved)
-  local packed = pack_record(record.consumer, record.begun, record.attempt, record.fence, record.tid, moved,
-    record.id)
-  redis.call('HSET', q[RUNNING], token, packed)
-  undo_with(q, 'HDEL', q[RUNNING], token)
-end
-
-local function drop_record(q, token)
-  local packed = redis.call('HGET', q[RUNNING], token)
-  if packed then
-    redis.call('HDEL', q[RUNNING], token)
-    undo_with(q, 'HSET', q[RUNNING], token, packed)
+local function hash_set(q, key, name, value)
+  local old = redis.call('HGET', q[key], name)
+  redis.call('HSET', q[key], name, value)
+  if old then
+    undo_with(q, 'HSET', q[key], name, old)
+  else
+    undo_with(q, 'HDEL', q[key], name)
   end
 end
 
--- Compare and delete: a name that another task holds by now stays.
-local function release_name(q, id, tid)
-  local name = id and 'i:' .. id
-  if name and redis.call('HGET', q[NAMES], name) == tid then
-    redis.call('HDEL', q[NAMES], name)
-    undo_with(q, 'HSET', q[NAMES], name, tid)
+-- Answers what was there.
+local function hash_drop(q, key, name)
+  local old = redis.call('HGET', q[key], name)
+  if old then
+    redis.call('HDEL', q[key], name)
+    undo_with(q, 'HSET', q[key], name, old)
+  end
+  return old
+end
+
+local function zset_put(q, key, score, member)
+  local old = redis.call('ZSCORE', q[key], member)
+  redis.call('ZADD', q[key], score, member)
+  if old then
+    undo_with(q, 'ZADD', q[key], old, member)
+  else
+    undo_with(q, 'ZREM', q[key], member)
+  end
+end
+
+local function zset_drop(q, key, member)
+  local old = redis.call('ZSCORE', q[key], member)
+  if old then
+    redis.call('ZREM', q[key], member)
+    undo_with(q, 'ZADD', q[key], old, member)
   end
 end
 
@@ -296,14 +336,6 @@ local function add_entry(q, key, list)
   local id = redis.call('XADD', key, '*', unpack(list))
   undo_with(q, 'XDEL', key, id)
   return id
-end
-
--- The last part: what the task becomes next has been written before.
-local function remove(q, token)
-  local stream, id = stream_of(q, token)
-  drop_record(q, token)
-  redis.call('XDEL', stream, id)
-  redis.pcall('XACK', stream, q.group, id)
 end
 
 -- What the parts below have for each other.

@@ -28,7 +28,7 @@ end
 
 local TOTALS = {
   'succeeded', 'retried', 'released', 'crashes', 'expired', 'vanished', 'fenced', 'dead_retried',
-  'dead_dropped', 'dead_trimmed', 'dead',
+  'dead_dropped', 'dead_trimmed', 'dead', 'cancelled',
 }
 
 -- KEYS: all. ARGV: group. Reply: PROTOCOL, now ms, {name, value …} of figures, {consumer, record …}, {name,
@@ -51,13 +51,16 @@ function leat.status(keys, args)
     end
   end
   local waiting = redis.call('HLEN', q[WAITING])
+  local laned, lanes = leat.lane_figures(q)
   local retrying = number_or(redis.call('HGET', q[STATS], 'retrying'), 0)
   retrying = math.min(math.max(retrying, 0), waiting)
-  add('ready', ready)
+  add('ready', ready + laned)
   add('running', pending)
-  add('delayed', waiting - retrying)
+  add('delayed', math.max(waiting - laned - retrying, 0))
   add('retrying', retrying)
   add('dead', redis.call('XLEN', q[DEAD]))
+  add('in_lanes', laned)
+  add('lanes', lanes)
   add('oldest_ready_ms', str(oldest))
   add('next_due_ms', leat.next_due(q) or '0')
   add('total_enqueued', total_enqueued(q))
@@ -73,7 +76,7 @@ local function row(task, state, extra)
   local list = {
     'tid', task.tid, 'state', state, 'enqueued_ms', task.enqueued, 'attempts', task.attempts,
     'crashes', task.crashes, 'command', command:sub(1, PREVIEW), 'payload_bytes', payload and #payload or 0,
-    'id', task.id or '',
+    'id', task.id or '', 'lane', task.lane or '', 'unique', task.unique or '',
   }
   for _, value in ipairs(extra) do
     list[#list + 1] = value
@@ -91,8 +94,14 @@ local function dead_extra(id, fields)
   }
 end
 
-local function waiting_state(task)
-  return task.attempts > 0 and 'retrying' or 'delayed'
+local function waiting_state(q, task)
+  if task.lane and leat.is_laned(q, task.tid, task.lane) then
+    return 'ready'
+  elseif task.attempts > 0 then
+    return 'retrying'
+  end
+  -- a follow-up has no time: it waits for the task that holds its unique key
+  return redis.call('ZSCORE', q[DELAYED], task.tid) and 'delayed' or 'following'
 end
 
 -- Decoded entries after `start`, up to limit or MOVE_BYTES of them, and the id to go on from ('': these were
@@ -114,8 +123,24 @@ local function page_of(key, kind, start, limit)
   return tasks, start
 end
 
+-- Tasks in lanes, lane by lane.
+local function list_lanes(q, start, limit, rows)
+  local page = redis.call('ZRANGE', q[LANED], str(start), str(start + limit - 1))
+  for _, member in ipairs(page) do
+    local packed = redis.call('HGET', q[WAITING], leat.lane_tid(member))
+    local list = packed and leat.unpack_waiting(packed)
+    if list then
+      rows[#rows + 1] = row(decode('w', list), 'ready', {})
+    end
+  end
+  return #page == limit and 'l' .. str(start + limit) or ''
+end
+
 local function list_ready(q, cursor, limit, rows)
   local kind = cursor:sub(1, 1)
+  if kind == 'l' then
+    return list_lanes(q, number_arg(cursor:sub(2), 'the cursor'), math.min(limit, PAGE), rows)
+  end
   local key, after = stream_of(q, cursor)
   local _, last = group_info(q, key)
   local tasks, following = page_of(key, kind, after == '0-0' and last or after, limit)
@@ -125,7 +150,7 @@ local function list_ready(q, cursor, limit, rows)
   if following ~= '' then
     return kind .. following
   end
-  return kind == 'g' and 's0-0' or ''
+  return kind == 'g' and 's0-0' or redis.call('EXISTS', q[LANED]) == 1 and 'l0' or ''
 end
 
 local function running_extra(record)
@@ -149,10 +174,10 @@ local function list_waiting(q, cursor, limit, rows)
   limit = math.min(limit, PAGE)
   local page = redis.call('ZRANGE', q[DELAYED], str(start), str(start + limit - 1), 'WITHSCORES')
   for i = 1, #page, 2 do
-    local packed = redis.call('HGET', q[WAITING], page[i])
-    if packed then
-      local task = decode('w', cmsgpack.unpack(packed))
-      rows[#rows + 1] = row(task, waiting_state(task), { 'due_ms', page[i + 1] })
+    local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], page[i]))
+    if list then
+      local task = decode('w', list)
+      rows[#rows + 1] = row(task, waiting_state(q, task), { 'due_ms', page[i + 1] })
     end
   end
   return #page == limit * 2 and str(start + limit) or ''
@@ -243,7 +268,7 @@ function leat.show(keys, args)
   if packed then
     local task = decode('w', cmsgpack.unpack(packed))
     local due = redis.call('ZSCORE', q[DELAYED], tid) or '0'
-    return whole(task, waiting_state(task), { 'due_ms', due })
+    return whole(task, waiting_state(q, task), { 'due_ms', due })
   end
   if tid:match('^%d+%-%d+$') then
     if fetch(q, 's' .. tid) then

@@ -21,43 +21,112 @@ end
 
 -- ---------------------------------------------------------------- operators
 
-local CHANGEABLE = {
-  lease_ms = function(value)
-    return value >= MIN_LEASE_MS
-  end,
-  max_crashes = function(value)
-    return value >= 1
-  end,
-  max_length = function()
-    return true
-  end,
-  dead_keep_ms = function()
-    return true
-  end,
-  dead_keep_number = function()
-    return true
-  end,
-}
-
--- KEYS: all. ARGV: nothing, or a name and a value. Reply: PROTOCOL, then all names and values.
--- A shorter lease is obeyed by workers at once and by the scan one old lease later.
+-- KEYS: all. ARGV: nothing, or a name and a value ('' takes a rate or a lane's settings away). Reply: PROTOCOL, then
+-- all names and values. A shorter lease is obeyed by workers at once and by the scan one old lease later.
 function leat.conf(keys, args)
   local q = open(keys, ALL_KEYS)
   if #args > 0 then
-    local check, value = CHANGEABLE[args[1]], number_arg(args[2], args[1]:sub(1, 40))
-    if not check or not check(value) then
-      fail('BADARG ' .. args[1]:sub(1, 40) .. ' cannot be set to ' .. str(value))
-    end
-    if args[1] == 'lease_ms' then
+    local name, value = args[1], args[2]
+    leat.check_conf(name, value)
+    if name == 'lease_ms' then
       local old = leat.read_reclaim(q)
       redis.call('HSET', q[CONF], 'floor_ms', str(old), 'floor_until', str(q.now + old))
     end
-    redis.call('HSET', q[CONF], args[1], str(value))
+    redis.call('HSET', q[CONF], name, value)
+    if name:sub(1, 5) == 'lane:' then
+      whole_step(leat.wake_lane, q, name:sub(6))
+      leat.pump(q)
+    end
+    -- who was told to wait looks again
+    leat.ring(q, 'conf')
   end
   local reply = { PROTOCOL }
   for _, text in ipairs(redis.call('HGETALL', q[CONF])) do
     reply[#reply + 1] = text
   end
+  return reply
+end
+
+-- KEYS: all. ARGV: paused or drain:HOST or drain:*, then 1 or 0. Reply: PROTOCOL, 1 if that was so before. Closes
+-- and opens the gate: nothing more is begun, what runs goes on.
+function leat.gate(keys, args)
+  local q = open(keys, ALL_KEYS)
+  local name, on = args[1], args[2] == '1'
+  if name ~= 'paused' and not name:match('^drain:.') then
+    fail('BADARG no such gate: ' .. name:sub(1, 40))
+  end
+  local before = redis.call('HEXISTS', q[CONF], name)
+  if on then
+    redis.call('HSETNX', q[CONF], name, q.now_text)
+  else
+    redis.call('HDEL', q[CONF], name)
+  end
+  leat.ring(q, 'gate')
+  return { PROTOCOL, (before == 1) == on and 1 or 0 }
+end
+
+local function cancel_waiting_step(q, task, list)
+  hash_drop(q, WAITING, task.tid)
+  zset_drop(q, DELAYED, task.tid)
+  if task.lane then
+    leat.leave_lane(q, task.tid, task.lane)
+  end
+  leat.release_names(q, task)
+  return list
+end
+
+local function cancel_waiting(q, tid, packed)
+  local list = leat.unpack_waiting(packed) or {}
+  local task = decode('w', list)
+  task.tid = tid
+  local was_due = redis.call('ZSCORE', q[DELAYED], tid)
+  whole_step(cancel_waiting_step, q, task)
+  if task.attempts > 0 and was_due then
+    count(q, 'retrying', -1)
+  end
+  count(q, 'cancelled')
+  leat.tell_end(q, task, 'cancelled', { cause = 'cancelled' })
+  return 'cancelled'
+end
+
+-- token: where the caller has seen the task, or ''.
+local function cancel_one(q, tid, token)
+  local packed = redis.call('HGET', q[WAITING], tid)
+  if packed then
+    return cancel_waiting(q, tid, packed)
+  end
+  local task = token ~= '' and fetch(q, token)
+  if not task or task.tid ~= tid then
+    return 'gone'
+  end
+  local stream, id = stream_of(q, token)
+  if #redis.call('XPENDING', stream, q.group, id, id, '1') > 0 then
+    redis.call('SADD', q[CANCEL], tid)
+    return 'asked'
+  end
+  leat.cancel_entry(q, task)
+  return 'cancelled'
+end
+
+-- KEYS: all. ARGV: group, 1 to tell the workers at once (0: at their next beat), then tid and token ('' where it is
+-- in no entry) of at most PAGE tasks. Reply: PROTOCOL, then for each: cancelled, asked (a worker has it: it ends
+-- it, and the task ends as cancelled), gone (not there any more: look again), or the error. Each task is a step
+-- of its own.
+function leat.cancel(keys, args)
+  local q = open(keys, ALL_KEYS, args[1])
+  if #args > 2 + PAGE * 2 or #args % 2 ~= 0 then
+    fail('BADARG tid and token of at most ' .. PAGE .. ' tasks')
+  end
+  local reply, asked = { PROTOCOL }, false
+  for i = 3, #args, 2 do
+    local fine, state = pcall(cancel_one, q, args[i], args[i + 1])
+    reply[#reply + 1] = fine and state or message_of(state)
+    asked = asked or state == 'asked'
+  end
+  if asked and args[2] == '1' then
+    leat.ring(q, 'cancel')
+  end
+  leat.pump(q)
   return reply
 end
 
@@ -73,10 +142,22 @@ local function check_letter_ids(args)
 end
 
 local function dead_retry_step(q, id, task)
+  local holder = task.unique and leat.holder_of(q, task.unique)
+  if holder and holder ~= task.tid then
+    fail('REFUSED unique key ' .. task.unique:sub(1, 100) .. ' is held by ' .. holder)
+  end
   task.fence, task.attempts, task.crashes, task.from = task.fence + 1, 0, 0, nil
-  add_entry(q, q[GO], encode(task))
-  if task.id and redis.call('HSETNX', q[NAMES], 'i:' .. task.id, task.tid) == 1 then
-    undo_with(q, 'HDEL', q[NAMES], 'i:' .. task.id)
+  if task.lane then
+    hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
+    leat.to_lane(q, task.tid, task.lane)
+  else
+    add_entry(q, q[GO], encode(task))
+  end
+  if task.id and not redis.call('HGET', q[NAMES], 'i:' .. task.id) then
+    hash_set(q, NAMES, 'i:' .. task.id, task.tid)
+  end
+  if task.unique then
+    leat.hold_unique(q, task.unique, task.tid)
   end
   redis.call('XDEL', q[DEAD], id)
 end
@@ -105,6 +186,7 @@ function leat.dead_retry(keys, args)
       end
     end
   end
+  leat.pump(q)
   return reply
 end
 

@@ -1,46 +1,76 @@
-do -- Waiting.
+do -- Waiting, passing on, ending.
 
 -- Wakes every worker: something became startable earlier than they know.
-local function ring(q, why)
+function leat.ring(q, why)
   redis.call('XADD', q[BELL], 'MAXLEN', '1', '*', 'why', why)
+end
+
+-- delayed: tids with their due time (ms); 'l:LANE' that waits for a rate token; 'u:KEY' that is refused until
+-- then. Tids begin with a digit. Part of a whole step.
+function leat.put_due(q, due, member)
+  zset_put(q, DELAYED, str(due), member)
+  if redis.call('ZRANGE', q[DELAYED], '0', '0')[1] == member then
+    leat.ring(q, 'due')
+  end
 end
 
 -- Part of a whole step: the task waits until due.
 function leat.delay(q, task, due)
-  redis.call('HSET', q[WAITING], task.tid, cmsgpack.pack(encode(task)))
-  undo_with(q, 'HDEL', q[WAITING], task.tid)
-  redis.call('ZADD', q[DELAYED], str(due), task.tid)
-  undo_with(q, 'ZREM', q[DELAYED], task.tid)
-  if redis.call('ZRANGE', q[DELAYED], '0', '0')[1] == task.tid then
-    ring(q, 'due')
-  end
+  hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
+  leat.put_due(q, due, task.tid)
 end
 
-local function promote_one(q, tid, due)
-  local packed = redis.call('HGET', q[WAITING], tid)
+-- A waiting task's fields, or nil where it was damaged by hand.
+local function unpack_waiting(packed)
   local fine, list = pcall(cmsgpack.unpack, packed or '')
-  if packed and not (fine and type(list) == 'table') then
-    -- damaged by hand: it stays for whoever mends it, and the others do not wait for it
+  return fine and type(list) == 'table' and list or nil
+end
+leat.unpack_waiting = unpack_waiting
+
+-- Part of a whole step: a waiting task goes where it can start: its lane's turn, or go.
+function leat.put_up(q, tid, list)
+  local lane = decode('w', list).lane
+  if lane then
+    return leat.to_lane(q, tid, lane)
+  end
+  add_entry(q, q[GO], list)
+  hash_drop(q, WAITING, tid)
+end
+
+local function promote_task(q, tid)
+  local packed = redis.call('HGET', q[WAITING], tid)
+  local list = unpack_waiting(packed)
+  if packed and not list then
+    -- it stays for whoever mends it, and the others do not wait for it
     redis.call('ZADD', q[DELAYED], str(q.now + DAMAGED_MS), tid)
     return nil
   end
+  zset_drop(q, DELAYED, tid)
   if packed then
-    add_entry(q, q[GO], list)
-    redis.call('HDEL', q[WAITING], tid)
-    undo_with(q, 'HSET', q[WAITING], tid, packed)
+    leat.put_up(q, tid, list)
   end
-  redis.call('ZREM', q[DELAYED], tid)
-  undo_with(q, 'ZADD', q[DELAYED], due, tid)
-  return packed and list
+  return list
 end
 
--- Up to limit due tasks go up.
+local function promote_member(q, member)
+  local kind, name = member:match('^(%a):(.*)$')
+  if not kind then
+    return promote_task(q, member)
+  end
+  zset_drop(q, DELAYED, member)
+  if kind == 'l' then
+    leat.wake_lane(q, name)
+  else
+    leat.free_unique(q, name)
+  end
+end
+
+-- Up to limit due ones go up.
 function leat.promote(q, limit)
-  local due = redis.call('ZRANGE', q[DELAYED], '-inf', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit),
-    'WITHSCORES')
+  local due = redis.call('ZRANGE', q[DELAYED], '-inf', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit))
   local bytes = 0
-  for i = 1, #due, 2 do
-    local list = whole_step(promote_one, q, due[i], due[i + 1])
+  for _, member in ipairs(due) do
+    local list = whole_step(promote_member, q, member)
     local known = list and trailer(list)
     if known and known['leat.attempts'] ~= '0' then
       count(q, 'retrying', -1)
@@ -103,12 +133,40 @@ local function write_letter(q, task, letter)
   return add_entry(q, q[DEAD], list)
 end
 
-local function bury_step(q, task, letter)
-  write_letter(q, task, letter)
+-- Parts of a whole step.
+
+-- The record of an attempt whose lease ran out, pointing to the entry that took the task over.
+local function put_moved(q, token, record, moved)
+  hash_set(q, RUNNING, token, pack_record(record.consumer, record.begun, record.attempt, record, moved))
+end
+
+-- With what the attempt held while it ran.
+local function drop_record(q, token)
+  local packed = hash_drop(q, RUNNING, token)
+  local record = packed and packed:sub(1, 1) == BOUND and unpack_record(packed)
+  if record then
+    leat.stop_holding(q, token, record)
+  end
+end
+leat.drop_record = drop_record
+
+-- The last part: what the task becomes next has been written before.
+local function remove(q, token)
+  local stream, id = stream_of(q, token)
+  drop_record(q, token)
+  redis.call('XDEL', stream, id)
+  redis.pcall('XACK', stream, q.group, id)
+end
+leat.remove = remove
+
+local function end_step(q, task, letter)
+  if letter then
+    write_letter(q, task, letter)
+  end
   if task.from then
     drop_record(q, task.from)
   end
-  release_name(q, task.id, task.tid)
+  leat.release_names(q, task)
   remove(q, task.token)
 end
 
@@ -119,9 +177,35 @@ end
 
 -- Buries a task that stands in an entry, and lets go of all it held.
 function leat.bury(q, task, letter)
-  whole_step(bury_step, q, task, letter)
+  whole_step(end_step, q, task, letter)
   note_letter(q, task.tid, letter.cause)
   leat.has_died(q)
+  leat.tell_end(q, task, 'dead', letter)
+end
+
+-- Ends a task that was asked to be cancelled and stands in an entry. Nothing is left of it but its result.
+function leat.cancel_entry(q, task, record)
+  whole_step(end_step, q, task)
+  redis.call('SREM', q[CANCEL], task.tid)
+  count(q, 'cancelled')
+  leat.tell_end(q, task, 'cancelled', { cause = 'cancelled', record = record })
+end
+
+-- Successes that came before their cancel did. Nothing depends on it.
+function leat.forget_cancels(q, records)
+  if redis.call('EXISTS', q[CANCEL]) == 1 then
+    for i = 2, #records, 2 do
+      redis.call('SREM', q[CANCEL], unpack_record(records[i]).tid)
+    end
+  end
+end
+
+-- Whether somebody asked for the task's end.
+function leat.is_cancelled(q, tid)
+  if q.cancelling == nil then
+    q.cancelling = redis.call('EXISTS', q[CANCEL]) == 1
+  end
+  return q.cancelling and redis.call('SISMEMBER', q[CANCEL], tid) == 1
 end
 
 function leat.refuse(q, task, reason)
@@ -141,7 +225,6 @@ local function requeue_step(q, task, record)
   local moved = 'g' .. add_entry(q, q[GO], encode(task))
   local old = not record and old_from and record_of(q, old_from)
   if old and old.moved == task.token then
-    drop_record(q, old_from)
     put_moved(q, old_from, old, moved)
   end
   if not record then
@@ -172,7 +255,7 @@ local function settle_vanished_step(q, token, record)
     write_letter(q, task, {
       cause = 'vanished', reason = 'the entry was deleted or trimmed while the task ran', record = record,
     })
-    release_name(q, record.id, record.tid)
+    leat.release_names(q, record)
   end
   remove(q, token)
 end
@@ -185,13 +268,16 @@ function leat.settle_vanished(q, token)
   if record and not record.moved then
     leat.has_died(q)
     note_letter(q, record.tid, 'vanished')
+    leat.tell_end(q, record, 'dead', { cause = 'vanished', record = record })
   end
 end
 
 -- An entry that its worker let expire, or that a proved dead worker left: a crash if the attempt had begun.
 function leat.take_over(q, task, max_crashes)
   local record = record_of(q, task.token)
-  if not record or leat.too_many_fields(task) then
+  if leat.is_cancelled(q, task.tid) then
+    return leat.cancel_entry(q, task, record)
+  elseif not record or leat.too_many_fields(task) then
     return leat.requeue(q, task)
   end
   task.crashes = task.crashes + 1

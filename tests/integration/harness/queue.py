@@ -5,13 +5,13 @@ from .daemon import BUILD
 
 LIBRARY = BUILD / 'leat.lua'
 PROTOCOL = 1
-PRODUCER_KEYS = 7
+PRODUCER_KEYS = 9
 SCAN_START = 'g0-0'
 MAX_FINISH = 100
 
 # in the order of leat.lua
-KEYS = ('stream', 'bell', 'waiting', 'delayed', 'names', 'conf', 'stats', 'go', 'running', 'dead',
-        'workers')
+KEYS = ('stream', 'bell', 'waiting', 'delayed', 'names', 'conf', 'stats', 'lanes', 'laned',
+        'go', 'running', 'dead', 'workers', 'cancel', 'awaited')
 
 
 def text(value):
@@ -94,18 +94,24 @@ class Queue:
     # ---- workers
 
     def register(self, consumer, tokens=(), lease=60000, max_crashes=3, max_length=0, beat='{}',
-                 dead_keep=0, dead_keep_number=0):
-        now, lease, lost, max_crashes, max_length, more, bell, *kept = self.call(
-            'register', self.group, consumer, beat, lease, max_crashes, max_length, dead_keep,
-            dead_keep_number, *tokens)
+                 dead_keep=0, dead_keep_number=0, **seeds):
+        """seeds: further names of conf, such as rate."""
+        seeds = dict(lease_ms=lease, max_crashes=max_crashes, max_length=max_length,
+                     dead_keep_ms=dead_keep, dead_keep_number=dead_keep_number, **seeds)
+        flat = [part for pair in seeds.items() for part in pair]
+        now, lease, lost, cancelled, more, bell, ruling = self.call(
+            'register', self.group, consumer, beat, len(seeds), *flat, *tokens)
+        ruling = {name: text(value) for name, value in pairs(ruling).items()}
         return {'now': int(now), 'lease': lease, 'lost': [text(t) for t in lost],
-                'max_crashes': max_crashes, 'max_length': max_length, 'more': more,
-                'bell': text(bell), 'kept': tuple(kept)}
+                'cancelled': [text(t) for t in cancelled], 'ruling': ruling,
+                'more': more, 'bell': text(bell),
+                'kept': (int(ruling['dead_keep_ms']), int(ruling['dead_keep_number']))}
 
     def claim(self, consumer, wanted=1, busy=0, cursor='', named=()):
-        now, lease, closed, due, cursor, tasks, held, buried = self.call(
+        now, lease, closed, why, due, cursor, tasks, held, buried = self.call(
             'claim', self.group, consumer, wanted, busy, cursor, *named)
-        return {'now': int(now), 'lease': lease, 'closed': int(closed), 'next_due': int(due),
+        return {'now': int(now), 'lease': lease, 'closed': int(closed), 'why': text(why),
+                'next_due': int(due),
                 'cursor': text(cursor), 'tasks': [Task(row) for row in tasks],
                 'held': [text(token) for token in held],
                 'buried': {text(tid): text(cause) for tid, cause in zip(buried[::2], buried[1::2])}}
@@ -134,14 +140,16 @@ class Queue:
         return [kinds[text(key)] + text(entry[0]) for key, entries in reply for entry in entries]
 
     def renew(self, consumer, tokens=(), beat='{}'):
-        now, lease, lost = self.call('renew', self.group, consumer, beat, *tokens)
-        return {'now': int(now), 'lease': lease, 'lost': [text(token) for token in lost]}
+        now, lease, lost, cancelled = self.call('renew', self.group, consumer, beat, *tokens)
+        return {'now': int(now), 'lease': lease, 'lost': [text(token) for token in lost],
+                'cancelled': [text(token) for token in cancelled]}
 
     @staticmethod
     def result(token, outcome='success', cause='', status='', reason='', delay=0, duration=0,
-               stdout='', stderr='', again=False):
+               stdout='', stderr='', again=False, ttl=0):
         """The arguments of one attempt in finish."""
-        return [token, outcome, cause, status, reason, delay, duration, stdout, stderr, int(again)]
+        return [token, outcome, cause, status, reason, delay, duration, stdout, stderr, int(again),
+                ttl]
 
     def finish_many(self, consumer, results):
         args = [part for result in results for part in result]

@@ -1,0 +1,58 @@
+do -- Limits: rates, and who may start nothing at all.
+
+local SLACK_US = 10000 -- a start that comes so much later than its token does not lose time: timers are coarse
+local CLOSED_MS = 3600000 -- how long a paused or drained worker is told to wait; the bell wakes it before
+local PERIODS_US = { s = 1e6, m = 60e6, min = 60e6, h = 3600e6, d = 86400e6 }
+
+-- '20/s' as µs from one start to the next, or nil: no limit.
+function leat.interval_us(text)
+  local number, unit = (text or ''):match('^(%d+%.?%d*)/(%a+)$')
+  local period = unit and PERIODS_US[unit]
+  return period and tonumber(number) > 0 and period / tonumber(number) or nil
+end
+
+-- Token bucket as one time (stats NAME, µs): when the bucket would be full again. Answers how many may start
+-- now, and when the next may (ms).
+function leat.tokens(q, name, every_us, burst)
+  local full_at = number_or(redis.call('HGET', q[STATS], name), 0)
+  local earliest = full_at - (math.max(burst, 1) - 1) * every_us
+  if q.now_us < earliest then
+    return 0, math.ceil(earliest / 1000)
+  end
+  local from = math.max(full_at, q.now_us - SLACK_US)
+  local last = q.now_us + (math.max(burst, 1) - 1) * every_us
+  return math.floor((last - from) / every_us) + 1, q.now
+end
+
+function leat.take_tokens(q, name, every_us, number)
+  local full_at = number_or(redis.call('HGET', q[STATS], name), 0)
+  full_at = math.max(full_at, q.now_us - SLACK_US) + number * every_us
+  redis.call('HSET', q[STATS], name, str(full_at))
+end
+
+-- Until when this worker may start nothing, and why.
+local function closed(q, hold_until, paused, drained)
+  if hold_until > q.now then
+    return hold_until, 'hold'
+  elseif paused then
+    return q.now + CLOSED_MS, 'paused'
+  elseif drained then
+    return q.now + CLOSED_MS, 'drained'
+  end
+  return 0, ''
+end
+
+-- What claim must know of conf, in one read: lease (ms), closed_until (ms; 0: the gate is open for this worker)
+-- and why ('', hold, paused, drained), and the queue's rate: every_us (nil: none) and burst.
+function leat.read_gate(q)
+  local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
+  local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'paused', 'drain:*', 'drain:' .. host, 'rate',
+    'burst')
+  local closed_until, why = closed(q, number_or(v[2], 0), v[3], v[4] or v[5])
+  return {
+    lease = number_or(v[1], DEFAULT_LEASE_MS), closed_until = closed_until, why = why,
+    every_us = leat.interval_us(v[6] or ''), burst = number_or(v[7], 1),
+  }
+end
+
+end

@@ -1,0 +1,99 @@
+do -- Names: ids and unique keys that tasks hold.
+--
+-- names: 'i:ID' → tid; 'u:KEY' → 'tid', or 'tid token' while that task runs, or '@until tid' after a success
+-- with unique_for (ms); 'n:KEY' → 'tid due': the one follow-up, in waiting, that goes up when the holder ends.
+
+-- Who holds the key: its tid and the token of its running attempt (''), or nil. until_ms: it has ended, and the key
+-- is refused until then.
+function leat.holder_of(q, key)
+  local value = redis.call('HGET', q[NAMES], 'u:' .. key)
+  if not value then
+    return nil
+  end
+  local until_ms, former = value:match('^@(%d+) (%S+)$')
+  if until_ms then
+    if tonumber(until_ms) <= q.now then
+      return nil
+    end
+    return former, '', tonumber(until_ms)
+  end
+  return value:match('^(%S+) ?(%S*)$')
+end
+
+-- Part of a whole step. token: of the running attempt, or nil.
+function leat.hold_unique(q, key, tid, token)
+  hash_set(q, NAMES, 'u:' .. key, token and tid .. ' ' .. token or tid)
+end
+
+-- Part of a whole step: the attempt is over or passed on; what it held as a running one is let go.
+function leat.stop_holding(q, token, record)
+  if record.lane then
+    leat.lane_ended(q, record.lane)
+  end
+  local name = record.unique and 'u:' .. record.unique
+  if name and redis.call('HGET', q[NAMES], name) == record.tid .. ' ' .. token then
+    hash_set(q, NAMES, name, record.tid)
+  end
+end
+
+-- The follow-up takes the key over and goes up.
+local function start_following(q, key, following)
+  local tid, due = following:match('^(%S+) (%d+)$')
+  hash_drop(q, NAMES, 'n:' .. key)
+  local list = tid and leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
+  if not list then
+    hash_drop(q, NAMES, 'u:' .. key)
+    return
+  end
+  leat.hold_unique(q, key, tid)
+  if tonumber(due) > q.now then
+    leat.put_due(q, due, tid)
+  else
+    leat.put_up(q, tid, list)
+    q.freed = true
+  end
+end
+
+local function release_unique(q, holder, succeeded)
+  local key, tid = holder.unique, holder.tid
+  local following = redis.call('HGET', q[NAMES], 'n:' .. key)
+  if following and following:match('^%S+') == tid then
+    hash_drop(q, NAMES, 'n:' .. key)
+    return
+  end
+  local value = redis.call('HGET', q[NAMES], 'u:' .. key)
+  if not value or value:match('^%S+') ~= tid then
+    return
+  end
+  local span = succeeded and duration_ms(holder.unique_for)
+  if following then
+    start_following(q, key, following)
+  elseif span then
+    local free_at = str(q.now + span)
+    hash_set(q, NAMES, 'u:' .. key, '@' .. free_at .. ' ' .. tid)
+    zset_put(q, DELAYED, free_at, 'u:' .. key)
+  else
+    hash_drop(q, NAMES, 'u:' .. key)
+  end
+end
+
+-- Part of a whole step: lets go of what the task held, by compare and delete: what another holds by now stays.
+function leat.release_names(q, holder, succeeded)
+  local name = holder.id and 'i:' .. holder.id
+  if name and redis.call('HGET', q[NAMES], name) == holder.tid then
+    hash_drop(q, NAMES, name)
+  end
+  if holder.unique then
+    release_unique(q, holder, succeeded)
+  end
+end
+
+-- Part of a whole step: the time for which the key was refused is over.
+function leat.free_unique(q, key)
+  local until_ms = (redis.call('HGET', q[NAMES], 'u:' .. key) or ''):match('^@(%d+) ')
+  if until_ms and tonumber(until_ms) <= q.now then
+    hash_drop(q, NAMES, 'u:' .. key)
+  end
+end
+
+end

@@ -1,0 +1,86 @@
+do -- Results: what became of a task, for those who asked or wait.
+--
+-- {queue}:result:TID is a stream of one entry that lives for result_ttl: readers block on it with XREAD. awaited
+-- holds tid → until ms for tasks that somebody waits for (leat_await), and '*' where somebody waits for the whole
+-- queue: each end then rings {queue}:result:*. Not every caller can declare these keys: they are written last, by
+-- pcall, and nothing else depends on them.
+
+local AWAITED_TTL_MS = 60000 -- for those who wait and did not ask for a result before
+
+local function result_key(q, tid)
+  return q[STATS]:sub(1, -6) .. 'result:' .. tid
+end
+leat.result_key = result_key
+
+-- Whether somebody waits for this task's end.
+local function is_awaited(q, tid)
+  if q.awaiting == nil then
+    q.awaiting = redis.call('EXISTS', q[AWAITED]) == 1
+  end
+  if not q.awaiting then
+    return false
+  end
+  local v = redis.call('HMGET', q[AWAITED], tid, '*')
+  if v[1] then
+    redis.call('HDEL', q[AWAITED], tid)
+  end
+  if v[2] and tonumber(v[2]) < q.now then
+    redis.call('HDEL', q[AWAITED], '*')
+  elseif v[2] then
+    redis.call('XADD', result_key(q, '*'), 'MAXLEN', '1', '*', 'tid', tid)
+    redis.call('PEXPIRE', result_key(q, '*'), str(AWAITED_TTL_MS))
+  end
+  return v[1] and true
+end
+
+local function post(q, holder, state, ending)
+  local ttl = ending.ttl_ms or duration_ms(holder.result_ttl)
+  if is_awaited(q, holder.tid) then
+    ttl = math.max(ttl or 0, AWAITED_TTL_MS)
+  end
+  if not ttl or ttl <= 0 then
+    return
+  end
+  local record, list = ending.record or {}, { 'state', state }
+  for name, value in pairs({
+    cause = ending.cause, status = ending.status, reason = ending.reason, worker = record.consumer,
+    attempt = record.attempt, begun = record.begun, ended = q.now_text, stdout = ending.stdout,
+    stderr = ending.stderr, duration_us = ending.duration_us,
+  }) do
+    list[#list + 1] = name
+    list[#list + 1] = value
+  end
+  local key = result_key(q, holder.tid)
+  redis.call('XADD', key, 'MAXLEN', '1', '*', unpack(list))
+  redis.call('PEXPIRE', key, str(ttl))
+end
+
+-- Tells the end of a task, whoever asked. holder: the task or its record. state: success, dead, cancelled. ending:
+-- cause, status, reason, record, stdout, stderr, duration_us, ttl_ms (all may be missing).
+function leat.tell_end(q, holder, state, ending)
+  pcall(post, q, holder, state, ending)
+end
+
+-- Whether ends must be told at all: for those who end many at once.
+function leat.has_waiters(q)
+  if q.awaiting == nil then
+    q.awaiting = redis.call('EXISTS', q[AWAITED]) == 1
+  end
+  return q.awaiting
+end
+
+-- KEYS: all. ARGV: for how long (ms), then tids, or '*'. Reply: PROTOCOL, now ms. From now on the end of each is
+-- told, once, in its result stream; the caller then looks where each task is, since it may have ended before.
+-- Each can be said again.
+function leat.await(keys, args)
+  local q = open(keys, ALL_KEYS)
+  local until_ms = q.now + number_arg(args[1], 'the time')
+  for i = 2, #args do
+    if redis.call('EXISTS', result_key(q, args[i])) == 0 or args[i] == '*' then
+      redis.call('HSET', q[AWAITED], args[i], str(until_ms))
+    end
+  end
+  return { PROTOCOL, q.now_text }
+end
+
+end
