@@ -9,7 +9,6 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
-#include "cli/output.h"
 #include "cli/record.h"
 #include "cli/rows.h"
 #include "cli/show.h"
@@ -116,29 +115,6 @@ static bool visit(void *context, const struct redisReply *row)
     return listing->status == EX_OK && !ferror(stdout);
 }
 
-static int print_list(const struct listing *listing)
-{
-    struct output output = output_look();
-    struct buffer page = BUFFER_INIT;
-    int status = EX_OK;
-
-    if (table_rows(&listing->table) == 0) {
-        /* failures show when stdout is flushed */
-        (void)puts("no dead letters");
-        return EX_OK;
-    }
-    if (table_render(&listing->table, &page, 0, output.width, output.color) == 0)
-        status = output_write(&page);
-    else
-        status = cli_no_memory();
-    if (listing->cut)
-        /* as above */
-        (void)printf("... more: only %lld are shown; --limit 0 lists all\n",
-                     (long long)listing->options->limit);
-    buffer_free(&page);
-    return status;
-}
-
 int dead_list(struct cli *cli, const struct dead_options *options)
 {
     static const struct table_column columns[] = {
@@ -157,7 +133,8 @@ int dead_list(struct cli *cli, const struct dead_options *options)
     if (status == EX_OK && options->json)
         rows_array_end(&listing.array);
     else if (status == EX_OK)
-        status = print_list(&listing);
+        status =
+            rows_print(&listing.table, "dead letters", listing.cut ? options->limit : 0, false);
     table_free(&listing.table);
     return status;
 }

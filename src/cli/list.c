@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/moment.h"
-#include "cli/output.h"
 #include "cli/record.h"
 #include "cli/rows.h"
 #include "cli/table.h"
@@ -124,29 +123,6 @@ static int walk_state(struct cli *cli, struct listing *listing, const char *stat
     return status != EX_OK ? status : listing->status;
 }
 
-static int print_table(const struct listing *listing)
-{
-    struct output output = output_look();
-    struct buffer page = BUFFER_INIT;
-    int status = EX_OK;
-
-    if (table_rows(&listing->table) == 0) {
-        /* failures show when stdout is flushed */
-        (void)puts("no tasks");
-        return EX_OK;
-    }
-    if (table_render(&listing->table, &page, 0, output.width, output.color) == 0)
-        status = output_write(&page);
-    else
-        status = cli_no_memory();
-    if (listing->cut)
-        /* as above */
-        (void)printf("... more: only %lld of each state are shown; --limit 0 lists all\n",
-                     (long long)listing->limit);
-    buffer_free(&page);
-    return status;
-}
-
 static int list(struct cli *cli, struct listing *listing, const char *state)
 {
     int status = cli_connect(cli);
@@ -158,7 +134,7 @@ static int list(struct cli *cli, struct listing *listing, const char *state)
     if (status != EX_OK)
         return status;
     if (!listing->json)
-        return print_table(listing);
+        return rows_print(&listing->table, "tasks", listing->cut ? listing->limit : 0, true);
     rows_array_end(&listing->array);
     return EX_OK;
 }

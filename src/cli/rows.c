@@ -139,3 +139,26 @@ void rows_array_end(const struct rows_array *array)
     /* failures show when stdout is flushed */
     (void)puts(array->begun ? "]" : "[]");
 }
+
+int rows_print(const struct table *table, const char *what, int64_t limit, bool each)
+{
+    struct output output = output_look();
+    struct buffer page = BUFFER_INIT;
+    int status = EX_OK;
+
+    if (table_rows(table) == 0) {
+        /* failures show when stdout is flushed */
+        (void)printf("no %s\n", what);
+        return EX_OK;
+    }
+    if (table_render(table, &page, 0, output.width, output.color) == 0)
+        status = output_write(&page);
+    else
+        status = cli_no_memory();
+    if (limit > 0)
+        /* as above */
+        (void)printf("... more: only %lld%s are shown; --limit 0 lists all\n", (long long)limit,
+                     each ? " of each state" : "");
+    buffer_free(&page);
+    return status;
+}

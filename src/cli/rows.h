@@ -39,4 +39,8 @@ struct rows_array {
 int rows_array_add(struct rows_array *array, json_t *value);
 void rows_array_end(const struct rows_array *array);
 
+/* Prints the table, or "no WHAT" where it is empty. limit: 0, or how many rows it was cut at, each:
+ * of each state. Returns 0 or an exit status. */
+int rows_print(const struct table *table, const char *what, int64_t limit, bool each);
+
 #endif

@@ -142,22 +142,3 @@ enum cause job_cause(enum job_state state, enum job_event event, enum cause so_f
     }
     return so_far;
 }
-
-const char *job_state_name(enum job_state state)
-{
-    switch (state) {
-    case JOB_CLAIMED:
-        return "claimed";
-    case JOB_RUNNING:
-        return "running";
-    case JOB_ENDING:
-        return "ending";
-    case JOB_KILLING:
-        return "killing";
-    case JOB_SETTLING:
-        return "settling";
-    case JOB_DONE:
-        return "done";
-    }
-    return "unknown";
-}

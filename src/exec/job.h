@@ -52,6 +52,4 @@ struct job_step job_next(enum job_state state, enum job_event event);
  * its exit. */
 enum cause job_cause(enum job_state state, enum job_event event, enum cause so_far);
 
-const char *job_state_name(enum job_state state);
-
 #endif
