@@ -124,6 +124,7 @@ enum {
     MAX_FIELDS = 1000,
     MAX_NAME = 200,
     SHOWN_NAME = 40,
+    TASK_MAX_LANE = 200, /* as in leat.lua */
     MAX_ATTEMPTS = 1000000,
     PREFIX_SIZE = sizeof "TASK_" - 1,
 };
@@ -213,6 +214,44 @@ static bool take_attempts(struct task *task, const struct bytes *value, const st
     return true;
 }
 
+static bool take_lane(struct task *task, const struct bytes *value, const struct reason *reason)
+{
+    (void)task; /* leat_claim has dealt with it */
+    if (value->size > TASK_MAX_LANE || has_nul(*value)) {
+        return refuse(reason, "lane is more than 200 bytes, or holds a NUL byte");
+    }
+    return true;
+}
+
+static bool take_unique(struct task *task, const struct bytes *value, const struct reason *reason)
+{
+    (void)task; /* leat_claim has dealt with it */
+    (void)value;
+    (void)reason; /* a key is any bytes */
+    return true;
+}
+
+static bool take_unique_for(struct task *task, const struct bytes *value,
+                            const struct reason *reason)
+{
+    (void)task; /* leat_finish reads it */
+    int64_t ms = 0;
+    if (value->size > 0 && (has_nul(*value) || units_parse_duration(value->data, &ms))) {
+        return refuse(reason, "unique_for is not a duration such as 30s or 5m");
+    }
+    return true;
+}
+
+static bool take_unique_next(struct task *task, const struct bytes *value,
+                             const struct reason *reason)
+{
+    (void)task; /* it meant something to leat_enqueue */
+    if (value->size > 0 && !is_named(*value, "0") && !is_named(*value, "1")) {
+        return refuse(reason, "unique_next is neither 0 nor 1");
+    }
+    return true;
+}
+
 /* leat_claim compares it with Redis's clock; here it is only held to be a number. */
 static bool take_expires(struct task *task, const struct bytes *value, const struct reason *reason)
 {
@@ -230,13 +269,20 @@ static const struct known {
     const char *name;
     bool (*take)(struct task *task, const struct bytes *value, const struct reason *reason);
 } known[] = {
-    {"command", take_command}, {"payload", take_payload},       {"id", take_label},
-    {"timeout", take_timeout}, {"max_attempts", take_attempts}, {"expires", take_expires},
+    {"command", take_command},
+    {"payload", take_payload},
+    {"id", take_label},
+    {"timeout", take_timeout},
+    {"max_attempts", take_attempts},
+    {"expires", take_expires},
+    {"lane", take_lane},
+    {"unique", take_unique},
+    {"unique_for", take_unique_for},
+    {"unique_next", take_unique_next},
 };
 
 /* Names that mean something to later versions: to ignore them would do the wrong thing. */
-static const char *const unsupported[] = {"lane", "unique", "unique_for", "result_ttl",
-                                          "signature"};
+static const char *const unsupported[] = {"result_ttl", "signature"};
 
 static const struct known *find_known(struct bytes name)
 {

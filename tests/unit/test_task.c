@@ -148,8 +148,9 @@ static void finds_the_known_fields(void **state)
 {
     (void)state;
     const struct pair pairs[] = {
-        {"id", "a b"},       {"timeout", "1m30s"},  {"payload", ""},     {"SIZE_2", "x=y"},
-        {"command", "true"}, {"max_attempts", "7"}, {"expires", "17e8"},
+        {"id", "a b"},       {"timeout", "1m30s"},  {"payload", ""},      {"SIZE_2", "x=y"},
+        {"command", "true"}, {"max_attempts", "7"}, {"expires", "17e8"},  {"lane", "a b"},
+        {"unique", "k"},     {"unique_for", "1m"},  {"unique_next", "1"},
     };
     char reason[80] = "";
     struct task *task = make_task(pairs, sizeof pairs / sizeof pairs[0]);
@@ -184,9 +185,6 @@ static void refuses_reserved_and_unsupported_names(void **state)
     (void)state;
     CHECK("field leat.tid is reserved", {"command", "true"}, {"leat.tid", "1-1"});
     CHECK("field leat. is reserved", {"command", "true"}, {"leat.", ""});
-    CHECK("field lane is not supported by this version", {"lane", "a"}, {"command", "true"});
-    CHECK("unique is not supported", {"unique", "a"}, {"command", "true"});
-    CHECK("unique_for is not supported", {"unique_for", "a"}, {"command", "true"});
     CHECK("result_ttl is not supported", {"result_ttl", "a"}, {"command", "true"});
     CHECK("signature is not supported", {"signature", "a"}, {"command", "true"});
     CHECK("field command is given twice", {"command", "true"}, {"x", ""}, {"command", "true"});
@@ -197,6 +195,13 @@ static void refuses_reserved_and_unsupported_names(void **state)
 static void refuses_values_that_mean_nothing(void **state)
 {
     (void)state;
+    CHECK("unique_for", {"command", "true"}, {"unique_for", "soon"});
+    CHECK("unique_next", {"command", "true"}, {"unique_next", "yes"});
+    CHECK(NULL, {"command", "true"}, {"unique_for", ""}, {"unique_next", ""}, {"lane", ""});
+    CHECK(NULL, {"command", "true"}, {"unique_for", "1h30m"}, {"unique_next", "0"}, {"unique", ""});
+    assert_check(make_with("unique_for", 10, "5s\0x", 4), false, "unique_for");
+    assert_check(make_with("lane", 4, "a\0b", 3), false, "lane");
+    assert_check(make_with("unique", 6, "a\0b", 3), false, NULL);
     CHECK("timeout", {"command", "true"}, {"timeout", "soon"});
     CHECK("timeout", {"command", "true"}, {"timeout", ""});
     CHECK("timeout", {"command", "true"}, {"timeout", "-1s"});
@@ -279,6 +284,15 @@ static void bounds_what_becomes_arguments(void **state)
     }
 }
 
+static void bounds_names_of_lanes(void **state)
+{
+    (void)state;
+    char name[201];
+    memset(name, 'x', sizeof name);
+    assert_check(make_with("lane", 4, name, 200), false, NULL);
+    assert_check(make_with("lane", 4, name, 201), false, "lane is more than 200 bytes");
+}
+
 static void bounds_the_number_of_fields(void **state)
 {
     (void)state;
@@ -308,6 +322,7 @@ int main(void)
         cmocka_unit_test(refuses_values_that_mean_nothing),
         cmocka_unit_test(refuses_names_that_are_no_variables),
         cmocka_unit_test(bounds_what_becomes_arguments),
+        cmocka_unit_test(bounds_names_of_lanes),
         cmocka_unit_test(bounds_the_number_of_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
