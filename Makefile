@@ -26,7 +26,7 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container
-LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 mandoc systemd
+LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check mandoc systemd
 FUZZ_PACKAGES = clang libclang-rt-14-dev
 BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis
 
@@ -144,12 +144,12 @@ C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* conf/* 2>/dev/null)
 PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* 2>/dev/null)
 
-lint: ## clang-format, clang-tidy, cppcheck, shellcheck, flake8, unit file, man pages
+lint: ## clang-format, clang-tidy, cppcheck, shellcheck, luacheck, flake8, unit file, man pages
 	@$(SUBMAKE) deps-lint
 	@$(SUBMAKE) -k -j$(JOBS) BUILD=build-lint run-lint
 
-.PHONY: lint-format lint-tidy lint-cppcheck lint-shell lint-python lint-unit lint-manuals
-run-lint: lint-format lint-tidy lint-cppcheck lint-shell lint-python lint-unit lint-manuals
+.PHONY: lint-format lint-tidy lint-cppcheck lint-shell lint-lua lint-python lint-unit lint-manuals
+run-lint: lint-format lint-tidy lint-cppcheck lint-shell lint-lua lint-python lint-unit lint-manuals
 lint-format:
 	@echo clang-format
 	@clang-format --dry-run -Werror $(C_FILES)
@@ -168,6 +168,9 @@ lint-cppcheck:
 		--error-exitcode=1 -D_GNU_SOURCE -DLEAT_VERSION='""' -Isrc src tests
 lint-shell:
 	shellcheck $(SCRIPTS)
+# as one chunk: the parts see each other
+lint-lua: $(BUILD)/leat.lua
+	luacheck --quiet --no-color --std lua51 --globals redis cmsgpack --no-max-line-length -- $<
 lint-python:
 	@echo flake8
 	@flake8 --max-line-length=115 $(PYTHON)

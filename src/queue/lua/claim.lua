@@ -151,9 +151,9 @@ end
 -- all: where the group is missing, that fails before anything has been written.
 local function read_all(q, wanted, out)
   wanted = read(q, 'g', wanted, out)
-  if out.due and tonumber(out.due) <= q.now and wanted > 0 then
+  local due = leat.next_due(q)
+  if due and tonumber(due) <= q.now and wanted > 0 then
     leat.promote(q, math.min(wanted, PAGE))
-    out.due = leat.next_due(q)
     wanted = read(q, 'g', wanted, out)
   end
   if leat.has_lanes(q) then
@@ -212,10 +212,11 @@ end
 -- KEYS: all. ARGV: group, consumer, how many new tasks at the most, how many run already, where to go on with
 -- the scan for expired leases ('' not now, 'g0-0' from the start), then at most CHUNK tokens that a blocking
 -- read brought. A worker on which a task with crashes runs asks for nothing.
--- Reply: PROTOCOL, now ms, lease ms, closed until ms (0: open), why ('', hold, paused, drained, rate), next due ms
--- (0: none), scan cursor ('': done), begun tasks {token, tid, attempt, crashes, fence, enqueued ms,
--- {name, value …}}, held tokens (un-begun: name them again when nothing runs), {tid, cause …} of dead letters that this call made.
--- A named token that comes back in neither list is not this worker's. Closed by rate, some may have begun.
+-- Reply: PROTOCOL, now ms, lease ms, closed until ms (0: open), why ('', hold, paused, drained, rate), next due
+-- ms (0: none), scan cursor ('': done), begun tasks {token, tid, attempt, crashes, fence, enqueued ms,
+-- {name, value …}}, held tokens (un-begun: name them again when nothing runs), {tid, cause …} of dead letters
+-- that this call made. A named token that comes back in neither list is not this worker's. Closed by rate, some
+-- may have begun.
 -- What has begun is always answered: an error is kept for a call that begins nothing. Stopped half-way, what
 -- was read is pending and un-begun: the caller's next leat_register puts it back, or its lease runs out.
 function leat.claim(keys, args)
@@ -233,7 +234,7 @@ function leat.claim(keys, args)
     return claim_closed(q, closed_until, why, cursor, lease, named)
   end
 
-  local out = { begun = {}, held = {}, alone = false, busy = busy, bytes = 0, started = 0, due = leat.next_due(q) }
+  local out = { begun = {}, held = {}, alone = false, busy = busy, bytes = 0, started = 0 }
   read_rate(q, conf, out)
   try(out, admit_named, q, named, out)
   if cursor ~= '' then

@@ -138,9 +138,9 @@ end
 -- The successes of a batch that anybody asked for.
 local function tell_batch(q, batch, args)
   for i, at in ipairs(batch.places) do
-    local packed, result = batch.records[2 * i], parse_result(args, at)
-    if result.ttl_ms or leat.has_waiters(q) or packed:sub(1, 1) == BOUND then
-      tell_success(q, unpack_record(packed), result)
+    local packed = batch.records[2 * i]
+    if args[at + 10] ~= '0' or packed:sub(1, 1) == BOUND or not leat.is_plain(q) then
+      tell_success(q, unpack_record(packed), parse_result(args, at))
     end
   end
 end

@@ -75,6 +75,7 @@ local function join(q, lane, spec)
     local tag = clock_of(q, spec) + spec.step - (spec.strict and STRICT or 0)
     redis.call('ZADD', q[LANES], tag_text(tag), lane)
     undo_with(q, 'ZREM', q[LANES], lane)
+    q.plain = false
   end
 end
 
@@ -216,7 +217,7 @@ local function start_next(q, before)
 end
 
 function leat.has_lanes(q)
-  return redis.call('EXISTS', q[LANES]) == 1
+  return not leat.is_plain(q) and redis.call('EXISTS', q[LANES]) == 1
 end
 
 -- The stream's tag: it joins at the present.
@@ -285,7 +286,7 @@ end
 function leat.is_idle(q, lane)
   if q.idle == nil then
     local group = redis.call('HGET', q[CONF], 'group')
-    q.idle = not leat.has_lanes(q) and leat.undelivered(q, STREAM, group) < 1
+    q.idle = redis.call('EXISTS', q[LANES]) == 0 and leat.undelivered(q, STREAM, group) < 1
   end
   return q.idle and #members(q, lane, 1) == 0 and not is_capped(q, lane, spec_of(q, lane))
 end

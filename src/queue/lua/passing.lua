@@ -8,6 +8,7 @@ end
 -- delayed: tids with their due time (ms); 'l:LANE' that waits for a rate token; 'u:KEY' that is refused until
 -- then. Tids begin with a digit. Part of a whole step.
 function leat.put_due(q, due, member)
+  q.due = nil
   zset_put(q, DELAYED, str(due), member)
   if redis.call('ZRANGE', q[DELAYED], '0', '0')[1] == member then
     leat.ring(q, 'due')
@@ -67,6 +68,7 @@ end
 
 -- Up to limit due ones go up.
 function leat.promote(q, limit)
+  q.due = nil
   local due = redis.call('ZRANGE', q[DELAYED], '-inf', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit))
   local bytes = 0
   for _, member in ipairs(due) do
@@ -84,9 +86,12 @@ function leat.promote(q, limit)
   end
 end
 
--- The earliest due time as text, or nil.
+-- The earliest due time as text, or false. Looked up again after it may have changed.
 function leat.next_due(q)
-  return redis.call('ZRANGE', q[DELAYED], '0', '0', 'WITHSCORES')[2]
+  if q.due == nil then
+    q.due = redis.call('ZRANGE', q[DELAYED], '0', '0', 'WITHSCORES')[2] or false
+  end
+  return q.due
 end
 
 -- ---------------------------------------------------------------- passing on and burying
@@ -193,7 +198,7 @@ end
 
 -- Successes that came before their cancel did. Nothing depends on it.
 function leat.forget_cancels(q, records)
-  if redis.call('EXISTS', q[CANCEL]) == 1 then
+  if not leat.is_plain(q) then
     for i = 2, #records, 2 do
       redis.call('SREM', q[CANCEL], unpack_record(records[i]).tid)
     end
@@ -202,10 +207,7 @@ end
 
 -- Whether somebody asked for the task's end.
 function leat.is_cancelled(q, tid)
-  if q.cancelling == nil then
-    q.cancelling = redis.call('EXISTS', q[CANCEL]) == 1
-  end
-  return q.cancelling and redis.call('SISMEMBER', q[CANCEL], tid) == 1
+  return not leat.is_plain(q) and redis.call('SISMEMBER', q[CANCEL], tid) == 1
 end
 
 function leat.refuse(q, task, reason)

@@ -14,10 +14,7 @@ leat.result_key = result_key
 
 -- Whether somebody waits for this task's end.
 local function is_awaited(q, tid)
-  if q.awaiting == nil then
-    q.awaiting = redis.call('EXISTS', q[AWAITED]) == 1
-  end
-  if not q.awaiting then
+  if leat.is_plain(q) then
     return false
   end
   local v = redis.call('HMGET', q[AWAITED], tid, '*')
@@ -59,14 +56,6 @@ end
 -- cause, status, reason, record, stdout, stderr, duration_us, ttl_ms (all may be missing).
 function leat.tell_end(q, holder, state, ending)
   pcall(post, q, holder, state, ending)
-end
-
--- Whether ends must be told at all: for those who end many at once.
-function leat.has_waiters(q)
-  if q.awaiting == nil then
-    q.awaiting = redis.call('EXISTS', q[AWAITED]) == 1
-  end
-  return q.awaiting
 end
 
 -- KEYS: all. ARGV: for how long (ms), then tids, or '*'. Reply: PROTOCOL, now ms. From now on the end of each is
