@@ -31,6 +31,7 @@ local function check_fields(fields, index)
     follow = value_of('unique_next') == '1',
   }
 end
+leat.check_fields = check_fields
 
 -- ARGV: for each task DUE COUNT NAME VALUE …; COUNT is the number of pairs; DUE is 0 (now), +MS (from now on
 -- the server's clock) or a unix time in ms.

@@ -12,15 +12,16 @@ local function register_all(functions, flags)
   end
 end
 
-register_all({ 'leat_enqueue', leat.enqueue }, {})
+register_all({ 'leat_enqueue', leat.enqueue, 'leat_intake', leat.intake }, {})
 register_all({
   'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register,
   'leat_finish', leat.finish, 'leat_requeue', leat.requeue_consumer, 'leat_cancel', leat.cancel,
   'leat_gate', leat.gate, 'leat_conf', leat.conf, 'leat_await', leat.await, 'leat_dead_retry', leat.dead_retry,
-  'leat_dead_drop', leat.dead_drop,
+  'leat_dead_drop', leat.dead_drop, 'leat_lists_turn', leat.lists_turn,
 }, { 'allow-oom' })
 register_all({
   'leat_status', leat.status, 'leat_list', leat.list, 'leat_show', leat.show, 'leat_version', version,
+  'leat_preview', leat.preview,
 }, { 'no-writes' })
 
 end

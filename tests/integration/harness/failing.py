@@ -9,7 +9,7 @@ local test_at, test_on, test_writes = 0, false, 0
 local TEST_WRITES = {
   XADD = true, XACK = true, XDEL = true, XCLAIM = true, XAUTOCLAIM = true, XREADGROUP = true,
   XGROUP = true, HSET = true, HSETNX = true, HDEL = true, HINCRBY = true, ZADD = true, ZREM = true,
-  SADD = true, SREM = true, PEXPIRE = true,
+  SADD = true, SREM = true, PEXPIRE = true, LTRIM = true,
 }
 local function test_fails(command)
   if not TEST_WRITES[command] then

@@ -1,0 +1,182 @@
+do -- Intake: lists of producers that know nothing of leat, and what an earlier system left behind.
+
+local INTAKE_BYTES = 4 * 1024 * 1024 -- items of so many bytes together end a call
+local UNIQUE_BYTES = 200 -- longer items are unique by their SHA-1
+local MARK_BYTES = 13 -- of '*' and a unix time at an item's end
+local SHOWN = 20 -- items in a preview
+
+-- Fields with a meaning of their own that bytes of foreign making must not get.
+local TAKEN = {
+  id = true, unique = true, unique_for = true, lane = true, timeout = true, max_attempts = true,
+  expires = true, result_ttl = true, signature = true,
+}
+
+-- From place `at` on, up to n in order, and where to go on (nil: that is all).
+local function read_by_place(command, key, at, first, last, n)
+  local items = redis.call(command, key, str(first), str(last))
+  return items, #items == n and at + n or nil
+end
+
+-- What is known of a key's type: how many it holds; read(key, at, n), which answers items in the order in which
+-- they are taken, and where to go on (nil: that is all); remove(key, items), one write.
+local KINDS = {
+  list = {
+    size = 'LLEN',
+    -- the tail first, as RPOP would
+    read = function(key, at, n)
+      local items, following = read_by_place('LRANGE', key, at, -at - n, -at - 1, n)
+      for i = 1, math.floor(#items / 2) do
+        items[i], items[#items + 1 - i] = items[#items + 1 - i], items[i]
+      end
+      return items, following
+    end,
+    remove = function(key, items)
+      redis.call('LTRIM', key, '0', str(-#items - 1))
+    end,
+  },
+  zset = {
+    size = 'ZCARD',
+    read = function(key, at, n)
+      return read_by_place('ZRANGE', key, at, at, at + n - 1, n)
+    end,
+    remove = function(key, items)
+      redis.call('ZREM', key, unpack(items))
+    end,
+  },
+  set = {
+    size = 'SCARD',
+    read = function(key, at, n)
+      local reply = redis.call('SSCAN', key, tostring(at), 'COUNT', str(n))
+      return reply[2], reply[1] ~= '0' and reply[1] or nil
+    end,
+    remove = function(key, items)
+      redis.call('SREM', key, unpack(items))
+    end,
+  },
+}
+
+local function kind_of(text)
+  return KINDS[text] or fail('BADARG not list, set or zset: ' .. tostring(text):sub(1, 40))
+end
+
+-- Up to n items, fewer where they are large. Nothing is written yet. A set may show a member twice.
+local function collect(kind, key, n)
+  local items, seen, bytes, at = {}, {}, 0, 0
+  while at and #items < n and bytes < INTAKE_BYTES do
+    local got
+    got, at = kind.read(key, at, math.min(READ_STEP, n - #items))
+    for _, item in ipairs(got) do
+      if #items < n and not (kind == KINDS.set and seen[item]) then
+        items[#items + 1], seen[item] = item, kind == KINDS.set
+        bytes = bytes + #item
+      end
+    end
+  end
+  return items
+end
+
+-- An item without its mark (ITEM*UNIXTIME), and when it is due (ms; 0: now).
+local function unmark(q, item)
+  local mark = item:sub(-MARK_BYTES):match('%*(%d+)$')
+  if not mark then
+    return item, 0
+  end
+  local due = tonumber(mark) * 1000
+  return item:sub(1, -#mark - 2), due > q.now and due or 0
+end
+
+-- Neither empty nor longer than a key may well be.
+local function unique_of(value)
+  return value ~= '' and #value <= UNIQUE_BYTES and value or 'sha1:' .. redis.sha1hex(value)
+end
+
+local function make_task(q, item, how, index)
+  local value, due = item, 0
+  if how.marks then
+    value, due = unmark(q, item)
+  end
+  local fields = { how.field, value }
+  if how.lane ~= '' then
+    fields[#fields + 1], fields[#fields + 2] = 'lane', how.lane
+  end
+  if how.unique then
+    fields[#fields + 1], fields[#fields + 2] = 'unique', unique_of(value)
+  end
+  local task = leat.check_fields(fields, index)
+  task.due = due
+  return task
+end
+
+-- The tasks are written first; what takes the items away is one write, and the last.
+local function take_step(q, key, kind, items, how)
+  local added = 0
+  for index, item in ipairs(items) do
+    local task = make_task(q, item, how, index)
+    if not leat.holder_of_item(q, task) then
+      leat.add_task(q, task)
+      added = added + 1
+    end
+  end
+  kind.remove(key, items)
+  return added
+end
+
+local function check_field(name)
+  if name == '' or name:sub(1, 5) == 'leat.' or TAKEN[name] then
+    fail('BADARG an item cannot become the field ' .. name:sub(1, 40))
+  end
+end
+
+-- KEYS: the producer's, then the list. ARGV: how many items at the most (and never more than CHUNK), the field
+-- that an item becomes, lane ('': none), 'item' where an item is unique ('': not), and for what is left behind
+-- the type of the key (list, set, zset; '': list), 1 where items carry marks ('': not).
+-- Reply: PROTOCOL, items taken away, tasks that they became, items left, 1 where the queue is full.
+-- Moves the list's tail, in its order, as far as the length limit lets it. An item whose unique key is held is
+-- taken away and becomes no task. All or nothing: a refused write leaves list and queue as they were.
+function leat.intake(keys, args)
+  local key = table.remove(keys, PRODUCER_KEYS + 1)
+  local q = open(keys, PRODUCER_KEYS)
+  local kind = kind_of(args[5] ~= '' and args[5] or 'list')
+  local how = { field = args[2], lane = args[3], unique = args[4] == 'item', marks = args[6] == '1' }
+  check_field(how.field)
+  local room = leat.room(q) or math.huge
+  local wanted = math.min(number_arg(args[1], 'the number of items'), CHUNK)
+  local items = collect(kind, key, math.min(wanted, math.max(room, 0)))
+  local added = #items > 0 and whole_step(take_step, q, key, kind, items, how) or 0
+  local left = redis.call(kind.size, key)
+  return { PROTOCOL, #items, added, left, left > 0 and room <= added and 1 or 0 }
+end
+
+-- KEYS: a list, set or zset. ARGV: its type, how many items (at the most SHOWN), 1 where items carry marks.
+-- Reply: PROTOCOL, how many items it holds, then for each of the first its first PREVIEW bytes, its size, and
+-- when it is due (ms; 0: now). What leat_intake would take, and how; no writes.
+function leat.preview(keys, args)
+  local q = open(keys, 1)
+  local kind = kind_of(args[1])
+  local reply = { PROTOCOL, redis.call(kind.size, keys[1]) }
+  for _, item in ipairs(collect(kind, keys[1], math.min(number_arg(args[2], 'the number of items'), SHOWN))) do
+    local value, due = item, 0
+    if args[3] == '1' then
+      value, due = unmark(q, item)
+    end
+    reply[#reply + 1] = value:sub(1, PREVIEW)
+    reply[#reply + 1] = #value
+    reply[#reply + 1] = str(due)
+  end
+  return reply
+end
+
+-- KEYS: the producer's. ARGV: a period in ms. Reply: PROTOCOL, 0 where the caller is to look for new lists now,
+-- else in how many ms to ask again: of all workers one looks in each period.
+function leat.lists_turn(keys, args)
+  local q = open(keys, PRODUCER_KEYS)
+  local period = number_arg(args[1], 'the period')
+  local since = q.now - number_or(redis.call('HGET', q[STATS], 'lists_sought'), 0)
+  if since >= 0 and since < period then
+    return { PROTOCOL, str(period - since) }
+  end
+  redis.call('HSET', q[STATS], 'lists_sought', q.now_text)
+  return { PROTOCOL, '0' }
+end
+
+end

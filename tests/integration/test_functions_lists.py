@@ -1,0 +1,257 @@
+"""leat_intake and its like: lists of producers become tasks, each item once, in order."""
+import hashlib
+
+import pytest
+import redis
+
+from harness.failing import Failing
+from harness.lists import intake, items_of, preview, turn
+from harness.queue import Queue
+
+ODD = [b'', b'\0', b'two\nlines', b'\xff\xfe', b'x' * 100_000, b'plain', b'plain']
+
+
+def fill(queue, kind, items, key='work'):
+    """As a producer does: LPUSH, SADD, ZADD."""
+    if kind == 'list':
+        queue.redis.lpush(key, *items)
+    elif kind == 'set':
+        queue.redis.sadd(key, *items)
+    else:
+        queue.redis.zadd(key, {item: number for number, item in enumerate(items)})
+
+
+def members(queue, kind, key='work'):
+    """What is in it still, in the order in which it is taken."""
+    if kind == 'list':
+        return queue.redis.lrange(key, 0, -1)[::-1]
+    return queue.redis.zrange(key, 0, -1) if kind == 'zset' else sorted(queue.redis.smembers(key))
+
+
+def test_first_pushed_first_out(queue):
+    """RPOP's order, any bytes, the empty item too; the list is gone afterwards."""
+    queue.redis.lpush('work', *ODD)
+    assert intake(queue, 'work') == {'taken': len(ODD), 'added': len(ODD), 'left': 0, 'full': 0}
+    assert items_of(queue) == ODD
+    assert not queue.redis.exists('work')
+
+
+def test_at_most_so_many(queue):
+    """The tail goes first, the rest stays as it was; never more than 1,000 a call."""
+    queue.redis.lpush('work', *range(2500))
+    assert intake(queue, 'work', most=10)['left'] == 2490
+    assert items_of(queue) == [b'%d' % n for n in range(10)]
+    assert intake(queue, 'work', most=5000) == {'taken': 1000, 'added': 1000, 'left': 1490, 'full': 0}
+    assert items_of(queue) == [b'%d' % n for n in range(1010)]
+    assert members(queue, 'list') == [b'%d' % n for n in range(1010, 2500)]
+    assert intake(queue, 'work', most=0)['taken'] == 0
+
+
+def test_large_items_end_a_call(queue):
+    """One call moves a few MiB, and at least one item however large it is."""
+    queue.redis.lpush('work', *[bytes([65 + n]) * 1_000_000 for n in range(20)])
+    taken = intake(queue, 'work')['taken']
+    assert 4 <= taken < 20
+    for name in 'ab':
+        queue.redis.lpush('large', name * 9_000_000)
+    while intake(queue, 'large', most=1)['left']:
+        pass
+    assert [len(item) for item in items_of(queue)[-2:]] == [9_000_000] * 2
+
+
+def test_an_absent_list_is_an_empty_one(queue):
+    """Nothing is taken and nothing written."""
+    assert intake(queue, 'work') == {'taken': 0, 'added': 0, 'left': 0, 'full': 0}
+    assert queue.redis.keys() == []
+
+
+def test_field_lane_and_unique(queue):
+    """An item becomes the field that is asked for; lane and unique stand beside it."""
+    long = b'y' * 201
+    queue.redis.lpush('work', b'one', b'z' * 200, long, b'')
+    intake(queue, 'work', field='command', lane='a lane', unique=True)
+    fields = [dict(zip(f[::2], f[1::2])) for place in ('stream', 'waiting') for f in fields_in(queue, place)]
+    assert sorted(f[b'command'] for f in fields) == sorted([b'one', b'z' * 200, long, b''])
+    assert all(f[b'lane'] == b'a lane' for f in fields)
+    keys = {f[b'command']: f[b'unique'] for f in fields}
+    assert keys[b'one'] == b'one' and keys[b'z' * 200] == b'z' * 200
+    for item in (long, b''):
+        assert keys[item] == b'sha1:' + hashlib.sha1(item).hexdigest().encode()
+
+
+def fields_in(queue, place):
+    """Of tasks in the stream, or waiting."""
+    if place == 'stream':
+        return [fields for _, fields in queue.entries('stream')]
+    return [queue.show(tid)['fields'] for tid in queue.redis.hkeys(queue.waiting)]
+
+
+@pytest.mark.parametrize('field', ['', 'leat.x', 'id', 'unique', 'lane', 'timeout', 'expires'])
+def test_a_field_with_a_meaning_is_refused(queue, field):
+    """Items are bytes of foreign making: they cannot become a field that leat obeys."""
+    queue.redis.lpush('work', 'x')
+    with pytest.raises(redis.ResponseError, match='BADARG'):
+        intake(queue, 'work', field=field)
+    assert queue.redis.llen('work') == 1
+
+
+def test_it_stops_at_the_length_limit(queue):
+    """What does not fit stays in the list, and the answer says so."""
+    queue.register('w1', max_length=5)
+    queue.redis.lpush('work', *range(8))
+    assert intake(queue, 'work') == {'taken': 5, 'added': 5, 'left': 3, 'full': 1}
+    assert intake(queue, 'work') == {'taken': 0, 'added': 0, 'left': 3, 'full': 1}
+    for task in queue.begin('w1', 2):
+        queue.finish('w1', task)
+    assert intake(queue, 'work') == {'taken': 2, 'added': 2, 'left': 1, 'full': 1}
+    for task in queue.begin('w1', 5):
+        queue.finish('w1', task)
+    assert intake(queue, 'work') == {'taken': 1, 'added': 1, 'left': 0, 'full': 0}
+    assert items_of(queue) == [b'7']
+
+
+@pytest.mark.parametrize('kind', ['list', 'set', 'zset'])
+def test_what_is_left_behind(queue, kind):
+    """Lists, sets and sorted sets are emptied; a sorted set in the order of its scores."""
+    items = [b'item %d' % n for n in range(300)]
+    fill(queue, kind, items)
+    taken = 0
+    while True:
+        reply = intake(queue, 'work', most=70, kind=kind)
+        taken += reply['taken']
+        assert reply['left'] == 300 - taken
+        if not reply['left']:
+            break
+    found = items_of(queue)
+    assert (sorted(found) == sorted(items)) if kind == 'set' else (found == items)
+
+
+def test_a_large_set(queue):
+    """Thousands of members, each once, in bounded calls."""
+    fill(queue, 'set', [b'm%d' % n for n in range(20_000)])
+    calls = 0
+    while intake(queue, 'work', kind='set')['left']:
+        calls += 1
+        assert calls < 25
+    found = items_of(queue)
+    assert len(found) == 20_000 and set(found) == {b'm%d' % n for n in range(20_000)}
+
+
+def test_marks(queue):
+    """ITEM*UNIXTIME: the mark goes; a task whose mark lies ahead waits for it."""
+    ahead = queue.now() // 1000 + 3600
+    queue.redis.lpush('ring', b'past*1700000000', b'a*b*5', b'none', b'*7', b'x*', b'y*7z',
+                      b'future*%d' % ahead)
+    assert intake(queue, 'ring', marks=True)['added'] == 7
+    assert items_of(queue) == [b'past', b'a*b', b'none', b'', b'x*', b'y*7z']
+    [(tid, due)] = queue.redis.zrange(queue.delayed, 0, -1, withscores=True)
+    assert due == ahead * 1000
+    assert queue.show(tid)['fields'] == [b'payload', b'future']
+    queue.redis.lpush('ring', b'past*1700000000')
+    intake(queue, 'ring')
+    assert items_of(queue)[-1] == b'past*1700000000'
+
+
+@pytest.mark.parametrize('kind', ['list', 'set', 'zset'])
+def test_another_type_is_refused(queue, client, kind):
+    """Before anything is written, with Redis's own word."""
+    client.set('work', 'x')
+    with pytest.raises(redis.ResponseError, match='WRONGTYPE'):
+        intake(queue, 'work', kind=kind)
+    with pytest.raises(redis.ResponseError, match='WRONGTYPE'):
+        preview(queue, 'work', kind)
+    with pytest.raises(redis.ResponseError, match='BADARG'):
+        intake(queue, 'work', kind='hash')
+    assert client.keys() == [b'work']
+
+
+@pytest.fixture
+def failing(client):
+    return Failing(Queue(client))
+
+
+@pytest.mark.parametrize('kind', ['list', 'set', 'zset'])
+@pytest.mark.parametrize('and_on', [False, True])
+def test_each_write_fails(failing, kind, and_on):
+    """Whichever write is refused: items are in their place or in the queue, never in none; where what takes
+    back works, never in both; and the same call, repeated, moves them all."""
+    queue, at = failing.queue, 0
+    soon = b'%d' % (queue.now() // 1000 + 3600)
+    items = [b'a', b'b*' + soon, b'c', b'd*' + soon]
+    while True:
+        at += 1
+        fill(queue, kind, items)
+        failing.at(at, and_on)
+        try:
+            intake(queue, 'work', kind=kind, marks=True)
+        except redis.ResponseError as error:
+            assert 'INJECTED' in str(error)
+        reached = failing.writes() >= at
+        failing.off()
+        left, moved = members(queue, kind), len(queue.places())
+        if and_on:
+            assert left == items or moved == 4
+        else:
+            assert (left, moved) in ((items, 0), ([], 4)), at
+            intake(queue, 'work', kind=kind, marks=True)
+            assert items_of(queue) == [b'a', b'c'] and queue.redis.zcard(queue.delayed) == 2
+        queue.redis.flushall()
+        if not reached:
+            break
+    assert at > 4
+
+
+def test_a_full_server_refuses_it_whole(queue):
+    """OOM: nothing is taken, nothing written."""
+    queue.redis.lpush('work', *range(10))
+    queue.redis.config_set('maxmemory', 1)
+    before = {key: queue.redis.dump(key) for key in queue.redis.keys()}
+    with pytest.raises(redis.ResponseError, match='OOM'):
+        intake(queue, 'work')
+    assert {key: queue.redis.dump(key) for key in queue.redis.keys()} == before
+
+
+@pytest.mark.parametrize('name', ['stream', 'conf', 'stats', 'delayed', 'waiting'])
+def test_a_key_of_the_queue_has_another_type(queue, client, name):
+    """Nothing is lost and nothing doubled: all items are in the list, or none."""
+    client.set(getattr(queue, name), 'x')
+    client.lpush('work', b'a', b'b*9999999999')
+    try:
+        intake(queue, 'work', marks=True)
+    except redis.ResponseError as error:
+        assert 'WRONGTYPE' in str(error)
+    client.delete(getattr(queue, name))
+    assert (client.llen('work'), len(queue.places())) in ((2, 0), (0, 2))
+
+
+def test_preview(queue):
+    """How many there are and the first of them, cut; nothing changes."""
+    ahead = queue.now() // 1000 + 3600
+    queue.redis.lpush('work', b'a*%d' % ahead, b'x' * 500, *range(30))
+    count, rows = preview(queue, 'work', most=100, marks=True)
+    assert count == 32 and len(rows) == 20
+    assert rows[:3] == [(b'a', 1, ahead * 1000), (b'x' * 200, 500, 0), (b'0', 1, 0)]
+    assert queue.redis.llen('work') == 32 and preview(queue, 'nowhere') == (0, [])
+
+
+def test_turns(queue):
+    """Of all who ask in a period one is told to look; the others hear when to ask again."""
+    assert turn(queue, 60_000) == 0
+    assert 50_000 < turn(queue, 60_000) <= 60_000
+    queue.redis.hset(queue.stats, 'lists_sought', queue.now() - 60_000)
+    assert turn(queue, 60_000) == 0
+    queue.redis.hset(queue.stats, 'lists_sought', queue.now() + 10**9)  # a clock that stepped back
+    assert turn(queue, 60_000) == 0
+
+
+def test_an_intake_wakes_a_blocked_reader(queue, redis_server):
+    """As any enqueue does."""
+    queue.register('w1')
+    blocked = redis_server.client()
+    connection = blocked.connection_pool.get_connection('XREADGROUP')
+    connection.send_command('XREADGROUP', 'GROUP', queue.group, 'w1', 'COUNT', 1, 'BLOCK', 10000, 'STREAMS',
+                            queue.go, queue.stream, '>', '>')
+    queue.redis.lpush('work', 'x')
+    intake(queue, 'work')
+    assert connection.read_response()[0][1][0][1] == [b'payload', b'x']
+    blocked.connection_pool.release(connection)
