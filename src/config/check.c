@@ -91,6 +91,64 @@ static void check_codes(const struct config_retry *retry, const struct ini_place
                        "exit code %d is in both permanent and success; remove it from one", code);
 }
 
+/* Items are bytes of foreign making: they can be what a task reads or runs, or a variable of its,
+ * but nothing that leat obeys. */
+static bool is_item_field(const char *field)
+{
+    static const char *const known[] = {"id",      "unique",     "unique_for",
+                                        "lane",    "timeout",    "max_attempts",
+                                        "expires", "result_ttl", "signature"};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(field, known[i]) == 0)
+            return false;
+    return strspn(field, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+           strlen(field);
+}
+
+static void check_item_field(const struct config *config, const struct ini_places *places,
+                             struct report *report, size_t line)
+{
+    const char *field = config->intake.field;
+    bool runs = strcmp(field, "command") == 0;
+    bool own = config->task.command != NULL || line_of(places, "task", "command") != 0;
+
+    if (!is_item_field(field))
+        report_add(report, line,
+                   "field: an item can become payload, command, or a variable's name, not %s",
+                   field);
+    else if (runs && own)
+        report_add(report, later(line, line_of(places, "task", "command")),
+                   "field = command and [task] command exclude each other; remove one of them");
+    else if (!runs && !own)
+        report_add(report, line,
+                   "items become the field %s, and nothing says what runs for them; add command "
+                   "= ... under [task]",
+                   field);
+}
+
+static void check_intake(const struct config *config, const struct ini_places *places,
+                         struct report *report)
+{
+    const struct config_intake *intake = &config->intake;
+    const char *stream = config->queue.stream != NULL ? config->queue.stream : config->queue.name;
+    size_t lists = line_of(places, "intake", "lists"), prefix = line_of(places, "intake", "prefix");
+    size_t lane_from = line_of(places, "intake", "lane_from");
+
+    if (intake->lane_from == CONFIG_LANE_FROM_SUFFIX && prefix == 0)
+        report_add(report, lane_from,
+                   "lane_from = suffix needs a prefix; add prefix, or remove it");
+    if (lists == 0 && prefix == 0)
+        return;
+    for (size_t i = 0; intake->lists != NULL && intake->lists[i] != NULL; i++)
+        if (stream != NULL && strcmp(intake->lists[i], stream) == 0)
+            report_add(report, lists,
+                       "lists: %s is the queue's stream; give one of them another key", stream);
+    if (intake->field != NULL)
+        check_item_field(config, places, report,
+                         later(later(lists, prefix), line_of(places, "intake", "field")));
+}
+
 /* Other keys are named {STREAM}:dead and so on; this key must fall into the same slot of a Cluster.
  */
 static bool has_own_slot(const char *stream)
@@ -128,6 +186,7 @@ void check_rules(const struct config *config, const struct ini_places *places,
                 config->retry.cap_ms);
     check_grace(config, places, report);
     check_codes(&config->retry, places, report);
+    check_intake(config, places, report);
 }
 
 static void resolve_password(struct config_redis *redis, const struct ini_places *places,

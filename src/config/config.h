@@ -15,6 +15,8 @@
 enum config_library { CONFIG_LIBRARY_AUTO, CONFIG_LIBRARY_NEVER };
 enum config_stdin { CONFIG_STDIN_PAYLOAD, CONFIG_STDIN_NULL };
 enum config_jitter { CONFIG_JITTER_FULL, CONFIG_JITTER_NONE };
+enum config_lane_from { CONFIG_LANE_FROM_NONE, CONFIG_LANE_FROM_SUFFIX };
+enum config_unique { CONFIG_UNIQUE_NONE, CONFIG_UNIQUE_ITEM };
 enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
 
 /* A set of exit codes 0–255. */
@@ -79,6 +81,16 @@ struct config_dead {
     int64_t keep_number; /* 0: all */
 };
 
+/* Lists of producers that know nothing of leat. */
+struct config_intake {
+    char **lists; /* keys, NULL-terminated; NULL: none */
+    char *prefix; /* of further lists' keys; NULL: none */
+    char *field;  /* what an item becomes */
+    enum config_lane_from lane_from;
+    enum config_unique unique;
+    int64_t scan_ms;
+};
+
 struct config_log_section {
     enum config_log target;
     int64_t level; /* syslog priority */
@@ -98,6 +110,7 @@ struct config {
     struct config_task task;
     struct config_retry retry;
     struct config_dead dead;
+    struct config_intake intake;
     struct config_log_section log;
     struct config_shutdown shutdown;
 };

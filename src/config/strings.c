@@ -103,29 +103,61 @@ static const char *variable_fault(char *const *list, const char *text)
     return NULL;
 }
 
+/* Appends a copy. */
+static int append(char ***list, const char *text, size_t size)
+{
+    size_t length = list_length(*list);
+    char **longer = reallocarray(*list, length + 2, sizeof(*longer));
+
+    if (longer == NULL)
+        return -1;
+    *list = longer;
+    longer[length] = strndup(text, size);
+    longer[length + 1] = NULL;
+    return longer[length] == NULL ? -1 : 0;
+}
+
+static bool holds_twice(char *const *list)
+{
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(list[i], list[j]) == 0)
+                return true;
+    return false;
+}
+
+int strings_set_words(char ***list, const char *text, struct buffer *why)
+{
+    static const char blanks[] = " \t";
+
+    if (strings_check(TABLE_WORDS, text, why) != 0)
+        return -1;
+    for (const char *word = text + strspn(text, blanks); *word != '\0';) {
+        size_t size = strcspn(word, blanks);
+
+        if (append(list, word, size) != 0) {
+            why->failed = true;
+            return -1;
+        }
+        word += size;
+        word += strspn(word, blanks);
+    }
+    return holds_twice(*list) ? refuse(why, text, "names one of them twice; remove it") : 0;
+}
+
 int strings_add_variable(char ***list, const char *text, struct buffer *why)
 {
     const char *fault = variable_fault(*list, text);
-    size_t length = list_length(*list);
-    char **longer;
 
     if (fault != NULL) {
         (void)buffer_append_text(why, fault); /* the reader of `why` looks at its failure */
         return -1;
     }
-    longer = reallocarray(*list, length + 2, sizeof(*longer));
-    if (longer == NULL)
-        goto no_memory;
-    *list = longer;
-    longer[length] = strdup(text);
-    if (longer[length] == NULL)
-        goto no_memory;
-    longer[length + 1] = NULL;
+    if (append(list, text, strlen(text)) != 0) {
+        why->failed = true;
+        return -1;
+    }
     return 0;
-
-no_memory:
-    why->failed = true;
-    return -1;
 }
 
 int strings_copy_list(char ***list, char *const *source)

@@ -1,5 +1,5 @@
 /*
- * Values that are text: what each type allows, and lists of variables. Members are wiped before
+ * Values that are text: what each type allows, and lists of variables and of words. Members are wiped before
  * they are freed, since any of them may hold a secret.
  */
 #ifndef LEAT_CONFIG_STRINGS_H
@@ -16,6 +16,9 @@ int strings_replace(char **text, const char *source);
 
 /* Adds NAME=VALUE to the NULL-terminated list (NULL while empty). Returns 0, or -1 as value_set. */
 int strings_add_variable(char ***list, const char *text, struct buffer *why);
+
+/* Makes *list the words of text. Returns 0, or -1 as value_set. */
+int strings_set_words(char ***list, const char *text, struct buffer *why);
 
 /* Makes *list a copy of source (which may be NULL). Returns 0, or -1 without memory. */
 int strings_copy_list(char ***list, char *const *source);

@@ -25,6 +25,16 @@ static const struct table_word jitters[] = {
     {"none", CONFIG_JITTER_NONE},
     {NULL, 0},
 };
+static const struct table_word lane_origins[] = {
+    {"none", CONFIG_LANE_FROM_NONE},
+    {"suffix", CONFIG_LANE_FROM_SUFFIX},
+    {NULL, 0},
+};
+static const struct table_word unique_parts[] = {
+    {"none", CONFIG_UNIQUE_NONE},
+    {"item", CONFIG_UNIQUE_ITEM},
+    {NULL, 0},
+};
 static const struct table_word targets[] = {
     {"auto", CONFIG_LOG_AUTO},
     {"journal", CONFIG_LOG_JOURNAL},
@@ -168,6 +178,24 @@ const struct table_row table[TABLE_ROWS] = {
          "How many dead letters are kept, the newest; one value for the whole queue."),
      .type = TABLE_INTEGER, MEMBER(dead, keep_number), .low = 1, .high = INT64_C(1000000000000),
      .words = none},
+
+    {KEY("intake", "lists", "texts", "", true,
+         "Keys of Redis lists whose items are taken in as tasks, the tail first."),
+     .type = TABLE_WORDS, MEMBER(intake, lists)},
+    {KEY("intake", "prefix", "text", "", true,
+         "Lists whose keys begin so are taken in too, and looked for by SCAN."),
+     .type = TABLE_TEXT, MEMBER(intake, prefix)},
+    {KEY("intake", "field", "name", "payload", true, "The field of the task that an item becomes."),
+     .type = TABLE_NAME, MEMBER(intake, field)},
+    {KEY("intake", "lane_from", "none or suffix", "none", true,
+         "suffix: what follows the prefix in a list's key is the lane of its tasks."),
+     .type = TABLE_CHOICE, MEMBER(intake, lane_from), .words = lane_origins},
+    {KEY("intake", "unique", "none or item", "none", true,
+         "item: an item that equals one in the queue becomes no further task."),
+     .type = TABLE_CHOICE, MEMBER(intake, unique), .words = unique_parts},
+    {KEY("intake", "scan", "duration", "5s", true,
+         "How often new lists are looked for, and all lists in case a change was missed."),
+     .type = TABLE_DURATION, MEMBER(intake, scan_ms), .low = 100, .high = DAY_MS},
 
     {KEY("log", "target", "auto, journal or stderr", "auto", true,
          "Where records go; auto: the journal if stderr is connected to it, else stderr."),

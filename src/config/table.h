@@ -21,6 +21,7 @@ enum table_type {
     TABLE_PATHS,   /* absolute, with colons between */
     TABLE_FREE,    /* any text: an inline comment would be mistaken for a part of it */
     TABLE_LIST,    /* free text, NAME=VALUE; the key may be repeated */
+    TABLE_WORDS,   /* several texts with white space between, none twice */
 };
 
 /* A word with a meaning of its own: the values of a choice, or "auto" and "none" beside numbers. */
@@ -38,7 +39,7 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 47 };
+enum { TABLE_ROWS = 53 };
 
 extern const struct table_row table[TABLE_ROWS];
 

@@ -15,6 +15,11 @@ static const void *const_member_of(const struct config *config, const struct tab
     return (const char *)config + row->offset;
 }
 
+static bool is_list(const struct table_row *row)
+{
+    return row->type == TABLE_LIST || row->type == TABLE_WORDS;
+}
+
 /* Members that own memory are a string or a list of strings, all others plain numbers. */
 static bool is_string(const struct table_row *row)
 {
@@ -34,6 +39,7 @@ static bool is_string(const struct table_row *row)
     case TABLE_CHOICE:
     case TABLE_CODES:
     case TABLE_LIST:
+    case TABLE_WORDS:
         return false;
     }
     return false;
@@ -46,6 +52,8 @@ int value_set(struct config *config, const struct table_row *row, const char *te
 
     if (row->type == TABLE_LIST)
         return strings_add_variable(member, text, why);
+    if (row->type == TABLE_WORDS)
+        return strings_set_words(member, text, why);
     if (!is_string(row))
         return scalar_set(member, row, text, why);
     if (strings_check(row->type, text, why) != 0)
@@ -76,7 +84,7 @@ bool value_equal(const struct config *a, const struct config *b, const struct ta
 {
     const void *first = const_member_of(a, row), *second = const_member_of(b, row);
 
-    if (row->type == TABLE_LIST)
+    if (is_list(row))
         return lists_equal(*(char *const *const *)first, *(char *const *const *)second);
     if (is_string(row))
         return strings_equal(*(const char *const *)first, *(const char *const *)second);
@@ -88,7 +96,7 @@ int value_copy(struct config *to, const struct config *from, const struct table_
     void *member = member_of(to, row);
     const void *source = const_member_of(from, row);
 
-    if (row->type == TABLE_LIST)
+    if (is_list(row))
         return strings_copy_list(member, *(char *const *const *)source);
     if (is_string(row))
         return strings_replace(member, *(const char *const *)source);
@@ -100,7 +108,7 @@ void value_free(struct config *config, const struct table_row *row)
 {
     void *member = member_of(config, row);
 
-    if (row->type == TABLE_LIST)
+    if (is_list(row))
         strings_free_list(member);
     else if (is_string(row))
         strings_free(member);

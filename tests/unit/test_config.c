@@ -99,6 +99,33 @@ static void tasks_have_defaults(void **state)
     config_free(config);
 }
 
+/* Goal: nothing is taken in unless the file says so, and then what it says. */
+static void lists_are_taken_in_when_asked_for(void **state)
+{
+    (void)state;
+    struct config *config = parse(QUEUE);
+
+    assert_null(config->intake.lists);
+    assert_null(config->intake.prefix);
+    assert_string_equal(config->intake.field, "payload");
+    assert_int_equal(config->intake.lane_from, CONFIG_LANE_FROM_NONE);
+    assert_int_equal(config->intake.unique, CONFIG_UNIQUE_NONE);
+    assert_int_equal(config->intake.scan_ms, 5000);
+    config_free(config);
+
+    config = parse(QUEUE "[intake]\nlists = a \tb:c  d ; three\nprefix = work:\nfield = command\n"
+                         "lane_from = suffix\nunique = item\nscan = 1m\n");
+    assert_string_equal(config->intake.lists[0], "a");
+    assert_string_equal(config->intake.lists[1], "b:c");
+    assert_string_equal(config->intake.lists[2], "d");
+    assert_null(config->intake.lists[3]);
+    assert_string_equal(config->intake.prefix, "work:");
+    assert_int_equal(config->intake.lane_from, CONFIG_LANE_FROM_SUFFIX);
+    assert_int_equal(config->intake.unique, CONFIG_UNIQUE_ITEM);
+    assert_int_equal(config->intake.scan_ms, 60000);
+    config_free(config);
+}
+
 /* Goal: what the file says is what the struct holds. */
 static void values_are_taken(void **state)
 {
@@ -383,6 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_is_enough),
         cmocka_unit_test(tasks_have_defaults),
+        cmocka_unit_test(lists_are_taken_in_when_asked_for),
         cmocka_unit_test(values_are_taken),
         cmocka_unit_test(forms_of_files_are_read),
         cmocka_unit_test_setup_teardown(passwords_come_from_files, set_up_files, tear_down_files),

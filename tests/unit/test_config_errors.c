@@ -230,6 +230,33 @@ static void rules_between_keys_hold(void **state)
     config_free(config);
 }
 
+/* Goal: lists that could not be taken in, or whose items could not run, are told before. */
+static void intake_must_make_tasks_that_run(void **state)
+{
+    (void)state;
+    const struct wrong cases[] = {
+        {"[task]\ncommand = x\n[intake]\nlists = a b a\n",
+         "f:6: lists: \"a b a\" names one of them twice; remove it\n"},
+        {"[intake]\nlane_from = suffix\n",
+         "f:4: lane_from = suffix needs a prefix; add prefix, or remove it\n"},
+        {"[task]\ncommand = x\n[intake]\nlists = work q\n",
+         "f:6: lists: q is the queue's stream; give one of them another key\n"},
+        {"[intake]\nprefix = work:\n",
+         "f:4: items become the field payload, and nothing says what runs for them; add command = "
+         "... under [task]\n"},
+        {"[task]\ncommand = x\n[intake]\nlists = work\nfield = command\n",
+         "f:7: field = command and [task] command exclude each other; remove one of them\n"},
+        {"[task]\ncommand = x\n[intake]\nlists = work\nfield = expires\n",
+         "f:7: field: an item can become payload, command, or a variable's name, not expires\n"},
+        {"[task]\ncommand = x\n[intake]\nlists = work\nfield = leat.x\n",
+         "f:7: field: an item can become payload, command, or a variable's name, not leat.x\n"},
+        {"[intake]\nunique = items\n",
+         "f:4: unique: \"items\" is not one of none and item; did you mean item?\n"},
+    };
+
+    assert_each(cases, COUNT(cases));
+}
+
 /* Goal: the name is required, and an error in it is not told twice. */
 static void the_name_is_required(void **state)
 {
@@ -302,6 +329,7 @@ int main(void)
         cmocka_unit_test(wrong_values_say_what_is_right),
         cmocka_unit_test(lists_are_checked),
         cmocka_unit_test(rules_between_keys_hold),
+        cmocka_unit_test(intake_must_make_tasks_that_run),
         cmocka_unit_test(the_name_is_required),
         cmocka_unit_test(all_errors_come_at_once),
         cmocka_unit_test(passwords_are_not_told),

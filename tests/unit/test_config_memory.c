@@ -29,7 +29,7 @@ static const char text[] =
     "[log]\nlevel = loud\n";
 static const char good[] =
     "[redis]\nuser = u\npassword = p\n[queue]\nname = q\nlease = 2m\n[task]\ncommand = c\n"
-    "environment = A=1\nenvironment = B=2\n[retry]\npermanent = 1\n";
+    "environment = A=1\nenvironment = B=2\n[retry]\npermanent = 1\n[intake]\nlists = a b\n";
 static const char other[] = "[redis]\nhost = h\n[queue]\nname = other\n";
 
 /* AddressSanitizer brings an allocator of its own, which cannot be replaced as well: there the work
