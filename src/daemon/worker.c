@@ -14,6 +14,7 @@
 #include "daemon/host.h"
 #include "daemon/intake.h"
 #include "daemon/lease.h"
+#include "daemon/lists.h"
 #include "daemon/record.h"
 #include "daemon/results.h"
 #include "daemon/seeds.h"
@@ -35,6 +36,7 @@ struct worker {
     struct results *results;
     struct intake *intake;
     struct lease *lease;
+    struct lists *lists;
     struct slots *slots;
     struct host *host;
     struct stop *stop;
@@ -188,6 +190,7 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
     slots_set_max_crashes(worker->slots,
                           queue_ruling_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));
     intake_up(worker->intake);
+    lists_up(worker->lists);
     tell_ready(worker);
 }
 
@@ -196,6 +199,7 @@ static void on_down(void *context)
     struct worker *worker = context;
     worker->leaving = false;
     intake_down(worker->intake);
+    lists_down(worker->lists);
     slots_down(worker->slots);
     tell_ready(worker);
 }
@@ -308,6 +312,7 @@ static void check_stopped(struct worker *worker)
 
 void worker_stop(struct worker *worker)
 {
+    lists_close(worker->lists);
     stop_advance(worker->stop);
 }
 
@@ -390,7 +395,8 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     }
     worker->slots =
         slots_new(loop, config, worker->runner, worker->lease, worker->host, &slots_events);
-    return worker->slots ? 0 : -1;
+    worker->lists = lists_new(loop, config, worker->session, &worker->queue);
+    return worker->slots && worker->lists ? 0 : -1;
 }
 
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,
@@ -429,6 +435,7 @@ void worker_set_config(struct worker *worker, const struct config *config)
     runner_set_config(worker->runner, config);
     intake_set_config(worker->intake, config);
     lease_set_config(worker->lease, config);
+    lists_set_config(worker->lists, config);
     stop_set_config(worker->stop, config);
     slots_set_config(worker->slots, config);
     intake_ask(worker->intake);
@@ -481,6 +488,7 @@ void worker_free(struct worker *worker)
     slots_free(worker->slots);
     runner_free(worker->runner);
     lease_free(worker->lease);
+    lists_free(worker->lists);
     intake_free(worker->intake);
     results_free(worker->results);
     queue_free(&worker->queue);

@@ -34,6 +34,7 @@ struct connection {
     redisAsyncContext *redis; /* NULL when hiredis has freed it or is about to */
     struct lookup *lookup;    /* under way, or NULL */
     struct pending pending;
+    bool subscribed; /* the oldest of them gets whatever comes */
     int64_t client_id;
 
     ev_timer deadline; /* of connecting, then of the pending commands */
@@ -191,6 +192,10 @@ static void on_reply(redisAsyncContext *redis, void *reply, void *context)
     if (!connection || !reply) {
         return;
     }
+    if (connection->subscribed) {
+        pending_tell(&connection->pending, reply);
+        return;
+    }
     /* an idle connection wakes nobody */
     if (connection->state == UP && connection->pending.count == 1) {
         ev_timer_stop(connection->loop, &connection->deadline);
@@ -233,6 +238,17 @@ int connection_send(struct connection *connection, struct command *command, int6
         return -1;
     }
     return enqueue(connection, command, timeout_ms, callback, context);
+}
+
+int connection_subscribe(struct connection *connection, struct command *command,
+                         connection_callback *callback, void *context)
+{
+    if (connection->pending.count > 0 ||
+        connection_send(connection, command, 0, callback, context)) {
+        return -1;
+    }
+    connection->subscribed = true;
+    return 0;
 }
 
 /* Runs last before the loop waits. hiredis would ask the loop whether the socket is writable first:
@@ -361,6 +377,8 @@ static void on_disconnect(const redisAsyncContext *redis, int status)
     (void)snprintf(text, sizeof text, "%s", known ? redis->errstr : "closed"); /* may be cut */
     enum redis_error error = connection->state == GREETING
                                  ? socket_find_last_words(redis->c.fd, text, sizeof text)
+                             : connection->subscribed && redis->err == REDIS_ERR_OTHER
+                                 ? redis_error_classify(text, strlen(text))
                                  : REDIS_ERROR_LOST;
     fail(connection, error, "connection to", text);
 }
@@ -407,6 +425,7 @@ void connection_open(struct connection *connection)
     const struct config_redis *config = connection->config;
     connection->state = CONNECTING;
     connection->client_id = -1;
+    connection->subscribed = false;
     arm(connection, clock_boot_ns() + config->connect_timeout_ms * CLOCK_NS_PER_MS);
     ev_prepare_start(connection->loop, &connection->flush);
     if (config->socket || !lookup_is_needed(config->host)) {
@@ -421,18 +440,6 @@ void connection_open(struct connection *connection)
 
 /* ---- life ---- */
 
-/* A client name is printable ASCII without spaces. */
-static char *client_name(const char *name)
-{
-    char *copy = strdup(name);
-    for (char *c = copy; c && *c; c++) {
-        if (*c <= ' ' || *c > '~') {
-            *c = '_';
-        }
-    }
-    return copy;
-}
-
 struct connection *connection_new(struct ev_loop *loop, const struct config_redis *config,
                                   const char *name, const struct connection_events *events)
 {
@@ -444,7 +451,7 @@ struct connection *connection_new(struct ev_loop *loop, const struct config_redi
         .loop = loop,
         .config = config,
         .events = *events,
-        .name = client_name(name),
+        .name = strdup(name),
         .client_id = -1,
     };
     if (!connection->name) {

@@ -54,6 +54,12 @@ void connection_close(struct connection *connection);
 int connection_send(struct connection *connection, struct command *command, int64_t timeout_ms,
                     connection_callback *callback, void *context);
 
+/* Sends a SUBSCRIBE while nothing is pending: the callback gets the answer and every message after
+ * it, and NULL in the end. Nothing else may be sent then. A refusal closes the connection; `lost`
+ * tells its words. Returns 0, or -1 as connection_send. */
+int connection_subscribe(struct connection *connection, struct command *command,
+                         connection_callback *callback, void *context);
+
 bool connection_is_up(const struct connection *connection);
 
 /* CLIENT ID of the connection; −1 before it is up. After it was lost or closed still the last one,

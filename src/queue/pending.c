@@ -53,6 +53,14 @@ bool pending_settle(struct pending *pending, const struct redisReply *reply)
     return true;
 }
 
+void pending_tell(const struct pending *pending, const struct redisReply *reply)
+{
+    if (pending->count > 0) {
+        struct pending_command command = pending->commands[pending->first];
+        command.callback(command.context, reply);
+    }
+}
+
 int64_t pending_deadline(const struct pending *pending)
 {
     int64_t earliest = 0;

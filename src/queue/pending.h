@@ -33,6 +33,9 @@ void pending_unpush(struct pending *pending);
  * none. */
 bool pending_settle(struct pending *pending, const struct redisReply *reply);
 
+/* Calls the oldest one's callback, and leaves it in. */
+void pending_tell(const struct pending *pending, const struct redisReply *reply);
+
 /* The earliest deadline of all; 0: none has one. */
 int64_t pending_deadline(const struct pending *pending);
 

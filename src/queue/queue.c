@@ -231,9 +231,19 @@ void queue_select(struct command *command, int64_t db)
     command_add_number(command, db);
 }
 
+/* A client name is printable ASCII without spaces. */
 void queue_client_name(struct command *command, const char *name)
 {
-    begin_texts(command, (const char *const[]){"CLIENT", "SETNAME", name}, 3);
+    char fit[256];
+    size_t size = 0;
+    for (; name[size] && size < sizeof fit; size++) {
+        fit[size] = name[size];
+        if (fit[size] <= ' ' || fit[size] > '~') {
+            fit[size] = '_';
+        }
+    }
+    begin_texts(command, (const char *const[]){"CLIENT", "SETNAME"}, 2);
+    command_add(command, fit, size);
 }
 
 void queue_client_id(struct command *command)

@@ -238,8 +238,12 @@ def test_turns(queue):
     """Of all who ask in a period one is told to look; the others hear when to ask again."""
     assert turn(queue, 60_000) == 0
     assert 50_000 < turn(queue, 60_000) <= 60_000
+    assert turn(queue, 10) <= 10
     queue.redis.hset(queue.stats, 'lists_sought', queue.now() - 60_000)
     assert turn(queue, 60_000) == 0
+    queue.redis.hset(queue.stats, 'lists_sought', queue.now() - 40_000)
+    assert turn(queue, 60_000) <= 20_000 and turn(queue, 60_000, busy=True) == 0
+    assert turn(queue, 60_000) > 20_000
     queue.redis.hset(queue.stats, 'lists_sought', queue.now() + 10**9)  # a clock that stepped back
     assert turn(queue, 60_000) == 0
 

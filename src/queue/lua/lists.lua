@@ -166,13 +166,14 @@ function leat.preview(keys, args)
   return reply
 end
 
--- KEYS: the producer's. ARGV: a period in ms. Reply: PROTOCOL, 0 where the caller is to look for new lists now,
--- else in how many ms to ask again: of all workers one looks in each period.
+-- KEYS: the producer's. ARGV: a period in ms, 1 where the caller is still at it ('': not). Reply: PROTOCOL, 0
+-- where it is the caller that is to look for new lists now, else in how many ms to ask again: of all workers one
+-- looks in each period.
 function leat.lists_turn(keys, args)
   local q = open(keys, PRODUCER_KEYS)
   local period = number_arg(args[1], 'the period')
   local since = q.now - number_or(redis.call('HGET', q[STATS], 'lists_sought'), 0)
-  if since >= 0 and since < period then
+  if args[2] ~= '1' and since >= 0 and since < period then
     return { PROTOCOL, str(period - since) }
   end
   redis.call('HSET', q[STATS], 'lists_sought', q.now_text)

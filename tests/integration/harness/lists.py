@@ -20,10 +20,11 @@ def preview(queue, key, kind='list', most=5, marks=False):
     return reply[1], [(rows[i], rows[i + 1], int(rows[i + 2])) for i in range(0, len(rows), 3)]
 
 
-def turn(queue, period):
+def turn(queue, period, busy=False):
     """leat_lists_turn; answers ms to wait."""
     reply = queue.redis.execute_command(
-        'FCALL', 'leat_lists_turn', PRODUCER_KEYS, *queue.keys[:PRODUCER_KEYS], period)
+        'FCALL', 'leat_lists_turn', PRODUCER_KEYS, *queue.keys[:PRODUCER_KEYS], period,
+        '1' if busy else '')
     assert reply[0] == PROTOCOL, reply
     return int(text(reply[1]))
 

@@ -1,0 +1,239 @@
+#include "queue/lists.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+#include "base/units.h"
+
+#define SCAN_COUNT 500 /* keys that one step looks at, about */
+#define CHANNEL "__redis__:invalidate"
+
+/* ---- calls ---- */
+
+static void begin(struct command *command, const char *const *words, size_t count)
+{
+    command_begin(command);
+    for (size_t i = 0; i < count; i++) {
+        command_add_text(command, words[i]);
+    }
+}
+
+#define BEGIN(command, ...)                                                                        \
+    begin((command), (const char *const[]){__VA_ARGS__},                                           \
+          sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+static void begin_producer(struct command *command, const struct queue *queue, const char *name,
+                           size_t more_keys)
+{
+    BEGIN(command, "FCALL", name);
+    command_add_number(command, (int64_t)(QUEUE_PRODUCER_KEYS + more_keys));
+    for (size_t i = 0; i < QUEUE_PRODUCER_KEYS; i++) {
+        command_add_text(command, queue->keys[i]);
+    }
+}
+
+static void add_bytes(struct command *command, struct bytes bytes)
+{
+    command_add(command, bytes.size > 0 ? bytes.data : "", bytes.size);
+}
+
+void queue_intake(struct command *command, const struct queue *queue,
+                  const struct queue_intake *intake)
+{
+    begin_producer(command, queue, "leat_intake", 1);
+    add_bytes(command, intake->key);
+    command_add_number(command, intake->most);
+    command_add_text(command, intake->field);
+    add_bytes(command, intake->lane);
+    command_add_text(command, intake->unique ? "item" : "");
+    command_add_text(command, intake->kind);
+    command_add_text(command, intake->marks ? "1" : "");
+}
+
+void queue_preview(struct command *command, struct bytes key, const char *kind, int64_t most,
+                   bool marks)
+{
+    BEGIN(command, "FCALL_RO", "leat_preview", "1");
+    add_bytes(command, key);
+    command_add_text(command, kind);
+    command_add_number(command, most);
+    command_add_text(command, marks ? "1" : "");
+}
+
+void queue_lists_turn(struct command *command, const struct queue *queue, int64_t period_ms,
+                      bool busy)
+{
+    begin_producer(command, queue, "leat_lists_turn", 0);
+    command_add_number(command, period_ms);
+    command_add_text(command, busy ? "1" : "");
+}
+
+/* What a pattern of Redis means by itself stands behind a backslash. */
+static void add_pattern(struct command *command, const char *prefix)
+{
+    struct buffer pattern = BUFFER_INIT;
+    for (; *prefix; prefix++) {
+        if (strchr("*?[]^-\\", *prefix)) {
+            (void)buffer_append_text(&pattern, "\\"); /* a failure marks the buffer */
+        }
+        (void)buffer_append(&pattern, prefix, 1);
+    }
+    (void)buffer_append_text(&pattern, "*");
+    command->wire.failed |= pattern.failed;
+    command_add(command, pattern.data, pattern.size);
+    buffer_free(&pattern);
+}
+
+void queue_scan_lists(struct command *command, const char *cursor, const char *prefix)
+{
+    BEGIN(command, "SCAN", cursor, "MATCH");
+    add_pattern(command, prefix);
+    command_add_text(command, "COUNT");
+    command_add_number(command, SCAN_COUNT);
+    command_add_text(command, "TYPE");
+    command_add_text(command, "list");
+}
+
+void queue_type(struct command *command, struct bytes key)
+{
+    BEGIN(command, "TYPE");
+    add_bytes(command, key);
+}
+
+void queue_list_length(struct command *command, struct bytes key)
+{
+    BEGIN(command, "LLEN");
+    add_bytes(command, key);
+}
+
+void queue_watch_listen(struct command *command)
+{
+    BEGIN(command, "SUBSCRIBE", CHANNEL);
+}
+
+void queue_watch_begin(struct command *command, int64_t listener)
+{
+    BEGIN(command, "CLIENT", "TRACKING", "ON", "REDIRECT");
+    command_add_number(command, listener);
+    command_add_text(command, "OPTIN");
+    command_add_text(command, "NOLOOP");
+}
+
+void queue_watch_next(struct command *command)
+{
+    BEGIN(command, "CLIENT", "CACHING", "YES");
+}
+
+/* ---- replies ---- */
+
+static const redisReply *element(const redisReply *reply, size_t index)
+{
+    return reply && reply->type == REDIS_REPLY_ARRAY && index < reply->elements
+               ? reply->element[index]
+               : NULL;
+}
+
+static bool is_string(const redisReply *value)
+{
+    return value && value->type == REDIS_REPLY_STRING;
+}
+
+static int number_at(const redisReply *reply, size_t index, int64_t *number)
+{
+    const redisReply *value = element(reply, index);
+    if (value && value->type == REDIS_REPLY_INTEGER) {
+        *number = value->integer;
+        return value->integer < 0 ? -1 : 0;
+    }
+    return is_string(value) && strlen(value->str) == value->len
+               ? units_parse_integer(value->str, 0, INT64_MAX, number)
+               : -1;
+}
+
+static int malformed(void)
+{
+    errno = EPROTO;
+    return -1;
+}
+
+static bool speaks_protocol(const redisReply *reply)
+{
+    int64_t protocol = 0;
+    return number_at(reply, 0, &protocol) == 0 && protocol == QUEUE_PROTOCOL;
+}
+
+int queue_intake_read(const redisReply *reply, struct queue_intake_reply *out)
+{
+    int64_t full = 0;
+    *out = (struct queue_intake_reply){0};
+    if (!speaks_protocol(reply) || number_at(reply, 1, &out->taken) ||
+        number_at(reply, 2, &out->added) || number_at(reply, 3, &out->left) ||
+        number_at(reply, 4, &full)) {
+        return malformed();
+    }
+    out->full = full != 0;
+    return 0;
+}
+
+int queue_lists_turn_read(const redisReply *reply, int64_t *wait_ms)
+{
+    return speaks_protocol(reply) && number_at(reply, 1, wait_ms) == 0 ? 0 : malformed();
+}
+
+int queue_scan_lists_read(const redisReply *reply, char cursor[QUEUE_CURSOR_SIZE],
+                          void (*key)(void *context, struct bytes key), void *context)
+{
+    const redisReply *next = element(reply, 0), *keys = element(reply, 1);
+    if (!is_string(next) || next->len >= QUEUE_CURSOR_SIZE || !keys ||
+        keys->type != REDIS_REPLY_ARRAY) {
+        return malformed();
+    }
+    for (size_t i = 0; i < keys->elements; i++) {
+        if (!is_string(keys->element[i])) {
+            return malformed();
+        }
+    }
+    memcpy(cursor, next->str, next->len);
+    cursor[next->len] = '\0';
+    for (size_t i = 0; i < keys->elements; i++) {
+        key(context, (struct bytes){keys->element[i]->str, keys->element[i]->len});
+    }
+    return 0;
+}
+
+int queue_list_length_read(const redisReply *reply, int64_t *length)
+{
+    if (!reply || reply->type != REDIS_REPLY_INTEGER || reply->integer < 0) {
+        return malformed();
+    }
+    *length = reply->integer;
+    return 0;
+}
+
+int queue_watch_read(const redisReply *reply,
+                     void (*changed)(void *context, const struct bytes *key), void *context)
+{
+    const redisReply *what = element(reply, 0), *keys = element(reply, 2);
+    if (is_string(what) && strcmp(what->str, "subscribe") == 0) {
+        return 1;
+    }
+    if (!is_string(what) || strcmp(what->str, "message") != 0 || !keys) {
+        return malformed();
+    }
+    if (keys->type == REDIS_REPLY_NIL) {
+        changed(context, NULL);
+        return 0;
+    }
+    if (keys->type != REDIS_REPLY_ARRAY) {
+        return malformed();
+    }
+    for (size_t i = 0; i < keys->elements; i++) {
+        if (!is_string(keys->element[i])) {
+            return malformed();
+        }
+        struct bytes key = {keys->element[i]->str, keys->element[i]->len};
+        changed(context, &key);
+    }
+    return 0;
+}
