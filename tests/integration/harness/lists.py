@@ -32,3 +32,25 @@ def turn(queue, period, busy=False):
 def items_of(queue, name='stream', field=b'payload'):
     """The fields of the entries, in order."""
     return [dict(zip(fields[::2], fields[1::2]))[field] for _, fields in queue.entries(name)]
+
+
+def watching(client):
+    """How many workers are told of changes of lists."""
+    return sum('t' in one['flags'] for one in client.client_list())
+
+
+def watched(client):
+    """How many keys Redis would tell of."""
+    return client.info('stats')['tracking_total_keys']
+
+
+class Output:
+    """What items' tasks write: a file, a line for each."""
+
+    def __init__(self, path, before=''):
+        self.path = path
+        # one write, so that lines of several tasks do not mix
+        self.command = f'{before}read -r item; echo "$item" >> {path}'
+
+    def lines(self):
+        return self.path.read_text().split('\n')[:-1] if self.path.exists() else []

@@ -1,0 +1,307 @@
+"""[intake]: producers that know nothing of leat push items onto lists, and each becomes a task."""
+import statistics
+import time
+
+import pytest
+
+from harness.faults import boot_s, cpu_share, pass_time, wait_blocked, wait_empty
+from harness.lists import Output, watched, watching
+from harness.polling import wait_until
+from harness.tasks import wait_file
+
+
+@pytest.fixture
+def output(folder):
+    return Output(folder / 'output')
+
+
+@pytest.fixture(autouse=True)
+def intake(base_config, quick_tasks, output):
+    """One slot, so that tasks end in the order in which they were begun. Nothing is found by the scan unless a
+    test makes it frequent."""
+    base_config['queue']['concurrency'] = 1
+    base_config['task']['command'] = output.command
+    base_config['intake'] = {'lists': 'work other', 'prefix': 'work:', 'scan': '1h'}
+
+
+def wait_lines(output, lines, timeout=20.0):
+    wait_until(lambda: len(output.lines()) >= len(lines), timeout, lambda: f'{lines}: {output.lines()}')
+    assert output.lines() == lines
+
+
+def wait_watching(client, keys=2, workers=1):
+    """All lists are empty and watched."""
+    wait_until(lambda: watching(client) == workers and watched(client) >= keys,
+               message=lambda: f'{client.client_list()}, {watched(client)} keys')
+
+
+def test_in_the_order_of_rpop(daemon, client, output):
+    """What LPUSH brought first is run first, what was there before the worker started too."""
+    client.lpush('work', *range(50))
+    daemon().wait_ready()
+    client.lpush('work', *range(50, 100))
+    wait_lines(output, [str(n) for n in range(100)])
+    for number in range(100, 120):
+        client.lpush('other', number)
+    wait_lines(output, [str(n) for n in range(120)])
+    wait_until(lambda: client.exists('work', 'other') == 0)
+
+
+def test_every_byte_arrives(daemon, client, folder, queue):
+    """NUL, newlines, the empty item: the payload is the item, byte for byte."""
+    items = [b'', b'\0', b'a\nb', bytes(range(256)), b'x' * 3_000_000]
+    target = folder / 'bytes'
+    daemon({'task': {'command': f'cat >> {target}; echo "|" >> {target}'}}).wait_ready()
+    client.lpush('work', *items)
+    whole = b''.join(item + b'|\n' for item in items)
+    assert wait_file(target, len(whole), 20.0) == whole
+    wait_empty(queue)
+
+
+def test_the_field_that_items_become(daemon, client, folder):
+    """A shell line, or a variable."""
+    target = folder / 'field'
+    one = daemon({'task': {'command': None}, 'intake': {'field': 'command'}}).wait_ready()
+    client.lpush('work', f'echo line > {target}')
+    assert wait_file(target, 5) == b'line\n'
+    one.terminate()
+    assert one.wait_exit() == 0
+    daemon({'task': {'command': f'echo "$TASK_URL" >> {target}'}, 'intake': {'field': 'URL'}})
+    client.lpush('work', 'http://a/?b=c d')
+    assert wait_file(target, 10) == b'line\nhttp://a/?b=c d\n'
+
+
+def test_prompt(daemon, client, output):
+    """An idle worker starts an item of a known list within 50 ms: of one that is named, and of one with the
+    prefix in which something had come before."""
+    stamps = output.path.with_name('stamps')
+    command = f'date "+%s%N" >> {stamps}'
+    daemon({'task': {'command': command}, 'intake': {'scan': '100ms'}}).wait_ready()
+    client.lpush('work:known', 'first')
+    wait_file(stamps)
+    for key in ('work', 'work:known'):
+        delays = []
+        for _ in range(7):
+            wait_blocked(client)
+            wait_until(lambda: watched(client) >= 3)
+            before = stamps.read_text().count('\n')
+            pushed = time.time()
+            client.lpush(key, 'x')
+            wait_until(lambda n=before: stamps.read_text().count('\n') > n)
+            delays.append(int(stamps.read_text().split()[-1]) / 1e9 - pushed)
+        print(key, [round(delay * 1000, 1) for delay in delays])
+        assert statistics.median(delays) <= 0.05 and max(delays) <= 0.5, delays
+
+
+def test_idle_costs_nothing(daemon, client):
+    """Between two looks nothing is asked of Redis, and the daemon does nothing."""
+    worker = daemon().wait_ready()
+    wait_watching(client)
+    wait_blocked(client)
+    client.config_resetstat()
+    assert cpu_share(worker.pid, 2.0) < 0.05
+    asked = client.info('commandstats')
+    assert not {'cmdstat_llen', 'cmdstat_client|caching', 'cmdstat_scan', 'cmdstat_lrange'} & set(asked)
+
+
+def test_new_lists_are_found(daemon, client, output):
+    """A list with the prefix that nobody knew is found in time, once more when it comes back, and is never
+    looked for by KEYS; others' lists and other types are left alone."""
+    base = {'intake': {'lists': None, 'prefix': 'w*[k]?:\\', 'scan': '200ms'}}
+    client.mset({f'filler:{n}': n for n in range(3000)})
+    client.lpush('wxk1:\\a', 'not one')
+    client.set('w*[k]?:\\string', 'x')
+    daemon(base).wait_ready()
+    client.lpush('w*[k]?:\\a', 'a')
+    wait_lines(output, ['a'])
+    client.lpush('w*[k]?:\\b', 'b')
+    wait_lines(output, ['a', 'b'])
+    for number in range(5):
+        client.lpush('w*[k]?:\\a', number)
+    wait_lines(output, ['a', 'b', '0', '1', '2', '3', '4'])
+    assert client.lrange('wxk1:\\a', 0, -1) == [b'not one']
+    stats = client.info('commandstats')
+    assert 'cmdstat_scan' in stats and 'cmdstat_keys' not in stats
+
+
+def test_one_of_all_workers_scans(daemon, client):
+    """Two workers walk through the keys no more often than one."""
+    for _ in range(2):
+        daemon({'intake': {'scan': '200ms'}}).wait_ready()
+    wait_watching(client, workers=2)
+    client.config_resetstat()
+    begun = boot_s()
+    pass_time(3.0)
+    walks = client.info('commandstats')['cmdstat_scan']['calls']
+    assert 2 <= walks <= (boot_s() - begun) / 0.2 + 2
+
+
+def test_a_full_queue_waits(daemon, client, queue, folder, output):
+    """max_length holds items back in their list; they go on as soon as there is room, each once and in order."""
+    gate = folder / 'gate'
+    wait = f'while ! test -e {gate}; do sleep 0.01; done; '
+    worker = daemon({'queue': {'max_length': 5},
+                     'task': {'command': Output(output.path, wait).command}}).wait_ready()
+    client.lpush('work', *range(50))
+    worker.wait_log('the queue is full')
+    assert (client.xlen(queue.stream), client.llen('work')) == (5, 45)
+    assert cpu_share(worker.pid, 1.0) < 0.2
+    gate.write_text('')
+    wait_lines(output, [str(n) for n in range(50)], 60.0)
+    worker.wait_log('takes in from lists again')
+    assert worker.log().count('the queue is full') == worker.log().count('takes in from lists again')
+
+
+def test_full_memory_waits(daemon, client, output):
+    """Redis refuses writes: items stay, the log says why once, and they are taken when there is memory."""
+    worker = daemon().wait_ready()
+    wait_watching(client)
+    client.config_set('maxmemory-policy', 'noeviction')
+    pipeline = client.pipeline()
+    pipeline.lpush('work', *range(20))
+    pipeline.config_set('maxmemory', 1)
+    pipeline.execute()
+    worker.wait_log('the list work is not taken in: OOM')
+    pass_time(0.5)
+    assert client.llen('work') == 20 and output.lines() == []
+    client.config_set('maxmemory', 0)
+    wait_lines(output, [str(n) for n in range(20)])
+    assert worker.log().count('is not taken in') == 1
+
+
+def test_a_key_of_another_type_holds_up_nothing(daemon, client, output):
+    """It is told once, others go on, and when a list is there instead it is taken in."""
+    client.set('work', 'a string')
+    worker = daemon({'intake': {'scan': '100ms'}}).wait_ready()
+    worker.wait_log('the list work is not taken in: WRONGTYPE')
+    client.lpush('other', 'fine')
+    wait_lines(output, ['fine'])
+    pass_time(0.5)
+    assert worker.log().count('is not taken in') == 1
+    client.delete('work')
+    client.lpush('work', 'now')
+    wait_lines(output, ['fine', 'now'])
+
+
+def test_connections_for_lists_are_lost(daemon, client, output):
+    """Whichever of the two breaks: both come back, and what came meanwhile is taken in. The others stay."""
+    worker = daemon().wait_ready()
+    sent = 0
+    for name in ('leat:emails:watch', 'leat:emails:lists') * 3:
+        wait_watching(client)
+        [found] = [one for one in client.client_list() if one['name'] == name]
+        pipeline = client.pipeline()
+        pipeline.execute_command('CLIENT', 'KILL', 'ID', found['id'])
+        pipeline.lpush('work', sent)
+        pipeline.execute()
+        sent += 1
+        wait_lines(output, [str(n) for n in range(sent)])
+    assert worker.log().count('registered with Redis') == 1
+
+
+def test_redis_restarts(daemon, redis_server, client, output):
+    """With an empty function library, even: lists are taken in again."""
+    worker = daemon().wait_ready()
+    redis_server.restart()
+    client = redis_server.client()
+    client.lpush('work', 'a')
+    wait_lines(output, ['a'])
+    client.execute_command('FUNCTION', 'FLUSH')
+    client.lpush('work', 'b')
+    wait_lines(output, ['a', 'b'])
+    assert worker.running()
+
+
+def test_a_flushed_database(daemon, client, output):
+    """FLUSHALL says that anything may have changed: what comes then is noticed."""
+    daemon().wait_ready()
+    wait_watching(client)
+    client.flushall()
+    client.lpush('work', 'after')
+    wait_lines(output, ['after'])
+
+
+def test_without_the_right_to_listen(daemon, client, output):
+    """The ACL does not let the worker subscribe: it says what it needs, once, and looks at every scan."""
+    client.execute_command('ACL', 'SETUSER', 'worker', 'on', '>pw', '~*', '+@all', 'resetchannels')
+    worker = daemon({'redis': {'user': 'worker', 'password': 'pw'}, 'intake': {'scan': '200ms'}})
+    worker.wait_ready().wait_log('Redis does not tell of changes of lists')
+    assert '__redis__:invalidate' in worker.log() and 'NOPERM' in worker.log()
+    for number, key in enumerate(('work', 'work:a', 'other', 'work')):
+        client.lpush(key, number)
+        wait_lines(output, [str(n) for n in range(number + 1)])
+    assert worker.log().count('does not tell') == 1
+
+
+def test_without_the_right_to_track(daemon, client, output):
+    """The same where CLIENT TRACKING is what is forbidden."""
+    client.execute_command('ACL', 'SETUSER', 'worker', 'on', '>pw', '~*', '&*', '+@all',
+                           '-client|tracking')
+    worker = daemon({'redis': {'user': 'worker', 'password': 'pw'}, 'intake': {'scan': '200ms'}})
+    worker.wait_ready().wait_log('Redis does not tell of changes of lists')
+    client.lpush('work', 'x')
+    wait_lines(output, ['x'])
+
+
+def test_a_stopping_worker_takes_nothing(daemon, client, queue, folder, output):
+    """From the signal on items stay in their lists, while running tasks end."""
+    gate = folder / 'gate'
+    command = f'touch {folder}/begun; while ! test -e {gate}; do sleep 0.01; done; ' + output.command
+    worker = daemon({'task': {'command': command}}).wait_ready()
+    client.lpush('work', 'running')
+    wait_file(folder / 'begun', 0)
+    worker.terminate()
+    worker.wait_log('stopping')
+    wait_until(lambda: watching(client) == 0)
+    client.lpush('work', 'left')
+    gate.write_text('')
+    assert worker.wait_exit() == 0
+    assert output.lines() == ['running']
+    assert client.lrange('work', 0, -1) == [b'left'] and client.xlen(queue.stream) == 0
+
+
+def test_a_reload_changes_the_lists(daemon, client, output):
+    """From none to some, to others, to none."""
+    worker = daemon({'intake': {'lists': None, 'prefix': None}}).wait_ready()
+
+    def reload(**values):
+        count = worker.log().count('was reloaded')
+        lines = [f'{key} = {value}' for key, value in values.items()]
+        text = worker.config_path.read_text().split('[intake]')[0]
+        worker.config_path.write_text(text + '\n'.join(['[intake]', *lines]) + '\n')
+        worker.reload()
+        wait_until(lambda: worker.log().count('was reloaded') > count)
+
+    assert watching(client) == 0
+    client.lpush('work', 'a')
+    reload(lists='work')
+    wait_lines(output, ['a'])
+    reload(lists='other')
+    wait_watching(client, 1)
+    client.lpush('work', 'stays')
+    client.lpush('other', 'b')
+    wait_lines(output, ['a', 'b'])
+    reload(scan='1h')
+    wait_until(lambda: watching(client) == 0)
+    client.lpush('other', 'stays')
+    pass_time(0.3)
+    assert output.lines() == ['a', 'b'] and client.llen('work') == client.llen('other') == 1
+
+
+def test_a_cluster_with_keys_in_several_slots(daemon, redis_servers, folder, output):
+    """A list in another slot is refused by the server: the log says what to do, once, and the list with the
+    queue's tag is taken in."""
+    server = redis_servers(port=0, cluster_enabled='yes', cluster_config_file=str(folder / 'nodes.conf'))
+    client = server.client()
+    client.execute_command('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
+    wait_until(lambda: b'cluster_state:ok' in client.execute_command('CLUSTER', 'INFO'))
+    worker = daemon({'redis': {'socket': server.socket},
+                     'intake': {'lists': 'work {emails}work', 'scan': '100ms'}}).wait_ready()
+    client.lpush('work', 'x')
+    client.lpush('{emails}work', 'y')
+    worker.wait_log('the list work is not taken in: CROSSSLOT')
+    assert 'the keys of list and stream must have the same {tag}' in worker.log()
+    wait_lines(output, ['y'])
+    pass_time(0.5)
+    assert worker.log().count('is not taken in') == 1
+    assert client.llen('work') == 1

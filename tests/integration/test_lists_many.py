@@ -1,0 +1,94 @@
+"""[intake] with many items, many lists and many workers, and with workers that are killed."""
+import statistics
+import time
+from collections import Counter
+
+import pytest
+
+from harness.daemon import is_sanitized
+from harness.faults import wait_empty
+from harness.lists import Output, watched, watching
+from harness.polling import wait_until
+
+SLOTS = 4
+
+
+@pytest.fixture
+def output(folder):
+    return Output(folder / 'output')
+
+
+@pytest.fixture(autouse=True)
+def intake(base_config, short_leases, output):
+    base_config['queue']['concurrency'] = SLOTS
+    base_config['task']['command'] = output.command
+    base_config['intake'] = {'lists': 'work', 'prefix': 'work:', 'scan': '200ms'}
+
+
+def test_a_worker_is_killed_amid_ten_thousand_items(daemon, client, queue, output):
+    """kill -9 of one of two workers while 10,000 items are pushed: none is lost, and only what the killed one
+    had begun may run twice."""
+    total, step = (2_000, 20) if is_sanitized() else (10_000, 100)
+    killed, other = daemon().wait_ready(), daemon().wait_ready()
+    for first in range(0, total, step):
+        pipeline = client.pipeline(transaction=False)
+        for number in range(first, first + step):
+            pipeline.lpush('work' if number % 2 else f'work:{number % 10}', number)
+        pipeline.execute()
+        if first == total // 2:
+            wait_until(lambda: output.lines())
+            killed.kill9()
+    wait_empty(queue, 120.0)
+    assert not client.keys('work*')
+    ran = Counter(map(int, output.lines()))
+    assert sorted(ran) == list(range(total))
+    twice = [number for number, times in ran.items() if times > 1]
+    assert len(twice) <= 10 * SLOTS and max(ran.values()) <= 2, twice
+    assert queue.entries('dead') == [] and other.running()
+
+
+def test_order_is_kept_by_many_workers(daemon, client, queue, output):
+    """Four workers take from one list at once: the queue has the items in the list's order, each once."""
+    for _ in range(4):
+        daemon({'task': {'command': 'sleep 60'}, 'queue': {'concurrency': 1},
+                'shutdown': {'drain': '10ms'}}).wait_ready()
+    total = 4_000
+    for first in range(0, total, 50):
+        client.lpush('work', *range(first, first + 50))
+    wait_until(lambda: client.xlen(queue.stream) == total)
+    assert [int(fields[1]) for _, fields in queue.entries('stream')] == list(range(total))
+
+
+def test_a_thousand_clients(daemon, client, output):
+    """Each client has a list of its own, most come and go: every item runs, and once known a list is watched."""
+    worker = daemon().wait_ready()
+    names = [f'work:client-{n}' for n in range(1000)]
+    pipeline = client.pipeline(transaction=False)
+    for name in names:
+        pipeline.lpush(name, name)
+    pipeline.execute()
+    wait_until(lambda: len(output.lines()) == 1000, 60.0, lambda: f'{len(output.lines())} lines')
+    assert sorted(output.lines()) == sorted(names)
+    wait_until(lambda: watched(client) >= 1000)
+    # found without the scan
+    worker.terminate()
+    assert worker.wait_exit() == 0
+
+
+
+
+def test_losers_leave_a_busy_list_alone(daemon, client, queue):
+    """Eight workers hear of each item; under a stream of them most leave it to whoever is faster."""
+    for _ in range(8):
+        daemon({'task': {'command': 'true'}, 'intake': {'scan': '1h'}}).wait_ready()
+    wait_until(lambda: watching(client) == 8)
+    client.config_resetstat()
+    begun, pushed = time.monotonic(), 0
+    while time.monotonic() < begun + 3:
+        client.lpush('work', pushed)
+        pushed += 1
+        wait_until(lambda: not client.exists('work'))
+    looks = client.info('commandstats')['cmdstat_llen']['calls']
+    print(pushed, looks)
+    assert statistics.mean([looks / pushed]) < 6
+    wait_empty(queue, 60.0)
