@@ -1,6 +1,6 @@
 /*
- * Values that are text: what each type allows, and lists of variables and of words. Members are wiped before
- * they are freed, since any of them may hold a secret.
+ * Values that are text: what each type allows, and lists of variables and of words. Members are
+ * wiped before they are freed, since any of them may hold a secret.
  */
 #ifndef LEAT_CONFIG_STRINGS_H
 #define LEAT_CONFIG_STRINGS_H

@@ -194,11 +194,87 @@ def test_each_write_fails(failing, kind, and_on):
         else:
             assert (left, moved) in ((items, 0), ([], 4)), at
             intake(queue, 'work', kind=kind, marks=True)
-            assert items_of(queue) == [b'a', b'c'] and queue.redis.zcard(queue.delayed) == 2
+            assert sorted(items_of(queue)) == [b'a', b'c'] and queue.redis.zcard(queue.delayed) == 2
         queue.redis.flushall()
         if not reached:
             break
     assert at > 4
+
+
+@pytest.mark.parametrize('and_on', [False, True])
+def test_each_write_fails_with_lane_and_unique(failing, and_on):
+    """The same where items become tasks of a lane that hold unique keys: no name and no lane is left without
+    its task."""
+    queue, at = failing.queue, 0
+    items = [b'a', b'b', b'a', b'c']
+    while True:
+        at += 1
+        fill(queue, 'list', items)
+        failing.at(at, and_on)
+        try:
+            intake(queue, 'work', lane='client', unique=True)
+        except redis.ResponseError as error:
+            assert 'INJECTED' in str(error)
+        reached = failing.writes() >= at
+        failing.off()
+        left, moved = members(queue, 'list'), len(queue.places())
+        if and_on:
+            assert left == items or moved == 3
+        else:
+            assert (left, moved) in ((items, 0), ([], 3)), at
+            intake(queue, 'work', lane='client', unique=True)
+            run_all(queue, 3)
+        queue.redis.flushall()
+        if not reached:
+            break
+    assert at > 6
+
+
+def run_all(queue, number):
+    """So many tasks succeed, and nothing is left."""
+    queue.register('w1')
+    payloads = []
+    for _ in range(number + 1):
+        for task in queue.begin('w1', number):
+            payloads.append(task.fields['payload'])
+            assert queue.finish('w1', task) == 'ok'
+    assert len(payloads) == number
+    assert queue.places() == {} and queue.pending() == []
+    assert queue.redis.exists(queue.names, queue.lanes, queue.laned, queue.waiting) == 0
+    return payloads
+
+
+def test_equal_items_become_one_task(queue):
+    """While an item's task waits or runs, an equal one is taken away and becomes none; afterwards it does."""
+    queue.redis.lpush('work', b'a', b'b', b'a', b'y' * 300, b'y' * 300, b'', b'')
+    assert intake(queue, 'work', unique=True) == {'taken': 7, 'added': 4, 'left': 0, 'full': 0}
+    queue.register('w1')
+    running = queue.begin('w1', 4)
+    queue.redis.lpush('work', b'b', b'', b'y' * 300)
+    assert intake(queue, 'work', unique=True) == {'taken': 3, 'added': 0, 'left': 0, 'full': 0}
+    for task in running:
+        queue.finish('w1', task)
+    queue.redis.lpush('work', b'b', b'b*1700000000')
+    assert intake(queue, 'work', unique=True, marks=True) == {'taken': 2, 'added': 1, 'left': 0, 'full': 0}
+    assert run_all(queue, 1) == [b'b']
+
+
+def test_lanes_take_turns(queue):
+    """Lists of clients as lanes: none waits behind another's backlog."""
+    queue.redis.lpush('work:a', *[f'a{n}' for n in range(50)])
+    queue.redis.lpush('work:b', 'b0', 'b1')
+    for client in 'ab':
+        intake(queue, f'work:{client}', lane=client)
+    assert {b'b0', b'b1'} <= set(run_all(queue, 52)[:6])
+
+
+def test_a_lane_that_cannot_be_one(queue):
+    """Refused whole, the items stay."""
+    queue.redis.lpush('work', 'x')
+    for lane in (b'l' * 201, b'a\0b'):
+        with pytest.raises(redis.ResponseError, match='REFUSED'):
+            intake(queue, 'work', lane=lane)
+    assert queue.redis.llen('work') == 1 and queue.places() == {}
 
 
 def test_a_full_server_refuses_it_whole(queue):

@@ -75,8 +75,6 @@ def test_a_thousand_clients(daemon, client, output):
     assert worker.wait_exit() == 0
 
 
-
-
 def test_losers_leave_a_busy_list_alone(daemon, client, queue):
     """Eight workers hear of each item; under a stream of them most leave it to whoever is faster."""
     for _ in range(8):
