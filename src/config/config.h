@@ -79,6 +79,9 @@ struct config_dead {
     int64_t output_tail; /* bytes of stdout and of stderr that a dead letter keeps */
     int64_t keep_ms;     /* 0: for ever */
     int64_t keep_number; /* 0: all */
+    char *notify;        /* a shell line to run for each dead letter, or NULL */
+    int64_t notify_jobs; /* at most so many of them at a time */
+    int64_t notify_timeout_ms;
 };
 
 /* Lists of producers that know nothing of leat. */

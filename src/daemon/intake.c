@@ -26,6 +26,7 @@ struct intake {
     struct ev_loop *loop;
     const struct config *config;
     struct session *session;
+    struct herald *herald;
     const struct queue *queue;
     const char *consumer;
     struct intake_events events;
@@ -163,7 +164,10 @@ static void note_gate(struct intake *intake, const struct queue_claim_reply *ans
 static void note_rest(struct intake *intake, const struct queue_claim_reply *answer)
 {
     intake->events.lease(intake->events.context, answer->lease_ms);
-    record_buried(answer->buried);
+    if (answer->buried->elements > 0) {
+        record_buried(answer->buried);
+        herald_ask(intake->herald);
+    }
     note_gate(intake, answer);
     if (answer->next_due_ms) {
         /* one more, since Redis' clock counts whole milliseconds */
@@ -371,6 +375,7 @@ static void on_scan(struct ev_loop *loop, ev_timer *watcher, int events)
         memcpy(intake->cursor, QUEUE_SCAN_START, sizeof QUEUE_SCAN_START);
     }
     set_scan_timer(intake);
+    herald_look(intake->herald);
 }
 
 /* ---- life ---- */
@@ -422,13 +427,14 @@ enum intake_gate intake_gate(const struct intake *intake)
 
 struct intake *intake_new(struct ev_loop *loop, const struct config *config,
                           struct session *session, const struct queue *queue, const char *consumer,
-                          const struct intake_events *events)
+                          struct herald *herald, const struct intake_events *events)
 {
     struct intake *intake = calloc(1, sizeof *intake);
     if (!intake) {
         return NULL;
     }
     intake->loop = loop;
+    intake->herald = herald;
     intake->config = config;
     intake->session = session;
     intake->queue = queue;

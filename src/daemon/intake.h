@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/herald.h"
 #include "daemon/session.h"
 
 struct ev_loop;
@@ -30,9 +31,10 @@ struct intake_events {
     void *context;
 };
 
+/* herald: hears of the dead letters that claims make, and looks once a scan period. */
 struct intake *intake_new(struct ev_loop *loop, const struct config *config,
                           struct session *session, const struct queue *queue, const char *consumer,
-                          const struct intake_events *events);
+                          struct herald *herald, const struct intake_events *events);
 void intake_set_config(struct intake *intake, const struct config *config);
 void intake_free(struct intake *intake);
 

@@ -57,6 +57,20 @@ static void send_or_fail(struct join *join, connection_callback *callback)
     }
 }
 
+/* What was agreed on before this worker came. */
+static void tell_ruling(const struct config *config, const struct queue_renew_reply *reply)
+{
+    struct buffer differences = BUFFER_INIT;
+    seeds_compare(config, reply->ruling, &differences);
+    if (differences.size > 0) {
+        log_text(LOG_WARNING,
+                 "the queue's own settings rule: %.*s; the config file says otherwise; leat conf "
+                 "changes them",
+                 (int)differences.size, differences.data);
+    }
+    buffer_free(&differences);
+}
+
 static void on_registered(void *context, const struct redisReply *reply)
 {
     struct join *join = context;
@@ -69,6 +83,7 @@ static void on_registered(void *context, const struct redisReply *reply)
     } else if (answer.more) {
         send_register(join);
     } else {
+        tell_ruling(join->config, &answer);
         join->events.joined(join->events.context, &answer, join->register_sent_ns);
     }
 }

@@ -119,6 +119,41 @@ void record_buried(const struct redisReply *buried)
     }
 }
 
+void record_told(const struct attempt *attempt, bool run)
+{
+    const struct ending *ending = &attempt->ending;
+    bool fine = ending->cause == CAUSE_EXIT && ending->exit_code == 0;
+    int priority = fine ? LOG_INFO : LOG_WARNING;
+    if (!log_wants(priority)) {
+        return;
+    }
+    struct fields fields = {.count = 0};
+    add_field(&fields, "LEAT_TASK", attempt->task->tid);
+    add_field(&fields, "LEAT_EVENT", fine ? "notified" : "notify-failed");
+    add_number(&fields, "LEAT_DURATION_USEC", fields.duration, sizeof fields.duration,
+               attempt->duration_us);
+    char how[64];
+    ending_describe(ending, how, sizeof how);
+    log_event(priority, fine ? LOG_ID_NOTIFIED : LOG_ID_NOTIFY_FAILED, fields.list, fields.count,
+              "task %s: dead letter: notify: %s%s%s after %.3f s%s", attempt->task->tid, how,
+              *attempt->reason ? ", " : "", attempt->reason, (double)attempt->duration_us / 1e6,
+              fine  ? ""
+              : run ? ": it is not run again"
+                    : ": left to another worker");
+}
+
+void record_untold(const struct redisReply *given_up)
+{
+    for (size_t i = 0; i < given_up->elements; i++) {
+        const char *tid = given_up->element[i]->str;
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid),
+                                     LOG_TEXT("LEAT_EVENT", "notify-failed")};
+        log_event(LOG_ERR, LOG_ID_NOTIFY_FAILED, fields, 2,
+                  "task %s: dead letter: notify was begun too often and never ended: given up",
+                  tid);
+    }
+}
+
 void record_settled(const struct result *result, enum queue_settled settled, const char *error)
 {
     const struct attempt *attempt = result_attempt(result);

@@ -16,6 +16,12 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome);
 /* Dead letters that a claim made, where no attempt of this worker ended: tid, cause, … */
 void record_buried(const struct redisReply *buried);
 
+/* [dead] notify has ended for a letter; run: it is done with, else another worker runs it. */
+void record_told(const struct attempt *attempt, bool run);
+
+/* tids of letters of which nobody could be told. */
+void record_untold(const struct redisReply *given_up);
+
 /* Redis did not take a result as it was meant. */
 void record_settled(const struct result *result, enum queue_settled settled, const char *error);
 

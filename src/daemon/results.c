@@ -141,6 +141,11 @@ bool result_sent_before(const struct result *result)
     return result->again;
 }
 
+enum verdict result_verdict(const struct result *result)
+{
+    return result->outcome.verdict;
+}
+
 const char *result_token(const struct result *result)
 {
     return result->attempt ? result->attempt->task->token : result->token;

@@ -38,6 +38,7 @@ int result_set_release(struct result *result, const char *token);
 /* NULL for a result without attempt. */
 const struct attempt *result_attempt(const struct result *result);
 const char *result_token(const struct result *result);
+enum verdict result_verdict(const struct result *result);
 
 /* True once it was sent and no reply came: Redis may have settled it then. */
 bool result_sent_before(const struct result *result);

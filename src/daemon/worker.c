@@ -11,13 +11,13 @@
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "daemon/beat.h"
+#include "daemon/herald.h"
 #include "daemon/host.h"
 #include "daemon/intake.h"
 #include "daemon/lease.h"
 #include "daemon/lists.h"
 #include "daemon/record.h"
 #include "daemon/results.h"
-#include "daemon/seeds.h"
 #include "daemon/session.h"
 #include "daemon/slots.h"
 #include "daemon/stop.h"
@@ -40,6 +40,7 @@ struct worker {
     struct slots *slots;
     struct host *host;
     struct stop *stop;
+    struct herald *herald;
     struct command command;
 
     bool leaving; /* leat_requeue of our own consumer is under way */
@@ -147,8 +148,12 @@ static void on_task(void *context, struct task *task, int64_t sent_ns)
 static void on_settled(void *context, const struct result *result, enum queue_settled settled,
                        const char *error)
 {
-    (void)context;
+    struct worker *worker = context;
     record_settled(result, settled, error);
+    if (settled == QUEUE_VANISHED ||
+        (settled == QUEUE_OK && result_verdict(result) == VERDICT_DEAD)) {
+        herald_ask(worker->herald);
+    }
 }
 
 /* ---- the session ---- */
@@ -168,29 +173,16 @@ static void on_lease(void *context, int64_t lease_ms)
     session_set_lease(worker->session, lease_ms);
 }
 
-static void tell_ruling(const struct config *config, const struct queue_renew_reply *reply)
-{
-    struct buffer differences = BUFFER_INIT;
-    seeds_compare(config, reply->ruling, &differences);
-    if (differences.size > 0) {
-        log_text(LOG_WARNING,
-                 "the queue's own settings rule: %.*s; the config file says otherwise; leat conf "
-                 "changes them",
-                 (int)differences.size, differences.data);
-    }
-    buffer_free(&differences);
-}
-
 static void on_up(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
 {
     struct worker *worker = context;
-    tell_ruling(worker->config, reply);
     on_lease(worker, reply->lease_ms);
     lease_registered(worker->lease, reply->lost, sent_ns);
     slots_set_max_crashes(worker->slots,
                           queue_ruling_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));
     intake_up(worker->intake);
     lists_up(worker->lists);
+    herald_look(worker->herald);
     tell_ready(worker);
 }
 
@@ -259,6 +251,7 @@ static void on_end(void *context, enum job_event event)
         next = attempt->next;
         runner_end(worker->runner, attempt, event);
     }
+    herald_end(worker->herald, event);
 }
 
 static void on_give_up(void *context)
@@ -299,7 +292,7 @@ static void leave(struct worker *worker)
 static void check_stopped(struct worker *worker)
 {
     if (!stop_has_begun(worker->stop) || worker->leaving || runner_count(worker->runner) > 0 ||
-        results_count(worker->results) > 0) {
+        results_count(worker->results) > 0 || !herald_is_quiet(worker->herald)) {
         return;
     }
     if (session_is_away(worker->session)) {
@@ -313,6 +306,7 @@ static void check_stopped(struct worker *worker)
 void worker_stop(struct worker *worker)
 {
     lists_close(worker->lists);
+    herald_close(worker->herald);
     stop_advance(worker->stop);
 }
 
@@ -332,6 +326,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
 
     /* results go out with the next claim, and that may wait for more of them */
     slots_turn(worker->slots);
+    herald_turn(worker->herald);
     if (!stop_has_begun(worker->stop) &&
         (intake_is_claiming(worker->intake) ||
          (slots_busy(worker->slots) && results_linger(worker->results)))) {
@@ -384,13 +379,14 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     if (!worker->host || !worker->stop || !worker->session || !worker->runner) {
         return -1;
     }
+    worker->herald = herald_new(config, worker->session, worker->runner, &worker->queue);
     worker->results =
         results_new(loop, worker->session, &worker->queue, worker->beat.consumer, &results_events);
     worker->intake = intake_new(loop, config, worker->session, &worker->queue,
-                                worker->beat.consumer, &intake_events);
+                                worker->beat.consumer, worker->herald, &intake_events);
     worker->lease = lease_new(loop, config, worker->session, worker->runner, &worker->queue,
                               worker->beat.consumer, watchdog_ms, &lease_events);
-    if (!worker->results || !worker->intake || !worker->lease) {
+    if (!worker->herald || !worker->results || !worker->intake || !worker->lease) {
         return -1;
     }
     worker->slots =
@@ -438,6 +434,7 @@ void worker_set_config(struct worker *worker, const struct config *config)
     lists_set_config(worker->lists, config);
     stop_set_config(worker->stop, config);
     slots_set_config(worker->slots, config);
+    herald_set_config(worker->herald, config);
     intake_ask(worker->intake);
 }
 
@@ -486,6 +483,7 @@ void worker_free(struct worker *worker)
     ev_prepare_stop(worker->loop, &worker->turn);
     session_free(worker->session); /* first: it tells all the others that their calls have ended */
     slots_free(worker->slots);
+    herald_free(worker->herald);
     runner_free(worker->runner);
     lease_free(worker->lease);
     lists_free(worker->lists);

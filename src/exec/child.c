@@ -43,7 +43,7 @@ static void log_line(void *context, const void *data, size_t size)
     struct log_field fields[] = {
         LOG_TEXT("LEAT_TASK", task->tid),
         LOG_TEXT("LEAT_ATTEMPT", number),
-        LOG_TEXT("LEAT_EVENT", "output"),
+        LOG_TEXT("LEAT_EVENT", task->end ? "notify-output" : "output"),
         LOG_TEXT("LEAT_STREAM", is_error ? "stderr" : "stdout"),
     };
     log_bytes(is_error ? LOG_NOTICE : LOG_INFO, LOG_ID_TASK_OUTPUT, fields,

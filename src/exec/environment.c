@@ -184,13 +184,34 @@ static void write_variables(struct writer *writer, const struct task *task)
 }
 
 /* At most how many variables leat adds, and the bytes of their names. */
-enum { OWN_COUNT = 7, OWN_NAMES = 160 };
+enum { OWN_COUNT = 11, OWN_NAMES = 240 };
+
+/* The text that a dead letter's variables need beside the names. */
+static size_t measure_end(const struct task *task)
+{
+    const struct task_end *end = task->end;
+    return end->cause.size + end->status.size + end->reason.size + end->attempts.size +
+           end->worker.size + (task->command ? task->command->size : 0);
+}
+
+static void write_end(struct writer *writer, const struct task *task)
+{
+    const struct task_end *end = task->end;
+    write_text(writer, "LEAT_CAUSE=", end->cause);
+    write_text(writer, "LEAT_STATUS=", end->status);
+    write_text(writer, "LEAT_REASON=", end->reason);
+    write_text(writer, "LEAT_ATTEMPTS=", end->attempts);
+    write_text(writer, "LEAT_WORKER=", end->worker);
+    if (task->command) {
+        write_text(writer, "LEAT_COMMAND=", *task->command);
+    }
+}
 
 /* An upper bound of the block's size; *count of its pointers, with the NULL. */
 static size_t measure(const struct environment *environment, const struct task *task, size_t *count)
 {
     size_t size = OWN_NAMES + OWN_COUNT * (size_t)NUMBER_SIZE + strlen(task->tid) +
-                  (task->label ? task->label->size : 0);
+                  (task->label ? task->label->size : 0) + (task->end ? measure_end(task) : 0);
     *count = environment->count + OWN_COUNT + 1;
     for (size_t i = 0; i < task->field_count; i++) {
         const struct task_field *field = &task->fields[i];
@@ -218,8 +239,12 @@ char **environment_block(const struct environment *environment, const struct tas
     if (task->label) {
         write_text(&writer, "LEAT_ID=", *task->label);
     }
-    write_number(&writer, "LEAT_ATTEMPT=", task->attempt);
-    write_number(&writer, "LEAT_MAX_ATTEMPTS=", limits->max_attempts);
+    if (task->end) {
+        write_end(&writer, task);
+    } else {
+        write_number(&writer, "LEAT_ATTEMPT=", task->attempt);
+        write_number(&writer, "LEAT_MAX_ATTEMPTS=", limits->max_attempts);
+    }
     write_number(&writer, "LEAT_FENCE=", task->fence);
     write_time(&writer, "LEAT_ENQUEUED_AT=", task->enqueued_ms);
     if (limits->deadline_wall_ms > 0) {

@@ -9,6 +9,10 @@
  *    LEAT_MAX_ATTEMPTS, LEAT_FENCE, LEAT_ENQUEUED_AT and, if there is a timeout, LEAT_DEADLINE;
  * both times in seconds since 1970 with three decimals;
  *  - TASK_NAME for each other field of the task.
+ *
+ * Of a dead letter (task->end), instead of LEAT_ATTEMPT and LEAT_MAX_ATTEMPTS: LEAT_CAUSE,
+ * LEAT_STATUS, LEAT_REASON, LEAT_ATTEMPTS, LEAT_WORKER (the task's last) and LEAT_COMMAND, if it
+ * has one.
  */
 #ifndef LEAT_EXEC_ENVIRONMENT_H
 #define LEAT_EXEC_ENVIRONMENT_H
@@ -21,7 +25,7 @@
 /* What is the same for all tasks. */
 struct environment;
 
-/* Returns NULL without memory. Copies what it needs. */
+/* Returns NULL without memory. Copies what it needs. worker NULL: LEAT_WORKER is left out. */
 struct environment *environment_new(const struct config *config, const char *worker);
 void environment_free(struct environment *environment);
 

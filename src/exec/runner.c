@@ -21,43 +21,49 @@ enum {
     FREE_TRIES = 2000,  /* milliseconds that runner_free waits for killed processes */
 };
 
+/* Those with a process, by its id. */
+struct process_table {
+    struct child **buckets;
+    size_t bucket_count, count;
+};
+
 struct runner {
     struct child_host host;
     struct runner_events events;
     struct recipe *recipe; /* NULL: to be made at the next start */
-    char *worker;
+    char *worker;          /* NULL: nothing is said of one */
     struct rlimit files;
-    ev_signal exits;
-    ev_io mounts; /* fd -1 where there is no table to watch */
+    ev_signal exits; /* of the first runner's alone */
+    ev_io mounts;    /* fd -1 where there is no table to watch */
     struct attempt *first;
     size_t count;
-    struct child **buckets; /* those with a process, by its id */
-    size_t bucket_count;
-    char scratch[SCRATCH_SIZE];
+    struct process_table *table; /* the first runner's */
+    struct process_table own_table;
+    char *scratch; /* owned; NULL where it is the first runner's */
 };
 
 /* ---- the table of processes ---- */
 
-static struct child **bucket_of(const struct runner *runner, pid_t pid)
+static struct child **bucket_of(const struct process_table *table, pid_t pid)
 {
-    return &runner->buckets[(size_t)pid & (runner->bucket_count - 1)];
+    return &table->buckets[(size_t)pid & (table->bucket_count - 1)];
 }
 
 /* Without memory the table stays as it is, and its chains get longer. */
-static void grow_table(struct runner *runner)
+static void grow_table(struct process_table *table)
 {
-    struct child **former = runner->buckets;
-    size_t former_count = runner->bucket_count;
+    struct child **former = table->buckets;
+    size_t former_count = table->bucket_count;
     struct child **buckets = calloc(former_count * 2, sizeof(struct child *));
     if (!buckets) {
         return;
     }
-    runner->buckets = buckets;
-    runner->bucket_count = former_count * 2;
+    table->buckets = buckets;
+    table->bucket_count = former_count * 2;
     for (size_t i = 0; i < former_count; i++) {
         for (struct child *child = former[i], *next; child; child = next) {
             next = child->next_in_bucket;
-            struct child **bucket = bucket_of(runner, child->pid);
+            struct child **bucket = bucket_of(table, child->pid);
             child->next_in_bucket = *bucket;
             *bucket = child;
         }
@@ -65,26 +71,27 @@ static void grow_table(struct runner *runner)
     free(former);
 }
 
-static void table_add(struct runner *runner, struct child *child)
+static void table_add(struct process_table *table, struct child *child)
 {
-    if (runner->count > runner->bucket_count) {
-        grow_table(runner);
+    if (++table->count > table->bucket_count) {
+        grow_table(table);
     }
-    struct child **bucket = bucket_of(runner, child->pid);
+    struct child **bucket = bucket_of(table, child->pid);
     child->next_in_bucket = *bucket;
     *bucket = child;
 }
 
 /* The child with that process, no longer in the table; or NULL. */
-static struct child *table_take(struct runner *runner, pid_t pid)
+static struct child *table_take(struct process_table *table, pid_t pid)
 {
-    struct child **link = bucket_of(runner, pid);
+    struct child **link = bucket_of(table, pid);
     while (*link && (*link)->pid != pid) {
         link = &(*link)->next_in_bucket;
     }
     struct child *child = *link;
     if (child) {
         *link = child->next_in_bucket;
+        table->count--;
     }
     return child;
 }
@@ -146,7 +153,7 @@ static void on_exits(struct ev_loop *loop, ev_signal *watcher, int events)
         if (waitid(P_ALL, 0, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 || exit.si_pid == 0) {
             return;
         }
-        struct child *child = table_take(runner, exit.si_pid);
+        struct child *child = table_take(runner->table, exit.si_pid);
         if (child) {
             child_exited(child, &exit);
         } else {
@@ -176,12 +183,15 @@ static void on_mounts(struct ev_loop *loop, ev_io *watcher, int events)
     }
 }
 
-static void start_watching(struct runner *runner)
+static void watch_exits(struct runner *runner)
 {
     ev_signal_init(&runner->exits, on_exits, SIGCHLD);
     runner->exits.data = runner;
     ev_signal_start(runner->host.loop, &runner->exits);
+}
 
+static void watch_mounts(struct runner *runner)
+{
     ev_io_init(&runner->mounts, on_mounts, mounts_open(), EV_WRITE);
     runner->mounts.data = runner;
     if (runner->mounts.fd >= 0) {
@@ -189,13 +199,10 @@ static void start_watching(struct runner *runner)
     }
 }
 
-struct runner *runner_new(struct ev_loop *loop, const struct config *config, const char *worker,
-                          const struct rlimit *nofile, const struct runner_events *events)
+/* What both kinds have. */
+static struct runner *new_runner(struct ev_loop *loop, const struct config *config,
+                                 const struct rlimit *nofile, const struct runner_events *events)
 {
-    if (ev_is_default_loop(loop)) {
-        errno = EINVAL;
-        return NULL;
-    }
     struct runner *runner = calloc(1, sizeof *runner);
     if (!runner) {
         return NULL;
@@ -207,27 +214,66 @@ struct runner *runner_new(struct ev_loop *loop, const struct config *config, con
         .config = config,
         .start = {.files = &runner->files,
                   .null = start_above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC))},
-        .scratch = runner->scratch,
-        .scratch_size = sizeof runner->scratch,
+        .scratch_size = SCRATCH_SIZE,
         .done = on_done,
     };
+    runner->table = &runner->own_table;
     if (runner->host.start.null < 0) {
-        goto fail;
+        runner_free(runner);
+        return NULL;
+    }
+    return runner;
+}
+
+/* The last step of making one. Takes the runner and returns NULL with errno where it fails. */
+static struct runner *complete(struct runner *runner)
+{
+    if (make_recipe(runner) < 0) {
+        runner_free(runner);
+        errno = ENOMEM;
+        return NULL;
+    }
+    watch_mounts(runner);
+    return runner;
+}
+
+struct runner *runner_new(struct ev_loop *loop, const struct config *config, const char *worker,
+                          const struct rlimit *nofile, const struct runner_events *events)
+{
+    if (ev_is_default_loop(loop)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct runner *runner = new_runner(loop, config, nofile, events);
+    if (!runner) {
+        return NULL;
     }
     runner->worker = strdup(worker);
-    runner->buckets = calloc(FIRST_BUCKETS, sizeof(struct child *));
-    runner->bucket_count = FIRST_BUCKETS;
-    if (!runner->worker || !runner->buckets || make_recipe(runner) < 0) {
+    runner->scratch = runner->host.scratch = malloc(SCRATCH_SIZE);
+    runner->own_table.buckets = calloc(FIRST_BUCKETS, sizeof(struct child *));
+    runner->own_table.bucket_count = FIRST_BUCKETS;
+    if (!runner->worker || !runner->scratch || !runner->own_table.buckets) {
+        runner_free(runner);
         errno = ENOMEM;
-        goto fail;
+        return NULL;
     }
-
-    start_watching(runner);
+    runner = complete(runner);
+    if (runner) {
+        watch_exits(runner);
+    }
     return runner;
+}
 
-fail:
-    runner_free(runner);
-    return NULL;
+struct runner *runner_new_beside(struct runner *first, const struct config *config,
+                                 const struct runner_events *events)
+{
+    struct runner *runner = new_runner(first->host.loop, config, &first->files, events);
+    if (!runner) {
+        return NULL;
+    }
+    runner->table = first->table;
+    runner->host.scratch = first->host.scratch;
+    return complete(runner);
 }
 
 void runner_set_config(struct runner *runner, const struct config *config)
@@ -258,7 +304,7 @@ int runner_start(struct runner *runner, struct task *task, int64_t lease_deadlin
         return 0;
     }
     list_add(runner, &child->attempt);
-    table_add(runner, child);
+    table_add(runner->table, child);
     return 0;
 }
 
@@ -304,6 +350,7 @@ static void drop_attempts(struct runner *runner)
         struct child *child = (struct child *)attempt;
         if (attempt->state != JOB_SETTLING) {
             await_exit(child->pid);
+            table_take(runner->table, child->pid);
         }
         list_remove(runner, attempt);
         child_release(child);
@@ -334,7 +381,8 @@ void runner_free(struct runner *runner)
         close(runner->host.start.null);
     }
     recipe_free(runner->recipe);
-    free(runner->buckets);
+    free(runner->own_table.buckets);
+    free(runner->scratch);
     free(runner->worker);
     free(runner);
     errno = error;

@@ -48,6 +48,12 @@ struct runner_events {
 struct runner *runner_new(struct ev_loop *loop, const struct config *config, const char *worker,
                           const struct rlimit *nofile, const struct runner_events *events);
 
+/* One that runs other things beside the tasks of `first`, with a config of its own: its attempts
+ * are counted and listed here, and the first hears of their exits. To be freed before it. They are
+ * not told of a worker: LEAT_WORKER is the task's to say. Returns NULL with errno. */
+struct runner *runner_new_beside(struct runner *first, const struct config *config,
+                                 const struct runner_events *events);
+
 /* For attempts started from now on. */
 void runner_set_config(struct runner *runner, const struct config *config);
 

@@ -176,6 +176,15 @@ void queue_requeue(struct command *command, const struct queue *queue, const cha
     command_add_text(command, died ? "1" : "0");
 }
 
+void queue_tell(struct command *command, const struct queue *queue, int64_t wanted, int64_t wait_ms,
+                char *const *settled, size_t settled_count)
+{
+    begin_function(command, queue, "leat_tell", QUEUE_KEYS);
+    command_add_number(command, wanted);
+    command_add_number(command, wait_ms);
+    add_texts(command, (const char *const *)settled, settled_count);
+}
+
 /* ---- plain commands ---- */
 
 static void begin_texts(struct command *command, const char *const *texts, size_t count)

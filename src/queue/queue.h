@@ -91,6 +91,11 @@ void queue_finish_add(struct command *command, const struct queue_result *result
 void queue_requeue(struct command *command, const struct queue *queue, const char *consumer,
                    bool died);
 
+/* Dead letters to tell of, at most so many, with so much time for each; settled: "+ID" of a letter
+ * of which somebody was told, "-ID" of one that another worker shall tell of. For letter_read. */
+void queue_tell(struct command *command, const struct queue *queue, int64_t wanted, int64_t wait_ms,
+                char *const *settled, size_t settled_count);
+
 /* XREADGROUP … BLOCK 0 on go and the stream: up to count entries of whichever wakes it. */
 void queue_block(struct command *command, const struct queue *queue, const char *consumer,
                  int64_t count);

@@ -349,6 +349,13 @@ static bool check_variable(const struct task_field *field, size_t *total,
     return true;
 }
 
+bool task_field_fits(const struct task_field *field, size_t *total)
+{
+    char ignored[1];
+    const struct reason reason = {.text = ignored, .size = sizeof ignored};
+    return task_field_is_variable(field) && check_variable(field, total, &reason);
+}
+
 /* ---- doubled names ---- */
 
 static int compare_names(const void *a, const void *b)

@@ -28,6 +28,11 @@ struct task_field {
     struct bytes value;
 };
 
+/* What a dead letter says of its task's end; see queue/letter.h. */
+struct task_end {
+    struct bytes cause, status, reason, attempts, worker;
+};
+
 struct task {
     const char *token;   /* names this attempt's entry: 's' or 'g' and the entry id */
     const char *tid;     /* the task's id over all its attempts */
@@ -43,6 +48,7 @@ struct task {
     const struct bytes *label; /* the field id */
     int64_t timeout_ms;        /* −1: the task does not say; 0: none */
     int64_t max_attempts;
+    const struct task_end *end; /* of a dead letter that is told of; NULL where it is to run */
 };
 
 /* Decodes one task of leat_claim's reply. Returns a task owned by the caller, or NULL: errno is
@@ -57,6 +63,10 @@ bool task_check(struct task *task, bool own_command, char *reason, size_t reason
 
 /* True for the fields that reach the task as TASK_NAME (all but the known ones). */
 bool task_field_is_variable(const struct task_field *field);
+
+/* True for those of them that task_check would let pass. *total counts the bytes that they take
+ * together, and begins with 0. */
+bool task_field_fits(const struct task_field *field, size_t *total);
 
 void task_free(struct task *task);
 

@@ -9,6 +9,7 @@
 
 #include "bounds.h"
 #include "queue/error.h"
+#include "queue/letter.h"
 #include "queue/queue.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -62,6 +63,20 @@ static void read_blocks(const struct queue *queue, const redisReply *reply)
     }
 }
 
+static void read_letters(const redisReply *reply)
+{
+    struct letter_reply out;
+    if (letter_read(reply, &out) == 0) {
+        for (size_t i = 0; i < out.count; i++) {
+            if (!out.letters[i]->end ||
+                memchr(out.letters[i]->end->cause.data, '\0', out.letters[i]->end->cause.size)) {
+                abort();
+            }
+        }
+        letter_reply_free(&out);
+    }
+}
+
 static void read_rest(const redisReply *reply)
 {
     int64_t first = 0, second = 0;
@@ -105,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             read_claim(reply);
             read_renewals(reply);
             read_blocks(&queue, reply);
+            read_letters(reply);
             read_rest(reply);
             freeReplyObject(reply);
         }

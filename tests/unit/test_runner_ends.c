@@ -1,4 +1,5 @@
 // How tasks end when they do not end by themselves, and what is left of them: nothing.
+#include "exec/child.h"
 #include "log_tail.h"
 #include "runner_trial.h"
 
@@ -265,6 +266,45 @@ static void floods_are_bounded(void **state)
     }
 }
 
+/* Goal: a runner beside the first starts, counts and reports its own, by a config of its own, while
+ * the first hears of all exits; what is left of it ends with it, and the first goes on. */
+static void one_beside_keeps_to_itself(void **state)
+{
+    struct trial *trial = *state, other = {.loop = trial->loop};
+    struct runner_events events = {.ended = on_ended, .context = &other};
+    struct config config = trial->config;
+    config.task.command = (char *)"echo $LEAT_WORKER-$LEAT_TASK; exit 4";
+    size_t descriptors = count_descriptors();
+    other.runner = runner_new_beside(trial->runner, &config, &events);
+    assert_non_null(other.runner);
+
+    begin(trial, "sleep 60");
+    start_task_now(&other, make_task(TEXTS("a", "b"), NULL, 0, true));
+    assert_int_equal(runner_count(trial->runner), 1);
+    assert_int_equal(runner_count(other.runner), 1);
+    await(&other, 1);
+    assert_ending(other.last, "exit 4");
+    assert_bytes(other.last->stdout_tail, "-1700000000123-0\n");
+    assert_int_equal(trial->ended, 0);
+
+    /* more than the table began with */
+    for (int i = 0; i < 100; i++) {
+        begin(trial, "sleep 0.2");
+    }
+    config.task.command = (char *)"sleep 60";
+    runner_set_config(other.runner, &config);
+    start_task_now(&other, make_task(TEXTS("a", "b"), NULL, 0, true));
+    pid_t left = ((struct child *)runner_first(other.runner))->pid;
+    runner_free(other.runner);
+    assert_true(is_dead(left));
+    await(trial, 100);
+    runner_end(trial->runner, runner_first(trial->runner), JOB_STOP);
+    await(trial, 1);
+    assert_int_equal(runner_count(trial->runner), 0);
+    attempt_free(other.last);
+    assert_int_equal(count_descriptors(), descriptors);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +321,7 @@ int main(void)
         TEST(strangers_are_reaped),
         TEST(list_holds_what_runs),
         TEST(lines_are_logged),
+        TEST(one_beside_keeps_to_itself),
         TEST(floods_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

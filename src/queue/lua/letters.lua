@@ -1,4 +1,4 @@
-do -- Dead letters as they stand: how long they are kept.
+do -- Dead letters as they stand: how long they are kept, and who tells of them.
 
 local TRIM_STEP = 10000 -- letters that one call removes at the most, but for a node of the stream
 
@@ -21,12 +21,21 @@ local function trim_some(q, rule, threshold)
 end
 
 -- One step of retention; answers whether more is due. An entry's id is when its task died.
-function leat.trim_letters(q)
+local function keep(q)
   local keep_ms, most = leat.read_keep(q)
   if keep_ms > 0 and trim_some(q, 'MINID', str(math.max(q.now - keep_ms, 0))) then
     return true
   end
   return most > 0 and trim_some(q, 'MAXLEN', str(most))
+end
+
+-- Part of the sweep: one step; answers whether there is another.
+function leat.sweep_letters(q)
+  if keep(q) then
+    return true
+  end
+  leat.untell_gone(q)
+  return false
 end
 
 -- After a letter was written. What is far too much, as after the limit was lowered, is left to the scan.
@@ -42,6 +51,158 @@ end
 function leat.has_died(q)
   count(q, 'dead')
   pcall(keep_number, q)
+end
+
+-- ---------------------------------------------------------------- telling
+
+-- The group of the dead letters that hands each to one worker, which runs a program for it. Its consumers are
+-- no workers: they are named by how long (ms) a letter may stay unsettled before its worker is taken for dead.
+local TELLERS, WAIT = 'tellers', 'wait:'
+local TELL_BYTES = 1024 * 1024 -- of a task's fields: an environment holds no more
+local NOT_YET_MS = 1000 -- nobody is given less time
+
+-- Letters that are gone must not stay pending: by whatever way they went.
+function leat.untell(q, id)
+  redis.pcall('XACK', q[DEAD], TELLERS, id)
+end
+
+function leat.untell_gone(q)
+  -- the time is never reached: only entries that are not there any more are dealt with
+  redis.pcall('XAUTOCLAIM', q[DEAD], TELLERS, WAIT .. '0', '9000000000000000', '0-0', 'COUNT', str(PAGE), 'JUSTID')
+end
+
+-- Letters that died before anybody wanted to be told are old. Where the group was lost with its stream, it
+-- goes on behind the letter that it handed out last.
+local function begin_telling(q)
+  local last = redis.call('HGET', q[STATS], 'told_id')
+  redis.call('XGROUP', 'CREATE', q[DEAD], TELLERS, last or '$', 'MKSTREAM')
+  for _, info in ipairs(redis.call('XINFO', 'GROUPS', q[DEAD])) do
+    if info[2] == TELLERS then
+      redis.call('HSET', q[STATS], 'told_id', info[8])
+    end
+  end
+end
+
+-- {id, consumer, idle ms, deliveries} of letters that were handed out a while ago.
+local function pending_letters(q)
+  local found = redis.pcall('XPENDING', q[DEAD], TELLERS, 'IDLE', NOT_YET_MS, '-', '+', str(PAGE))
+  if not found.err then
+    return found
+  elseif found.err:sub(1, 7) ~= 'NOGROUP' then
+    error(found, 0)
+  end
+  begin_telling(q)
+  return {}
+end
+
+-- As much of the task's fields as an environment may hold; never the payload.
+local function own_fields(task)
+  local list, bytes = {}, 0
+  for i = 1, task.count, 2 do
+    local name, value = task.fields[i], task.fields[i + 1]
+    if name ~= 'payload' and bytes + #name + #value <= TELL_BYTES then
+      bytes = bytes + #name + #value
+      list[#list + 1], list[#list + 2] = name, value
+    end
+  end
+  return list, bytes
+end
+
+local function hand_out(out, entry)
+  local id, fields = entry[1], entry[2]
+  local task, known = decode('d' .. id, fields), trailer(fields) or {}
+  local list, bytes = own_fields(task)
+  local stderr = known['leat.stderr'] or ''
+  out.bytes = out.bytes + bytes + #stderr
+  out.letters[#out.letters + 1] = {
+    id, task.tid, task.fence, task.enqueued,
+    { known['leat.cause'] or '', known['leat.status'] or '', known['leat.reason'] or '',
+      known['leat.attempts'] or '0', known['leat.worker'] or '', stderr },
+    list,
+  }
+end
+
+local function give_up(q, id, out)
+  local found = redis.call('XRANGE', q[DEAD], id, id)
+  out.given_up[#out.given_up + 1] = found[1] and decode('d' .. id, found[1][2]).tid or id
+  leat.untell(q, id)
+  count(q, 'told_in_vain')
+end
+
+-- Those whose worker is taken for dead. A letter that was handed out in vain so often is given up: what tells of
+-- it may be what takes its workers down.
+local function hand_out_again(q, pending, consumer, wanted, out)
+  local tries = #pending > 0 and leat.read_max_crashes(q)
+  for _, info in ipairs(pending) do
+    local wait = tonumber(info[2]:match('^' .. WAIT .. '(%d+)$')) or 0
+    if #out.letters >= wanted or out.bytes > MOVE_BYTES then
+      return
+    elseif info[3] > wait and info[4] >= tries then
+      give_up(q, info[1], out)
+    elseif info[3] > wait then
+      local found = redis.call('XCLAIM', q[DEAD], TELLERS, consumer, '0', info[1])
+      if found[1] then
+        hand_out(out, found[1])
+      end
+    end
+  end
+end
+
+local function hand_out_new(q, consumer, wanted, out)
+  while #out.letters < wanted and out.bytes < MOVE_BYTES do
+    local step = math.min(wanted - #out.letters, READ_STEP)
+    local got = redis.call('XREADGROUP', 'GROUP', TELLERS, consumer, 'COUNT', step, 'STREAMS', q[DEAD], '>')
+    local entries = got and got[1][2] or {}
+    for _, entry in ipairs(entries) do
+      hand_out(out, entry)
+    end
+    if #entries > 0 then
+      redis.call('HSET', q[STATS], 'told_id', entries[#entries][1])
+    end
+    if #entries < step then
+      return
+    end
+  end
+end
+
+-- '+' and an id: somebody was told. '-': another worker shall tell, now.
+local function settle_told(q, consumer, wait, settled)
+  for _, what in ipairs(settled) do
+    local id = what:sub(2)
+    if what:sub(1, 1) == '-' then
+      redis.call('XCLAIM', q[DEAD], TELLERS, consumer, '0', id, 'IDLE', str(wait + NOT_YET_MS), 'JUSTID')
+    elseif redis.call('XACK', q[DEAD], TELLERS, id) == 1 then
+      count(q, 'told')
+    end
+  end
+end
+
+-- KEYS: all. ARGV: how many dead letters to hand out at the most, how long (ms) the caller may take for each
+-- before another worker is given it, then for each letter that the caller is done with '+' (somebody was told)
+-- or '-' (another shall tell) and its entry id.
+-- Reply: PROTOCOL, letters {entry id, tid, fence, enqueued ms, {cause, status, reason, attempts, worker, end of
+-- stderr}, {name, value …} of the task but the payload}, tids of letters that were given up.
+-- Stopped anywhere, what was handed out is handed out once more later: each at least once.
+function leat.tell(keys, args)
+  local q = open(keys, ALL_KEYS)
+  local wanted, wait = number_arg(args[1], 'the number of letters'), number_arg(args[2], 'the time')
+  local settled = rest(args, 3)
+  if wanted > CHUNK or #settled > CHUNK then
+    fail('BADARG more than ' .. CHUNK .. ' letters')
+  end
+  for _, what in ipairs(settled) do
+    if not what:match('^[-+]%d+%-%d+$') then
+      fail('BADARG not a letter that is done: ' .. what:sub(1, 40))
+    end
+  end
+  local consumer, pending = WAIT .. str(wait), pending_letters(q)
+  settle_told(q, consumer, wait, settled)
+  local out = { letters = {}, given_up = {}, bytes = 0 }
+  if wanted > 0 then
+    hand_out_again(q, pending, consumer, wanted, out)
+    hand_out_new(q, consumer, wanted, out)
+  end
+  return { PROTOCOL, out.letters, out.given_up }
 end
 
 end

@@ -182,6 +182,7 @@ function leat.dead_retry(keys, args)
       local fine, problem = pcall(whole_step, dead_retry_step, q, id, decode('d' .. id, found[1][2]))
       reply[i + 1] = fine and 'ok' or message_of(problem)
       if fine then
+        leat.untell(q, id)
         count(q, 'dead_retried')
       end
     end
@@ -197,6 +198,7 @@ function leat.dead_drop(keys, args)
   local reply, dropped = { PROTOCOL }, 0
   for i, id in ipairs(args) do
     local gone = redis.call('XDEL', q[DEAD], id) == 0
+    leat.untell(q, id)
     reply[i + 1] = gone and 'gone' or 'ok'
     dropped = dropped + (gone and 0 or 1)
   end

@@ -95,7 +95,7 @@ function leat.scan(q, cursor, lease, out)
     local following = sweep(q, start, out)
     return following ~= '0' and 'r' .. following or 'd'
   elseif kind == 'd' then
-    return leat.trim_letters(q) and 'd' or ''
+    return leat.sweep_letters(q) and 'd' or ''
   end
   local following = scan_pending(q, kind, start, out)
   if following ~= '0-0' then

@@ -164,6 +164,14 @@ class Queue:
         moved, more = self.call('requeue', self.group, consumer, int(died))
         return moved, more
 
+    def tell(self, wanted=10, wait=60000, done=()):
+        """Dead letters to tell of: [{id, tid, …}], and the tids of those given up. done: '+ID', '-ID'."""
+        letters, given_up = self.call('tell', wanted, wait, *done)
+        names = ('cause', 'status', 'reason', 'attempts', 'worker', 'stderr')
+        return [{'id': text(row[0]), 'tid': text(row[1]), 'fence': row[2], 'enqueued': int(row[3]),
+                 'fields': pairs(row[5]), **dict(zip(names, row[4]))} for row in letters], [
+                     text(tid) for tid in given_up]
+
     # ---- operators
 
     def conf_set(self, *args):

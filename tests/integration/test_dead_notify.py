@@ -1,0 +1,317 @@
+"""[dead] notify: a program is run by one worker for each dead letter."""
+import json
+import os
+import signal
+
+import pytest
+
+from harness import processes
+from harness.faults import SHORT
+from harness.polling import wait_until
+from harness.tasks import environment, wait_letters
+
+TELLERS = 'tellers'
+DEAD_AT_ONCE = {'retry': {'permanent': '1-125'}}
+
+
+def lines(path):
+    return path.read_text().split('\n')[:-1] if path.exists() else []
+
+
+def wait_lines(path, count, timeout=20):
+    wait_until(lambda: len(lines(path)) >= count, timeout,
+               lambda: f'{count} lines in {path}: {lines(path)}')
+    return lines(path)
+
+
+def begun(queue):
+    return queue.redis.exists(queue.dead) and any(
+        group['name'] == TELLERS.encode() for group in queue.redis.xinfo_groups(queue.dead))
+
+
+def wait_begun(queue):
+    """The first worker that tells has said so: letters from now on are told."""
+    wait_until(lambda: begun(queue), 20, 'the group is there')
+
+
+def pending(queue, idle_ms=0):
+    return queue.redis.execute_command(
+        'XPENDING', queue.dead, TELLERS, 'IDLE', idle_ms, '-', '+', 100)
+
+
+def wait_settled(queue, told=None):
+    def settled():
+        return not pending(queue) and told in (None, queue.counter('told'))
+    wait_until(settled, 20, lambda: f'settled: {queue.redis.hgetall(queue.stats)}')
+
+
+@pytest.fixture
+def teller(daemon, queue, quick_tasks):
+    """A function that starts a worker with notify = SHELL LINE, and waits until it tells."""
+    def start(notify, sections=None, **dead):
+        config = {'dead': {'notify': notify, **dead}, **DEAD_AT_ONCE}
+        for section, values in (sections or {}).items():
+            config[section] = {**config.get(section, {}), **values}
+        one = daemon(config).wait_ready()
+        wait_begun(queue)
+        return one
+    return start
+
+
+def test_what_the_program_gets(queue, teller, folder):
+    """The letter in its environment, the end of stderr on its stdin, nothing of leat's own."""
+    teller(f'env -0 > {folder}/env; cat > {folder}/in.new; mv {folder}/in.new {folder}/in')
+    [tid] = queue.add([('command', "printf 'no\\0space\\n' >&2; exit 3"), ('client', 'b c'),
+                       ('id', 'order-7'), ('payload', 'secret'), ('timeout', '5s')])
+    wait_until(lambda: (folder / 'in').exists(), 20, 'it was run')
+    found = environment(folder / 'env')
+    [worker] = queue.workers_beats()
+    wanted = {'LEAT_TASK': tid, 'LEAT_CAUSE': 'exit', 'LEAT_STATUS': '3', 'LEAT_REASON': '',
+              'LEAT_ATTEMPTS': '1', 'LEAT_QUEUE': 'emails', 'LEAT_WORKER': worker,
+              'LEAT_ID': 'order-7', 'TASK_client': 'b c',
+              'LEAT_COMMAND': "printf 'no\\0space\\n' >&2; exit 3"}
+    assert {name: found[name.encode()].decode() for name in wanted} == wanted
+    assert (folder / 'in').read_bytes() == b'no\0space\n'
+    assert b'secret' not in b''.join(found.values())
+    for name in (b'LEAT_ATTEMPT', b'LEAT_MAX_ATTEMPTS', b'TASK_id', b'TASK_timeout'):
+        assert name not in found
+    wait_settled(queue, 1)
+
+
+def test_fields_that_no_variable_can_be(queue, teller, folder):
+    """A letter that was refused for its fields is told all the same, with those that fit."""
+    teller(f'env -0 > {folder}/new; mv {folder}/new {folder}/env')
+    queue.redis.execute_command(
+        'XADD', queue.stream, '*', 'command', b'a\0b', 'good', '1', 'good', '2', 'bad-name', 'x',
+        'nul', b'a\0b', 'big', 'x' * 200000, 'leat.tid', 'forged', 'last', 'z')
+    wait_until(lambda: (folder / 'env').exists(), 20, 'it was run')
+    found = environment(folder / 'env')
+    assert found[b'LEAT_CAUSE'] == b'refused' and b'twice' in found[b'LEAT_REASON']
+    assert {name for name in found if name.startswith(b'TASK_')} == {b'TASK_good', b'TASK_last'}
+    assert found[b'TASK_good'] == b'1' and b'LEAT_COMMAND' not in found
+
+
+def test_each_letter_once(queue, teller, folder):
+    """Two workers, all kinds of letters: each is told exactly once."""
+    told = folder / 'told'
+    for _ in range(2):
+        teller(f'echo "$LEAT_TASK $LEAT_CAUSE" >> {told}', {'queue': {'concurrency': 3}})
+    tids = queue.add(*[{'command': f'exit {i % 3 + 1}'} for i in range(40)])
+    tids += queue.add({'command': 'true', 'expires': '1'}, {'command': ''},
+                      {'command': 'kill -9 $$', 'max_attempts': '1'})
+    rows = wait_lines(told, len(tids))
+    wait_settled(queue, len(tids))
+    assert sorted(row.split()[0] for row in lines(told)) == sorted(tids)
+    assert {row.split()[1] for row in rows} == {'exit', 'expired', 'refused', 'signal'}
+
+
+def test_so_many_at_a_time(queue, teller, folder):
+    """notify_jobs of them run together, never more; and they take no slot of a task."""
+    trace = folder / 'trace'
+    teller(f'echo + >> {trace}; sleep 0.2; echo - >> {trace}', {'queue': {'concurrency': 1}},
+           notify_jobs=3)
+    queue.add(*[{'command': 'exit 1'}] * 12)
+    running, most = 0, 0
+    for sign in wait_lines(trace, 24):
+        running += 1 if sign == '+' else -1
+        most = max(most, running)
+    assert most == 3
+
+
+def test_tasks_are_not_held_up(queue, teller, folder):
+    """While notify hangs, a worker with one slot runs its tasks."""
+    teller(f'echo x >> {folder}/told; exec sleep 60', {'queue': {'concurrency': 1}}, notify_jobs=1)
+    queue.add({'command': 'exit 1'}, {'command': 'exit 1'})
+    wait_lines(folder / 'told', 1)
+    queue.add(*[{'command': f'echo y >> {folder}/ran'}] * 20)
+    wait_lines(folder / 'ran', 20)
+    assert len(lines(folder / 'told')) == 1 and queue.status()['running'] == 0
+
+
+def test_old_letters_are_not_told(queue, daemon, teller, folder):
+    """What died before notify was configured first stays silent."""
+    one = daemon(DEAD_AT_ONCE).wait_ready()
+    queue.add({'command': 'exit 1'}, {'command': 'exit 1'})
+    wait_letters(queue, 2)
+    one.terminate()
+    assert one.wait_exit() == 0
+    teller(f'echo $LEAT_TASK >> {folder}/told')
+    [tid] = queue.add({'command': 'exit 1'})
+    assert wait_lines(folder / 'told', 1) == [tid]
+
+
+def test_letters_of_others(queue, daemon, teller, folder):
+    """A worker that tells also tells of letters that another one made: within a scan period. And
+    those that died while nobody told are told when somebody does again."""
+    one = teller(f'echo $LEAT_TASK >> {folder}/told', {'queue': {'concurrency': 1}})
+    queue.register('w')
+    queue.redis.hset(queue.conf, 'dead_keep_ms', '0')
+    [first] = queue.add({'command': 'sleep 1; exit 1'})
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1, 10, 'it runs')
+    one.stop()
+    queue.expire()
+    queue.scan('w')
+    [task] = queue.begin('w')
+    assert queue.finish('w', task, 'dead', cause='exit') == 'ok'
+    one.cont()
+    assert wait_lines(folder / 'told', 1) == [first]
+    one.terminate()
+    assert one.wait_exit() == 0
+    [second] = queue.add({'command': 'exit 1'})
+    [task] = queue.begin('w')
+    queue.finish('w', task, 'dead', cause='exit')
+    teller(f'echo $LEAT_TASK >> {folder}/told')
+    assert wait_lines(folder / 'told', 2) == [first, second]
+
+
+def test_a_failure_is_logged_and_not_repeated(queue, teller, folder):
+    """Exit status, signal, output and all: one run, one record; the letter stays."""
+    one = teller(f'echo $LEAT_STATUS >> {folder}/told; echo moan >&2; exit 7')
+    queue.add({'command': 'exit 1'}, {'command': 'exit 2'})
+    wait_lines(folder / 'told', 2)
+    one.wait_log('dead letter: notify: exit 7').wait_log('moan')
+    wait_settled(queue, 2)
+    assert sorted(lines(folder / 'told')) == ['1', '2'] and len(queue.letters()) == 2
+    assert one.log().count('it is not run again') == 2
+
+
+def test_a_timeout(queue, teller, folder):
+    """It is ended with all that it started, by KILL where it does not listen, and not run again."""
+    one = teller(f"trap '' TERM; echo $$ >> {folder}/told; sleep 61 & wait; sleep 62",
+                 notify_timeout='300ms')
+    queue.add({'command': 'exit 1'})
+    [pid] = wait_lines(folder / 'told', 1)
+    one.wait_log('notify: timeout')
+    wait_settled(queue, 1)
+    assert not processes.alive(int(pid)) and one.descendants() == []
+
+
+def test_a_worker_that_dies_over_it(queue, daemon, teller, folder, base_config):
+    """Its letter is told by another, when its time is over."""
+    base_config['queue'].update(SHORT['queue'])
+    notify = f'echo $LEAT_TASK >> {folder}/told; test -e {folder}/second || exec sleep 60'
+    one = teller(notify, notify_timeout='500ms')
+    [tid] = queue.add({'command': 'exit 1'})
+    wait_lines(folder / 'told', 1)
+    one.kill9()
+    (folder / 'second').touch()
+    teller(notify, notify_timeout='500ms')
+    assert wait_lines(folder / 'told', 2) == [tid, tid]
+    wait_settled(queue, 1)
+
+
+def test_a_host_that_cannot_run_it(queue, teller, folder):
+    """A missing program is no failure of the letter's: a worker on a better host is given it."""
+    bad = teller(f'{folder}/program', {'queue': {'scan': '1h'}})
+    [tid] = queue.add({'command': 'exit 1'})
+    bad.wait_log('left to another worker')
+    wait_until(lambda: pending(queue, 30000), 10, 'it was given back')
+    teller(f'echo $LEAT_TASK >> {folder}/told')
+    assert wait_lines(folder / 'told', 1) == [tid]
+    wait_settled(queue, 1)
+    assert bad.running()
+
+
+def test_stopping_waits_for_it(queue, teller, folder):
+    """A running notify has the rest of the drain, and is settled before the worker goes."""
+    one = teller(f'echo >> {folder}/begun; sleep 1; echo $LEAT_TASK >> {folder}/told')
+    [tid] = queue.add({'command': 'exit 1'})
+    wait_lines(folder / 'begun', 1)
+    one.terminate()
+    assert one.wait_exit() == 0 and lines(folder / 'told') == [tid]
+    wait_settled(queue, 1)
+
+
+def test_stopping_ends_it(queue, teller, folder):
+    """After the drain it gets TERM, then KILL; the next worker tells of the letter at once."""
+    one = teller(f"trap 'echo term >> {folder}/told' TERM; echo begun >> {folder}/told;"
+                 'while :; do sleep 0.1; done', {'shutdown': {'drain': '200ms'}})
+    [tid] = queue.add({'command': 'exit 1'})
+    wait_lines(folder / 'told', 1)
+    one.terminate()
+    assert one.wait_exit() == 0 and lines(folder / 'told') == ['begun', 'term']
+    teller(f'echo $LEAT_TASK >> {folder}/told')
+    assert wait_lines(folder / 'told', 3)[2] == tid
+    wait_settled(queue, 1)
+
+
+def test_a_hurried_stop(queue, teller, folder):
+    """A second and third signal end it as they end tasks."""
+    one = teller(f"trap '' TERM; echo begun >> {folder}/told; while :; do sleep 0.1; done",
+                 {'task': {'kill_grace': '2s'}})
+    queue.add({'command': 'exit 1'})
+    wait_lines(folder / 'told', 1)
+    one.terminate()
+    one.wait_log('stopping: running tasks may finish')
+    one.terminate()
+    one.wait_log('stopping: running tasks are ended')
+    one.signal(signal.SIGTERM)
+    assert one.wait_exit() == 0
+    assert not processes.end_orphans()
+
+
+def test_reload(queue, daemon, quick_tasks, folder):
+    """notify can be turned on, changed and turned off while the worker runs."""
+    one = daemon(DEAD_AT_ONCE).wait_ready()
+
+    def configure(line):
+        text = one.config_path.read_text().split('[dead]')[0]
+        one.config_path.write_text(text + (f'[dead]\nnotify = {line}\n' if line else ''))
+        seen = one.log().count('was reloaded')
+        one.reload()
+        wait_until(lambda: one.log().count('was reloaded') > seen, 10, one.log)
+
+    queue.add({'command': 'exit 1'})
+    wait_letters(queue, 1)
+    configure(f'echo first $LEAT_STATUS >> {folder}/told')
+    wait_begun(queue)
+    queue.add({'command': 'exit 2'})
+    assert wait_lines(folder / 'told', 1) == ['first 2']
+    configure(f'echo second $LEAT_STATUS >> {folder}/told')
+    queue.add({'command': 'exit 3'})
+    assert wait_lines(folder / 'told', 2)[1] == 'second 3'
+    wait_settled(queue, 2)
+    configure(None)
+    queue.add({'command': 'exit 4'})
+    wait_letters(queue, 4)
+    one.terminate()
+    assert one.wait_exit() == 0 and len(lines(folder / 'told')) == 2
+
+
+def test_redis_away_meanwhile(queue, teller, folder, proxy, through_proxy):
+    """The connection breaks while notify runs: what was told is settled afterwards, once."""
+    teller(f'echo $LEAT_TASK >> {folder}/told; while test ! -e {folder}/go; do sleep 0.05; done',
+           through_proxy)
+    [tid] = queue.add({'command': 'exit 1'})
+    wait_lines(folder / 'told', 1)
+    proxy.cut()
+    (folder / 'go').touch()
+    wait_settled(queue, 1)
+    assert lines(folder / 'told') == [tid]
+
+
+def test_a_broken_dead_stream_disturbs_no_task(queue, teller, folder):
+    """Whatever is wrong with the letters, tasks run on and it is said once."""
+    one = teller(f'echo >> {folder}/told')
+    queue.redis.delete(queue.dead)
+    queue.redis.set(queue.dead, 'x')
+    one.wait_log('cannot tell of dead letters now')
+    queue.add(*[{'command': f'echo y >> {folder}/ran'}] * 5)
+    wait_lines(folder / 'ran', 5)
+    queue.redis.delete(queue.dead)
+    queue.add({'command': 'exit 1'})
+    wait_lines(folder / 'told', 1)
+    assert one.log().count('cannot tell of dead letters now') == 1
+
+
+def test_records(queue, daemon, folder, quick_tasks, leat):
+    """status counts what was told; nothing is left open in the worker."""
+    one = daemon({'dead': {'notify': 'true'}, **DEAD_AT_ONCE}).wait_ready()
+    wait_begun(queue)
+    files = len(os.listdir(f'/proc/{one.pid}/fd'))
+    queue.add(*[{'command': 'exit 1'}] * 30)
+    wait_settled(queue, 30)
+    wait_until(lambda: len(os.listdir(f'/proc/{one.pid}/fd')) == files, 10, 'files are closed')
+    one.wait_log('dead letter: notify: exit 0')
+    status = json.loads(leat('status', '--json').stdout)
+    assert status['figures']['total_told'] == 30
