@@ -1,19 +1,11 @@
 /*
  * leat enqueue: one task from the command line. Many at once are in bulk.c.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <hiredis/hiredis.h>
 
-#include "base/clock.h"
-#include "base/units.h"
 #include "cli/enqueue.h"
-#include "cli/moment.h"
 #include "cli/output.h"
 #include "cli/record.h"
 
@@ -25,17 +17,7 @@ static const char help[] =
     "A single argument is a line for /bin/sh. Several arguments are a program and its\n"
     "arguments: each is quoted for the shell. Options end where the command begins. A queue\n"
     "whose configuration has a command of its own takes none here.\n"
-    "\n"
-    "  --payload TEXT       bytes for the task's stdin; - reads them from leat's stdin\n"
-    "  --payload-file FILE  the same from a file\n"
-    "  --field NAME=VALUE   a field more; the task finds it as $TASK_NAME\n"
-    "  --id ID              a label of your own: while a task with it lives, none is added\n"
-    "  --delay DURATION     not before that long from now, such as 5m\n"
-    "  --at TIME            not before: 2026-01-31T12:00:00Z, '2026-01-31 12:00' (local), "
-    "@SECONDS\n"
-    "  --timeout DURATION   end an attempt that runs longer\n"
-    "  --max-attempts N     give up after so many\n"
-    "  --expires WHEN       a duration or a time; if not started by then, a dead letter\n"
+    "\n" TASK_OPTIONS_HELP
     "  --file FILE          many tasks, one a line; - is stdin; empty lines are skipped. A line\n"
     "                       is a command, or the payload where the command is known\n"
     "  --null               in FILE a NUL byte ends a task, not a newline\n"
@@ -55,16 +37,7 @@ static const char help[] =
     "denied by Redis; 78 configuration.\n";
 
 enum {
-    OPTION_PAYLOAD = 256,
-    OPTION_PAYLOAD_FILE,
-    OPTION_FIELD,
-    OPTION_ID,
-    OPTION_DELAY,
-    OPTION_AT,
-    OPTION_TIMEOUT,
-    OPTION_MAX_ATTEMPTS,
-    OPTION_EXPIRES,
-    OPTION_FILE,
+    OPTION_FILE = TASK_OPTION_END,
     OPTION_NULL,
     OPTION_JSON_LINES,
     OPTION_QUIET,
@@ -73,15 +46,7 @@ enum {
 
 static const struct option options_table[] = {
     CLI_COMMON_OPTIONS,
-    {"payload", required_argument, NULL, OPTION_PAYLOAD},
-    {"payload-file", required_argument, NULL, OPTION_PAYLOAD_FILE},
-    {"field", required_argument, NULL, OPTION_FIELD},
-    {"id", required_argument, NULL, OPTION_ID},
-    {"delay", required_argument, NULL, OPTION_DELAY},
-    {"at", required_argument, NULL, OPTION_AT},
-    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-    {"max-attempts", required_argument, NULL, OPTION_MAX_ATTEMPTS},
-    {"expires", required_argument, NULL, OPTION_EXPIRES},
+    TASK_OPTIONS,
     {"file", required_argument, NULL, OPTION_FILE},
     {"null", no_argument, NULL, OPTION_NULL},
     {"json-lines", no_argument, NULL, OPTION_JSON_LINES},
@@ -92,64 +57,6 @@ static const struct option options_table[] = {
 
 /* ---- options */
 
-static int add_field(const struct cli *cli, struct enqueue_options *options, const char *text)
-{
-    const char *equals = strchr(text, '=');
-    struct bytes name, value;
-
-    if (!equals || equals == text)
-        return cli_usage(cli, "--field wants NAME=VALUE, not '%s'", text);
-    name = (struct bytes){text, (size_t)(equals - text)};
-    value = (struct bytes){equals + 1, strlen(equals + 1)};
-    return draft_add(&options->common, name, value) == 0 ? EX_OK : cli_no_memory();
-}
-
-static int add_text(struct enqueue_options *options, const char *name, const char *value)
-{
-    return draft_add_text(&options->common, name, value) == 0 ? EX_OK : cli_no_memory();
-}
-
-static int set_due(const struct cli *cli, struct enqueue_options *options, int letter,
-                   const char *text)
-{
-    int64_t ms;
-    int status;
-
-    if (options->due[0])
-        return cli_usage(cli, "give --delay or --at, once");
-    if (letter == OPTION_DELAY) {
-        status = cli_duration(cli, "--delay", text, &ms);
-        if (status != EX_OK)
-            return status;
-    } else if (moment_parse(text, &ms) != 0) {
-        return cli_usage(cli,
-                         "--at wants a time such as 2026-01-31T12:00:00Z, '2026-01-31 12:00' or "
-                         "@1769860800, not '%s'",
-                         text);
-    }
-    /* a number always fits; a delay counts on the server's clock */
-    (void)snprintf(options->due, sizeof options->due, "%s%lld", letter == OPTION_DELAY ? "+" : "",
-                   (long long)ms);
-    return EX_OK;
-}
-
-static int set_expires(const struct cli *cli, struct enqueue_options *options, const char *text)
-{
-    int64_t ms, from = 0;
-
-    if (units_parse_duration(text, &ms) == 0)
-        from = clock_wall_ms();
-    else if (moment_parse(text, &ms) != 0)
-        return cli_usage(cli,
-                         "--expires wants a duration such as 2h or a time such as "
-                         "2026-01-31T12:00:00Z, not '%s'",
-                         text);
-    /* whole seconds, rounded up: never earlier than asked */
-    (void)snprintf(options->expires, sizeof options->expires, "%lld",
-                   (long long)((from + ms + 999) / 1000));
-    return add_text(options, "expires", options->expires);
-}
-
 static int set_input(const struct cli *cli, struct enqueue_options *options,
                      enum enqueue_input input)
 {
@@ -159,48 +66,9 @@ static int set_input(const struct cli *cli, struct enqueue_options *options,
     return EX_OK;
 }
 
-static int set_payload(const struct cli *cli, struct enqueue_options *options, int letter)
-{
-    if (options->payload_file || options->payload.size > 0 ||
-        draft_has(&options->common, "payload"))
-        return cli_usage(cli, "give one payload");
-    if (letter == OPTION_PAYLOAD_FILE || strcmp(optarg, "-") == 0) {
-        options->payload_file = optarg;
-        return EX_OK;
-    }
-    return add_text(options, "payload", optarg);
-}
-
-/* Values that have a form are checked here, so that the message can name the option. */
-static int take_checked(const struct cli *cli, struct enqueue_options *options, int letter)
-{
-    int64_t number;
-    int status;
-
-    if (letter == OPTION_TIMEOUT) {
-        status = cli_duration(cli, "--timeout", optarg, &number);
-        return status == EX_OK ? add_text(options, "timeout", optarg) : status;
-    }
-    if (letter == OPTION_MAX_ATTEMPTS) {
-        status = cli_integer(cli, "--max-attempts", optarg, 1, &number);
-        return status == EX_OK ? add_text(options, "max_attempts", optarg) : status;
-    }
-    return set_expires(cli, options, optarg);
-}
-
 static int take_option(const struct cli *cli, struct enqueue_options *options, int letter)
 {
     switch (letter) {
-    case OPTION_PAYLOAD:
-    case OPTION_PAYLOAD_FILE:
-        return set_payload(cli, options, letter);
-    case OPTION_FIELD:
-        return add_field(cli, options, optarg);
-    case OPTION_ID:
-        return add_text(options, "id", optarg);
-    case OPTION_DELAY:
-    case OPTION_AT:
-        return set_due(cli, options, letter, optarg);
     case OPTION_FILE:
         options->file = optarg;
         return EX_OK;
@@ -215,89 +83,8 @@ static int take_option(const struct cli *cli, struct enqueue_options *options, i
         options->json = true;
         return EX_OK;
     default:
-        return take_checked(cli, options, letter);
+        return task_option(cli, options, letter);
     }
-}
-
-/* ---- command and payload */
-
-/* In single quotes where a shell might see more than a word in it. */
-static void append_quoted(struct buffer *line, const char *word)
-{
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "%+,-./:=@_";
-
-    /* failures mark the buffer */
-    if (*word && word[strspn(word, safe)] == '\0') {
-        (void)buffer_append_text(line, word);
-        return;
-    }
-    (void)buffer_append_text(line, "'");
-    for (; *word; word++) {
-        if (*word == '\'')
-            (void)buffer_append_text(line, "'\\''");
-        else
-            (void)buffer_append(line, word, 1);
-    }
-    (void)buffer_append_text(line, "'");
-}
-
-static int join_command(struct enqueue_options *options, int count, char **words)
-{
-    /* failures mark the buffer */
-    if (count == 1)
-        (void)buffer_append_text(&options->command, words[0]);
-    for (int i = 0; i < count && count > 1; i++) {
-        if (i > 0)
-            (void)buffer_append_text(&options->command, " ");
-        append_quoted(&options->command, words[i]);
-    }
-    if (options->command.failed)
-        return cli_no_memory();
-    if (count == 0)
-        return EX_OK;
-    return draft_add(&options->common, (struct bytes){"command", 7},
-                     (struct bytes){options->command.data ? options->command.data : "",
-                                    options->command.size}) == 0
-               ? EX_OK
-               : cli_no_memory();
-}
-
-static int read_all(int descriptor, struct buffer *content)
-{
-    ssize_t got;
-
-    do {
-        if (buffer_reserve(content, 65536) != 0)
-            return -1;
-        got = read(descriptor, content->data + content->size, 65536);
-        if (got > 0)
-            content->size += (size_t)got;
-    } while (got > 0 || (got < 0 && errno == EINTR));
-    return got < 0 ? -1 : 0;
-}
-
-static int read_payload(struct enqueue_options *options)
-{
-    bool from_stdin;
-    int descriptor, status = EX_OK;
-
-    if (!options->payload_file)
-        return EX_OK;
-    from_stdin = strcmp(options->payload_file, "-") == 0;
-    descriptor = from_stdin ? STDIN_FILENO : open(options->payload_file, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 || read_all(descriptor, &options->payload) != 0) {
-        cli_error("cannot read the payload %s: %s", options->payload_file, strerror(errno));
-        status = EX_NOINPUT;
-    } else if (draft_add(&options->common, (struct bytes){"payload", 7},
-                         (struct bytes){options->payload.size > 0 ? options->payload.data : "",
-                                        options->payload.size}) != 0) {
-        status = cli_no_memory();
-    }
-    /* nothing was written to it that closing could lose */
-    if (!from_stdin && descriptor >= 0)
-        (void)close(descriptor);
-    return status;
 }
 
 /* ---- one task */
@@ -332,24 +119,11 @@ static struct bytes label_of(const struct draft *draft)
 
 static int enqueue_one(struct cli *cli, const struct enqueue_options *options)
 {
-    struct command command = {0};
     struct redisReply *reply;
-    char reason[256];
     bool is_new;
     int status;
 
-    if (!draft_check(&options->common, cli->config->task.command != NULL, reason, sizeof reason)) {
-        cli_error("the task would be refused: %s", reason);
-        return EX_DATAERR;
-    }
-    status = cli_connect(cli);
-    if (status != EX_OK)
-        return status;
-
-    queue_enqueue_begin(&command, &cli->queue);
-    draft_append(&options->common, options->due[0] ? options->due : "0", &command);
-    reply = cli_call(cli, &command, "cannot enqueue", 3, &status);
-    command_free(&command);
+    reply = task_enqueue(cli, options, &status);
     if (!reply)
         return status;
     is_new = bytes_equal(record_value(reply->element[1]), "new");
@@ -373,43 +147,20 @@ static int check_combination(const struct cli *cli, const struct enqueue_options
     return EX_OK;
 }
 
-static int enqueue(struct cli *cli, struct enqueue_options *options, int count, char **words)
+static int enqueue(struct cli *cli, struct enqueue_options *options, int argc, char **argv)
 {
     int status = check_combination(cli, options);
 
     if (status == EX_OK)
         status = cli_load(cli);
-    if (status == EX_OK && count == 0 && !options->file && !cli->config->task.command &&
+    if (status == EX_OK && optind == argc && !options->file && !cli->config->task.command &&
         !draft_has(&options->common, "command"))
         status = cli_usage(cli, "what is to run? Give a command line, or --file");
     if (status == EX_OK)
-        status = join_command(options, count, words);
-    if (status == EX_OK)
-        status = read_payload(options);
-    /* Redis takes no task without any field */
-    if (status == EX_OK && !options->file && options->common.count == 0)
-        status = add_text(options, "payload", "");
+        status = task_complete(cli, options, argc, argv);
     if (status != EX_OK)
         return status;
     return options->file ? enqueue_bulk(cli, options) : enqueue_one(cli, options);
-}
-
-/* A whole shell line with options behind it: they were meant for leat, and would be the line's
- * arguments. */
-static int check_words(struct cli *cli, int argc, char **argv)
-{
-    const char *line = optind < argc ? argv[optind] : "";
-
-    if (strcmp(argv[optind - 1], "--") == 0 || !strpbrk(line, " \t\n;|&<>"))
-        return EX_OK;
-    for (int i = optind + 1; i < argc; i++) {
-        if (strncmp(argv[i], "--", 2) == 0)
-            return cli_usage(cli,
-                             "%s stands behind the command: options go before it (a program whose "
-                             "name is '%s' needs -- in front)",
-                             argv[i], line);
-    }
-    return EX_OK;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -425,13 +176,9 @@ static int run(struct cli *cli, int argc, char **argv)
         status = take_option(cli, &options, letter);
     }
     if (status == EX_OK)
-        status = check_words(cli, argc, argv);
-    if (status == EX_OK)
-        status = enqueue(cli, &options, argc - optind, argv + optind);
+        status = enqueue(cli, &options, argc, argv);
 done:
-    buffer_free(&options.command);
-    buffer_free(&options.payload);
-    draft_free(&options.common);
+    task_options_free(&options);
     return status;
 }
 

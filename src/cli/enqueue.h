@@ -1,5 +1,5 @@
 /*
- * leat enqueue: what its parts share.
+ * Tasks on the command line: what the parts of leat enqueue share, and what leat run takes, too.
  */
 #ifndef LEAT_CLI_ENQUEUE_H
 #define LEAT_CLI_ENQUEUE_H
@@ -23,6 +23,67 @@ struct enqueue_options {
     struct buffer payload;
     char expires[32];
 };
+
+/* ---- what leat run takes, too (task_options.c) ---- */
+
+enum {
+    TASK_OPTION_PAYLOAD = 256,
+    TASK_OPTION_PAYLOAD_FILE,
+    TASK_OPTION_FIELD,
+    TASK_OPTION_ID,
+    TASK_OPTION_DELAY,
+    TASK_OPTION_AT,
+    TASK_OPTION_TIMEOUT,
+    TASK_OPTION_MAX_ATTEMPTS,
+    TASK_OPTION_EXPIRES,
+    TASK_OPTION_RESULT_TTL,
+    TASK_OPTION_END, /* where a command's own begin */
+};
+
+/* clang-format off */
+#define TASK_OPTIONS                                                                               \
+    {"payload", required_argument, NULL, TASK_OPTION_PAYLOAD},                                     \
+    {"payload-file", required_argument, NULL, TASK_OPTION_PAYLOAD_FILE},                           \
+    {"field", required_argument, NULL, TASK_OPTION_FIELD},                                         \
+    {"id", required_argument, NULL, TASK_OPTION_ID},                                               \
+    {"delay", required_argument, NULL, TASK_OPTION_DELAY},                                         \
+    {"at", required_argument, NULL, TASK_OPTION_AT},                                               \
+    {"timeout", required_argument, NULL, TASK_OPTION_TIMEOUT},                                     \
+    {"max-attempts", required_argument, NULL, TASK_OPTION_MAX_ATTEMPTS},                           \
+    {"expires", required_argument, NULL, TASK_OPTION_EXPIRES},                                     \
+    {"result-ttl", required_argument, NULL, TASK_OPTION_RESULT_TTL}
+
+#define TASK_OPTIONS_HELP                                                                          \
+    "  --payload TEXT       bytes for the task's stdin; - reads them from leat's stdin\n"          \
+    "  --payload-file FILE  the same from a file\n"                                                \
+    "  --field NAME=VALUE   a field more; the task finds it as $TASK_NAME\n"                       \
+    "  --id ID              a label of your own: while a task with it lives, none is added\n"      \
+    "  --delay DURATION     not before that long from now, such as 5m\n"                           \
+    "  --at TIME            not before: 2026-01-31T12:00:00Z, '2026-01-31 12:00' (local), "        \
+    "@SECONDS\n"                                                                                   \
+    "  --timeout DURATION   end an attempt that runs longer\n"                                     \
+    "  --max-attempts N     give up after so many\n"                                               \
+    "  --result-ttl DUR     keep what became of it so long, for leat wait\n"                       \
+    "  --expires WHEN       a duration or a time; if not started by then, a dead letter\n"
+/* clang-format on */
+
+/* Takes one of these, with its value in optarg. Returns 0 or EX_USAGE, as the others. */
+int task_option(const struct cli *cli, struct enqueue_options *options, int letter);
+
+/* A field more; the value is not copied. */
+int task_add_text(struct enqueue_options *options, const char *name, const char *value);
+
+/* After the options: the command, which begins at optind, and the payload. */
+int task_complete(struct cli *cli, struct enqueue_options *options, int argc, char **argv);
+
+/* Checks the task, connects and enqueues it. Returns leat_enqueue's reply for freeReplyObject, or
+ * NULL with *status set and the error printed. */
+struct redisReply *task_enqueue(struct cli *cli, const struct enqueue_options *options,
+                                int *status);
+
+void task_options_free(struct enqueue_options *options);
+
+/* ---- leat enqueue's own ---- */
 
 /* Enqueues all that the file holds. Returns an exit status. */
 int enqueue_bulk(struct cli *cli, const struct enqueue_options *options);
