@@ -63,6 +63,7 @@ struct config_task {
     int64_t timeout_ms; /* 0: none */
     int64_t kill_grace_ms;
     enum config_stdin stdin_from;
+    int64_t result_ttl_ms; /* 0: results are not kept unless a task says so */
 };
 
 struct config_retry {

@@ -146,6 +146,10 @@ const struct table_row table[TABLE_ROWS] = {
     {KEY("task", "stdin", "payload or null", "payload", true,
          "What tasks read from standard input: their payload, or nothing."),
      .type = TABLE_CHOICE, MEMBER(task, stdin_from), .words = inputs},
+    {KEY("task", "result_ttl", "duration or none", "none", true,
+         "How long the results of tasks are kept that do not say it themselves."),
+     .type = TABLE_DURATION, MEMBER(task, result_ttl_ms), .low = 1000, .high = 365 * DAY_MS,
+     .words = none},
 
     {KEY("retry", "max_attempts", "integer", "5", true,
          "How often a task is tried before it becomes a dead letter."),

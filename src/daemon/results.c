@@ -17,6 +17,7 @@ struct result {
     struct attempt *attempt; /* NULL: only a token goes back */
     char *token;             /* owned; NULL where the attempt has it */
     struct outcome outcome;
+    int64_t ttl_ms; /* for how long Redis keeps it; 0: not */
     bool again;
     bool refused; /* Redis has refused it once */
 };
@@ -118,10 +119,12 @@ void result_free(struct result *result)
 }
 
 void result_set_attempt(struct result *result, struct attempt *attempt,
-                        const struct outcome *outcome)
+                        const struct outcome *outcome, int64_t ttl_ms)
 {
+    const struct task *task = attempt->task;
     result->attempt = attempt;
     result->outcome = *outcome;
+    result->ttl_ms = task->result_ttl_ms >= 0 ? task->result_ttl_ms : ttl_ms;
 }
 
 int result_set_release(struct result *result, const char *token)
@@ -178,6 +181,30 @@ static void format_status(const struct ending *ending, char *text, size_t size)
     }
 }
 
+/* status: room for format_status. */
+static void tell_attempt(const struct result *result, struct queue_result *told, char *status,
+                         size_t size)
+{
+    const struct attempt *attempt = result->attempt;
+    told->duration_us = attempt->duration_us;
+    if (told->outcome != QUEUE_RELEASE) {
+        format_status(&attempt->ending, status, size);
+        told->status = status;
+    }
+    if (told->outcome == QUEUE_RETRY || told->outcome == QUEUE_DEAD) {
+        told->cause = cause_name(attempt->ending.cause);
+        told->reason = attempt->reason;
+    }
+
+    /* what ends the task: kept with its dead letter, and with its result */
+    bool last = told->outcome == QUEUE_SUCCESS || told->outcome == QUEUE_DEAD;
+    told->result_ttl_ms = last ? result->ttl_ms : 0;
+    if (told->outcome == QUEUE_DEAD || told->result_ttl_ms > 0) {
+        told->stdout_tail = attempt->stdout_tail;
+        told->stderr_tail = attempt->stderr_tail;
+    }
+}
+
 static void add_to_command(struct command *command, const struct result *result)
 {
     struct queue_result told = {.token = result_token(result),
@@ -188,19 +215,8 @@ static void add_to_command(struct command *command, const struct result *result)
                                 .delay_ms = result->outcome.delay_ms,
                                 .again = result->again};
     char status[32] = "";
-    const struct attempt *attempt = result->attempt;
-    if (attempt) {
-        told.duration_us = attempt->duration_us;
-    }
-    if (attempt && (told.outcome == QUEUE_RETRY || told.outcome == QUEUE_DEAD)) {
-        format_status(&attempt->ending, status, sizeof status);
-        told.cause = cause_name(attempt->ending.cause);
-        told.status = status;
-        told.reason = attempt->reason;
-    }
-    if (attempt && told.outcome == QUEUE_DEAD) {
-        told.stdout_tail = attempt->stdout_tail;
-        told.stderr_tail = attempt->stderr_tail;
+    if (result->attempt) {
+        tell_attempt(result, &told, status, sizeof status);
     }
     queue_finish_add(command, &told);
 }

@@ -28,9 +28,10 @@ struct results_events {
 struct result *result_new(void);
 void result_free(struct result *result); /* with its attempt; NULL does nothing */
 
-/* The attempt's outcome; takes the attempt. */
+/* The attempt's outcome; takes the attempt. ttl_ms: for how long Redis keeps what becomes of a task
+ * that does not say it itself; 0: not. */
 void result_set_attempt(struct result *result, struct attempt *attempt,
-                        const struct outcome *outcome);
+                        const struct outcome *outcome, int64_t ttl_ms);
 
 /* A token that goes back; copied. Returns 0 or −1 without memory. */
 int result_set_release(struct result *result, const char *token);

@@ -135,7 +135,7 @@ static void on_ended(void *context, struct attempt *attempt)
         session_recover(worker->session, REDIS_ERROR_LOST, "out of memory");
         return;
     }
-    result_set_attempt(result, attempt, &outcome);
+    result_set_attempt(result, attempt, &outcome, worker->config->task.result_ttl_ms);
     results_add(worker->results, result);
 }
 

@@ -109,6 +109,7 @@ struct task *task_decode(const redisReply *reply)
         .field_count = field_count,
         .fields = fields,
         .timeout_ms = -1,
+        .result_ttl_ms = -1,
     };
     return task;
 }
@@ -242,6 +243,16 @@ static bool take_unique_for(struct task *task, const struct bytes *value,
     return true;
 }
 
+static bool take_result_ttl(struct task *task, const struct bytes *value,
+                            const struct reason *reason)
+{
+    if (value->size > 0 &&
+        (has_nul(*value) || units_parse_duration(value->data, &task->result_ttl_ms))) {
+        return refuse(reason, "result_ttl is not a duration such as 30s or 5m");
+    }
+    return true;
+}
+
 static bool take_unique_next(struct task *task, const struct bytes *value,
                              const struct reason *reason)
 {
@@ -279,10 +290,11 @@ static const struct known {
     {"unique", take_unique},
     {"unique_for", take_unique_for},
     {"unique_next", take_unique_next},
+    {"result_ttl", take_result_ttl},
 };
 
 /* Names that mean something to later versions: to ignore them would do the wrong thing. */
-static const char *const unsupported[] = {"result_ttl", "signature"};
+static const char *const unsupported[] = {"signature"};
 
 static const struct known *find_known(struct bytes name)
 {

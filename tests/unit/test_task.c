@@ -96,6 +96,7 @@ static void decodes_every_part(void **state)
     assert_int_equal(task->fence, 3);
     assert_int_equal(task->enqueued_ms, 1700000000123);
     assert_int_equal(task->timeout_ms, -1);
+    assert_int_equal(task->result_ttl_ms, -1);
     assert_int_equal(task->field_count, 2);
     assert_memory_equal(task->fields[0].value.data, "a\0b\n\xff", 6);
     assert_int_equal(task->fields[0].value.size, 5);
@@ -150,7 +151,7 @@ static void finds_the_known_fields(void **state)
     const struct pair pairs[] = {
         {"id", "a b"},       {"timeout", "1m30s"},  {"payload", ""},      {"SIZE_2", "x=y"},
         {"command", "true"}, {"max_attempts", "7"}, {"expires", "17e8"},  {"lane", "a b"},
-        {"unique", "k"},     {"unique_for", "1m"},  {"unique_next", "1"},
+        {"unique", "k"},     {"unique_for", "1m"},  {"unique_next", "1"}, {"result_ttl", "1h30m"},
     };
     char reason[80] = "";
     struct task *task = make_task(pairs, sizeof pairs / sizeof pairs[0]);
@@ -185,7 +186,7 @@ static void refuses_reserved_and_unsupported_names(void **state)
     (void)state;
     CHECK("field leat.tid is reserved", {"command", "true"}, {"leat.tid", "1-1"});
     CHECK("field leat. is reserved", {"command", "true"}, {"leat.", ""});
-    CHECK("result_ttl is not supported", {"result_ttl", "a"}, {"command", "true"});
+    CHECK("result_ttl is not a duration", {"result_ttl", "a"}, {"command", "true"});
     CHECK("signature is not supported", {"signature", "a"}, {"command", "true"});
     CHECK("field command is given twice", {"command", "true"}, {"x", ""}, {"command", "true"});
     CHECK("field x is given twice", {"x", "1"}, {"command", "true"}, {"x", "2"});

@@ -76,12 +76,28 @@ local function number_or(text, default)
   return text and tonumber(text) or default
 end
 
-local UNITS_MS = { ms = 1, s = 1000, [''] = 1000, m = 60e3, min = 60e3, h = 3600e3, d = 86400e3 }
+local UNITS_MS = { w = 604800e3, d = 86400e3, h = 3600e3, m = 60e3, s = 1000, ms = 1 }
+local CENTURY_MS = 36525 * 86400e3
 
--- A duration as people write it (90, 90s, 500ms, 5m, 2h, 30d) in ms, or nil.
+-- A sum: each part in a smaller unit than the one before it.
+local function sum_ms(text)
+  local total, at, last = 0, 1, math.huge
+  repeat
+    local number, unit, following = text:match('^(%d+)(%l+) *()', at)
+    local factor = number and UNITS_MS[unit]
+    if not factor or factor >= last then
+      return nil
+    end
+    total, at, last = total + number * factor, following, factor
+  until at > #text
+  return total
+end
+
+-- A duration as people write it (90, 90s, 500ms, 5m, 1h30m, 30d) in ms, or nil: as the programs read it.
 local function duration_ms(text)
-  local number, unit = (text or ''):match('^(%d+)(%a*)$')
-  return number and UNITS_MS[unit] and tonumber(number) * UNITS_MS[unit]
+  text = text or ''
+  local ms = text:match('^%d+$') and text * 1000 or sum_ms(text)
+  return ms and ms <= CENTURY_MS and ms or nil
 end
 
 local function rest(args, from)
