@@ -1,8 +1,9 @@
 /*
- * leat dead: choosing letters. All are chosen before any is touched, so that what happens
- * meanwhile, a retried task that dies again above all, changes nothing.
+ * leat dead: choosing letters. Nothing is kept but those that are named one by one: filters are
+ * asked again, page by page, as often as the letters are walked through.
  */
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,185 +12,271 @@
 #include "cli/dead.h"
 #include "cli/record.h"
 #include "cli/rows.h"
-#include "cli/show.h"
 
-bool dead_has_filter(const struct dead_options *options)
+struct letter dead_letter(const struct redisReply *row)
 {
-    return options->cause || options->matching || options->older_ms >= 0;
+    struct letter letter;
+
+    bytes_copy(record_bytes(row, "dead_id"), letter.dead_id, sizeof letter.dead_id);
+    bytes_copy(record_bytes(row, "tid"), letter.tid, sizeof letter.tid);
+    return letter;
 }
 
 /* ---- filters */
 
-struct walk {
-    struct cli *cli;
-    const struct dead_options *options;
-    int64_t now_ms;
-    dead_visit *visit;
-    void *context;
-    int status;
-};
+/* A control character that the pattern does not name; NUL where it names all. */
+static char stand_in(const char *glob)
+{
+    for (char c = 1; c < ' '; c++) {
+        if (!strchr(glob, c))
+            return c;
+    }
+    return '\0';
+}
 
+/* fnmatch ends at a NUL, and a command that goes on behind it must not pass for a shorter one:
+ * something else stands in for it. */
 static bool glob_matches(const char *glob, struct bytes command)
 {
-    char *text = strndup(command.data, command.size);
-    bool matches = text && fnmatch(glob, text, 0) == 0;
+    char instead = stand_in(glob), *text = malloc(command.size + 1);
+    bool matches = text != NULL;
 
+    for (size_t i = 0; i < command.size && matches; i++) {
+        text[i] = command.data[i] ? command.data[i] : instead;
+        matches = text[i] != '\0';
+    }
+    if (matches) {
+        text[command.size] = '\0';
+        matches = fnmatch(glob, text, 0) == 0;
+    }
     free(text);
     return matches;
 }
 
-/* The whole command of a letter whose row has only its beginning. */
-static bool whole_matches(struct walk *walk, const struct redisReply *row)
+static bool passes(const struct dead_choice *choice, const struct redisReply *row)
 {
-    struct bytes id = record_bytes(row, "tid");
-    struct redisReply *reply;
-    char tid[48];
-    bool matches;
-
-    bytes_copy(id, tid, sizeof tid);
-    reply = show_find(walk->cli, tid, true, &walk->status);
-    if (!reply)
-        return false;
-    matches = glob_matches(walk->options->matching, record_bytes(reply->element[3], "command"));
-    freeReplyObject(reply);
-    return matches;
-}
-
-static bool passes(struct walk *walk, const struct redisReply *row)
-{
-    const struct dead_options *options = walk->options;
+    const struct dead_options *options = choice->options;
+    int64_t age_ms = choice->now_ms - record_number(row, "died_ms", 0);
 
     if (options->cause && !bytes_equal(record_bytes(row, "cause"), options->cause))
         return false;
-    if (options->older_ms >= 0 &&
-        record_number(row, "died_ms", 0) > walk->now_ms - options->older_ms)
+    if (options->lane && !bytes_equal(record_bytes(row, "lane"), options->lane))
         return false;
-    if (!options->matching)
-        return true;
-    return rows_command_is_cut(row) ? whole_matches(walk, row)
-                                    : glob_matches(options->matching, record_bytes(row, "command"));
+    if (options->older_ms >= 0 && age_ms < options->older_ms)
+        return false;
+    if (options->newer_ms >= 0 && age_ms > options->newer_ms)
+        return false;
+    return !options->command || glob_matches(options->command, rows_command(row));
+}
+
+/* ---- walking */
+
+struct walk {
+    struct dead_choice *choice;
+    dead_visit *visit;
+    void *context;
+    uint64_t seen, met;
+};
+
+static int compare_letters(const void *a, const void *b)
+{
+    struct entry_id x = {0}, y = {0};
+
+    /* both came from Redis */
+    (void)entry_parse(((const struct letter *)a)->dead_id, &x);
+    (void)entry_parse(((const struct letter *)b)->dead_id, &y);
+    return entry_compare(&x, &y);
 }
 
 static bool visit_row(void *context, const struct redisReply *row)
 {
     struct walk *walk = context;
-    bool passed = passes(walk, row);
+    struct dead_choice *choice = walk->choice;
+    struct letter letter = dead_letter(row);
+    struct entry_id id;
+    bool meant;
 
-    if (walk->status != EX_OK)
+    if (!entry_parse(letter.dead_id, &id) || entry_compare(&id, &choice->until) > 0)
         return false;
-    return !passed || walk->visit(walk->context, row);
+    walk->seen++;
+    meant = choice->named ? bsearch(&letter, choice->named, choice->named_count, sizeof letter,
+                                    compare_letters) != NULL
+                          : passes(choice, row);
+    walk->met += meant;
+    progress_draw(&choice->progress, walk->met, walk->seen, (uint64_t)choice->total);
+    return !meant || walk->visit(walk->context, row);
 }
 
+int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context)
+{
+    struct walk walk = {.choice = choice, .visit = visit, .context = context};
+
+    return rows_walk(choice->cli, "dead", choice->options->command != NULL, visit_row, &walk);
+}
+
+/* ---- ids */
+
+/* A word may be the id of a task that died and that of another's letter: then the task counts. */
+struct named {
+    const char *id;
+    struct letter by_task, by_entry; /* "" where there is none yet */
+};
+
+struct naming {
+    struct named *list;
+    size_t count, found; /* found: tasks */
+};
+
+static int compare_named(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->id, ((const struct named *)b)->id);
+}
+
+static struct named *find_named(const struct naming *naming, const char *id)
+{
+    struct named wanted = {.id = id};
+
+    return bsearch(&wanted, naming->list, naming->count, sizeof wanted, compare_named);
+}
+
+static bool note_named(void *context, const struct redisReply *row)
+{
+    struct naming *naming = context;
+    struct letter letter = dead_letter(row);
+    struct named *by_task = find_named(naming, letter.tid);
+    struct named *by_entry = find_named(naming, letter.dead_id);
+
+    if (by_task && !*by_task->by_task.tid) {
+        by_task->by_task = letter;
+        naming->found++;
+    }
+    if (by_entry)
+        by_entry->by_entry = letter;
+    return naming->found < naming->count;
+}
+
+/* Each id once, in order. Returns 0 or an exit status. */
+static int sort_ids(const struct dead_options *options, struct naming *naming)
+{
+    naming->list = calloc(options->id_count, sizeof *naming->list);
+    if (!naming->list)
+        return cli_no_memory();
+    for (size_t i = 0; i < options->id_count; i++)
+        naming->list[i].id = options->ids[i];
+    qsort(naming->list, options->id_count, sizeof *naming->list, compare_named);
+    for (size_t i = 0; i < options->id_count; i++) {
+        if (i == 0 || strcmp(naming->list[i].id, naming->list[naming->count - 1].id) != 0)
+            naming->list[naming->count++] = naming->list[i];
+    }
+    return EX_OK;
+}
+
+/* What was found, oldest first; two ids may mean one letter. */
+static void take_named(struct dead_choice *choice, const struct naming *naming)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < naming->count; i++) {
+        const struct named *named = &naming->list[i];
+        if (*named->by_task.tid || *named->by_entry.tid) {
+            choice->named[count++] = *named->by_task.tid ? named->by_task : named->by_entry;
+            continue;
+        }
+        cli_error("no dead letter %s in the queue %s", named->id, choice->cli->config->queue.name);
+        choice->missing++;
+    }
+    qsort(choice->named, count, sizeof *choice->named, compare_letters);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 ||
+            compare_letters(&choice->named[i], &choice->named[choice->named_count - 1]) != 0)
+            choice->named[choice->named_count++] = choice->named[i];
+    }
+}
+
+/* Letters are not indexed by task: one walk serves all ids. */
+static int find_letters(struct dead_choice *choice)
+{
+    const struct dead_options all = {.older_ms = -1, .newer_ms = -1};
+    struct dead_choice every = {.cli = choice->cli,
+                                .options = &all,
+                                .until = choice->until,
+                                .total = choice->total,
+                                .progress = choice->progress};
+    struct naming naming = {0};
+    int status = sort_ids(choice->options, &naming);
+
+    if (status == EX_OK)
+        status = dead_walk(&every, note_named, &naming);
+    progress_end(&choice->progress);
+    if (status == EX_OK) {
+        choice->named = calloc(naming.count, sizeof *choice->named);
+        status = choice->named ? EX_OK : cli_no_memory();
+    }
+    if (status == EX_OK)
+        take_named(choice, &naming);
+    free(naming.list);
+    return status;
+}
+
+/* ---- all together */
+
 /* Ages count on the server's clock, which wrote the times. */
-static int server_now(struct cli *cli, int64_t *now_ms)
+static int look_at_server(struct dead_choice *choice)
 {
     struct command command = {0};
     struct redisReply *reply;
     int status;
 
-    queue_status(&command, &cli->queue);
-    reply = cli_call(cli, &command, "cannot read the time", 2, &status);
+    queue_status(&command, &choice->cli->queue);
+    reply = cli_call(choice->cli, &command, "cannot read the time", 3, &status);
     command_free(&command);
     if (!reply)
         return status;
-    *now_ms = record_integer(reply->element[1], 0);
+    choice->now_ms = record_integer(reply->element[1], 0);
+    choice->total = record_number(reply->element[2], "dead", 0);
     freeReplyObject(reply);
     return EX_OK;
 }
 
-int dead_walk(struct cli *cli, const struct dead_options *options, dead_visit *visit, void *context)
+static int look_at_last(struct dead_choice *choice)
 {
-    struct walk walk = {.cli = cli, .options = options, .visit = visit, .context = context};
+    struct command command = {0};
+    enum redis_error error = REDIS_ERROR_OTHER;
+    struct redisReply *reply;
+    char why[256] = "", id[48];
+
+    queue_dead_last(&command, &choice->cli->queue);
+    reply = client_call(choice->cli->client, &command, &error, why, sizeof why);
+    command_free(&command);
+    if (!reply)
+        return cli_call_failed("cannot look at the dead letters", error, why);
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
+        reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements > 0) {
+        bytes_copy(record_value(reply->element[0]->element[0]), id, sizeof id);
+        /* where it is no id there are no letters before it */
+        (void)entry_parse(id, &choice->until);
+    }
+    freeReplyObject(reply);
+    return EX_OK;
+}
+
+int dead_choose(struct cli *cli, const struct dead_options *options, struct dead_choice *choice)
+{
     int status = cli_connect(cli);
 
-    if (status == EX_OK && options->older_ms >= 0)
-        status = server_now(cli, &walk.now_ms);
+    choice->cli = cli;
+    choice->options = options;
     if (status == EX_OK)
-        status = rows_walk(cli, "dead", visit_row, &walk);
-    return status != EX_OK ? status : walk.status;
-}
-
-/* ---- letters */
-
-static int add_letter(struct letters *letters, const struct redisReply *row)
-{
-    if (letters->count == letters->capacity) {
-        size_t capacity = letters->capacity ? letters->capacity * 2 : 64;
-        struct letter *items = reallocarray(letters->items, capacity, sizeof *items);
-        if (!items)
-            return -1;
-        letters->items = items;
-        letters->capacity = capacity;
-    }
-    bytes_copy(record_bytes(row, "dead_id"), letters->items[letters->count].dead_id,
-               sizeof letters->items->dead_id);
-    bytes_copy(record_bytes(row, "tid"), letters->items[letters->count].tid,
-               sizeof letters->items->tid);
-    letters->count++;
-    return 0;
-}
-
-struct collection {
-    struct letters *letters;
-    int status;
-};
-
-static bool collect(void *context, const struct redisReply *row)
-{
-    struct collection *collection = context;
-
-    if (add_letter(collection->letters, row) != 0)
-        collection->status = cli_no_memory();
-    return collection->status == EX_OK;
-}
-
-/* The letter that an id means: of the task with that id if there is one, else the entry's. */
-static const struct letter *find_letter(const struct letters *letters, const char *id)
-{
-    const struct letter *found = NULL;
-
-    for (size_t i = 0; i < letters->count; i++) {
-        if (strcmp(letters->items[i].tid, id) == 0)
-            return &letters->items[i];
-        if (strcmp(letters->items[i].dead_id, id) == 0)
-            found = &letters->items[i];
-    }
-    return found;
-}
-
-static int collect_all(struct cli *cli, const struct dead_options *options, struct letters *letters)
-{
-    struct collection collection = {.letters = letters};
-    int status = dead_walk(cli, options, collect, &collection);
-
-    return status != EX_OK ? status : collection.status;
-}
-
-int dead_select(struct cli *cli, const struct dead_options *options, struct letters *letters,
-                size_t *missing)
-{
-    struct letters all = {0};
-    int status;
-
-    *missing = 0;
-    if (options->id_count == 0)
-        return collect_all(cli, options, letters);
-
-    /* letters are not indexed by task: one walk serves all ids */
-    letters->items = calloc(options->id_count, sizeof *letters->items);
-    if (!letters->items)
-        return cli_no_memory();
-    status = collect_all(cli, options, &all);
-    for (size_t i = 0; i < options->id_count && status == EX_OK; i++) {
-        const struct letter *found = find_letter(&all, options->ids[i]);
-        if (found) {
-            letters->items[letters->count++] = *found;
-        } else {
-            cli_error("no dead letter %s in the queue %s", options->ids[i],
-                      cli->config->queue.name);
-            ++*missing;
-        }
-    }
-    free(all.items);
+        status = look_at_server(choice);
+    if (status == EX_OK)
+        status = look_at_last(choice);
+    if (status == EX_OK && options->id_count > 0)
+        status = find_letters(choice);
     return status;
+}
+
+void dead_choice_free(struct dead_choice *choice)
+{
+    free(choice->named);
+    choice->named = NULL;
 }

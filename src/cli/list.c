@@ -119,7 +119,7 @@ static int walk_state(struct cli *cli, struct listing *listing, const char *stat
 
     listing->state = state;
     listing->shown = 0;
-    status = rows_walk(cli, waiting ? "waiting" : state, visit, listing);
+    status = rows_walk(cli, waiting ? "waiting" : state, false, visit, listing);
     return status != EX_OK ? status : listing->status;
 }
 

@@ -22,7 +22,7 @@ static const char *first_cursor(const char *what)
 }
 
 /* One page. *more is false after the last one, or when the visitor has seen enough. */
-static int walk_page(struct cli *cli, const char *what, char *cursor, rows_visit *visit,
+static int walk_page(struct cli *cli, const char *what, bool whole, char *cursor, rows_visit *visit,
                      void *context, bool *more)
 {
     struct command command = {0};
@@ -30,7 +30,7 @@ static int walk_page(struct cli *cli, const char *what, char *cursor, rows_visit
     struct bytes next;
     int status;
 
-    queue_list(&command, &cli->queue, what, cursor, PAGE);
+    queue_list(&command, &cli->queue, what, cursor, PAGE, whole);
     reply = cli_call(cli, &command, "cannot list tasks", 3, &status);
     command_free(&command);
     if (!reply)
@@ -46,7 +46,7 @@ static int walk_page(struct cli *cli, const char *what, char *cursor, rows_visit
     return EX_OK;
 }
 
-int rows_walk(struct cli *cli, const char *what, rows_visit *visit, void *context)
+int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, void *context)
 {
     char cursor[CURSOR_SIZE];
     bool more = true;
@@ -55,29 +55,35 @@ int rows_walk(struct cli *cli, const char *what, rows_visit *visit, void *contex
     /* the longest first cursor has four letters */
     (void)snprintf(cursor, sizeof cursor, "%s", first_cursor(what));
     while (more && status == EX_OK)
-        status = walk_page(cli, what, cursor, visit, context, &more);
+        status = walk_page(cli, what, whole, cursor, visit, context, &more);
     return status;
 }
 
-bool rows_command_is_cut(const struct redisReply *row)
+struct bytes rows_command(const struct redisReply *row)
 {
-    return record_bytes(row, "command").size >= PREVIEW;
+    struct bytes whole = record_bytes(row, "whole_command");
+
+    return whole.size > 0 ? whole : record_bytes(row, "command");
 }
 
 json_t *rows_json(const struct redisReply *row)
 {
     json_t *object = record_json(row);
-    struct bytes command = record_bytes(row, "command");
+    struct bytes command = rows_command(row);
+    bool cut = command.size == PREVIEW;
     int result;
 
-    if (!object || !rows_command_is_cut(row))
+    if (!object || command.size < PREVIEW)
         return object;
 
     /* a character that was cut in the middle would make all of it base64; there may be no such */
     (void)json_object_del(object, "command_base64");
-    command.size = text_whole(command.data, command.size);
+    (void)json_object_del(object, "whole_command");
+    (void)json_object_del(object, "whole_command_base64");
+    if (cut)
+        command.size = text_whole(command.data, command.size);
     result = output_json_bytes(object, "command", command);
-    if (result == 0)
+    if (result == 0 && cut)
         result = json_object_set_new(object, "command_cut", json_true());
     if (result == 0)
         return object;

@@ -15,15 +15,15 @@
 /* Called for each row; true goes on. */
 typedef bool rows_visit(void *context, const struct redisReply *row);
 
-/* Visits the rows of a list ("ready", "running", "waiting", "dead"). Returns 0 or an exit status.
- */
-int rows_walk(struct cli *cli, const char *what, rows_visit *visit, void *context);
+/* Visits the rows of a list ("ready", "running", "waiting", "dead"); whole: those of dead letters
+ * have the whole command, in whole_command where it is longer. Returns 0 or an exit status. */
+int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, void *context);
 
-/* A row as JSON; a command that leat_list has cut is marked. NULL without memory. */
+/* The command, whole where the row has it. */
+struct bytes rows_command(const struct redisReply *row);
+
+/* A row as JSON; a command that the row has not whole is marked. NULL without memory. */
 json_t *rows_json(const struct redisReply *row);
-
-/* True where the command may be longer than the row says. */
-bool rows_command_is_cut(const struct redisReply *row);
 
 /* Cells: what the task runs, and how long ago an instant was. */
 void rows_add_command(struct table *table, const struct redisReply *row);

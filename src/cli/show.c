@@ -242,6 +242,20 @@ int show_task(struct cli *cli, const char *id, const struct show_options *option
     return status;
 }
 
+int show_letter(struct cli *cli, const char *dead_id, const char *tid, struct rows_array *array)
+{
+    int status;
+    struct redisReply *reply = show_find_letter(cli, dead_id, tid, &status);
+    struct found found;
+
+    if (!reply)
+        return status != EX_OK ? status : SHOW_NOT_FOUND;
+    found = read_found(reply);
+    status = array ? rows_array_add(array, found_json(&found)) : print_text(&found);
+    freeReplyObject(reply);
+    return status;
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct show_options options = {0};

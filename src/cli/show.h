@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "cli/cli.h"
+#include "cli/rows.h"
 
 #define SHOW_NOT_FOUND 1 /* exit status */
 
@@ -22,5 +23,14 @@ struct redisReply *show_find(struct cli *cli, const char *id, bool only_dead, in
 
 /* Finds and prints. Returns an exit status. */
 int show_task(struct cli *cli, const char *id, const struct show_options *options);
+
+/* The letter of that task with that entry id, without looking through all. Returns as show_find,
+ * but where there is none *status is 0 and nothing is printed. */
+struct redisReply *show_find_letter(struct cli *cli, const char *dead_id, const char *tid,
+                                    int *status);
+
+/* Prints that letter, for people or, with an array, as its next member. SHOW_NOT_FOUND: it has
+ * gone. */
+int show_letter(struct cli *cli, const char *dead_id, const char *tid, struct rows_array *array);
 
 #endif

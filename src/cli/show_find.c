@@ -1,10 +1,9 @@
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
 
+#include "cli/entry.h"
 #include "cli/record.h"
 #include "cli/show.h"
 
@@ -48,24 +47,22 @@ static struct redisReply *only_own(struct redisReply *reply, const char *id)
     return NULL;
 }
 
-/* The entry id just before this one, behind which lists go on; false where it is no entry id. */
-static bool id_before(const char *id, char *before, size_t size)
+struct redisReply *show_find_letter(struct cli *cli, const char *dead_id, const char *tid,
+                                    int *status)
 {
-    char *end;
-    unsigned long long ms = strtoull(id, &end, 10), number;
+    char before[CURSOR_SIZE - 1], cursor[CURSOR_SIZE];
+    struct redisReply *reply;
 
-    if (end == id || *end != '-' || end[1] < '0' || end[1] > '9')
-        return false;
-    number = strtoull(end + 1, &end, 10);
-    if (*end || (ms == 0 && number == 0))
-        return false;
-    if (number > 0) {
-        number--;
-    } else {
-        ms--;
-        number = UINT64_MAX;
-    }
-    return snprintf(before, size, "%llu-%llu", ms, number) < (int)size;
+    *status = EX_OK;
+    if (!entry_before(dead_id, before, sizeof before))
+        return NULL;
+    /* it fits: there is room for one letter more */
+    (void)snprintf(cursor, sizeof cursor, "d%s", before);
+    reply = only_own(follow(cli, tid, cursor, status), tid);
+    if (reply && bytes_equal(record_bytes(reply->element[2], "dead_id"), dead_id))
+        return reply;
+    freeReplyObject(reply);
+    return NULL;
 }
 
 /* The dead letter whose entry has that id. */
@@ -74,11 +71,11 @@ static struct redisReply *find_letter(struct cli *cli, const char *id, int *stat
     struct command command = {0};
     struct redisReply *reply, *found = NULL;
     const struct redisReply *rows;
-    char before[CURSOR_SIZE - 1], cursor[CURSOR_SIZE], tid[CURSOR_SIZE];
+    char before[CURSOR_SIZE - 1], tid[CURSOR_SIZE];
 
-    if (!id_before(id, before, sizeof before))
+    if (!entry_before(id, before, sizeof before))
         return NULL;
-    queue_list(&command, &cli->queue, "dead", before, 1);
+    queue_list(&command, &cli->queue, "dead", before, 1, false);
     reply = cli_call(cli, &command, "cannot look for the dead letter", 3, status);
     command_free(&command);
     if (!reply)
@@ -86,9 +83,7 @@ static struct redisReply *find_letter(struct cli *cli, const char *id, int *stat
     rows = reply->element[2];
     if (rows->elements > 0 && bytes_equal(record_bytes(rows->element[0], "dead_id"), id)) {
         bytes_copy(record_bytes(rows->element[0], "tid"), tid, sizeof tid);
-        /* it fits: there is room for one letter more */
-        (void)snprintf(cursor, sizeof cursor, "d%s", before);
-        found = only_own(follow(cli, tid, cursor, status), tid);
+        found = show_find_letter(cli, id, tid, status);
     }
     freeReplyObject(reply);
     return found;

@@ -305,13 +305,20 @@ void queue_status(struct command *command, const struct queue *queue)
 }
 
 void queue_list(struct command *command, const struct queue *queue, const char *what,
-                const char *cursor, int64_t limit)
+                const char *cursor, int64_t limit, bool whole)
 {
     begin_function(command, queue, "leat_list", QUEUE_KEYS);
     command_add_text(command, queue->group);
     command_add_text(command, what);
     command_add_text(command, cursor);
     command_add_number(command, limit);
+    command_add_text(command, whole ? "1" : "0");
+}
+
+void queue_dead_last(struct command *command, const struct queue *queue)
+{
+    const char *const words[] = {"XREVRANGE", queue->keys[QUEUE_KEY_DEAD], "+", "-", "COUNT", "1"};
+    begin_texts(command, words, sizeof words / sizeof words[0]);
 }
 
 void queue_show(struct command *command, const struct queue *queue, const char *tid,

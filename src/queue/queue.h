@@ -126,7 +126,9 @@ void queue_enqueue_field(struct command *command, struct bytes name, struct byte
 /* Operators' functions: see leat.lua. */
 void queue_status(struct command *command, const struct queue *queue);
 void queue_list(struct command *command, const struct queue *queue, const char *what,
-                const char *cursor, int64_t limit);
+                const char *cursor, int64_t limit, bool whole); /* whole: see leat_list */
+/* XREVRANGE of the last dead letter: an array of at most one entry. */
+void queue_dead_last(struct command *command, const struct queue *queue);
 void queue_show(struct command *command, const struct queue *queue, const char *tid,
                 const char *cursor);
 void queue_conf(struct command *command, const struct queue *queue, const char *name,

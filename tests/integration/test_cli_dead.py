@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from harness.daemon import program, write_config
+from harness.daemon import is_sanitized, program, write_config
+from harness.polling import wait_until
 
 NOT_FOUND, EX_USAGE, EX_DATAERR = 1, 64, 65
 
@@ -40,13 +41,179 @@ def test_list_and_filters(leat, queue):
 
     assert listed() == [*exits, late, long]
     assert listed('--cause', 'timeout') == [late]
-    assert listed('--matching', 'make ?') == exits[:2]
-    assert listed('--matching', 'make * end') == [long]
-    assert listed('--matching', 'make*', '--cause', 'exit') == [*exits[:2], long]
+    assert listed('--command', 'make ?') == exits[:2]
+    assert listed('--command', 'make * end') == [long]
+    assert listed('--command', 'make*', '--cause', 'exit') == [*exits[:2], long]
     assert listed('--older-than', '1h') == [] and len(listed('--older-than', '0s')) == 5
-    assert len(listed('--limit', '2')) == 2
+    assert listed('--newer-than', '0s') == [] and len(listed('--newer-than', '1h')) == 5
+    assert listed('--newer-than', '1h', '--cause', 'timeout') == [late]
+    assert len(listed('--limit', '2')) == 2 and len(listed('--all')) == 5
+    assert listed(late, exits[0]) == [exits[0], late]
     text = leat('dead', 'list').stdout
     assert 'exit 3' in text and 'make a' in text and 'timeout' in text
+
+
+def test_ages(leat, queue):
+    """Both bounds together, by when the task died on Redis's clock."""
+    day, now = 86400000, queue.now()
+    for days in (40, 20, 3, 0):
+        queue.redis.execute_command(
+            'XADD', queue.dead, f'{now - days * day}-0', 'command', f'{days}', 'leat.tid', f'{days}-0',
+            'leat.died', now - days * day, 'leat.fields', '1')
+
+    def listed(*args):
+        return [row['command'] for row in json.loads(leat('dead', 'list', '--json', *args).stdout)]
+
+    assert listed('--older-than', '30d') == ['40']
+    assert listed('--older-than', '10d', '--newer-than', '30d') == ['20']
+    assert listed('--newer-than', '1h') == ['0']
+    assert leat('dead', 'drop', '--older-than', '10d', '--yes').returncode == 0
+    assert listed() == ['3', '0']
+
+
+def test_lanes(leat, queue):
+    """By lane; '' is those without."""
+    a, b, none = die(queue, {'command': 'x', 'lane': 'a'}, {'command': 'x', 'lane': 'b'}, 'x')
+
+    def listed(lane):
+        return [row['tid'] for row in json.loads(
+            leat('dead', 'list', '--json', '--lane', lane).stdout)]
+
+    assert (listed('a'), listed('b'), listed(''), listed('c')) == ([a], [b], [none], [])
+    assert leat('dead', 'retry', '--lane', 'a').returncode == 0
+    assert sorted(dead_tids(queue)) == sorted([b, none])
+
+
+def test_commands_of_any_bytes(leat, queue):
+    """A NUL ends no match: what stands behind it counts; invalid UTF-8 and newlines are bytes."""
+    commands = [b'make', b'make\0rm -rf', b'make\0', b'caf\xe9 x', b'two\nlines', b'\x01', b'*',
+                'größe x'.encode(), b'l' * 199 + b'\0' + b'm' * 300000]
+    tids = []
+    for command in commands:
+        tids.append(queue.redis.execute_command(
+            'XADD', queue.dead, '*', 'command', command, 'leat.fields', '1').decode())
+
+    def listed(glob):
+        rows = json.loads(leat('dead', 'list', '--json', '--command', glob,
+                               env={'LC_ALL': 'C.UTF-8'}).stdout)
+        return [commands[tids.index(row['tid'])] for row in rows]
+
+    assert listed('make') == [b'make']
+    assert listed('make?rm*') == listed('make?rm -rf') == [b'make\0rm -rf']
+    assert listed('make*') == commands[:3] and listed('make[!a]') == [b'make\0']
+    assert listed('caf*') == [b'caf\xe9 x'] and listed('*lines') == [b'two\nlines']
+    assert listed('\x01') == [b'\x01'] and listed('\\*') == [b'*']
+    assert listed('gr??e*') == ['größe x'.encode()]
+    assert listed('l*?m*') == [commands[-1]] and listed('*nm*') == []
+    assert len(listed('*')) == len(commands) and listed('') == []
+
+
+def test_a_whole_command_in_json(leat, queue):
+    """Where a filter has read all of it, it is shown; else it is marked as cut."""
+    die(queue, 'make ' + 'x' * 300)
+    [cut] = json.loads(leat('dead', 'list', '--json').stdout)
+    [whole] = json.loads(leat('dead', 'list', '--json', '--command', 'make*').stdout)
+    assert cut['command'] == 'make ' + 'x' * 195 and cut['command_cut'] is True
+    assert whole['command'] == 'make ' + 'x' * 300
+    assert 'command_cut' not in whole and 'whole_command' not in whole
+
+
+def test_show_several(leat, queue):
+    """By ids, filters or --all; one id is an object, else it is an array; 1 where one is missing."""
+    one, two, three = die(queue, 'a', 'b', 'make c', stderr='oops')
+    shown = json.loads(leat('dead', 'show', '--json', three, one).stdout)
+    assert [letter['tid'] for letter in shown] == [one, three] and shown[0]['stderr'] == 'oops'
+    assert [letter['tid'] for letter in json.loads(
+        leat('dead', 'show', '--json', '--command', 'make*').stdout)] == [three]
+    assert json.loads(leat('dead', 'show', '--json', one).stdout)['tid'] == one
+    text = leat('dead', 'show', '--all').stdout
+    assert text.count('end of stderr') == 3 and two in text
+    done = leat('dead', 'show', one, '1-1')
+    assert done.returncode == NOT_FOUND and one in done.stdout and 'no dead letter 1-1' in done.stderr
+    assert leat('dead', 'show', '--cause', 'crash').stdout == 'no dead letters\n'
+    assert leat('dead', 'show', '--json', '--cause', 'crash').stdout == '[]\n'
+
+
+def test_an_id_of_two(leat, queue):
+    """An entry's id that is another task's, too: the task is meant; named twice, it goes once."""
+    add = queue.redis.execute_command
+    add('XADD', queue.dead, '5-0', 'command', 'x', 'leat.tid', '7-0', 'leat.fields', '1')
+    add('XADD', queue.dead, '7-0', 'command', 'y', 'leat.tid', '9-0', 'leat.fields', '1')
+    assert 'dropped 1 dead letter\n' in leat('dead', 'drop', '7-0', '5-0', '7-0').stdout
+    assert dead_tids(queue) == ['9-0']
+    assert 'dropped 1 dead letter\n' in leat('dead', 'drop', '7-0').stdout
+
+
+def test_dry_run(leat, queue):
+    """How many it would be and the first of them; nothing is changed, nobody asked."""
+    tids = die(queue, *[f'echo {i}' for i in range(30)])
+    for action in ('retry', 'drop'):
+        done = leat('dead', action, '--dry-run', '--all', '--limit', '5')
+        lines = done.stdout.splitlines()
+        assert done.returncode == 0 and lines[0] == f'would {action} 30 dead letters:'
+        assert [line.split()[0] for line in lines[2:7]] == tids[:5]
+        assert 'only 5 are shown' in lines[7] and len(lines) == 8
+        answer = json.loads(leat('dead', action, '--dry-run', '--json', '--all').stdout)
+        assert (answer['action'], answer['dry_run'], answer['letters']) == (action, True, 30)
+        assert [row['tid'] for row in answer['first']] == tids[:20]
+        assert 'would ' + action + ' 2 ' in leat('dead', action, '--dry-run', tids[3],
+                                                 tids[4]).stdout
+        assert leat('dead', action, '--dry-run', '--cause', 'crash').stdout == (
+            f'would {action} 0 dead letters\n')
+        assert leat('dead', action, '--dry-run', '1-1').returncode == NOT_FOUND
+    assert dead_tids(queue) == tids
+
+
+def test_a_held_unique_key_is_told(leat, queue):
+    """A letter whose key another task holds stays, and the message says which task; others go."""
+    held, free = die(queue, {'command': 'a', 'unique': 'key'}, {'command': 'b', 'unique': 'other'})
+    [holder] = queue.add({'command': 'c', 'unique': 'key'})
+    done = leat('dead', 'retry', '--all')
+    assert done.returncode == EX_DATAERR and 'retried 1 dead letter, 1 failed' in done.stdout
+    assert done.stderr == f'leat: cannot retry {held}: unique key key is held by {holder}\n'
+    assert dead_tids(queue) == [held] and queue.enqueue({'command': 'd', 'unique': 'other'}) == [
+        ('exists', free)]
+
+
+def test_many_refusals_are_not_all_told(leat, queue):
+    """The first twenty, then their number."""
+    die(queue, *[{'command': 'a', 'unique': f'k{i}'} for i in range(50)])
+    queue.add(*[{'command': 'c', 'unique': f'k{i}'} for i in range(50)])
+    done = leat('dead', 'retry', '--all')
+    assert done.returncode == EX_DATAERR and 'retried 0 dead letters, 50 failed' in done.stdout
+    lines = done.stderr.splitlines()
+    assert len(lines) == 21 and 'only counted' in lines[-1] and 'k19' in lines[-2]
+
+
+def test_what_dies_meanwhile_is_not_meant(leat, queue, daemon):
+    """Retried tasks that die again at once: each is retried once, and the command ends."""
+    tids = die(queue, *['exit 1'] * 250)
+    daemon({'retry': {'permanent': '1'}, 'queue': {'concurrency': 4}}).wait_ready()
+    assert json.loads(leat('dead', 'retry', '--all', '--json').stdout)['done'] == 250
+    wait_until(lambda: len(queue.entries('dead')) == 250, 30, 'all have died again')
+    assert queue.counter('dead_retried') == 250 and sorted(dead_tids(queue)) == sorted(tids)
+
+
+def many_letters(queue, count):
+    pipe, now = queue.redis.pipeline(transaction=False), queue.now()
+    for i in range(count):
+        pipe.execute_command('XADD', queue.dead, '*', 'command', f'echo {i}', 'leat.tid',
+                             f'{i + 1}-1', 'leat.died', now, 'leat.fields', '1')
+    pipe.execute()
+
+
+def test_any_number_in_bounded_memory(folder, base_config, queue):
+    """100,000 letters are retried within the memory that few would need."""
+    if is_sanitized():
+        pytest.skip('the sanitizer has memory of its own')
+    path = write_config(folder / 'x.ini', base_config)
+    many_letters(queue, 100000)
+    done = subprocess.run(
+        ['/bin/sh', '-c', 'ulimit -d 4096; exec "$@"', 'sh', program('leat'), '-c', str(path), 'dead',
+         'retry', '--command', 'echo *', '--newer-than', '1d'],
+        capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == 'retried 100000 dead letters\n', done.stderr
+    assert dead_tids(queue) == [] and len(queue.entries('go')) == 100000
 
 
 def test_retry_by_id(leat, queue):
@@ -64,9 +231,6 @@ def test_retry_by_id(leat, queue):
 def test_retry_all_in_batches(leat, queue):
     """Any number goes, each once."""
     tids = die(queue, *[f'echo {i}' for i in range(345)])
-    done = leat('dead', 'retry', '--all', '--dry-run')
-    assert done.returncode == 0 and len(done.stdout.splitlines()) == 345
-    assert len(dead_tids(queue)) == 345
     answer = json.loads(leat('dead', 'retry', '--all', '--json').stdout)
     assert answer == {'action': 'retry', 'done': 345, 'gone': 0, 'failed': 0, 'not_found': 0}
     assert queue.places() == {tid: ['go'] for tid in tids}
@@ -94,7 +258,7 @@ def test_drop(leat, queue):
     done = leat('dead', 'drop', '--all')
     assert done.returncode == EX_USAGE and '--yes' in done.stderr
     assert dead_tids(queue) == [two, three]
-    assert leat('dead', 'drop', '--matching', 'b', '--yes').returncode == 0
+    assert leat('dead', 'drop', '--command', 'b', '--yes').returncode == 0
     assert dead_tids(queue) == [three]
     assert 'dropped 1 dead letter\n' in leat('dead', 'drop', '--all', '--yes').stdout
     assert dead_tids(queue) == []
@@ -118,7 +282,8 @@ def test_drop_asks_on_a_terminal(folder, base_config, queue, answer, left):
 
 @pytest.mark.parametrize('args', [
     ['retry'], ['drop'], ['retry', '1-1', '--all'], ['drop', '1-1', '--cause', 'exit'], ['show'],
-    ['list', '1-1'], ['show', '1-1', '2-2'],
+    ['list', '1-1', '--all'], ['show', '--payload', '1-1', '2-2'], ['show', '--payload', '--all'],
+    ['show', '1-1', '--lane', 'x'], ['list', '--older-than', 'x'], ['list', '--newer-than', '-1s'],
 ])
 def test_wrong_usage(leat, queue, args):
     """Ids and filters do not mix, and nothing is not everything."""

@@ -122,6 +122,21 @@ def test_watch(terminal, queue, redis_server, wait_until):
     assert slow.process.returncode == -signal.SIGINT
 
 
+def test_dead_retry_shows_its_progress(terminal, queue, wait_until):
+    """A bar on stderr while it goes through many letters, gone at the end; none for few."""
+    pipe = queue.redis.pipeline(transaction=False)
+    for i in range(60000):
+        pipe.execute_command('XADD', queue.dead, '*', 'command', 'x', 'leat.tid', f'{i + 1}-1',
+                             'leat.fields', '1')
+    pipe.execute()
+    text = finished(terminal('dead', 'retry', '--command', 'x'), wait_until)
+    assert re.search(r'\[#+ *\] +[0-9]+%  [0-9]+ tasks, [0-9]+/s', text)
+    assert text.endswith('\r\x1b[Kretried 60000 dead letters\n')
+    queue.redis.execute_command('XADD', queue.dead, '*', 'command', 'x')
+    text = finished(terminal('dead', 'drop', '--all', '--yes'), wait_until)
+    assert '%' not in text and text.endswith('dropped 1 dead letter\n')
+
+
 def test_watch_into_a_pipe(leat, folder, base_config, queue):
     """With --json each look is one line."""
     path = write_config(folder / 'pipe.ini', base_config)

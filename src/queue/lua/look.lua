@@ -183,10 +183,14 @@ local function list_waiting(q, cursor, limit, rows)
   return #page == limit * 2 and str(start + limit) or ''
 end
 
-local function list_dead(q, cursor, limit, rows)
+local function list_dead(q, cursor, limit, rows, whole)
   local tasks, following = page_of(q[DEAD], 'd', cursor, limit)
   for i, task in ipairs(tasks) do
-    rows[i] = row(task, 'dead', dead_extra(task.token:sub(2), task.fields))
+    local extra, command = dead_extra(task.token:sub(2), task.fields), whole and field(task, 'command') or ''
+    if #command > PREVIEW then
+      extra[#extra + 1], extra[#extra + 2] = 'whole_command', command
+    end
+    rows[i] = row(task, 'dead', extra)
   end
   return following
 end
@@ -194,7 +198,8 @@ end
 local LISTS = { ready = list_ready, running = list_running, waiting = list_waiting, dead = list_dead }
 
 -- KEYS: all. ARGV: group, what (ready, running, waiting, dead), cursor (first call: ready g0-0, running 0,
--- waiting 0, dead 0-0), how many rows at the most (1000). Reply: PROTOCOL, next cursor ('': that was all),
+-- waiting 0, dead 0-0), how many rows at the most (1000), 1 to have whole_command with dead letters whose
+-- command a row cuts short. Reply: PROTOCOL, next cursor ('': that was all),
 -- rows of {name, value …}; never a payload. A page may be shorter than asked, or longer for running.
 function leat.list(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
@@ -203,7 +208,7 @@ function leat.list(keys, args)
     fail('BADARG unknown list ' .. tostring(args[2]):sub(1, 40))
   end
   local limit, rows = math.max(1, math.min(number_arg(args[4], 'the number of rows'), CHUNK)), {}
-  local following = list_some(q, args[3], limit, rows)
+  local following = list_some(q, args[3], limit, rows, args[5] == '1')
   return { PROTOCOL, following, rows }
 end
 
