@@ -51,6 +51,10 @@ local CHANGEABLE = {
   burst = at_least(1), dead_keep_ms = at_least(0), dead_keep_number = at_least(0),
 }
 
+function leat.is_changeable(name)
+  return CHANGEABLE[name] ~= nil or name:sub(1, 5) == 'lane:'
+end
+
 -- Fails where conf has no such name or may not have such a value.
 function leat.check_conf(name, value)
   local check = CHANGEABLE[name] or name:sub(1, 5) == 'lane:' and is_lane

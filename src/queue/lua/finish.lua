@@ -93,6 +93,7 @@ local function finish_one(q, packed, result)
     return 'fenced'
   end
   whole_step(late_success_step, q, result.token, record)
+  leat.forget_cancel(q, record.tid)
   count(q, 'succeeded')
   tell_success(q, record, result)
   return 'ok'

@@ -11,7 +11,7 @@ do -- Lanes: tasks that wait for their turn, in weighted fair order.
 -- room is about to claim: whoever takes such an entry calls claim, and claim ends with pump.
 
 local STRICT = 1e12 -- strict lanes' tags are that much lower
-local TID_WIDTH = 27 -- of a padded tid
+local ID_WIDTH = 20 -- of each half of a padded tid: ids are two numbers of 64 bits
 local LANES_AT_ONCE = 100 -- that one call looks at without finding a task
 
 local function tag_text(tag)
@@ -48,12 +48,22 @@ end
 -- ms and sequence padded, so that tids sort as bytes.
 local function member_of(lane, tid)
   local ms, sequence = tid:match('^(%d+)%-(%d+)$')
-  return lane .. '\0' .. ('0'):rep(14 - #ms) .. ms .. '-' .. ('0'):rep(12 - #sequence) .. sequence
+  return lane .. '\0' .. ('0'):rep(ID_WIDTH - #ms) .. ms .. '-' .. ('0'):rep(ID_WIDTH - #sequence) .. sequence
 end
 
+-- Lane and tid of a member, or nil where it was damaged by hand.
+local function parts_of(member)
+  local lane, digits = member:sub(1, -2 * ID_WIDTH - 3), member:sub(-2 * ID_WIDTH - 2)
+  local ms, sequence = digits:match('^%z0*(%d+)%-0*(%d+)$')
+  if #digits == 2 * ID_WIDTH + 2 and ms then
+    return lane, ms .. '-' .. sequence
+  end
+end
+leat.lane_parts = parts_of
+
 local function tid_of(member)
-  local ms, sequence = member:sub(-TID_WIDTH):match('^0*(%d+)%-0*(%d+)$')
-  return ms .. '-' .. sequence
+  local _, tid = parts_of(member)
+  return tid or ''
 end
 
 local function members(q, lane, count_wanted)
@@ -295,7 +305,7 @@ function leat.lane_figures(q)
   return redis.call('ZCARD', q[LANED]), redis.call('ZCARD', q[LANES])
 end
 
-leat.lane_members = members
+leat.lane_members, leat.lane_spec, leat.lane_running = members, spec_of, running
 leat.lane_tid = tid_of
 
 end

@@ -88,7 +88,7 @@ function leat.renew(keys, args)
   return { PROTOCOL, q.now_text, lease, lost, cancelled }
 end
 
-local function check_types(q)
+function leat.check_types(q)
   for key, wanted in pairs({
     [STREAM] = 'stream', [GO] = 'stream', [BELL] = 'stream', [DEAD] = 'stream', [WAITING] = 'hash',
     [NAMES] = 'hash', [CONF] = 'hash', [STATS] = 'hash', [RUNNING] = 'hash', [WORKERS] = 'hash',
@@ -101,7 +101,7 @@ local function check_types(q)
   end
 end
 
-local function groups_of(key)
+function leat.groups_of(key)
   local names = {}
   if redis.call('EXISTS', key) == 1 then
     for _, info in ipairs(redis.call('XINFO', 'GROUPS', key)) do
@@ -113,8 +113,8 @@ end
 
 -- The one place that makes the group, from 0. Where it was lost, begun tasks may still run elsewhere, so the
 -- gate stays shut for one lease: that is written before the group exists.
-local function ensure_groups(q, lease)
-  local groups = groups_of(q[STREAM])
+function leat.ensure_groups(q, lease)
+  local groups = leat.groups_of(q[STREAM])
   for name in pairs(groups) do
     if name ~= q.group then
       fail('FOREIGN the stream ' .. q[STREAM] .. ' is read by another group, ' .. name
@@ -122,7 +122,7 @@ local function ensure_groups(q, lease)
     end
   end
   local missing = {}
-  if not groups_of(q[GO])[q.group] then
+  if not leat.groups_of(q[GO])[q.group] then
     missing[#missing + 1] = q[GO]
   end
   if not groups[q.group] then
@@ -197,10 +197,10 @@ end
 -- {name, value …} of the seeds as they rule. Safe anywhere: every step finds what an earlier call did.
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
-  check_types(q)
+  leat.check_types(q)
   local last_seed = 4 + number_arg(args[4], 'the number of seeds') * 2
   check_seeds(args, 5, last_seed)
-  ensure_groups(q, leat.read_reclaim(q))
+  leat.ensure_groups(q, leat.read_reclaim(q))
   seed_conf(q, args, 5, last_seed)
   redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
 

@@ -36,6 +36,7 @@ local SWEEP_LEASES = 10 -- how often leftovers are looked for; silent consumers 
 local MIN_LEASE_MS = 1000
 local DEFAULT_LEASE_MS, DEFAULT_MAX_CRASHES = 60000, 3 -- where conf was damaged by hand
 local TOO_MANY_FIELDS = 'more than ' .. MAX_FIELDS .. ' fields'
+local MAX_DIGITS = 15 -- of a time in ms
 local DAMAGED_MS = 10000 -- a waiting task that cannot be read is looked at again after so long
 
 local function str(number)
@@ -192,7 +193,9 @@ local function decode(token, fields)
     task.from, task.history = known['leat.from'], known['leat.history'] or ''
     task.enqueued = known['leat.enqueued'] or '0'
   else
+    -- ids may be anything that a producer gives; a time is a number that all can read
     task.enqueued = task.tid:match('^%d+') or '0'
+    task.enqueued = #task.enqueued <= MAX_DIGITS and task.enqueued or '0'
   end
   local bytes = 0
   for i = 1, task.count, 2 do

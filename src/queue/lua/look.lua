@@ -271,9 +271,11 @@ function leat.show(keys, args)
   end
   local packed = redis.call('HGET', q[WAITING], tid)
   if packed then
-    local task = decode('w', cmsgpack.unpack(packed))
+    local list = leat.unpack_waiting(packed)
+    local task = decode('w', list or {})
+    task.tid = tid
     local due = redis.call('ZSCORE', q[DELAYED], tid) or '0'
-    return whole(task, waiting_state(q, task), { 'due_ms', due })
+    return whole(task, list and waiting_state(q, task) or 'damaged', { 'due_ms', due })
   end
   if tid:match('^%d+%-%d+$') then
     if fetch(q, 's' .. tid) then

@@ -53,6 +53,7 @@ local function start_following(q, key, following)
     q.freed = true
   end
 end
+leat.start_following = start_following
 
 local function release_unique(q, holder, succeeded)
   local key, tid = holder.unique, holder.tid

@@ -178,6 +178,8 @@ function leat.dead_retry(keys, args)
       reply[i + 1] = 'REFUSED ' .. id .. ' has ' .. TOO_MANY_FIELDS
     elseif known['leat.cause'] == 'vanished' then
       reply[i + 1] = 'REFUSED ' .. id .. ' vanished: nothing is left of it to run'
+    elseif known['leat.damaged'] then
+      reply[i + 1] = 'REFUSED ' .. id .. ' was damaged: leat.damaged holds what is left of it'
     else
       local fine, problem = pcall(whole_step, dead_retry_step, q, id, decode('d' .. id, found[1][2]))
       reply[i + 1] = fine and 'ok' or message_of(problem)

@@ -21,10 +21,18 @@ function leat.delay(q, task, due)
   leat.put_due(q, due, task.tid)
 end
 
--- A waiting task's fields, or nil where it was damaged by hand.
+-- A waiting task's fields, or nil where it was damaged by hand: names and values, all of them text.
 local function unpack_waiting(packed)
   local fine, list = pcall(cmsgpack.unpack, packed or '')
-  return fine and type(list) == 'table' and list or nil
+  if not fine or type(list) ~= 'table' or #list < 2 or #list % 2 ~= 0 then
+    return nil
+  end
+  for i = 1, #list do
+    if type(list[i]) ~= 'string' then
+      return nil
+    end
+  end
+  return list
 end
 leat.unpack_waiting = unpack_waiting
 
@@ -96,7 +104,7 @@ end
 
 -- ---------------------------------------------------------------- passing on and burying
 
--- Writes the dead letter. letter: cause, status, reason, record, stdout, stderr. A task with more fields than
+-- Writes the dead letter. letter: cause, status, reason, record, stdout, stderr, damaged. A task with more fields than
 -- one call can write keeps them packed in leat.packed.
 local function write_letter(q, task, letter)
   local list, n
@@ -134,9 +142,11 @@ local function write_letter(q, task, letter)
   add('leat.history', task.history)
   add('leat.stdout', letter.stdout)
   add('leat.stderr', letter.stderr)
+  add('leat.damaged', letter.damaged)
   add('leat.fields', str(own_pairs))
   return add_entry(q, q[DEAD], list)
 end
+leat.write_letter = write_letter
 
 -- Parts of a whole step.
 
@@ -196,11 +206,15 @@ function leat.cancel_entry(q, task, record)
   leat.tell_end(q, task, 'cancelled', { cause = 'cancelled', record = record })
 end
 
--- Successes that came before their cancel did. Nothing depends on it.
+-- Ends that came before their cancel did. Nothing depends on it.
+function leat.forget_cancel(q, tid)
+  redis.pcall('SREM', q[CANCEL], tid)
+end
+
 function leat.forget_cancels(q, records)
   if not leat.is_plain(q) then
     for i = 2, #records, 2 do
-      redis.call('SREM', q[CANCEL], unpack_record(records[i]).tid)
+      leat.forget_cancel(q, unpack_record(records[i]).tid)
     end
   end
 end
@@ -270,6 +284,7 @@ function leat.settle_vanished(q, token)
   if record and not record.moved then
     leat.has_died(q)
     note_letter(q, record.tid, 'vanished')
+    leat.forget_cancel(q, record.tid)
     leat.tell_end(q, record, 'dead', { cause = 'vanished', record = record })
   end
 end

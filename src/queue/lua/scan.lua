@@ -87,13 +87,27 @@ local function sweep_is_due(q, span)
   return true
 end
 
--- One page: cursor leads through go ('g…'), the stream ('s…') and now and then the records ('r…') and the dead
--- letters ('d'); '' when it has come round.
+-- Waits that are over: whoever waits goes on saying so. What cannot be read is over too.
+local function sweep_awaited(q, cursor)
+  local page = redis.call('HSCAN', q[AWAITED], cursor, 'COUNT', str(PAGE))
+  for i = 1, #page[2], 2 do
+    if number_or(page[2][i + 1], 0) < q.now then
+      redis.call('HDEL', q[AWAITED], page[2][i])
+    end
+  end
+  return page[1]
+end
+
+-- One page: cursor leads through go ('g…'), the stream ('s…') and now and then the records ('r…'), those awaited ('a…')
+-- and the dead letters ('d'); '' when it has come round.
 function leat.scan(q, cursor, lease, out)
   local kind, start = cursor:sub(1, 1), cursor:sub(2)
   if kind == 'r' then
     local following = sweep(q, start, out)
-    return following ~= '0' and 'r' .. following or 'd'
+    return following ~= '0' and 'r' .. following or 'a0'
+  elseif kind == 'a' then
+    local following = sweep_awaited(q, start)
+    return following ~= '0' and 'a' .. following or 'd'
   elseif kind == 'd' then
     return leat.sweep_letters(q) and 'd' or ''
   end

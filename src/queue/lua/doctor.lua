@@ -1,0 +1,635 @@
+do -- Doctor: what is wrong with a queue's keys.
+--
+-- Each kind of finding has one routine that looks whether it is so, here and now: the pages, the second look and
+-- the repair all ask it, so a repair never acts on what somebody saw before. One thing cannot be looked up:
+-- whether a task stands in go, which is not indexed by task. A finding that depends on it names the task, and
+-- the caller vouches for it: it has read the tasks of go, oldest first (tids), this one was not among them, and it
+-- says how far it has read. Entries come into go at its end only, so what stands behind that place is all that
+-- the step itself has to look at: a task that moves meanwhile is seen there, in waiting or in the stream.
+
+local HEAVY = 512 * 1024 -- bytes that one page read about: the next page is shorter
+local FIRST_LIMIT = 10
+local TAIL = 1000 -- entries of go that one call looks at
+local RECORDS_AT_ONCE = 5000 -- running tasks that one call counts
+local SILENT_LEASES = 2 -- a consumer that is silent for longer has lost its tasks to others, if there are any
+local LEFT_OVER_LEASES = 3 * SWEEP_LEASES -- and one that holds nothing has been struck off
+local AWAITED_MS = 60000 -- the sweep takes its time
+
+local looks = {} -- kind → function(q, subject) → what is wrong, or nil; and the task that must not be in go
+leat.looks = looks
+
+local function is_tid(text)
+  return text:match('^%d+%-%d+$') ~= nil
+end
+
+local function is_token(text)
+  return text:match('^[sg]%d+%-%d+$') ~= nil
+end
+
+local function seconds(ms)
+  return str(ms / 1000) .. ' s'
+end
+
+local function peek(q, token)
+  local task = is_token(token) and fetch(q, token) or nil
+  q.bytes = q.bytes + (task and task.bytes or 0)
+  return task
+end
+
+-- The last id that the group has handed out of go or the stream, or nil: there is no group.
+local function last_delivered(q, kind)
+  q.delivered = q.delivered or {}
+  if q.delivered[kind] == nil then
+    local key, last = stream_of(q, kind), false
+    for _, info in ipairs(redis.call('EXISTS', key) == 1 and redis.call('XINFO', 'GROUPS', key) or {}) do
+      if info[2] == q.group then
+        last = info[8]
+      end
+    end
+    q.delivered[kind] = last
+  end
+  return q.delivered[kind] or nil
+end
+
+-- {id, consumer, idle ms, deliveries}, or nil: the entry is pending for nobody.
+local function lease_of(q, token)
+  if not is_token(token) or not last_delivered(q, token:sub(1, 1)) then
+    return nil
+  end
+  local stream, id = stream_of(q, token)
+  return redis.call('XPENDING', stream, q.group, id, id, '1')[1]
+end
+
+local function is_later(id, other)
+  local function padded(text)
+    local ms, sequence = text:match('^(%d+)%-(%d+)$')
+    return ('0'):rep(20 - #ms) .. ms .. ('0'):rep(20 - #sequence) .. sequence
+  end
+  return padded(id) > padded(other)
+end
+
+-- Whether the task waits or stands in the stream: what can be looked up.
+local function is_at_hand(q, tid)
+  if redis.call('HEXISTS', q[WAITING], tid) == 1 then
+    return true
+  end
+  return peek(q, 's' .. tid) ~= nil
+end
+
+-- ---------------------------------------------------------------- entries, consumers and records
+
+function looks.dangling(q, token)
+  local lease = lease_of(q, token)
+  return lease and not peek(q, token) and 'pending for ' .. lease[2] or nil
+end
+
+-- Read once, and pending for nobody: an XACK that was not leat's.
+function looks.acked(q, token)
+  local last = is_token(token) and last_delivered(q, token:sub(1, 1))
+  if not last or is_later(token:sub(2), last) or lease_of(q, token) or not peek(q, token) then
+    return nil
+  end
+  local record = record_of(q, token)
+  if record and record.moved then
+    return nil
+  end
+  return record and 'begun by ' .. record.consumer or 'nobody has begun it'
+end
+
+-- All consumers of both groups and all that beat: name → { pending, silent (ms) }. Who beats says so itself.
+local function consumers(q)
+  if not q.consumers then
+    local all = {}
+    local function add(name, pending, silent)
+      local one = all[name] or { pending = 0, silent = silent }
+      one.pending, one.silent = one.pending + pending, math.min(one.silent, silent)
+      all[name] = one
+    end
+    for _, kind in ipairs({ 'g', 's' }) do
+      for _, info in ipairs(last_delivered(q, kind) and redis.call('XINFO', 'CONSUMERS', stream_of(q, kind),
+        q.group) or {}) do
+        add(info[2], info[4], info[6])
+      end
+    end
+    local beats = redis.call('HGETALL', q[WORKERS])
+    for i = 1, #beats, 2 do
+      add(beats[i], 0, math.huge)
+      all[beats[i]].silent = q.now - number_or(beats[i + 1]:match('^%d+'), 0)
+    end
+    q.consumers = all
+  end
+  return q.consumers
+end
+
+function looks.consumer(q, name)
+  local one, reclaim = consumers(q)[name], leat.read_reclaim(q)
+  local leases = one and (one.pending > 0 and SILENT_LEASES or LEFT_OVER_LEASES)
+  if not one or one.silent <= leases * reclaim then
+    return nil
+  end
+  local silence = 'silent for ' .. (one.silent > 1e11 and 'ever' or seconds(one.silent))
+  return silence .. ', ' .. one.pending .. ' of its entries pending'
+end
+
+function looks.vanished(q, token)
+  local record = record_of(q, token)
+  if not record or record.moved or not is_token(token) or lease_of(q, token) or peek(q, token) then
+    return nil
+  end
+  return 'task ' .. record.tid .. ', begun by ' .. record.consumer
+end
+
+function looks.moved(q, token)
+  local record = record_of(q, token)
+  return record and record.moved and not peek(q, record.moved) and 'passed on to ' .. record.moved or nil
+end
+
+-- What cannot be read counts as not begun; where there is no entry, it counts as nothing.
+function looks.record(q, token)
+  local packed = redis.call('HGET', q[RUNNING], token)
+  if not packed or unpack_record(packed) and is_token(token) or peek(q, token) then
+    return nil
+  end
+  return #packed .. ' bytes that are not leat\'s'
+end
+
+-- ---------------------------------------------------------------- lanes
+
+-- How many tasks of each lane run, or nil: too many for one call.
+local function count_lanes(q)
+  if not q.lane_counts then
+    if redis.call('HLEN', q[RUNNING]) > RECORDS_AT_ONCE then
+      return nil
+    end
+    q.lane_counts = {}
+    for _, packed in ipairs(redis.call('HVALS', q[RUNNING])) do
+      local record = packed:sub(1, 1) == BOUND and unpack_record(packed)
+      if record and record.lane then
+        q.lane_counts[record.lane] = (q.lane_counts[record.lane] or 0) + 1
+      end
+    end
+  end
+  return q.lane_counts
+end
+leat.count_lanes = count_lanes
+
+looks['lane-count'] = function(q, lane)
+  local counts = count_lanes(q)
+  local counter = redis.call('HGET', q[STATS], 'r:' .. lane)
+  local runs = counts and counts[lane] or 0
+  if not counts or number_or(counter, 0) == runs then
+    return nil
+  end
+  return 'counted ' .. (counter or '0') .. ', ' .. runs .. ' run'
+end
+
+looks['empty-lane'] = function(q, lane)
+  if not redis.call('ZSCORE', q[LANES], lane) or #leat.lane_members(q, lane, 1) > 0 then
+    return nil
+  end
+  -- whoever reads an entry drops such lanes
+  if leat.undelivered(q, GO, q.group) > 0 or leat.undelivered(q, STREAM, q.group) > 0 then
+    return nil
+  end
+  return 'in the row of lanes, without a task'
+end
+
+-- Whether a task of the lane may stand in go un-begun: its end brings the lane back.
+local function may_be_up(q, lane)
+  local at, bytes, seen = '-', 0, 0
+  if redis.call('XLEN', q[GO]) > PAGE then
+    return true
+  end
+  while seen <= PAGE do
+    local found = redis.call('XRANGE', q[GO], at, '+', 'COUNT', READ_STEP)
+    for _, entry in ipairs(found) do
+      local task = decode('g' .. entry[1], entry[2])
+      at, bytes, seen = '(' .. entry[1], bytes + task.bytes, seen + 1
+      if bytes > HEAVY or task.lane == lane and not record_of(q, task.token) then
+        return true
+      end
+    end
+    if #found < READ_STEP then
+      return false
+    end
+  end
+  return true
+end
+
+-- A lane whose tasks could start, and whose turn never comes.
+looks['lost-lane'] = function(q, lane)
+  if redis.call('ZSCORE', q[LANES], lane) or #leat.lane_members(q, lane, 1) == 0 then
+    return nil
+  end
+  local spec = leat.lane_spec(q, lane)
+  if spec.every_us and redis.call('ZSCORE', q[DELAYED], 'l:' .. lane) then
+    return nil
+  elseif spec.most and (leat.lane_running(q, lane) > 0 or may_be_up(q, lane)) then
+    return nil
+  end
+  return 'not in the row of lanes'
+end
+
+function looks.laned(q, member)
+  if not redis.call('ZSCORE', q[LANED], member) then
+    return nil
+  end
+  local lane, tid = leat.lane_parts(member)
+  if not lane then
+    return 'not of leat\'s form'
+  end
+  return redis.call('HEXISTS', q[WAITING], tid) == 0 and 'lane ' .. lane or nil
+end
+
+-- ---------------------------------------------------------------- waiting tasks
+
+function looks.damaged(q, tid)
+  local packed = redis.call('HGET', q[WAITING], tid)
+  q.bytes = q.bytes + #(packed or '')
+  if not packed or leat.unpack_waiting(packed) and is_tid(tid) then
+    return nil
+  end
+  return #packed .. ' bytes that cannot be read'
+end
+
+-- A follow-up stands in names, all others in delayed or in a lane.
+function looks.waiting(q, tid)
+  local list = is_tid(tid) and leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
+  if not list or redis.call('ZSCORE', q[DELAYED], tid) then
+    return nil
+  end
+  local task = decode('w', list)
+  if task.lane and leat.is_laned(q, tid, task.lane) then
+    return nil
+  end
+  local following = task.unique and redis.call('HGET', q[NAMES], 'n:' .. task.unique)
+  if following and following:match('^%S+') == tid then
+    return nil
+  end
+  return 'neither due nor in a lane' .. (task.lane and ', its lane is ' .. task.lane or '')
+end
+
+function looks.delayed(q, member)
+  local due = redis.call('ZSCORE', q[DELAYED], member)
+  if not due or member:match('^%a:') or redis.call('HEXISTS', q[WAITING], member) == 1 then
+    return nil
+  end
+  return 'no such task waits'
+end
+
+-- ---------------------------------------------------------------- what tasks hold
+
+local function look_unique(q, name, value)
+  local until_ms = value:match('^@(%d+) %S+$')
+  if until_ms then
+    return not redis.call('ZSCORE', q[DELAYED], name) and 'refused after a success, and never freed' or nil
+  end
+  local tid, token = value:match('^(%S+) ?(%S*)$')
+  if not tid or not is_tid(tid) then
+    return 'its holder is no task'
+  end
+  local record = token ~= '' and record_of(q, token)
+  if record and record.tid == tid or is_at_hand(q, tid) then
+    return nil
+  end
+  return 'held by ' .. tid, tid
+end
+
+-- The holder of its key lets it start; a holder that is gone is found by the key itself.
+local function look_following(q, key, value)
+  local tid = value:match('^(%S+) %d+$')
+  if not tid or redis.call('HEXISTS', q[WAITING], tid) == 0 then
+    return 'no such task waits'
+  end
+  local holder = redis.call('HGET', q[NAMES], 'u:' .. key)
+  return (not holder or holder:sub(1, 1) == '@') and 'task ' .. tid .. ' follows nobody' or nil
+end
+
+function looks.name(q, name)
+  local value = redis.call('HGET', q[NAMES], name)
+  local kind, key = name:sub(1, 2), name:sub(3)
+  if not value then
+    return nil
+  elseif kind == 'u:' then
+    return look_unique(q, name, value)
+  elseif kind == 'n:' then
+    return look_following(q, key, value)
+  elseif kind ~= 'i:' then
+    return nil
+  elseif not is_tid(value) then
+    return 'its holder is no task'
+  elseif is_at_hand(q, value) then
+    return nil
+  end
+  return 'held by ' .. value, value
+end
+
+-- A key whose holder is said to run: an enqueue with unique_next would be kept behind it.
+function looks.holder(q, name)
+  local value = name:sub(1, 2) == 'u:' and redis.call('HGET', q[NAMES], name) or ''
+  local tid, token = value:match('^(%d%S*) (%S+)$')
+  local record = tid and record_of(q, token)
+  if not tid or record and record.tid == tid and not record.moved then
+    return nil
+  end
+  return 'task ' .. tid .. ' does not run as ' .. token
+end
+
+function looks.cancel(q, tid)
+  if redis.call('SISMEMBER', q[CANCEL], tid) == 0 then
+    return nil
+  elseif not is_tid(tid) then
+    return 'no task'
+  end
+  return not is_at_hand(q, tid) and 'asked to be cancelled' or nil, tid
+end
+
+function looks.awaited(q, tid)
+  local until_ms = redis.call('HGET', q[AWAITED], tid)
+  if not until_ms or number_or(until_ms, 0) + AWAITED_MS > q.now then
+    return nil
+  end
+  return 'nobody has waited since ' .. until_ms
+end
+
+-- ---------------------------------------------------------------- the queue as a whole
+
+-- A group that once was there, and is not.
+function looks.group(q, key)
+  local known = redis.call('HGET', q[CONF], 'group') == q.group
+  return known and (key == q[STREAM] or key == q[GO]) and not leat.groups_of(key)[q.group]
+    and 'group ' .. q.group or nil
+end
+
+function looks.conf(q, name)
+  local value = redis.call('HGET', q[CONF], name)
+  if name == 'protocol' then
+    return value and tonumber(value) ~= PROTOCOL and 'is ' .. value .. ', this library speaks ' .. PROTOCOL or nil
+  end
+  if not value or not leat.is_changeable(name) or pcall(leat.check_conf, name, value) then
+    return nil
+  end
+  return 'is ' .. value:sub(1, 40)
+end
+
+-- ---------------------------------------------------------------- pages
+
+local function note(q, kind, subject)
+  local detail, tid = looks[kind](q, subject)
+  if detail then
+    q.rows[#q.rows + 1] = { kind, subject, detail, tid or '' }
+  end
+  return detail
+end
+
+local function note_plainly(q, kind, subject, detail)
+  q.rows[#q.rows + 1] = { kind, subject, detail, '' }
+end
+
+-- Parts: function(q, limit, at) → where to go on, or nil: that was all. at is '' in the beginning.
+local parts = {}
+
+-- The group of another, or none: nothing behind it can be judged.
+function parts.start(q)
+  leat.check_types(q)
+  local known = redis.call('HGET', q[CONF], 'group')
+  for name in pairs(leat.groups_of(q[STREAM])) do
+    if name ~= q.group then
+      note_plainly(q, 'foreign', name, 'it reads ' .. q[STREAM])
+      q.stops = true
+    end
+  end
+  if not known then
+    note_plainly(q, 'unbegun', q[STREAM], 'no worker has ever begun')
+  elseif known ~= q.group then
+    note_plainly(q, 'other-group', known, 'asked for ' .. q.group)
+    q.stops = true
+  end
+  note(q, 'group', q[GO])
+  note(q, 'group', q[STREAM])
+end
+
+local function scanning(command, key, width, look, ...)
+  local options = { ... }
+  return function(q, limit, at)
+    local page = redis.call(command, q[key], at == '' and '0' or at, 'COUNT', limit, unpack(options))
+    for i = 1, #page[2], width do
+      look(q, page[2][i], page[2][i + 1])
+    end
+    return page[1] ~= '0' and page[1] or nil
+  end
+end
+
+local function noting(...)
+  local kinds = { ... }
+  return function(q, subject)
+    for _, kind in ipairs(kinds) do
+      note(q, kind, subject)
+    end
+  end
+end
+
+parts.conf = scanning('HSCAN', CONF, 2, noting('conf'))
+
+function parts.consumers(q, _, at)
+  local names = {}
+  for name in pairs(consumers(q)) do
+    if name > at then
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  for i = 1, math.min(#names, PAGE) do
+    note(q, 'consumer', names[i])
+  end
+  return names[PAGE]
+end
+
+local function pending_of(kind)
+  return function(q, limit, at)
+    local start = at == '' and '-' or '(' .. at
+    local page = last_delivered(q, kind)
+      and redis.call('XPENDING', stream_of(q, kind), q.group, start, '+', limit) or {}
+    for _, info in ipairs(page) do
+      note(q, 'dangling', kind .. info[1])
+    end
+    return #page == limit and page[limit][1] or nil
+  end
+end
+parts.pendingg, parts.pendings = pending_of('g'), pending_of('s')
+
+local function entries_of(kind)
+  return function(q, limit, at)
+    local start, last = at == '' and '-' or '(' .. at, last_delivered(q, kind)
+    local page = last and redis.call('XRANGE', stream_of(q, kind), start, last, 'COUNT', limit) or {}
+    for _, entry in ipairs(page) do
+      note(q, 'acked', kind .. entry[1])
+    end
+    return #page == limit and page[limit][1] or nil
+  end
+end
+parts.entriesg, parts.entriess = entries_of('g'), entries_of('s')
+
+parts.running = scanning('HSCAN', RUNNING, 2, function(q, token, packed)
+  noting('vanished', 'moved', 'record')(q, token)
+  local record = packed:sub(1, 1) == BOUND and unpack_record(packed)
+  if record and record.lane and not redis.call('HGET', q[STATS], 'r:' .. record.lane) then
+    note(q, 'lane-count', record.lane)
+  end
+end)
+
+local scan_counters = scanning('HSCAN', STATS, 2, function(q, name)
+  note(q, 'lane-count', name:sub(3))
+end, 'MATCH', 'r:*')
+
+function parts.counters(q, limit, at)
+  if not count_lanes(q) then
+    note_plainly(q, 'uncounted', q[STATS], 'more than ' .. RECORDS_AT_ONCE .. ' tasks run')
+    return nil
+  end
+  return scan_counters(q, limit, at)
+end
+
+parts.waiting = scanning('HSCAN', WAITING, 2, noting('damaged', 'waiting'))
+parts.delayed = scanning('ZSCAN', DELAYED, 2, noting('delayed'))
+parts.lanes = scanning('ZSCAN', LANES, 2, noting('empty-lane'))
+parts.names = scanning('HSCAN', NAMES, 2, noting('name', 'holder'))
+parts.cancel = scanning('SSCAN', CANCEL, 1, noting('cancel'))
+parts.awaited = scanning('HSCAN', AWAITED, 2, noting('awaited'))
+
+-- In lexical order: all tasks of a lane stand together.
+function parts.laned(q, limit, at)
+  local page = redis.call('ZRANGE', q[LANED], at == '' and '-' or '(' .. at, '+', 'BYLEX', 'LIMIT', '0', limit)
+  local before = at ~= '' and leat.lane_parts(at)
+  for _, member in ipairs(page) do
+    local lane = leat.lane_parts(member)
+    if not note(q, 'laned', member) and lane ~= before then
+      note(q, 'lost-lane', lane)
+      before = lane
+    end
+  end
+  return #page == limit and page[limit] or nil
+end
+
+-- The tasks in go, for those who vouch.
+function parts.tids(q, limit, at)
+  local page = redis.call('XRANGE', q[GO], '(' .. (at == '' and '0-0' or at), '+', 'COUNT', limit)
+  for i, entry in ipairs(page) do
+    local task = decode('g' .. entry[1], entry[2])
+    q.rows[i], at, q.bytes = task.tid, entry[1], q.bytes + task.bytes
+  end
+  return at
+end
+
+local ORDER = {
+  'start', 'conf', 'consumers', 'pendingg', 'pendings', 'entriesg', 'entriess', 'running', 'counters', 'waiting',
+  'delayed', 'laned', 'lanes', 'names', 'cancel', 'awaited',
+}
+
+local function part_after(name)
+  for i, other in ipairs(ORDER) do
+    if other == name then
+      return ORDER[i + 1]
+    end
+  end
+end
+
+-- So that a page reads about as much, however large its tasks are.
+local function next_limit(limit, bytes)
+  if bytes > HEAVY then
+    return math.max(math.floor(limit / 4), 1)
+  end
+  return bytes < HEAVY / 8 and math.min(limit * 2, PAGE) or limit
+end
+
+local function cursor_text(name, limit, at)
+  return name .. ' ' .. str(limit) .. ' ' .. at
+end
+
+-- KEYS: all. ARGV: group, cursor: 'start' begins; 'tids' reads the tasks in go. Reply: PROTOCOL, next cursor ('': that
+-- was all; of tids it also says how far go was read), findings {kind, subject, detail, task that must not be
+-- in go or ''}, or of tids the tasks (none: that is all for now). No writes. What is put right by leat_repair
+-- is said in repair.lua; kinds beyond those are for people.
+function leat.doctor(keys, args)
+  local q = open(keys, ALL_KEYS, args[1])
+  local name, limit, at = args[2]:match('^(%l+) (%d+) (.*)$')
+  name, limit, at = name or args[2], number_or(limit, FIRST_LIMIT), at or ''
+  if not parts[name] or limit < 1 or limit > PAGE then
+    fail('BADARG not a cursor: ' .. args[2]:sub(1, 40))
+  end
+  q.rows, q.bytes = {}, 0
+  at = parts[name](q, limit, at)
+  local cursor = ''
+  if at then
+    cursor = cursor_text(name, next_limit(limit, q.bytes), at)
+  elseif not q.stops and part_after(name) then
+    cursor = cursor_text(part_after(name), FIRST_LIMIT, '')
+  end
+  return { PROTOCOL, cursor, q.rows }
+end
+
+-- ---------------------------------------------------------------- a second look
+
+-- Entries of go behind the place up to which the caller has read; what this call has added is read too. False: there
+-- are too many, or go is not what was read.
+local function read_tail(q)
+  q.tail = q.tail or { at = q.seen, count = 0 }
+  local tail = q.tail
+  if redis.call('EXISTS', q[GO]) == 0 then
+    return true
+  elseif is_later(tail.at, redis.call('XINFO', 'STREAM', q[GO])[8]) then
+    return false
+  end
+  while tail.count <= TAIL and q.bytes < MOVE_BYTES do
+    local page = redis.call('XRANGE', q[GO], '(' .. tail.at, '+', 'COUNT', READ_STEP)
+    for _, entry in ipairs(page) do
+      local task = decode('g' .. entry[1], entry[2])
+      tail[task.tid], tail.at, tail.count = true, entry[1], tail.count + 1
+      q.bytes = q.bytes + task.bytes
+    end
+    if #page < READ_STEP then
+      return true
+    end
+  end
+  return false
+end
+
+-- 'found' and what, or 'gone', or 'unsure': read on in go, and ask again.
+function leat.look_again(q, kind, subject, vouched)
+  if not looks[kind] then
+    fail('BADARG no such finding: ' .. tostring(kind):sub(1, 40))
+  end
+  local detail, tid = looks[kind](q, subject)
+  if not detail then
+    return 'gone'
+  elseif not tid then
+    return 'found', detail
+  elseif tid ~= vouched or not read_tail(q) then
+    return 'unsure'
+  end
+  return q.tail[tid] and 'gone' or 'found', detail
+end
+
+-- What leat_recheck and leat_repair are given: see there.
+function leat.open_findings(keys, args)
+  local q = open(keys, ALL_KEYS, args[1])
+  if (#args - 2) % 3 ~= 0 or #args - 2 > 3 * PAGE then
+    fail('BADARG kind, subject and task of at most ' .. PAGE .. ' findings')
+  end
+  q.bytes, q.seen = 0, args[2]:match('^tids %d+ (%d+%-%d+)$') or '0-0'
+  leat.check_types(q)
+  return q
+end
+
+-- KEYS: all. ARGV: group, the cursor up to which go was read by tids, then kind, subject and task of at most PAGE
+-- findings, as leat_doctor told them; who names a task vouches that it is none of those read. Reply: PROTOCOL,
+-- then for each: found, gone, or unsure (read on in go and ask again). No writes.
+function leat.recheck(keys, args)
+  local q, reply = leat.open_findings(keys, args), { PROTOCOL }
+  for i = 3, #args, 3 do
+    reply[#reply + 1] = leat.look_again(q, args[i], args[i + 1], args[i + 2])
+  end
+  return reply
+end
+
+end

@@ -1,0 +1,189 @@
+do -- Repair: findings put right, one by one, each as a whole step, and no task lost.
+
+local mends = {} -- kind → function(q, subject) → nil, or what else to answer
+
+local function step(mend)
+  return function(q, subject)
+    whole_step(mend, q, subject)
+  end
+end
+
+local function dropping(key)
+  return step(function(q, name)
+    hash_drop(q, key, name)
+  end)
+end
+
+local function dropping_member(key)
+  return step(function(q, member)
+    zset_drop(q, key, member)
+  end)
+end
+
+-- What is left of the task is its record, if it had begun: then it becomes a dead letter.
+mends.dangling = leat.settle_vanished
+mends.vanished = leat.settle_vanished
+mends.moved = dropping(RUNNING)
+mends.record = dropping(RUNNING)
+mends.delayed = dropping_member(DELAYED)
+mends.laned = dropping_member(LANED)
+mends['empty-lane'] = dropping_member(LANES)
+mends['lost-lane'] = step(leat.wake_lane)
+mends.awaited = dropping(AWAITED)
+
+-- Begun by somebody who may run it still: it is leased to that worker again, as if nobody had acked it. If the worker
+-- is there it goes on, if not the lease runs out; put up again at once it might run twice. Un-begun it goes up.
+function mends.acked(q, token)
+  local record = record_of(q, token)
+  local stream, id = stream_of(q, token)
+  if record then
+    redis.call('XCLAIM', stream, q.group, record.consumer, '0', id, 'FORCE', 'JUSTID')
+  else
+    leat.requeue(q, fetch(q, token))
+  end
+end
+
+-- Up to PAGE entries of the consumer whose lease has run out. Answers whether more may be left.
+local function adopt(q, name)
+  local reclaim, most, bytes = str(leat.read_reclaim(q)), leat.read_max_crashes(q), 0
+  for _, kind in ipairs({ 'g', 's' }) do
+    local page = redis.call('XPENDING', stream_of(q, kind), q.group, 'IDLE', reclaim, '-', '+', PAGE, name)
+    for _, info in ipairs(page) do
+      local task = fetch(q, kind .. info[1])
+      if q.work >= PAGE or bytes > MOVE_BYTES then
+        return true
+      elseif task then
+        bytes = bytes + task.bytes
+        leat.take_over(q, task, most)
+      else
+        leat.settle_vanished(q, kind .. info[1])
+      end
+      q.work = q.work + 1
+    end
+    if #page == PAGE then
+      return true
+    end
+  end
+  return false
+end
+
+-- DELCONSUMER forgets what is pending, so it comes last, and only where nothing is.
+function mends.consumer(q, name)
+  if adopt(q, name) then
+    return 'more'
+  end
+  for _, kind in ipairs({ 'g', 's' }) do
+    if #redis.call('XPENDING', stream_of(q, kind), q.group, '-', '+', '1', name) > 0 then
+      return 'left some of its entries are leased'
+    end
+  end
+  redis.call('XGROUP', 'DELCONSUMER', q[GO], q.group, name)
+  redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, name)
+  redis.call('HDEL', q[WORKERS], name)
+end
+
+mends['lane-count'] = step(function(q, lane)
+  local runs = leat.count_lanes(q)[lane]
+  if runs then
+    hash_set(q, STATS, 'r:' .. lane, str(runs))
+  else
+    hash_drop(q, STATS, 'r:' .. lane)
+  end
+  leat.wake_lane(q, lane)
+end)
+
+-- What cannot be read is kept as a dead letter, whole.
+local function bury_damaged(q, tid)
+  leat.write_letter(q, {
+    tid = tid, fields = {}, count = 0, attempts = 0, crashes = 0, fence = 1, enqueued = '0', history = '',
+  }, {
+    cause = 'damaged', reason = 'what was kept of the task cannot be read',
+    damaged = redis.call('HGET', q[WAITING], tid),
+  })
+  zset_drop(q, DELAYED, tid)
+  hash_drop(q, WAITING, tid)
+end
+
+function mends.damaged(q, tid)
+  whole_step(bury_damaged, q, tid)
+  leat.has_died(q)
+  leat.tell_end(q, { tid = tid }, 'dead', { cause = 'damaged' })
+end
+
+-- It goes up, with its names. Where another task holds its unique key, it waits for that one's end again, as
+-- the one follow-up; where there is a follow-up already, the gate refuses it and it is a dead letter.
+mends.waiting = step(function(q, tid)
+  local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
+  local task = decode('w', list)
+  local holder = task.unique and leat.holder_of(q, task.unique)
+  if task.id and redis.call('HEXISTS', q[NAMES], 'i:' .. task.id) == 0 then
+    hash_set(q, NAMES, 'i:' .. task.id, tid)
+  end
+  if holder and holder ~= tid and redis.call('HEXISTS', q[NAMES], 'n:' .. task.unique) == 0 then
+    return hash_set(q, NAMES, 'n:' .. task.unique, tid .. ' 0')
+  elseif task.unique and not holder then
+    leat.hold_unique(q, task.unique, tid)
+  end
+  leat.put_up(q, tid, list)
+end)
+
+-- A key whose holder is gone passes to its follow-up. One that is refused for a time is freed when that is over.
+mends.name = step(function(q, name)
+  local kind, key = name:sub(1, 2), name:sub(3)
+  local until_ms = redis.call('HGET', q[NAMES], name):match('^@(%d+) ')
+  local following = kind ~= 'i:' and redis.call('HGET', q[NAMES], 'n:' .. key)
+  if kind == 'u:' and until_ms and tonumber(until_ms) > q.now then
+    zset_put(q, DELAYED, until_ms, name)
+  elseif following then
+    leat.start_following(q, key, following)
+  else
+    hash_drop(q, NAMES, name)
+  end
+end)
+
+mends.holder = step(function(q, name)
+  hash_set(q, NAMES, name, redis.call('HGET', q[NAMES], name):match('^%S+'))
+end)
+
+function mends.cancel(q, tid)
+  redis.call('SREM', q[CANCEL], tid)
+end
+
+function mends.group(q)
+  leat.ensure_groups(q, leat.read_reclaim(q))
+end
+
+local function mend(q, kind, subject, vouched)
+  if q.work >= PAGE then
+    return 'more'
+  end
+  local state = leat.look_again(q, kind, subject, vouched)
+  if state ~= 'found' then
+    return state
+  elseif not mends[kind] then
+    return 'left it is for people'
+  end
+  q.work = q.work + 1
+  local answer = mends[kind](q, subject)
+  if kind ~= 'lane-count' then
+    -- counted anew where it may have changed
+    q.lane_counts, q.consumers, q.delivered = nil, nil, nil
+  end
+  return answer or 'repaired'
+end
+
+-- KEYS: all. ARGV: as leat_recheck's. Reply: PROTOCOL, then for each: repaired, gone (it is not so, or not any more),
+-- unsure (read on in go and ask again), more (call again with it), 'left WHY', or the error. Each is looked
+-- at again in the step that mends it, and each step can be said again.
+function leat.repair(keys, args)
+  local q, reply = leat.open_findings(keys, args), { PROTOCOL }
+  q.work = 0
+  for i = 3, #args, 3 do
+    local fine, state = pcall(mend, q, args[i], args[i + 1], args[i + 2])
+    reply[#reply + 1] = fine and state or message_of(state)
+  end
+  pcall(leat.pump, q)
+  return reply
+end
+
+end
