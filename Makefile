@@ -72,7 +72,7 @@ $(BUILD)/%.a:
 
 LINK = $(CC) $(ALL_LDFLAGS) -o $@ $^
 $(BUILD)/leatd: $(BUILD)/src/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
-	$(LINK) -lhiredis -lev -linih -lsystemd -lm
+	$(LINK) -lhiredis -lev -linih -lsystemd -ljansson -lm
 
 $(BUILD)/leat: $(BUILD)/src/cli/main.o $(BUILD)/libcli.a $(BUILD)/libleat.a
 	$(LINK) -lhiredis -lev -linih -ljansson -lm
@@ -82,7 +82,7 @@ $(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/libcli
 	$(LINK) -lcmocka -lhiredis -lev -linih -ljansson -lm
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
-	$(LINK) -lcmocka -lhiredis -lev -linih -lsystemd -lm
+	$(LINK) -lcmocka -lhiredis -lev -linih -lsystemd -ljansson -lm
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -137,7 +137,7 @@ fuzz: ## libFuzzer on config, task decoding and replies (FUZZ_SECONDS=60 for eac
 .PHONY: build-fuzz
 build-fuzz: $(FUZZ_SOURCES:%.c=$(BUILD)/%)
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
-	$(LINK) -fsanitize=fuzzer -lhiredis -lev -linih -lsystemd -lm
+	$(LINK) -fsanitize=fuzzer -lhiredis -lev -linih -lsystemd -ljansson -lm
 
 # ---- lint: a stamp for each C file, so that only what changed is looked at again
 C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "cli/cli.h"
 
 struct output output_look(void)
@@ -37,27 +38,6 @@ int output_write(const struct buffer *buffer)
     return EX_OK;
 }
 
-static char *base64(struct bytes bytes)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *in = (const unsigned char *)bytes.data;
-    char *text = malloc((bytes.size + 2) / 3 * 4 + 1), *at = text;
-
-    if (!text)
-        return NULL;
-    for (size_t i = 0; i < bytes.size; i += 3) {
-        size_t left = bytes.size - i;
-        unsigned group = (unsigned)in[i] << 16 | (left > 1 ? (unsigned)in[i + 1] << 8 : 0) |
-                         (left > 2 ? in[i + 2] : 0);
-        *at++ = digits[group >> 18];
-        *at++ = digits[group >> 12 & 63];
-        *at++ = (char)(left > 1 ? digits[group >> 6 & 63] : '=');
-        *at++ = (char)(left > 2 ? digits[group & 63] : '=');
-    }
-    *at = '\0';
-    return text;
-}
-
 int output_json_bytes(json_t *object, const char *name, struct bytes bytes)
 {
     json_t *value = json_stringn(bytes.data, bytes.size);
@@ -70,7 +50,7 @@ int output_json_bytes(json_t *object, const char *name, struct bytes bytes)
     /* not UTF-8: any other text form would lose bytes */
     if (snprintf(long_name, sizeof long_name, "%s_base64", name) >= (int)sizeof long_name)
         return -1;
-    encoded = base64(bytes);
+    encoded = base64_encode(bytes.data, bytes.size);
     if (!encoded)
         return -1;
     result = json_object_set_new(object, long_name, json_string(encoded));

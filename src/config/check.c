@@ -149,6 +149,22 @@ static void check_intake(const struct config *config, const struct ini_places *p
                          later(later(lists, prefix), line_of(places, "intake", "field")));
 }
 
+/* Several tasks can share a process only if it is one that reads them all. */
+static void check_batch(const struct config_task *task, const struct ini_places *places,
+                        struct report *report)
+{
+    size_t batch = line_of(places, "task", "batch");
+
+    if (task->batch == 1)
+        return;
+    if (task->command == NULL && line_of(places, "task", "command") == 0)
+        report_add(report, batch,
+                   "batch needs a command that reads many tasks; add command, or remove batch");
+    if (task->stdin_from == CONFIG_STDIN_NULL)
+        report_add(report, later(batch, line_of(places, "task", "stdin")),
+                   "a batch is read from standard input; remove stdin = null, or batch");
+}
+
 /* Other keys are named {STREAM}:dead and so on; this key must fall into the same slot of a Cluster.
  */
 static bool has_own_slot(const char *stream)
@@ -187,6 +203,7 @@ void check_rules(const struct config *config, const struct ini_places *places,
     check_grace(config, places, report);
     check_codes(&config->retry, places, report);
     check_intake(config, places, report);
+    check_batch(&config->task, places, report);
 }
 
 static void resolve_password(struct config_redis *redis, const struct ini_places *places,

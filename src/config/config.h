@@ -14,10 +14,13 @@
 
 enum config_library { CONFIG_LIBRARY_AUTO, CONFIG_LIBRARY_NEVER };
 enum config_stdin { CONFIG_STDIN_PAYLOAD, CONFIG_STDIN_NULL };
+enum config_format { CONFIG_FORMAT_LINES, CONFIG_FORMAT_NUL, CONFIG_FORMAT_JSON };
 enum config_jitter { CONFIG_JITTER_FULL, CONFIG_JITTER_NONE };
 enum config_lane_from { CONFIG_LANE_FROM_NONE, CONFIG_LANE_FROM_SUFFIX };
 enum config_unique { CONFIG_UNIQUE_NONE, CONFIG_UNIQUE_ITEM };
 enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
+
+#define CONFIG_BATCH_MOST 1000 /* tasks in a batch */
 
 /* A set of exit codes 0–255. */
 struct config_codes {
@@ -64,6 +67,9 @@ struct config_task {
     int64_t kill_grace_ms;
     enum config_stdin stdin_from;
     int64_t result_ttl_ms; /* 0: results are not kept unless a task says so */
+    int64_t batch; /* how many tasks one process gets at the most; 1: no batches */
+    int64_t batch_wait_ms;
+    enum config_format batch_format;
 };
 
 struct config_retry {

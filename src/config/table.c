@@ -20,6 +20,12 @@ static const struct table_word inputs[] = {
     {"null", CONFIG_STDIN_NULL},
     {NULL, 0},
 };
+static const struct table_word formats[] = {
+    {"lines", CONFIG_FORMAT_LINES},
+    {"nul", CONFIG_FORMAT_NUL},
+    {"json", CONFIG_FORMAT_JSON},
+    {NULL, 0},
+};
 static const struct table_word jitters[] = {
     {"full", CONFIG_JITTER_FULL},
     {"none", CONFIG_JITTER_NONE},
@@ -150,6 +156,15 @@ const struct table_row table[TABLE_ROWS] = {
          "How long the results of tasks are kept that do not say it themselves."),
      .type = TABLE_DURATION, MEMBER(task, result_ttl_ms), .low = 1000, .high = 365 * DAY_MS,
      .words = none},
+    {KEY("task", "batch", "integer", "1", true,
+         "How many tasks one process of the command gets at the most; 1: each has its own."),
+     .type = TABLE_INTEGER, MEMBER(task, batch), .low = 1, .high = CONFIG_BATCH_MOST},
+    {KEY("task", "batch_wait", "duration", "50ms", true,
+         "How long the first task of a batch waits for others to fill it."),
+     .type = TABLE_DURATION, MEMBER(task, batch_wait_ms), .low = 0, .high = HOUR_MS},
+    {KEY("task", "batch_format", "lines, nul or json", "lines", true,
+         "How tasks stand in a batch's standard input."),
+     .type = TABLE_CHOICE, MEMBER(task, batch_format), .words = formats},
 
     {KEY("retry", "max_attempts", "integer", "5", true,
          "How often a task is tried before it becomes a dead letter."),

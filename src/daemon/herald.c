@@ -70,10 +70,12 @@ static bool was_run(const struct ending *ending)
     case CAUSE_SIGNAL:
     case CAUSE_TIMEOUT:
     case CAUSE_REFUSED:
+    case CAUSE_REPORTED:
         return true;
     case CAUSE_HOST:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
+    case CAUSE_BATCH:
         break;
     }
     return false;
@@ -101,7 +103,8 @@ static int64_t wait_ms(const struct herald *herald)
 static void take(struct herald *herald, struct letter_reply *answer)
 {
     for (size_t i = 0; i < answer->count; i++) {
-        if (runner_start(herald->runner, answer->letters[i], 0)) {
+        const struct begun begun = {.task = answer->letters[i]};
+        if (runner_start(herald->runner, &begun, 1)) {
             log_text(LOG_ERR, "task %s: nobody is told of the dead letter yet: out of memory",
                      answer->letters[i]->tid);
         } else {
@@ -211,6 +214,7 @@ static void make_own_config(struct herald *herald, const struct config *config)
     herald->own.task.command = config->dead.notify;
     herald->own.task.timeout_ms = config->dead.notify_timeout_ms;
     herald->own.task.stdin_from = CONFIG_STDIN_PAYLOAD;
+    herald->own.task.batch = 1;
     herald->own.retry.success = herald->own.retry.permanent = (struct config_codes){0};
 }
 

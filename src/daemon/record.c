@@ -92,6 +92,9 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
     const struct ending *ending = &attempt->ending;
     describe_task(&fields, attempt->task, verdict_records[outcome->verdict].event);
     add_field(&fields, "LEAT_CAUSE", cause_name(ending->cause));
+    if (*attempt->batch) {
+        add_field(&fields, "LEAT_BATCH_ID", attempt->batch);
+    }
     if (ending->cause == CAUSE_EXIT) {
         add_number(&fields, "LEAT_EXIT_STATUS", fields.status, sizeof fields.status,
                    ending->exit_code);

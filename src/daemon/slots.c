@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "daemon/record.h"
+#include "daemon/waiting.h"
+#include "exec/batch.h"
 
 #define HOLD_MS 20         /* a task waits so long for a slot at the most */
 #define EXPECTED_US 10000  /* and is claimed ahead where it should start within that */
@@ -13,12 +15,14 @@
 #define AVERAGE_SHARE 8    /* the newest duration's share in the average: one in so many */
 #define NO_TIME_US 1000000 /* what the average begins with, and after a task had to go back */
 
-/* One that waits. */
-struct waiting {
-    struct task *task;
-    int64_t sent_ns;  /* its claim */
-    int64_t until_ns; /* then it goes back */
-};
+/* With batches, shares of the lease: a batch is filled for the one at the most, and what has no
+ * slot after the other goes back. Before it runs no renewal names a task: that wait, and the time
+ * to the next renewal, must leave half of the lease. */
+#define FILL_SHARE 10
+#define HOLD_SHARE 8
+
+#define BATCH_BYTES ((size_t)8 << 20) /* with so much a batch is full, too */
+#define MOST_TASKS ((size_t)16384)    /* each that runs is named in every renewal */
 
 struct slots {
     struct ev_loop *loop;
@@ -28,15 +32,21 @@ struct slots {
     const struct host *host;
     struct slots_events events;
 
-    struct waiting *ring;
-    size_t first, count, capacity;
-    size_t alone; /* running tasks that want the worker for themselves: 0 or 1 */
+    struct waiting single; /* each for a process of its own */
+    struct waiting shared; /* for batches */
+    size_t per_slot;       /* how many tasks a claim asks for each slot, up to `batch` */
+    size_t alone;          /* running tasks that want the worker for themselves: 0 or 1 */
     int64_t average_us;
     int64_t max_crashes;
-    ev_timer hold; /* ends with the longest wait */
+    ev_timer timer; /* ends the longest wait: for a slot, or for more tasks */
 };
 
 /* ---- how many ---- */
+
+static size_t batch_of(const struct slots *slots)
+{
+    return (size_t)slots->config->task.batch;
+}
 
 static size_t allowed(const struct slots *slots)
 {
@@ -48,19 +58,29 @@ static size_t allowed(const struct slots *slots)
 
 size_t slots_taken(const struct slots *slots)
 {
-    return runner_count(slots->runner) + slots->count;
+    return runner_count(slots->runner) + slots->single.count + slots->shared.count;
+}
+
+static size_t at_most(size_t most, size_t taken)
+{
+    return most > taken ? most - taken : 0;
 }
 
 size_t slots_room(const struct slots *slots)
 {
-    size_t most = allowed(slots), taken = slots_taken(slots);
-    return most > taken ? most - taken : 0;
+    size_t per_slot = host_is_doubtful(slots->host) ? 1 : slots->per_slot;
+    size_t free = at_most(allowed(slots), runner_processes(slots->runner) + slots->single.count);
+    size_t room = at_most(free * per_slot, slots->shared.count);
+    size_t most = at_most(MOST_TASKS, slots_taken(slots));
+    return room < most ? room : most;
 }
 
+/* How many may wait for a slot that is not there. */
 static size_t most_ahead(const struct slots *slots)
 {
     size_t concurrency = (size_t)slots->config->queue.concurrency;
-    if (slots->average_us >= SHORT_US || slots->max_crashes <= 1 || allowed(slots) < concurrency) {
+    if (slots->average_us >= SHORT_US || slots->max_crashes <= 1 || allowed(slots) < concurrency ||
+        batch_of(slots) > 1) {
         return 0;
     }
     size_t in_time = concurrency * (size_t)(EXPECTED_US / (slots->average_us + 1));
@@ -70,15 +90,15 @@ static size_t most_ahead(const struct slots *slots)
 
 size_t slots_ahead(const struct slots *slots)
 {
-    size_t most = most_ahead(slots);
-    return most > slots->count ? most - slots->count : 0;
+    return at_most(most_ahead(slots), slots->single.count);
 }
 
 bool slots_busy(const struct slots *slots)
 {
     size_t most = most_ahead(slots);
-    return most > 0 ? slots->count > most / 2
-                    : runner_count(slots->runner) > (size_t)slots->config->queue.concurrency / 2;
+    return most > 0
+               ? slots->single.count > most / 2
+               : runner_processes(slots->runner) > (size_t)slots->config->queue.concurrency / 2;
 }
 
 /* ---- starting ---- */
@@ -89,30 +109,61 @@ static void put_back(struct slots *slots, struct task *task)
     task_free(task);
 }
 
-static void start(struct slots *slots, struct task *task, int64_t sent_ns)
+/* One process for these. */
+static void start(struct slots *slots, const struct begun *tasks, size_t count)
 {
-    int64_t deadline_ns = lease_deadline(slots->lease, sent_ns);
-    bool alone = task->crashes > 0;
-    char reason[160];
-    if (!lease_has_room(slots->lease, deadline_ns)) {
-        put_back(slots, task);
-        return;
+    bool alone = tasks[0].task->crashes > 0;
+    for (size_t i = 0; slots->config->log.started && i < count; i++) {
+        record_started(tasks[i].task);
     }
-    if (!task_check(task, slots->config->task.command != NULL, reason, sizeof reason)) {
-        if (runner_refuse(slots->runner, task, reason)) {
-            put_back(slots, task);
+    slots->alone += alone;
+    if (runner_start(slots->runner, tasks, count)) {
+        slots->alone -= alone;
+        for (size_t i = 0; i < count; i++) {
+            put_back(slots, tasks[i].task);
         }
         return;
     }
-    if (slots->config->log.started) {
-        record_started(task);
+    const struct attempt *newest = runner_first(slots->runner);
+    for (size_t i = 0; i < count && newest; i++, newest = newest->next) {
+        lease_watch(slots->lease, newest);
     }
-    slots->alone += alone;
-    if (runner_start(slots->runner, task, deadline_ns)) {
-        slots->alone -= alone;
-        put_back(slots, task);
-    } else if (runner_first(slots->runner)) {
-        lease_watch(slots->lease, runner_first(slots->runner));
+}
+
+/* False where its lease leaves too little time: it goes back. */
+static bool set_begun(struct slots *slots, struct begun *begun, struct task *task, int64_t sent_ns)
+{
+    *begun = (struct begun){task, lease_deadline(slots->lease, sent_ns)};
+    if (lease_has_room(slots->lease, begun->lease_deadline_ns)) {
+        return true;
+    }
+    put_back(slots, task);
+    return false;
+}
+
+static void start_single(struct slots *slots, struct task *task, int64_t sent_ns)
+{
+    struct begun begun;
+    if (set_begun(slots, &begun, task, sent_ns)) {
+        start(slots, &begun, 1);
+    }
+}
+
+/* As many as may share one process. The more did, the more are claimed for the next. */
+static void start_shared(struct slots *slots)
+{
+    struct begun tasks[CONFIG_BATCH_MOST];
+    size_t count = 0, size = 0, batch = batch_of(slots);
+    while (slots->shared.count > 0 && count < batch &&
+           (count == 0 || size + waiting_first(&slots->shared)->size <= BATCH_BYTES)) {
+        struct waiting_task next = waiting_take(&slots->shared);
+        count += set_begun(slots, &tasks[count], next.task, next.sent_ns);
+        size += next.size;
+    }
+    if (count > 0) {
+        start(slots, tasks, count);
+        slots->per_slot = slots->per_slot > 2 * count ? slots->per_slot : 2 * count;
+        slots->per_slot = slots->per_slot < batch ? slots->per_slot : batch;
     }
 }
 
@@ -129,101 +180,163 @@ void slots_ended(struct slots *slots, const struct attempt *attempt)
 
 /* ---- waiting ---- */
 
-static void set_hold(struct slots *slots)
+static int64_t hold_ns(const struct slots *slots)
 {
-    ev_timer_stop(slots->loop, &slots->hold);
-    if (slots->count > 0) {
-        int64_t left_ns = slots->ring[slots->first].until_ns - clock_boot_ns();
+    return batch_of(slots) > 1 ? lease_deadline(slots->lease, 0) / HOLD_SHARE
+                               : HOLD_MS * CLOCK_NS_PER_MS;
+}
+
+/* How long a batch waits to be filled. Not at all where a lost worker's tasks are dead letters:
+ * what waits has not run. */
+static int64_t fill_ns(const struct slots *slots)
+{
+    int64_t wanted_ns =
+        slots->max_crashes > 1 ? slots->config->task.batch_wait_ms * CLOCK_NS_PER_MS : 0;
+    int64_t most_ns = lease_deadline(slots->lease, 0) / FILL_SHARE;
+    return wanted_ns < most_ns ? wanted_ns : most_ns;
+}
+
+static bool is_filled(const struct slots *slots, int64_t now_ns)
+{
+    const struct waiting *shared = &slots->shared;
+    return shared->count > 0 && (shared->count >= batch_of(slots) || shared->size >= BATCH_BYTES ||
+                                 waiting_first(shared)->taken_ns + fill_ns(slots) <= now_ns);
+}
+
+static void set_timer(struct slots *slots)
+{
+    const struct waiting *single = &slots->single, *shared = &slots->shared;
+    int64_t now_ns = clock_boot_ns(), until_ns = INT64_MAX;
+    ev_timer_stop(slots->loop, &slots->timer);
+    if (single->count > 0) {
+        until_ns = waiting_first(single)->taken_ns + hold_ns(slots);
+    }
+    if (shared->count > 0) {
+        int64_t wait_ns = is_filled(slots, now_ns) ? hold_ns(slots) : fill_ns(slots);
+        int64_t end_ns = waiting_first(shared)->taken_ns + wait_ns;
+        until_ns = end_ns < until_ns ? end_ns : until_ns;
+    }
+    if (until_ns < INT64_MAX) {
+        int64_t left_ns = until_ns - now_ns;
         ev_now_update(slots->loop);
-        ev_timer_set(&slots->hold, left_ns > 0 ? (double)left_ns / CLOCK_NS_PER_S : 0., 0.);
-        ev_timer_start(slots->loop, &slots->hold);
+        ev_timer_set(&slots->timer, left_ns > 0 ? (double)left_ns / CLOCK_NS_PER_S : 0., 0.);
+        ev_timer_start(slots->loop, &slots->timer);
     }
 }
 
-static int grow(struct slots *slots)
+static void keep(struct slots *slots, struct waiting *waiting, struct task *task, int64_t sent_ns)
 {
-    size_t capacity = slots->capacity ? slots->capacity * 2 : LEAST_AHEAD;
-    struct waiting *ring = calloc(capacity, sizeof *ring);
-    if (!ring) {
-        return -1;
+    if (waiting_add(waiting, task, sent_ns, clock_boot_ns())) {
+        put_back(slots, task);
+    } else if (waiting->count == 1) {
+        set_timer(slots);
     }
-    for (size_t i = 0; i < slots->count; i++) {
-        ring[i] = slots->ring[(slots->first + i) % slots->capacity];
-    }
-    free(slots->ring);
-    slots->ring = ring;
-    slots->first = 0;
-    slots->capacity = capacity;
-    return 0;
 }
 
-static void keep(struct slots *slots, struct task *task, int64_t sent_ns)
+/* Of those that a claim for batches brought, but which cannot share a process, only some may wait:
+ * the others go back at once, and the next claims ask for less. */
+static void keep_single(struct slots *slots, struct task *task, int64_t sent_ns)
 {
-    if (slots->count == slots->capacity && grow(slots)) {
+    size_t concurrency = (size_t)slots->config->queue.concurrency;
+    size_t most = concurrency > LEAST_AHEAD ? concurrency : LEAST_AHEAD;
+    if (batch_of(slots) > 1 && slots->single.count >= most) {
+        slots->per_slot = 1;
         put_back(slots, task);
         return;
     }
-    slots->ring[(slots->first + slots->count++) % slots->capacity] =
-        (struct waiting){task, sent_ns, clock_boot_ns() + HOLD_MS * CLOCK_NS_PER_MS};
-    if (!ev_is_active(&slots->hold)) {
-        set_hold(slots);
-    }
+    keep(slots, &slots->single, task, sent_ns);
 }
 
-static struct waiting take_first(struct slots *slots)
+static bool is_fit(const struct slots *slots, struct task *task, char *reason, size_t reason_size)
 {
-    struct waiting waiting = slots->ring[slots->first];
-    slots->first = (slots->first + 1) % slots->capacity;
-    slots->count--;
-    return waiting;
+    const struct config_task *config = &slots->config->task;
+    return task_check(task, config->command != NULL, reason, reason_size) &&
+           (config->batch == 1 || batch_fits(config->batch_format, task, reason, reason_size));
 }
 
 void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
 {
     size_t most = allowed(slots);
+    char reason[160];
     if (most == 0) {
         put_back(slots, task);
-    } else if (slots->count > 0 || runner_count(slots->runner) >= most) {
-        keep(slots, task, sent_ns);
+    } else if (!is_fit(slots, task, reason, sizeof reason)) {
+        if (runner_refuse(slots->runner, task, reason)) {
+            put_back(slots, task);
+        }
+    } else if (batch_of(slots) > 1 && batch_may_share(slots->config, task)) {
+        keep(slots, &slots->shared, task, sent_ns);
+    } else if (slots->single.count > 0 || runner_processes(slots->runner) >= most) {
+        keep_single(slots, task, sent_ns);
     } else {
-        start(slots, task, sent_ns);
+        start_single(slots, task, sent_ns);
     }
+}
+
+static void put_all_back(struct slots *slots)
+{
+    while (slots->single.count > 0) {
+        put_back(slots, waiting_take(&slots->single).task);
+    }
+    while (slots->shared.count > 0) {
+        put_back(slots, waiting_take(&slots->shared).task);
+    }
+    ev_timer_stop(slots->loop, &slots->timer);
+}
+
+/* Who has waited longer comes first. Returns false where nobody is ready. */
+static bool start_next(struct slots *slots, int64_t now_ns)
+{
+    bool filled = is_filled(slots, now_ns);
+    if (slots->single.count > 0 && (!filled || waiting_first(&slots->single)->taken_ns <=
+                                                   waiting_first(&slots->shared)->taken_ns)) {
+        struct waiting_task first = waiting_take(&slots->single);
+        start_single(slots, first.task, first.sent_ns);
+        return true;
+    }
+    if (filled) {
+        start_shared(slots);
+    }
+    return filled;
 }
 
 void slots_turn(struct slots *slots)
 {
-    while (slots->count > 0 && allowed(slots) == 0) {
-        put_back(slots, take_first(slots).task);
+    if (slots->single.count + slots->shared.count == 0) {
+        return;
     }
-    while (slots->count > 0 && runner_count(slots->runner) < allowed(slots)) {
-        struct waiting waiting = take_first(slots);
-        start(slots, waiting.task, waiting.sent_ns);
+    int64_t now_ns = clock_boot_ns();
+    while (runner_processes(slots->runner) < allowed(slots) && start_next(slots, now_ns)) {
     }
-    if (slots->count == 0) {
-        ev_timer_stop(slots->loop, &slots->hold);
+    if (allowed(slots) == 0) {
+        put_all_back(slots);
+    } else if (batch_of(slots) > 1 || !ev_is_active(&slots->timer)) {
+        set_timer(slots);
     }
 }
 
-/* The timer is set to what waited first when it was started: that may have gone since. */
-static void on_hold(struct ev_loop *loop, ev_timer *watcher, int events)
+/* The turn that this ends starts batches. */
+static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
     struct slots *slots = watcher->data;
-    int64_t now_ns = clock_boot_ns();
-    while (slots->count > 0 && slots->ring[slots->first].until_ns <= now_ns) {
-        put_back(slots, take_first(slots).task);
-        slots->average_us = NO_TIME_US;
+    struct waiting *const both[] = {&slots->single, &slots->shared};
+    int64_t since_ns = clock_boot_ns() - hold_ns(slots);
+    for (int i = 0; i < 2; i++) {
+        while (both[i]->count > 0 && waiting_first(both[i])->taken_ns <= since_ns) {
+            put_back(slots, waiting_take(both[i]).task);
+            slots->average_us = NO_TIME_US;
+            slots->per_slot = 1;
+        }
     }
-    set_hold(slots);
 }
 
 void slots_down(struct slots *slots)
 {
-    while (slots->count > 0) {
-        task_free(take_first(slots).task);
-    }
-    ev_timer_stop(slots->loop, &slots->hold);
+    waiting_free(&slots->single);
+    waiting_free(&slots->shared);
+    ev_timer_stop(slots->loop, &slots->timer);
 }
 
 /* ---- life ---- */
@@ -241,15 +354,18 @@ struct slots *slots_new(struct ev_loop *loop, const struct config *config, struc
         slots->host = host;
         slots->events = *events;
         slots->average_us = NO_TIME_US;
-        ev_timer_init(&slots->hold, on_hold, 0., 0.);
-        slots->hold.data = slots;
+        slots->per_slot = batch_of(slots);
+        ev_timer_init(&slots->timer, on_timer, 0., 0.);
+        slots->timer.data = slots;
     }
     return slots;
 }
 
 void slots_set_config(struct slots *slots, const struct config *config)
 {
+    put_all_back(slots);
     slots->config = config;
+    slots->per_slot = batch_of(slots);
 }
 
 void slots_set_max_crashes(struct slots *slots, int64_t max_crashes)
@@ -261,7 +377,6 @@ void slots_free(struct slots *slots)
 {
     if (slots) {
         slots_down(slots);
-        free(slots->ring);
         free(slots);
     }
 }

@@ -3,6 +3,11 @@
  * are so short that a slot would idle between them, some more are claimed than there are slots for:
  * they wait here, begun, and start the moment a slot is free. What had to wait for HOLD_MS goes
  * back, so that an idle worker gets it, and then nothing is claimed ahead for a while.
+ *
+ * With batches a slot is a process for several tasks, and as many are claimed for it. They wait
+ * until there is a full batch, or the first of them has waited for batch_wait. Tasks that must not
+ * share a process (batch_may_share) start by themselves; where a claim brings more of those than
+ * there are slots, most go back at once, and the next claims ask for less.
  */
 #ifndef LEAT_DAEMON_SLOTS_H
 #define LEAT_DAEMON_SLOTS_H
@@ -30,6 +35,7 @@ struct slots_events {
 struct slots *slots_new(struct ev_loop *loop, const struct config *config, struct runner *runner,
                         struct lease *lease, const struct host *host,
                         const struct slots_events *events);
+/* What waits goes back: it was taken as the former config says. */
 void slots_set_config(struct slots *slots, const struct config *config);
 
 /* The queue's max_crashes, with each registration. Where it is 1, nothing is claimed ahead: a task
@@ -54,7 +60,7 @@ void slots_take(struct slots *slots, struct task *task, int64_t sent_ns);
 /* To be called with each attempt that has ended. */
 void slots_ended(struct slots *slots, const struct attempt *attempt);
 
-/* Once a turn: free slots go to those that wait. */
+/* Once a turn: free slots go to those that wait. Where no task may start at all, they go back. */
 void slots_turn(struct slots *slots);
 
 /* After the session's end: what waits is forgotten; the next registration does not name it, and so

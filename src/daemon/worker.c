@@ -58,11 +58,17 @@ static const char *state_name(const struct worker *worker)
     return host_is_closed(worker->host) ? "host-fault" : "running";
 }
 
+/* How many tasks may run at a time. */
+static size_t capacity(const struct worker *worker)
+{
+    return (size_t)(worker->config->queue.concurrency * worker->config->task.batch);
+}
+
 static const char *make_beat(void *context)
 {
     struct worker *worker = context;
-    return beat_text(&worker->beat, (size_t)worker->config->queue.concurrency,
-                     runner_count(worker->runner), state_name(worker));
+    return beat_text(&worker->beat, capacity(worker), runner_count(worker->runner),
+                     state_name(worker));
 }
 
 static void list_tokens(void *context, struct token_list *list)
@@ -114,6 +120,12 @@ static void put_back(void *context, const char *token)
     results_add(worker->results, result);
 }
 
+/* Or it had its process for itself. */
+static bool is_first_of_batch(const struct attempt *attempt)
+{
+    return !*attempt->batch || strcmp(attempt->batch, attempt->task->tid) == 0;
+}
+
 static void on_ended(void *context, struct attempt *attempt)
 {
     struct worker *worker = context;
@@ -121,9 +133,9 @@ static void on_ended(void *context, struct attempt *attempt)
     record_ended(attempt, &outcome);
     beat_count(&worker->beat, outcome.verdict);
     slots_ended(worker->slots, attempt);
-    if (attempt->ending.cause == CAUSE_HOST) {
+    if (attempt->ending.cause == CAUSE_HOST && is_first_of_batch(attempt)) {
         host_fault(worker->host, attempt->task->tid, attempt->reason);
-    } else if (attempt->ending.cause != CAUSE_REFUSED) {
+    } else if (attempt->ending.cause != CAUSE_REFUSED && attempt->ending.cause != CAUSE_HOST) {
         host_fine(worker->host);
     }
 
@@ -466,7 +478,7 @@ static const char *trouble(const struct worker *worker)
 struct worker_figures worker_figures(const struct worker *worker)
 {
     return (struct worker_figures){.running = runner_count(worker->runner),
-                                   .slots = (size_t)worker->config->queue.concurrency,
+                                   .slots = capacity(worker),
                                    .succeeded = worker->beat.succeeded,
                                    .retried = worker->beat.retried,
                                    .dead = worker->beat.dead,

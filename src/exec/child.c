@@ -8,105 +8,23 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/log_ids.h"
+#include "exec/batch.h"
 #include "exec/group.h"
 
 enum {
-    SETTLE_MS = 500,   /* how long output is waited for after the exit */
-    LINES_READ = 4096, /* one read where each line becomes a record: a turn of the loop stays short
-                          even if each of them is empty */
+    SETTLE_MS = 500, /* how long output is waited for after the exit */
     WATCH_MS = 5, /* after this time output is read as it comes. Before, it waits in the pipe: most
                      short tasks have ended by then, and need no watching of their pipes */
-    EXIT_READS = 4, /* reads of each stream at the exit, before the loop has its turn */
 };
 
 /* Between looks at a group that is not empty yet. */
 static const double first_wait_s = 0.001, zombie_wait_s = 0.008, longest_wait_s = 0.064;
 
-static void feed(struct child *child, enum job_event event);
+static void feed(struct child *child, const struct attempt *meant, enum job_event event);
 
-/* ---- output ---- */
-
-struct line_context {
-    const struct child *child;
-    const struct child_stream *stream;
-};
-
-static void log_line(void *context, const void *data, size_t size)
+struct attempt *child_attempt(struct child *child, size_t index)
 {
-    const struct line_context *line = context;
-    const struct task *task = line->child->attempt.task;
-    bool is_error = line->stream == &line->child->streams[1];
-    char number[24];
-    (void)snprintf(number, sizeof number, "%lld", (long long)task->attempt); /* fits */
-    struct log_field fields[] = {
-        LOG_TEXT("LEAT_TASK", task->tid),
-        LOG_TEXT("LEAT_ATTEMPT", number),
-        LOG_TEXT("LEAT_EVENT", task->end ? "notify-output" : "output"),
-        LOG_TEXT("LEAT_STREAM", is_error ? "stderr" : "stdout"),
-    };
-    log_bytes(is_error ? LOG_NOTICE : LOG_INFO, LOG_ID_TASK_OUTPUT, fields,
-              sizeof fields / sizeof *fields, data, size);
-}
-
-/* Where the stream's lines go. Returns NULL where nobody wants them. */
-static const struct output_lines *lines_of(const struct child_stream *stream,
-                                           struct line_context *context, struct output_lines *lines)
-{
-    const struct config_log_section *log = &stream->child->host->config->log;
-    bool is_error = stream == &stream->child->streams[1];
-    *context = (struct line_context){.child = stream->child, .stream = stream};
-    *lines =
-        (struct output_lines){.max = (size_t)log->max_line, .line = log_line, .context = context};
-    return log->output && log_wants(is_error ? LOG_NOTICE : LOG_INFO) ? lines : NULL;
-}
-
-/* One read. Returns true while there may be more at once. */
-static bool stream_read(struct child_stream *stream)
-{
-    const struct child_host *host = stream->child->host;
-    struct line_context context;
-    struct output_lines into;
-    const struct output_lines *lines = lines_of(stream, &context, &into);
-    size_t size = lines && host->scratch_size > LINES_READ ? LINES_READ : host->scratch_size;
-
-    /* the watcher goes before the descriptor does */
-    int fd = stream->output.fd;
-    bool more = output_read(&stream->output, host->scratch, size,
-                            (size_t)host->config->dead.output_tail, lines);
-    if (stream->output.fd < 0 && fd >= 0) {
-        ev_io_stop(host->loop, &stream->watcher);
-    }
-    return more;
-}
-
-static bool is_silent(const struct child *child)
-{
-    return child->streams[0].output.fd < 0 && child->streams[1].output.fd < 0;
-}
-
-static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
-{
-    (void)loop;
-    (void)events;
-    struct child_stream *stream = watcher->data;
-    struct child *child = stream->child;
-    stream_read(stream);
-    if (child->attempt.state == JOB_SETTLING && child->empty && is_silent(child)) {
-        feed(child, JOB_QUIET);
-    }
-}
-
-static void watch_streams(struct child *child)
-{
-    for (int i = 0; i < 2; i++) {
-        struct child_stream *stream = &child->streams[i];
-        if (stream->output.fd >= 0 && !ev_is_active(&stream->watcher)) {
-            ev_io_set(&stream->watcher, stream->output.fd, EV_READ);
-            ev_io_start(child->host->loop, &stream->watcher);
-        }
-    }
+    return index == 0 ? &child->attempt : child->others[index - 1];
 }
 
 /* ---- carrying out ---- */
@@ -134,15 +52,12 @@ static void kill_group(struct child *child)
     group_signal(child->pid, SIGKILL);
 
     /* what was there already is read at once; so short tasks end in one turn */
-    for (int i = 0; i < 2; i++) {
-        for (int reads = 0; reads < EXIT_READS && stream_read(&child->streams[i]); reads++) {
-        }
-    }
+    streams_drain(child);
 
     /* somebody who left the group still writes, or was to be ended with it, or would meet the next
      * attempt */
     const struct ending *ending = &child->attempt.ending;
-    if (!is_silent(child) || ending->cause != CAUSE_EXIT || ending->exit_code != 0) {
+    if (!streams_are_silent(child) || ending->cause != CAUSE_EXIT || ending->exit_code != 0) {
         group_kill_session(child->pid);
     }
     siginfo_t reaped;
@@ -163,14 +78,14 @@ static void settle(struct child *child)
 {
     int64_t left_ns = child->settle_ns - clock_boot_ns();
     child->empty = child->empty || is_group_gone(child);
-    if (child->empty && (is_silent(child) || left_ns <= 0)) {
-        feed(child, is_silent(child) ? JOB_QUIET : JOB_SETTLE_OVER);
+    if (child->empty && (streams_are_silent(child) || left_ns <= 0)) {
+        feed(child, NULL, streams_are_silent(child) ? JOB_QUIET : JOB_SETTLE_OVER);
         return;
     }
 
     /* output may stop being waited for, what lives may not: the next attempt must not begin beside
      * it */
-    watch_streams(child);
+    streams_watch(child);
     double left_s = left_ns > 0 ? (double)left_ns / (double)CLOCK_NS_PER_S : longest_wait_s;
     start_pause(child, child->empty || child->wait_s > left_s ? left_s : child->wait_s);
     child->wait_s = child->wait_s * 2 < longest_wait_s ? child->wait_s * 2 : longest_wait_s;
@@ -183,17 +98,40 @@ static void start_settle(struct child *child)
     settle(child);
 }
 
+void child_heard(struct child *child)
+{
+    if (child->attempt.state == JOB_SETTLING && child->empty && streams_are_silent(child)) {
+        feed(child, NULL, JOB_QUIET);
+    }
+}
+
+/* 126 and 127 are how a shell says that it cannot execute: with a program that the config gives,
+ * and unless the config gives these codes a meaning, that is the host's fault. */
+static void judge_program(const struct config *config, struct attempt *attempt)
+{
+    struct ending *ending = &attempt->ending;
+    int code = ending->exit_code;
+    if (ending->cause == CAUSE_EXIT && config->task.command && (code == 126 || code == 127) &&
+        !config_codes_has(&config->retry.success, code) &&
+        !config_codes_has(&config->retry.permanent, code)) {
+        ending->cause = CAUSE_HOST;
+        (void)snprintf(attempt->reason, sizeof attempt->reason,
+                       "the configured command cannot be executed: exit %d", code); /* fits */
+    }
+}
+
+/* What the process said of single tasks goes before how it ended. */
 static void report(struct child *child)
 {
-    size_t limit = (size_t)child->host->config->dead.output_tail;
-    struct bytes *tails[] = {&child->attempt.stdout_tail, &child->attempt.stderr_tail};
-    for (int i = 0; i < 2; i++) {
-        struct child_stream *stream = &child->streams[i];
-        struct line_context context;
-        struct output_lines into;
-        ev_io_stop(child->host->loop, &stream->watcher);
-        output_finish(&stream->output, lines_of(stream, &context, &into));
-        *tails[i] = output_take_tail(&stream->output, limit);
+    streams_finish(child);
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        if (attempt->has_verdict) {
+            attempt->ending.cause = CAUSE_REPORTED;
+            attempt->ending.reported = attempt->verdict;
+        } else {
+            judge_program(child->host->config, attempt);
+        }
     }
     child_release(child);
 }
@@ -208,7 +146,7 @@ static void perform(struct child *child, unsigned actions)
         group_signal(child->pid, SIGKILL);
     }
     if (actions & JOB_START_GRACE) {
-        watch_streams(child);
+        streams_watch(child);
         start_pause(child, (double)child->host->config->task.kill_grace_ms / 1000);
     }
     if (actions & JOB_KILL_GROUP) {
@@ -224,12 +162,32 @@ static void perform(struct child *child, unsigned actions)
     }
 }
 
-static void feed(struct child *child, enum job_event event)
+/* The others of a batch end with the one that is meant, but for no fault of their own. */
+static void note_cause(struct attempt *attempt, const struct attempt *meant, enum job_event event)
 {
-    struct attempt *attempt = &child->attempt;
-    attempt->ending.cause = job_cause(attempt->state, event, attempt->ending.cause);
-    struct job_step step = job_next(attempt->state, event);
-    attempt->state = step.state;
+    enum cause *cause = &attempt->ending.cause;
+    enum cause found = job_cause(attempt->state, event, *cause);
+    if (found == *cause) {
+        return;
+    }
+    *cause = found;
+    if (meant && meant != attempt) {
+        *cause = CAUSE_BATCH;
+        if (!attempt->has_verdict) {
+            (void)snprintf(attempt->reason, sizeof attempt->reason, "ended with task %s",
+                           meant->task->tid); /* cut where it is too long */
+        }
+    }
+}
+
+static void feed(struct child *child, const struct attempt *meant, enum job_event event)
+{
+    struct job_step step = job_next(child->attempt.state, event);
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        note_cause(attempt, meant, event);
+        attempt->state = step.state;
+    }
     perform(child, step.actions);
 }
 
@@ -239,7 +197,7 @@ static void on_timeout(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
-    child_end(watcher->data, JOB_TIMED_OUT);
+    child_end(watcher->data, NULL, JOB_TIMED_OUT);
 }
 
 static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
@@ -250,15 +208,64 @@ static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
     if (child->attempt.state == JOB_SETTLING) {
         settle(child);
     } else if (child->attempt.state == JOB_RUNNING) {
-        watch_streams(child);
+        streams_watch(child);
     } else {
-        child_end(child, JOB_GRACE_OVER);
+        child_end(child, NULL, JOB_GRACE_OVER);
     }
 }
 
 /* ---- from start to end ---- */
 
-struct child *child_new(struct child_host *host, struct task *task, int64_t lease_deadline_ns)
+static void init_attempt(struct attempt *attempt, struct child *child, const struct begun *begun,
+                         bool shared)
+{
+    *attempt = (struct attempt){
+        .task = begun->task,
+        .state = JOB_CLAIMED,
+        .ending = {.cause = CAUSE_EXIT,
+                   .attempt = begun->task->attempt,
+                   .max_attempts = begun->task->max_attempts,
+                   .shared = shared},
+        .started_wall_ms = clock_wall_ms(),
+        .lease_deadline_ns = begun->lease_deadline_ns,
+        .child = child,
+    };
+}
+
+/* Returns 0, or -1 without memory: what is there then holds no tasks. */
+static int add_others(struct child *child, const struct begun *tasks, size_t count)
+{
+    child->others = calloc(count - 1, sizeof(struct attempt *));
+    if (!child->others) {
+        return -1;
+    }
+    for (size_t i = 1; i < count; i++) {
+        struct attempt *attempt = calloc(1, sizeof *attempt);
+        if (!attempt) {
+            return -1;
+        }
+        child->others[i - 1] = attempt;
+        child->count++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        init_attempt(attempt, child, &tasks[i], true);
+        /* cut where it is too long */
+        (void)snprintf(attempt->batch, sizeof attempt->batch, "%s", tasks[0].task->tid);
+    }
+    return 0;
+}
+
+static void drop(struct child *child)
+{
+    for (size_t i = 1; i < child->count; i++) {
+        free(child->others[i - 1]);
+    }
+    free(child->others);
+    free(child);
+}
+
+struct child *child_new(struct child_host *host, const struct begun *tasks, size_t count)
 {
     struct child *child = calloc(1, sizeof *child);
     if (!child) {
@@ -266,80 +273,127 @@ struct child *child_new(struct child_host *host, struct task *task, int64_t leas
     }
     child->host = host;
     child->report = -1;
-    child->attempt = (struct attempt){
-        .task = task,
-        .state = JOB_CLAIMED,
-        .ending = {.cause = CAUSE_EXIT,
-                   .attempt = task->attempt,
-                   .max_attempts = task->max_attempts},
-        .started_wall_ms = clock_wall_ms(),
-        .lease_deadline_ns = lease_deadline_ns,
-    };
+    child->count = 1;
+    child->batch = host->config->task.batch > 1;
+    init_attempt(&child->attempt, child, &tasks[0], false);
+    if (count > 1 && add_others(child, tasks, count)) {
+        drop(child);
+        return NULL;
+    }
     ev_init(&child->timeout, on_timeout);
     ev_init(&child->pause, on_pause);
     child->timeout.data = child->pause.data = child;
-    for (int i = 0; i < 2; i++) {
-        child->streams[i].child = child;
-        output_open(&child->streams[i].output, -1);
-        ev_init(&child->streams[i].watcher, on_readable);
-        child->streams[i].watcher.data = &child->streams[i];
-    }
+    streams_init(child);
     return child;
 }
 
-/* Ends the attempt without a process. */
-static void fail(struct child *child, enum cause cause)
+/* Ends the attempts without a process. */
+static void fail(struct child *child, enum cause cause, const char *reason)
 {
-    child->attempt.state = job_next(child->attempt.state, JOB_START_FAILED).state;
-    child->attempt.ending.cause = cause;
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        attempt->state = job_next(attempt->state, JOB_START_FAILED).state;
+        attempt->ending.cause = cause;
+        /* cut where it is too long */
+        (void)snprintf(attempt->reason, sizeof attempt->reason, "%s", reason);
+    }
 }
 
 void child_refuse(struct child *child, const char *reason)
 {
-    /* cut where it is too long */
-    (void)snprintf(child->attempt.reason, sizeof child->attempt.reason, "%s", reason);
-    fail(child, CAUSE_REFUSED);
+    fail(child, CAUSE_REFUSED, reason);
+}
+
+/* What the process reads: the payload as it is, or each task in the batch's form. The result points
+ * into *made or the task; size 0: nothing. Returns 0, or -1 without memory. */
+static int make_input(struct child *child, struct buffer *made, struct bytes *input)
+{
+    const struct config_task *config = &child->host->config->task;
+    const struct task *task = child->attempt.task;
+    if (child->batch) {
+        for (size_t i = 0; i < child->count; i++) {
+            if (batch_append(made, config->batch_format, child_attempt(child, i)->task)) {
+                return -1;
+            }
+        }
+        *input = (struct bytes){made->data, made->size};
+    } else if (config->stdin_from == CONFIG_STDIN_PAYLOAD && task->payload) {
+        *input = *task->payload;
+    }
+    return 0;
+}
+
+/* Returns 0; or -1 with the cause and the reason. */
+static int start_process(struct child *child, int64_t timeout_ms, struct started *started,
+                         enum cause *cause, char *reason, size_t reason_size)
+{
+    const struct task *task = child->attempt.task;
+    const struct config *config = child->host->config;
+    struct start_order order = {
+        .task = child->count > 1 ? NULL : task,
+        .limits = {.max_attempts =
+                       task->max_attempts > 0 ? task->max_attempts : config->retry.max_attempts,
+                   .deadline_wall_ms =
+                       timeout_ms > 0 ? child->attempt.started_wall_ms + timeout_ms : 0,
+                   .batch = child->batch ? child->count : 0},
+        .verdicts = child->batch,
+    };
+    struct buffer made = BUFFER_INIT;
+    struct bytes input = {NULL, 0};
+    int result = -1;
+    if (make_input(child, &made, &input)) {
+        *cause = CAUSE_HOST;
+        (void)snprintf(reason, reason_size, "cannot prepare the input: out of memory"); /* fits */
+    } else {
+        order.input = input.size > 0 ? &input : NULL;
+        result = start_task(&child->host->start, &order, started, cause, reason, reason_size);
+    }
+    buffer_free(&made);
+    return result;
 }
 
 int child_start(struct child *child)
 {
-    struct attempt *attempt = &child->attempt;
-    const struct config *config = child->host->config;
-    const struct task *task = attempt->task;
-    int64_t timeout_ms = task->timeout_ms >= 0 ? task->timeout_ms : config->task.timeout_ms;
-    struct environment_limits limits = {
-        .max_attempts = task->max_attempts > 0 ? task->max_attempts : config->retry.max_attempts,
-        .deadline_wall_ms = timeout_ms > 0 ? attempt->started_wall_ms + timeout_ms : 0,
-    };
+    const struct task *task = child->attempt.task;
+    int64_t timeout_ms = task->timeout_ms >= 0 && child->count == 1
+                             ? task->timeout_ms
+                             : child->host->config->task.timeout_ms;
     struct started started;
     enum cause cause;
+    char reason[sizeof child->attempt.reason];
     child->started_ns = clock_boot_ns();
-    if (start_task(&child->host->start, task, &limits, &started, &cause, attempt->reason,
-                   sizeof attempt->reason) < 0) {
-        fail(child, cause);
+    if (start_process(child, timeout_ms, &started, &cause, reason, sizeof reason) < 0) {
+        fail(child, cause, reason);
         return -1;
     }
 
     child->pid = started.pid;
     child->report = started.report;
-    output_open(&child->streams[0].output, started.output);
-    output_open(&child->streams[1].output, started.error);
+    output_open(&child->streams[STREAM_OUTPUT].output, started.output);
+    output_open(&child->streams[STREAM_ERROR].output, started.error);
+    output_open(&child->streams[STREAM_VERDICTS].output, started.verdicts);
     start_pause(child, (double)WATCH_MS / 1000);
     if (timeout_ms > 0) {
         ev_timer_set(&child->timeout, (double)timeout_ms / 1000, 0);
         ev_timer_start(child->host->loop, &child->timeout);
     }
-    feed(child, JOB_STARTED);
+    feed(child, NULL, JOB_STARTED);
     return 0;
 }
 
-void child_end(struct child *child, enum job_event event)
+void child_end(struct child *child, const struct attempt *meant, enum job_event event)
 {
     siginfo_t exit = {0};
     if (waitid(P_PID, (id_t)child->pid, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 ||
         exit.si_pid == 0) {
-        feed(child, event);
+        feed(child, meant, event);
     }
+}
+
+static bool is_ended_by_us(const struct attempt *attempt)
+{
+    enum cause cause = attempt->ending.cause;
+    return cause == CAUSE_LEASE_LOST || cause == CAUSE_SHUTDOWN || cause == CAUSE_BATCH;
 }
 
 /* A forked child that never came to execute was no execution of the task. */
@@ -349,35 +403,20 @@ static void judge_start(struct child *child)
     if (child->report < 0 || spawn_report(child->report, &failure)) {
         return;
     }
-    bool by_us = child->attempt.ending.cause == CAUSE_LEASE_LOST ||
-                 child->attempt.ending.cause == CAUSE_SHUTDOWN;
-    if (!by_us) {
-        child->attempt.ending.cause = start_failure_cause(&failure);
-        start_describe(child->host->start.recipe, &failure, child->attempt.reason,
-                       sizeof child->attempt.reason);
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        if (!is_ended_by_us(attempt)) {
+            attempt->ending.cause = start_failure_cause(&failure, child->count > 1);
+            start_describe(child->host->start.recipe, &failure, attempt->reason,
+                           sizeof attempt->reason);
+        }
     }
 }
 
-/* 126 and 127 are how a shell says that it cannot execute: with a program that the config gives,
- * and unless the config gives these codes a meaning, that is the host's fault. */
-static void judge_program(struct child *child)
+static void note_exit(struct attempt *attempt, const siginfo_t *exit, int64_t duration_us)
 {
-    const struct config *config = child->host->config;
-    struct ending *ending = &child->attempt.ending;
-    int code = ending->exit_code;
-    if (ending->cause == CAUSE_EXIT && config->task.command && (code == 126 || code == 127) &&
-        !config_codes_has(&config->retry.success, code) &&
-        !config_codes_has(&config->retry.permanent, code)) {
-        ending->cause = CAUSE_HOST;
-        (void)snprintf(child->attempt.reason, sizeof child->attempt.reason,
-                       "the configured command cannot be executed: exit %d", code); /* fits */
-    }
-}
-
-void child_exited(struct child *child, const siginfo_t *exit)
-{
-    struct ending *ending = &child->attempt.ending;
-    child->attempt.duration_us = (clock_boot_ns() - child->started_ns) / 1000;
+    struct ending *ending = &attempt->ending;
+    attempt->duration_us = duration_us;
     if (exit->si_code == CLD_EXITED) {
         ending->exit_code = exit->si_status;
     } else {
@@ -386,13 +425,20 @@ void child_exited(struct child *child, const siginfo_t *exit)
             ending->cause = CAUSE_SIGNAL;
         }
     }
+}
+
+void child_exited(struct child *child, const siginfo_t *exit)
+{
+    int64_t duration_us = (clock_boot_ns() - child->started_ns) / 1000;
+    for (size_t i = 0; i < child->count; i++) {
+        note_exit(child_attempt(child, i), exit, duration_us);
+    }
     judge_start(child);
-    judge_program(child);
 
     struct ev_loop *loop = child->host->loop;
     ev_timer_stop(loop, &child->timeout);
     ev_timer_stop(loop, &child->pause);
-    feed(child, JOB_EXITED);
+    feed(child, NULL, JOB_EXITED);
 }
 
 void child_release(struct child *child)
@@ -400,10 +446,7 @@ void child_release(struct child *child)
     struct ev_loop *loop = child->host->loop;
     ev_timer_stop(loop, &child->timeout);
     ev_timer_stop(loop, &child->pause);
-    for (int i = 0; i < 2; i++) {
-        ev_io_stop(loop, &child->streams[i].watcher);
-        output_free(&child->streams[i].output);
-    }
+    streams_free(child);
     if (child->report >= 0) {
         close(child->report);
         child->report = -1;

@@ -1,7 +1,7 @@
 /*
- * One attempt from its process's start until nothing of it is left: carries out what the state
- * machine (job.h) says, with real signals, timers and pipes. The runner holds the children; this
- * part knows only its own.
+ * One process from its start until nothing of it is left, for one attempt or for those of a batch,
+ * which go through the same states together: carries out what the state machine (job.h) says, with
+ * real signals, timers and pipes. The runner holds the children; this part knows only its own.
  */
 #ifndef LEAT_EXEC_CHILD_H
 #define LEAT_EXEC_CHILD_H
@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "config/config.h"
-#include "exec/output.h"
 #include "exec/runner.h"
 #include "exec/start.h"
+#include "exec/stream.h"
 
 struct child;
 
@@ -31,14 +31,11 @@ struct child_host {
     void (*done)(struct child_host *host, struct child *child);
 };
 
-struct child_stream {
-    struct output output;
-    ev_io watcher;
-    struct child *child;
-};
-
 struct child {
-    struct attempt attempt; /* first: attempt_free frees the child */
+    struct attempt attempt;  /* first: attempt_free frees the child */
+    struct attempt **others; /* the rest of its batch, owned, or NULL */
+    size_t count;            /* of attempts: 1 and the others */
+    bool batch;              /* stdin has the form of a batch, and descriptor 3 is read */
     struct child_host *host;
     pid_t pid;
     bool empty;         /* its group is */
@@ -48,23 +45,32 @@ struct child {
     double wait_s;      /* until the group is looked at again */
     ev_timer timeout;
     ev_timer pause; /* until its output is watched; then the grace; then the settling */
-    struct child_stream streams[2];
+    struct stream streams[STREAMS];
+    size_t ignored;               /* lines of descriptor 3 */
+    bool within_line;             /* the last piece of one had no end */
     struct child *next_in_bucket; /* the table's */
 };
 
-/* Takes the task. Returns NULL without memory; the task is then still the caller's. */
-struct child *child_new(struct child_host *host, struct task *task, int64_t lease_deadline_ns);
+/* Takes the tasks, count > 0. Returns NULL without memory; they are then still the caller's. */
+struct child *child_new(struct child_host *host, const struct begun *tasks, size_t count);
 
-/* Starts the process. Returns 0; or -1 where that failed: the attempt is then over and its ending
- * set, but `done` is not called. */
+/* Number index of its attempts, from 0 on. */
+struct attempt *child_attempt(struct child *child, size_t index);
+
+/* Starts the process. Returns 0; or -1 where that failed: the attempts are then over and their
+ * endings set, but `done` is not called. */
 int child_start(struct child *child);
 
-/* Ends the attempt before a start, likewise. */
+/* Ends the attempts before a start, likewise. */
 void child_refuse(struct child *child, const char *reason);
 
 /* A timer, lease or stop event. Does nothing where the process has exited already and that is only
- * still to be heard of: its exit stands. */
-void child_end(struct child *child, enum job_event event);
+ * still to be heard of: its exit stands. meant: whom the event is about; the others of a batch end
+ * with it. NULL: it is about all. */
+void child_end(struct child *child, const struct attempt *meant, enum job_event event);
+
+/* One of its streams was read. The child may be gone afterwards. */
+void child_heard(struct child *child);
 
 /* The leader is a zombie; it is reaped here. The child may be gone afterwards. */
 void child_exited(struct child *child, const siginfo_t *exit);

@@ -184,7 +184,7 @@ static void write_variables(struct writer *writer, const struct task *task)
 }
 
 /* At most how many variables leat adds, and the bytes of their names. */
-enum { OWN_COUNT = 11, OWN_NAMES = 240 };
+enum { OWN_COUNT = 12, OWN_NAMES = 260 };
 
 /* The text that a dead letter's variables need beside the names. */
 static size_t measure_end(const struct task *task)
@@ -210,10 +210,13 @@ static void write_end(struct writer *writer, const struct task *task)
 /* An upper bound of the block's size; *count of its pointers, with the NULL. */
 static size_t measure(const struct environment *environment, const struct task *task, size_t *count)
 {
-    size_t size = OWN_NAMES + OWN_COUNT * (size_t)NUMBER_SIZE + strlen(task->tid) +
-                  (task->label ? task->label->size : 0) + (task->end ? measure_end(task) : 0);
+    size_t size = OWN_NAMES + OWN_COUNT * (size_t)NUMBER_SIZE;
     *count = environment->count + OWN_COUNT + 1;
-    for (size_t i = 0; i < task->field_count; i++) {
+    if (task) {
+        size += strlen(task->tid) + (task->label ? task->label->size : 0) +
+                (task->end ? measure_end(task) : 0);
+    }
+    for (size_t i = 0; task && i < task->field_count; i++) {
         const struct task_field *field = &task->fields[i];
         if (task_field_is_variable(field)) {
             size += sizeof "TASK_=" + field->name.size + field->value.size;
@@ -221,6 +224,23 @@ static size_t measure(const struct environment *environment, const struct task *
         }
     }
     return size + *count * sizeof(char *);
+}
+
+static void write_task(struct writer *writer, const struct task *task, int64_t max_attempts)
+{
+    write_text(writer, "LEAT_TASK=", (struct bytes){task->tid, strlen(task->tid)});
+    if (task->label) {
+        write_text(writer, "LEAT_ID=", *task->label);
+    }
+    if (task->end) {
+        write_end(writer, task);
+    } else {
+        write_number(writer, "LEAT_ATTEMPT=", task->attempt);
+        write_number(writer, "LEAT_MAX_ATTEMPTS=", max_attempts);
+    }
+    write_number(writer, "LEAT_FENCE=", task->fence);
+    write_time(writer, "LEAT_ENQUEUED_AT=", task->enqueued_ms);
+    write_variables(writer, task);
 }
 
 char **environment_block(const struct environment *environment, const struct task *task,
@@ -235,22 +255,15 @@ char **environment_block(const struct environment *environment, const struct tas
     struct writer writer = {.next = block, .text = (char *)(block + count)};
     writer.next = mempcpy(writer.next, environment->entries,
                           environment->count * sizeof *environment->entries);
-    write_text(&writer, "LEAT_TASK=", (struct bytes){task->tid, strlen(task->tid)});
-    if (task->label) {
-        write_text(&writer, "LEAT_ID=", *task->label);
+    if (limits->batch > 0) {
+        write_number(&writer, "LEAT_BATCH=", (int64_t)limits->batch);
     }
-    if (task->end) {
-        write_end(&writer, task);
-    } else {
-        write_number(&writer, "LEAT_ATTEMPT=", task->attempt);
-        write_number(&writer, "LEAT_MAX_ATTEMPTS=", limits->max_attempts);
-    }
-    write_number(&writer, "LEAT_FENCE=", task->fence);
-    write_time(&writer, "LEAT_ENQUEUED_AT=", task->enqueued_ms);
     if (limits->deadline_wall_ms > 0) {
         write_time(&writer, "LEAT_DEADLINE=", limits->deadline_wall_ms);
     }
-    write_variables(&writer, task);
+    if (task) {
+        write_task(&writer, task, limits->max_attempts);
+    }
     *writer.next = NULL;
     return block;
 }

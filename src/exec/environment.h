@@ -8,7 +8,9 @@
  *  - LEAT_QUEUE, LEAT_WORKER, LEAT_TASK, LEAT_ID (if the task has an id), LEAT_ATTEMPT,
  *    LEAT_MAX_ATTEMPTS, LEAT_FENCE, LEAT_ENQUEUED_AT and, if there is a timeout, LEAT_DEADLINE;
  * both times in seconds since 1970 with three decimals;
- *  - TASK_NAME for each other field of the task.
+ *  - TASK_NAME for each other field of the task;
+ *  - LEAT_BATCH where tasks come in batches: how many the process got. Of several tasks there is
+ *    nothing else of their own.
  *
  * Of a dead letter (task->end), instead of LEAT_ATTEMPT and LEAT_MAX_ATTEMPTS: LEAT_CAUSE,
  * LEAT_STATUS, LEAT_REASON, LEAT_ATTEMPTS, LEAT_WORKER (the task's last) and LEAT_COMMAND, if it
@@ -17,6 +19,7 @@
 #ifndef LEAT_EXEC_ENVIRONMENT_H
 #define LEAT_EXEC_ENVIRONMENT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "config/config.h"
@@ -33,10 +36,11 @@ void environment_free(struct environment *environment);
 struct environment_limits {
     int64_t max_attempts;
     int64_t deadline_wall_ms; /* 0: none */
+    size_t batch;             /* 0: tasks do not come in batches */
 };
 
 /* The block for execve, one allocation that the caller frees. It points into *environment and the
- * task. Returns NULL without memory. */
+ * task; task NULL: several. Returns NULL without memory. */
 char **environment_block(const struct environment *environment, const struct task *task,
                          const struct environment_limits *limits);
 

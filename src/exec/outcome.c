@@ -21,6 +21,10 @@ const char *cause_name(enum cause cause)
         return "lease-lost";
     case CAUSE_SHUTDOWN:
         return "shutdown";
+    case CAUSE_REPORTED:
+        return "reported";
+    case CAUSE_BATCH:
+        return "batch";
     }
     return "unknown";
 }
@@ -41,12 +45,14 @@ static int64_t backoff_ms(const struct config_retry *policy, int64_t attempt, do
     return delay < 1 ? 1 : (int64_t)delay;
 }
 
+/* One that failed with others gets an attempt of its own in any case. */
 static struct outcome retry_or_dead(const struct config_retry *policy, const struct ending *ending,
                                     double random)
 {
     int64_t attempt = ending->attempt > 1 ? ending->attempt : 1;
     int64_t max = ending->max_attempts > 0 ? ending->max_attempts : policy->max_attempts;
-    if (attempt >= max) {
+    bool shared = ending->shared && ending->cause != CAUSE_REPORTED;
+    if (attempt >= max && !shared) {
         return (struct outcome){.verdict = VERDICT_DEAD};
     }
     return (struct outcome){.verdict = VERDICT_RETRY,
@@ -61,7 +67,7 @@ struct outcome outcome_decide(const struct config_retry *policy, const struct en
         if (ending->exit_code == 0 || config_codes_has(&policy->success, ending->exit_code)) {
             return (struct outcome){.verdict = VERDICT_SUCCESS};
         }
-        if (config_codes_has(&policy->permanent, ending->exit_code)) {
+        if (config_codes_has(&policy->permanent, ending->exit_code) && !ending->shared) {
             return (struct outcome){.verdict = VERDICT_DEAD};
         }
         return retry_or_dead(policy, ending, random);
@@ -70,9 +76,13 @@ struct outcome outcome_decide(const struct config_retry *policy, const struct en
         return retry_or_dead(policy, ending, random);
     case CAUSE_REFUSED:
         return (struct outcome){.verdict = VERDICT_DEAD};
+    case CAUSE_REPORTED:
+        return ending->reported == VERDICT_RETRY ? retry_or_dead(policy, ending, random)
+                                                 : (struct outcome){.verdict = ending->reported};
     case CAUSE_HOST:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
+    case CAUSE_BATCH:
         break;
     }
     return (struct outcome){.verdict = VERDICT_RELEASE};
@@ -94,11 +104,18 @@ void ending_describe(const struct ending *ending, char *text, size_t size)
             (void)snprintf(text, size, "signal %d", ending->signal);
         }
         return;
+    case CAUSE_REPORTED:
+        (void)snprintf(text, size, "reported %s",
+                       ending->reported == VERDICT_SUCCESS ? "ok"
+                       : ending->reported == VERDICT_RETRY ? "retry"
+                                                           : "dead");
+        return;
     case CAUSE_TIMEOUT:
     case CAUSE_REFUSED:
     case CAUSE_HOST:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
+    case CAUSE_BATCH:
         break;
     }
     (void)snprintf(text, size, "%s", cause_name(ending->cause));

@@ -5,6 +5,7 @@
 #ifndef LEAT_EXEC_OUTCOME_H
 #define LEAT_EXEC_OUTCOME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,9 +20,13 @@ enum cause {
     CAUSE_HOST,       /* not the task's fault: fork, directory, program, disk: released */
     CAUSE_LEASE_LOST, /* the lease could not be renewed or went to another */
     CAUSE_SHUTDOWN,   /* the worker stopped */
+    CAUSE_REPORTED,   /* the process of its batch said on descriptor 3 what becomes of it */
+    CAUSE_BATCH,      /* its process had to end for the sake of another task: released */
 };
 
 const char *cause_name(enum cause cause);
+
+enum verdict { VERDICT_SUCCESS, VERDICT_RETRY, VERDICT_DEAD, VERDICT_RELEASE };
 
 struct ending {
     enum cause cause;
@@ -29,9 +34,9 @@ struct ending {
     int signal;           /* CAUSE_SIGNAL */
     int64_t attempt;      /* 1 for the first */
     int64_t max_attempts; /* of the task, 0: the policy's */
+    bool shared;          /* the process was others' too: how it failed says nothing of this task */
+    enum verdict reported; /* CAUSE_REPORTED: not VERDICT_RELEASE */
 };
-
-enum verdict { VERDICT_SUCCESS, VERDICT_RETRY, VERDICT_DEAD, VERDICT_RELEASE };
 
 struct outcome {
     enum verdict verdict;

@@ -19,19 +19,19 @@ static void output_close(struct output *output)
 
 /* The beginning that is kept, and these bytes, are a line. */
 static void pass_on(struct output *output, const struct output_lines *lines, const char *data,
-                    size_t size)
+                    size_t size, bool ends)
 {
     if (output->line.size == 0) {
-        lines->line(lines->context, data, size);
+        lines->line(lines->context, data, size, ends);
         return;
     }
 
     /* without memory the line comes in two pieces */
     if (buffer_append(&output->line, data, size)) {
-        lines->line(lines->context, output->line.data, output->line.size);
-        lines->line(lines->context, data, size);
+        lines->line(lines->context, output->line.data, output->line.size, false);
+        lines->line(lines->context, data, size, ends);
     } else {
-        lines->line(lines->context, output->line.data, output->line.size);
+        lines->line(lines->context, output->line.data, output->line.size, ends);
     }
     buffer_clear(&output->line);
 }
@@ -46,14 +46,14 @@ static void cut_lines(struct output *output, const struct output_lines *lines, c
         size_t taken;
         if (newline) {
             taken = (size_t)(newline - data) + 1;
-            pass_on(output, lines, data, taken - 1);
+            pass_on(output, lines, data, taken - 1, true);
         } else if (size > room) {
             taken = room;
-            pass_on(output, lines, data, taken);
+            pass_on(output, lines, data, taken, false);
         } else {
             taken = size;
             if (buffer_append(&output->line, data, taken)) {
-                pass_on(output, lines, data, taken);
+                pass_on(output, lines, data, taken, false);
             }
         }
         data += taken;
@@ -105,7 +105,7 @@ void output_finish(struct output *output, const struct output_lines *lines)
 {
     output_close(output);
     if (lines && output->line.size > 0) {
-        lines->line(lines->context, output->line.data, output->line.size);
+        lines->line(lines->context, output->line.data, output->line.size, true);
     }
     buffer_free(&output->line);
 }

@@ -20,7 +20,8 @@ struct output {
 /* Where lines go. */
 struct output_lines {
     size_t max; /* longer ones come in pieces; > 0 */
-    void (*line)(void *context, const void *data, size_t size);
+    /* ends: false where it goes on with the next piece */
+    void (*line)(void *context, const void *data, size_t size, bool ends);
     void *context;
 };
 

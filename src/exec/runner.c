@@ -37,6 +37,7 @@ struct runner {
     ev_io mounts;    /* fd -1 where there is no table to watch */
     struct attempt *first;
     size_t count;
+    size_t processes;
     struct process_table *table; /* the first runner's */
     struct process_table own_table;
     char *scratch; /* owned; NULL where it is the first runner's */
@@ -132,13 +133,38 @@ size_t runner_count(const struct runner *runner)
     return runner->count;
 }
 
+size_t runner_processes(const struct runner *runner)
+{
+    return runner->processes;
+}
+
 /* ---- exits ---- */
+
+/* The receiver may free each at once, and the first is the child itself. */
+static void hand_over(struct runner *runner, struct child *child)
+{
+    struct attempt **others = child->others;
+    size_t count = child->count;
+    runner->events.ended(runner->events.context, &child->attempt);
+    for (size_t i = 1; i < count; i++) {
+        runner->events.ended(runner->events.context, others[i - 1]);
+    }
+    free(others);
+}
+
+static void forget(struct runner *runner, struct child *child)
+{
+    runner->processes--;
+    for (size_t i = 0; i < child->count; i++) {
+        list_remove(runner, child_attempt(child, i));
+    }
+}
 
 static void on_done(struct child_host *host, struct child *child)
 {
     struct runner *runner = (struct runner *)host; /* its first member */
-    list_remove(runner, &child->attempt);
-    runner->events.ended(runner->events.context, &child->attempt);
+    forget(runner, child);
+    hand_over(runner, child);
 }
 
 /* Each child that has exited is looked at before it is reaped, so that its number still is its
@@ -284,12 +310,12 @@ void runner_set_config(struct runner *runner, const struct config *config)
     (void)make_recipe(runner); /* without memory now, it is tried again at the next start */
 }
 
-int runner_start(struct runner *runner, struct task *task, int64_t lease_deadline_ns)
+int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
 {
     if (make_recipe(runner) < 0) {
         return -1;
     }
-    struct child *child = child_new(&runner->host, task, lease_deadline_ns);
+    struct child *child = child_new(&runner->host, tasks, count);
     if (!child) {
         return -1;
     }
@@ -300,29 +326,33 @@ int runner_start(struct runner *runner, struct task *task, int64_t lease_deadlin
 
     /* SIGCHLD is heard from the loop only, so that it finds the child in the table */
     if (child_start(child) < 0) {
-        runner->events.ended(runner->events.context, &child->attempt);
+        hand_over(runner, child);
         return 0;
     }
-    list_add(runner, &child->attempt);
+    runner->processes++;
+    for (size_t i = 0; i < count; i++) {
+        list_add(runner, child_attempt(child, i));
+    }
     table_add(runner->table, child);
     return 0;
 }
 
 int runner_refuse(struct runner *runner, struct task *task, const char *reason)
 {
-    struct child *child = child_new(&runner->host, task, 0);
+    const struct begun begun = {.task = task};
+    struct child *child = child_new(&runner->host, &begun, 1);
     if (!child) {
         return -1;
     }
     child_refuse(child, reason);
-    runner->events.ended(runner->events.context, &child->attempt);
+    hand_over(runner, child);
     return 0;
 }
 
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event)
 {
     (void)runner; /* the child knows its own */
-    child_end((struct child *)attempt, event);
+    child_end(attempt->child, event == JOB_STOP ? NULL : attempt, event);
 }
 
 /* ---- the end ---- */
@@ -340,21 +370,25 @@ static void drop_attempts(struct runner *runner)
 {
     /* all are killed before the first is waited for */
     for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
-        if (attempt->state != JOB_SETTLING) {
-            group_signal(((struct child *)attempt)->pid, SIGKILL);
-            group_kill_session(((struct child *)attempt)->pid);
+        const struct child *child = attempt->child;
+        if (attempt == &child->attempt && attempt->state != JOB_SETTLING) {
+            group_signal(child->pid, SIGKILL);
+            group_kill_session(child->pid);
         }
     }
     while (runner->first) {
-        struct attempt *attempt = runner->first;
-        struct child *child = (struct child *)attempt;
-        if (attempt->state != JOB_SETTLING) {
+        struct child *child = runner->first->child;
+        if (child->attempt.state != JOB_SETTLING) {
             await_exit(child->pid);
             table_take(runner->table, child->pid);
         }
-        list_remove(runner, attempt);
+        forget(runner, child);
         child_release(child);
-        attempt_free(attempt);
+        for (size_t i = 1; i < child->count; i++) {
+            attempt_free(child->others[i - 1]);
+        }
+        free(child->others);
+        attempt_free(&child->attempt);
     }
 }
 

@@ -1,6 +1,7 @@
 /*
  * Runs tasks: starts their processes, watches their exits, output and time limits, and reports each
- * once when nothing of it is left. Knows nothing of Redis.
+ * once when nothing of it is left. Knows nothing of Redis. Each task is an attempt of its own, also
+ * where a process has several of them: a batch.
  */
 #ifndef LEAT_EXEC_RUNNER_H
 #define LEAT_EXEC_RUNNER_H
@@ -14,6 +15,7 @@
 #include "exec/outcome.h"
 #include "queue/task.h"
 
+struct child;
 struct ev_loop;
 struct rlimit;
 struct runner;
@@ -25,18 +27,29 @@ struct attempt {
     enum job_state state;
     struct ending ending; /* valid when reported */
     char reason[160];     /* more for people: the errno of a failed start, … */
+    char batch[48];       /* the id of the first task that the process got; "": the only one */
+    bool has_verdict;     /* the process has said what becomes of it */
+    enum verdict verdict;
     int64_t started_wall_ms;
     int64_t duration_us;                   /* from start to the leader's exit */
     struct bytes stdout_tail, stderr_tail; /* valid when reported */
     int64_t lease_deadline_ns;             /* CLOCK_BOOTTIME; the daemon's */
     uint64_t renewal;                      /* the last renewal that named it; the daemon's */
     struct attempt *next, *previous;       /* links in the list of running attempts; the runner's */
+    struct child *child;                   /* its process, while it runs; the runner's */
     void *owner;
 };
 
+/* A task that has begun, and until when it is the worker's (CLOCK_BOOTTIME). */
+struct begun {
+    struct task *task;
+    int64_t lease_deadline_ns;
+};
+
 struct runner_events {
-    /* Nothing of the attempt is left; the receiver owns it now. May come from within runner_start
-     * only for a failed start (CAUSE_HOST, CAUSE_REFUSED). */
+    /* Nothing of the attempt is left; the receiver owns it now. Those of a batch come one after the
+     * other. May come from within runner_start only for a failed start (CAUSE_HOST, CAUSE_REFUSED).
+     */
     void (*ended)(void *context, struct attempt *attempt);
     void *context;
 };
@@ -57,9 +70,10 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
 /* For attempts started from now on. */
 void runner_set_config(struct runner *runner, const struct config *config);
 
-/* Takes the task. Reports through `ended` whatever happens. Returns 0, or -1 without memory for the
- * attempt itself: the task is then still the caller's. */
-int runner_start(struct runner *runner, struct task *task, int64_t lease_deadline_ns);
+/* Starts one process for these tasks, and takes them; count > 0, and more than 1 only where the
+ * config has batches. Reports each through `ended` whatever happens. Returns 0, or -1 without
+ * memory for the attempts themselves: the tasks are then still the caller's. */
+int runner_start(struct runner *runner, const struct begun *tasks, size_t count);
 
 /* Reports the task through `ended` without starting it: CAUSE_REFUSED with that reason. Takes the
  * task unless it returns -1 (no memory). */
@@ -69,7 +83,11 @@ int runner_refuse(struct runner *runner, struct task *task, const char *reason);
 struct attempt *runner_first(struct runner *runner);
 size_t runner_count(const struct runner *runner);
 
-/* Ends one: JOB_LEASE_LOST, JOB_STOP (TERM, grace, KILL) or JOB_KILL_NOW (KILL at once). */
+/* How many processes they are. */
+size_t runner_processes(const struct runner *runner);
+
+/* Ends one: JOB_LEASE_LOST, JOB_STOP (TERM, grace, KILL) or JOB_KILL_NOW (KILL at once). It is its
+ * process that ends: the others of a batch end with CAUSE_BATCH, or all with that of JOB_STOP. */
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event);
 
 void attempt_free(struct attempt *attempt);

@@ -103,22 +103,36 @@ static int close_from(int first)
     return close_listed(first);
 }
 
-/* The three descriptors, the pipe for telling as number 3, and nothing else. */
+/* Number 3 for verdicts. The pipe for telling goes out of its way. */
+static int set_verdicts(const struct spawn *spawn, struct telling *telling)
+{
+    if (telling->pipe == 3) {
+        telling->pipe = fcntl(telling->pipe, F_DUPFD_CLOEXEC, 4);
+        if (telling->pipe < 0) {
+            return -1;
+        }
+    }
+    return dup2(spawn->verdicts, 3) < 0 ? -1 : 0;
+}
+
+/* The descriptors of the task, the pipe for telling as the next number, and nothing else. */
 static int set_descriptors(const struct spawn *spawn, struct telling *telling)
 {
-    if (dup2(spawn->input, 0) < 0 || dup2(spawn->output, 1) < 0 || dup2(spawn->error, 2) < 0) {
+    int next = spawn->verdicts > 0 ? 4 : 3;
+    if (dup2(spawn->input, 0) < 0 || dup2(spawn->output, 1) < 0 || dup2(spawn->error, 2) < 0 ||
+        (spawn->verdicts > 0 && set_verdicts(spawn, telling) < 0)) {
         return -1;
     }
     if (telling->pipe < 0) {
-        return close_from(3);
+        return close_from(next);
     }
-    if (telling->pipe != 3) {
-        if (dup3(telling->pipe, 3, O_CLOEXEC) < 0) {
+    if (telling->pipe != next) {
+        if (dup3(telling->pipe, next, O_CLOEXEC) < 0) {
             return -1;
         }
-        telling->pipe = 3;
+        telling->pipe = next;
     }
-    return close_from(4);
+    return close_from(next + 1);
 }
 
 /* Executes DIRECTORY/NAME for each directory of the path, until one is found, as shells do. Returns

@@ -1,7 +1,7 @@
 /*
  * Starts one process: everything between fork and exec is here. The child gets a session of its
- * own, default signals and an empty mask, the three descriptors and no other, umask, limit of open
- * files and directory, and then executes.
+ * own, default signals and an empty mask, the three descriptors (or four) and no other, umask,
+ * limit of open files and directory, and then executes.
  *
  * The child normally borrows the parent's memory until it executes (vfork), which costs the same
  * however large the parent is; the parent waits for it, all signals blocked. Where the child may
@@ -44,6 +44,7 @@ struct spawn {
     mode_t umask;
     const struct rlimit *files; /* the limit of open files; NULL leaves it */
     int input, output, error;   /* ≥ 3; become 0, 1 and 2 */
+    int verdicts;               /* ≥ 4, becomes 3; or 0 for none */
     uint64_t signals;           /* as spawn_signals found them; all others are default already */
     bool may_hang;              /* fork, and do not wait */
 };

@@ -19,6 +19,7 @@ struct parts {
     int input;
     int output[2]; /* read end, write end */
     int error[2];
+    int verdicts[2];
 };
 
 static void close_if_open(int *fd)
@@ -29,26 +30,33 @@ static void close_if_open(int *fd)
     *fd = -1;
 }
 
-int start_above_standard(int fd)
+/* The same descriptor with a number that is not below `least`. */
+static int move_up(int fd, int least)
 {
-    if (fd < 0 || fd > 2) {
+    if (fd < 0 || fd >= least) {
         return fd;
     }
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
     int error = errno;
     close(fd);
     errno = error;
     return moved;
 }
 
-/* Our end does not block: a task may read its own pipe away from under us. */
-static int make_pipe(int ends[2])
+int start_above_standard(int fd)
+{
+    return move_up(fd, 3);
+}
+
+/* Our end does not block: a task may read its own pipe away from under us. The task's has a number
+ * that is not below `least`. */
+static int make_pipe(int ends[2], int least)
 {
     if (pipe2(ends, O_CLOEXEC) < 0) {
         ends[0] = ends[1] = -1;
         return -1;
     }
-    ends[1] = start_above_standard(ends[1]);
+    ends[1] = move_up(ends[1], least);
     return ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -1 : 0;
 }
 
@@ -66,13 +74,13 @@ static int write_all(int fd, const char *data, size_t size)
 
 /* A file without a name that nobody can change any more; at its beginning. Returns -1 with errno.
  */
-static int make_input(struct bytes payload)
+static int make_input(struct bytes content)
 {
     int fd = start_above_standard(memfd_create("payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0) {
         return -1;
     }
-    if (write_all(fd, payload.data, payload.size) < 0 ||
+    if (write_all(fd, content.data, content.size) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
         int error = errno;
         close(fd);
@@ -116,27 +124,28 @@ static void parts_free(struct parts *parts)
     for (int end = 0; end < 2; end++) {
         close_if_open(&parts->output[end]);
         close_if_open(&parts->error[end]);
+        close_if_open(&parts->verdicts[end]);
     }
 }
 
 /* Returns NULL, or what could not be done, with errno. */
 static const char *make_parts(struct parts *parts, const struct start *start,
-                              const struct task *task, const struct environment_limits *limits)
+                              const struct start_order *order)
 {
     const struct recipe *recipe = start->recipe;
-    parts->environment = environment_block(recipe->environment, task, limits);
-    if (!parts->environment || make_words(parts, recipe, task)) {
+    parts->environment = environment_block(recipe->environment, order->task, &order->limits);
+    if (!parts->environment || make_words(parts, recipe, order->task)) {
         errno = ENOMEM;
         return "cannot prepare the task";
     }
-    if (recipe->config->task.stdin_from == CONFIG_STDIN_PAYLOAD && task->payload &&
-        task->payload->size > 0) {
-        parts->input = make_input(*task->payload);
+    if (order->input) {
+        parts->input = make_input(*order->input);
         if (parts->input < 0) {
             return "cannot give the task its payload";
         }
     }
-    if (make_pipe(parts->output) || make_pipe(parts->error)) {
+    if (make_pipe(parts->output, 3) || make_pipe(parts->error, 3) ||
+        (order->verdicts && make_pipe(parts->verdicts, 4))) {
         return "cannot make a pipe";
     }
     return NULL;
@@ -163,17 +172,17 @@ void start_describe(const struct recipe *recipe, const struct spawn_failure *fai
     spawn_describe(&spawn, failure, reason, reason_size);
 }
 
-enum cause start_failure_cause(const struct spawn_failure *failure)
+enum cause start_failure_cause(const struct spawn_failure *failure, bool several)
 {
-    return failure->step == SPAWN_EXECUTE && failure->error == E2BIG ? CAUSE_REFUSED : CAUSE_HOST;
+    return failure->step == SPAWN_EXECUTE && failure->error == E2BIG && !several ? CAUSE_REFUSED
+                                                                                 : CAUSE_HOST;
 }
 
-int start_task(const struct start *start, const struct task *task,
-               const struct environment_limits *limits, struct started *started, enum cause *cause,
-               char *reason, size_t reason_size)
+int start_task(const struct start *start, const struct start_order *order, struct started *started,
+               enum cause *cause, char *reason, size_t reason_size)
 {
-    struct parts parts = {.input = -1, .output = {-1, -1}, .error = {-1, -1}};
-    const char *what = make_parts(&parts, start, task, limits);
+    struct parts parts = {.input = -1, .output = {-1, -1}, .error = {-1, -1}, .verdicts = {-1, -1}};
+    const char *what = make_parts(&parts, start, order);
     if (what) {
         /* cut where it is too long */
         (void)snprintf(reason, reason_size, "%s: %s", what, strerror(errno));
@@ -191,12 +200,13 @@ int start_task(const struct start *start, const struct task *task,
     spawn.input = parts.input >= 0 ? parts.input : start->null;
     spawn.output = parts.output[1];
     spawn.error = parts.error[1];
+    spawn.verdicts = order->verdicts ? parts.verdicts[1] : 0;
 
     struct spawn_failure failure;
     started->pid = spawn_start(&spawn, &started->report, &failure);
     if (started->pid < 0) {
         spawn_describe(&spawn, &failure, reason, reason_size);
-        *cause = start_failure_cause(&failure);
+        *cause = start_failure_cause(&failure, !order->task);
         parts_free(&parts);
         return -1;
     }
@@ -204,7 +214,8 @@ int start_task(const struct start *start, const struct task *task,
     /* the ends that we read from stay */
     started->output = parts.output[0];
     started->error = parts.error[0];
-    parts.output[0] = parts.error[0] = -1;
+    started->verdicts = parts.verdicts[0];
+    parts.output[0] = parts.error[0] = parts.verdicts[0] = -1;
     parts_free(&parts);
     return 0;
 }

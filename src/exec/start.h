@@ -4,6 +4,7 @@
 #ifndef LEAT_EXEC_START_H
 #define LEAT_EXEC_START_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -22,21 +23,29 @@ struct start {
     int null;                   /* /dev/null, open for reading, number ≥ 3 */
 };
 
+/* One process to be started. */
+struct start_order {
+    const struct task *task; /* NULL: several, of which nothing but the input is passed on */
+    struct environment_limits limits;
+    const struct bytes *input; /* for stdin; NULL: /dev/null */
+    bool verdicts;             /* the process gets descriptor 3 to write to */
+};
+
 struct started {
     pid_t pid;
     int output; /* the ends that the task's stdout and stderr are read from; do not block */
     int error;
-    int report; /* for spawn_report, or -1 */
+    int verdicts; /* the same for descriptor 3, or -1 */
+    int report;   /* for spawn_report, or -1 */
 };
 
 /* Returns 0, with *started the caller's; or -1 with the cause and the reason, nothing being left.
  */
-int start_task(const struct start *start, const struct task *task,
-               const struct environment_limits *limits, struct started *started, enum cause *cause,
-               char *reason, size_t reason_size);
+int start_task(const struct start *start, const struct start_order *order, struct started *started,
+               enum cause *cause, char *reason, size_t reason_size);
 
-/* Arguments that are too long are the task's own fault: CAUSE_REFUSED; else CAUSE_HOST. */
-enum cause start_failure_cause(const struct spawn_failure *failure);
+/* Arguments that are too long are a single task's own fault: CAUSE_REFUSED; else CAUSE_HOST. */
+enum cause start_failure_cause(const struct spawn_failure *failure, bool several);
 
 /* The reason of a forked child that did not come to execute. */
 void start_describe(const struct recipe *recipe, const struct spawn_failure *failure, char *reason,

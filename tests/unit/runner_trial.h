@@ -130,7 +130,8 @@ __attribute__((unused)) static void await(struct trial *trial, size_t more)
 __attribute__((unused)) static void start_task_now(struct trial *trial, struct task *task)
 {
     assert_non_null(task);
-    assert_int_equal(runner_start(trial->runner, task, 0), 0);
+    const struct begun begun = {.task = task};
+    assert_int_equal(runner_start(trial->runner, &begun, 1), 0);
 }
 
 /* Starts a command; the attempt is the runner's. */

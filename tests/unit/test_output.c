@@ -12,11 +12,11 @@
 
 #include "exec/output.h"
 
-/* Lines as they come, each ended by '|'. */
-static void take_line(void *context, const void *data, size_t size)
+/* Lines as they come, each ended by '|', or by '/' where it goes on. */
+static void take_line(void *context, const void *data, size_t size, bool ends)
 {
     assert_int_equal(buffer_append(context, data, size), 0);
-    assert_int_equal(buffer_append(context, "|", 1), 0);
+    assert_int_equal(buffer_append(context, ends ? "|" : "/", 1), 0);
 }
 
 static char scratch[65536];
@@ -58,7 +58,7 @@ static void lines_do_not_depend_on_reads(void **state)
     static const char data[] = "one\n\ntwo three\n12345678\n123456789\nlong-long-long-line\nend";
     for (size_t step = 1; step < sizeof data; step++) {
         assert_lines(data, sizeof data - 1, step, 8,
-                     "one||two thre|e|12345678|12345678|9|long-lon|g-long-l|ine|end|");
+                     "one||two thre/e|12345678|12345678/9|long-lon/g-long-l/ine|end|");
         assert_lines(data, sizeof data - 1, step, 1000,
                      "one||two three|12345678|123456789|long-long-long-line|end|");
     }

@@ -1,0 +1,259 @@
+#include "exec/stream.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/log.h"
+#include "base/log_ids.h"
+#include "exec/batch.h"
+#include "exec/child.h"
+
+enum {
+    LINES_READ = 4096, /* one read where each line becomes a record: a turn of the loop stays short
+                          even if each of them is empty */
+    EXIT_READS = 4,    /* reads of each stream at the exit, before the loop has its turn */
+    IGNORED_TOLD = 10, /* lines of descriptor 3 that are no verdicts; more are only counted */
+    SHOWN_LINE = 80,   /* how much of such a line is shown */
+};
+
+static int kind_of(const struct stream *stream)
+{
+    return (int)(stream - stream->child->streams);
+}
+
+/* ---- lines ---- */
+
+enum { WHO_FIELDS = 2 };
+
+/* Whose lines they are: one task's, or those of a batch. number needs 24 bytes. */
+static void describe_who(const struct child *child, struct log_field fields[WHO_FIELDS],
+                         char *number)
+{
+    const struct attempt *attempt = &child->attempt;
+    if (child->count > 1) {
+        (void)snprintf(number, 24, "%zu", child->count); /* fits, as the other */
+        fields[0] = LOG_TEXT("LEAT_BATCH_ID", attempt->batch);
+        fields[1] = LOG_TEXT("LEAT_BATCH", number);
+    } else {
+        (void)snprintf(number, 24, "%" PRId64, attempt->task->attempt);
+        fields[0] = LOG_TEXT("LEAT_TASK", attempt->task->tid);
+        fields[1] = LOG_TEXT("LEAT_ATTEMPT", number);
+    }
+}
+
+static void log_line(void *context, const void *data, size_t size, bool ends)
+{
+    (void)ends;
+    const struct stream *stream = context;
+    bool is_error = kind_of(stream) == STREAM_ERROR;
+    char number[24];
+    struct log_field fields[WHO_FIELDS + 2];
+    describe_who(stream->child, fields, number);
+    fields[WHO_FIELDS] =
+        LOG_TEXT("LEAT_EVENT", stream->child->attempt.task->end ? "notify-output" : "output");
+    fields[WHO_FIELDS + 1] = LOG_TEXT("LEAT_STREAM", is_error ? "stderr" : "stdout");
+    log_bytes(is_error ? LOG_NOTICE : LOG_INFO, LOG_ID_TASK_OUTPUT, fields, WHO_FIELDS + 2, data,
+              size);
+}
+
+/* ---- verdicts ---- */
+
+static void log_ignored(const struct child *child, const char *what)
+{
+    char number[24];
+    struct log_field fields[WHO_FIELDS + 1];
+    describe_who(child, fields, number);
+    fields[WHO_FIELDS] = LOG_TEXT("LEAT_EVENT", "ignored");
+    log_event(LOG_WARNING, NULL, fields, WHO_FIELDS + 1, "%s %s: descriptor 3: %s",
+              child->count > 1 ? "batch" : "task", child->attempt.task->tid, what);
+}
+
+static void ignore(struct child *child, const char *line, size_t size)
+{
+    struct buffer text = BUFFER_INIT;
+    bool cut = size > SHOWN_LINE;
+    if (child->ignored++ >= IGNORED_TOLD) {
+        return;
+    }
+    if (!escape_append(&text, line, cut ? SHOWN_LINE : size) &&
+        !buffer_append_text(&text, cut ? "...: ignored" : ": ignored") &&
+        !buffer_append(&text, "", 1)) {
+        log_ignored(child, text.data);
+    }
+    buffer_free(&text);
+}
+
+/* The last verdict on a task counts. Its reason is for people: escaped, and cut where it is long.
+ */
+static void set_verdict(struct attempt *attempt, const struct batch_verdict *verdict)
+{
+    struct buffer text = BUFFER_INIT;
+    attempt->has_verdict = true;
+    attempt->verdict = verdict->verdict;
+    attempt->reason[0] = '\0';
+    if (!escape_append(&text, verdict->reason.data, verdict->reason.size) && text.size > 0) {
+        (void)snprintf(attempt->reason, sizeof attempt->reason, "%.*s", (int)text.size, text.data);
+    }
+    buffer_free(&text);
+}
+
+static void take_verdict(void *context, const void *data, size_t size, bool ends)
+{
+    const struct stream *stream = context;
+    struct child *child = stream->child;
+    struct batch_verdict verdict;
+    bool whole = ends && !child->within_line;
+    bool first = !child->within_line;
+    child->within_line = !ends;
+    if (whole && batch_read(data, size, child->count, &verdict)) {
+        set_verdict(child_attempt(child, verdict.index - 1), &verdict);
+    } else if (first) {
+        ignore(child, data, size);
+    }
+}
+
+/* ---- reading ---- */
+
+/* Where the stream's lines go. Returns NULL where nobody wants them. */
+static const struct output_lines *lines_of(struct stream *stream, struct output_lines *lines)
+{
+    const struct config_log_section *log = &stream->child->host->config->log;
+    int kind = kind_of(stream);
+    if (kind == STREAM_VERDICTS) {
+        *lines =
+            (struct output_lines){.max = BATCH_LINE_MOST, .line = take_verdict, .context = stream};
+        return lines;
+    }
+    *lines =
+        (struct output_lines){.max = (size_t)log->max_line, .line = log_line, .context = stream};
+    return log->output && log_wants(kind == STREAM_ERROR ? LOG_NOTICE : LOG_INFO) ? lines : NULL;
+}
+
+static size_t tail_of(const struct stream *stream)
+{
+    return kind_of(stream) == STREAM_VERDICTS
+               ? 0
+               : (size_t)stream->child->host->config->dead.output_tail;
+}
+
+/* One read. Returns true while there may be more at once. */
+static bool read_some(struct stream *stream)
+{
+    const struct child_host *host = stream->child->host;
+    struct output_lines into;
+    const struct output_lines *lines = lines_of(stream, &into);
+    size_t size = lines && host->scratch_size > LINES_READ ? LINES_READ : host->scratch_size;
+
+    /* the watcher goes before the descriptor does */
+    int fd = stream->output.fd;
+    bool more = output_read(&stream->output, host->scratch, size, tail_of(stream), lines);
+    if (stream->output.fd < 0 && fd >= 0) {
+        ev_io_stop(host->loop, &stream->watcher);
+    }
+    return more;
+}
+
+static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct stream *stream = watcher->data;
+    read_some(stream);
+    child_heard(stream->child);
+}
+
+void streams_drain(struct child *child)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        for (int reads = 0; reads < EXIT_READS && read_some(&child->streams[i]); reads++) {
+        }
+    }
+}
+
+void streams_watch(struct child *child)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        struct stream *stream = &child->streams[i];
+        if (stream->output.fd >= 0 && !ev_is_active(&stream->watcher)) {
+            ev_io_set(&stream->watcher, stream->output.fd, EV_READ);
+            ev_io_start(child->host->loop, &stream->watcher);
+        }
+    }
+}
+
+bool streams_are_silent(const struct child *child)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        if (child->streams[i].output.fd >= 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- from beginning to end ---- */
+
+void streams_init(struct child *child)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        struct stream *stream = &child->streams[i];
+        stream->child = child;
+        output_open(&stream->output, -1);
+        ev_init(&stream->watcher, on_readable);
+        stream->watcher.data = stream;
+    }
+}
+
+/* Tasks that share a process have its output in common; a copy is for those that become dead
+ * letters. Without memory they have none. */
+static void copy_tail(struct bytes *to, const struct bytes *from)
+{
+    char *copy = from->size > 0 ? malloc(from->size) : NULL;
+    if (copy) {
+        memcpy(copy, from->data, from->size);
+        *to = (struct bytes){copy, from->size};
+    }
+}
+
+static void share_tails(struct child *child)
+{
+    for (size_t i = 1; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        if (attempt->has_verdict && attempt->verdict == VERDICT_DEAD) {
+            copy_tail(&attempt->stdout_tail, &child->attempt.stdout_tail);
+            copy_tail(&attempt->stderr_tail, &child->attempt.stderr_tail);
+        }
+    }
+}
+
+void streams_finish(struct child *child)
+{
+    struct bytes *tails[] = {&child->attempt.stdout_tail, &child->attempt.stderr_tail};
+    for (int i = 0; i < STREAMS; i++) {
+        struct stream *stream = &child->streams[i];
+        struct output_lines into;
+        ev_io_stop(child->host->loop, &stream->watcher);
+        output_finish(&stream->output, lines_of(stream, &into));
+        if (i != STREAM_VERDICTS) {
+            *tails[i] = output_take_tail(&stream->output, tail_of(stream));
+        }
+    }
+    if (child->ignored > IGNORED_TOLD) {
+        char what[64];
+        (void)snprintf(what, sizeof what, "%zu more lines ignored",
+                       child->ignored - IGNORED_TOLD); /* fits */
+        log_ignored(child, what);
+    }
+    share_tails(child);
+}
+
+void streams_free(struct child *child)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        ev_io_stop(child->host->loop, &child->streams[i].watcher);
+        output_free(&child->streams[i].output);
+    }
+}
