@@ -336,10 +336,11 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     (void)events;
     struct worker *worker = watcher->data;
 
-    /* results go out with the next claim, and that may wait for more of them */
+    /* results go out with the next claim, and that may wait for more of them; those of a batch are
+     * many already */
     slots_turn(worker->slots);
     herald_turn(worker->herald);
-    if (!stop_has_begun(worker->stop) &&
+    if (!stop_has_begun(worker->stop) && worker->config->task.batch == 1 &&
         (intake_is_claiming(worker->intake) ||
          (slots_busy(worker->slots) && results_linger(worker->results)))) {
         return;

@@ -112,13 +112,13 @@ class Server:
         """How many functions were called."""
         return self.client.info("commandstats").get("cmdstat_fcall", {"calls": 0})["calls"]
 
-    def preload(self, stream, count, command):
+    def preload(self, stream, count, value, field="command"):
         """Puts plain XADD entries into the stream, pipelined."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(self.socket)
             while count > 0:
                 batch = min(count, 10_000)
-                connection.sendall(encode("XADD", stream, "*", "command", command) * batch)
+                connection.sendall(encode("XADD", stream, "*", field, value) * batch)
                 # each answer is two lines: a length and an id
                 lines = 0
                 while lines < 2 * batch:
@@ -144,14 +144,14 @@ class Server:
 class Daemon:
     """A leatd of its own queue; its log goes to a file."""
 
-    def __init__(self, rig, queue, concurrency):
+    def __init__(self, rig, queue, concurrency, more=""):
         self.rig, self.queue = rig, queue
         self.config = rig.folder / f"{queue}.ini"
         self.log = rig.folder / f"{queue}.log"
         self.config.write_text(
             f"[redis]\nsocket = {rig.server.socket}\n"
             f"[queue]\nname = {queue}\nconcurrency = {concurrency}\n"
-            f"[log]\ntarget = stderr\n")
+            f"[log]\ntarget = stderr\n{more}\n")
         self.process = subprocess.Popen(
             [str(rig.leatd), "-c", str(self.config)], env=ENVIRONMENT, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=open(self.log, "ab"), start_new_session=True)

@@ -453,8 +453,75 @@ def enqueue(rig):
     yield "leat enqueue --file: tasks/s", f"{tasks / seconds:.0f}", "", None
 
 
+BARE_LIBRARY = """#!lua name=bare
+redis.register_function('bare_step', function(keys, args)
+  local got = redis.call('XREADGROUP', 'GROUP', 'bare', 'one', 'COUNT', args[1], 'STREAMS', keys[1], '>')
+  local ids = {}
+  for i, entry in ipairs(got and got[1][2] or {}) do
+    ids[i] = entry[1]
+  end
+  if #ids > 0 then
+    redis.call('XACK', keys[1], 'bare', unpack(ids))
+    redis.call('XDEL', keys[1], unpack(ids))
+  end
+  return #ids
+end)
+"""
+
+
+def bare_batches(rig, tasks, size):
+    """Tasks/s that Redis itself reads, acks and deletes, so many in one call of a function."""
+    client = rig.server.client
+    client.execute_command("FUNCTION", "LOAD", "REPLACE", BARE_LIBRARY)
+    rig.server.preload("bare", tasks, "x" * 20, "payload")
+    client.xgroup_create("bare", "bare", "0")
+    step = encode("FCALL", "bare_step", 1, "bare", size)
+    begun = time.monotonic()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(rig.server.socket)
+        answer = None
+        while answer != b":0\r\n":
+            connection.sendall(step)
+            answer = connection.recv(256)
+    rate = tasks / (time.monotonic() - begun)
+    rig.server.drop("bare")
+    return rate
+
+
+def leat_batches(rig, tasks, size):
+    rig.server.preload("batch", tasks, "x" * 20, "payload")
+    daemon = Daemon(rig, "batch", 8, f"output = no\n[task]\ncommand = /bin/cat\nbatch = {size}")
+    try:
+        return rig.drain(daemon, 0)
+    finally:
+        daemon.stop()
+        rig.server.drop("batch")
+
+
+def batch(rig):
+    """100 tasks for one process: against starting one for each, and against what Redis could do."""
+    rig.need_leatd()
+    size, tasks = 100, 30_000 if rig.quick else 200_000
+    starts = 3_000 if rig.quick else 10_000
+    floors, leats, bare = [rig.floor(2, starts)], [], []
+    for _ in range(3):
+        bare.append(bare_batches(rig, tasks, size))
+        leats.append(leat_batches(rig, tasks, size))
+        floors.append(rig.floor(2, starts))
+    to_floor = against(leats, floors, _rate)
+    to_bare = [one.rate / most for one, most in zip(leats, bare)]
+    fine = statistics.median(to_floor) >= 20 or statistics.median(to_bare) >= 0.4
+    yield "batches of 100: the floor, tasks/s", spread([one.rate for one in floors], "{:.0f}"), "", None
+    yield "batches of 100: bare Lua, tasks/s", spread(bare, "{:.0f}"), "", None
+    yield "batches of 100: leat, tasks/s", spread([one.rate for one in leats], "{:.0f}"), "", None
+    yield "batches of 100: Redis's CPU per task, µs", spread(
+        [one.redis_us for one in leats], "{:.1f}"), "", None
+    yield "batches of 100: tasks/s to the floor's", spread(to_floor), "≥ 20, or", fine
+    yield "batches of 100: tasks/s to bare Lua's", spread(to_bare), "≥ 0.4", fine
+
+
 ROWS = {
     "load8": load8, "load32": load32, "load2": load2, "shell": shell, "latency": latency,
     "redis1": redis1, "redis1_paced": redis1_paced, "idle": idle, "depth": depth, "renew": renew,
-    "enqueue": enqueue,
+    "enqueue": enqueue, "batch": batch,
 }
