@@ -88,11 +88,11 @@ static void add_named(void *context, const char *token)
 /* All but the first `most`. */
 static void put_back_named(struct intake *intake, size_t most)
 {
-    while (intake->named_count > most) {
-        char *token = intake->named[--intake->named_count];
-        intake->events.put_back(intake->events.context, token);
-        free(token);
+    for (size_t i = most; i < intake->named_count; i++) {
+        intake->events.put_back(intake->events.context, intake->named[i]);
+        free(intake->named[i]);
     }
+    intake->named_count = intake->named_count < most ? intake->named_count : most;
     intake->held = intake->held && intake->named_count > 0;
 }
 

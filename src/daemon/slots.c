@@ -361,11 +361,20 @@ struct slots *slots_new(struct ev_loop *loop, const struct config *config, struc
     return slots;
 }
 
+/* What was found fit to run, and how, may not be so any more. */
+static bool judges_otherwise(const struct config_task *former, const struct config_task *task)
+{
+    return !former->command != !task->command || former->batch != task->batch ||
+           former->batch_format != task->batch_format;
+}
+
 void slots_set_config(struct slots *slots, const struct config *config)
 {
-    put_all_back(slots);
+    if (judges_otherwise(&slots->config->task, &config->task)) {
+        put_all_back(slots);
+        slots->per_slot = (size_t)config->task.batch;
+    }
     slots->config = config;
-    slots->per_slot = batch_of(slots);
 }
 
 void slots_set_max_crashes(struct slots *slots, int64_t max_crashes)

@@ -35,7 +35,7 @@ struct slots_events {
 struct slots *slots_new(struct ev_loop *loop, const struct config *config, struct runner *runner,
                         struct lease *lease, const struct host *host,
                         const struct slots_events *events);
-/* What waits goes back: it was taken as the former config says. */
+/* What waits goes back where the new config judges tasks in another way. */
 void slots_set_config(struct slots *slots, const struct config *config);
 
 /* The queue's max_crashes, with each registration. Where it is 1, nothing is claimed ahead: a task

@@ -47,12 +47,18 @@ def test_includes_point_to_the_left():
 
 
 @pytest.mark.parametrize("header, layer", [
-    ("hiredis/async.h", "queue"), ("hiredis/adapters/libev.h", "queue"), ("ini.h", "config"),
-    ("jansson.h", "cli")])
+    ("hiredis/async.h", "queue"), ("hiredis/adapters/libev.h", "queue"), ("ini.h", "config")])
 def test_each_library_is_known_to_one_layer(header, layer):
-    """Asynchronous hiredis stays below queue, inih below config, jansson below cli."""
+    """Asynchronous hiredis stays below queue, inih below config."""
     users = {path.parent.name for path in sources(".c", ".h") if f"<{header}>" in path.read_text()}
     assert users <= {layer}
+
+
+def test_jansson_is_known_to_the_command_and_to_batches():
+    """Only cli and the one file that writes tasks as JSON know jansson."""
+    users = {str(path.relative_to(SRC)) for path in sources(".c", ".h")
+             if path.parent.name != "cli" and "<jansson.h>" in path.read_text()}
+    assert users == {"exec/batch.c"}
 
 
 def test_redis_commands_are_spelled_in_queue_only():

@@ -80,6 +80,9 @@ static void tasks_have_defaults(void **state)
     assert_int_equal(config->task.timeout_ms, 600000);
     assert_int_equal(config->task.kill_grace_ms, 10000);
     assert_int_equal(config->task.stdin_from, CONFIG_STDIN_PAYLOAD);
+    assert_int_equal(config->task.batch, 1);
+    assert_int_equal(config->task.batch_wait_ms, 50);
+    assert_int_equal(config->task.batch_format, CONFIG_FORMAT_LINES);
     assert_int_equal(config->retry.max_attempts, 5);
     assert_int_equal(config->retry.base_ms, 2000);
     assert_true(config->retry.factor == 2);
@@ -136,7 +139,8 @@ static void values_are_taken(void **state)
               "concurrency = 8\nlease = 2m\nscan = 5s\nmax_length = 1000\nload_library = never\n"
               "[task]\ncommand = a; b | c > /dev/null # d\nshell = /bin/bash\numask = 0077\n"
               "environment = A=1\nenvironment = B_2=x = y\ntimeout = none\nkill_grace = 0\n"
-              "stdin = null\n[retry]\nfactor = 1.5\njitter = none\npermanent = 64-66, 100 255\n"
+              "stdin = null\nbatch_wait = 2s\nbatch_format = json\n[retry]\nfactor = 1.5\njitter = "
+              "none\npermanent = 64-66, 100 255\n"
               "success = 3\n[log]\ntarget = stderr\nlevel = warning\noutput = off\nstarted=true\n"
               "max_line = 1K\n[dead]\noutput_tail = 0\n[shutdown]\ndrain = 0\n");
 
@@ -153,6 +157,8 @@ static void values_are_taken(void **state)
     assert_null(config->task.environment[2]);
     assert_int_equal(config->task.timeout_ms, 0);
     assert_int_equal(config->task.stdin_from, CONFIG_STDIN_NULL);
+    assert_int_equal(config->task.batch_wait_ms, 2000);
+    assert_int_equal(config->task.batch_format, CONFIG_FORMAT_JSON);
     assert_true(config->retry.factor == 1.5);
     assert_true(config_codes_has(&config->retry.permanent, 64));
     assert_true(config_codes_has(&config->retry.permanent, 66));

@@ -212,6 +212,10 @@ static void rules_between_keys_hold(void **state)
         {"[retry]\npermanent = 0-1\n", "f:4: permanent: 0 is always success; remove it\n"},
         {"[retry]\npermanent = 1-4\nsuccess = 3\n",
          "f:5: exit code 3 is in both permanent and success; remove it from one\n"},
+        {"[task]\nbatch = 2\n",
+         "f:4: batch needs a command that reads many tasks; add command, or remove batch\n"},
+        {"[task]\nbatch = 2\nstdin = null\ncommand = x\n",
+         "f:5: a batch is read from standard input; remove stdin = null, or batch\n"},
         {"stream = a}b\n",
          "f:3: stream: a } needs a {tag} that is not empty; leat's other keys could not share its "
          "slot in a Cluster\n"},

@@ -103,6 +103,39 @@ static void all_is_there_and_no_more(void **state)
     environment_free(environment);
 }
 
+/* Goal: LEAT_BATCH says how many there are; of several nothing else is told. */
+static void batches_are_counted(void **state)
+{
+    (void)state;
+    set_daemon();
+    struct config config = plain_config();
+    struct environment *environment = environment_new(&config, "host:7:abc");
+    struct task *task = make_task(TEXTS("command", "x", "url", "y"), NULL, 0, false);
+    struct environment_limits limits = {
+        .max_attempts = 5, .deadline_wall_ms = 1700000001000, .batch = 1};
+    assert_non_null(environment);
+    assert_non_null(task);
+    char **one = environment_block(environment, task, &limits);
+    limits.batch = 1000;
+    char **many = environment_block(environment, NULL, &limits);
+    assert_non_null(one);
+    assert_non_null(many);
+    assert_variable(one, "LEAT_BATCH", "1");
+    assert_variable(one, "LEAT_TASK", "1700000000123-0");
+    assert_variable(many, "LEAT_BATCH", "1000");
+    assert_variable(many, "LEAT_QUEUE", "mails");
+    assert_variable(many, "LEAT_DEADLINE", "1700000001.000");
+    for (size_t i = 0; many[i]; i++) {
+        assert_int_not_equal(strncmp(many[i], "TASK_", 5), 0);
+    }
+    /* LEAT_TASK, LEAT_ATTEMPT, LEAT_MAX_ATTEMPTS, LEAT_FENCE, LEAT_ENQUEUED_AT, TASK_url */
+    assert_int_equal(count(one), count(many) + 6);
+    free(one);
+    free(many);
+    task_free(task);
+    environment_free(environment);
+}
+
 /* Goal: what a task does not have is not there: no label, no deadline. */
 static void absent_things_are_absent(void **state)
 {
@@ -240,9 +273,13 @@ static void large_blocks_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_is_there_and_no_more),   cmocka_unit_test(absent_things_are_absent),
-        cmocka_unit_test(config_adds_and_replaces),   cmocka_unit_test(hostile_names_do_not_appear),
-        cmocka_unit_test(user_comes_from_the_system), cmocka_unit_test(large_blocks_fit),
+        cmocka_unit_test(batches_are_counted),
+        cmocka_unit_test(all_is_there_and_no_more),
+        cmocka_unit_test(absent_things_are_absent),
+        cmocka_unit_test(config_adds_and_replaces),
+        cmocka_unit_test(hostile_names_do_not_appear),
+        cmocka_unit_test(user_comes_from_the_system),
+        cmocka_unit_test(large_blocks_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

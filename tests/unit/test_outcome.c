@@ -83,6 +83,47 @@ static void causes_are_judged(void **state)
     }
 }
 
+/* Goal: how a shared process failed leads to an attempt of its own for each task, whatever the code
+ * and however many attempts there are; its success counts. */
+static void shared_failures_lead_to_own_attempts(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    policy.max_attempts = 1;
+    for (int code = 0; code < 256; code++) {
+        struct ending ending = {
+            .cause = CAUSE_EXIT, .exit_code = code, .attempt = 1, .shared = true};
+        assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict,
+                         code == 0 || code == 99 ? VERDICT_SUCCESS : VERDICT_RETRY);
+    }
+    struct ending ending = {.cause = CAUSE_TIMEOUT, .attempt = 1, .shared = true};
+    assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, VERDICT_RETRY);
+    ending.cause = CAUSE_BATCH;
+    assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, VERDICT_RELEASE);
+}
+
+/* Goal: what a process reports is done; a retry as the policy has it. */
+static void reports_are_followed(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    for (int shared = 0; shared < 2; shared++) {
+        struct ending ending = {.cause = CAUSE_REPORTED,
+                                .exit_code = 64,
+                                .attempt = 1,
+                                .shared = shared,
+                                .reported = VERDICT_SUCCESS};
+        assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, VERDICT_SUCCESS);
+        ending.reported = VERDICT_DEAD;
+        assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, VERDICT_DEAD);
+        ending.reported = VERDICT_RETRY;
+        assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, VERDICT_RETRY);
+        assert_int_equal(outcome_decide(&policy, &ending, 0.5).delay_ms, 2000);
+        ending.attempt = 3;
+        assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, VERDICT_DEAD);
+    }
+}
+
 /* Goal: a task's own number of attempts goes before the policy's, both ways. */
 static void own_attempts_count(void **state)
 {
@@ -148,6 +189,13 @@ static void endings_have_texts(void **state)
     assert_text((struct ending){.cause = CAUSE_HOST}, "host");
     assert_text((struct ending){.cause = CAUSE_REFUSED}, "refused");
     assert_text((struct ending){.cause = CAUSE_SHUTDOWN}, "shutdown");
+    assert_text((struct ending){.cause = CAUSE_BATCH}, "batch");
+    assert_text((struct ending){.cause = CAUSE_REPORTED, .reported = VERDICT_SUCCESS},
+                "reported ok");
+    assert_text((struct ending){.cause = CAUSE_REPORTED, .reported = VERDICT_RETRY},
+                "reported retry");
+    assert_text((struct ending){.cause = CAUSE_REPORTED, .reported = VERDICT_DEAD},
+                "reported dead");
     assert_string_equal(cause_name(CAUSE_SIGNAL), "signal");
     assert_string_equal(cause_name(CAUSE_EXIT), "exit");
 }
@@ -155,9 +203,14 @@ static void endings_have_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exit_codes_are_judged), cmocka_unit_test(zero_is_always_success),
-        cmocka_unit_test(causes_are_judged),     cmocka_unit_test(own_attempts_count),
-        cmocka_unit_test(waits_grow_to_the_cap), cmocka_unit_test(jitter_takes_a_share),
+        cmocka_unit_test(exit_codes_are_judged),
+        cmocka_unit_test(zero_is_always_success),
+        cmocka_unit_test(causes_are_judged),
+        cmocka_unit_test(reports_are_followed),
+        cmocka_unit_test(shared_failures_lead_to_own_attempts),
+        cmocka_unit_test(own_attempts_count),
+        cmocka_unit_test(waits_grow_to_the_cap),
+        cmocka_unit_test(jitter_takes_a_share),
         cmocka_unit_test(endings_have_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,7 @@ static int set_up(void **state)
                  .path = (char *)"/usr/local/bin:/usr/bin:/bin",
                  .umask = 027,
                  .timeout_ms = 60000,
+                 .batch = 1,
                  .kill_grace_ms = 200},
         .retry.max_attempts = 5,
         .log = {.max_line = 8192},
@@ -461,6 +462,118 @@ static void session_down(void **state)
     assert_newest(world, 4);
 }
 
+/* Batches of that size, which wait for so long. */
+static void set_batch(struct world *world, int64_t batch, int64_t wait_ms)
+{
+    struct config former = world->config;
+    world->config.task.command = (char *)"exec sleep 600";
+    world->config.task.batch = batch;
+    world->config.task.batch_wait_ms = wait_ms;
+    /* as a reload does it, with another struct */
+    slots_set_config(world->slots, &former);
+    slots_set_config(world->slots, &world->config);
+    runner_set_config(world->runner, &world->config);
+}
+
+/* A first attempt without a command of its own, which may share a process. */
+static void take_plain(struct world *world, int number, int64_t attempt)
+{
+    static char tokens[BACK_MOST][TOKEN_SIZE];
+    assert_in_range(number, 0, BACK_MOST - 1);
+    assert_true(snprintf(tokens[number], TOKEN_SIZE, "s%d-0", number) < TOKEN_SIZE);
+    struct task *task = make_task(TEXTS("size", "x"), NULL, 0, true);
+    assert_non_null(task);
+    task->token = tokens[number];
+    task->attempt = attempt;
+    slots_take(world->slots, task, clock_boot_ns());
+}
+
+// Goal: with batches a slot has room for a batch; a full one starts in the next turn, the rest
+// waits for the time given, and then starts as it is.
+static void batches_fill(void **state)
+{
+    struct world *world = *state;
+    set_concurrency(world, 2);
+    set_batch(world, 3, 100);
+    assert_int_equal(slots_room(world->slots), 6);
+    assert_int_equal(slots_ahead(world->slots), 0);
+    for (int number = 0; number < 5; number++) {
+        take_plain(world, number, 1);
+    }
+    int64_t begun_ns = clock_boot_ns();
+    assert_int_equal(slots_room(world->slots), 1);
+    slots_turn(world->slots);
+    assert_int_equal(runner_processes(world->runner), 1);
+    assert_int_equal(runner_count(world->runner), 3);
+    assert_int_equal(slots_taken(world->slots), 5);
+    assert_int_equal(slots_room(world->slots), 1);
+    while (runner_processes(world->runner) < 2) {
+        ev_run(world->loop, EVRUN_ONCE);
+        slots_turn(world->slots);
+    }
+    assert_true(clock_boot_ns() - begun_ns > 80 * CLOCK_NS_PER_MS);
+    assert_int_equal(runner_count(world->runner), 5);
+    assert_int_equal(slots_room(world->slots), 0);
+    assert_int_equal(world->back_count, 0);
+    end_all(world);
+    assert_int_equal(slots_room(world->slots), 6);
+}
+
+// Goal: what cannot share a process takes a slot for itself; of more than may wait the rest goes
+// back at once, less is claimed then, and more again with each batch.
+static void singles_among_batches(void **state)
+{
+    struct world *world = *state;
+    set_batch(world, 40, 0);
+    for (int number = 0; number < 30; number++) {
+        take_plain(world, number, 2);
+    }
+    assert_int_equal(runner_count(world->runner), 1);
+    assert_int_equal(slots_taken(world->slots), 1 + AHEAD);
+    assert_int_equal(world->back_count, 30 - 1 - AHEAD);
+    assert_back(world, 0, 1 + AHEAD);
+    world->closed = true;
+    slots_turn(world->slots);
+    world->closed = false;
+    assert_int_equal(slots_taken(world->slots), 1);
+    end_all(world);
+    for (size_t room = 1; room < 40; room = room * 2 < 40 ? room * 2 : 40) {
+        assert_int_equal(slots_room(world->slots), room);
+        for (size_t i = 0; i < room; i++) {
+            take_plain(world, 50 + (int)i, 1);
+        }
+        slots_turn(world->slots);
+        assert_int_equal(runner_processes(world->runner), 1);
+        assert_int_equal(runner_count(world->runner), room);
+        end_all(world);
+    }
+    assert_int_equal(slots_room(world->slots), 40);
+}
+
+// Goal: where one crash is the end, no task waits for a batch to fill.
+static void no_wait_where_a_crash_is_the_end(void **state)
+{
+    struct world *world = *state;
+    set_batch(world, 3, 5000);
+    slots_set_max_crashes(world->slots, 1);
+    take_plain(world, 0, 1);
+    slots_turn(world->slots);
+    assert_int_equal(runner_count(world->runner), 1);
+}
+
+// Goal: a reload that judges tasks in another way puts back what waits.
+static void reload_to_batches(void **state)
+{
+    struct world *world = *state;
+    set_batch(world, 3, 5000);
+    take_plain(world, 0, 1);
+    assert_int_equal(slots_taken(world->slots), 1);
+    set_batch(world, 2, 5000);
+    assert_int_equal(slots_taken(world->slots), 0);
+    assert_back(world, 0, 0);
+    assert_int_equal(slots_room(world->slots), 2);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -478,6 +591,10 @@ int main(void)
         TEST(no_time_left),
         TEST(doubtful_host),
         TEST(session_down),
+        TEST(batches_fill),
+        TEST(singles_among_batches),
+        TEST(no_wait_where_a_crash_is_the_end),
+        TEST(reload_to_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

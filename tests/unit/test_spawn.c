@@ -65,6 +65,31 @@ static int finish(pid_t pid, struct files *files, char *text, size_t size)
     return status;
 }
 
+// Goal: a forked process may have number 3 to write to, with number 4 not its own.
+static void forked_process_gives_verdicts(void **state)
+{
+    (void)state;
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)"echo said >&3; : 2>/dev/null >&4", NULL};
+    char text[256];
+    int report, ends[2];
+    struct spawn_failure failure;
+    struct files files = open_files();
+    struct spawn spawn = describe(&files, words);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    spawn.verdicts = ends[1];
+    assert_true(spawn.verdicts > 3);
+    pid_t pid = spawn_start(&spawn, &report, &failure);
+    assert_true(pid > 0);
+    close(ends[1]);
+    int status = finish(pid, &files, text, sizeof text);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+    assert_int_equal(read(ends[0], text, sizeof text), 5);
+    assert_memory_equal(text, "said\n", 5);
+    assert_true(spawn_report(report, &failure));
+    close(ends[0]);
+    close(report);
+}
+
 // Goal: a forked task runs with three descriptors and reports that it executed.
 static void forked_task_runs(void **state)
 {
@@ -149,6 +174,7 @@ static void killed_on_the_way_is_no_execution(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forked_process_gives_verdicts),
         cmocka_unit_test(forked_task_runs),
         cmocka_unit_test(forked_failures_are_reported),
         cmocka_unit_test(killed_on_the_way_is_no_execution),

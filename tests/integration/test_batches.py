@@ -1,0 +1,523 @@
+"""Batches on the real daemon: one process for several tasks, each of which keeps what is its own."""
+import json
+import signal
+
+import pytest
+
+from harness.faults import is_empty, pass_time, wait_blocked, wait_empty
+from harness.polling import wait_until
+from harness.tasks import (environment, letters, resident_kib, wait_file, wait_letters,
+                           wait_succeeded)
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+FOREVER = '1h'  # a wait for more tasks that no test outlasts: a tenth of the lease then
+LONG_LEASE = {'queue': {'lease': '10m'}}
+
+
+def batched(command, batch=10, wait='0', form='lines', **task):
+    """Sections of a config with batches."""
+    return {'task': {'command': command, 'batch': batch, 'batch_wait': wait, 'batch_format': form,
+                     **task}}
+
+
+class Seen:
+    """What the processes read: a file each, named by the size of its batch (0: none)."""
+
+    def __init__(self, folder):
+        self.folder = folder / 'seen'
+        self.folder.mkdir()
+
+    def command(self, then='exit 0'):
+        return (f'f={self.folder}/${{LEAT_BATCH:-0}}-$$; cat > $f.new; env -0 > $f.env;'
+                f' mv $f.new $f.txt; {then}')
+
+    def all(self):
+        """[(size of the batch, what was read)], in the order in which they came."""
+        found = sorted(self.folder.glob('*.txt'), key=lambda path: path.stat().st_mtime_ns)
+        return [(int(path.name.split('-')[0]), path.read_bytes()) for path in found]
+
+    def environments(self):
+        return [environment(path.with_suffix('.env')) for path in self.folder.glob('*.txt')]
+
+
+@pytest.fixture
+def seen(folder):
+    return Seen(folder)
+
+
+def add(queue, *payloads, **fields):
+    """Tasks with these payloads, all there at once; answers their tids."""
+    return queue.add(*[{'payload': payload, **fields} for payload in payloads])
+
+
+def numbers(count):
+    return [str(number) for number in range(1, count + 1)]
+
+
+# ---- what is in a batch
+
+def test_lines(daemon, queue, seen):
+    """batch_format = lines: each payload and a newline, in the order of the queue, in one process;
+    a payload's own last newline ends its line, and no payload is an empty line."""
+    queue.add({'payload': 'one'}, {'payload': 'two\n'}, {'size': '0'},
+              {'payload': b'f\xffo\0ur'}, {'payload': '\n'})
+    daemon(batched(seen.command())).wait_ready()
+    wait_succeeded(queue, 5)
+    assert seen.all() == [(5, b'one\ntwo\n\nf\xffo\0ur\n\n')]
+
+
+def test_nul(daemon, queue, seen):
+    """batch_format = nul: each payload and a NUL; newlines are like other bytes."""
+    queue.add({'payload': 'one\n'}, {'size': '0'}, {'payload': b'\xff\n\n'})
+    daemon(batched(seen.command(), form='nul')).wait_ready()
+    wait_succeeded(queue, 3)
+    assert seen.all() == [(3, b'one\n\0\0\xff\n\n\0')]
+
+
+def test_json(daemon, queue, seen):
+    """batch_format = json: an object a line with tid, attempt, id and fields; bytes that are not
+    UTF-8 are under base64, and nothing is lost or mistaken for another field."""
+    tids = queue.add({'payload': 'ü\n\0"x"', 'size': '5', 'id': 'order 7'}, {'size': ''},
+                     [('payload', b'\xff\xfe'), ('id', b'\x80'), ('payload_base64', 'mine')])
+    daemon(batched(seen.command(), form='json')).wait_ready()
+    wait_succeeded(queue, 3)
+    [(count, text)] = seen.all()
+    assert count == 3 and text.endswith(b'\n')
+    assert [json.loads(line) for line in text.split(b'\n')[:-1]] == [
+        {'tid': tids[0], 'attempt': 1, 'id': 'order 7',
+         'fields': {'payload': 'ü\n\0"x"', 'size': '5', 'id': 'order 7'}},
+        {'tid': tids[1], 'attempt': 1, 'fields': {'size': ''}},
+        {'tid': tids[2], 'attempt': 1, 'fields': {'payload_base64': 'mine'},
+         'base64': {'payload': '//4=', 'id': 'gA=='}},
+    ]
+
+
+@pytest.mark.parametrize('form, payload, reason', [
+    ('lines', b'a\nb', 'holds a newline'), ('lines', b'\n\n', 'holds a newline'),
+    ('nul', b'a\0', 'holds a NUL byte'), ('nul', b'a\0b', 'holds a NUL byte')])
+def test_what_would_pass_for_several_tasks(daemon, queue, seen, form, payload, reason):
+    """A payload that holds what ends one in that form is a dead letter and never runs; its neighbours
+    do."""
+    add(queue, 'before', payload, 'after')
+    daemon(batched(seen.command(), form=form)).wait_ready()
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'refused' and reason in letter.reason
+    wait_until(lambda: queue.counter('succeeded') == 2)
+    end = b'\n' if form == 'lines' else b'\0'
+    assert seen.all() == [(2, b'before' + end + b'after' + end)]
+
+
+def test_input_is_sealed(daemon, queue, folder):
+    """Nobody can change what the process reads."""
+    daemon(batched(f'(echo x > /dev/stdin) 2>/dev/null; cat > {folder}/out')).wait_ready()
+    add(queue, 'one')
+    wait_succeeded(queue, 1)
+    assert (folder / 'out').read_bytes() == b'one\n'
+
+
+def test_environment(daemon, queue, seen):
+    """LEAT_BATCH says how many tasks there are; what is a single task's own is there only for one."""
+    daemon(batched(seen.command(), batch=2)).wait_ready()
+    wait_blocked(queue.redis)
+    queue.add(*[{'size': 'big', 'id': 'x%d' % number} for number in range(3)])
+    wait_succeeded(queue, 3)
+    own = {b'LEAT_TASK', b'LEAT_ID', b'LEAT_ATTEMPT', b'LEAT_MAX_ATTEMPTS', b'LEAT_FENCE',
+           b'LEAT_ENQUEUED_AT', b'TASK_size'}
+    found = {values[b'LEAT_BATCH']: set(values) for values in seen.environments()}
+    assert set(found) == {b'1', b'2'} and found[b'1'] - found[b'2'] == own
+    assert not found[b'2'] - found[b'1']
+    assert {b'LEAT_QUEUE', b'LEAT_WORKER', b'LEAT_DEADLINE'} <= found[b'2']
+
+
+def test_descriptors(daemon, queue, folder):
+    """The process has descriptor 3 to write to, and no other beyond the standard ones; without
+    batches there is no 3."""
+    program = folder / 'program'
+    program.write_text('import os\nfor fd in range(100):\n    try:\n        os.fstat(fd); print("fd", fd)\n'
+                       '    except OSError:\n        pass\n')
+    for batch, descriptors in ((10, 4), (1, 3)):
+        add(queue, 'x')
+        worker = daemon(batched(f'/usr/bin/python3 -IS {program}', batch=batch)).wait_ready()
+        wait_empty(queue)
+        worker.terminate()
+        assert worker.wait_exit() == 0
+        assert [f'fd {fd} ' in worker.log() for fd in range(6)] == [fd < descriptors for fd in range(6)]
+
+
+# ---- when it starts
+
+def test_full_batches_start_at_once(daemon, queue, client, seen):
+    """A full batch waits for nothing; what is left over waits for batch_wait."""
+    daemon({**LONG_LEASE, **batched(seen.command(), batch=3, wait=FOREVER)}).wait_ready()
+    wait_blocked(client)
+    add(queue, *numbers(7))
+    wait_until(lambda: queue.counter('succeeded') == 6)
+    pass_time(0.3)
+    assert sorted(seen.all()) == [(3, b'1\n2\n3\n'), (3, b'4\n5\n6\n')]
+    add(queue, '8', '9')
+    wait_succeeded(queue, 9)
+    assert seen.all()[-1] == (3, b'7\n8\n9\n')
+
+
+def test_partly_filled_batch_waits(daemon, queue, client, seen):
+    """A batch that is not full starts when its first task has waited for batch_wait: tasks that come
+    meanwhile are in it."""
+    daemon({**LONG_LEASE, **batched(seen.command(), wait='800ms')}).wait_ready()
+    wait_blocked(client)
+    add(queue, '1')
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1)
+    begun = queue.now()
+    add(queue, '2')
+    add(queue, '3')
+    wait_succeeded(queue, 3)
+    assert queue.now() - begun > 600
+    assert seen.all() == [(3, b'1\n2\n3\n')]
+
+
+def test_no_wait(daemon, queue, client, seen):
+    """batch_wait = 0: what one claim brought starts at once."""
+    daemon(batched(seen.command(), wait='0')).wait_ready()
+    wait_blocked(client)
+    add(queue, '1', '2')
+    wait_succeeded(queue, 2)
+    add(queue, '3')
+    wait_succeeded(queue, 3)
+    assert seen.all()[-1] == (1, b'3\n')
+
+
+def test_wait_is_bounded_by_the_lease(daemon, queue, client, seen):
+    """However long batch_wait is, a tenth of the lease is waited at the most, and the lease holds."""
+    daemon(batched(seen.command('sleep 3'), wait=FOREVER, kill_grace='2s')).wait_ready()
+    wait_blocked(client)
+    add(queue, '1')
+    wait_succeeded(queue, 1)
+    assert len(seen.all()) == 1 and queue.counter('crashes') == 0
+
+
+def test_claims_no_more_than_fit(daemon, queue, folder):
+    """concurrency counts processes: slots × batch tasks are claimed, and no more."""
+    daemon({'queue': {'concurrency': 2}, **batched(
+        f'echo $LEAT_BATCH >> {folder}/up; cat > /dev/null; until [ -e {folder}/go ];'
+        ' do sleep 0.02; done', batch=3)}).wait_ready()
+    add(queue, *numbers(20))
+    wait_file(folder / 'up', 4)
+    pass_time(0.3)
+    assert (folder / 'up').read_text() == '3\n3\n'
+    assert queue.redis.hlen(queue.running) == 6 and len(queue.pending()) == 6
+    (folder / 'go').touch()
+    wait_succeeded(queue, 20)
+
+
+def test_large_payloads(daemon, queue, folder):
+    """A batch is also full with 8 MiB, so that it stays within bounds."""
+    command = f'echo $LEAT_BATCH $(wc -c) >> {folder}/sizes'
+    add(queue, *['x' * (3 << 20)] * 5)
+    daemon({'queue': {'concurrency': 1}, **batched(command, batch=100)}).wait_ready()
+    wait_succeeded(queue, 5, 60)
+    rows = [tuple(map(int, line.split())) for line in (folder / 'sizes').read_text().splitlines()]
+    assert sum(count for count, _ in rows) == 5
+    assert all(count <= 2 and size == count * (3 << 20) + count for count, size in rows)
+
+
+@pytest.mark.parametrize('sections, fields', [
+    ({'retry': {'max_attempts': 1}}, {}),
+    ({}, {'max_attempts': '1'}),
+    ({}, {'timeout': '30s'}),
+], ids=['no attempt left', "no attempt left, the task's own", 'a timeout of its own'])
+def test_has_a_process_for_itself(daemon, queue, seen, sections, fields):
+    """What a batch cannot carry runs alone, though it stands between others."""
+    add(queue, '1', **fields)
+    add(queue, '2', **fields)
+    daemon({**sections, **batched(seen.command())}).wait_ready()
+    wait_succeeded(queue, 2)
+    assert sorted(seen.all()) == [(1, b'1\n'), (1, b'2\n')]
+
+
+def test_own_timeout_counts_alone(daemon, queue, folder):
+    """A task's own timeout ends it, as without batches."""
+    daemon(batched('exec sleep 60')).wait_ready()
+    add(queue, 'x', timeout='200ms', max_attempts='1')
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'timeout'
+
+
+def test_reload(daemon, queue, client, seen):
+    """A reload switches batches on and off."""
+    worker = daemon(batched(seen.command(), batch=1)).wait_ready()
+    text = worker.config_path.read_text()
+    for batch, sizes in (('5', [5]), ('1', [0] * 5)):
+        worker.config_path.write_text(text.replace('batch = 1\n', f'batch = {batch}\n'))
+        before, told = len(seen.all()), worker.log().count('the configuration was reloaded')
+        worker.reload()
+        wait_until(lambda: worker.log().count('the configuration was reloaded') > told)
+        wait_blocked(client)
+        client.delete(queue.stats)
+        add(queue, *numbers(5))
+        wait_succeeded(queue, 5)
+        assert [count for count, _ in seen.all()[before:]] == sizes
+
+
+# ---- how it ends
+
+@pytest.mark.parametrize('end, cause', [
+    ('exit 3', 'exit'), ('exit 64', 'exit'), ('kill -9 $$', 'signal'), ('sleep 60', 'timeout')])
+def test_one_bad_task_sinks_itself_only(daemon, queue, seen, end, cause):
+    """A batch that fails (exit status, a permanent one too, signal, timeout) is tried again one by
+    one: the bad task ends in the dead letters, all others succeed, each with its second attempt."""
+    then = f'grep -qx bad $f.txt && {end}; exit 0'
+    tids = add(queue, 'a', 'b', 'bad', 'c')
+    daemon({'retry': {'max_attempts': 2, 'permanent': 64, 'base': '50ms'},
+            **batched(seen.command(then), timeout='500ms')}).wait_ready()
+    [letter] = wait_letters(queue)
+    wait_empty(queue)
+    assert letter.own['leat.tid'] == tids[2] and letter.cause == cause
+    assert letter.attempts == '2' and len(letter.lines()) == 2
+    assert queue.counter('succeeded') == 3 and queue.counter('retried') == 4
+    assert seen.all()[0] == (4, b'a\nb\nbad\nc\n')
+    assert sorted(seen.all()[1:]) == [(1, b'a\n'), (1, b'b\n'), (1, b'bad\n'), (1, b'c\n')]
+    attempts = {values.get(b'LEAT_ATTEMPT') for values in seen.environments()}
+    assert attempts == {None, b'2'}
+
+
+def test_other_success_codes(daemon, queue):
+    """[retry] success finishes a batch as 0 does."""
+    add(queue, *numbers(3))
+    daemon({'retry': {'success': '9'}, **batched('cat >/dev/null; exit 9')}).wait_ready()
+    wait_succeeded(queue, 3)
+    assert queue.counter('retried') == 0
+
+
+def test_verdicts(daemon, queue, seen):
+    """Lines on descriptor 3 decide single tasks: ok and dead for good, retry with an attempt of its
+    own; the rest goes as the process does. Reasons stand in dead letters and in the log."""
+    tids = add(queue, *numbers(5))
+    then = (r'[ $LEAT_BATCH = 1 ] || printf "1 ok\n2\tdead  no \033such user \n3 retry busy\n5 ok" >&3;'
+            ' [ $LEAT_BATCH = 1 ]')
+    worker = daemon({'queue': {'concurrency': 1}, **batched(seen.command(then))}).wait_ready()
+    [letter] = wait_letters(queue)
+    wait_empty(queue)
+    assert letter.own['leat.tid'] == tids[1] and letter.cause == 'reported'
+    assert letter.reason == r'no \x1bsuch user ' and letter.attempts == '1'
+    assert queue.counter('succeeded') == 4 and queue.counter('retried') == 2
+    assert sorted(seen.all()[1:]) == [(1, b'3\n'), (1, b'4\n')]
+    log = worker.log()
+    assert f'task {tids[0]}: attempt 1: reported ok after' in log
+    assert f'task {tids[2]}: attempt 1: reported retry, busy after' in log
+    assert f'task {tids[3]}: attempt 1: exit 1 after' in log
+    assert f'task {tids[4]}: attempt 1: reported ok after' in log
+
+
+@pytest.mark.parametrize('end, cause', [('exit 0', 'exit 0'), ('kill -9 $$', 'SIGKILL'),
+                                        ('sleep 60', 'timeout')])
+def test_verdicts_stand_however_it_ends(daemon, queue, end, cause):
+    """What was said before the end counts after it, and nothing is finished before it."""
+    tids = add(queue, *numbers(2))
+    worker = daemon({'retry': {'base': '1h', 'cap': '1h'}, **batched(
+        f'echo 1 ok >&3; {end}', timeout='500ms')}).wait_ready()
+    worker.wait_log(f'task {tids[0]}: attempt 1: reported ok')
+    worker.wait_log(f'task {tids[1]}: attempt 1: {cause}')
+    wait_until(lambda: queue.counter('succeeded') + queue.counter('retried') == 2)
+    assert queue.counter('retried') == (end != 'exit 0')
+
+
+def test_last_verdict_counts(daemon, queue):
+    """A later line about a task replaces an earlier one, its reason too."""
+    add(queue, '1', '2')
+    daemon(batched('echo 1 dead wrong >&3; echo 1 ok >&3; echo 2 ok >&3; echo 2 dead >&3')
+           ).wait_ready()
+    [letter] = wait_letters(queue)
+    wait_empty(queue)
+    assert letter.cause == 'reported' and letter.reason == '' and queue.counter('succeeded') == 1
+
+
+def test_verdict_of_one(daemon, queue):
+    """One that runs alone may be decided by its process, too; used up, a retry is a dead letter."""
+    daemon(batched('echo 1 retry later >&3')).wait_ready()
+    add(queue, 'x', max_attempts='1')
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'reported' and letter.reason == 'later'
+
+
+def test_dead_letters_keep_the_output(daemon, queue):
+    """A task that was reported dead has what the process of its batch wrote."""
+    add(queue, *numbers(3))
+    daemon(batched('echo out; echo err >&2; echo 2 dead >&3; echo 3 dead >&3')).wait_ready()
+    for letter in wait_letters(queue, 2):
+        assert letter.tail('stdout') == b'out\n' and letter.tail('stderr') == b'err\n'
+
+
+def test_garbage_is_ignored(daemon, queue, folder):
+    """Lines that are no verdicts change nothing and are logged, but not without end; nor does a line
+    that never ends cost memory."""
+    garbage = [b'', b'ok', b'0 ok', b'3 ok', b'-1 ok', b'1', b'1 OK', b'1 okay', b'99999999999999999 ok',
+               b' 1 dead', b'1:dead', b'\xff\0\x1b[31m']
+    lines = b'\n'.join(garbage) + b'\n' + b'1 ok ' + b'x' * 5000 + b'\n1 dead last\n' + b'y' * 100
+    add(queue, '1', '2')
+    (folder / 'garbage').write_bytes(lines)
+    worker = daemon(batched(f'cat {folder}/garbage >&3; head -c 50000000 /dev/zero >&3')).wait_ready()
+    [letter] = wait_letters(queue)
+    wait_empty(queue)
+    assert letter.reason == 'last' and queue.counter('succeeded') == 1
+    log = worker.log()
+    assert log.count('descriptor 3: ') == 11 and 'descriptor 3: 4 more lines ignored' in log
+    assert r'descriptor 3: 1 okay: ignored' in log and '\x1b' not in log
+    assert resident_kib(worker.pid) < 100_000
+
+
+def test_output_is_the_batch_s(daemon, queue):
+    """Lines of a batch's process name the batch, by its first task; so do the ends of its tasks."""
+    tids = add(queue, '1', '2')
+    worker = daemon(batched('cat')).wait_ready()
+    wait_succeeded(queue, 2)
+    lines = [line for line in worker.log().splitlines() if 'stream=stdout' in line]
+    assert len(lines) == 2
+    assert all(f'batch_id={tids[0]}' in line and 'task=' not in line for line in lines)
+    for tid in tids:
+        [end] = [line for line in worker.log().splitlines() if f'task {tid}: attempt 1: exit' in line]
+        assert f'batch_id={tids[0]}' in end
+
+
+def test_host_faults_count_nothing(daemon, queue, folder, seen):
+    """A program that is missing is the host's fault: the whole batch goes back, told once."""
+    program = folder / 'program'
+    add(queue, *numbers(5))
+    worker = daemon(batched(str(program))).wait_ready()
+    worker.wait_log('this host cannot run tasks')
+    wait_until(lambda: queue.counter('released') >= 5)
+    assert worker.log().count('this host cannot run tasks') == 1
+    program.write_text('#!/bin/sh\n' + seen.command() + '\n')
+    program.chmod(0o755)
+    wait_succeeded(queue, 5)
+    assert queue.counter('retried') == 0 and queue.counter('crashes') == 0
+    # it probes with one task
+    assert seen.all()[0][0] == 1
+
+
+# ---- leases, stops, lost workers
+
+def test_leases_of_all_are_renewed(daemon, queue, seen):
+    """A batch that runs for longer than the lease keeps all of its tasks."""
+    add(queue, *numbers(30))
+    daemon({'queue': {'lease': '1s', 'concurrency': 1},
+            **batched(seen.command('sleep 3'), batch=30, kill_grace='100ms')}).wait_ready()
+    wait_succeeded(queue, 30)
+    assert len(seen.all()) == 1
+    assert queue.counter('crashes') == queue.counter('fenced') == queue.counter('released') == 0
+
+
+def test_one_lost_lease_ends_the_batch(daemon, queue, client, folder):
+    """When the entry of one task is gone, the process of its batch is killed at once; the others go
+    back with nothing counted and run again; what was reported before counts."""
+    tids = add(queue, *numbers(4))
+    command = (f'echo $$ > {folder}/pid; echo 1 ok >&3; trap "" TERM;'
+               f' [ -e {folder}/go ] || sleep 60; cat >> {folder}/out')
+    worker = daemon({'queue': {'lease': '2s', 'concurrency': 1}, **batched(command)}).wait_ready()
+    wait_file(folder / 'pid')
+    (folder / 'go').touch()
+    client.xdel(queue.stream, tids[2])
+    worker.wait_log(f'task {tids[2]} is ended')
+    worker.wait_log(f'ended with task {tids[2]}')
+    wait_until(lambda: queue.counter('succeeded') == 3 and is_empty(queue))
+    assert sorted((folder / 'out').read_bytes().split()) == [b'2', b'4']
+    assert queue.counter('released') == 2
+    assert queue.counter('crashes') == queue.counter('retried') == 0
+    assert [letter.cause for letter in letters(queue)] == ['vanished']
+
+
+def test_cut_off_worker_ends_its_batch(daemon, queue, proxy, through_proxy, folder):
+    """Cut off from Redis, the batch is ended before its leases are; healed, all of it runs again with
+    no attempt used."""
+    add(queue, *numbers(3))
+    command = (f'[ -e {folder}/go ] && {{ cat >> {folder}/out; exit; }}; touch {folder}/up;'
+               f' trap "touch {folder}/told; exit 1" TERM; while :; do sleep 0.02; done')
+    daemon({**through_proxy, 'queue': {'lease': '2s', 'concurrency': 1}, **batched(command)}
+           ).wait_ready()
+    wait_until((folder / 'up').exists)
+    (folder / 'go').touch()
+    proxy.silence()
+    wait_until((folder / 'told').exists)
+    proxy.heal()
+    wait_until(lambda: is_empty(queue), 20)
+    assert (folder / 'out').read_bytes() == b'1\n2\n3\n'
+    assert queue.counter('succeeded') == 3 and queue.counter('crashes') == queue.counter('retried') == 0
+
+
+def test_killed_worker(daemon, queue, seen):
+    """kill -9 of the worker: each task of its batch counts a crash and runs again, by itself."""
+    add(queue, *numbers(4))
+    first = daemon({'queue': {'lease': '1s', 'concurrency': 1}, **batched(
+        seen.command('sleep 60'), kill_grace='100ms')}).wait_ready()
+    wait_until(lambda: len(seen.all()) == 1)
+    first.kill9()
+    daemon({'queue': {'lease': '1s'}, **batched(seen.command(), kill_grace='100ms')}).wait_ready()
+    wait_succeeded(queue, 4)
+    assert queue.counter('crashes') == 4
+    assert [count for count, _ in seen.all()] == [4, 1, 1, 1, 1]
+
+
+def test_stop_while_waiting(daemon, queue, client, seen):
+    """Tasks that wait for their batch to fill go back at a stop, at once and with nothing counted."""
+    worker = daemon({**LONG_LEASE, **batched(seen.command(), wait=FOREVER)}).wait_ready()
+    wait_blocked(client)
+    add(queue, *numbers(3))
+    wait_until(lambda: queue.redis.hlen(queue.running) == 3)
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    assert queue.redis.xlen(queue.go) == 3 and queue.pending() == []
+    assert seen.all() == []
+    daemon(batched(seen.command())).wait_ready()
+    wait_succeeded(queue, 3)
+    assert seen.all() == [(3, b'1\n2\n3\n')]
+
+
+@pytest.mark.parametrize('drain', ['30s', '0'])
+def test_stop_while_running(daemon, queue, folder, drain):
+    """A batch may end within the drain; after it, it is ended and handed back whole."""
+    add(queue, *numbers(3))
+    worker = daemon({'shutdown': {'drain': drain}, **batched(
+        f'touch {folder}/up; until [ -e {folder}/go ]; do sleep 0.02; done')}).wait_ready()
+    wait_until((folder / 'up').exists)
+    worker.signal(signal.SIGTERM)
+    if drain != '0':
+        worker.wait_log('stopping')
+        (folder / 'go').touch()
+    assert worker.wait_exit() == 0
+    assert queue.counter('succeeded') == (3 if drain != '0' else 0)
+    assert queue.redis.xlen(queue.go) == (0 if drain != '0' else 3)
+    assert queue.counter('retried') == 0 and queue.redis.hlen(queue.running) == 0
+
+
+def test_many_that_cannot_share(daemon, queue, folder):
+    """More tasks that need a process each than there are slots do not pile up with one worker, and
+    batches go on beside them."""
+    add(queue, *numbers(300), max_attempts='1')
+    add(queue, *numbers(300))
+    daemon({'queue': {'concurrency': 2}, **batched(
+        f'cat > /dev/null; echo $LEAT_BATCH >> {folder}/sizes', batch=50)}).wait_ready()
+    most = 0
+
+    def over():
+        nonlocal most
+        most = max(most, queue.redis.hlen(queue.running))
+        return queue.counter('succeeded') == 600
+
+    wait_until(over, 60)
+    sizes = [int(line) for line in (folder / 'sizes').read_text().split()]
+    assert sizes.count(1) >= 300 and sum(sizes) == 600 and max(sizes) > 10
+    assert most <= 2 * 50 + 16
+    assert queue.counter('crashes') == queue.counter('retried') == 0
+
+
+def test_status_counts_tasks(daemon, queue, client, folder):
+    """The worker tells how many tasks run, of how many that may."""
+    add(queue, *numbers(4))
+    daemon({'queue': {'lease': '1s', 'concurrency': 2}, **batched(
+        f'until [ -e {folder}/go ]; do sleep 0.02; done', kill_grace='100ms', batch=4)}).wait_ready()
+
+    def beat():
+        return [(one['running'], one['slots']) for one in queue.workers_beats().values()]
+
+    wait_until(lambda: beat() == [(4, 8)], 10, lambda: f'4 of 8 run: {beat()}')
+    (folder / 'go').touch()
+    wait_succeeded(queue, 4)
