@@ -48,6 +48,29 @@ void host_fine(struct host *host)
     }
 }
 
+void host_ended(struct host *host, const struct attempt *attempt)
+{
+    bool follows = *attempt->batch && strcmp(attempt->batch, attempt->task->tid) != 0;
+    switch (attempt->ending.cause) {
+    case CAUSE_HOST:
+        if (!follows) {
+            host_fault(host, attempt->task->tid, attempt->reason);
+        }
+        return;
+    case CAUSE_REFUSED:
+        return;
+    case CAUSE_EXIT:
+    case CAUSE_SIGNAL:
+    case CAUSE_TIMEOUT:
+    case CAUSE_LEASE_LOST:
+    case CAUSE_SHUTDOWN:
+    case CAUSE_REPORTED:
+    case CAUSE_BATCH:
+        host_fine(host);
+        return;
+    }
+}
+
 static void on_closed_over(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;

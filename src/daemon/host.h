@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "exec/runner.h"
+
 struct ev_loop;
 struct host;
 
@@ -25,6 +27,9 @@ void host_fault(struct host *host, const char *tid, const char *reason);
 
 /* A task ran. */
 void host_fine(struct host *host);
+
+/* An attempt has ended: one of the two, or neither. What those of a batch tell is told once. */
+void host_ended(struct host *host, const struct attempt *attempt);
 
 bool host_is_closed(const struct host *host);
 

@@ -56,6 +56,12 @@ static size_t allowed(const struct slots *slots)
     return host_is_doubtful(slots->host) ? 1 : (size_t)slots->config->queue.concurrency;
 }
 
+size_t slots_most(const struct slots *slots)
+{
+    size_t most = (size_t)slots->config->queue.concurrency * batch_of(slots);
+    return most < MOST_TASKS ? most : MOST_TASKS;
+}
+
 size_t slots_taken(const struct slots *slots)
 {
     return runner_count(slots->runner) + slots->single.count + slots->shared.count;

@@ -47,6 +47,9 @@ void slots_free(struct slots *slots);
 size_t slots_room(const struct slots *slots);
 size_t slots_ahead(const struct slots *slots);
 
+/* How many tasks may run at a time where nothing keeps them from it. */
+size_t slots_most(const struct slots *slots);
+
 /* Tasks that run or wait for a slot. */
 size_t slots_taken(const struct slots *slots);
 

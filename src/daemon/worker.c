@@ -58,16 +58,10 @@ static const char *state_name(const struct worker *worker)
     return host_is_closed(worker->host) ? "host-fault" : "running";
 }
 
-/* How many tasks may run at a time. */
-static size_t capacity(const struct worker *worker)
-{
-    return (size_t)(worker->config->queue.concurrency * worker->config->task.batch);
-}
-
 static const char *make_beat(void *context)
 {
     struct worker *worker = context;
-    return beat_text(&worker->beat, capacity(worker), runner_count(worker->runner),
+    return beat_text(&worker->beat, slots_most(worker->slots), runner_count(worker->runner),
                      state_name(worker));
 }
 
@@ -120,12 +114,6 @@ static void put_back(void *context, const char *token)
     results_add(worker->results, result);
 }
 
-/* Or it had its process for itself. */
-static bool is_first_of_batch(const struct attempt *attempt)
-{
-    return !*attempt->batch || strcmp(attempt->batch, attempt->task->tid) == 0;
-}
-
 static void on_ended(void *context, struct attempt *attempt)
 {
     struct worker *worker = context;
@@ -133,11 +121,7 @@ static void on_ended(void *context, struct attempt *attempt)
     record_ended(attempt, &outcome);
     beat_count(&worker->beat, outcome.verdict);
     slots_ended(worker->slots, attempt);
-    if (attempt->ending.cause == CAUSE_HOST && is_first_of_batch(attempt)) {
-        host_fault(worker->host, attempt->task->tid, attempt->reason);
-    } else if (attempt->ending.cause != CAUSE_REFUSED && attempt->ending.cause != CAUSE_HOST) {
-        host_fine(worker->host);
-    }
+    host_ended(worker->host, attempt);
 
     struct result *result = result_new();
     if (!result) {
@@ -479,7 +463,7 @@ static const char *trouble(const struct worker *worker)
 struct worker_figures worker_figures(const struct worker *worker)
 {
     return (struct worker_figures){.running = runner_count(worker->runner),
-                                   .slots = capacity(worker),
+                                   .slots = slots_most(worker->slots),
                                    .succeeded = worker->beat.succeeded,
                                    .retried = worker->beat.retried,
                                    .dead = worker->beat.dead,
