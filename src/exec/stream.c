@@ -207,38 +207,44 @@ void streams_init(struct child *child)
     }
 }
 
-/* Tasks that share a process have its output in common; a copy is for those that become dead
- * letters. Without memory they have none. */
-static void copy_tail(struct bytes *to, const struct bytes *from)
+/* What tasks that share a process have in common is told of those that the process said are dead.
+ * Without memory they have none. */
+static void share_tail(struct child *child, struct bytes tail, bool is_error)
 {
-    char *copy = from->size > 0 ? malloc(from->size) : NULL;
-    if (copy) {
-        memcpy(copy, from->data, from->size);
-        *to = (struct bytes){copy, from->size};
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        bool dead = attempt->has_verdict && attempt->verdict == VERDICT_DEAD;
+        char *copy = dead && tail.size > 0 ? malloc(tail.size) : NULL;
+        if (copy) {
+            memcpy(copy, tail.data, tail.size);
+            *(is_error ? &attempt->stderr_tail : &attempt->stdout_tail) =
+                (struct bytes){copy, tail.size};
+        }
     }
+    free((char *)tail.data);
 }
 
-static void share_tails(struct child *child)
+static void give_tail(struct child *child, struct stream *stream)
 {
-    for (size_t i = 1; i < child->count; i++) {
-        struct attempt *attempt = child_attempt(child, i);
-        if (attempt->has_verdict && attempt->verdict == VERDICT_DEAD) {
-            copy_tail(&attempt->stdout_tail, &child->attempt.stdout_tail);
-            copy_tail(&attempt->stderr_tail, &child->attempt.stderr_tail);
-        }
+    bool is_error = kind_of(stream) == STREAM_ERROR;
+    struct bytes tail = output_take_tail(&stream->output, tail_of(stream));
+    if (child->count > 1) {
+        share_tail(child, tail, is_error);
+    } else {
+        *(is_error ? &child->attempt.stderr_tail : &child->attempt.stdout_tail) = tail;
     }
 }
 
 void streams_finish(struct child *child)
 {
-    struct bytes *tails[] = {&child->attempt.stdout_tail, &child->attempt.stderr_tail};
-    for (int i = 0; i < STREAMS; i++) {
+    /* verdicts first: they say who gets the tails */
+    for (int i = STREAMS - 1; i >= 0; i--) {
         struct stream *stream = &child->streams[i];
         struct output_lines into;
         ev_io_stop(child->host->loop, &stream->watcher);
         output_finish(&stream->output, lines_of(stream, &into));
         if (i != STREAM_VERDICTS) {
-            *tails[i] = output_take_tail(&stream->output, tail_of(stream));
+            give_tail(child, stream);
         }
     }
     if (child->ignored > IGNORED_TOLD) {
@@ -247,7 +253,6 @@ void streams_finish(struct child *child)
                        child->ignored - IGNORED_TOLD); /* fits */
         log_ignored(child, what);
     }
-    share_tails(child);
 }
 
 void streams_free(struct child *child)

@@ -340,11 +340,16 @@ def test_verdict_of_one(daemon, queue):
 
 
 def test_dead_letters_keep_the_output(daemon, queue):
-    """A task that was reported dead has what the process of its batch wrote."""
-    add(queue, *numbers(3))
-    daemon(batched('echo out; echo err >&2; echo 2 dead >&3; echo 3 dead >&3')).wait_ready()
+    """A task that was reported dead has what the process of its batch wrote; one that succeeded has
+    no claim to it."""
+    tids = add(queue, *numbers(3), result_ttl='1h')
+    daemon(batched('echo out; echo err >&2; echo 2 dead >&3; printf "3 dead" >&3')).wait_ready()
     for letter in wait_letters(queue, 2):
         assert letter.tail('stdout') == b'out\n' and letter.tail('stderr') == b'err\n'
+    wait_until(lambda: queue.counter('succeeded') == 1)
+    results = [b''.join(queue.redis.xrange(key)[0][1]) for key in queue.redis.keys('*:result:*')]
+    assert len(results) == 3, tids
+    assert sorted(b'out\n' in result for result in results) == [False, True, True]
 
 
 def test_garbage_is_ignored(daemon, queue, folder):
