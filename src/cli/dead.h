@@ -63,10 +63,10 @@ struct dead_table {
     struct table table;
 };
 /* False where the row is beyond the limit. */
-bool dead_table_add(struct dead_table *table, const struct redisReply *row);
+bool dead_table_add(struct dead_table *dead, const struct redisReply *row);
 /* Prints it; "no dead letters" where it is empty. Returns 0 or an exit status. */
-int dead_table_print(const struct dead_table *table);
-void dead_table_free(struct dead_table *table);
+int dead_table_print(const struct dead_table *dead);
+void dead_table_free(struct dead_table *dead);
 
 /* The actions; they return an exit status. */
 int dead_list(struct cli *cli, const struct dead_options *options);

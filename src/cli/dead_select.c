@@ -15,7 +15,7 @@
 
 struct letter dead_letter(const struct redisReply *row)
 {
-    struct letter letter;
+    struct letter letter = {0};
 
     bytes_copy(record_bytes(row, "dead_id"), letter.dead_id, sizeof letter.dead_id);
     bytes_copy(record_bytes(row, "tid"), letter.tid, sizeof letter.tid);
@@ -27,9 +27,9 @@ struct letter dead_letter(const struct redisReply *row)
 /* A control character that the pattern does not name; NUL where it names all. */
 static char stand_in(const char *glob)
 {
-    for (char c = 1; c < ' '; c++) {
+    for (int c = 1; c < ' '; c++) {
         if (!strchr(glob, c))
-            return c;
+            return (char)c;
     }
     return '\0';
 }
@@ -165,32 +165,38 @@ static int sort_ids(const struct dead_options *options, struct naming *naming)
         naming->list[i].id = options->ids[i];
     qsort(naming->list, options->id_count, sizeof *naming->list, compare_named);
     for (size_t i = 0; i < options->id_count; i++) {
-        if (i == 0 || strcmp(naming->list[i].id, naming->list[naming->count - 1].id) != 0)
+        if (naming->count == 0 ||
+            strcmp(naming->list[i].id, naming->list[naming->count - 1].id) != 0)
             naming->list[naming->count++] = naming->list[i];
     }
     return EX_OK;
 }
 
-/* What was found, oldest first; two ids may mean one letter. */
-static void take_named(struct dead_choice *choice, const struct naming *naming)
+/* What was found, oldest first; two ids may mean one letter. Returns 0 or an exit status. */
+static int take_named(struct dead_choice *choice, const struct naming *naming)
 {
-    size_t count = 0;
+    struct letter *letters = calloc(naming->count + 1, sizeof *letters);
+    size_t found = 0, count = 0;
 
+    if (!letters)
+        return cli_no_memory();
     for (size_t i = 0; i < naming->count; i++) {
         const struct named *named = &naming->list[i];
         if (*named->by_task.tid || *named->by_entry.tid) {
-            choice->named[count++] = *named->by_task.tid ? named->by_task : named->by_entry;
+            letters[found++] = *named->by_task.tid ? named->by_task : named->by_entry;
             continue;
         }
         cli_error("no dead letter %s in the queue %s", named->id, choice->cli->config->queue.name);
         choice->missing++;
     }
-    qsort(choice->named, count, sizeof *choice->named, compare_letters);
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 ||
-            compare_letters(&choice->named[i], &choice->named[choice->named_count - 1]) != 0)
-            choice->named[choice->named_count++] = choice->named[i];
+    qsort(letters, found, sizeof *letters, compare_letters);
+    for (size_t i = 0; i < found; i++) {
+        if (count == 0 || compare_letters(&letters[i], &letters[count - 1]) != 0)
+            letters[count++] = letters[i];
     }
+    choice->named = letters;
+    choice->named_count = count;
+    return EX_OK;
 }
 
 /* Letters are not indexed by task: one walk serves all ids. */
@@ -208,12 +214,8 @@ static int find_letters(struct dead_choice *choice)
     if (status == EX_OK)
         status = dead_walk(&every, note_named, &naming);
     progress_end(&choice->progress);
-    if (status == EX_OK) {
-        choice->named = calloc(naming.count, sizeof *choice->named);
-        status = choice->named ? EX_OK : cli_no_memory();
-    }
     if (status == EX_OK)
-        take_named(choice, &naming);
+        status = take_named(choice, &naming);
     free(naming.list);
     return status;
 }
