@@ -128,6 +128,16 @@ def test_tasks_are_not_held_up(queue, teller, folder):
     assert len(lines(folder / 'told')) == 1 and queue.status()['running'] == 0
 
 
+def test_letters_of_batches(queue, teller, folder):
+    """Where tasks run in batches, their letters are still told one by one, stderr on stdin."""
+    teller(f'cat >> {folder}/in; echo $LEAT_TASK $TASK_n >> {folder}/told',
+           {'task': {'command': 'cat > /dev/null; exit 3', 'batch': 10, 'batch_format': 'json'}})
+    tids = queue.add(*[{'n': str(i)} for i in range(5)])
+    rows = wait_lines(folder / 'told', 5)
+    assert sorted(rows) == sorted(f'{tid} {i}' for i, tid in enumerate(tids))
+    assert (folder / 'in').read_bytes() == b''
+
+
 def test_old_letters_are_not_told(queue, daemon, teller, folder):
     """What died before notify was configured first stays silent."""
     one = daemon(DEAD_AT_ONCE).wait_ready()
