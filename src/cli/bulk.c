@@ -222,7 +222,7 @@ static void run_all(struct bulk *bulk)
         settle(bulk);
     else if (bulk->stopped_line == 0 && bulk->filling.tasks > 0)
         bulk->stopped_line = bulk->filling.first_line;
-    else if (bulk->stopped_line == 0 && got > 0)
+    else if (bulk->stopped_line == 0)
         bulk->stopped_line = input_line(bulk->input) + 1;
     while (bulk->flying_count > 0)
         receive_one(bulk);

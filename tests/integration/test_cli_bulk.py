@@ -127,6 +127,24 @@ def test_redis_dies_on_the_way(folder, base_config, queue, redis_server):
     assert f'{len(answered)} tasks enqueued' in stderr and 'nothing from line' in stderr
 
 
+def test_redis_dies_before_a_slow_writer_goes_on(folder, base_config, queue, redis_server):
+    """All that was written is settled, and the rest is said not to be sent."""
+    path = write_config(folder / 'x.ini', base_config)
+    with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, bufsize=1) as process:
+        process.stdin.write('echo 1\n')
+        assert process.stdout.readline()
+        redis_server.kill()
+        process.stdin.write('echo 2\n')
+        process.stdin.close()
+        process.stdin = None
+        stderr = process.stderr.read()
+        assert process.wait(30) == EX_UNAVAILABLE
+    assert '1 tasks enqueued' in stderr
+    assert 'lines 2 to 2 may be in the queue' in stderr or 'nothing from line 2 on' in stderr
+
+
 def test_stopped_output_stops_the_rest(folder, base_config, queue):
     """When ids cannot be written, it says how much was enqueued: 74."""
     path = write_config(folder / 'x.ini', base_config)
