@@ -58,7 +58,7 @@ static void kill_group(struct child *child)
      * attempt */
     const struct ending *ending = &child->attempt.ending;
     if (!streams_are_silent(child) || ending->cause != CAUSE_EXIT || ending->exit_code != 0) {
-        group_kill_session(child->pid);
+        child->strays = group_kill_session(child->pid);
     }
     siginfo_t reaped;
     while (waitid(P_PID, (id_t)child->pid, &reaped, WEXITED) < 0 && errno == EINTR) {
@@ -69,6 +69,9 @@ static void kill_group(struct child *child)
  * process 1 is slow: seen only by a closer look, if they are not gone at once. */
 static bool is_group_gone(const struct child *child)
 {
+    if (child->strays && group_session_is_alive(child->pid)) {
+        return false;
+    }
     return group_is_empty(child->pid) ||
            (child->wait_s >= zombie_wait_s && !group_is_alive(child->pid));
 }

@@ -38,7 +38,8 @@ struct child {
     bool batch;              /* stdin has the form of a batch, and descriptor 3 is read */
     struct child_host *host;
     pid_t pid;
-    bool empty;         /* its group is */
+    bool strays;        /* processes of its session that had left the group were killed */
+    bool empty;         /* its group is, and so are they gone */
     int report;         /* of a forked start, or -1 */
     int64_t started_ns; /* CLOCK_BOOTTIME, as the others */
     int64_t settle_ns;  /* until when output is waited for */

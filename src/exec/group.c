@@ -98,11 +98,24 @@ static bool kill_stray(const struct process *process, pid_t leader)
            kill(process->pid, SIGKILL) == 0;
 }
 
-void group_kill_session(pid_t leader)
+bool group_kill_session(pid_t leader)
 {
     /* one that was killed may have forked just before: again while there are any, but not for
      * ever. One that is still dying is killed once more, which does no harm. */
     enum { MOST = 4 };
-    for (int i = 0; i < MOST && count_processes(kill_stray, leader) > 0; i++) {
+    int rounds = 0;
+    while (rounds < MOST && count_processes(kill_stray, leader) > 0) {
+        rounds++;
     }
+    return rounds > 0;
+}
+
+static bool is_of_session(const struct process *process, pid_t leader)
+{
+    return process->session == leader && is_living(process);
+}
+
+bool group_session_is_alive(pid_t leader)
+{
+    return count_processes(is_of_session, leader) > 0;
 }
