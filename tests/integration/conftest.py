@@ -9,6 +9,8 @@ import pytest
 from harness import daemon as daemons
 from harness import processes
 from harness.faults import SHORT, Beats
+from harness.gate import Gate
+from harness.polling import Lateness
 from harness.polling import wait_until as poll
 from harness.proxy import Proxy
 from harness.queue import Queue
@@ -46,6 +48,33 @@ def folder():
 @pytest.fixture
 def wait_until():
     return poll
+
+
+@pytest.fixture
+def late():
+    """What an upper bound on a time has to allow for, in seconds: late()."""
+    one = Lateness()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def gates(folder):
+    """A function that makes one more gate, shut."""
+    made = []
+
+    def make():
+        made.append(Gate(folder / f'gate-{len(made)}'))
+        return made[-1]
+
+    yield make
+    for gate in made:
+        gate.open()
+
+
+@pytest.fixture
+def gate(gates):
+    return gates()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from harness import processes
-from harness.faults import pass_time, wait_blocked, wait_empty
+from harness.faults import wait_blocked, wait_empty
 from harness.polling import wait_until
 from harness.tasks import letters, wait_file, wait_succeeded
 
@@ -17,23 +17,23 @@ def running(worker):
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
-def test_idle_worker_stops_at_once(daemon, queue, client, number):
+def test_idle_worker_stops_at_once(daemon, queue, client, late, number):
     """Without tasks a stop is immediate, with status 0; the consumer is struck off."""
     worker = daemon().wait_ready()
     wait_blocked(client)
     began = time.monotonic()
     worker.signal(number)
     assert worker.wait_exit() == 0
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 2 + late()
     assert queue.redis.hlen(queue.workers) == 0
     assert client.xinfo_consumers(queue.stream, queue.group) == []
     assert 'stopped: ' in worker.log()
 
 
-def test_running_tasks_finish(daemon, queue, client, folder):
+def test_running_tasks_finish(daemon, queue, client, folder, late):
     """SIGTERM during work: the running task finishes and counts; nothing else is claimed, not even
     what comes then; the lease is renewed to the end."""
-    worker = daemon({'queue': {'lease': '2s', 'concurrency': 1}, 'shutdown': {'drain': '20s'}}
+    worker = daemon({'queue': {'lease': '2s', 'concurrency': 1}, 'shutdown': {'drain': '60s'}}
                     ).wait_ready()
     queue.add({'command': f'sleep 3; echo > {folder}/finished'}, {'command': f'touch {folder}/second'})
     running(worker)
@@ -47,8 +47,8 @@ def test_running_tasks_finish(daemon, queue, client, folder):
             'XPENDING', queue.stream, queue.group, '-', '+', 10))
         return not worker.running()
 
-    wait_until(ended, 15)
-    assert worker.wait_exit() == 0 and max(ages) < 1500
+    wait_until(ended)
+    assert worker.wait_exit() == 0 and max(ages) < 1500 + 1000 * late()
     assert (folder / 'finished').exists()
     assert not (folder / 'second').exists() and not (folder / 'third').exists()
     assert queue.counter('succeeded') == 1 and client.xlen(queue.stream) + client.xlen(queue.go) == 2
@@ -69,21 +69,22 @@ def test_failures_count_while_stopping(daemon, queue):
     assert queue.counter('retried') == 1 and queue.redis.zcard(queue.delayed) == 1
 
 
-def test_drain_deadline(daemon, queue, folder):
+def test_drain_deadline(daemon, queue, folder, late):
     """At the drain deadline tasks get TERM, after the grace KILL, and go back: no attempt used, and
     they run elsewhere; the daemon is gone in time, with status 0."""
     sections = {'shutdown': {'drain': '300ms'}, 'task': {'kill_grace': '500ms'}}
     worker = daemon(sections).wait_ready()
-    polite = f"trap 'echo got TERM >> {folder}/polite; exit 0' TERM; sleep 60 & wait"
+    polite = (f"trap 'echo got TERM >> {folder}/polite; exit 0' TERM; echo > {folder}/listens; "
+              "sleep 60 & wait")
     stubborn = f"trap '' TERM; echo > {folder}/stubborn; exec sleep 60"
     second = 'test $LEAT_FENCE = 1 || { echo $LEAT_ATTEMPT >> %s/again; exit 0; }; ' % folder
     queue.add({'command': second + polite}, {'command': second + stubborn})
     wait_file(folder / 'stubborn')
-    wait_until(lambda: len(worker.descendants()) >= 2)
+    wait_file(folder / 'listens')
     began = time.monotonic()
     worker.terminate()
     assert worker.wait_exit() == 0
-    assert 0.75 < time.monotonic() - began < 4
+    assert 0.75 < time.monotonic() - began < 4 + late()
     assert worker.descendants() == []
     assert wait_file(folder / 'polite') == b'got TERM\n'
     assert queue.pending() == [] and queue.redis.hlen(queue.running) == 0
@@ -98,8 +99,8 @@ def test_drain_deadline(daemon, queue, folder):
 
 def test_second_signal_hastens(daemon, queue, client, folder):
     """A second signal ends the drain at once; a third does not wait for the grace."""
-    worker = daemon({'shutdown': {'drain': '60s'}, 'queue': {'lease': '10s'},
-                     'task': {'kill_grace': '4s'}}).wait_ready()
+    worker = daemon({'shutdown': {'drain': '60s'}, 'queue': {'lease': '100s'},
+                     'task': {'kill_grace': '40s'}}).wait_ready()
     queue.add({'command': f"trap '' TERM; echo > {folder}/runs; exec sleep 60"})
     wait_file(folder / 'runs')
     began = time.monotonic()
@@ -109,7 +110,7 @@ def test_second_signal_hastens(daemon, queue, client, folder):
     assert worker.running()
     worker.signal(signal.SIGINT)
     assert worker.wait_exit() == 0
-    assert time.monotonic() - began < 3.5
+    assert time.monotonic() - began < 30
     assert client.xlen(queue.go) == 1 and queue.counter('released') == 1
 
 
@@ -131,7 +132,7 @@ def test_stop_during_a_flood_of_tasks(daemon, queue, client, folder):
 
 
 @pytest.mark.parametrize('tasks', [0, 1])
-def test_stop_without_redis(daemon, queue, client, redis_server, tasks):
+def test_stop_without_redis(daemon, queue, client, redis_server, late, tasks):
     """Stopped while Redis is down: the daemon ends in time all the same. Without tasks status 0; with
     a result that Redis did not take, 75."""
     worker = daemon({'queue': {'lease': '20s'}, 'shutdown': {'drain': '200ms'}}).wait_ready()
@@ -144,7 +145,7 @@ def test_stop_without_redis(daemon, queue, client, redis_server, tasks):
     began = time.monotonic()
     worker.terminate()
     assert worker.wait_exit() == (75 if tasks else 0)
-    assert time.monotonic() - began < 14
+    assert time.monotonic() - began < 14 + late()
     assert worker.descendants() == []
 
 
@@ -177,18 +178,19 @@ def test_killed_group_leaves_nothing(daemon, queue, folder):
     below = worker.descendants()
     worker.terminate()
     assert worker.wait_exit() == 0
-    wait_until(lambda: not any(processes.alive(pid) for pid in below), 2, 'all are gone')
+    assert not any(processes.alive(pid) for pid in below)
 
 
-def test_reload_while_stopping(daemon, queue, client):
+def test_reload_while_stopping(daemon, queue, client, gate):
     """A reload during the drain does not let the worker claim again."""
     worker = daemon({'queue': {'concurrency': 1}}).wait_ready()
-    queue.add({'command': 'sleep 1'}, {'command': 'true'})
+    queue.add({'command': gate.command}, {'command': 'true'})
     running(worker)
     worker.terminate()
     worker.wait_log('stopping: ')
     worker.reload()
     worker.wait_log('was reloaded')
+    gate.open()
     assert worker.wait_exit() == 0
     assert queue.counter('succeeded') == 1 and client.xlen(queue.stream) + client.xlen(queue.go) == 1
     assert letters(queue) == []
@@ -198,7 +200,7 @@ def test_stop_at_the_start(daemon, redis_server):
     """SIGTERM before there is any session: a clean and quick end."""
     redis_server.stop()
     worker = daemon()
-    pass_time(0.3)
+    wait_until(worker.listens)
     worker.terminate()
-    assert worker.wait_exit(8) == 0
+    assert worker.wait_exit() == 0
     redis_server.cont()

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from . import processes
-from .polling import wait_until
+from .polling import PATIENCE_S, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / os.environ.get('LEAT_BUILD', 'build')
@@ -79,7 +79,7 @@ class Daemon:
         data = self.log_path.read_bytes()
         return data[0 if whole else self.log_start:].decode(errors='replace')
 
-    def wait_log(self, text, timeout=10.0):
+    def wait_log(self, text, timeout=PATIENCE_S):
         def there():
             if text in self.log():
                 return True
@@ -88,7 +88,7 @@ class Daemon:
         wait_until(there, timeout, lambda: f'leatd logs {text!r}; its log:\n{self.log()}')
         return self
 
-    def wait_ready(self, timeout=10.0):
+    def wait_ready(self, timeout=PATIENCE_S):
         return self.wait_log('ready', timeout)
 
     def _must_run(self, wanted):
@@ -98,6 +98,16 @@ class Daemon:
 
     def running(self):
         return self.process.poll() is None
+
+    def listens(self):
+        """It has sockets of its own: by then it also hears signals."""
+        links = []
+        for fd in os.listdir(f'/proc/{self.pid}/fd'):
+            try:
+                links.append(os.readlink(f'/proc/{self.pid}/fd/{fd}'))
+            except FileNotFoundError:
+                continue
+        return sum(link.startswith('socket:') for link in links) >= 3
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -119,7 +129,7 @@ class Daemon:
     def cont(self):
         self.signal(signal.SIGCONT)
 
-    def wait_exit(self, timeout=20.0):
+    def wait_exit(self, timeout=PATIENCE_S):
         """The exit status: negative for a signal."""
         wait_until(lambda: self.process.poll() is not None, timeout,
                    lambda: 'leatd ends; its log:\n' + self.log())
@@ -133,7 +143,7 @@ class Daemon:
             processes.end(self.process)
 
 
-def run_leat(config_path, *args, input=None, timeout=30, env=None):
+def run_leat(config_path, *args, input=None, timeout=4 * PATIENCE_S, env=None):
     """leat -c FILE ARGS…; stdout and stderr are text where input is text or None, else bytes."""
     text = not isinstance(input, (bytes, bytearray))
     stdin = {'input': input} if input is not None else {'stdin': subprocess.DEVNULL}

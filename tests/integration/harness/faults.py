@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from . import processes
-from .polling import wait_until
+from .polling import PATIENCE_S, wait_until
 
 BEAT = Path(__file__).with_name('beat.py')
 
@@ -67,12 +67,12 @@ class Beats:
         runs = sorted(found.values(), key=lambda run: run.first)
         return [run for run in runs if tid in (None, run.tid)]
 
-    def wait_runs(self, count, timeout=10.0):
+    def wait_runs(self, count, timeout=PATIENCE_S):
         wait_until(lambda: len(self.runs()) >= count, timeout,
                    lambda: f'{count} runs began: {self.runs()}')
         return self.runs()
 
-    def wait_dead(self, timeout=10.0):
+    def wait_dead(self, timeout=PATIENCE_S):
         """All processes seen so far are gone."""
         pids = [run.pid for run in self.runs()]
         wait_until(lambda: not any(processes.alive(pid) for pid in pids), timeout,
@@ -114,7 +114,7 @@ def blocked_workers(client):
     return sum(one['cmd'] == 'xreadgroup' and 'b' in one['flags'] for one in client.client_list())
 
 
-def wait_blocked(client, count=1, timeout=10.0):
+def wait_blocked(client, count=1, timeout=PATIENCE_S):
     wait_until(lambda: blocked_workers(client) == count, timeout,
                lambda: f'{count} workers wait for tasks: {client.client_list()}')
 
@@ -127,7 +127,7 @@ def is_empty(queue):
                 or redis.hlen(queue.names) or queue.pending())
 
 
-def wait_empty(queue, timeout=10.0):
+def wait_empty(queue, timeout=PATIENCE_S):
     wait_until(lambda: is_empty(queue), timeout,
                lambda: f'the queue is empty: {queue.status()}, {queue.places()}, '
                        f'{queue.redis.hgetall(queue.running)}')

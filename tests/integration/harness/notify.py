@@ -2,7 +2,7 @@
 import os
 import socket
 
-from .polling import wait_until
+from .polling import PATIENCE_S, wait_until
 
 
 class NotifySocket:
@@ -32,7 +32,7 @@ class NotifySocket:
         """The values of a variable, in order."""
         return [message[name] for message in self.poll() if name in message]
 
-    def wait(self, name, count=1, timeout=10.0):
+    def wait(self, name, count=1, timeout=PATIENCE_S):
         wait_until(lambda: len(self.having(name)) >= count, timeout,
                    lambda: f'{count} times {name}: {self.messages}')
         return self.having(name)

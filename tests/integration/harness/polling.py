@@ -1,20 +1,55 @@
 """Waiting for a condition, never for a time."""
+import threading
 import time
 
 STEP_S = 0.005
+# A deadline is for what never comes: on a busy machine everything else may take long. Where a time
+# itself is promised it is measured, and allowed for by Lateness.
+PATIENCE_S = 30.0
 
 
-def wait_until(condition, timeout=10.0, message=None):
-    """Polls until condition() is true and returns what it returned; fails the test at the deadline.
+def wait_until(condition, timeout=PATIENCE_S, message=None):
+    """Polls until condition() is true and returns what it returned; fails the test at the deadline,
+    which is never shorter than PATIENCE_S.
 
     message may be text or a function that says what is there instead.
     """
+    timeout = max(timeout, PATIENCE_S)
     deadline = time.monotonic() + timeout
     while True:
+        # a machine that stood still has not given the condition its time either
+        late = time.monotonic() > deadline
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        if late:
             text = message() if callable(message) else message
             raise AssertionError(f'not within {timeout} s: {text or condition}')
         time.sleep(STEP_S)
+
+
+class Lateness:
+    """How much later than promised things may happen on this machine now: calling it answers
+    seconds, some milliseconds on an idle one. Measured by a thread that only sleeps."""
+
+    HOPS = 10  # what waits for a processor one after the other before a task has said something
+
+    def __init__(self):
+        self._worst = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        before = time.monotonic()
+        while not self._ended.wait(STEP_S):
+            now = time.monotonic()
+            self._worst = max(self._worst, now - before - STEP_S)
+            before = now
+
+    def __call__(self):
+        return self._worst * self.HOPS
+
+    def close(self):
+        self._ended.set()
+        self._thread.join()

@@ -104,5 +104,5 @@ def end_orphans():
                 os.waitpid(pid, os.WNOHANG)
         return not left
 
-    wait_until(none_left, 10, 'orphans are gone')
+    wait_until(none_left, message='orphans are gone')
     return running

@@ -7,6 +7,8 @@ import asyncio
 import re
 import threading
 
+from .polling import PATIENCE_S
+
 CHUNK = 65536
 
 
@@ -44,7 +46,7 @@ class Trap:
         self._proxy = proxy
         self._open = asyncio.Event()
 
-    def wait(self, timeout=10.0):
+    def wait(self, timeout=PATIENCE_S):
         assert self.sprung.wait(timeout), f'no {self.name} within {timeout} s'
         return self
 
@@ -145,7 +147,7 @@ class Proxy:
         async def call():
             result = function(*args)
             return await result if asyncio.iscoroutine(result) else result
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(PATIENCE_S)
 
     def start(self):
         self._thread.start()
@@ -155,7 +157,7 @@ class Proxy:
     def close(self):
         self.run(self._stop)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         self._loop.close()
 
     def cut(self, name=''):

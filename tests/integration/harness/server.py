@@ -33,7 +33,7 @@ class RedisServer:
             argv += [str(part) for part in (value if isinstance(value, list) else [value])]
         self.process = processes.start(argv, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
         if wait:
-            wait_until(self.answers, 20, lambda: 'redis-server answers; its log:\n' + self.log())
+            wait_until(self.answers, message=lambda: 'redis-server answers; its log:\n' + self.log())
         return self
 
     def answers(self):

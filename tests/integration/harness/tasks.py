@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from .faults import is_empty
-from .polling import wait_until
+from .polling import PATIENCE_S, wait_until
 from .queue import trailer
 
 QUICK = {
@@ -43,7 +43,7 @@ def letters(queue):
     return [Letter(fields) for _, fields in queue.entries('dead')]
 
 
-def wait_letters(queue, count=1, timeout=10.0):
+def wait_letters(queue, count=1, timeout=PATIENCE_S):
     wait_until(lambda: len(queue.entries('dead')) >= count, timeout,
                lambda: f'{count} dead letters: {queue.places()}, {queue.redis.hgetall(queue.running)}')
     found = letters(queue)
@@ -51,14 +51,14 @@ def wait_letters(queue, count=1, timeout=10.0):
     return found
 
 
-def wait_succeeded(queue, count, timeout=20.0):
+def wait_succeeded(queue, count, timeout=PATIENCE_S):
     """So many tasks have succeeded, and nothing is left of any."""
     wait_until(lambda: queue.counter('succeeded') >= count and is_empty(queue), timeout,
                lambda: f'{count} successes: {queue.redis.hgetall(queue.stats)}, {queue.places()}')
     assert queue.counter('succeeded') == count
 
 
-def wait_file(path, size=1, timeout=10.0):
+def wait_file(path, size=1, timeout=PATIENCE_S):
     """The file's bytes, as soon as there are so many."""
     wait_until(lambda: path.exists() and path.stat().st_size >= size, timeout, f'{path} is written')
     return path.read_bytes()
