@@ -154,9 +154,9 @@ def test_no_more_descriptors(daemon, queue, folder):
     worker = daemon({'queue': {'concurrency': 40}}, start=False)
     worker.popen = {'preexec_fn': lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))}
     worker.start().wait_ready()
-    queue.add(*[{'command': f'echo $LEAT_ATTEMPT >> {folder}/runs; sleep 0.3'}] * 40)
+    queue.add(*[{'command': f'echo $LEAT_ATTEMPT >> {folder}/runs; sleep 1'}] * 40)
     worker.wait_log('cannot make a pipe')
-    wait_succeeded(queue, 40, 20)
+    wait_succeeded(queue, 40, 60)
     assert (folder / 'runs').read_text().split() == ['1'] * 40 and letters(queue) == []
     wait_empty(queue)
 

@@ -131,19 +131,20 @@ def test_daemon_hears_its_signals(spoiled, queue):
 
 def test_timeout_with_term_blocked_at_the_start(spoiled, queue):
     """TERM reaches a task whose daemon was started with TERM blocked and ignored."""
-    spoiled({'task': {'kill_grace': '2s', 'timeout': '200ms'}, 'retry': {'max_attempts': 1}})
+    spoiled({'task': {'kill_grace': '2s', 'timeout': '1500ms'}, 'retry': {'max_attempts': 1}})
     queue.add({'command': "trap 'echo heard; exit 1' TERM; sleep 60 & wait"})
     wait_until(lambda: queue.counter('dead') == 1)
     [(_, fields)] = queue.entries('dead')
     assert fields[fields.index(b'leat.stdout') + 1] == b'heard\n'
 
 
-def test_more_tasks_than_the_soft_limit(spoiled, queue):
+def test_more_tasks_than_the_soft_limit(spoiled, queue, gate):
     """The daemon raises its own limit: more tasks at once than the inherited limit has descriptors."""
     worker = spoiled({'queue': {'concurrency': 150, 'lease': '20s'}})
-    queue.add(*[{'command': 'exec sleep 3'}] * 150)
-    wait_until(lambda: len(worker.descendants()) == 150, 10,
-               lambda: f'{len(worker.descendants())} run')
+    queue.add(*[{'command': gate.command}] * 150)
+    wait_until(lambda: len(worker.descendants()) == 150,
+               message=lambda: f'{len(worker.descendants())} run')
+    gate.open()
     wait_succeeded(queue, 150)
     assert queue.counter('released') == 0
 

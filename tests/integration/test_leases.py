@@ -27,7 +27,7 @@ def add(queue, command, **fields):
 
 # ---- a killed daemon
 
-def test_killed_daemon_s_task_runs_again(daemon, queue, beats):
+def test_killed_daemon_s_task_runs_again(daemon, queue, beats, late):
     """kill -9 while a task runs: another worker runs it within lease + scan + 1 s, as a crash."""
     first = daemon(NO_SCAN).wait_ready()
     tid = add(queue, beats.task(0.3))
@@ -36,9 +36,9 @@ def test_killed_daemon_s_task_runs_again(daemon, queue, beats):
     daemon().wait_ready()
     killed = boot_s()
     first.kill9()
-    runs = beats.wait_runs(3, AGAIN_S + 5)
+    runs = beats.wait_runs(3)
     assert runs[2].tid != tid and runs[2].tid == runs[1].tid
-    assert runs[2].first - killed < AGAIN_S
+    assert runs[2].first - killed < AGAIN_S + late()
     assert runs[2].fence == 2 and runs[2].attempt == 1
     assert queue.counter('crashes') == 1
 
@@ -50,7 +50,7 @@ def test_killed_daemon_s_task_runs_again(daemon, queue, beats):
     ('leat_finish', 'before', True),
     ('leat_finish', 'after', False),
 ])
-def test_killed_at(daemon, queue, client, proxy, through_proxy, beats, name, when, reruns):
+def test_killed_at(daemon, queue, client, proxy, through_proxy, beats, late, name, when, reruns):
     """kill -9 between two steps: the task runs to its end once more, or had been settled; nothing is
     stranded."""
     first = daemon({**through_proxy, **NO_SCAN}).wait_ready()
@@ -64,8 +64,8 @@ def test_killed_at(daemon, queue, client, proxy, through_proxy, beats, name, whe
     daemon().wait_ready()
     finished = name == 'leat_finish'
     if reruns:
-        runs = beats.wait_runs(2 if finished else 1, AGAIN_S + 5)
-        assert runs[-1].first - killed < AGAIN_S
+        runs = beats.wait_runs(2 if finished else 1)
+        assert runs[-1].first - killed < AGAIN_S + late()
     wait_empty(queue)
     runs = beats.runs(tid)
     assert len(runs) == 1 + (finished and reruns)
@@ -79,7 +79,7 @@ def test_killed_at(daemon, queue, client, proxy, through_proxy, beats, name, whe
 
 @pytest.mark.parametrize('fault', ['refused', 'silent', 'no replies', 'stopped'])
 def test_cut_off_worker_ends_its_tasks(
-        daemon, queue, redis_server, proxy, through_proxy, beats, fault):
+        daemon, queue, redis_server, proxy, through_proxy, beats, late, fault):
     """Cut off from Redis, every process of a task's group is dead before lease − margin, even those
     that ignore SIGTERM; healed, the task runs again, not at the same time, and lost no attempt."""
     worker = daemon(through_proxy).wait_ready()
@@ -91,7 +91,7 @@ def test_cut_off_worker_ends_its_tasks(
      'no replies': lambda: proxy.silence(to_server=False)}[fault]()
     runs = beats.wait_dead()
     # the last renewal was sent before the fault began
-    assert max(run.last for run in runs) < begun + LEASE_S - MARGIN_S + 0.05
+    assert max(run.last for run in runs) < begun + LEASE_S - MARGIN_S + 0.05 + late()
     worker.wait_log('its lease could not be renewed')
     pass_time(0.5)
     assert len(beats.runs()) == 3
@@ -104,7 +104,7 @@ def test_cut_off_worker_ends_its_tasks(
     assert queue.counter('crashes') == 0 and queue.counter('released') == 1
 
 
-def test_term_comes_first(daemon, queue, proxy, through_proxy, folder):
+def test_term_comes_first(daemon, queue, proxy, through_proxy, folder, late):
     """A task that is about to lose its lease gets SIGTERM and its grace before SIGKILL."""
     daemon({**through_proxy, 'task': {'kill_grace': '800ms'}}).wait_ready()
     add(queue, f"trap 'echo told > {folder}/told; exit 1' TERM; echo > {folder}/up;"
@@ -112,12 +112,12 @@ def test_term_comes_first(daemon, queue, proxy, through_proxy, folder):
     wait_until((folder / 'up').exists)
     begun = boot_s()
     proxy.silence()
-    wait_until((folder / 'told').exists, LEASE_S)
-    assert boot_s() - begun < LEASE_S - MARGIN_S
+    wait_until((folder / 'told').exists)
+    assert boot_s() - begun < LEASE_S - MARGIN_S + late()
     proxy.heal()
 
 
-def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, beats):
+def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, beats, late):
     """Redis is killed and comes back after the lease: tasks were stopped before, and no two runs of
     one overlap."""
     redis_server.restart(appendonly='yes', appendfsync='always')
@@ -129,7 +129,7 @@ def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, beats):
     killed = boot_s()
     redis_server.kill()
     runs = beats.wait_dead()
-    assert max(run.last for run in runs) < killed + LEASE_S - MARGIN_S + 0.05
+    assert max(run.last for run in runs) < killed + LEASE_S - MARGIN_S + 0.05 + late()
     pass_time(max(0, killed + LEASE_S + 0.5 - boot_s()))
     assert len(beats.runs()) == 2
     redis_server.restart()
@@ -150,13 +150,13 @@ def test_stopped_worker_is_fenced(daemon, queue, client, beats, code, outcome):
     policy = {'retry': {'permanent': 7}}
     first = daemon(policy).wait_ready()
     wait_blocked(client)
-    tid = add(queue, f'test $LEAT_FENCE = 1 && exec {beats.task(3.5, code)}; exec {beats.task(6)}')
+    tid = add(queue, f'test $LEAT_FENCE = 1 && exec {beats.task(3.5, code)}; exec {beats.task(8)}')
     beats.wait_runs(1)
     first.stop()
     second = daemon(policy).wait_ready()
     begun, other = beats.wait_runs(2)
     assert other.fence == 2
-    wait_until(lambda: beats.runs()[0].ended, 10)
+    wait_until(lambda: beats.runs()[0].ended)
     token = queue.pending()
     assert len(token) == 1
     first.cont()
@@ -217,10 +217,10 @@ def test_old_claim_is_not_started(daemon, queue, client, proxy, through_proxy, b
 
 # ---- long tasks, many tasks
 
-def test_long_task_is_not_redelivered(daemon, queue, client, beats):
-    """A task of 20 leases is renewed all the time: one run, one delivery, beside idle workers."""
-    # long enough for a busy machine, on which a worker may stand still for half a second
-    sections = {'queue': {'lease': '1500ms'}, 'task': {'kill_grace': '50ms'}}
+def test_long_task_is_not_redelivered(daemon, queue, client, beats, late):
+    """A task of ten leases is renewed all the time: one run, one delivery, beside idle workers."""
+    # long enough for a busy machine, on which a worker may stand still for a second or two
+    sections = {'queue': {'lease': '3s'}, 'task': {'kill_grace': '50ms'}}
     daemon(sections).wait_ready()
     daemon(sections).wait_ready()
     wait_blocked(client, 2)
@@ -232,16 +232,16 @@ def test_long_task_is_not_redelivered(daemon, queue, client, beats):
     def ended():
         rows = client.execute_command('XPENDING', queue.stream, queue.group, '-', '+', 10)
         counts.update(row[3] for row in rows)
-        assert all(row[2] < 1500 for row in rows), rows
+        assert all(row[2] < 1500 + 1000 * late() for row in rows), rows
         return is_empty(queue)
 
-    wait_until(ended, 45)
+    wait_until(ended, 90)
     assert len(counts) == 1 and token[0] == 's'
     assert len(beats.runs()) == 1 and beats.runs()[0].ended
     assert queue.counter('crashes') == queue.counter('fenced') == 0
 
 
-def test_expired_behind_a_thousand_live(daemon, queue, client, beats):
+def test_expired_behind_a_thousand_live(daemon, queue, client, beats, late):
     """1,000 live leases stand before one that has run out: it is taken over within a scan period."""
     queue.register('live', lease=2000)
     queue.register('gone')
@@ -270,8 +270,8 @@ def test_expired_behind_a_thousand_live(daemon, queue, client, beats):
     finally:
         ended.set()
         keeper.join()
-    # a little for the task's own start on a busy machine
-    assert run.first - begun < SCAN_S + 0.25
+    # a little for the task's own start
+    assert run.first - begun < SCAN_S + 0.25 + late()
     assert run.fence == 2 and len(queue.pending('live')) == 1000
 
 
@@ -280,8 +280,7 @@ def test_expired_behind_a_thousand_live(daemon, queue, client, beats):
 def test_worker_killer_ends_in_the_dead_letters(daemon, queue, client, beats):
     """A task that kills its worker is a dead letter after exactly max_crashes; its neighbour loses
     nothing to it beyond the first crash."""
-    sections = {'queue': {'lease': '1s', 'concurrency': 2, 'max_crashes': 3},
-                'task': {'kill_grace': '200ms'}}
+    sections = {'queue': {'concurrency': 2, 'max_crashes': 3}}
     worker = daemon(sections).wait_ready()
     wait_blocked(client)
     neighbour = add(queue, beats.task(0.6))
@@ -292,7 +291,7 @@ def test_worker_killer_ends_in_the_dead_letters(daemon, queue, client, beats):
             worker.start()
         return len(queue.letters()) == 1 and is_empty(queue)
 
-    wait_until(over, 30, lambda: f'the dead letter: {queue.status()}, {beats.runs()}')
+    wait_until(over, 60, lambda: f'the dead letter: {queue.status()}, {beats.runs()}')
     [(_, letter)] = queue.letters()
     assert letter['leat.tid'].decode() == killer
     assert letter['leat.cause'] == b'crash' and letter['leat.crashes'] == b'3'
@@ -331,7 +330,7 @@ def test_lost_finish(daemon, queue, client, proxy, through_proxy, beats, when, c
     trap = proxy.trap('leat_finish', when)
     tid = add(queue, beats.task(0.05, code))
     trap.wait()
-    wait_until(lambda: worker.log().count('registered with Redis') == 2)
+    wait_until(lambda: worker.log().count('registered with Redis') >= 2)
     wait_empty(queue)
     # settled after whatever was sent again
     add(queue, 'true')
@@ -347,7 +346,7 @@ def test_lost_finish(daemon, queue, client, proxy, through_proxy, beats, when, c
 
 
 @pytest.mark.parametrize('others', [False, True], ids=['alone', 'passed on, not begun'])
-def test_late_success(daemon, queue, client, proxy, through_proxy, beats, others):
+def test_late_success(daemon, queue, client, proxy, through_proxy, beats, gate, others):
     """A success that reaches Redis after its lease has run out still counts while no other attempt
     has begun, even if the entry has passed on."""
     first = daemon(through_proxy).wait_ready()
@@ -358,16 +357,17 @@ def test_late_success(daemon, queue, client, proxy, through_proxy, beats, others
     if others:
         # it scans for expired leases, and has no room for what it finds
         daemon().wait_ready()
-        add(queue, beats.task(LEASE_S + 2.5))
+        add(queue, f'{beats.task(0.05)}; {gate.wait}')
         beats.wait_runs(2)
-        wait_until(lambda: client.xlen(queue.go) == 1, AGAIN_S)
+        wait_until(lambda: client.xlen(queue.go) == 1)
     else:
         pass_time(LEASE_S + 0.2)
     [run] = beats.runs(tid)
     assert run.ended
     proxy.accept()
-    wait_until(lambda: queue.counter('succeeded') == 1, 3)
+    wait_until(lambda: queue.counter('succeeded') == 1)
     assert client.xlen(queue.go) == 0
+    gate.open()
     wait_empty(queue)
     assert len(beats.runs(tid)) == 1
     assert queue.counter('succeeded') == 1 + others
@@ -383,7 +383,7 @@ def test_stop_without_redis(daemon, queue, proxy, through_proxy, beats):
     proxy.refuse()
     worker.signal(signal.SIGTERM)
     assert worker.wait_exit() in (0, 75)
-    beats.wait_dead(0.5)
+    beats.wait_dead()
     daemon().wait_ready()
     runs = beats.wait_runs(2)
     assert_apart(runs)

@@ -7,8 +7,8 @@ import pytest
 
 from harness import processes
 from harness.daemon import is_sanitized
-from harness.faults import pass_time, wait_blocked, wait_empty
-from harness.polling import wait_until
+from harness.faults import cpu_share, wait_blocked, wait_empty
+from harness.polling import PATIENCE_S, wait_until
 from harness.tasks import (LINE, letters, open_files, records, resident_kib, wait_file,
                            wait_letters, wait_succeeded)
 
@@ -21,12 +21,13 @@ HOLDERS = {
     'in the group': 'sleep 60 & echo $! > PID',
     'that ignores signals': '(trap "" TERM HUP INT; exec sleep 60) & echo $! > PID',
     'in a group of its own': "bash -mc 'sleep 60 & echo $! > PID'",
-    'in a session of its own': "setsid sh -c 'echo $$ > PID; exec sleep 60' & sleep 0.2",
+    'in a session of its own': "setsid sh -c 'echo $$ > PID; exec sleep 60' & "
+                               'until [ -s PID ]; do sleep 0.01; done',
 }
 
 
 @pytest.mark.parametrize('holder', HOLDERS)
-def test_grandchild_holds_output(daemon, queue, folder, holder):
+def test_grandchild_holds_output(daemon, queue, folder, late, holder):
     """A grandchild keeps stdout open: the attempt still closes within 1 s of the exit, with all that
     was written before, and nothing in the session survives."""
     worker = daemon({'retry': {'max_attempts': 1}}).wait_ready()
@@ -35,21 +36,22 @@ def test_grandchild_holds_output(daemon, queue, folder, holder):
     queue.add({'command': f'{line}\necho written; exit 3'})
     [letter] = wait_letters(queue)
     [(_, _, begun, ended, _, _)] = letter.lines()
-    assert ended - begun < 1000 + 700  # the start, and a busy machine
+    assert ended - begun < 1000 + 700 + 1000 * late()  # with the start
     assert (letter.cause, letter.status, letter.tail('stdout')) == ('exit', '3', b'written\n')
     pid = int((folder / 'pid').read_text())
     if holder != 'in a session of its own':
-        wait_until(lambda: not processes.alive(pid), 2, 'the grandchild is gone')
-    wait_until(lambda: open_files(worker.pid) == before, 2, 'its descriptors are closed')
+        assert not processes.alive(pid)
+    wait_until(lambda: open_files(worker.pid) == before, message='its descriptors are closed')
 
 
-def test_grandchild_that_writes_on(daemon, queue, folder):
+def test_grandchild_that_writes_on(daemon, queue, folder, late):
     """One that left the session and writes without end does not hold the attempt open either."""
     daemon({'retry': {'max_attempts': 1}}).wait_ready()
-    queue.add({'command': 'setsid yes & sleep 0.2; exit 3'})
+    queue.add({'command': f"setsid sh -c 'echo > {folder}/up; exec yes' & "
+                          f'until [ -e {folder}/up ]; do sleep 0.01; done; sleep 0.2; exit 3'})
     [letter] = wait_letters(queue)
     [(_, _, begun, ended, _, _)] = letter.lines()
-    assert ended - begun < 2000
+    assert ended - begun < 2000 + 1000 * late()
     assert len(letter.tail('stdout')) == 4096
     wait_empty(queue)
 
@@ -65,12 +67,12 @@ def test_no_descriptor_growth(daemon, queue, client):
            {'command': 'true', 'timeout': '-'}, {'command': 'echo x >&2'}]
     for _ in range(8):
         queue.add(*[{'command': '/bin/true'}] * 244, *odd)
-    wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 2000, 60,
+    wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 2000, 120,
                lambda: f'all have run: {queue.redis.hgetall(queue.stats)}')
     wait_blocked(client)
     assert queue.counter('dead') == 24
-    wait_until(lambda: open_files(worker.pid) == before, 5,
-               lambda: f'{before} descriptors before, {open_files(worker.pid)} after')
+    wait_until(lambda: open_files(worker.pid) == before, message=lambda:
+               f'{before} descriptors before, {open_files(worker.pid)} after')
     assert worker.descendants() == []
     children = [pid for pid in os.listdir('/proc') if pid.isdigit() and parent(pid) == worker.pid]
     assert children == []
@@ -122,11 +124,11 @@ FLOODS = {
 
 
 @pytest.mark.parametrize('kind', FLOODS)
-def test_flood(daemon, queue, client, kind):
+def test_flood(daemon, queue, client, late, kind):
     """A task writes without end and at full speed: the daemon stays small, renews in time with a lease
-    of 2 s, other tasks go on, and its own records are neither lost nor forged."""
+    of 4 s, other tasks go on, and its own records are neither lost nor forged."""
     seconds = 4
-    worker = daemon({'queue': {'lease': '2s', 'concurrency': 2},
+    worker = daemon({'queue': {'lease': '4s', 'concurrency': 2},
                      'task': {'kill_grace': '200ms'}}, start=False)
     flood = LogReader(worker)
     wait_blocked(client)
@@ -143,23 +145,23 @@ def test_flood(daemon, queue, client, kind):
         nonlocal largest
         largest = max(largest, resident_kib(worker.pid))
         for row in client.execute_command('XPENDING', queue.stream, queue.group, '-', '+', 10):
-            assert row[2] < 1500, f'not renewed for {row[2]} ms'
+            assert row[2] < 2000 + 1000 * late(), f'not renewed for {row[2]} ms'
         if queue.counter('succeeded') == 1 + len(others) and not letters(queue):
             others.extend(queue.add({'command': 'echo other'}))
         return letters(queue)
 
-    wait_until(over, seconds + 10)
+    wait_until(over)
     [letter] = letters(queue)
     wait_succeeded(queue, 1 + len(others))
     assert letter.cause == 'timeout' and len(letter.tail('stdout')) == 4096
     assert is_sanitized() or largest < before + 8 * 1024, f'{before} KiB before, {largest} then'
-    assert len(others) >= 20
+    assert len(others) >= 5
     assert queue.counter('crashes') == queue.counter('fenced') == 0
 
     # the log: every own record, and what was dropped is told
     worker.terminate()
     assert worker.wait_exit() == 0
-    flood.join(10)
+    flood.join(PATIENCE_S)
     assert flood.wrong == [] and flood.output > 100
     assert all(flood.has(f'task {tid}: attempt 1: exit 0') for tid in others)
     assert flood.has(f'task {letter.tid}: attempt 1: timeout')
@@ -189,7 +191,7 @@ def test_log_that_nobody_reads(daemon, queue, client):
             return b'log records were dropped' in text
 
         queue.add({'command': 'true'})
-        wait_until(told, 10, 'what was dropped is told')
+        wait_until(told, message='what was dropped is told')
     finally:
         os.close(reader)
 
@@ -287,12 +289,13 @@ def test_exit_with_output_left(daemon, queue):
     assert sorted(len(letter.tail('stdout')) for letter in found) == [1, 65536, 300000]
 
 
-def test_closed_output(daemon, queue, client):
+def test_closed_output(daemon, queue, client, gate):
     """A task that closes its output goes on, and costs the daemon no turns of its loop meanwhile."""
     worker = daemon().wait_ready()
-    [tid] = queue.add({'command': 'exec >&- 2>&-; exec sleep 1'})
-    wait_until(lambda: client.hlen(queue.running) == 1)
-    pass_time(0.3)
+    [tid] = queue.add({'command': f'exec >&- 2>&-; {gate.command}'})
+    wait_until(worker.descendants)
+    assert cpu_share(worker.pid, 1) < 0.1
     assert client.hlen(queue.running) == 1
+    gate.open()
     worker.wait_log(f'task {tid}: attempt 1: exit 0')
     wait_succeeded(queue, 1)

@@ -34,7 +34,7 @@ def test_warned_once(daemon, redis_server, client, queue):
     worker = daemon().wait_ready()
     for count in (2, 3):
         client.execute_command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-        wait_until(lambda: worker.log().count('registered with Redis') == count)
+        wait_until(lambda: worker.log().count('registered with Redis') >= count)
     assert worker.log().count('can lose tasks') == 1
 
 
