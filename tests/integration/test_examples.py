@@ -3,6 +3,7 @@ import configparser
 import gzip
 import hashlib
 import http.server
+import socket
 import subprocess
 import threading
 from pathlib import Path
@@ -125,13 +126,15 @@ def test_webhook_5xx_is_retried(webhook, receiver, wait_until, path):
     assert len(receiver.requests) == 2
 
 
-def test_webhook_unreachable_is_retried(webhook, receiver, wait_until):
+def test_webhook_unreachable_is_retried(webhook, wait_until):
     """Nobody listens: retried like a 5xx, then dead with what curl said."""
     queue = webhook()
-    url = receiver.url('/200')
-    receiver.server.server_close()
-    queue.redis.xadd('webhook', {'url': url, 'payload': 'x'})
-    wait_until(queue.letters)
+    # nobody else gets this port while it is bound
+    with socket.socket() as silent:
+        silent.bind(('127.0.0.1', 0))
+        url = f'http://127.0.0.1:{silent.getsockname()[1]}/200'
+        queue.redis.xadd('webhook', {'url': url, 'payload': 'x'})
+        wait_until(queue.letters)
     [(_, letter)] = queue.letters()
     assert letter['leat.attempts'] == b'2' and b'curl' in letter['leat.stderr']
 

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.usefixtures('short_leases')
 
 TASKS, FAILING = 500, 50
 FAULTS_S = 14
+LEASE = '4s'  # on a busy machine a worker may stand still for a second, or two
 SEEDS = [1, 2]
 CLOCK_S = 0.02  # of /proc/uptime, which tasks read without a process
 
@@ -78,7 +79,7 @@ def test_many_tasks_under_faults(daemon, queue, proxy, second_proxy, folder, see
     random: in the end each has succeeded, nothing is left, and only kills explain further runs."""
     randomly = random.Random(seed)
     history, ways = History(folder / 'history'), [proxy, second_proxy]
-    sections = {'queue': {'concurrency': 4, 'max_crashes': 1000}}
+    sections = {'queue': {'concurrency': 4, 'max_crashes': 1000, 'lease': LEASE}}
     workers = [daemon({**sections, 'redis': {'socket': way.path}}).wait_ready() for way in ways]
     failing_numbers = set(randomly.sample(range(TASKS), FAILING))
     tids, kills = [], []
@@ -92,7 +93,7 @@ def test_many_tasks_under_faults(daemon, queue, proxy, second_proxy, folder, see
             next_fault += randomly.uniform(0.5, 1.5)
         pass_time(0.02)
 
-    wait_until(lambda: is_empty(queue), 40,
+    wait_until(lambda: is_empty(queue), 90,
                lambda: f'seed {seed}: {queue.status()}, {queue.places()}')
     found = history.read()
     assert set(found) == set(tids) and len(set(tids)) == TASKS
@@ -114,10 +115,10 @@ class Network:
         self.healing = []  # (when, what to call)
 
     def begin(self):
-        """Begins one; those of a worker's way last up to nearly two leases."""
+        """Begins one; those of a worker's way last up to more than a lease."""
         way = self.randomly.choice(self.ways)
         kind = self.randomly.choice(['cut', 'silent', 'deaf', 'dumb', 'refused', 'stopped', 'group'])
-        lasts = self.randomly.uniform(0.1, 3.5)
+        lasts = self.randomly.uniform(0.1, 6)
         if any(end == way.heal or end == way.accept for _, end in self.healing):
             kind = 'cut'
         if kind == 'cut':
@@ -148,7 +149,7 @@ def test_two_runs_never_overlap(daemon, queue, redis_server, proxy, second_proxy
     group is destroyed at times: no two runs of a task overlap, fences grow, no attempt is used up,
     each succeeds and nothing is left."""
     randomly, ways = random.Random(seed), [proxy, second_proxy]
-    sections = {'queue': {'concurrency': 6, 'max_crashes': 1000}}
+    sections = {'queue': {'concurrency': 6, 'max_crashes': 1000, 'lease': LEASE}}
     workers = [daemon({**sections, 'redis': {'socket': way.path}}).wait_ready() for way in ways]
     network = Network(queue, redis_server, ways, randomly)
     tids, tasks, begun, next_fault = [], 100, boot_s(), 0.5
@@ -164,7 +165,7 @@ def test_two_runs_never_overlap(daemon, queue, redis_server, proxy, second_proxy
         pass_time(0.02)
 
     network.heal(everything=True)
-    wait_until(lambda: is_empty(queue), 60,
+    wait_until(lambda: is_empty(queue), 120,
                lambda: f'seed {seed}: {queue.status()}, {queue.places()}')
     runs = beats.runs()
     assert {run.tid for run in runs} == set(tids) and queue.letters() == []

@@ -44,7 +44,7 @@ def test_bell_during_a_claim(daemon, queue, client, proxy, through_proxy, folder
         claim.wait()
         heard.wait().release()
     claim.release()
-    wait_until(lambda: lines(out) == ['first'], 3)
+    wait_until(lambda: lines(out) == ['first'])
 
 
 def test_never_beyond_the_slots(daemon, queue, client, proxy, through_proxy, folder):
@@ -99,7 +99,7 @@ def test_work_connection_half_open(daemon, queue, client, proxy, through_proxy, 
     daemon(through_proxy).wait_ready()
     read.wait()
     queue.add({'command': f'echo due >> {out}'}, due='+100')
-    wait_until(lambda: lines(out) == ['due'], 5)
+    wait_until(lambda: lines(out) == ['due'])
 
 
 def expired(queue, client):
@@ -160,17 +160,17 @@ def test_shorter_lease_ends_nothing(daemon, queue, client, folder):
     """A lease made so short that kill_grace does not fit any more: nothing is claimed, but what
     runs is renewed and finishes."""
     out = folder / 'out'
-    one = daemon({'queue': {'lease': '6s'}, 'task': {'kill_grace': '2s'}}).wait_ready()
-    queue.add({'command': f'echo + >> {out}; sleep 4; echo - >> {out}'})
+    one = daemon({'queue': {'lease': '12s'}, 'task': {'kill_grace': '4s'}}).wait_ready()
+    queue.add({'command': f'echo + >> {out}; sleep 7; echo - >> {out}'})
     wait_until(lambda: lines(out) == ['+'])
-    queue.call('conf', 'lease_ms', 2000)
+    queue.call('conf', 'lease_ms', 4000)
     one.wait_log('claiming nothing')
     wait_empty(queue)
     assert lines(out) == ['+', '-']
     client.xadd(queue.stream, {'command': 'true'})
     pass_time(0.3)
     assert client.hlen(queue.running) == 0
-    queue.call('conf', 'lease_ms', 6000)
+    queue.call('conf', 'lease_ms', 12000)
     wait_empty(queue)
 
 
