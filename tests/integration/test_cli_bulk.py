@@ -120,7 +120,7 @@ def test_redis_dies_on_the_way(folder, base_config, queue, redis_server):
         redis_server.kill()
         answered += process.stdout.read().splitlines()
         stderr = process.stderr.read()
-        assert process.wait(30) == EX_UNAVAILABLE
+        assert process.wait(120) == EX_UNAVAILABLE
         feeder.join()
         process.stdin = None
     assert 'may be in the queue or not' in stderr
@@ -169,7 +169,7 @@ def test_interrupt(folder, base_config, queue, wait_until):
         process.stdin.flush()
         wait_until(lambda: len(queue.entries('stream')) == 600, 10, 'a waiting leat has sent all')
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
         assert '600 tasks enqueued' in process.stderr.read()
     assert len(queue.entries('stream')) == 600
 
@@ -194,7 +194,7 @@ def test_progress_only_on_a_terminal(folder, base_config, queue):
                 shown += os.read(master, 65536)
             except OSError:
                 break
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
     os.close(master)
     assert b'%' in shown and b'tasks, ' in shown
     assert len(queue.entries('stream')) == 200000

@@ -275,7 +275,7 @@ def test_drop_asks_on_a_terminal(folder, base_config, queue, answer, left):
         os.close(slave)
         os.write(master, (answer + '\n').encode())
         stderr = process.stderr.read()
-        assert process.wait(30) == (0 if left == 0 else NOT_FOUND)
+        assert process.wait(120) == (0 if left == 0 else NOT_FOUND)
     os.close(master)
     assert 'Drop 2 dead letters of emails' in stderr and len(dead_tids(queue)) == left
 

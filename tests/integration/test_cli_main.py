@@ -14,7 +14,7 @@ EX_USAGE, EX_UNAVAILABLE, EX_IOERR, EX_NOPERM, EX_CONFIG = 64, 69, 74, 77, 78
 def run(*args, env=None, **options):
     """leat without -c."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith('LEAT_')}
-    return subprocess.run([program('leat'), *args], capture_output=True, text=True, timeout=30,
+    return subprocess.run([program('leat'), *args], capture_output=True, text=True, timeout=120,
                           stdin=subprocess.DEVNULL, env={**clean, **(env or {})}, check=False,
                           **options)
 
@@ -148,7 +148,7 @@ def test_a_reader_that_goes_away(folder, base_config, queue):
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b''
-        assert process.wait(30) == EX_IOERR
+        assert process.wait(120) == EX_IOERR
 
 
 def test_conf(leat, queue):

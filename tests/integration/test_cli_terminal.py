@@ -145,4 +145,4 @@ def test_watch_into_a_pipe(leat, folder, base_config, queue):
         assert process.stdout.readline().startswith(b'{"queue"')
         assert process.stdout.readline().startswith(b'{"queue"')
         process.stdout.close()
-        assert process.wait(10) == 74
+        assert process.wait(120) == 74

@@ -48,7 +48,7 @@ class Sleeper:
             if 'b' in row['flags']:
                 self.queue.redis.client_unblock(row['id'])
         for thread in self.threads:
-            thread.join(10)
+            thread.join(30)
 
 
 @pytest.fixture

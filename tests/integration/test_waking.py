@@ -44,7 +44,7 @@ class Stamps:
     def named(self, name):
         return [row for row in self.all() if row[0] == name]
 
-    def wait(self, name, count=1, timeout=10.0):
+    def wait(self, name, count=1, timeout=30.0):
         wait_until(lambda: len(self.named(name)) >= count, timeout,
                    lambda: f'{count} of {name}: {self.all()}')
         return self.named(name)[count - 1]

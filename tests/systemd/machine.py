@@ -52,7 +52,7 @@ class Machine:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         self.init = 0
         try:
-            wait_until(self._booted, 60, lambda: "the machine boots; console:\n" + self.console())
+            wait_until(self._booted, 120, lambda: "the machine boots; console:\n" + self.console())
         except BaseException:
             self.close()
             raise
@@ -73,7 +73,7 @@ class Machine:
         state = self.run("systemctl", "is-system-running", check=False).stdout.strip()
         return state in ("running", "degraded")
 
-    def run(self, *argv, check=True, timeout=60, **options):
+    def run(self, *argv, check=True, timeout=180, **options):
         """Runs a program inside; stdout and stderr are text."""
         done = subprocess.run(
             ["nsenter", "-t", str(self.init), "-m", "-u", "-i", "-n", "-p", "-r", "-w", "--", *map(str, argv)],

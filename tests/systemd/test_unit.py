@@ -206,13 +206,13 @@ def test_broken_config_is_not_tried_again(unit):
 def test_watchdog_restarts_a_hung_worker(unit):
     """A daemon that is stopped is killed by systemd with what it ran, and started again; the task runs anew
     when its lease is over."""
-    unit.configure(queue={"lease": "2s"}, task={"kill_grace": "200ms"})
-    unit.drop_in("[Service]\nWatchdogSec=2s\nRestartSec=100ms\n").start()
+    unit.configure(queue={"lease": "4s"}, task={"kill_grace": "200ms"})
+    unit.drop_in("[Service]\nWatchdogSec=4s\nRestartSec=100ms\n").start()
     before = unit.pid()
     unit.add('[ $LEAT_FENCE = 1 ] || exit 0; echo started; exec tail -f /dev/null')
     [line] = unit.event("TASK_OUTPUT")
     unit.machine.run("kill", "-STOP", before)
-    unit.machine.wait_show(unit.unit, "NRestarts", lambda count: count == "1", timeout=30)
+    unit.machine.wait_show(unit.unit, "NRestarts", lambda count: int(count) >= 1)
     unit.machine.wait_show(unit.unit, "ActiveState", lambda state: state == "active")
     assert unit.pid() != before
     assert unit.machine.run("pgrep", "-x", "tail", check=False).stdout == ""
@@ -230,12 +230,12 @@ def test_watchdog_lives_with_a_redis_outage(unit):
                 "--dir", own)
     wait_until(inside(machine, f"{own}/sock"), 20, machine.tail)
     unit.configure(redis={"socket": f"{own}/sock", "command_timeout": "500ms"})
-    unit.drop_in("[Service]\nWatchdogSec=2s\n").start()
+    unit.drop_in("[Service]\nWatchdogSec=4s\n").start()
     before = unit.pid()
     machine.run("systemctl", "kill", "-s", "KILL", f"{unit.name}-redis")
     unit.event("REDIS_DOWN")
     # longer than the watchdog's time: a task of systemd's own is the clock
-    machine.run("systemd-run", "--wait", "sleep", "3")
+    machine.run("systemd-run", "--wait", "sleep", "6")
     assert unit.pid() == before and unit.show("NRestarts") == "0"
 
 
@@ -258,8 +258,8 @@ def test_stop_waits_for_running_tasks(unit):
 def test_stop_releases_what_does_not_end(unit):
     """A task that outlives the drain is killed and goes back unspent; TimeoutStopSec is not reached
     although it is shorter than the drain."""
-    unit.configure(shutdown={"drain": "3s"}, task={"kill_grace": "300ms"})
-    unit.drop_in("[Service]\nTimeoutStopSec=2s\n").start()
+    unit.configure(shutdown={"drain": "7s"}, task={"kill_grace": "300ms"})
+    unit.drop_in("[Service]\nTimeoutStopSec=5s\n").start()
     unit.add("trap '' TERM; while :; do sleep 1; done")
     wait_until(lambda: unit.figures()["running"] == 1, 20, unit.machine.tail)
     unit.machine.run("systemctl", "stop", unit.unit)

@@ -51,7 +51,7 @@ static inline void server_launch(struct server *server)
                "--save", "", "--dir", server->folder, (char *)NULL);
         _exit(127);
     }
-    int64_t deadline_ns = clock_boot_ns() + 10 * CLOCK_NS_PER_S;
+    int64_t deadline_ns = clock_boot_ns() + 60 * CLOCK_NS_PER_S;
     while (!server_answers(server)) {
         if (server->pid < 0 || clock_boot_ns() > deadline_ns) {
             (void)fprintf(stderr, "redis-server does not start\n"); /* nothing else can be done */

@@ -146,7 +146,7 @@ static void gives_up_on_a_silent_server(void **state)
     int64_t begun_ns = clock_boot_ns();
     connection_open(trial->connection);
     run_until(trial, &trial->losts, 1);
-    assert_in_range(clock_boot_ns() - begun_ns, 150 * CLOCK_NS_PER_MS, 2 * CLOCK_NS_PER_S);
+    assert_in_range(clock_boot_ns() - begun_ns, 150 * CLOCK_NS_PER_MS, 30 * CLOCK_NS_PER_S);
     assert_lost(trial, REDIS_ERROR_LOST, "no answer within 150ms");
     (void)close(fd); /* nothing was written */
 }

@@ -42,8 +42,9 @@ static void carries_megabytes(void **state)
     command_begin(&trial->command);
     command_add_text(&trial->command, "ECHO");
     command_add(&trial->command, value, sizeof value);
-    assert_int_equal(connection_send(trial->connection, &trial->command, 5000, on_reply, trial), 0);
-    send_text(trial, 5000, "ECHO", "after");
+    assert_int_equal(connection_send(trial->connection, &trial->command, 20000, on_reply, trial),
+                     0);
+    send_text(trial, 20000, "ECHO", "after");
     run_until(trial, &trial->replies, 2);
     assert_int_equal(trial->texts.size, SIZE + 1 + 6);
     assert_memory_equal(trial->texts.data, value, SIZE);
@@ -54,7 +55,7 @@ static void ends_with_the_deadline_of_a_command(void **state)
     struct trial *trial = *state;
     open_up(trial);
     trial->config.command_timeout_ms = 200;
-    send_text(trial, 200, "PING", NULL);
+    send_text(trial, 20000, "PING", NULL);
     run_until(trial, &trial->replies, 1);
 
     /* one with a longer deadline before it does not hide the shorter one */
@@ -65,7 +66,7 @@ static void ends_with_the_deadline_of_a_command(void **state)
     run_until(trial, &trial->losts, 1);
     int64_t taken_ns = clock_boot_ns() - begun_ns;
     assert_int_equal(kill(trial->server.pid, SIGCONT), 0);
-    assert_in_range(taken_ns, 200 * CLOCK_NS_PER_MS, 2 * CLOCK_NS_PER_S);
+    assert_in_range(taken_ns, 200 * CLOCK_NS_PER_MS, 30 * CLOCK_NS_PER_S);
     assert_int_equal(trial->nulls, 2);
     assert_int_equal(trial->error, REDIS_ERROR_LOST);
     assert_non_null(strstr(trial->why, "no answer within 200ms"));
@@ -111,12 +112,12 @@ static void waits_for_what_is_still_coming_in(void **state)
     static char piece[PIECE];
     memset(piece, 'v', sizeof piece);
     int ours = open_to_us(trial);
-    send_text(trial, 300, "PING", NULL);
+    send_text(trial, 1500, "PING", NULL);
     run_a_while(trial);
     assert_int_equal(write(ours, "$400000\r\n", 9), 9);
     for (int i = 0; i < PIECES; i++) {
         assert_int_equal(write(ours, piece, sizeof piece), PIECE);
-        run_ms(trial, 100);
+        run_ms(trial, 250);
     }
     assert_int_equal(trial->losts, 0);
     assert_int_equal(write(ours, "\r\n", 2), 2);
@@ -154,7 +155,7 @@ static void ends_a_blocked_read(void **state)
     }
     run_until(trial, &trial->replies, 1);
     assert_int_equal(trial->texts.size, 0);
-    send_text(trial, 1000, "ECHO", "still here");
+    send_text(trial, 20000, "ECHO", "still here");
     run_until(trial, &trial->replies, 2);
     assert_texts(trial, "still here\n");
     queue_free(&queue);
@@ -168,7 +169,7 @@ static void reports_nulls_before_the_loss(void **state)
     open_up(trial);
     assert_int_equal(kill(trial->server.pid, SIGSTOP), 0);
     for (int i = 0; i < 100; i++) {
-        send_text(trial, 5000, "PING", NULL);
+        send_text(trial, 20000, "PING", NULL);
     }
     (void)ev_run(trial->loop, EVRUN_NOWAIT);
     server_kill(&trial->server);
@@ -183,7 +184,7 @@ static void closes_with_commands_pending(void **state)
     struct trial *trial = *state;
     open_up(trial);
     for (int i = 0; i < 100; i++) {
-        send_text(trial, 5000, "PING", NULL);
+        send_text(trial, 20000, "PING", NULL);
     }
     connection_close(trial->connection);
     assert_int_equal(trial->nulls, 100);
@@ -205,7 +206,7 @@ static void closes_within_callbacks(void **state)
     trial->ups = 0;
     open_up(trial);
     for (int i = 0; i < 3; i++) {
-        send_text(trial, 5000, "PING", NULL);
+        send_text(trial, 20000, "PING", NULL);
     }
     run_until(trial, &trial->replies, 1);
     run_a_while(trial);
@@ -216,7 +217,7 @@ static void closes_within_callbacks(void **state)
     trial->ups = trial->nulls = 0;
     open_up(trial);
     for (int i = 0; i < 3; i++) {
-        send_text(trial, 5000, "PING", NULL);
+        send_text(trial, 20000, "PING", NULL);
     }
     assert_int_equal(kill(trial->server.pid, SIGSTOP), 0);
     server_kill(&trial->server);
@@ -235,8 +236,8 @@ static void opens_anew_within_callbacks(void **state)
         trial->reopen_at = places[i];
         open_up(trial);
         if (places[i] != AT_UP) {
-            send_text(trial, 5000, "PING", NULL);
-            send_text(trial, 5000, "PING", NULL);
+            send_text(trial, 20000, "PING", NULL);
+            send_text(trial, 20000, "PING", NULL);
         }
         if (places[i] == AT_NULL || places[i] == AT_LOST) {
             server_kill(&trial->server);
@@ -244,7 +245,7 @@ static void opens_anew_within_callbacks(void **state)
         }
         run_until(trial, &trial->ups, 2);
         trial->texts.size = 0;
-        send_text(trial, 5000, "ECHO", "anew");
+        send_text(trial, 20000, "ECHO", "anew");
         int seen = trial->replies;
         run_until(trial, &trial->replies, seen + 1);
         assert_texts(trial, "anew\n");

@@ -52,7 +52,7 @@ static void hanging_directory_stops_nobody(void **state)
     assert_int_equal(mkdir(path, 0755), 0);
     assert_int_equal(symlink(path, link), 0);
     trial->config.task.directory = path;
-    trial->config.task.timeout_ms = 200;
+    trial->config.task.timeout_ms = 3000;
     trial->config.task.kill_grace_ms = 100;
     runner_set_config(trial->runner, &trial->config);
     assert_ending(run(trial, "/bin/true"), "exit 0");

