@@ -72,8 +72,8 @@ static inline void server_start(struct server *server)
     }
     server->config = (struct config_redis){
         .socket = server->socket,
-        .connect_timeout_ms = 5000,
-        .command_timeout_ms = 5000,
+        .connect_timeout_ms = 20000,
+        .command_timeout_ms = 20000,
         .keepalive_s = 60,
     };
     server_launch(server);
