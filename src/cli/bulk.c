@@ -205,7 +205,7 @@ static int next_task(struct bulk *bulk, struct draft *draft)
 static void run_all(struct bulk *bulk)
 {
     struct draft draft = {0};
-    int got = 1;
+    int got;
 
     begin_batch(bulk);
     while (bulk->status == EX_OK && (got = next_task(bulk, &draft)) != 0) {

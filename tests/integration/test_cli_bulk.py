@@ -159,6 +159,22 @@ def test_stopped_output_stops_the_rest(folder, base_config, queue):
     assert f'nothing from line {count + 1} on' in done.stderr
 
 
+def test_stopped_output_while_waiting_for_more(folder, base_config, queue):
+    """The same where the writer is slow: what has come is sent, and where to go on is told."""
+    path = write_config(folder / 'x.ini', base_config)
+    with open('/dev/full', 'w', encoding='ascii') as full:
+        with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
+                              stdin=subprocess.PIPE, stdout=full, stderr=subprocess.PIPE,
+                              text=True) as process:
+            process.stdin.write('echo a\n' * 600)
+            process.stdin.flush()
+            stderr = process.stderr.read()
+            assert process.wait(120) == EX_IOERR
+    count = len(queue.entries('stream'))
+    assert 0 < count <= 600 and f'{count} tasks enqueued' in stderr
+    assert f'nothing from line {count + 1} on' in stderr
+
+
 def test_interrupt(folder, base_config, queue, wait_until):
     """SIGINT ends the reading, not what was read; the count is told."""
     path = write_config(folder / 'x.ini', base_config)
