@@ -32,18 +32,27 @@ local function is_rate(value)
   return value == '' or leat.interval_us(value) ~= nil
 end
 
--- 'WEIGHT, MAX_RUNNING, RATE, BURST': see lanes.
-local function is_lane(value)
+-- The parts of 'WEIGHT, MAX_RUNNING, RATE, BURST' (see lanes); those that are missing or '-' are ''.
+function leat.spec_parts(value)
   local parts = {}
   for part in (value .. ','):gmatch('([^,]*),') do
-    parts[#parts + 1] = part:match('^%s*(.-)%s*$')
+    part = part:match('^%s*(.-)%s*$')
+    parts[#parts + 1] = part ~= '-' and part or ''
   end
+  for i = #parts + 1, 4 do
+    parts[i] = ''
+  end
+  return parts
+end
+
+local function is_lane(value)
+  local parts = leat.spec_parts(value)
   local function is_whole(text)
-    return not text or text == '-' or text == '' or at_least(1)(text)
+    return text == '' or at_least(1)(text)
   end
   local weight = tonumber(parts[1])
-  return value == '' or #parts <= 4 and (parts[1] == 'strict' or weight and weight >= 0.001 and weight <= 1000)
-    and is_whole(parts[2]) and (not parts[3] or parts[3] == '-' or is_rate(parts[3])) and is_whole(parts[4])
+  return value == '' or #parts == 4 and (parts[1] == 'strict' or weight and weight >= 0.001 and weight <= 1000)
+    and is_whole(parts[2]) and is_rate(parts[3]) and is_whole(parts[4])
 end
 
 local CHANGEABLE = {
@@ -57,7 +66,7 @@ end
 
 -- Fails where conf has no such name or may not have such a value.
 function leat.check_conf(name, value)
-  local check = CHANGEABLE[name] or name:sub(1, 5) == 'lane:' and is_lane
+  local check = CHANGEABLE[name] or leat.may_be_lane(name:match('^lane:(.+)$') or '') and is_lane
   if not check or not value or not check(value) then
     fail('BADARG ' .. name:sub(1, 40) .. ' cannot be set to ' .. tostring(value):sub(1, 40))
   end

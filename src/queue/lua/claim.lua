@@ -11,9 +11,11 @@ local function answer(task, attempt)
   return { task.token, task.tid, attempt, task.crashes, task.fence, task.enqueued, fields }
 end
 
--- Why a task whose names another one holds may not begin, or nil. A plain XADD asked nobody.
-local function name_taken(q, task)
-  if task.unique then
+-- Why a task may never begin, or nil: what enqueue would have refused. A plain XADD asked nobody.
+local function refusal(q, task)
+  if task.lane and not leat.may_be_lane(task.lane) then
+    return leat.LANE_PROBLEM
+  elseif task.unique then
     local holder = leat.holder_of(q, task.unique)
     if holder and holder ~= task.tid then
       return 'unique key ' .. task.unique:sub(1, 100) .. ' is held by ' .. holder
@@ -21,8 +23,23 @@ local function name_taken(q, task)
   end
 end
 
--- What becomes of one entry that was read: 'begin', 'again' (this consumer has begun it already), 'hold', or
--- nothing where it went back or was ended.
+-- A task that holds something begins.
+local function begin_step(q, task)
+  redis.call('HSET', q[RUNNING], task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task))
+  undo_with(q, 'HDEL', q[RUNNING], task.token)
+  if task.from then
+    hash_drop(q, RUNNING, task.from)
+  end
+  if task.lane then
+    leat.lane_begun(q, task.lane)
+  end
+  if task.unique then
+    leat.hold_unique(q, task.unique, task.tid, task.token)
+  end
+end
+
+-- What becomes of one entry that was read: 'begin' (nothing was written yet), 'begun', 'again' (this consumer has
+-- begun it already), 'hold', or nothing where it went back or was ended.
 local function judge(q, task, record, out)
   if record and (record.consumer ~= q.consumer or record.moved) then
     -- the group was recreated and delivers again what somebody had begun
@@ -40,24 +57,30 @@ local function judge(q, task, record, out)
     leat.bury(q, task, { cause = 'expired', reason = 'not started in time' })
     return count(q, 'expired')
   end
-  local taken = name_taken(q, task)
-  if taken then
-    return leat.refuse(q, task, taken)
+  local reason = refusal(q, task)
+  if reason then
+    return leat.refuse(q, task, reason)
   elseif out.alone or out.left < 1 then
     return leat.requeue(q, task)
-  elseif task.lane and not leat.lane_is_open(q, task.lane, task.token:sub(1, 1) == 'g') then
+  elseif task.crashes > 0 and out.busy > 0 then
+    return 'hold'
+  elseif task.lane and not leat.lane_is_open(q, task.lane) then
     return whole_step(leat.back_to_lane, q, task)
+  elseif task.lane or task.unique then
+    whole_step(begin_step, q, task)
+    return 'begun'
   end
-  return task.crashes > 0 and out.busy > 0 and 'hold' or 'begin'
+  return 'begin'
 end
 
--- Takes what a task that begins has to hold.
-local function take_hold(q, task)
-  if task.lane then
-    leat.lane_begun(q, task.lane)
+-- Those that hold nothing begin together.
+local function begin_plain(q, plain, out)
+  redis.call('HSET', q[RUNNING], unpack(plain.puts))
+  for _, task in ipairs(plain.begun) do
+    out.begun[#out.begun + 1] = task
   end
-  if task.unique then
-    leat.hold_unique(q, task.unique, task.tid, task.token)
+  if #plain.overtaken > 0 then
+    redis.call('HDEL', q[RUNNING], unpack(plain.overtaken))
   end
 end
 
@@ -69,7 +92,7 @@ local function admit(q, tasks, out)
     tokens[i] = tasks[i].token
   end
   local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
-  local begun, puts, overtaken = {}, {}, {}
+  local plain = { puts = {}, overtaken = {}, begun = {} }
   for i = 1, #tasks do
     local task, record = tasks[i], records[i] and unpack_record(records[i]) or nil
     local fine, verdict = pcall(judge, q, task, record, out)
@@ -78,27 +101,23 @@ local function admit(q, tasks, out)
     elseif verdict == 'hold' then
       out.alone = true
       out.held[#out.held + 1] = task.token
-    elseif verdict == 'begin' or verdict == 'again' then
-      local attempt = task.attempts + 1
+    elseif verdict == 'begin' or verdict == 'begun' or verdict == 'again' then
+      local attempt, list = task.attempts + 1, out.begun
       if verdict == 'begin' then
-        puts[#puts + 1] = task.token
-        puts[#puts + 1] = pack_record(q.consumer, q.now_text, attempt, task)
-        take_hold(q, task)
+        list = plain.begun
+        plain.puts[#plain.puts + 1] = task.token
+        plain.puts[#plain.puts + 1] = pack_record(q.consumer, q.now_text, attempt, task)
+        plain.overtaken[#plain.overtaken + 1] = task.from
+      end
+      if verdict ~= 'again' then
         out.left, out.started = out.left - 1, out.started + 1
-        overtaken[#overtaken + 1] = task.from
       end
       out.alone, out.busy, out.bytes = task.crashes > 0, out.busy + 1, out.bytes + task.bytes
-      begun[#begun + 1] = answer(task, attempt)
+      list[#list + 1] = answer(task, attempt)
     end
   end
-  if #puts > 0 then
-    redis.call('HSET', q[RUNNING], unpack(puts))
-  end
-  for _, task in ipairs(begun) do
-    out.begun[#out.begun + 1] = task
-  end
-  if #overtaken > 0 then
-    redis.call('HDEL', q[RUNNING], unpack(overtaken))
+  if #plain.begun > 0 then
+    begin_plain(q, plain, out)
   end
 end
 
@@ -123,11 +142,15 @@ local function admit_named(q, named, out)
   end
 end
 
+local function may_go_on(out)
+  return not out.alone and out.bytes < MOVE_BYTES
+end
+
 -- Begins up to `wanted` new tasks; answers how many are still wanted. What is dropped on the way does not
 -- count as begun, but bounds the work.
 local function read(q, kind, wanted, out)
   local stream, dropped = stream_of(q, kind), 0
-  while wanted > 0 and not out.alone and dropped < PAGE and out.bytes < MOVE_BYTES do
+  while wanted > 0 and dropped < PAGE and may_go_on(out) do
     local step = math.min(wanted, READ_STEP)
     local got = redis.call('XREADGROUP', 'GROUP', q.group, q.consumer, 'COUNT', step, 'STREAMS', stream, '>')
     local tasks = {}
@@ -153,12 +176,15 @@ local function read_all(q, wanted, out)
   wanted = read(q, 'g', wanted, out)
   local due = leat.next_due(q)
   if due and tonumber(due) <= q.now and wanted > 0 then
-    leat.promote(q, math.min(wanted, PAGE))
+    -- into lanes faster than they start: what is due later does not wait for all of it
+    leat.promote(q, leat.has_lanes(q) and PAGE or math.min(wanted, PAGE))
     wanted = read(q, 'g', wanted, out)
   end
   if leat.has_lanes(q) then
     leat.read_fair(q, wanted, function(kind, some)
       return read(q, kind, some, out)
+    end, function()
+      return may_go_on(out)
     end)
   else
     read(q, 's', wanted, out)

@@ -141,7 +141,7 @@ end
 
 function looks.moved(q, token)
   local record = record_of(q, token)
-  return record and record.moved and not peek(q, record.moved) and 'passed on to ' .. record.moved or nil
+  return record and record.moved and not leat.stands_at(q, record.moved) and 'passed on to ' .. record.moved or nil
 end
 
 -- What cannot be read counts as not begun; where there is no entry, it counts as nothing.
@@ -194,28 +194,6 @@ looks['empty-lane'] = function(q, lane)
   return 'in the row of lanes, without a task'
 end
 
--- Whether a task of the lane may stand in go un-begun: its end brings the lane back.
-local function may_be_up(q, lane)
-  local at, bytes, seen = '-', 0, 0
-  if redis.call('XLEN', q[GO]) > PAGE then
-    return true
-  end
-  while seen <= PAGE do
-    local found = redis.call('XRANGE', q[GO], at, '+', 'COUNT', READ_STEP)
-    for _, entry in ipairs(found) do
-      local task = decode('g' .. entry[1], entry[2])
-      at, bytes, seen = '(' .. entry[1], bytes + task.bytes, seen + 1
-      if bytes > HEAVY or task.lane == lane and not record_of(q, task.token) then
-        return true
-      end
-    end
-    if #found < READ_STEP then
-      return false
-    end
-  end
-  return true
-end
-
 -- A lane whose tasks could start, and whose turn never comes.
 looks['lost-lane'] = function(q, lane)
   if redis.call('ZSCORE', q[LANES], lane) or #leat.lane_members(q, lane, 1) == 0 then
@@ -224,7 +202,7 @@ looks['lost-lane'] = function(q, lane)
   local spec = leat.lane_spec(q, lane)
   if spec.every_us and redis.call('ZSCORE', q[DELAYED], 'l:' .. lane) then
     return nil
-  elseif spec.most and (leat.lane_running(q, lane) > 0 or may_be_up(q, lane)) then
+  elseif spec.most and leat.lane_running(q, lane) >= spec.most then
     return nil
   end
   return 'not in the row of lanes'
@@ -259,7 +237,7 @@ function looks.waiting(q, tid)
     return nil
   end
   local task = decode('w', list)
-  if task.lane and leat.is_laned(q, tid, task.lane) then
+  if leat.is_laned(q, tid, task.lane or '') then
     return nil
   end
   local following = task.unique and redis.call('HGET', q[NAMES], 'n:' .. task.unique)

@@ -1,7 +1,5 @@
 do -- Enqueue.
 
-local MAX_LANE = 200 -- bytes of a lane's name
-
 -- Refuses what the gate would refuse, before anything is written; answers the task as add_task takes it.
 local function check_fields(fields, index)
   local seen = {}
@@ -23,8 +21,8 @@ local function check_fields(fields, index)
     end
   end
   local lane = value_of('lane')
-  if lane and (#lane > MAX_LANE or lane:find('%z')) then
-    fail('REFUSED task ' .. index .. ': a lane is at most ' .. MAX_LANE .. ' bytes without NUL')
+  if lane and not leat.may_be_lane(lane) then
+    fail('REFUSED task ' .. index .. ': ' .. leat.LANE_PROBLEM)
   end
   return {
     fields = fields, id = value_of('id'), lane = lane, unique = value_of('unique'),

@@ -28,6 +28,11 @@ end
 local function late_success_step(q, token, record)
   leat.release_names(q, record, true)
   leat.drop_record(q, token)
+  if record.moved:sub(1, 1) == 'w' then
+    return leat.drop_waiting(q, record.moved:sub(2))
+  end
+  -- this may be the entry that somebody was to be woken by
+  q.freed = true
   leat.remove(q, record.moved)
 end
 
@@ -196,9 +201,7 @@ function leat.finish(keys, args)
   if fenced > 0 then
     count(q, 'fenced', fenced)
   end
-  if q.freed then
-    pcall(leat.pump, q)
-  end
+  leat.pump_freed(q)
   return reply
 end
 

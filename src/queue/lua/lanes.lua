@@ -3,31 +3,39 @@ do -- Lanes: tasks that wait for their turn, in weighted fair order.
 -- Start-time fair queueing: each lane with startable tasks stands in lanes under a tag, its virtual time. The
 -- lowest goes first; its tag grows by 1/weight, and the clock is the tag of what went last. A lane joins at
 -- clock + 1/weight: at the plain clock, one that keeps emptying would take everything. The producers' own
--- stream is a lane too, with its tag in stats. Strict lanes have a clock of their own and tags far below.
+-- stream is a lane too, whose last tag stays in stats. Strict lanes have a clock of their own and tags far below.
+-- Tasks without a lane that would go up in numbers (due, retried dead letters) wait in the lane ''.
 --
 -- waiting holds the task; laned, in lexical order, lane NUL tid of fixed width. A lane leaves lanes while it has
 -- nothing, is capped (it comes back when a slot frees: lane_ended) or waits for a rate token ('l:LANE' in
--- delayed). Invariant: where lanes has one, an undelivered entry is in go or the stream, or every worker with
--- room is about to claim: whoever takes such an entry calls claim, and claim ends with pump.
+-- delayed). Invariant: where lanes has one that can start something, an undelivered entry is in go or the stream,
+-- or every worker with room is about to claim: whoever takes such an entry calls claim, and claim ends with pump.
+--
+-- stats: 'r:LANE' how many of its tasks run, 't:LANE' its rate. Caps and rates are held by the gate (claim), which
+-- sends back what may not begin; whose turn it is only looks ahead.
 
 local STRICT = 1e12 -- strict lanes' tags are that much lower
 local ID_WIDTH = 20 -- of each half of a padded tid: ids are two numbers of 64 bits
 local LANES_AT_ONCE = 100 -- that one call looks at without finding a task
+local MAX_LANE = 200 -- bytes of a lane's name
+
+leat.LANE_PROBLEM = 'a lane is at most ' .. MAX_LANE .. ' bytes without NUL'
+
+function leat.may_be_lane(name)
+  return name ~= '' and #name <= MAX_LANE and not name:find('%z')
+end
 
 local function tag_text(tag)
   return string.format('%.17g', tag)
 end
 
--- conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST', each but the first may be missing or '-'; 'strict'
--- stands for a weight.
+-- conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST'; 'strict' stands for a weight, and what is missing or '-'
+-- is 1, no limit, no limit, 1.
 local function spec_of(q, lane)
   q.specs = q.specs or {}
   local spec = q.specs[lane]
   if not spec then
-    local parts = {}
-    for part in (redis.call('HGET', q[CONF], 'lane:' .. lane) or ''):gmatch('[^,]+') do
-      parts[#parts + 1] = part:match('^%s*(.-)%s*$')
-    end
+    local parts = leat.spec_parts(redis.call('HGET', q[CONF], 'lane:' .. lane) or '')
     spec = {
       strict = parts[1] == 'strict', step = 1 / math.max(number_or(parts[1], 1), 0.001),
       most = number_or(parts[2]), every_us = leat.interval_us(parts[3]), burst = number_or(parts[4], 1),
@@ -79,13 +87,16 @@ local function is_capped(q, lane, spec)
   return spec.most and running(q, lane) >= spec.most
 end
 
+-- Part of a whole step: the lane joins at the present.
+local function put_at_present(q, lane, spec)
+  zset_put(q, LANES, tag_text(clock_of(q, spec) + spec.step - (spec.strict and STRICT or 0)), lane)
+  q.plain = false
+end
+
 -- Part of a whole step: the lane has something that can start.
 local function join(q, lane, spec)
   if not redis.call('ZSCORE', q[LANES], lane) then
-    local tag = clock_of(q, spec) + spec.step - (spec.strict and STRICT or 0)
-    redis.call('ZADD', q[LANES], tag_text(tag), lane)
-    undo_with(q, 'ZREM', q[LANES], lane)
-    q.plain = false
+    put_at_present(q, lane, spec)
   end
 end
 
@@ -110,11 +121,19 @@ function leat.is_laned(q, tid, lane)
   return redis.call('ZSCORE', q[LANED], member_of(lane, tid)) ~= false
 end
 
--- Part of a whole step: the lane's rate token is there, a slot was freed, or its settings changed.
+-- Part of a whole step: the lane's rate token is there, or a slot was freed.
 function leat.wake_lane(q, lane)
   if #members(q, lane, 1) > 0 then
     join_if_startable(q, lane)
   end
+end
+
+-- Part of a whole step: the lane's settings changed. What it waited for counts no more.
+function leat.lane_changed(q, lane)
+  zset_drop(q, LANES, lane)
+  zset_drop(q, DELAYED, 'l:' .. lane)
+  leat.forget_rate(q, 't:' .. lane)
+  leat.wake_lane(q, lane)
 end
 
 -- Counts of running tasks are part of the steps that begin and end them: caps rely on them.
@@ -138,13 +157,13 @@ function leat.lane_ended(q, lane)
   end
 end
 
--- Whether a task of that lane may begin now. turned: it came by way of its lane's turn, which took the rate token.
-function leat.lane_is_open(q, lane, turned)
+-- Whether a task of that lane may begin now; it then has taken its rate token.
+function leat.lane_is_open(q, lane)
   local spec = spec_of(q, lane)
   if is_capped(q, lane, spec) then
     return false
   end
-  if spec.every_us and not turned then
+  if spec.every_us then
     if leat.tokens(q, 't:' .. lane, spec.every_us, spec.burst) < 1 then
       return false
     end
@@ -156,37 +175,66 @@ end
 -- Part of a whole step: a task that was read and may not begin goes (back) into its lane.
 function leat.back_to_lane(q, task)
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
+  leat.follow(q, task.from, task.token, 'w' .. task.tid)
   leat.to_lane(q, task.tid, task.lane)
   leat.remove(q, task.token)
 end
 
 -- ---------------------------------------------------------------- whose turn it is
 
--- The lane that goes first, its tag and the member, or nil. Lanes that cannot start anything leave on the way.
+-- Part of a whole step: a lane that cannot start anything leaves.
+local function park(q, lane, due)
+  if due then
+    leat.put_due(q, due, 'l:' .. lane)
+  end
+  zset_drop(q, LANES, lane)
+end
+
+-- How many tasks the lane can start now, and where its rate is why there are none, when the next can (ms).
+local function startable(q, lane, spec)
+  local most, next_ms = math.huge, nil
+  if spec.most then
+    most = spec.most - running(q, lane)
+  end
+  if spec.every_us and most > 0 then
+    local ready, ready_ms = leat.tokens(q, 't:' .. lane, spec.every_us, spec.burst)
+    if ready < 1 then
+      next_ms = ready_ms
+    end
+    most = math.min(most, ready)
+  end
+  return most, next_ms
+end
+
+-- The lane that goes first, its tag and the member, or nil. Lanes that cannot start anything leave on the way;
+-- where these are very many, the rest is left to whoever hears the bell. A lane for which this call has put up
+-- already what may start ends the search: it cannot be known yet whether that will begin.
 local function first_lane(q)
   for _ = 1, LANES_AT_ONCE do
     local top = redis.call('ZRANGE', q[LANES], '0', '0', 'WITHSCORES')
-    local lane = top[1]
+    local lane, tag = top[1], tonumber(top[2])
     if not lane then
       return nil
     end
-    local spec, found, due = spec_of(q, lane), members(q, lane, 1), nil
-    local promoted = q.promoted and q.promoted[lane] or 0
-    if spec.every_us and #found > 0 then
-      local ready, next_ms = leat.tokens(q, 't:' .. lane, spec.every_us, spec.burst)
-      due = ready < 1 and next_ms
-    end
-    if #found > 0 and not due and not (spec.most and running(q, lane) + promoted >= spec.most) then
-      return lane, tonumber(top[2]), found[1]
-    end
-    redis.call('ZREM', q[LANES], lane)
-    if due then
-      leat.put_due(q, due, 'l:' .. lane)
+    local spec = spec_of(q, lane)
+    if spec.strict == (tag < -STRICT / 2) then
+      local member = members(q, lane, 1)[1]
+      local most, due = startable(q, lane, spec)
+      if member and most > 0 then
+        local is_used_up = q.promoted and (q.promoted[lane] or 0) >= most
+        return not is_used_up and lane or nil, tag, member
+      end
+      whole_step(park, q, lane, member and due)
+    else
+      -- it became strict, or is not any more
+      whole_step(put_at_present, q, lane, spec)
     end
   end
+  leat.ring(q, 'lanes')
   return nil
 end
 
+-- Where a lane's task goes up, the record of its earlier attempt follows it.
 local function start_step(q, lane, tag, member)
   local spec, tid = spec_of(q, lane), tid_of(member)
   local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
@@ -199,11 +247,9 @@ local function start_step(q, lane, tag, member)
   if not list then
     return false
   end
-  add_entry(q, q[GO], list)
+  local id, known = add_entry(q, q[GO], list), trailer(list)
+  leat.follow(q, known and known['leat.from'], 'w' .. tid, 'g' .. id)
   hash_drop(q, WAITING, tid)
-  if spec.every_us then
-    leat.take_tokens(q, 't:' .. lane, spec.every_us, 1)
-  end
   return true
 end
 
@@ -236,33 +282,36 @@ local function stream_tag(q)
   return math.max(number_or(v[1], 0), number_or(v[2], 0))
 end
 
--- Begins up to `wanted` tasks in fair order by read(kind, how many), which answers how many are still wanted.
-function leat.read_fair(q, wanted, read)
-  local stream_is_empty = false
-  while wanted > 0 do
-    local up, tag = 0, not stream_is_empty and stream_tag(q) or nil
-    while up < wanted and up < PAGE and start_next(q, tag) do
-      up = up + 1
-    end
-    local left = up > 0 and read('g', up) or 0
-    q.promoted = nil
-    wanted = wanted - (up - left)
-    if left > 0 then
-      return wanted
-    end
-    if wanted > 0 and not stream_is_empty then
-      left = read('s', 1)
-      wanted = wanted - (1 - left)
-      stream_is_empty = left == 1
-      redis.call('HSET', q[STATS], 'stream_tag', tag_text(tag + 1))
-      if left == 0 then
-        redis.call('HSET', q[STATS], 'clock', tag_text(tag))
+-- Puts up and begins the tasks of lanes whose tags are lower than the stream's (tag; nil: all), up to `wanted`.
+-- Answers how many were put up and how many of them began.
+local function read_lanes(q, wanted, tag, read)
+  local up = 0
+  while up < wanted and up < PAGE and start_next(q, tag) do
+    up = up + 1
+  end
+  local left = up > 0 and read('g', up) or 0
+  q.promoted = nil
+  return up, up - left
+end
+
+-- Begins up to `wanted` tasks in fair order by read(kind, how many), which answers how many are still wanted, as
+-- long as may_go_on(). What is dropped on the way bounds the work.
+function leat.read_fair(q, wanted, read, may_go_on)
+  local stream_is_empty, dropped = false, 0
+  while wanted > 0 and dropped < PAGE and may_go_on() do
+    local tag = not stream_is_empty and stream_tag(q) or nil
+    local up, begun = read_lanes(q, wanted, tag, read)
+    wanted, dropped = wanted - begun, dropped + up - begun
+    if stream_is_empty and up == 0 then
+      return
+    elseif wanted > 0 and not stream_is_empty then
+      stream_is_empty = read('s', 1) == 1
+      if not stream_is_empty then
+        wanted = wanted - 1
+        redis.call('HSET', q[STATS], 'stream_tag', tag_text(tag + 1), 'clock', tag_text(tag))
       end
-    elseif wanted > 0 and up == 0 then
-      return wanted
     end
   end
-  return wanted
 end
 
 -- How many entries nobody has read. Finished ones are deleted before they are acked, so what is not pending has
@@ -280,15 +329,41 @@ function leat.undelivered(q, key, group)
   return length
 end
 
+-- Whether an entry is there that the next read would bring: exactly so.
+local function has_unread(q, key, group)
+  if redis.call('EXISTS', q[key]) == 0 then
+    return false
+  end
+  for _, info in ipairs(redis.call('XINFO', 'GROUPS', q[key])) do
+    if info[2] == group then
+      return #redis.call('XRANGE', q[key], '(' .. info[8], '+', 'COUNT', '1') > 0
+    end
+  end
+  return false
+end
+
 -- Where a lane could start something and no entry waits to be read: one goes up, and whoever reads it claims and
--- pumps again. At a scan, even if there is one: it may be one that nobody will read.
-function leat.pump(q, anyway)
+-- pumps again. exactly: at a scan, since entries that somebody acked by hand count as undelivered for ever.
+function leat.pump(q, exactly)
   if not leat.has_lanes(q) then
     return
   end
   local group = q.group or redis.call('HGET', q[CONF], 'group') or nil
-  if anyway or leat.undelivered(q, GO, group) < 1 and leat.undelivered(q, STREAM, group) < 1 then
+  local is_waiting
+  if exactly then
+    is_waiting = has_unread(q, GO, group) or has_unread(q, STREAM, group)
+  else
+    is_waiting = leat.undelivered(q, GO, group) > 0 or leat.undelivered(q, STREAM, group) > 0
+  end
+  if not is_waiting then
     start_next(q)
+  end
+end
+
+-- For functions after which nobody claims: a lane may have got a slot or a task. Never stops them.
+function leat.pump_freed(q)
+  if q.freed then
+    pcall(leat.pump, q)
   end
 end
 

@@ -85,6 +85,7 @@ function leat.renew(keys, args)
     count(q, 'fenced', #lost)
   end
   beat(q, args[3])
+  leat.pump_freed(q)
   return { PROTOCOL, q.now_text, lease, lost, cancelled }
 end
 
@@ -211,6 +212,7 @@ function leat.register(keys, args)
   local lost, cancelled = renew_tokens(q, tokens)
   local _, more = leat.hand_back(q, keep, leat.requeue)
   beat(q, args[3])
+  leat.pump_freed(q)
   local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', '1')
   return {
     PROTOCOL, q.now_text, leat.read_lease(q), lost, cancelled, more and 1 or 0, last[1] and last[1][1] or '0-0',

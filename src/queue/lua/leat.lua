@@ -267,8 +267,8 @@ end
 
 -- running: token → STATE consumer NUL begun ms, attempt, fence, tid, moved, bound (between spaces; '-' for no
 -- moved). STATE is PLAIN; or BOUND where something must be let go when the task ends: bound is then a packed map
--- of its BINDING fields; or MOVED: the lease ran out, the entry `moved` took the task over, and the record only
--- lets a late success count.
+-- of its BINDING fields; or MOVED: the lease ran out, the entry `moved` took the task over ('w' and a tid: it waits
+-- in its lane), and the record only lets a late success count.
 local PLAIN, BOUND, MOVED = 'r', 'b', 'm'
 
 local function pack_bound(holder)

@@ -30,6 +30,11 @@ function leat.take_tokens(q, name, every_us, number)
   redis.call('HSET', q[STATS], name, str(full_at))
 end
 
+-- After the rate was changed: what was taken at the old one counts no more.
+function leat.forget_rate(q, name)
+  redis.call('HDEL', q[STATS], name)
+end
+
 -- Until when this worker may start nothing, and why.
 local function closed(q, hold_until, paused, drained)
   if hold_until > q.now then

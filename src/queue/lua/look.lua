@@ -95,7 +95,7 @@ local function dead_extra(id, fields)
 end
 
 local function waiting_state(q, task)
-  if task.lane and leat.is_laned(q, task.tid, task.lane) then
+  if leat.is_laned(q, task.tid, task.lane or '') then
     return 'ready'
   elseif task.attempts > 0 then
     return 'retrying'

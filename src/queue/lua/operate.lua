@@ -16,6 +16,7 @@ function leat.requeue_consumer(keys, args)
     redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, q.consumer)
     redis.call('HDEL', q[WORKERS], q.consumer)
   end
+  leat.pump_freed(q)
   return { PROTOCOL, moved, more and 1 or 0 }
 end
 
@@ -34,8 +35,10 @@ function leat.conf(keys, args)
     end
     redis.call('HSET', q[CONF], name, value)
     if name:sub(1, 5) == 'lane:' then
-      whole_step(leat.wake_lane, q, name:sub(6))
+      whole_step(leat.lane_changed, q, name:sub(6))
       leat.pump(q)
+    elseif name == 'rate' or name == 'burst' then
+      leat.forget_rate(q, 'tat')
     end
     -- who was told to wait looks again
     leat.ring(q, 'conf')
@@ -65,14 +68,12 @@ function leat.gate(keys, args)
   return { PROTOCOL, (before == 1) == on and 1 or 0 }
 end
 
-local function cancel_waiting_step(q, task, list)
-  hash_drop(q, WAITING, task.tid)
-  zset_drop(q, DELAYED, task.tid)
-  if task.lane then
-    leat.leave_lane(q, task.tid, task.lane)
+local function cancel_waiting_step(q, task)
+  leat.drop_waiting(q, task.tid)
+  if task.from then
+    leat.drop_record(q, task.from)
   end
   leat.release_names(q, task)
-  return list
 end
 
 local function cancel_waiting(q, tid, packed)
@@ -146,13 +147,13 @@ local function dead_retry_step(q, id, task)
   if holder and holder ~= task.tid then
     fail('REFUSED unique key ' .. task.unique:sub(1, 100) .. ' is held by ' .. holder)
   end
-  task.fence, task.attempts, task.crashes, task.from = task.fence + 1, 0, 0, nil
-  if task.lane then
-    hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
-    leat.to_lane(q, task.tid, task.lane)
-  else
-    add_entry(q, q[GO], encode(task))
+  if task.lane and not leat.may_be_lane(task.lane) then
+    fail('REFUSED ' .. leat.LANE_PROBLEM)
   end
+  task.fence, task.attempts, task.crashes, task.from = task.fence + 1, 0, 0, nil
+  -- in a lane even without one: there may be very many, and go is read before all
+  hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
+  leat.to_lane(q, task.tid, task.lane or '')
   if task.id and not redis.call('HGET', q[NAMES], 'i:' .. task.id) then
     hash_set(q, NAMES, 'i:' .. task.id, task.tid)
   end

@@ -36,11 +36,12 @@ local function unpack_waiting(packed)
 end
 leat.unpack_waiting = unpack_waiting
 
--- Part of a whole step: a waiting task goes where it can start: its lane's turn, or go.
+-- Part of a whole step: a waiting task goes where it can start: its lane's turn, or go. While lanes wait for
+-- their turns, tasks without one wait in the lane '': go is read before all.
 function leat.put_up(q, tid, list)
   local lane = decode('w', list).lane
-  if lane then
-    return leat.to_lane(q, tid, lane)
+  if lane or leat.has_lanes(q) then
+    return leat.to_lane(q, tid, lane or '')
   end
   add_entry(q, q[GO], list)
   hash_drop(q, WAITING, tid)
@@ -155,6 +156,30 @@ local function put_moved(q, token, record, moved)
   hash_set(q, RUNNING, token, pack_record(record.consumer, record.begun, record.attempt, record, moved))
 end
 
+-- Part of a whole step: the record of an earlier attempt, whose late success would still count, follows the task
+-- from one place to the next. A place is an entry's token, or 'w' and the tid in waiting.
+function leat.follow(q, from, place, following)
+  local old = from and record_of(q, from)
+  if old and old.moved == place then
+    put_moved(q, from, old, following)
+  end
+end
+
+-- Whether a task is at that place.
+function leat.stands_at(q, place)
+  if place:sub(1, 1) == 'w' then
+    return redis.call('HEXISTS', q[WAITING], place:sub(2)) == 1
+  end
+  return fetch(q, place) ~= nil
+end
+
+-- Part of a whole step: the task that waits ends.
+function leat.drop_waiting(q, tid)
+  local list = leat.unpack_waiting(hash_drop(q, WAITING, tid))
+  zset_drop(q, DELAYED, tid)
+  leat.leave_lane(q, tid, list and decode('w', list).lane or '')
+end
+
 -- With what the attempt held while it ran.
 local function drop_record(q, token)
   local packed = hash_drop(q, RUNNING, token)
@@ -239,11 +264,8 @@ local function requeue_step(q, task, record)
     task.from = task.token
   end
   local moved = 'g' .. add_entry(q, q[GO], encode(task))
-  local old = not record and old_from and record_of(q, old_from)
-  if old and old.moved == task.token then
-    put_moved(q, old_from, old, moved)
-  end
   if not record then
+    leat.follow(q, old_from, task.token, moved)
     return remove(q, task.token)
   end
   local stream, id = stream_of(q, task.token)

@@ -59,7 +59,7 @@ end
 
 local function sweep_record(q, token, record)
   if record.moved then
-    if not fetch(q, record.moved) then
+    if not leat.stands_at(q, record.moved) then
       redis.call('HDEL', q[RUNNING], token)
     end
   elseif not has_lease(q, token) and not fetch(q, token) then

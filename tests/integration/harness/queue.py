@@ -137,7 +137,7 @@ class Queue:
             'XREADGROUP', 'GROUP', self.group, consumer, 'COUNT', count, 'STREAMS', self.go,
             self.stream, '>', '>')
         kinds = {self.go: 'g', self.stream: 's'}
-        return [kinds[text(key)] + text(entry[0]) for key, entries in reply for entry in entries]
+        return [kinds[text(key)] + text(entry[0]) for key, entries in reply or [] for entry in entries]
 
     def renew(self, consumer, tokens=(), beat='{}'):
         now, lease, lost, cancelled = self.call('renew', self.group, consumer, beat, *tokens)
