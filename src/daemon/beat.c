@@ -58,13 +58,16 @@ void beat_count(struct beat *beat, enum verdict verdict)
     case VERDICT_RELEASE:
         beat->released++;
         return;
+    case VERDICT_CANCELLED:
+        beat->cancelled++;
+        return;
     }
 }
 
 static void update_rate(struct beat *beat)
 {
     int64_t now_ns = clock_boot_ns();
-    uint64_t ended = beat->succeeded + beat->retried + beat->dead;
+    uint64_t ended = beat->succeeded + beat->retried + beat->dead + beat->cancelled;
     double span = (double)(now_ns - beat->counted_ns) / (double)CLOCK_NS_PER_S;
     if (span > RATE_LEAST_S) {
         double share = span / (span + RATE_MEMORY_S);
@@ -82,9 +85,9 @@ const char *beat_text(struct beat *beat, size_t slots, size_t running, const cha
                         "{\"host\":\"%s\",\"pid\":%ld,\"version\":\"" LEAT_VERSION
                         "\",\"slots\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
                         ",\"succeeded\":%" PRIu64 ",\"retried\":%" PRIu64 ",\"dead\":%" PRIu64
-                        ",\"rate\":%.3f}",
+                        ",\"cancelled\":%" PRIu64 ",\"rate\":%.3f}",
                         beat->host, (long)getpid(), slots, running, state, beat->started_wall_ms,
-                        beat->succeeded, beat->retried, beat->dead, beat->rate);
+                        beat->succeeded, beat->retried, beat->dead, beat->cancelled, beat->rate);
     (void)buffer_append(&beat->text, "", 1); /* as above */
     return beat->text.failed ? NULL : beat->text.data;
 }

@@ -15,7 +15,7 @@ struct beat {
     char host[64];      /* only characters that need no escape anywhere */
     char consumer[128]; /* HOST:PID:NONCE, new at each start */
     int64_t started_wall_ms;
-    uint64_t succeeded, retried, dead, released;
+    uint64_t succeeded, retried, dead, released, cancelled;
     uint64_t counted;   /* ended attempts when the rate was reckoned last */
     int64_t counted_ns; /* when that was */
     double rate;        /* ended attempts per second, smoothed */

@@ -76,6 +76,7 @@ static bool was_run(const struct ending *ending)
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
     case CAUSE_BATCH:
+    case CAUSE_CANCELLED:
         break;
     }
     return false;

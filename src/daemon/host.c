@@ -66,6 +66,7 @@ void host_ended(struct host *host, const struct attempt *attempt)
     case CAUSE_SHUTDOWN:
     case CAUSE_REPORTED:
     case CAUSE_BATCH:
+    case CAUSE_CANCELLED:
         host_fine(host);
         return;
     }

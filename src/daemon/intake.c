@@ -27,19 +27,20 @@ struct intake {
     const struct config *config;
     struct session *session;
     struct herald *herald;
+    struct slots *slots;
+    struct gate *gate;
     const struct queue *queue;
     const char *consumer;
     struct intake_events events;
 
     enum intake_state state;
-    bool open;             /* the worker wants tasks */
-    bool ask;              /* there may be something to claim */
-    bool held;             /* the named tokens wait until nothing runs */
-    bool gate;             /* Redis' gate is open as far as known */
-    enum intake_gate told; /* what the last claim said of it */
-    bool backlog;          /* the last claim brought all that it asked for */
-    bool scanning;         /* a scan's reply is awaited */
-    char **named;          /* owned strings */
+    bool open;                        /* the worker wants tasks */
+    bool ask;                         /* there may be something to claim */
+    bool held;                        /* the named tokens wait until nothing runs */
+    bool backlog;                     /* the last claim brought all that it asked for */
+    bool scanning;                    /* a scan's reply is awaited */
+    uint64_t claim_rings, scan_rings; /* of the bell, when each was sent */
+    char **named;                     /* owned strings */
     size_t named_count, named_capacity;
     size_t wanted; /* of the claim under way */
     int64_t claim_sent_ns;
@@ -47,8 +48,7 @@ struct intake {
     bool waited;                    /* the last blocking read had to wait: there is no backlog */
     char cursor[QUEUE_CURSOR_SIZE]; /* the scan goes on here; "": none is due */
     struct command command;
-    ev_timer due;    /* the next delayed task */
-    ev_timer reopen; /* the gate's own time */
+    ev_timer due; /* the next delayed task */
     ev_timer scan;
 };
 
@@ -96,6 +96,23 @@ static void put_back_named(struct intake *intake, size_t most)
     intake->held = intake->held && intake->named_count > 0;
 }
 
+void intake_forget(struct intake *intake, const struct token_set *lost)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < intake->named_count; i++) {
+        if (token_set_has(lost, intake->named[i])) {
+            free(intake->named[i]);
+        } else {
+            intake->named[kept++] = intake->named[i];
+        }
+    }
+    if (kept < intake->named_count) {
+        intake->named_count = kept;
+        intake->held = intake->held && kept > 0;
+        intake->ask = true;
+    }
+}
+
 void intake_tokens(const struct intake *intake, struct token_list *list)
 {
     for (size_t i = 0; i < intake->named_count; i++) {
@@ -113,62 +130,20 @@ static void set_timer_ms(struct intake *intake, ev_timer *timer, int64_t ms)
     ev_timer_start(intake->loop, timer);
 }
 
-static enum intake_gate gate_of(const char *why)
-{
-    static const char *const names[] = {
-        [INTAKE_OPEN] = "",           [INTAKE_HOLD] = "hold", [INTAKE_PAUSED] = "paused",
-        [INTAKE_DRAINED] = "drained", [INTAKE_RATE] = "rate",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(why, names[i]) == 0) {
-            return (enum intake_gate)i;
-        }
-    }
-    return INTAKE_RATE; /* a newer library's own reason: it says until when */
-}
-
-/* Rates close and open the gate all the time; the rest is worth a line. */
-static void tell_gate(enum intake_gate before, enum intake_gate gate, int64_t closed_ms)
-{
-    if (gate == INTAKE_HOLD) {
-        log_event(LOG_WARNING, LOG_ID_GROUP_RECREATED, NULL, 0,
-                  "the queue's group was lost and made anew: its tasks may still run elsewhere, "
-                  "and none is started for %.1f s",
-                  (double)closed_ms / 1000);
-    } else if (gate == INTAKE_PAUSED) {
-        log_text(LOG_NOTICE, "the queue is paused: nothing more is started");
-    } else if (gate == INTAKE_DRAINED) {
-        log_text(LOG_NOTICE, "this host is drained: nothing more is started here");
-    } else if (before == INTAKE_PAUSED || before == INTAKE_DRAINED) {
-        log_text(LOG_NOTICE, "tasks are started again");
-    }
-}
-
-/* Redis may close the gate: for one lease when the group had to be made anew, until a rate lets the
- * next task start, or until an operator opens it. */
-static void note_gate(struct intake *intake, const struct queue_claim_reply *answer)
-{
-    enum intake_gate before = intake->told;
-    int64_t closed_ms = answer->closed_until_ms - answer->now_ms;
-    intake->gate = answer->closed_until_ms == 0;
-    intake->told = intake->gate ? INTAKE_OPEN : gate_of(answer->why);
-    if (!intake->gate) {
-        set_timer_ms(intake, &intake->reopen, closed_ms);
-    }
-    if (intake->told != before) {
-        tell_gate(before, intake->told, closed_ms);
-    }
-}
-
 /* What every claim tells beside its tasks. Redis' clock gives only differences. */
-static void note_rest(struct intake *intake, const struct queue_claim_reply *answer)
+static void note_rest(struct intake *intake, const struct queue_claim_reply *answer,
+                      uint64_t sent_rings)
 {
     intake->events.lease(intake->events.context, answer->lease_ms);
     if (answer->buried->elements > 0) {
         record_buried(answer->buried);
         herald_ask(intake->herald);
     }
-    note_gate(intake, answer);
+    if (!gate_take(intake->gate, answer, sent_rings)) {
+        intake->ask = true;
+    } else if (gate_is_shut(intake->gate)) {
+        slots_shut(intake->slots); /* what was claimed ahead must not start any more */
+    }
     if (answer->next_due_ms) {
         /* one more, since Redis' clock counts whole milliseconds */
         set_timer_ms(intake, &intake->due, answer->next_due_ms - answer->now_ms + 1);
@@ -189,7 +164,7 @@ static void on_claimed(void *context, const struct redisReply *reply)
         return;
     }
     intake->state = INTAKE_IDLE;
-    note_rest(intake, &answer);
+    note_rest(intake, &answer, intake->claim_rings);
     /* where a read had to wait for what filled the last slot, the next one will wait, too; what was
      * asked since the claim went out stays asked */
     intake->backlog = intake->wanted > 0 && answer.task_count >= intake->wanted;
@@ -197,7 +172,7 @@ static void on_claimed(void *context, const struct redisReply *reply)
     for (size_t i = 0; i < answer.task_count; i++) {
         struct task *task = answer.tasks[i];
         answer.tasks[i] = NULL;
-        intake->events.task(intake->events.context, task, intake->claim_sent_ns);
+        slots_take(intake->slots, task, intake->claim_sent_ns);
     }
     for (size_t i = 0; i < answer.held_count; i++) {
         add_named(intake, answer.held[i]);
@@ -209,11 +184,12 @@ static void on_claimed(void *context, const struct redisReply *reply)
 static void claim(struct intake *intake, size_t wanted)
 {
     wanted = wanted < QUEUE_NAMED_MAX ? wanted : QUEUE_NAMED_MAX;
-    size_t taken = intake->events.taken(intake->events.context);
+    size_t taken = slots_taken(intake->slots);
     queue_claim(&intake->command, intake->queue, intake->consumer, (int64_t)wanted, (int64_t)taken,
                 "", (const char *const *)intake->named, intake->named_count);
     intake->ask = false;
     intake->wanted = wanted;
+    intake->claim_rings = gate_rings(intake->gate);
     intake->claim_sent_ns = clock_boot_ns();
     if (session_send(intake->session, &intake->command, on_claimed, intake)) {
         session_recover(intake->session, REDIS_ERROR_LOST, "cannot send a command");
@@ -253,8 +229,8 @@ static void block(struct intake *intake, size_t count)
     intake->state = INTAKE_BLOCKED;
 }
 
-/* ---- the scan for expired leases: a claim of nothing, which needs no room and disturbs no block
- * ---- */
+/* ---- the scan for expired leases, and a look at the gate: a claim of nothing, which needs no room
+ * and disturbs no block ---- */
 
 static void on_scanned(void *context, const struct redisReply *reply)
 {
@@ -269,7 +245,7 @@ static void on_scanned(void *context, const struct redisReply *reply)
         return;
     }
     memcpy(intake->cursor, answer.cursor, sizeof intake->cursor);
-    note_rest(intake, &answer);
+    note_rest(intake, &answer, intake->scan_rings);
     queue_claim_reply_free(&answer);
 }
 
@@ -281,6 +257,8 @@ static void scan(struct intake *intake)
         return;
     }
     intake->scanning = true;
+    intake->scan_rings = gate_rings(intake->gate);
+    gate_looking(intake->gate);
 }
 
 static void set_scan_timer(struct intake *intake)
@@ -295,16 +273,16 @@ static void set_scan_timer(struct intake *intake)
 
 static void turn_idle(struct intake *intake)
 {
-    if (!intake->open || !intake->gate) {
+    if (!intake->open || !gate_is_open(intake->gate)) {
         put_back_named(intake, 0);
         return;
     }
-    if (intake->held && intake->events.taken(intake->events.context) > 0) {
+    if (intake->held && slots_taken(intake->slots) > 0) {
         return;
     }
-    size_t room = intake->events.room(intake->events.context);
+    size_t room = slots_room(intake->slots);
     /* ahead of free slots only out of a backlog: the last claim brought all that it asked for */
-    size_t ahead = intake->backlog ? intake->events.ahead(intake->events.context) : 0;
+    size_t ahead = intake->backlog ? slots_ahead(intake->slots) : 0;
     put_back_named(intake, room); /* a read may bring more, or there is less room by now */
     if (intake->named_count > 0) {
         claim(intake, intake->held ? 0 : room - intake->named_count);
@@ -320,7 +298,7 @@ void intake_turn(struct intake *intake)
     if (!session_is_up(intake->session)) {
         return;
     }
-    if (*intake->cursor && !intake->scanning) {
+    if ((*intake->cursor || gate_wants_look(intake->gate)) && !intake->scanning) {
         scan(intake);
     }
     switch (intake->state) {
@@ -328,7 +306,7 @@ void intake_turn(struct intake *intake)
         turn_idle(intake);
         return;
     case INTAKE_BLOCKED:
-        if (intake->ask || !intake->open || !intake->gate) {
+        if (intake->ask || !intake->open || !gate_is_open(intake->gate)) {
             intake->state = INTAKE_UNBLOCKING;
             session_unblock(intake->session);
         }
@@ -344,10 +322,10 @@ void intake_ask(struct intake *intake)
     intake->ask = true;
 }
 
-void intake_rang(struct intake *intake)
+void intake_rang(struct intake *intake, bool gate)
 {
     intake->ask = true;
-    intake->gate = true; /* if it is not, the claim says so */
+    gate_rang(intake->gate, gate);
 }
 
 static void on_due(struct ev_loop *loop, ev_timer *watcher, int events)
@@ -357,13 +335,9 @@ static void on_due(struct ev_loop *loop, ev_timer *watcher, int events)
     intake_ask(watcher->data);
 }
 
-static void on_reopen(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_reopened(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct intake *intake = watcher->data;
-    intake->gate = true;
-    intake->ask = true;
+    intake_ask(context);
 }
 
 static void on_scan(struct ev_loop *loop, ev_timer *watcher, int events)
@@ -383,7 +357,7 @@ static void on_scan(struct ev_loop *loop, ev_timer *watcher, int events)
 void intake_up(struct intake *intake)
 {
     intake->ask = true;
-    intake->gate = true;
+    gate_up(intake->gate);
     memcpy(intake->cursor, QUEUE_SCAN_START, sizeof QUEUE_SCAN_START);
     set_scan_timer(intake);
 }
@@ -391,7 +365,7 @@ void intake_up(struct intake *intake)
 void intake_down(struct intake *intake)
 {
     ev_timer_stop(intake->loop, &intake->due);
-    ev_timer_stop(intake->loop, &intake->reopen);
+    gate_down(intake->gate);
     ev_timer_stop(intake->loop, &intake->scan);
     forget_named(intake);
     intake->state = INTAKE_IDLE;
@@ -420,14 +394,15 @@ bool intake_is_claiming(const struct intake *intake)
     return intake->state == INTAKE_CLAIMING;
 }
 
-enum intake_gate intake_gate(const struct intake *intake)
+enum gate_state intake_gate(const struct intake *intake)
 {
-    return intake->told;
+    return gate_told(intake->gate);
 }
 
 struct intake *intake_new(struct ev_loop *loop, const struct config *config,
-                          struct session *session, const struct queue *queue, const char *consumer,
-                          struct herald *herald, const struct intake_events *events)
+                          struct session *session, struct slots *slots, const struct queue *queue,
+                          const char *consumer, struct herald *herald,
+                          const struct intake_events *events)
 {
     struct intake *intake = calloc(1, sizeof *intake);
     if (!intake) {
@@ -437,14 +412,18 @@ struct intake *intake_new(struct ev_loop *loop, const struct config *config,
     intake->herald = herald;
     intake->config = config;
     intake->session = session;
+    intake->slots = slots;
     intake->queue = queue;
     intake->consumer = consumer;
     intake->events = *events;
-    intake->gate = true;
     ev_timer_init(&intake->due, on_due, 0., 0.);
-    ev_timer_init(&intake->reopen, on_reopen, 0., 0.);
     ev_timer_init(&intake->scan, on_scan, 0., 0.);
-    intake->due.data = intake->reopen.data = intake->scan.data = intake;
+    intake->due.data = intake->scan.data = intake;
+    intake->gate = gate_new(loop, on_reopened, intake);
+    if (!intake->gate) {
+        free(intake);
+        return NULL;
+    }
     return intake;
 }
 
@@ -457,6 +436,7 @@ void intake_free(struct intake *intake)
 {
     if (intake) {
         intake_down(intake);
+        gate_free(intake->gate);
         free(intake->named);
         command_free(&intake->command);
         free(intake);

@@ -10,20 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/gate.h"
 #include "daemon/herald.h"
 #include "daemon/session.h"
+#include "daemon/slots.h"
 
 struct ev_loop;
 struct intake;
 
 struct intake_events {
-    /* How many more tasks may start now, how many more may be claimed ahead of that, and how many
-     * run or wait to. */
-    size_t (*room)(void *context);
-    size_t (*ahead)(void *context);
-    size_t (*taken)(void *context);
-    /* A begun task; taken. sent_ns: when its claim was sent. */
-    void (*task)(void *context, struct task *task, int64_t sent_ns);
     /* A token that was read, is not begun and must go back; copied. */
     void (*put_back)(void *context, const char *token);
     /* The queue's lease, with each claim. */
@@ -31,10 +26,12 @@ struct intake_events {
     void *context;
 };
 
-/* herald: hears of the dead letters that claims make, and looks once a scan period. */
+/* slots say how many tasks are wanted, and take them. herald: hears of the dead letters that claims
+ * make, and looks once a scan period. All parts outlive it. Returns NULL without memory. */
 struct intake *intake_new(struct ev_loop *loop, const struct config *config,
-                          struct session *session, const struct queue *queue, const char *consumer,
-                          struct herald *herald, const struct intake_events *events);
+                          struct session *session, struct slots *slots, const struct queue *queue,
+                          const char *consumer, struct herald *herald,
+                          const struct intake_events *events);
 void intake_set_config(struct intake *intake, const struct config *config);
 void intake_free(struct intake *intake);
 
@@ -45,8 +42,12 @@ void intake_down(struct intake *intake);
 /* Something may be startable that was not: claim at the next turn. */
 void intake_ask(struct intake *intake);
 
-/* The bell: the same, and the gate may have been opened. */
-void intake_rang(struct intake *intake);
+/* The bell: the same. gate: it may have been opened or closed; that is asked also where there is no
+ * room for tasks. */
+void intake_rang(struct intake *intake, bool gate);
+
+/* Tokens that Redis does not take for the worker's any more. */
+void intake_forget(struct intake *intake, const struct token_set *lost);
 
 /* Claims nothing until told again; what a block still brings goes back. */
 void intake_close(struct intake *intake);
@@ -59,14 +60,7 @@ bool intake_is_quiet(const struct intake *intake);
 bool intake_is_claiming(const struct intake *intake);
 
 /* Whether Redis lets this worker start tasks, as its last answer said. */
-enum intake_gate {
-    INTAKE_OPEN,
-    INTAKE_HOLD, /* the group was lost: one lease */
-    INTAKE_PAUSED,
-    INTAKE_DRAINED,
-    INTAKE_RATE, /* until the next task may start */
-};
-enum intake_gate intake_gate(const struct intake *intake);
+enum gate_state intake_gate(const struct intake *intake);
 
 /* Tokens read and not begun. */
 void intake_tokens(const struct intake *intake, struct token_list *list);

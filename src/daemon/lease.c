@@ -3,7 +3,6 @@
 #include <ev.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -29,6 +28,7 @@ struct lease {
     int64_t watchdog_ms;
     uint64_t renewal; /* number of the last renewal sent */
     bool renewing;    /* its reply is awaited */
+    bool again;       /* and then another is to be sent */
     int64_t renew_sent_ns;
     int64_t turn_ns;    /* when the loop last turned */
     int64_t watched_ns; /* what the deadline timer is set to; 0: none */
@@ -161,24 +161,6 @@ void lease_watch(struct lease *lease, const struct attempt *attempt)
 
 /* ---- renewal ---- */
 
-static int compare_text(const void *left, const void *right)
-{
-    return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
-/* The lost tokens in order, to look up each attempt; NULL without memory or without any. */
-static const char **sorted_tokens(const struct redisReply *lost)
-{
-    const char **tokens = lost->elements ? calloc(lost->elements, sizeof *tokens) : NULL;
-    for (size_t i = 0; tokens && i < lost->elements; i++) {
-        tokens[i] = lost->element[i]->str ? lost->element[i]->str : "";
-    }
-    if (tokens) {
-        qsort(tokens, lost->elements, sizeof *tokens, compare_text);
-    }
-    return tokens;
-}
-
 static void end_lost(struct lease *lease, struct attempt *attempt)
 {
     if (attempt->state == JOB_RUNNING) {
@@ -191,11 +173,23 @@ static void end_lost(struct lease *lease, struct attempt *attempt)
     runner_end(lease->runner, attempt, JOB_KILL_NOW);
 }
 
+static void end_cancelled(struct lease *lease, struct attempt *attempt)
+{
+    if (attempt->state == JOB_RUNNING) {
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
+                                     LOG_TEXT("LEAT_EVENT", "cancelling")};
+        log_event(LOG_NOTICE, NULL, fields, 2, "task %s is ended: it was cancelled",
+                  attempt->task->tid);
+    }
+    runner_end(lease->runner, attempt, JOB_CANCEL);
+}
+
 /* A renewal was answered: those it named have a lease from when it was sent; the lost are ended at
  * once, since others may start them any moment. */
-static void apply(struct lease *lease, const struct redisReply *lost, int64_t sent_ns)
+static void apply(struct lease *lease, const struct queue_renew_reply *answer, int64_t sent_ns)
 {
-    const char **tokens = sorted_tokens(lost);
+    struct token_set lost = token_set_of(answer->lost);
+    struct token_set cancelled = token_set_of(answer->cancelled);
     int64_t deadline_ns = lease_deadline(lease, sent_ns);
     struct attempt *next;
     for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = next) {
@@ -203,16 +197,24 @@ static void apply(struct lease *lease, const struct redisReply *lost, int64_t se
         if (attempt->renewal != lease->renewal) {
             continue;
         }
-        const char *token = attempt->task->token;
-        if (tokens && bsearch(&token, tokens, lost->elements, sizeof *tokens, compare_text)) {
+        if (token_set_has(&lost, attempt->task->token)) {
             end_lost(lease, attempt);
-        } else if (!lost->elements || tokens) {
+            continue;
+        }
+        if (!lost.failed) {
             attempt->lease_deadline_ns = deadline_ns;
         }
+        if (token_set_has(&cancelled, attempt->task->token)) {
+            end_cancelled(lease, attempt);
+        }
     }
-    free(tokens);
+    lease->events.told(lease->events.context, &lost, &cancelled);
+    token_set_free(&lost);
+    token_set_free(&cancelled);
     enforce_all(lease);
 }
+
+static void renew(struct lease *lease);
 
 static void on_renewed(void *context, const struct redisReply *reply)
 {
@@ -227,7 +229,10 @@ static void on_renewed(void *context, const struct redisReply *reply)
         return;
     }
     lease_update(lease, answer.lease_ms);
-    apply(lease, answer.lost, lease->renew_sent_ns);
+    apply(lease, &answer, lease->renew_sent_ns);
+    if (lease->again) {
+        renew(lease);
+    }
 }
 
 /* Those that the next renewal, or a registration, names. */
@@ -252,15 +257,23 @@ static void renew(struct lease *lease)
         queue_renew(&lease->command, lease->queue, lease->consumer, beat, list.tokens, list.count);
         lease->renew_sent_ns = clock_boot_ns();
         lease->renewing = !session_send(lease->session, &lease->command, on_renewed, lease);
+        lease->again = false;
     }
     token_list_free(&list);
 }
 
-void lease_registered(struct lease *lease, const struct redisReply *lost, int64_t sent_ns)
+void lease_renew(struct lease *lease)
+{
+    lease->again = lease->renewing;
+    renew(lease);
+}
+
+void lease_registered(struct lease *lease, const struct queue_renew_reply *reply, int64_t sent_ns)
 {
     /* nothing can have been claimed between the registration and its answer */
     number_attempts(lease);
-    apply(lease, lost, sent_ns);
+    lease->again = false;
+    apply(lease, reply, sent_ns);
 }
 
 static void set_beat_timer(struct lease *lease)

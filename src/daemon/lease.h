@@ -19,6 +19,9 @@ struct lease;
 struct lease_events {
     void (*tokens)(void *context, struct token_list *list);
     const char *(*beat)(void *context);
+    /* Answered: tokens that are not the worker's any more, and those of tasks that somebody asked
+     * to cancel. The running ones among them have been told to end. */
+    void (*told)(void *context, const struct token_set *lost, const struct token_set *cancelled);
     /* At each beat: alive says whether Redis answered the last one, or an outage is declared. */
     void (*beat_done)(void *context, bool alive);
     void *context;
@@ -35,7 +38,10 @@ void lease_free(struct lease *lease);
 void lease_update(struct lease *lease, int64_t lease_ms);
 
 /* Registration renewed all but the lost tokens: as a renewal that was sent then. */
-void lease_registered(struct lease *lease, const struct redisReply *lost, int64_t sent_ns);
+void lease_registered(struct lease *lease, const struct queue_renew_reply *reply, int64_t sent_ns);
+
+/* A renewal at once: what it names and answers is of now, even where another is under way. */
+void lease_renew(struct lease *lease);
 
 /* The deadline of what a command sent at sent_ns claimed. */
 int64_t lease_deadline(const struct lease *lease, int64_t sent_ns);

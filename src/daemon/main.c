@@ -248,7 +248,8 @@ static bool figures_differ(const struct worker_figures *left, const struct worke
     return left->running != right->running || left->slots != right->slots ||
            left->succeeded != right->succeeded || left->retried != right->retried ||
            left->dead != right->dead || left->released != right->released ||
-           left->state != right->state || strcmp(left->trouble, right->trouble) != 0;
+           left->cancelled != right->cancelled || left->state != right->state ||
+           strcmp(left->trouble, right->trouble) != 0;
 }
 
 static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)

@@ -41,12 +41,13 @@ void notify_alive(void)
 
 void notify_status(const struct worker_figures *figures)
 {
-    int sent = sd_notifyf(0,
-                          "STATUS=%s: %zu of %zu running; %" PRIu64 " succeeded, %" PRIu64
-                          " retried, %" PRIu64 " dead, %" PRIu64 " handed back%s%s",
-                          figures->state, figures->running, figures->slots, figures->succeeded,
-                          figures->retried, figures->dead, figures->released,
-                          *figures->trouble ? "; " : "", figures->trouble);
+    int sent =
+        sd_notifyf(0,
+                   "STATUS=%s: %zu of %zu running; %" PRIu64 " succeeded, %" PRIu64
+                   " retried, %" PRIu64 " dead, %" PRIu64 " handed back, %" PRIu64 " cancelled%s%s",
+                   figures->state, figures->running, figures->slots, figures->succeeded,
+                   figures->retried, figures->dead, figures->released, figures->cancelled,
+                   *figures->trouble ? "; " : "", figures->trouble);
     if (sent < 0) {
         log_text(LOG_DEBUG, "the service manager could not be told the status");
     }

@@ -61,6 +61,7 @@ static const struct {
     [VERDICT_RETRY] = {LOG_WARNING, LOG_ID_TASK_RETRY, "retry"},
     [VERDICT_DEAD] = {LOG_ERR, LOG_ID_TASK_DEAD, "dead"},
     [VERDICT_RELEASE] = {LOG_NOTICE, LOG_ID_TASK_RELEASED, "released"},
+    [VERDICT_CANCELLED] = {LOG_NOTICE, LOG_ID_TASK_CANCELLED, "cancelled"},
 };
 
 /* "retried in 2.0 s" and the like. */
@@ -78,6 +79,9 @@ static void describe_outcome(const struct outcome *outcome, char *text, size_t s
         return;
     case VERDICT_RELEASE:
         (void)snprintf(text, size, "handed back");
+        return;
+    case VERDICT_CANCELLED:
+        (void)snprintf(text, size, "for good");
         return;
     }
 }
@@ -111,10 +115,21 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
               (double)attempt->duration_us / 1e6, then);
 }
 
+void record_cancelled(const char *tid)
+{
+    struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "cancelled"),
+                                 LOG_TEXT("LEAT_CAUSE", "cancelled")};
+    log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields, 3, "task %s: not started: cancelled", tid);
+}
+
 void record_buried(const struct redisReply *buried)
 {
     for (size_t i = 0; i + 1 < buried->elements; i += 2) {
         const char *tid = buried->element[i]->str, *cause = buried->element[i + 1]->str;
+        if (strcmp(cause, "cancelled") == 0) {
+            record_cancelled(tid);
+            continue;
+        }
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "dead"),
                                      LOG_TEXT("LEAT_CAUSE", cause)};
         log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3,
@@ -168,6 +183,11 @@ void record_settled(const struct result *result, enum queue_settled settled, con
     const char *tid = attempt->task->tid;
     switch (settled) {
     case QUEUE_OK:
+        return;
+    case QUEUE_CALLED_OFF:
+        describe_task(&fields, attempt->task, "cancelled");
+        log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields.list, fields.count,
+                  "task %s: it was cancelled meanwhile: for good", tid);
         return;
     case QUEUE_FENCED:
     case QUEUE_GONE:

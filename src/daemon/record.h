@@ -13,7 +13,10 @@ void record_started(const struct task *task);
 /* An ended attempt and its outcome. */
 void record_ended(const struct attempt *attempt, const struct outcome *outcome);
 
-/* Dead letters that a claim made, where no attempt of this worker ended: tid, cause, … */
+/* A task that ended before it was started here, since somebody had cancelled it. */
+void record_cancelled(const char *tid);
+
+/* Tasks that a claim ended, where no attempt of this worker did: tid, cause, … */
 void record_buried(const struct redisReply *buried);
 
 /* [dead] notify has ended for a letter; run: it is done with, else another worker runs it. */

@@ -127,13 +127,6 @@ void result_set_attempt(struct result *result, struct attempt *attempt,
     result->ttl_ms = task->result_ttl_ms >= 0 ? task->result_ttl_ms : ttl_ms;
 }
 
-int result_set_release(struct result *result, const char *token)
-{
-    result->outcome.verdict = VERDICT_RELEASE;
-    result->token = strdup(token);
-    return result->token ? 0 : -1;
-}
-
 const struct attempt *result_attempt(const struct result *result)
 {
     return result->attempt;
@@ -165,6 +158,8 @@ static enum queue_outcome queue_outcome_of(enum verdict verdict)
         return QUEUE_DEAD;
     case VERDICT_RELEASE:
         return QUEUE_RELEASE;
+    case VERDICT_CANCELLED:
+        return QUEUE_CANCELLED;
     }
     return QUEUE_RELEASE;
 }
@@ -348,6 +343,22 @@ void results_add(struct results *results, struct result *result)
 {
     list_append(&results->queued, result);
     results->count++;
+}
+
+int results_put_back(struct results *results, const char *token)
+{
+    struct result *result = result_new();
+    if (!result) {
+        return -1;
+    }
+    result->outcome.verdict = VERDICT_RELEASE;
+    result->token = strdup(token);
+    if (!result->token) {
+        result_free(result);
+        return -1;
+    }
+    results_add(results, result);
+    return 0;
 }
 
 size_t results_count(const struct results *results)

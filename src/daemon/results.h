@@ -33,9 +33,6 @@ void result_free(struct result *result); /* with its attempt; NULL does nothing 
 void result_set_attempt(struct result *result, struct attempt *attempt,
                         const struct outcome *outcome, int64_t ttl_ms);
 
-/* A token that goes back; copied. Returns 0 or −1 without memory. */
-int result_set_release(struct result *result, const char *token);
-
 /* NULL for a result without attempt. */
 const struct attempt *result_attempt(const struct result *result);
 const char *result_token(const struct result *result);
@@ -51,6 +48,9 @@ void results_free(struct results *results);
 
 /* Takes the result. */
 void results_add(struct results *results, struct result *result);
+
+/* A token that goes back; copied. Returns 0 or −1 without memory. */
+int results_put_back(struct results *results, const char *token);
 
 /* Sends all that is queued, if the session is up. */
 void results_flush(struct results *results);

@@ -268,14 +268,15 @@ static void on_bell(void *context, const struct redisReply *reply)
     if (!session_check(session, reply, "listening for the bell")) {
         return;
     }
-    int rang = queue_listen_read(reply, session->bell_id, sizeof session->bell_id);
+    struct queue_rung rung;
+    int rang = queue_listen_read(reply, session->bell_id, sizeof session->bell_id, &rung);
     if (rang < 0) {
         session_recover(session, REDIS_ERROR_OTHER, "the bell: an answer in an unknown form");
         return;
     }
     listen_bell(session);
     if (rang > 0) {
-        session->events.rang(session->events.context);
+        session->events.rang(session->events.context, &rung);
     }
 }
 

@@ -31,7 +31,7 @@ struct session_events {
      * worker's to start unchecked. A new session will come up. */
     void (*down)(void *context);
     /* Something rang the bell. */
-    void (*rang)(void *context);
+    void (*rang)(void *context, const struct queue_rung *rung);
     /* Nothing can be done before an operator acts; only before the first `up`. exit_code is of
      * sysexits. */
     void (*fatal)(void *context, int exit_code);

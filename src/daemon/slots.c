@@ -16,7 +16,7 @@
 #define NO_TIME_US 1000000 /* what the average begins with, and after a task had to go back */
 
 /* With batches, shares of the lease: a batch is filled for the one at the most, and what has no
- * slot after the other goes back. Before it runs no renewal names a task: that wait, and the time
+ * slot after the other goes back. Before it runs no renewal counts for a task: that wait, and the time
  * to the next renewal, must leave half of the lease. */
 #define FILL_SHARE 10
 #define HOLD_SHARE 8
@@ -279,7 +279,7 @@ void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
     }
 }
 
-static void put_all_back(struct slots *slots)
+void slots_shut(struct slots *slots)
 {
     while (slots->single.count > 0) {
         put_back(slots, waiting_take(&slots->single).task);
@@ -315,7 +315,7 @@ void slots_turn(struct slots *slots)
     while (runner_processes(slots->runner) < allowed(slots) && start_next(slots, now_ns)) {
     }
     if (allowed(slots) == 0) {
-        put_all_back(slots);
+        slots_shut(slots);
     } else if (batch_of(slots) > 1 || !ev_is_active(&slots->timer)) {
         set_timer(slots);
     }
@@ -335,6 +335,38 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
             slots->average_us = NO_TIME_US;
             slots->per_slot = 1;
         }
+    }
+}
+
+void slots_tokens(const struct slots *slots, struct token_list *list)
+{
+    waiting_tokens(&slots->single, list);
+    waiting_tokens(&slots->shared, list);
+}
+
+/* Each is taken from the front, and what stays is added at the end again: so they stay in order. */
+static void tell_waiting(struct slots *slots, struct waiting *waiting, const struct token_set *lost,
+                         const struct token_set *cancelled)
+{
+    for (size_t i = waiting->count; i > 0; i--) {
+        struct waiting_task next = waiting_take(waiting);
+        if (token_set_has(lost, next.task->token)) {
+            task_free(next.task);
+        } else if (token_set_has(cancelled, next.task->token)) {
+            record_cancelled(next.task->tid);
+            put_back(slots, next.task);
+        } else if (waiting_add(waiting, next.task, next.sent_ns, next.taken_ns)) {
+            put_back(slots, next.task); /* not really: there is room */
+        }
+    }
+}
+
+void slots_told(struct slots *slots, const struct token_set *lost,
+                const struct token_set *cancelled)
+{
+    if (lost->count + cancelled->count > 0) {
+        tell_waiting(slots, &slots->single, lost, cancelled);
+        tell_waiting(slots, &slots->shared, lost, cancelled);
     }
 }
 
@@ -377,7 +409,7 @@ static bool judges_otherwise(const struct config_task *former, const struct conf
 void slots_set_config(struct slots *slots, const struct config *config)
 {
     if (judges_otherwise(&slots->config->task, &config->task)) {
-        put_all_back(slots);
+        slots_shut(slots);
         slots->per_slot = (size_t)config->task.batch;
     }
     slots->config = config;

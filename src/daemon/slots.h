@@ -66,6 +66,16 @@ void slots_ended(struct slots *slots, const struct attempt *attempt);
 /* Once a turn: free slots go to those that wait. Where no task may start at all, they go back. */
 void slots_turn(struct slots *slots);
 
+/* Tokens of those that wait. */
+void slots_tokens(const struct slots *slots, struct token_list *list);
+
+/* Of those that wait, the lost are forgotten, and the cancelled go back: Redis then ends them. */
+void slots_told(struct slots *slots, const struct token_set *lost,
+                const struct token_set *cancelled);
+
+/* No task may start any more, but those that run go on: what waits goes back. */
+void slots_shut(struct slots *slots);
+
 /* After the session's end: what waits is forgotten; the next registration does not name it, and so
  * it goes back with nothing counted. */
 void slots_down(struct slots *slots);

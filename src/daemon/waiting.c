@@ -56,6 +56,14 @@ struct waiting_task waiting_take(struct waiting *waiting)
     return taken;
 }
 
+void waiting_tokens(const struct waiting *waiting, struct token_list *list)
+{
+    for (size_t i = 0; i < waiting->count; i++) {
+        const struct waiting_task *next = &waiting->ring[(waiting->first + i) % waiting->capacity];
+        token_list_add(list, next->task->token);
+    }
+}
+
 void waiting_free(struct waiting *waiting)
 {
     while (waiting->count > 0) {

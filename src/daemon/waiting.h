@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/tokens.h"
 #include "queue/task.h"
 
 struct waiting_task {
@@ -28,6 +29,9 @@ int waiting_add(struct waiting *waiting, struct task *task, int64_t sent_ns, int
 /* The one that waits longest; only where count > 0. */
 const struct waiting_task *waiting_first(const struct waiting *waiting);
 struct waiting_task waiting_take(struct waiting *waiting);
+
+/* Adds the tokens of all, in order. */
+void waiting_tokens(const struct waiting *waiting, struct token_list *list);
 
 /* With the tasks that are left. */
 void waiting_free(struct waiting *waiting);

@@ -44,6 +44,7 @@ struct worker {
     struct command command;
 
     bool leaving; /* leat_requeue of our own consumer is under way */
+    bool renew;   /* a task was cancelled: to be heard of at once */
     bool ready_told;
     ev_prepare turn;
 };
@@ -73,27 +74,10 @@ static void list_tokens(void *context, struct token_list *list)
     }
     results_tokens(worker->results, list);
     intake_tokens(worker->intake, list);
+    slots_tokens(worker->slots, list);
 }
 
 /* ---- taking tasks and what becomes of them ---- */
-
-static size_t room(void *context)
-{
-    const struct worker *worker = context;
-    return slots_room(worker->slots);
-}
-
-static size_t ahead(void *context)
-{
-    const struct worker *worker = context;
-    return slots_ahead(worker->slots);
-}
-
-static size_t taken(void *context)
-{
-    const struct worker *worker = context;
-    return slots_taken(worker->slots);
-}
 
 static bool is_closed(void *context)
 {
@@ -105,13 +89,9 @@ static bool is_closed(void *context)
 static void put_back(void *context, const char *token)
 {
     struct worker *worker = context;
-    struct result *result = result_new();
-    if (!result || result_set_release(result, token)) {
-        result_free(result);
+    if (results_put_back(worker->results, token)) {
         session_recover(worker->session, REDIS_ERROR_LOST, "out of memory");
-        return;
     }
-    results_add(worker->results, result);
 }
 
 static void on_ended(void *context, struct attempt *attempt)
@@ -133,12 +113,6 @@ static void on_ended(void *context, struct attempt *attempt)
     }
     result_set_attempt(result, attempt, &outcome, worker->config->task.result_ttl_ms);
     results_add(worker->results, result);
-}
-
-static void on_task(void *context, struct task *task, int64_t sent_ns)
-{
-    struct worker *worker = context;
-    slots_take(worker->slots, task, sent_ns);
 }
 
 static void on_settled(void *context, const struct result *result, enum queue_settled settled,
@@ -173,7 +147,7 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
 {
     struct worker *worker = context;
     on_lease(worker, reply->lease_ms);
-    lease_registered(worker->lease, reply->lost, sent_ns);
+    lease_registered(worker->lease, reply, sent_ns);
     slots_set_max_crashes(worker->slots,
                           queue_ruling_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));
     intake_up(worker->intake);
@@ -192,10 +166,20 @@ static void on_down(void *context)
     tell_ready(worker);
 }
 
-static void on_rang(void *context)
+static void on_rang(void *context, const struct queue_rung *rung)
 {
     struct worker *worker = context;
-    intake_rang(worker->intake);
+    if (rung->startable) {
+        intake_rang(worker->intake, rung->gate);
+    }
+    worker->renew = worker->renew || rung->cancel;
+}
+
+static void on_told(void *context, const struct token_set *lost, const struct token_set *cancelled)
+{
+    struct worker *worker = context;
+    slots_told(worker->slots, lost, cancelled);
+    intake_forget(worker->intake, lost);
 }
 
 static void on_fatal(void *context, int exit_code)
@@ -220,8 +204,8 @@ static void stopped(struct worker *worker, int exit_code)
     stop_finish(worker->stop);
     log_event(LOG_INFO, LOG_ID_WORKER_STOPPED, NULL, 0,
               "stopped: %" PRIu64 " succeeded, %" PRIu64 " retried, %" PRIu64 " dead, %" PRIu64
-              " handed back",
-              beat->succeeded, beat->retried, beat->dead, beat->released);
+              " handed back, %" PRIu64 " cancelled",
+              beat->succeeded, beat->retried, beat->dead, beat->released, beat->cancelled);
     worker->events.stopped(worker->events.context, exit_code);
 }
 
@@ -324,6 +308,11 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
      * many already */
     slots_turn(worker->slots);
     herald_turn(worker->herald);
+    if (worker->renew && !intake_is_claiming(worker->intake)) {
+        /* a claim's answer may bring the cancelled task itself */
+        worker->renew = false;
+        lease_renew(worker->lease);
+    }
     if (!stop_has_begun(worker->stop) && worker->config->task.batch == 1 &&
         (intake_is_claiming(worker->intake) ||
          (slots_busy(worker->slots) && results_linger(worker->results)))) {
@@ -352,15 +341,13 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
                                                   .context = worker};
     const struct runner_events runner_events = {.ended = on_ended, .context = worker};
     const struct results_events results_events = {.settled = on_settled, .context = worker};
-    const struct intake_events intake_events = {.room = room,
-                                                .ahead = ahead,
-                                                .taken = taken,
-                                                .task = on_task,
-                                                .put_back = put_back,
-                                                .lease = on_lease,
-                                                .context = worker};
-    const struct lease_events lease_events = {
-        .tokens = list_tokens, .beat = make_beat, .beat_done = on_beat_done, .context = worker};
+    const struct intake_events intake_events = {
+        .put_back = put_back, .lease = on_lease, .context = worker};
+    const struct lease_events lease_events = {.tokens = list_tokens,
+                                              .beat = make_beat,
+                                              .told = on_told,
+                                              .beat_done = on_beat_done,
+                                              .context = worker};
 
     const struct stop_events stop_events = {
         .close = on_close, .end = on_end, .give_up = on_give_up, .context = worker};
@@ -379,17 +366,20 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     worker->herald = herald_new(config, worker->session, worker->runner, &worker->queue);
     worker->results =
         results_new(loop, worker->session, &worker->queue, worker->beat.consumer, &results_events);
-    worker->intake = intake_new(loop, config, worker->session, &worker->queue,
-                                worker->beat.consumer, worker->herald, &intake_events);
     worker->lease = lease_new(loop, config, worker->session, worker->runner, &worker->queue,
                               worker->beat.consumer, watchdog_ms, &lease_events);
-    if (!worker->herald || !worker->results || !worker->intake || !worker->lease) {
+    worker->lists = lists_new(loop, config, worker->session, &worker->queue);
+    if (!worker->herald || !worker->results || !worker->lease || !worker->lists) {
         return -1;
     }
     worker->slots =
         slots_new(loop, config, worker->runner, worker->lease, worker->host, &slots_events);
-    worker->lists = lists_new(loop, config, worker->session, &worker->queue);
-    return worker->slots && worker->lists ? 0 : -1;
+    if (!worker->slots) {
+        return -1;
+    }
+    worker->intake = intake_new(loop, config, worker->session, worker->slots, &worker->queue,
+                                worker->beat.consumer, worker->herald, &intake_events);
+    return worker->intake ? 0 : -1;
 }
 
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,
@@ -447,14 +437,14 @@ static const char *trouble(const struct worker *worker)
         return "kill_grace does not fit into the lease";
     }
     switch (intake_gate(worker->intake)) {
-    case INTAKE_HOLD:
+    case GATE_HOLD:
         return "waiting one lease after the group was lost";
-    case INTAKE_PAUSED:
+    case GATE_PAUSED:
         return "the queue is paused";
-    case INTAKE_DRAINED:
+    case GATE_DRAINED:
         return "drained";
-    case INTAKE_OPEN:
-    case INTAKE_RATE:
+    case GATE_OPEN:
+    case GATE_RATE:
         return "";
     }
     return "";
@@ -468,6 +458,7 @@ struct worker_figures worker_figures(const struct worker *worker)
                                    .retried = worker->beat.retried,
                                    .dead = worker->beat.dead,
                                    .released = worker->beat.released,
+                                   .cancelled = worker->beat.cancelled,
                                    .state = state_name(worker),
                                    .trouble = trouble(worker)};
 }
@@ -479,12 +470,12 @@ void worker_free(struct worker *worker)
     }
     ev_prepare_stop(worker->loop, &worker->turn);
     session_free(worker->session); /* first: it tells all the others that their calls have ended */
+    intake_free(worker->intake);
     slots_free(worker->slots);
     herald_free(worker->herald);
     runner_free(worker->runner);
     lease_free(worker->lease);
     lists_free(worker->lists);
-    intake_free(worker->intake);
     results_free(worker->results);
     queue_free(&worker->queue);
     beat_free(&worker->beat);

@@ -30,7 +30,7 @@ struct worker_events {
 struct worker_figures {
     size_t running;
     size_t slots;
-    uint64_t succeeded, retried, dead, released;
+    uint64_t succeeded, retried, dead, released, cancelled;
     const char *state;   /* "running", "draining", … */
     const char *trouble; /* "" or why nothing is claimed */
 };

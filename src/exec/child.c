@@ -396,7 +396,8 @@ void child_end(struct child *child, const struct attempt *meant, enum job_event 
 static bool is_ended_by_us(const struct attempt *attempt)
 {
     enum cause cause = attempt->ending.cause;
-    return cause == CAUSE_LEASE_LOST || cause == CAUSE_SHUTDOWN || cause == CAUSE_BATCH;
+    return cause == CAUSE_LEASE_LOST || cause == CAUSE_SHUTDOWN || cause == CAUSE_BATCH ||
+           cause == CAUSE_CANCELLED;
 }
 
 /* A forked child that never came to execute was no execution of the task. */

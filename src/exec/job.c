@@ -13,6 +13,7 @@ static struct job_step next_claimed(enum job_event event)
     case JOB_START_FAILED:
     case JOB_LEASE_LOST:
     case JOB_STOP:
+    case JOB_CANCEL:
     case JOB_KILL_NOW:
         return step(JOB_DONE, JOB_REPORT);
     case JOB_TIMED_OUT:
@@ -31,6 +32,7 @@ static struct job_step next_running(enum job_event event)
     case JOB_TIMED_OUT:
     case JOB_LEASE_LOST:
     case JOB_STOP:
+    case JOB_CANCEL:
         return step(JOB_ENDING, JOB_SEND_TERM | JOB_START_GRACE);
     case JOB_KILL_NOW:
         return step(JOB_KILLING, JOB_SEND_KILL);
@@ -60,6 +62,7 @@ static struct job_step next_ending(enum job_event event)
     case JOB_TIMED_OUT:
     case JOB_LEASE_LOST:
     case JOB_STOP:
+    case JOB_CANCEL:
     case JOB_QUIET:
     case JOB_SETTLE_OVER:
         break;
@@ -80,6 +83,7 @@ static struct job_step next_killing(enum job_event event)
     case JOB_TIMED_OUT:
     case JOB_LEASE_LOST:
     case JOB_STOP:
+    case JOB_CANCEL:
     case JOB_GRACE_OVER:
     case JOB_QUIET:
     case JOB_SETTLE_OVER:
@@ -133,6 +137,8 @@ enum cause job_cause(enum job_state state, enum job_event event, enum cause so_f
         return CAUSE_LEASE_LOST;
     case JOB_STOP:
         return CAUSE_SHUTDOWN;
+    case JOB_CANCEL:
+        return CAUSE_CANCELLED;
     case JOB_STARTED:
     case JOB_GRACE_OVER:
     case JOB_EXITED:

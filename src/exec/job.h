@@ -23,6 +23,7 @@ enum job_event {
     JOB_TIMED_OUT,
     JOB_LEASE_LOST,  /* or about to run out */
     JOB_STOP,        /* the worker's drain is over */
+    JOB_CANCEL,      /* nobody wants it any more */
     JOB_GRACE_OVER,  /* the time between TERM and KILL */
     JOB_KILL_NOW,    /* the last moment before the lease passes on */
     JOB_EXITED,      /* the leader has exited */

@@ -25,6 +25,8 @@ const char *cause_name(enum cause cause)
         return "reported";
     case CAUSE_BATCH:
         return "batch";
+    case CAUSE_CANCELLED:
+        return "cancelled";
     }
     return "unknown";
 }
@@ -79,6 +81,8 @@ struct outcome outcome_decide(const struct config_retry *policy, const struct en
     case CAUSE_REPORTED:
         return ending->reported == VERDICT_RETRY ? retry_or_dead(policy, ending, random)
                                                  : (struct outcome){.verdict = ending->reported};
+    case CAUSE_CANCELLED:
+        return (struct outcome){.verdict = VERDICT_CANCELLED};
     case CAUSE_HOST:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
@@ -116,6 +120,7 @@ void ending_describe(const struct ending *ending, char *text, size_t size)
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
     case CAUSE_BATCH:
+    case CAUSE_CANCELLED:
         break;
     }
     (void)snprintf(text, size, "%s", cause_name(ending->cause));

@@ -22,11 +22,18 @@ enum cause {
     CAUSE_SHUTDOWN,   /* the worker stopped */
     CAUSE_REPORTED,   /* the process of its batch said on descriptor 3 what becomes of it */
     CAUSE_BATCH,      /* its process had to end for the sake of another task: released */
+    CAUSE_CANCELLED,  /* somebody wanted it to end, and for good */
 };
 
 const char *cause_name(enum cause cause);
 
-enum verdict { VERDICT_SUCCESS, VERDICT_RETRY, VERDICT_DEAD, VERDICT_RELEASE };
+enum verdict {
+    VERDICT_SUCCESS,
+    VERDICT_RETRY,
+    VERDICT_DEAD,
+    VERDICT_RELEASE,
+    VERDICT_CANCELLED,
+};
 
 struct ending {
     enum cause cause;
@@ -35,7 +42,7 @@ struct ending {
     int64_t attempt;      /* 1 for the first */
     int64_t max_attempts; /* of the task, 0: the policy's */
     bool shared;          /* the process was others' too: how it failed says nothing of this task */
-    enum verdict reported; /* CAUSE_REPORTED: not VERDICT_RELEASE */
+    enum verdict reported; /* CAUSE_REPORTED: success, retry or dead */
 };
 
 struct outcome {

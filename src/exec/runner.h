@@ -86,8 +86,9 @@ size_t runner_count(const struct runner *runner);
 /* How many processes they are. */
 size_t runner_processes(const struct runner *runner);
 
-/* Ends one: JOB_LEASE_LOST, JOB_STOP (TERM, grace, KILL) or JOB_KILL_NOW (KILL at once). It is its
- * process that ends: the others of a batch end with CAUSE_BATCH, or all with that of JOB_STOP. */
+/* Ends one: JOB_LEASE_LOST, JOB_STOP, JOB_CANCEL (TERM, grace, KILL) or JOB_KILL_NOW (KILL at
+ * once). It is its process that ends: the others of a batch end with CAUSE_BATCH, or all with that
+ * of JOB_STOP. */
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event);
 
 void attempt_free(struct attempt *attempt);

@@ -354,9 +354,9 @@ void queue_cancel_begin(struct command *command, const struct queue *queue, bool
     command_add_text(command, now ? "1" : "0");
 }
 
-void queue_cancel_add(struct command *command, const char *tid, const char *token)
+void queue_cancel_add(struct command *command, const char *id, const char *token)
 {
-    command_add_text(command, tid);
+    command_add_text(command, id);
     command_add_text(command, token);
 }
 

@@ -22,6 +22,7 @@ struct redisReply;
 #define QUEUE_CANCEL_MAX 100 /* tasks in one leat_cancel */
 #define QUEUE_NAMED_MAX 1000 /* tokens in one leat_claim, and tasks that it begins */
 #define QUEUE_SCAN_START "g0-0"
+#define QUEUE_BELL_KEPT 16 /* rings that the bell holds: older ones are gone */
 
 /* Positions in struct queue's keys; the order is that of leat.lua. */
 enum queue_key {
@@ -135,10 +136,10 @@ void queue_conf(struct command *command, const struct queue *queue, const char *
                 const char *value); /* name NULL: only read */
 /* Closes (on) or opens a gate: "paused", "drain:HOST" or "drain:*". */
 void queue_gate(struct command *command, const struct queue *queue, const char *name, bool on);
-/* Begin, then add up to QUEUE_CANCEL_MAX tasks. now: workers are told at once. token: of the entry
- * in which the task was seen, or "". */
+/* Begin, then add up to QUEUE_CANCEL_MAX tasks. now: workers are told at once. id: the task's, or
+ * its label. token: of the entry of go in which the task was seen, or "". */
 void queue_cancel_begin(struct command *command, const struct queue *queue, bool now);
-void queue_cancel_add(struct command *command, const char *tid, const char *token);
+void queue_cancel_add(struct command *command, const char *id, const char *token);
 /* Begin, then add tids, or "*" for every task: their ends are told for so long. */
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms);
 void queue_await_add(struct command *command, const char *tid);
@@ -159,7 +160,7 @@ struct queue_claim_reply {
     size_t task_count;
     char **held;
     size_t held_count;
-    const struct redisReply *buried; /* in the reply: tid, cause, … of dead letters that it made */
+    const struct redisReply *buried; /* in the reply: tid, cause, … of tasks that it ended */
 };
 /* Returns 0; the caller then calls queue_claim_reply_free, which frees the tasks still in it. −1
  * (EPROTO or ENOMEM in errno) leaves nothing to free. */
@@ -184,6 +185,7 @@ int64_t queue_ruling_number(const struct queue_renew_reply *reply, const char *n
 
 enum queue_settled {
     QUEUE_OK,
+    QUEUE_CALLED_OFF, /* it did not succeed, and somebody had cancelled the task: so it has ended */
     QUEUE_FENCED,
     QUEUE_GONE,
     QUEUE_VANISHED,
@@ -198,8 +200,17 @@ int queue_finish_read(const struct redisReply *reply, size_t index, enum queue_s
  * malformed. */
 int queue_block_read(const struct queue *queue, const struct redisReply *reply,
                      void (*entry)(void *context, const char *token), void *context);
+
+/* What the bell was rung for. What an older or newer library means by it counts as all but a
+ * cancel; and where rings may have been missed, as all. */
+struct queue_rung {
+    bool startable; /* something may be startable that was not */
+    bool gate;      /* an operator has closed or opened it */
+    bool cancel;    /* a running task is to be ended at once */
+};
 /* The last bell id of an XREAD reply into id; 1 if there was one, 0 for nil, −1 malformed. */
-int queue_listen_read(const struct redisReply *reply, char *id, size_t id_size);
+int queue_listen_read(const struct redisReply *reply, char *id, size_t id_size,
+                      struct queue_rung *rung);
 
 int queue_requeue_read(const struct redisReply *reply, int64_t *moved, bool *more);
 int queue_version_read(const struct redisReply *reply, int64_t *protocol, int64_t *version);

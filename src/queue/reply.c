@@ -220,10 +220,8 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
         const char *name;
         enum queue_settled settled;
     } words[] = {
-        {"ok", QUEUE_OK},
-        {"fenced", QUEUE_FENCED},
-        {"gone", QUEUE_GONE},
-        {"vanished", QUEUE_VANISHED},
+        {"ok", QUEUE_OK},     {"cancelled", QUEUE_CALLED_OFF}, {"fenced", QUEUE_FENCED},
+        {"gone", QUEUE_GONE}, {"vanished", QUEUE_VANISHED},
     };
 
     const char *text =
@@ -323,8 +321,25 @@ int queue_block_read(const struct queue *queue, const redisReply *reply,
     return walk_entries(queue, reply, entry, context);
 }
 
-int queue_listen_read(const redisReply *reply, char *id, size_t id_size)
+static void read_rung(const redisReply *entries, struct queue_rung *rung)
 {
+    bool missed = entries->elements >= QUEUE_BELL_KEPT;
+    *rung = (struct queue_rung){missed, missed, missed};
+    for (size_t i = 0; i < entries->elements; i++) {
+        /* the fields are one pair */
+        const char *why = text_at(element(element(entries, i), 1), 1);
+        bool cancel = why && strcmp(why, "cancel") == 0;
+        bool known = why && (strcmp(why, "due") == 0 || strcmp(why, "conf") == 0 ||
+                             strcmp(why, "lanes") == 0);
+        rung->cancel = rung->cancel || cancel;
+        rung->startable = rung->startable || !cancel;
+        rung->gate = rung->gate || (!cancel && !known);
+    }
+}
+
+int queue_listen_read(const redisReply *reply, char *id, size_t id_size, struct queue_rung *rung)
+{
+    *rung = (struct queue_rung){0};
     if (reply && reply->type == REDIS_REPLY_NIL) {
         return 0;
     }
@@ -340,6 +355,7 @@ int queue_listen_read(const redisReply *reply, char *id, size_t id_size)
         errno = EPROTO;
         return -1;
     }
+    read_rung(entries, rung);
     return 1;
 }
 

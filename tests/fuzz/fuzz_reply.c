@@ -58,7 +58,8 @@ static void read_blocks(const struct queue *queue, const redisReply *reply)
     if (count >= 0 ? tokens != (size_t)count : tokens != 0) {
         abort();
     }
-    if (queue_listen_read(reply, id, sizeof id) > 0 && !memchr(id, '\0', sizeof id)) {
+    struct queue_rung rung;
+    if (queue_listen_read(reply, id, sizeof id, &rung) > 0 && !memchr(id, '\0', sizeof id)) {
         abort();
     }
 }

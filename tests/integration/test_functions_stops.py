@@ -98,6 +98,70 @@ def registered(queue):
     queue.register('w2')
 
 
+def waiting(queue):
+    queue.register('w1')
+    return queue.add(TASK, due='+60000')[0], ''
+
+
+def laned(queue):
+    """In a lane, behind a task that is gone."""
+    queue.register('w1')
+    [other] = queue.add({'command': 'true'})
+    [tid] = queue.add(dict(TASK, lane='blue'))
+    queue.call_off(other)
+    return tid, queue.show(tid)['row'].get('token', b'').decode()
+
+
+def due_in_a_lane(queue):
+    """Not in its lane yet; it has to hold a key, too."""
+    queue.register('w1')
+    [tid] = queue.add(dict(TASK, lane='blue', unique='key'), due='+1')
+    queue.redis.zadd(queue.delayed, {tid: 1})
+
+
+def ready(queue):
+    queue.register('w1')
+    return queue.add(dict(TASK, unique='key', lane='blue'))[0], ''
+
+
+def released(queue):
+    task = begun(queue, dict(TASK, unique='key', lane='blue'))
+    queue.finish('w1', task, 'release')
+    return task.tid, 'g' + queue.entries('go')[0][0]
+
+
+def read_by_a_worker(queue):
+    tid, token = released(queue)
+    assert queue.block('w1') == [token]
+    return tid, token
+
+
+def running(queue):
+    task = begun(queue, dict(TASK, unique='key', lane='blue'))
+    return task.tid, task.token
+
+
+def asked(queue):
+    tid, token = running(queue)
+    queue.call_off((tid, token))
+    return tid, token
+
+
+def asked_and_expired(queue):
+    found = asked(queue)
+    queue.register('w2')
+    queue.expire()
+    return found
+
+
+def cancel(queue, task):
+    return queue.call_off(task, now=True)
+
+
+def end(outcome):
+    return lambda queue, task: queue.finish('w1', task[1], outcome)
+
+
 def finish(outcome, consumer='w1', **result):
     return lambda queue, task: queue.finish(consumer, task, outcome, **result)
 
@@ -142,6 +206,21 @@ CASES = [
     Case('register', begun, lambda q, task: q.register('w1', [task.token]), ['stream'], True),
     Case('requeue', begun, lambda q, _: q.requeue('w1'), ['go'], True),
     Case('requeue, died', begun, lambda q, _: q.requeue('w1', died=True), ['go'], True),
+    Case('claim due in a lane', due_in_a_lane, claim, ['go'], True),
+    Case('cancel, waiting', waiting, cancel, [], False),
+    Case('cancel, laned', laned, cancel, [], False),
+    Case('cancel, ready', ready, cancel, [], False),
+    Case('cancel, released', released, cancel, [], False),
+    Case('cancel, read', read_by_a_worker, cancel, [], False),
+    Case('cancel, running', running, cancel, ['stream'], True),
+    Case('cancelled, finish', asked, end('cancelled'), [], False),
+    Case('cancelled, release', asked, end('release'), [], False),
+    Case('cancelled, scan', asked_and_expired, scan, [], False),
+    Case('cancelled, register', asked, lambda q, task: q.register('w1', [task[1]]), ['stream'],
+         True),
+    Case('cancelled, success', asked, end('success'), [], False),
+    Case('pause', ready, lambda q, _: q.gate('paused', True), ['stream'], True),
+    Case('drain', ready, lambda q, _: q.gate('drain:w1', True), ['stream'], True),
     Case('dead_retry', buried, lambda q, id: q.dead_retry(id), ['go'], True, ['waiting']),
     Case('dead_drop', buried, lambda q, id: q.dead_drop(id), [], False),
 ]
@@ -251,12 +330,16 @@ def test_nothing_is_left_in_the_end(failing, case):
         run_to_the_end(queue)
         assert queue.pending() == [] and queue.redis.hgetall(queue.running) == {}, (case.name, at)
         assert queue.redis.hgetall(queue.names) == {}, (case.name, at)
+        assert not queue.redis.exists(queue.cancel), (case.name, at)
+        counts = [name for name in queue.redis.hkeys(queue.stats) if name.startswith(b'r:')]
+        assert counts == [], (case.name, at)
         clean_up(queue)
 
 
 def run_to_the_end(queue):
     """A worker with time: leases run out, due times come, what it claims succeeds."""
     queue.register('w9', max_crashes=9)
+    queue.gate('paused', False)
     for _ in range(6):
         for tid in queue.redis.zrange(queue.delayed, 0, -1):
             queue.redis.zadd(queue.delayed, {tid: 1})
@@ -266,3 +349,24 @@ def run_to_the_end(queue):
         for task in queue.begin('w9', 10):
             assert queue.finish('w9', task) == 'ok'
     assert [place for place in queue.places().values() if place != ['dead']] == []
+
+
+def test_lane_that_waits_for_a_token(failing):
+    """Whatever write fails: a lane with tasks stands among those whose turn comes, or its time does."""
+    queue, at = failing.queue, 0
+    while True:
+        at += 1
+        queue.register('w1')
+        queue.conf_set('lane:blue', '1, -, 1/h')
+        first, second = queue.add(*[dict(TASK, lane='blue', id=str(number)) for number in range(2)])
+        assert [task.tid for task in queue.begin('w1')] == [first]
+        failing.at(at)
+        try_step(Case('claim', None, claim, [], True), queue, None)
+        reached = failing.writes() >= at
+        failing.off()
+        assert queue.places()[second] == ['waiting']
+        assert queue.redis.zscore(queue.lanes, 'blue') or queue.redis.zscore(queue.delayed, 'l:blue'), at
+        clean_up(queue)
+        if not reached:
+            break
+    assert at > 1

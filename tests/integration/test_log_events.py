@@ -72,7 +72,7 @@ def test_life_of_a_worker(daemon, queue, client):
     kinds = ('registered with Redis as ', 'ready: queue emails, 4 slots', 'stopping: ', 'stopped: ')
     places = [[at for at, text in enumerate(messages) if text.startswith(kind)] for kind in kinds]
     assert all(len(place) == 1 for place in places) and sum(places, []) == sorted(sum(places, []))
-    assert messages[-1] == 'stopped: 1 succeeded, 1 retried, 1 dead, 0 handed back'
+    assert messages[-1] == 'stopped: 1 succeeded, 1 retried, 1 dead, 0 handed back, 0 cancelled'
 
 
 @pytest.mark.parametrize('level, kept', [('error', {'error'}), ('warning', {'error', 'warning'})])

@@ -11,7 +11,7 @@
 
 #define STATES (JOB_DONE + 1)
 #define EVENTS (JOB_SETTLE_OVER + 1)
-#define CAUSES (CAUSE_SHUTDOWN + 1)
+#define CAUSES (CAUSE_CANCELLED + 1)
 
 enum {
     TERM = JOB_SEND_TERM | JOB_START_GRACE,
@@ -20,12 +20,13 @@ enum {
     TELL = JOB_REPORT,
 };
 
-/* In the order of the events: started, start failed, timed out, lease lost, stop, grace over, kill
- * now, exited, quiet, settle over. */
+/* In the order of the events: started, start failed, timed out, lease lost, stop, cancel, grace
+ * over, kill now, exited, quiet, settle over. */
 static const struct job_step table[STATES][EVENTS] = {
     [JOB_CLAIMED] = {{JOB_RUNNING, 0},
                      {JOB_DONE, TELL},
                      {JOB_CLAIMED, 0},
+                     {JOB_DONE, TELL},
                      {JOB_DONE, TELL},
                      {JOB_DONE, TELL},
                      {JOB_CLAIMED, 0},
@@ -35,6 +36,7 @@ static const struct job_step table[STATES][EVENTS] = {
                      {JOB_CLAIMED, 0}},
     [JOB_RUNNING] = {{JOB_RUNNING, 0},
                      {JOB_RUNNING, 0},
+                     {JOB_ENDING, TERM},
                      {JOB_ENDING, TERM},
                      {JOB_ENDING, TERM},
                      {JOB_ENDING, TERM},
@@ -48,12 +50,14 @@ static const struct job_step table[STATES][EVENTS] = {
                     {JOB_ENDING, 0},
                     {JOB_ENDING, 0},
                     {JOB_ENDING, 0},
+                    {JOB_ENDING, 0},
                     {JOB_KILLING, KILL},
                     {JOB_KILLING, KILL},
                     {JOB_SETTLING, LAST},
                     {JOB_ENDING, 0},
                     {JOB_ENDING, 0}},
     [JOB_KILLING] = {{JOB_KILLING, 0},
+                     {JOB_KILLING, 0},
                      {JOB_KILLING, 0},
                      {JOB_KILLING, 0},
                      {JOB_KILLING, 0},
@@ -71,9 +75,11 @@ static const struct job_step table[STATES][EVENTS] = {
                       {JOB_SETTLING, 0},
                       {JOB_SETTLING, 0},
                       {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
                       {JOB_DONE, TELL},
                       {JOB_DONE, TELL}},
     [JOB_DONE] = {{JOB_DONE, 0},
+                  {JOB_DONE, 0},
                   {JOB_DONE, 0},
                   {JOB_DONE, 0},
                   {JOB_DONE, 0},
@@ -136,6 +142,8 @@ static enum cause expected_cause(enum job_state state, enum job_event event)
         return before || runs ? CAUSE_LEASE_LOST : CAUSE_EXIT;
     case JOB_STOP:
         return before || runs ? CAUSE_SHUTDOWN : CAUSE_EXIT;
+    case JOB_CANCEL:
+        return before || runs ? CAUSE_CANCELLED : CAUSE_EXIT;
     case JOB_STARTED:
     case JOB_GRACE_OVER:
     case JOB_EXITED:

@@ -73,6 +73,7 @@ static void causes_are_judged(void **state)
         {CAUSE_HOST, VERDICT_RELEASE, VERDICT_RELEASE},
         {CAUSE_LEASE_LOST, VERDICT_RELEASE, VERDICT_RELEASE},
         {CAUSE_SHUTDOWN, VERDICT_RELEASE, VERDICT_RELEASE},
+        {CAUSE_CANCELLED, VERDICT_CANCELLED, VERDICT_CANCELLED},
     };
     struct config_retry policy = plain_policy();
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

@@ -115,16 +115,16 @@ static void reads_finishes(void **state)
     enum queue_settled settled = QUEUE_KEPT;
     const char *error = NULL;
     redisReply *reply =
-        RESP("*6\r\n:1\r\n$2\r\nok\r\n$6\r\nfenced\r\n$4\r\ngone\r\n$8\r\nvanished\r\n"
-             "$13\r\nOOM not taken\r\n");
-    static const enum queue_settled expected[] = {QUEUE_OK, QUEUE_FENCED, QUEUE_GONE,
-                                                  QUEUE_VANISHED, QUEUE_KEPT};
-    for (size_t i = 0; i < 5; i++) {
+        RESP("*7\r\n:1\r\n$2\r\nok\r\n$9\r\ncancelled\r\n$6\r\nfenced\r\n$4\r\ngone\r\n"
+             "$8\r\nvanished\r\n$13\r\nOOM not taken\r\n");
+    static const enum queue_settled expected[] = {QUEUE_OK,   QUEUE_CALLED_OFF, QUEUE_FENCED,
+                                                  QUEUE_GONE, QUEUE_VANISHED,   QUEUE_KEPT};
+    for (size_t i = 0; i < 6; i++) {
         assert_int_equal(queue_finish_read(reply, i, &settled, &error), 0);
         assert_int_equal(settled, expected[i]);
     }
     assert_string_equal(error, "OOM not taken");
-    assert_int_equal(queue_finish_read(reply, 5, &settled, &error), -1);
+    assert_int_equal(queue_finish_read(reply, 6, &settled, &error), -1);
     assert_int_equal(queue_finish_read(reply, SIZE_MAX, &settled, &error), -1);
     freeReplyObject(reply);
 }
@@ -198,21 +198,71 @@ static void reads_the_bell(void **state)
 {
     (void)state;
     char id[QUEUE_CURSOR_SIZE] = "0-0";
+    struct queue_rung rung;
     redisReply *reply = RESP("*-1\r\n");
-    assert_int_equal(queue_listen_read(reply, id, sizeof id), 0);
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &rung), 0);
+    assert_false(rung.startable || rung.gate || rung.cancel);
     assert_string_equal(id, "0-0");
     freeReplyObject(reply);
 
     reply = RESP(
         "*1\r\n*2\r\n$8\r\n{q}:bell\r\n*2\r\n*2\r\n$3\r\n4-0\r\n*0\r\n*2\r\n$3\r\n5-0\r\n*0\r\n");
-    assert_int_equal(queue_listen_read(reply, id, sizeof id), 1);
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &rung), 1);
     assert_string_equal(id, "5-0");
-    assert_int_equal(queue_listen_read(reply, id, 3), -1);
+    assert_int_equal(queue_listen_read(reply, id, 3, &rung), -1);
     freeReplyObject(reply);
 
     reply = RESP("*1\r\n*1\r\n$8\r\n{q}:bell\r\n");
-    assert_int_equal(queue_listen_read(reply, id, sizeof id), -1);
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &rung), -1);
     freeReplyObject(reply);
+}
+
+/* What the bell says where it was rung for these reasons. */
+static struct queue_rung ring_for(const char *const *reasons, size_t count)
+{
+    char id[QUEUE_CURSOR_SIZE];
+    struct queue_rung rung;
+    struct buffer built = BUFFER_INIT;
+    /* failures show when the whole is parsed */
+    (void)buffer_printf(&built, "*1\r\n*2\r\n$1\r\nb\r\n*%zu\r\n", count);
+    for (size_t i = 0; i < count; i++) {
+        (void)buffer_append_text(&built, "*2\r\n");
+        resp_text(&built, "5-0");
+        (void)buffer_append_text(&built, "*2\r\n");
+        resp_text(&built, "why");
+        resp_text(&built, reasons[i]);
+    }
+    redisReply *reply = resp_take(&built);
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &rung), 1);
+    freeReplyObject(reply);
+    return rung;
+}
+
+/* Goal: each reason is told from the others, several at once stand for all of them, and where some
+ * may have been missed, or a reason is unknown, nothing is left out that may matter. */
+static void tells_why_the_bell_rang(void **state)
+{
+    (void)state;
+    const char *all[QUEUE_BELL_KEPT] = {"due", "cancel", "gate", "due"};
+    struct queue_rung rung = ring_for(all, 1);
+    assert_true(rung.startable && !rung.gate && !rung.cancel);
+    rung = ring_for(all + 1, 1);
+    assert_true(!rung.startable && !rung.gate && rung.cancel);
+    rung = ring_for(all + 2, 1);
+    assert_true(rung.startable && rung.gate && !rung.cancel);
+    rung = ring_for(all, 4);
+    assert_true(rung.startable && rung.gate && rung.cancel);
+    rung = ring_for((const char *const[]){"conf", "novel"}, 1);
+    assert_true(rung.startable && !rung.gate && !rung.cancel);
+    rung = ring_for((const char *const[]){"conf", "novel"}, 2);
+    assert_true(rung.startable && rung.gate && !rung.cancel);
+    for (size_t i = 0; i < QUEUE_BELL_KEPT; i++) {
+        all[i] = "due";
+    }
+    rung = ring_for(all, QUEUE_BELL_KEPT - 1);
+    assert_true(rung.startable && !rung.gate && !rung.cancel);
+    rung = ring_for(all, QUEUE_BELL_KEPT);
+    assert_true(rung.startable && rung.gate && rung.cancel);
 }
 
 /* ---- INFO ---- */
@@ -286,6 +336,7 @@ int main(void)
         cmocka_unit_test(reads_requeues_and_versions),
         cmocka_unit_test(reads_what_a_block_brings),
         cmocka_unit_test(reads_the_bell),
+        cmocka_unit_test(tells_why_the_bell_rang),
         cmocka_unit_test(reads_info),
         cmocka_unit_test(refuses_other_info),
     };

@@ -73,7 +73,8 @@ static struct attempt *end_with(struct trial *trial, const char *command, enum j
     return trial->last;
 }
 
-// Goal: a lost lease and a stop begin with TERM, the last moment with KILL; each has its cause.
+// Goal: a lost lease, a stop and a cancel begin with TERM, the last moment with KILL; each has its
+// cause.
 static void ends_have_their_causes(void **state)
 {
     struct trial *trial = *state;
@@ -82,6 +83,9 @@ static void ends_have_their_causes(void **state)
     assert_int_equal(attempt->ending.signal, SIGTERM);
     attempt = end_with(trial, "sleep 50", JOB_STOP);
     assert_ending(attempt, "shutdown");
+    assert_int_equal(attempt->ending.signal, SIGTERM);
+    attempt = end_with(trial, "sleep 50", JOB_CANCEL);
+    assert_ending(attempt, "cancelled");
     assert_int_equal(attempt->ending.signal, SIGTERM);
     attempt = end_with(trial, "trap '' TERM; sleep 50", JOB_KILL_NOW);
     assert_ending(attempt, "lease-lost");
@@ -110,7 +114,7 @@ static void kill_now_cuts_the_grace(void **state)
 static void own_exit_stands(void **state)
 {
     struct trial *trial = *state;
-    static const enum job_event events[] = {JOB_LEASE_LOST, JOB_STOP, JOB_KILL_NOW};
+    static const enum job_event events[] = {JOB_LEASE_LOST, JOB_STOP, JOB_CANCEL, JOB_KILL_NOW};
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
         siginfo_t exit;
         struct attempt *attempt = begin(trial, "exit 5");

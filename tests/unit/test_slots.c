@@ -386,6 +386,46 @@ static void closed(void **state)
     assert_int_equal(slots_room(world->slots), 1);
 }
 
+static struct token_set set_of(const char **tokens, size_t count)
+{
+    return (struct token_set){.tokens = tokens, .count = count};
+}
+
+// Goal: of those that wait, the lost are forgotten, the cancelled go back, and the others stay in
+// order; all that wait are named, and none that runs is touched.
+static void told_of_those_that_wait(void **state)
+{
+    struct world *world = *state;
+    const char *none[1] = {NULL}, *lost[] = {"s0-0", "s4-0"}, *cancelled[] = {"s1-0", "s3-0"};
+    struct token_set no = set_of(none, 0), gone = set_of(lost, 2), off = set_of(cancelled, 2);
+    struct token_list list = {0};
+    make_short(world, 500);
+    for (int number = 0; number < 7; number++) {
+        take(world, number);
+    }
+    slots_tokens(world->slots, &list);
+    assert_int_equal(list.count, 6);
+    assert_string_equal(list.tokens[0], "s1-0");
+    assert_string_equal(list.tokens[5], "s6-0");
+    token_list_free(&list);
+
+    slots_told(world->slots, &no, &no);
+    assert_int_equal(slots_taken(world->slots), 7);
+    slots_told(world->slots, &gone, &off);
+    assert_int_equal(slots_taken(world->slots), 4);
+    assert_int_equal(world->back_count, 2);
+    assert_back(world, 0, 1);
+    assert_back(world, 1, 3);
+    slots_shut(world->slots);
+    assert_int_equal(world->back_count, 5);
+    for (int number = 2, at = 2; number < 7; number += number == 2 ? 3 : 1) {
+        assert_back(world, (size_t)at++, number);
+    }
+    assert_int_equal(slots_taken(world->slots), 1);
+    slots_told(world->slots, &gone, &off);
+    assert_int_equal(runner_count(world->runner), 1);
+}
+
 // Goal: a task with crashes behind it has the worker for itself until it has ended.
 static void a_suspect_is_alone(void **state)
 {
@@ -587,6 +627,7 @@ int main(void)
         TEST(free_slots_are_filled),
         TEST(fewer_slots),
         TEST(closed),
+        TEST(told_of_those_that_wait),
         TEST(a_suspect_is_alone),
         TEST(no_time_left),
         TEST(doubtful_host),

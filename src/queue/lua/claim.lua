@@ -240,9 +240,9 @@ end
 -- read brought. A worker on which a task with crashes runs asks for nothing.
 -- Reply: PROTOCOL, now ms, lease ms, closed until ms (0: open), why ('', hold, paused, drained, rate), next due
 -- ms (0: none), scan cursor ('': done), begun tasks {token, tid, attempt, crashes, fence, enqueued ms,
--- {name, value …}}, held tokens (un-begun: name them again when nothing runs), {tid, cause …} of dead letters
--- that this call made. A named token that comes back in neither list is not this worker's. Closed by rate, some
--- may have begun.
+-- {name, value …}}, held tokens (un-begun: name them again when nothing runs), {tid, cause …} of tasks that this
+-- call ended without their running: dead letters, or cancelled. A named token that comes back in neither list is
+-- not this worker's. Closed by rate, some may have begun.
 -- What has begun is always answered: an error is kept for a call that begins nothing. Stopped half-way, what
 -- was read is pending and un-begun: the caller's next leat_register puts it back, or its lease runs out.
 function leat.claim(keys, args)

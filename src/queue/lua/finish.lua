@@ -18,6 +18,9 @@ local function succeed_step(q, batch)
     leat.stop_holding(q, item.token, record)
     leat.release_names(q, record, true)
   end
+  for i = 2, leat.is_plain(q) and 0 or #batch.records, 2 do
+    leat.forget_cancel(q, unpack_record(batch.records[i]).tid)
+  end
   redis.call('HDEL', q[RUNNING], unpack(batch.tokens))
   undo_with(q, 'HSET', q[RUNNING], unpack(batch.records))
   redis.call('XDEL', batch.stream, unpack(batch.ids))
@@ -27,6 +30,7 @@ end
 -- A success that comes after its lease ran out counts while the entry that took over has not begun.
 local function late_success_step(q, token, record)
   leat.release_names(q, record, true)
+  leat.forget_cancel(q, record.tid)
   leat.drop_record(q, token)
   if record.moved:sub(1, 1) == 'w' then
     return leat.drop_waiting(q, record.moved:sub(2))
@@ -57,7 +61,7 @@ local function finish_failed(q, record, result)
   end
   if result.outcome == 'cancelled' or leat.is_cancelled(q, task.tid) then
     leat.cancel_entry(q, task, record)
-    return 'ok'
+    return result.outcome == 'cancelled' and 'ok' or 'cancelled'
   elseif result.outcome == 'release' then
     leat.requeue(q, task)
     count(q, 'released')
@@ -98,7 +102,6 @@ local function finish_one(q, packed, result)
     return 'fenced'
   end
   whole_step(late_success_step, q, result.token, record)
-  leat.forget_cancel(q, record.tid)
   count(q, 'succeeded')
   tell_success(q, record, result)
   return 'ok'
@@ -158,7 +161,6 @@ local function settle_batch(q, batch, args, reply)
   end
   if fine then
     count(q, 'succeeded', #batch.ids)
-    pcall(leat.forget_cancels, q, batch.records)
     tell_batch(q, batch, args)
   end
 end
@@ -166,8 +168,9 @@ end
 -- KEYS: all. ARGV: group, consumer, then for each of at most PAGE attempts: token, outcome (success, retry,
 -- dead, release, cancelled), cause, status, reason, delay ms (retry), duration us, stdout tail, stderr tail, 1 if
 -- it was sent before, for how long its result is kept (ms; 0: as the task says). Reply: PROTOCOL, then for each:
--- ok, fenced (begun by another, or passed on), gone (settled before, or by another), vanished (deleted by hand),
--- or the error that kept this one where it is.
+-- ok, cancelled (it did not succeed, and somebody had asked for its end: that is what became of it), fenced (begun
+-- by another, or passed on), gone (settled before, or by another), vanished (deleted by hand), or the error
+-- that kept this one where it is.
 -- What a task becomes is written before its entry is deleted; sent again, it finds the entry gone.
 function leat.finish(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])

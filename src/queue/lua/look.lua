@@ -226,12 +226,14 @@ local function show_entry(q, token)
   local task = fetch(q, token)
   local record = task and record_of(q, token)
   if record then
-    return whole(task, 'running', running_extra(record))
+    local extra = running_extra(record)
+    extra[#extra + 1], extra[#extra + 2] = 'token', token
+    return whole(task, 'running', extra)
   end
   local stream, id = stream_of(q, token)
   local _, last = group_info(q, stream)
   local ready = redis.call('XRANGE', stream, '(' .. last, id, 'COUNT', '1')
-  return whole(task, ready[1] and 'ready' or 'claimed', {})
+  return whole(task, ready[1] and 'ready' or 'claimed', { 'token', token })
 end
 
 local function show_letter(task)

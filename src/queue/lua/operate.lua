@@ -50,8 +50,8 @@ function leat.conf(keys, args)
   return reply
 end
 
--- KEYS: all. ARGV: paused or drain:HOST or drain:*, then 1 or 0. Reply: PROTOCOL, 1 if that was so before. Closes
--- and opens the gate: nothing more is begun, what runs goes on.
+-- KEYS: all. ARGV: paused or drain:HOST or drain:*, then 1 or 0. Reply: PROTOCOL, 1 if that was so already.
+-- Closes and opens the gate: nothing more is begun, what runs goes on.
 function leat.gate(keys, args)
   local q = open(keys, ALL_KEYS)
   local name, on = args[1], args[2] == '1'
@@ -91,28 +91,34 @@ local function cancel_waiting(q, tid, packed)
 end
 
 -- token: where the caller has seen the task, or ''.
-local function cancel_one(q, tid, token)
+local function cancel_one(q, id, token)
+  local tid = redis.call('HGET', q[NAMES], 'i:' .. id) or id
   local packed = redis.call('HGET', q[WAITING], tid)
   if packed then
     return cancel_waiting(q, tid, packed)
+  end
+  if token == '' and tid:match('^%d+%-%d+$') then
+    token = 's' .. tid
   end
   local task = token ~= '' and fetch(q, token)
   if not task or task.tid ~= tid then
     return 'gone'
   end
-  local stream, id = stream_of(q, token)
-  if #redis.call('XPENDING', stream, q.group, id, id, '1') > 0 then
+  local record = record_of(q, token)
+  if record then
     redis.call('SADD', q[CANCEL], tid)
-    return 'asked'
+    return 'asked ' .. record.consumer
   end
+  -- if a worker has read it, the gate will not let it begin what is not there any more
   leat.cancel_entry(q, task)
   return 'cancelled'
 end
 
--- KEYS: all. ARGV: group, 1 to tell the workers at once (0: at their next beat), then tid and token ('' where it is
--- in no entry) of at most PAGE tasks. Reply: PROTOCOL, then for each: cancelled, asked (a worker has it: it ends
--- it, and the task ends as cancelled), gone (not there any more: look again), or the error. Each task is a step
--- of its own.
+-- KEYS: all. ARGV: group, 1 to tell the workers at once (0: at their next beat), then of at most PAGE tasks the tid
+-- or label, and the token under which the task was seen in go (elsewhere it is found without: ''). Reply:
+-- PROTOCOL, then for each: cancelled, 'asked CONSUMER' (it has begun: its worker ends it, or whoever takes it
+-- over, and the task ends as cancelled unless it succeeds before), gone (not there any more: look again), or the
+-- error. Each task is a step of its own, and can be asked for again.
 function leat.cancel(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   if #args > 2 + PAGE * 2 or #args % 2 ~= 0 then
@@ -122,12 +128,12 @@ function leat.cancel(keys, args)
   for i = 3, #args, 2 do
     local fine, state = pcall(cancel_one, q, args[i], args[i + 1])
     reply[#reply + 1] = fine and state or message_of(state)
-    asked = asked or state == 'asked'
+    asked = asked or fine and state:sub(1, 5) == 'asked'
   end
   if asked and args[2] == '1' then
     leat.ring(q, 'cancel')
   end
-  leat.pump(q)
+  pcall(leat.pump, q)
   return reply
 end
 

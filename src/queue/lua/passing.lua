@@ -1,8 +1,10 @@
 do -- Waiting, passing on, ending.
 
--- Wakes every worker: something became startable earlier than they know.
+-- Wakes every worker. why: due, lanes or conf (something may be startable earlier than they know), gate (or nothing
+-- any more), cancel (a running task is to be ended). Who reads as many as are kept has to take it that one of each
+-- was among those that are gone.
 function leat.ring(q, why)
-  redis.call('XADD', q[BELL], 'MAXLEN', '1', '*', 'why', why)
+  redis.call('XADD', q[BELL], 'MAXLEN', BELL_KEPT, '*', 'why', why)
 end
 
 -- delayed: tids with their due time (ms); 'l:LANE' that waits for a rate token; 'u:KEY' that is refused until
@@ -199,6 +201,19 @@ local function remove(q, token)
 end
 leat.remove = remove
 
+-- Whether somebody asked for the task's end.
+function leat.is_cancelled(q, tid)
+  return not leat.is_plain(q) and redis.call('SISMEMBER', q[CANCEL], tid) == 1
+end
+
+-- Part of a whole step: the task ends, in whatever way.
+function leat.forget_cancel(q, tid)
+  if leat.is_cancelled(q, tid) then
+    redis.call('SREM', q[CANCEL], tid)
+    undo_with(q, 'SADD', q[CANCEL], tid)
+  end
+end
+
 local function end_step(q, task, letter)
   if letter then
     write_letter(q, task, letter)
@@ -207,18 +222,19 @@ local function end_step(q, task, letter)
     drop_record(q, task.from)
   end
   leat.release_names(q, task)
+  leat.forget_cancel(q, task.tid)
   remove(q, task.token)
 end
 
 -- What claim tells of: nobody else would, where no worker ran the task.
-local function note_letter(q, tid, cause)
+local function note_end(q, tid, cause)
   q.buried[#q.buried + 1], q.buried[#q.buried + 2] = tid, cause
 end
 
 -- Buries a task that stands in an entry, and lets go of all it held.
 function leat.bury(q, task, letter)
   whole_step(end_step, q, task, letter)
-  note_letter(q, task.tid, letter.cause)
+  note_end(q, task.tid, letter.cause)
   leat.has_died(q)
   leat.tell_end(q, task, 'dead', letter)
 end
@@ -226,27 +242,9 @@ end
 -- Ends a task that was asked to be cancelled and stands in an entry. Nothing is left of it but its result.
 function leat.cancel_entry(q, task, record)
   whole_step(end_step, q, task)
-  redis.call('SREM', q[CANCEL], task.tid)
+  note_end(q, task.tid, 'cancelled')
   count(q, 'cancelled')
   leat.tell_end(q, task, 'cancelled', { cause = 'cancelled', record = record })
-end
-
--- Ends that came before their cancel did. Nothing depends on it.
-function leat.forget_cancel(q, tid)
-  redis.pcall('SREM', q[CANCEL], tid)
-end
-
-function leat.forget_cancels(q, records)
-  if not leat.is_plain(q) then
-    for i = 2, #records, 2 do
-      leat.forget_cancel(q, unpack_record(records[i]).tid)
-    end
-  end
-end
-
--- Whether somebody asked for the task's end.
-function leat.is_cancelled(q, tid)
-  return not leat.is_plain(q) and redis.call('SISMEMBER', q[CANCEL], tid) == 1
 end
 
 function leat.refuse(q, task, reason)
@@ -294,6 +292,7 @@ local function settle_vanished_step(q, token, record)
       cause = 'vanished', reason = 'the entry was deleted or trimmed while the task ran', record = record,
     })
     leat.release_names(q, record)
+    leat.forget_cancel(q, record.tid)
   end
   remove(q, token)
 end
@@ -305,8 +304,7 @@ function leat.settle_vanished(q, token)
   count(q, 'vanished')
   if record and not record.moved then
     leat.has_died(q)
-    note_letter(q, record.tid, 'vanished')
-    leat.forget_cancel(q, record.tid)
+    note_end(q, record.tid, 'vanished')
     leat.tell_end(q, record, 'dead', { cause = 'vanished', record = record })
   end
 end

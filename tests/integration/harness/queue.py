@@ -183,6 +183,20 @@ class Queue:
     def dead_drop(self, *ids):
         return [text(state) for state in self.call('dead_drop', *ids)]
 
+    def call_off(self, *tasks, now=False):
+        """leat_cancel. Each is a tid, a label, or a pair (tid, token); answers a state for each."""
+        pairs_of = [task if isinstance(task, tuple) else (task, '') for task in tasks]
+        args = [part for pair in pairs_of for part in pair]
+        return [text(state) for state in self.call('cancel', self.group, int(now), *args)]
+
+    def gate(self, name, close):
+        """Whether it was so already."""
+        return bool(self.call('gate', name, int(close))[0])
+
+    def rings(self):
+        """What the bell was rung for, oldest first."""
+        return [text(fields[1]) for _, fields in self.entries('bell')]
+
     def status(self):
         now, figures, workers, conf = self.call('status', self.group)
         return {'now': int(now), 'workers': pairs(workers), 'conf': pairs(conf),

@@ -1,0 +1,330 @@
+"""leat_cancel: a task is cancelled wherever it is, at once or by whoever has it, and nothing of it is left
+but what was asked for: no entry, no name, no place in a lane, and no memory of the cancel."""
+import pytest
+
+from harness.queue import Queue
+
+TASK = {'command': 'true', 'id': 'label', 'unique': 'key', 'lane': 'blue'}
+PLAIN = {'command': 'true'}
+
+
+@pytest.fixture
+def queue(client):
+    queue = Queue(client).load()
+    queue.register('w1', lease=60000)
+    queue.register('w2', lease=60000)
+    return queue
+
+
+def assert_nothing_left(queue):
+    """Of any task, in any key."""
+    assert queue.places() == {} and queue.pending() == []
+    for name in ('running', 'names', 'waiting', 'delayed', 'laned', 'cancel'):
+        assert not queue.redis.exists(getattr(queue, name)), name
+    left = [name for name in queue.redis.hkeys(queue.stats) if name.startswith(b'r:')]
+    assert left == [] and queue.counter('retrying') == 0
+
+
+def token_of(queue, tid):
+    """As the operator's command finds it."""
+    return queue.show(tid)['row'].get('token', b'').decode()
+
+
+# ---- where nobody has begun it: gone at once. Each prepares the task and answers its tid.
+
+def in_stream(queue):
+    return queue.add(TASK)[0]
+
+
+def read_un_begun(queue):
+    [tid] = queue.add(TASK)
+    queue.block('w1')
+    return tid
+
+
+def in_go(queue):
+    [tid] = queue.add(TASK)
+    queue.finish('w1', queue.begin('w1')[0], 'release')
+    return tid
+
+
+def read_from_go(queue):
+    tid = in_go(queue)
+    queue.block('w1')
+    return tid
+
+
+def held(queue):
+    """A task with a crash behind it, on a worker that has other things to do."""
+    [tid] = queue.add(TASK)
+    queue.begin('w1')
+    queue.expire()
+    assert queue.scan('w2')[0]['tasks'] == []
+    [other] = queue.add(PLAIN)
+    assert [task.tid for task in queue.claim('w2', 1, busy=1)['tasks']] == []
+    queue.call_off(other)
+    return tid
+
+
+def delayed(queue):
+    return queue.add(TASK, due='+60000')[0]
+
+
+def retrying(queue):
+    [tid] = queue.add(TASK)
+    queue.finish('w1', queue.begin('w1')[0], 'retry', cause='exit', status='1', delay=60000)
+    assert queue.counter('retrying') == 1
+    return tid
+
+
+def in_lane(queue):
+    """Behind another task of its lane."""
+    [first] = queue.add(PLAIN)
+    [tid] = queue.add(TASK)
+    assert queue.redis.zcard(queue.laned) == 1
+    queue.call_off(first)
+    # with the first gone the lane goes up: so it is waiting again
+    return tid
+
+
+@pytest.mark.parametrize('place', [
+    in_stream, read_un_begun, in_go, read_from_go, held, delayed, retrying, in_lane])
+@pytest.mark.parametrize('by_label', [False, True])
+def test_not_begun(queue, place, by_label):
+    """What has not begun is gone at once, with all its names, and is never begun by whoever had read
+    it; it can be found by its id and by its label, and a second time there is nothing to cancel."""
+    tid = place(queue)
+    before = queue.counter('cancelled')
+    token = token_of(queue, tid)
+    assert queue.call_off(('label' if by_label else tid, token)) == ['cancelled']
+    assert_nothing_left(queue)
+    assert queue.counter('cancelled') == before + 1 and queue.counter('dead') == 0
+    assert queue.call_off((tid, token), 'label') == ['gone', 'gone']
+    for worker in ('w1', 'w2'):
+        assert queue.claim(worker, 5, named=[token] if token else [])['tasks'] == []
+        assert queue.register(worker)['more'] == 0
+    assert queue.enqueue(TASK)[0][0] == 'new'
+
+
+def test_without_a_token(queue):
+    """Only go must be searched: elsewhere the task's id says where it is."""
+    in_the_stream, later = queue.add(PLAIN)[0], queue.add(PLAIN, due='+60000')[0]
+    released = queue.add(PLAIN)[0]
+    [first, second] = queue.begin('w1', 2)
+    queue.finish('w1', second, 'release')
+    assert first.tid == in_the_stream and second.tid == released
+    assert queue.call_off(later, in_the_stream, released, 'no such') == [
+        'cancelled', 'asked w1', 'gone', 'gone']
+    assert queue.call_off((released, 's' + released)) == ['gone']
+    assert queue.call_off((in_the_stream, token_of(queue, released))) == ['gone']
+    assert queue.call_off((released, token_of(queue, released))) == ['cancelled']
+
+
+def test_before_there_is_a_group(client):
+    """What was enqueued before any worker came can be cancelled, too."""
+    queue = Queue(client, 'fresh').load()
+    [tid] = queue.add(TASK)
+    assert queue.call_off(tid) == ['cancelled']
+    queue.register('w1')
+    assert_nothing_left(queue)
+
+
+# ---- begun
+
+@pytest.mark.parametrize('outcome, answer', [
+    ('cancelled', 'ok'), ('retry', 'cancelled'), ('dead', 'cancelled'), ('release', 'cancelled')])
+@pytest.mark.parametrize('from_go', [False, True])
+def test_running(queue, outcome, answer, from_go):
+    """A running task goes on until its worker, told at its next renewal, ends it; whatever else than
+    success that worker answers, it ends as cancelled, and answered again it is gone."""
+    tid = in_go(queue) if from_go else in_stream(queue)
+    [task] = queue.begin('w1')
+    for _ in range(2):
+        assert queue.call_off((tid, task.token)) == ['asked w1']
+        assert queue.renew('w1', [task.token])['cancelled'] == [task.token]
+    assert queue.register('w1', [task.token])['cancelled'] == [task.token]
+    assert queue.redis.hlen(queue.running) == 1 and queue.counter('cancelled') == 0
+    assert queue.finish('w1', task, outcome, cause='exit', status='1', delay=5) == answer
+    assert_nothing_left(queue)
+    assert queue.counter('cancelled') == 1 and queue.letters() == []
+    assert queue.counter('retried') == 0
+    assert queue.finish('w1', task, outcome, delay=5, again=True) == 'gone'
+
+
+def test_success_counts(queue):
+    """A task that succeeds before it could be ended has succeeded; the cancel is forgotten. So it is
+    where the success comes after the lease, and where the entry was deleted by hand."""
+    tids = queue.add(*[dict(PLAIN, lane='blue', id=str(i)) for i in range(3)])
+    tasks = queue.begin('w1', 3)
+    while len(tasks) < 3:
+        tasks += queue.begin('w1', 3 - len(tasks))
+    assert queue.call_off(*[(task.tid, task.token) for task in tasks]) == ['asked w1'] * 3
+    assert sorted(task.tid for task in tasks) == sorted(tids)
+    assert queue.finish('w1', tasks[0]) == 'ok'
+    queue.redis.xdel(queue.stream if tasks[1].token[0] == 's' else queue.go, tasks[1].token[1:])
+    assert queue.finish('w1', tasks[1], 'retry') == 'vanished'
+    assert queue.redis.smembers(queue.cancel) == {tasks[2].tid.encode()}
+    assert queue.finish('w1', tasks[2]) == 'ok'
+    assert [letter['leat.cause'] for _, letter in queue.letters()] == [b'vanished']
+    queue.dead_drop(queue.letters()[0][0])
+    assert_nothing_left(queue)
+    assert queue.counter('succeeded') == 2 and queue.counter('cancelled') == 0
+
+
+def test_late_success_forgets_the_cancel(queue):
+    """Asked while another had taken the task over un-begun: the first one's success stands."""
+    [tid] = queue.add(PLAIN)
+    [task] = queue.begin('w1')
+    queue.redis.sadd(queue.cancel, 'other')
+    queue.expire()
+    queue.scan('w2')
+    queue.redis.sadd(queue.cancel, tid)
+    assert queue.finish('w1', task) == 'ok'
+    assert queue.redis.smembers(queue.cancel) == {b'other'}
+
+
+def worker_crashed(queue, task):
+    queue.expire(task.token)
+    reply = queue.claim('w2', 0, cursor=('g' if task.token[0] == 'g' else 's') + '0-0')
+    return reply['buried']
+
+
+def proved_dead(queue, task):
+    assert queue.requeue('w1', died=True) == (1, 0)
+    return {task.tid: 'cancelled'}
+
+
+def left(queue, task):
+    queue.requeue('w1')
+    return queue.claim('w2', 5)['buried']
+
+
+def connected_anew(queue, task):
+    queue.register('w1')
+    return queue.claim('w1', 5)['buried']
+
+
+def group_lost(queue, task):
+    """Begun, and handed out again to somebody else."""
+    for key in (queue.stream, queue.go):
+        queue.redis.xgroup_destroy(key, queue.group)
+    queue.register('w2')
+    assert queue.call_off((task.tid, task.token)) == ['asked w1']
+    queue.redis.hdel(queue.conf, 'hold_until')
+    # it is put up as a new entry, and then met by the gate
+    assert queue.claim('w2', 5)['tasks'] == []
+    return queue.claim('w2', 5)['buried']
+
+
+@pytest.mark.parametrize('way', [worker_crashed, proved_dead, left, connected_anew, group_lost])
+def test_its_worker_is_lost(queue, way):
+    """Between the asking and the end the worker goes: whoever takes the task over, or hands it out
+    next, ends it as cancelled, and says so; no crash is counted, no dead letter made."""
+    [tid] = queue.add(TASK)
+    [task] = queue.begin('w1')
+    assert queue.call_off(tid) == ['asked w1']
+    assert way(queue, task) == {tid: 'cancelled'}
+    assert_nothing_left(queue)
+    assert queue.counter('cancelled') == 1
+    assert queue.counter('crashes') == queue.counter('dead') == 0
+    assert queue.begin('w2', 5) == []
+
+
+def test_next_attempt_is_not_begun(queue):
+    """Asked while it ran, and then retried by a worker that had not heard: see finish. Asked between
+    two attempts: it waits, and is gone at once. Asked when its time has come and it is in go: at
+    once, too."""
+    [tid] = queue.add(TASK)
+    [task] = queue.begin('w1')
+    queue.finish('w1', task, 'retry', cause='exit', status='1', delay=0)
+    queue.redis.zadd(queue.delayed, {tid: 1})
+    # what wants nothing promotes nothing
+    assert queue.claim('w1', 0)['tasks'] == []
+    [task] = queue.begin('w1')
+    assert task.attempt == 2 and queue.call_off((tid, task.token)) == ['asked w1']
+    assert queue.finish('w1', task, 'retry', cause='exit', status='1', delay=0) == 'cancelled'
+    assert_nothing_left(queue)
+
+
+# ---- what hung on it
+
+def test_follow_up(queue):
+    """A follow-up is cancelled alone; and it goes up when the task that it follows is cancelled."""
+    again = dict(PLAIN, unique='key', unique_next='1')
+    [tid] = queue.add(again)
+    [task] = queue.begin('w1')
+    [(what, follower)] = queue.enqueue(again)
+    assert what == 'new' and queue.call_off(follower) == ['cancelled']
+    assert queue.places() == {tid: ['stream']}
+    assert queue.redis.hgetall(queue.names) == {b'u:key': f'{tid} {task.token}'.encode()}
+    [(what, follower)] = queue.enqueue(again)
+    assert what == 'new' and queue.call_off(tid) == ['asked w1']
+    assert queue.finish('w1', task, 'cancelled') == 'ok'
+    assert queue.places() == {follower: ['go']}
+    assert [task.tid for task in queue.begin('w2')] == [follower]
+
+
+def test_holder_before_it_ran(queue):
+    """With a follow-up there is always one that runs; a cancelled holder that waits frees its key."""
+    [tid] = queue.add(dict(PLAIN, unique='key', unique_for='1h'), due='+60000')
+    assert queue.call_off(tid) == ['cancelled']
+    assert queue.enqueue(dict(PLAIN, unique='key'))[0][0] == 'new'
+
+
+def test_cap_of_a_lane(queue):
+    """A cancelled task's place in a capped lane goes to the next one at once: it is put up."""
+    queue.conf_set('lane:blue', '1, 1')
+    tids = queue.add(*[dict(PLAIN, lane='blue')] * 3)
+    [task] = queue.begin('w1', 3)
+    assert queue.call_off((task.tid, task.token)) == ['asked w1'] and queue.begin('w2', 3) == []
+    assert queue.finish('w1', task, 'cancelled') == 'ok'
+    assert list(queue.places().values()).count(['go']) == 1
+    [second] = queue.begin('w2', 3)
+    assert {task.tid, second.tid} < set(tids)
+
+
+def test_next_of_a_lane_is_put_up(queue):
+    """Where the one entry that would wake a worker is cancelled, another takes its place."""
+    queue.add(*[dict(PLAIN, lane='blue')] * 3)
+    [first] = queue.entries('stream')
+    assert queue.call_off(first[0]) == ['cancelled']
+    assert queue.entries('stream') == [] and len(queue.entries('go')) == 1
+
+
+def test_result_is_told(queue):
+    """Who asked for a result hears of the cancel."""
+    [tid] = queue.add(dict(PLAIN, result_ttl='60s'))
+    assert queue.call_off(tid) == ['cancelled']
+    [entry] = queue.redis.execute_command('XRANGE', f'{queue.stats[:-5]}result:{tid}', '-', '+')
+    told = dict(zip(entry[1][::2], entry[1][1::2]))
+    assert told[b'state'] == b'cancelled'
+
+
+# ---- the call
+
+def test_bell(queue):
+    """It is rung only where workers are to be told at once and one has something to end."""
+    one, two = queue.add(PLAIN, PLAIN)
+    queue.begin('w1')
+    queue.call_off(two, now=True)
+    queue.call_off(one)
+    assert queue.rings() == []
+    queue.call_off(one, now=True)
+    assert queue.rings() == ['cancel']
+
+
+def test_many_at_once(queue):
+    """A hundred in one call, each with its own answer; more are refused whole."""
+    tids = queue.add(*[PLAIN] * 101)
+    with pytest.raises(Exception, match='BADARG'):
+        queue.call_off(*tids)
+    assert queue.call_off(*tids[:99], 'gone') == ['cancelled'] * 99 + ['gone']
+    assert len(queue.entries('stream')) == 2
+
+
+def test_damaged_by_hand(queue):
+    """A waiting task of which nothing can be read is cancelled all the same."""
+    [tid] = queue.add(PLAIN, due='+60000')
+    queue.redis.hset(queue.waiting, tid, b'\xc1')
+    assert queue.call_off(tid) == ['cancelled']
+    assert queue.places() == {} and not queue.redis.exists(queue.delayed)
