@@ -16,8 +16,8 @@
 #define NO_TIME_US 1000000 /* what the average begins with, and after a task had to go back */
 
 /* With batches, shares of the lease: a batch is filled for the one at the most, and what has no
- * slot after the other goes back. Before it runs no renewal counts for a task: that wait, and the time
- * to the next renewal, must leave half of the lease. */
+ * slot after the other goes back. Before it runs no renewal counts for a task: that wait, and the
+ * time to the next renewal, must leave half of the lease. */
 #define FILL_SHARE 10
 #define HOLD_SHARE 8
 
