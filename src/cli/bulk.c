@@ -3,7 +3,6 @@
  * line is always known or said to be unknown.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 
 #include "cli/enqueue.h"
 #include "cli/input.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/record.h"
 #include "queue/error.h"
@@ -38,26 +38,6 @@ struct bulk {
     uint64_t stopped_line; /* the first line that was not sent; 0: none */
     int status;            /* of the first failure */
 };
-
-/* An interrupted run still says what it has done. */
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static void catch_interrupt(void)
-{
-    struct sigaction action = {.sa_handler = on_interrupt};
-
-    /* without SA_RESTART: a read of the input ends; a second signal ends the program */
-    action.sa_flags = (int)SA_RESETHAND;
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
 
 static void fail(struct bulk *bulk, int status)
 {
@@ -187,8 +167,8 @@ static int next_task(struct bulk *bulk, struct draft *draft)
     if (bulk->status != EX_OK)
         return 0;
     draft->count = 0;
-    got = interrupted ? 0 : input_next(bulk->input, draft, why, sizeof why);
-    if (got == 0 || (got < 0 && interrupted))
+    got = interrupt_came() ? 0 : input_next(bulk->input, draft, why, sizeof why);
+    if (got == 0 || (got < 0 && interrupt_came()))
         return 0;
     for (size_t i = 0; i < bulk->options->common.count && got > 0; i++) {
         if (draft_add(draft, bulk->options->common.fields[i].name,
@@ -235,7 +215,7 @@ static void report(const struct bulk *bulk)
     char uncertain[64] = "", stopped[96] = "";
 
     progress_end(&bulk->progress);
-    if (bulk->status == EX_OK && !interrupted) {
+    if (bulk->status == EX_OK && !interrupt_came()) {
         if (bulk->progress.shown && !bulk->options->quiet)
             cli_error("%llu tasks enqueued%s", (unsigned long long)bulk->added,
                       bulk->existed > 0 ? ", others were there already" : "");
@@ -248,7 +228,7 @@ static void report(const struct bulk *bulk)
     if (bulk->stopped_line > 0)
         (void)snprintf(stopped, sizeof stopped, "; nothing from line %llu on was sent",
                        (unsigned long long)bulk->stopped_line);
-    else if (interrupted)
+    else if (interrupt_came())
         (void)snprintf(stopped, sizeof stopped, "; interrupted after line %llu",
                        (unsigned long long)input_line(bulk->input));
     cli_error("%llu tasks enqueued, %llu were there already%s%s", (unsigned long long)bulk->added,
@@ -270,13 +250,13 @@ int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)
         return EX_NOINPUT;
     }
 
-    catch_interrupt();
+    interrupt_catch();
     progress_begin(&bulk.progress);
     run_all(&bulk);
     report(&bulk);
     input_close(bulk.input);
     command_free(&bulk.command);
-    if (bulk.status == EX_OK && interrupted)
-        return 130;
+    if (bulk.status == EX_OK && interrupt_came())
+        return INTERRUPT_STATUS;
     return bulk.status;
 }

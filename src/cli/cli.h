@@ -34,8 +34,8 @@ struct cli {
     struct client *client; /* NULL before cli_connect */
 };
 
-extern const struct subcommand enqueue_command, status_command, list_command, show_command,
-    dead_command, conf_command;
+extern const struct subcommand enqueue_command, import_command, status_command, list_command,
+    show_command, dead_command, conf_command;
 
 /* "leat: …" on stderr: what failed: why; what to do. Control characters in it are escaped. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

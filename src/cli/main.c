@@ -10,7 +10,8 @@
 #include "cli/cli.h"
 
 static const struct subcommand *const subcommands[] = {
-    &enqueue_command, &status_command, &list_command, &show_command, &dead_command, &conf_command,
+    &enqueue_command, &import_command, &status_command, &list_command,
+    &show_command,    &dead_command,   &conf_command,
 };
 #define SUBCOMMAND_COUNT (sizeof subcommands / sizeof(subcommands)[0])
 

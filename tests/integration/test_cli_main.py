@@ -7,7 +7,7 @@ import pytest
 
 from harness.daemon import ROOT, program, write_config
 
-COMMANDS = ('enqueue', 'status', 'list', 'show', 'dead', 'conf')
+COMMANDS = ('enqueue', 'import', 'status', 'list', 'show', 'dead', 'conf')
 EX_USAGE, EX_UNAVAILABLE, EX_IOERR, EX_NOPERM, EX_CONFIG = 64, 69, 74, 77, 78
 
 

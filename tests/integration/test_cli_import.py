@@ -1,0 +1,200 @@
+"""leat import: lists, sets and sorted sets that an earlier system left, once and whole."""
+import json
+import os
+import pty
+import signal
+import subprocess
+
+import pytest
+
+from harness.daemon import merged, program, write_config
+from harness.lists import items_of
+from harness.polling import wait_until
+
+EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_TEMPFAIL = 64, 65, 69, 75
+NOT_FOUND, INTERRUPTED = 1, 130
+
+
+@pytest.fixture(autouse=True)
+def runs_something(base_config):
+    base_config['task'] = {'command': 'cat'}
+
+
+def test_processing_lists(leat, queue, client):
+    """All items of each list, the tail first; the lists are gone."""
+    client.lpush('processing:a', *range(1200))
+    client.lpush('processing:b', b'', b'\xff\0')
+    done = leat('import', 'processing:a', 'processing:b')
+    assert (done.returncode, done.stderr) == (0, '')
+    assert done.stdout == 'imported 1200 items of processing:a\nimported 2 items of processing:b\n'
+    assert items_of(queue) == [b'%d' % n for n in range(1200)] + [b'', b'\xff\0']
+    assert not client.exists('processing:a', 'processing:b')
+
+
+def test_sets_of_dead_letters(leat, queue, client):
+    """A set, each member; a sorted set, in the order of its scores."""
+    client.sadd('dead', *range(1500))
+    client.zadd('scored', {'last': 30, 'first': -1, 'second': 7.5})
+    done = leat('import', 'dead', 'scored')
+    assert done.returncode == 0 and 'imported 1500 items of dead' in done.stdout
+    found = items_of(queue)
+    assert sorted(map(int, found[:1500])) == list(range(1500))
+    assert found[1500:] == [b'first', b'second', b'last']
+    assert not client.exists('dead', 'scored')
+
+
+def test_a_circular_queue(leat, queue, client):
+    """--marks takes *UNIXTIME off; what lies ahead waits for it."""
+    ahead = queue.now() // 1000 + 1000
+    client.lpush('ring', 'done*1700000000', f'later*{ahead}', 'unmarked')
+    assert leat('import', '--marks', 'ring').returncode == 0
+    assert items_of(queue) == [b'done', b'unmarked']
+    [(tid, due)] = client.zrange(queue.delayed, 0, -1, withscores=True)
+    assert due == ahead * 1000 and queue.show(tid)['fields'] == [b'payload', b'later']
+
+
+def test_what_items_become(leat, queue, client):
+    """The field, a lane, and equal items as one task."""
+    client.lpush('old', 'a', 'b', 'a')
+    done = leat('import', '--field', 'URL', '--lane', 'x', '--unique', 'old')
+    assert done.stdout == 'imported 3 items of old, 1 of them in the queue already\n'
+    assert items_of(queue, field=b'URL')[0] == b'a'
+    assert b'x' == dict(zip(*[iter(queue.entries('stream')[0][1])] * 2))[b'lane']
+    client.lpush('old', 'from the file')
+    leat('import', 'old', config={'intake': {'field': 'NAME'}})
+    assert queue.entries('stream')[-1][1] == [b'NAME', b'from the file']
+
+
+def test_what_could_not_run_is_not_made(leat, queue, client):
+    """Where every worker would refuse the tasks, they are not made of the items."""
+    client.lpush('old', 'x')
+    for argv, config in ([['--field', 'id'], {}], [['--field', 'a-b'], {}], [['--field', 'command'], {}],
+                         [[], {'task': {'command': None}}]):
+        done = leat('import', *argv, 'old', config=config)
+        assert done.returncode in (EX_USAGE, EX_DATAERR), (argv, done)
+        assert client.llen('old') == 1 and queue.places() == {}
+    done = leat('import', '--field', 'command', 'old', config={'task': {'command': None}})
+    assert done.returncode == 0 and items_of(queue, field=b'command') == [b'x']
+
+
+def test_dry_run(leat, queue, client):
+    """Counts and shows the first few, and changes nothing."""
+    ahead = queue.now() // 1000 + 1000
+    client.lpush('ring', 'one', f'two*{ahead}', '', 'x' * 500, 'e\x1bsc', 'six', 'seven')
+    before = client.dump('ring')
+    done = leat('import', '--dry-run', '--marks', 'ring')
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ['ring: list, 7 items', '  one'] and lines[2].startswith('  two  (not before ')
+    assert lines[3] == '  (empty)' and lines[4].endswith('x... (500 bytes)')
+    assert lines[5] == '  e\\x1bsc' and lines[6] == '  and 2 more'
+    report = json.loads(leat('import', '--dry-run', '--json', '--marks', 'ring').stdout)
+    [key] = report['keys']
+    assert report['dry_run'] and key['items'] == 7 and key['type'] == 'list' and key['key'] == 'ring'
+    assert key['first'][1] == {'item': 'two', 'bytes': 3, 'due_ms': ahead * 1000}
+    assert client.dump('ring') == before and queue.places() == {}
+
+
+def test_json(leat, client):
+    """What was taken of each key, also of one that is not there."""
+    client.lpush('old', 'a', 'a', 'b')
+    done = leat('import', '--json', '--unique', '--limit', 2, 'old', 'nowhere')
+    assert json.loads(done.stdout) == {
+        'dry_run': False, 'taken': 2,
+        'keys': [{'key': 'old', 'type': 'list', 'taken': 2, 'added': 1, 'left': 1},
+                 {'key': 'nowhere', 'type': None, 'taken': 0, 'added': 0, 'left': 0}]}
+
+
+def test_limit(leat, queue, client):
+    """At most so many of all keys together; the same command goes on."""
+    client.lpush('a', *range(700))
+    client.lpush('b', *range(10))
+    assert leat('import', '--limit', 600, 'a', 'b').stdout.startswith(
+        'imported 600 items of a; 100 left\n')
+    assert (client.llen('a'), client.llen('b')) == (100, 10)
+    assert leat('import', '--limit', 105, 'a', 'b').stdout == (
+        'imported 100 items of a\nimported 5 items of b; 5 left\n')
+    assert len(queue.entries('stream')) == 705
+
+
+def test_other_keys_are_refused(leat, queue, client):
+    """Another type, the queue's own keys and names given twice: before anything is taken."""
+    client.lpush('old', 'x')
+    client.hset('a hash', 'x', 'y')
+    queue.add({'command': 'later'}, due='+60000')
+    for key, text in (('a hash', 'a hash is a hash: only lists, sets and sorted sets can be imported'),
+                      ('emails', 'belongs to the queue'), ('{emails}:delayed', 'belongs to the queue')):
+        client.xadd('emails', {'command': 'x'})
+        done = leat('import', 'old', key)
+        assert done.returncode == EX_DATAERR and text in done.stderr, done
+    assert leat('import', 'old', 'old').returncode == EX_USAGE
+    assert leat('import').returncode == EX_USAGE
+    assert client.llen('old') == 1
+    done = leat('import', 'nowhere', 'old')
+    assert done.returncode == NOT_FOUND and 'nowhere does not exist' in done.stderr
+    assert done.stdout == 'imported 1 item of old\n'
+
+
+def test_a_full_queue(leat, queue, client):
+    """It stops at the length limit, says how many are left, and goes on later."""
+    queue.register('w1', max_length=7)
+    client.lpush('old', *range(10))
+    done = leat('import', 'old')
+    assert done.returncode == EX_TEMPFAIL and 'the queue is full: 3 items are left in old' in done.stderr
+    assert done.stdout == 'imported 7 items of old; 3 left\n'
+    for task in queue.begin('w1', 7):
+        queue.finish('w1', task)
+    assert leat('import', 'old').returncode == 0
+    assert items_of(queue) == [b'7', b'8', b'9']
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupted(folder, base_config, queue, client, number):
+    """At any time: each item is in the list or in the queue, once; and the next run takes the rest."""
+    total = 100_000
+    for first in range(0, total, 10_000):
+        client.lpush('old', *range(first, first + 10_000))
+    path = write_config(folder / 'import.ini', merged(base_config))
+    argv = [program('leat'), '-c', str(path), 'import', 'old']
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: client.xlen('emails') > 0)
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=30)
+    assert process.returncode == (-number if number == signal.SIGKILL else INTERRUPTED)
+    moved = client.xlen('emails')
+    assert 0 < moved < total and client.llen('old') == total - moved
+    if number != signal.SIGKILL:
+        assert out == f'imported {moved} items of old; {total - moved} left\n'
+    assert subprocess.run(argv, check=True, capture_output=True, timeout=60).stderr == b''
+    assert [int(item) for item in items_of(queue)] == list(range(total))
+
+
+def test_the_connection_breaks(leat, queue, client, proxy, through_proxy):
+    """The answer to one step is lost: leat says that it does not know, and nothing is lost or doubled."""
+    client.lpush('old', *range(2000))
+    proxy.trap('leat_intake')
+    done = leat('import', 'old', config=through_proxy)
+    assert done.returncode == EX_UNAVAILABLE and 'the same command goes on' in done.stderr
+    assert client.llen('old') + client.xlen('emails') == 2000
+    assert leat('import', 'old').returncode == 0
+    assert [int(item) for item in items_of(queue)] == list(range(2000))
+
+
+def test_progress_only_on_a_terminal(folder, base_config, queue, client):
+    """On a terminal stderr gets a bar that goes with what was taken; a pipe gets nothing."""
+    for first in range(0, 200_000, 10_000):
+        client.lpush('old', *range(first, first + 10_000))
+    path = write_config(folder / 'import.ini', base_config)
+    master, slave = pty.openpty()
+    argv = [program('leat'), '-c', str(path), 'import', 'old']
+    with subprocess.Popen(argv, stderr=slave, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
+        os.close(slave)
+        shown = b''
+        while True:
+            try:
+                shown += os.read(master, 65536)
+            except OSError:
+                break
+        assert process.wait(60) == 0
+        assert process.stdout.read() == b'imported 200000 items of old\n'
+    os.close(master)
+    assert b'%' in shown and b'tasks, ' in shown
