@@ -10,6 +10,7 @@
 #include "bounds.h"
 #include "queue/error.h"
 #include "queue/letter.h"
+#include "queue/lists.h"
 #include "queue/queue.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -78,6 +79,44 @@ static void read_letters(const redisReply *reply)
     }
 }
 
+static void sum_key(void *context, struct bytes key)
+{
+    uint64_t *sum = context;
+    for (size_t i = 0; i < key.size; i++) {
+        *sum += (unsigned char)key.data[i];
+    }
+}
+
+static void sum_change(void *context, const struct bytes *key)
+{
+    if (key) {
+        sum_key(context, *key);
+    }
+}
+
+static void read_lists(const redisReply *reply)
+{
+    struct queue_intake_reply intake;
+    char cursor[QUEUE_CURSOR_SIZE] = "";
+    int64_t number = 0;
+    uint64_t sum = 0;
+    if (queue_intake_read(reply, &intake) == 0 &&
+        (intake.taken < 0 || intake.added < 0 || intake.left < 0)) {
+        abort();
+    }
+    if (queue_scan_lists_read(reply, cursor, sum_key, &sum) == 0 &&
+        !memchr(cursor, '\0', sizeof cursor)) {
+        abort();
+    }
+    if (queue_lists_turn_read(reply, &number) == 0 && number < 0) {
+        abort();
+    }
+    if (queue_list_length_read(reply, &number) == 0 && number < 0) {
+        abort();
+    }
+    (void)queue_watch_read(reply, sum_change, &sum); /* only that it ends */
+}
+
 static void read_rest(const redisReply *reply)
 {
     int64_t first = 0, second = 0;
@@ -122,6 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             read_renewals(reply);
             read_blocks(&queue, reply);
             read_letters(reply);
+            read_lists(reply);
             read_rest(reply);
             freeReplyObject(reply);
         }

@@ -179,6 +179,69 @@ static void reports_nulls_before_the_loss(void **state)
     assert_int_equal(trial->error, REDIS_ERROR_LOST);
 }
 
+/* ---- subscriptions ---- */
+
+static void subscribe(struct trial *trial)
+{
+    command_begin(&trial->command);
+    command_add_text(&trial->command, "SUBSCRIBE");
+    command_add_text(&trial->command, "news");
+    assert_int_equal(connection_subscribe(trial->connection, &trial->command, on_reply, trial), 0);
+}
+
+static void publish(struct trial *trial)
+{
+    redisContext *redis = redisConnectUnix(trial->config.socket);
+    redisReply *reply = redis ? redisCommand(redis, "PUBLISH news x") : NULL;
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    redisFree(redis);
+}
+
+static void hears_every_message(void **state)
+{
+    enum { MESSAGES = 100 };
+    struct trial *trial = *state;
+    open_up(trial);
+    subscribe(trial);
+    run_until(trial, &trial->replies, 1);
+    for (int i = 1; i <= MESSAGES; i++) {
+        publish(trial);
+        run_until(trial, &trial->replies, 1 + i);
+    }
+
+    /* one NULL in the end, and afterwards it is a connection like any other */
+    connection_close(trial->connection);
+    assert_int_equal(trial->nulls, 1);
+    trial->ups = 0;
+    open_up(trial);
+    send_text(trial, 5000, "INCR", "counter");
+    send_text(trial, 5000, "INCR", "counter");
+    assert_int_equal(connection_subscribe(trial->connection, &trial->command, on_reply, trial), -1);
+    run_until(trial, &trial->replies, 1 + MESSAGES + 2);
+    assert_true(trial->in_order);
+}
+
+static void a_refused_subscription_is_told(void **state)
+{
+    struct trial *trial = *state;
+    open_up(trial);
+    send_text(trial, 5000, "ECHO", "before");
+    run_until(trial, &trial->replies, 1);
+    command_begin(&trial->command);
+    static const char *const words[] = {"ACL", "SETUSER", "default", "resetchannels"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        command_add_text(&trial->command, words[i]);
+    }
+    assert_int_equal(connection_send(trial->connection, &trial->command, 5000, on_reply, trial), 0);
+    run_until(trial, &trial->replies, 2);
+    subscribe(trial);
+    run_until(trial, &trial->losts, 1);
+    assert_int_equal(trial->error, REDIS_ERROR_DENIED);
+    assert_non_null(strstr(trial->why, "NOPERM"));
+    assert_int_equal(trial->nulls, 1);
+}
+
 static void closes_with_commands_pending(void **state)
 {
     struct trial *trial = *state;
@@ -312,6 +375,8 @@ int main(void)
         TRIAL(waits_for_what_is_still_coming_in),
         TRIAL(ends_a_blocked_read),
         TRIAL(reports_nulls_before_the_loss),
+        TRIAL(hears_every_message),
+        TRIAL(a_refused_subscription_is_told),
         TRIAL(closes_with_commands_pending),
         TRIAL(closes_within_callbacks),
         TRIAL(opens_anew_within_callbacks),
