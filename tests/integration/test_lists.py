@@ -221,6 +221,22 @@ def test_a_flushed_database(daemon, client, output):
     wait_lines(output, ['after'])
 
 
+def test_the_rights_that_are_needed(daemon, client, output):
+    """What leatd(8) names for lists is enough beside what every worker needs."""
+    lists = '+llen +lrange +ltrim +scan +subscribe +client|tracking +client|caching'
+    others = '+client|setname +client|id +client|unblock +client|kill'
+    client.execute_command(
+        'ACL', 'SETUSER', 'worker', 'on', '>pw', '~*', 'resetchannels', '&__redis__:invalidate', '+@all',
+        '-client', '-scan', '-@pubsub', '-@list', *others.split(), *lists.split())
+    worker = daemon({'redis': {'user': 'worker', 'password': 'pw'}, 'intake': {'scan': '300ms'}})
+    worker.wait_ready()
+    wait_watching(client)
+    client.lpush('work', 'a')
+    client.lpush('work:new', 'b')
+    wait_until(lambda: sorted(output.lines()) == ['a', 'b'])
+    assert 'does not tell' not in worker.log() and 'not taken in' not in worker.log()
+
+
 def test_without_the_right_to_listen(daemon, client, output):
     """The ACL does not let the worker subscribe: it says what it needs, once, and looks at every scan."""
     client.execute_command('ACL', 'SETUSER', 'worker', 'on', '>pw', '~*', '+@all', 'resetchannels')
