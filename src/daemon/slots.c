@@ -38,7 +38,8 @@ struct slots {
     size_t alone;          /* running tasks that want the worker for themselves: 0 or 1 */
     int64_t average_us;
     int64_t max_crashes;
-    ev_timer timer; /* ends the longest wait: for a slot, or for more tasks */
+    ev_timer timer;  /* ends the longest wait: for a slot, or for more tasks */
+    int64_t back_ns; /* when one went back that had waited too long for a slot */
 };
 
 /* ---- how many ---- */
@@ -260,11 +261,17 @@ static bool is_fit(const struct slots *slots, struct task *task, char *reason, s
            (config->batch == 1 || batch_fits(config->batch_format, task, reason, reason_size));
 }
 
+/* Its claim was under way while tasks that are older went back: it must not overtake them. */
+static bool came_after_return(const struct slots *slots, int64_t sent_ns)
+{
+    return batch_of(slots) == 1 && sent_ns < slots->back_ns;
+}
+
 void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
 {
     size_t most = allowed(slots);
     char reason[160];
-    if (most == 0) {
+    if (most == 0 || came_after_return(slots, sent_ns)) {
         put_back(slots, task);
     } else if (!is_fit(slots, task, reason, sizeof reason)) {
         if (runner_refuse(slots->runner, task, reason)) {
@@ -328,13 +335,19 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
     (void)events;
     struct slots *slots = watcher->data;
     struct waiting *const both[] = {&slots->single, &slots->shared};
-    int64_t since_ns = clock_boot_ns() - hold_ns(slots);
+    int64_t now_ns = clock_boot_ns(), since_ns = now_ns - hold_ns(slots);
     for (int i = 0; i < 2; i++) {
         while (both[i]->count > 0 && waiting_first(both[i])->taken_ns <= since_ns) {
             put_back(slots, waiting_take(both[i]).task);
             slots->average_us = NO_TIME_US;
             slots->per_slot = 1;
+            slots->back_ns = now_ns;
         }
+    }
+    /* what is younger follows, so that it runs after those */
+    bool follows = batch_of(slots) == 1 && slots->back_ns == now_ns;
+    while (follows && slots->single.count > 0) {
+        put_back(slots, waiting_take(&slots->single).task);
     }
 }
 
