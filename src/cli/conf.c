@@ -1,13 +1,14 @@
 /*
  * leat conf: what all workers of a queue agree on.
  */
+#include "cli/conf.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
 
 #include "base/units.h"
-#include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/record.h"
 
@@ -92,18 +93,41 @@ static int read_value(const struct cli *cli, const struct setting *setting, cons
     return status;
 }
 
-static void print_setting(const struct setting *setting, int64_t value)
-{
-    char text[64];
+#define VALUE_SIZE 64
 
-    /* failures show when stdout is flushed; a number fits */
+static void format_value(const struct setting *setting, int64_t value, char *text)
+{
+    /* a number fits */
     if (value == 0 && setting->may_be_none)
-        (void)snprintf(text, sizeof text, "none");
+        (void)snprintf(text, VALUE_SIZE, "none");
     else if (setting->is_duration)
-        units_format_duration(value, text, sizeof text);
+        units_format_duration(value, text, VALUE_SIZE);
     else
-        (void)snprintf(text, sizeof text, "%lld", (long long)value);
-    (void)printf("%-17s %s\n", setting->name, text);
+        (void)snprintf(text, VALUE_SIZE, "%lld", (long long)value);
+}
+
+static int64_t configured_value(const struct cli *cli, const struct setting *setting)
+{
+    int64_t value;
+
+    memcpy(&value, (const char *)cli->config + setting->offset, sizeof value);
+    return value;
+}
+
+void conf_compare(const struct cli *cli, const struct redisReply *conf, conf_visit *visit,
+                  void *context)
+{
+    char agreed[VALUE_SIZE], configured[VALUE_SIZE];
+
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        int64_t ours = configured_value(cli, &settings[i]);
+        int64_t value = record_number(conf, settings[i].key, ours);
+        if (value == ours)
+            continue;
+        format_value(&settings[i], value, agreed);
+        format_value(&settings[i], ours, configured);
+        visit(context, settings[i].name, agreed, configured);
+    }
 }
 
 static void print_conf(const struct cli *cli, const struct redisReply *conf)
@@ -115,12 +139,12 @@ static void print_conf(const struct cli *cli, const struct redisReply *conf)
         (void)printf("no worker of %s has begun yet: its configuration will count\n",
                      cli->config->queue.name);
     for (size_t i = 0; i < SETTING_COUNT; i++) {
-        const char *configured = (const char *)cli->config + settings[i].offset;
-        int64_t value;
-        memcpy(&value, configured, sizeof value);
+        int64_t value = configured_value(cli, &settings[i]);
+        char text[VALUE_SIZE];
         if (begun)
             value = record_number(conf, settings[i].key, 0);
-        print_setting(&settings[i], value);
+        format_value(&settings[i], value, text);
+        (void)printf("%-17s %s\n", settings[i].name, text);
     }
 }
 

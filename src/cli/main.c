@@ -11,7 +11,7 @@
 
 static const struct subcommand *const subcommands[] = {
     &enqueue_command, &import_command, &status_command, &list_command,
-    &show_command,    &dead_command,   &conf_command,
+    &show_command,    &dead_command,   &conf_command,   &doctor_command,
 };
 #define SUBCOMMAND_COUNT (sizeof subcommands / sizeof(subcommands)[0])
 
@@ -31,9 +31,10 @@ static const char usage_tail[] =
     "Without -q and -c: the file that $LEAT_CONFIG names, or the only *.ini in /etc/leat\n"
     "($LEAT_CONFIG_DIR names another folder).\n"
     "\n"
-    "Exit codes: 0 done; 1 not found, or not healthy; 64 usage; 65 task refused; 69 Redis cannot\n"
-    "be reached; 74 output cannot be written; 75 full or busy, try later; 77 denied by Redis;\n"
-    "78 configuration. See leat(1).\n";
+    "Exit codes: 0 done; 1 not found, or not healthy; 2 found and repaired; 64 usage; 65 task\n"
+    "refused; 69 Redis cannot be reached; 74 output cannot be written; 75 full or busy, try "
+    "later;\n"
+    "77 denied by Redis; 78 configuration. See leat(1).\n";
 
 static void print_help(FILE *file)
 {

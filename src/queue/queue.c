@@ -274,6 +274,12 @@ void queue_load_library(struct command *command, bool replace)
     command_add(command, library_source, library_size());
 }
 
+void queue_library_code(struct command *command)
+{
+    const char *const words[] = {"FUNCTION", "LIST", "LIBRARYNAME", "leat", "WITHCODE"};
+    begin_texts(command, words, sizeof words / sizeof words[0]);
+}
+
 void queue_info(struct command *command)
 {
     begin_texts(command, (const char *const[]){"INFO"}, 1);
@@ -376,4 +382,32 @@ void queue_dead(struct command *command, const struct queue *queue, bool retry,
 {
     begin_function(command, queue, retry ? "leat_dead_retry" : "leat_dead_drop", QUEUE_KEYS);
     add_texts(command, ids, count);
+}
+
+static void add_bytes(struct command *command, struct bytes bytes)
+{
+    command_add(command, bytes.data, bytes.size);
+}
+
+void queue_doctor(struct command *command, const struct queue *queue, struct bytes cursor)
+{
+    begin_function(command, queue, "leat_doctor", QUEUE_KEYS);
+    command_add_text(command, queue->group);
+    add_bytes(command, cursor);
+}
+
+void queue_findings_begin(struct command *command, const struct queue *queue, bool repair,
+                          struct bytes read)
+{
+    begin_function(command, queue, repair ? "leat_repair" : "leat_recheck", QUEUE_KEYS);
+    command_add_text(command, queue->group);
+    add_bytes(command, read);
+}
+
+void queue_findings_add(struct command *command, struct bytes kind, struct bytes subject,
+                        struct bytes tid)
+{
+    add_bytes(command, kind);
+    add_bytes(command, subject);
+    add_bytes(command, tid);
 }

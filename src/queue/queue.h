@@ -115,6 +115,8 @@ void queue_client_id(struct command *command);
 
 void queue_version(struct command *command);
 void queue_load_library(struct command *command, bool replace);
+/* FUNCTION LIST with the code of the library that is called leat. */
+void queue_library_code(struct command *command);
 /* INFO everything needed at start-up, in one call. */
 void queue_info(struct command *command);
 
@@ -145,6 +147,19 @@ void queue_await_begin(struct command *command, const struct queue *queue, int64
 void queue_await_add(struct command *command, const char *tid);
 void queue_dead(struct command *command, const struct queue *queue, bool retry,
                 const char *const *ids, size_t count);
+
+/* leat_doctor: one page. cursor: QUEUE_DOCTOR_START, QUEUE_DOCTOR_TIDS, or what the last page said.
+ */
+#define QUEUE_DOCTOR_START "start"
+#define QUEUE_DOCTOR_TIDS "tids"
+#define QUEUE_FINDINGS_MAX 100
+void queue_doctor(struct command *command, const struct queue *queue, struct bytes cursor);
+/* Begin, then add up to QUEUE_FINDINGS_MAX findings: looked at again, or repaired. read: the cursor
+ * up to which the tasks in go were read. */
+void queue_findings_begin(struct command *command, const struct queue *queue, bool repair,
+                          struct bytes read);
+void queue_findings_add(struct command *command, struct bytes kind, struct bytes subject,
+                        struct bytes tid);
 
 /* ---- replies: pure functions; −1 means that the reply has not the form promised ---- */
 
@@ -213,6 +228,8 @@ int queue_listen_read(const struct redisReply *reply, char *id, size_t id_size,
                       struct queue_rung *rung);
 
 int queue_requeue_read(const struct redisReply *reply, int64_t *moved, bool *more);
+/* The code within queue_library_code's reply, or NULL: there is none. */
+const struct redisReply *queue_library_code_read(const struct redisReply *reply);
 int queue_version_read(const struct redisReply *reply, int64_t *protocol, int64_t *version);
 
 /* What INFO says that matters to a queue. rdb_enabled is false only where it is sure that there are
@@ -223,6 +240,7 @@ struct queue_server {
     bool is_master, loading, aof_enabled, rdb_enabled;
     char maxmemory_policy[32];
     int64_t maxmemory;
+    bool saves_fail; /* the last write to the append-only file or snapshot did */
 };
 int queue_info_read(const struct redisReply *reply, struct queue_server *out);
 

@@ -259,6 +259,19 @@ int queue_version_read(const redisReply *reply, int64_t *protocol, int64_t *vers
     return 0;
 }
 
+/* [{library_name, NAME, …, library_code, CODE}, …] */
+const redisReply *queue_library_code_read(const redisReply *reply)
+{
+    const redisReply *library = element(reply, 0);
+    for (size_t i = 0; is_array(library) && i + 1 < library->elements; i += 2) {
+        const char *name = text_at(library, i);
+        if (name && strcmp(name, "library_code") == 0 && text_at(library, i + 1)) {
+            return library->element[i + 1];
+        }
+    }
+    return NULL;
+}
+
 /* ---- blocking reads: [[stream, [[id, fields], …]], …] or nil ---- */
 
 enum { TOKEN_SIZE = QUEUE_CURSOR_SIZE };
@@ -394,6 +407,12 @@ static int64_t info_number(const char *text, const char *name, int64_t otherwise
     return number;
 }
 
+static bool info_says(const char *text, const char *name, const char *wanted)
+{
+    char value[16];
+    return info_value(text, name, value, sizeof value) && strcmp(value, wanted) == 0;
+}
+
 /* INFO does not say whether snapshots are configured. A server that has changed data and been up
  * for longer than the longest default interval without taking one surely has none; else give it the
  * benefit of the doubt. */
@@ -428,5 +447,7 @@ int queue_info_read(const redisReply *reply, struct queue_server *out)
     /* absent: "" */
     (void)info_value(text, "maxmemory_policy", out->maxmemory_policy, sizeof out->maxmemory_policy);
     out->maxmemory = info_number(text, "maxmemory", 0);
+    out->saves_fail = info_says(text, "aof_last_write_status", "err") ||
+                      (out->rdb_enabled && info_says(text, "rdb_last_bgsave_status", "err"));
     return 0;
 }

@@ -30,6 +30,22 @@ def test_leatd_8_names_every_variable_and_field():
     assert not [name for name in sorted(names) if not re.search(rf"\b{name}\b", manual)]
 
 
+def test_doctor_s_kinds_are_known_everywhere():
+    """Each kind of finding that doctor.lua makes stands in the command's table, and each of that in leat.1."""
+    lua, table = source("src/queue/lua/doctor.lua"), source("src/cli/doctor_kinds.c")
+    made = set(re.findall(r"^function looks\.(\w+)|^looks\['([\w-]+)'\]|note_plainly\(q, '([\w-]+)'", lua, re.M))
+    made = {name for names in made for name in names if name}
+    known = re.findall(r'^    \{"([\w-]+)"', table, re.M)
+    assert len(made) > 20 and made <= set(known)
+    manual = source("src/cli/leat.1").split(".Ss leat doctor\n")[1].split("\n.S")[0]
+    assert sorted(known) == re.findall(r"^\.It Cm ([\w-]+)$", manual, re.M)
+    mended = set(re.findall(r"^mends\.(\w+)|^mends\['([\w-]+)'\]|^function mends\.(\w+)",
+                            source("src/queue/lua/repair.lua"), re.M))
+    entries = re.findall(r'^    \{"([\w-]+)",((?:.|\n)*?)(?:true|false)\},', table, re.M)
+    repairable = {name for name, rest in entries if not re.search(r"\bNULL,\s*(NULL|\")", rest)}
+    assert {name for names in mended for name in names if name} <= repairable
+
+
 def test_links_lead_somewhere():
     """Files that README.md links to are there."""
     targets = re.findall(r"\]\(([^):#]+)\)", source("README.md"))

@@ -283,6 +283,7 @@ static void assert_info(const char *text, struct queue_server expected)
     assert_int_equal(out.aof_enabled, expected.aof_enabled);
     assert_int_equal(out.rdb_enabled, expected.rdb_enabled);
     assert_int_equal(out.maxmemory, expected.maxmemory);
+    assert_int_equal(out.saves_fail, expected.saves_fail);
 }
 
 static void reads_info(void **state)
@@ -304,6 +305,14 @@ static void reads_info(void **state)
     assert_info("redis_version:10.1\r\nrole:slave\r\nloading:1\r\nuptime_in_seconds:4000\r\n"
                 "rdb_changes_since_last_save:5\r\nrdb_last_bgsave_time_sec:-1\r\nrdb_saves:0",
                 (struct queue_server){.version = "10.1", .major = 10, .loading = true});
+
+    /* the disk refused; a snapshot only matters where there are any */
+    assert_info("redis_version:7.2\r\naof_last_write_status:err\r\nrdb_last_bgsave_status:ok",
+                (struct queue_server){
+                    .version = "7.2", .major = 7, .rdb_enabled = true, .saves_fail = true});
+    assert_info("redis_version:7.2\r\naof_last_write_status:ok\r\nrdb_last_bgsave_status:err",
+                (struct queue_server){
+                    .version = "7.2", .major = 7, .rdb_enabled = true, .saves_fail = true});
 
     /* names are whole, long values are cut, what is no number is none */
     assert_info("xredis_version:1\r\nredis_version:0123456789012345678901234567890123456789\r\n"

@@ -54,6 +54,7 @@ class Doctor:
         """What is found, looked at twice."""
         found = self.suspects()
         self.read_go()
+        found = [one for one in found if one.tid not in self.in_go]
         proved = [one for one in found if not one.tid]
         for one in found:
             if one.tid and self.second('recheck', [one]) == ['found']:

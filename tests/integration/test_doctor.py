@@ -1,0 +1,293 @@
+"""leat doctor: what it finds around and in a queue, what it repairs, and what it says."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from harness.daemon import is_sanitized, program, write_config
+from harness.damages import ALSO, CASES, make_acked, settle
+from harness.queue import LIBRARY, Queue
+
+OK, LEFT, REPAIRED, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG = 0, 1, 2, 69, 77, 78
+
+
+@pytest.fixture
+def redis_server(redis_servers):
+    """With an append-only file: nothing is wrong with it."""
+    return redis_servers(appendonly='yes')
+
+
+@pytest.fixture
+def doctor(leat):
+    """A function that answers the exit code, and findings by kind."""
+    def run(*args, **options):
+        done = leat('doctor', '--json', *args, **options)
+        assert done.stderr == '', done.stderr
+        page = json.loads(done.stdout)
+        assert page['healthy'] == (page['left'] == 0 and page['complete'])
+        return done.returncode, {one['kind']: one for one in page['findings']}
+    return run
+
+
+def states(finding):
+    return {example['state'] for example in finding['examples']}
+
+
+def test_a_healthy_queue(doctor, leat, queue):
+    """Nothing is found: 0, in words and in JSON. A queue that nobody has used is healthy too."""
+    code, found = doctor()
+    assert (code, list(found), found['unbegun']['note']) == (OK, ['unbegun'], True)
+    queue.register('w1')
+    queue.add({'command': 'true', 'id': 'label', 'lane': 'a'})
+    assert doctor() == (OK, {}) and doctor('--repair') == (OK, {})
+    done = leat('doctor')
+    assert (done.returncode, done.stdout) == (OK, 'emails: nothing is wrong\n')
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_each_damage(doctor, leat, queue, name):
+    """It is found (1), explained, repaired (2), and then nothing is wrong (0)."""
+    kind, make, after = CASES[name]
+    made = make(queue)
+    queue.redis.hset(queue.conf, 'lease_ms', 60000)  # what the file says
+    code, found = doctor()
+    assert code == LEFT and kind in found and set(found) <= {kind} | ALSO.get(name, set())
+    assert states(found[kind]) == {'found'} and found[kind]['repaired'] == 0
+    page = leat('doctor').stdout
+    assert f'FOUND {kind}: ' in page and found[kind]['meaning'] in page
+    assert 'leat doctor --repair ' + found[kind]['repair'] in page
+    code, found = doctor('--repair')
+    assert code == REPAIRED and states(found[kind]) == {'repaired'}, found
+    assert found[kind]['repaired'] == found[kind]['count']
+    assert doctor('--repair')[0] in (OK, REPAIRED)
+    code, found = doctor()
+    assert (code, found) == (OK, {})
+    after(queue, made)
+
+
+def test_the_page_says_what_was_done(leat, queue):
+    """Repaired findings say so, and what the repair was: loudly, where a task will run again."""
+    make_acked(queue)
+    done = leat('doctor', '--repair')
+    assert done.returncode == REPAIRED
+    assert done.stdout.startswith('emails: 1 findings, 1 repaired, 0 left\n')
+    assert 'REPAIRED acked: ' in done.stdout and 'PUTS THEM INTO THE QUEUE AGAIN' in done.stdout
+    assert 'nobody has begun it' in done.stdout
+
+
+def test_many_findings_are_counted_and_a_few_are_shown(doctor, leat, queue):
+    """Thousands of orphans: counted all, repaired all, and the page stays short. Subjects are bytes."""
+    queue.register('w1')
+    queue.redis.hset(queue.names, mapping={b'u:\xff\x1b\0%d' % i: '5-5' for i in range(3000)})
+    queue.redis.hset(queue.names, mapping={f'i:{i}': '6-6' for i in range(10)})
+    page = leat('doctor').stdout
+    assert ', 3010 times\n' in page and 'and 3005 more' in page and len(page.splitlines()) < 20
+    assert '\x1b' not in page
+    code, found = doctor('--repair')
+    assert (code, found['name']['repaired'], len(found['name']['examples'])) == (REPAIRED, 3010, 20)
+    assert not queue.redis.exists(queue.names)
+
+
+# ---- around the queue
+
+def test_servers_that_can_lose_tasks(doctor, redis_servers, queue):
+    """Eviction, no append-only file, a replica, and one that does not tell."""
+    def look(server, **options):
+        return doctor(config={'redis': {'socket': server.socket, **options}})
+    one = redis_servers(maxmemory='100mb', maxmemory_policy='allkeys-lru')
+    Queue(one.client()).load()
+    code, found = look(one)
+    assert (code, set(found)) == (LEFT, {'eviction', 'snapshots-only', 'unbegun'})
+    assert look(one, user=None)[0] == LEFT
+    one.client().execute_command('ACL', 'SETUSER', 'shy', 'on', '>word', '~*', '+@all', '-info')
+    code, found = look(one, user='shy', password='word')
+    assert (code, set(found)) == (OK, {'no-info', 'unbegun'})
+
+
+def test_a_replica(doctor, redis_servers, folder, wait_until):
+    """It is said, and what can be looked at is looked at."""
+    first = redis_servers(appendonly='yes', port=0)
+    second = redis_servers(appendonly='yes')
+    Queue(second.client()).load()
+    # nobody answers there, but it is a replica from then on
+    second.client().execute_command('REPLICAOF', '127.0.0.1', '1')
+    wait_until(lambda: second.client().info()['role'] == 'slave')
+    code, found = doctor(config={'redis': {'socket': second.socket}})
+    assert code == LEFT and 'replica' in found
+    assert first.answers()
+
+
+def test_the_library_is_missing(doctor, leat, client):
+    """Looking does not load it; the repair does, and then looks at the rest."""
+    client.hset('{emails}:names', 'i:label', '5-5')
+    code, found = doctor()
+    assert (code, set(found)) == (LEFT, {'library-missing'})
+    assert client.execute_command('FUNCTION', 'LIST') == []
+    assert 'Not all of the queue' in leat('doctor').stdout
+    code, found = doctor('--repair')
+    assert (code, set(found)) == (REPAIRED, {'library-missing', 'name', 'unbegun'})
+    assert doctor()[0] == OK
+
+
+def source(version):
+    text = LIBRARY.read_text()
+    start = text.index('local VERSION = ')
+    return text[:start] + f'local VERSION = {version} -- ' + text[start:].split('\n', 1)[0] + '\n' + text[
+        start:].split('\n', 1)[1]
+
+
+def test_the_library_is_old(doctor, queue):
+    """Found, and replaced by the repair."""
+    queue.load(source(0))
+    code, found = doctor()
+    assert (code, set(found)) == (LEFT, {'library-old'}) and queue.version() == 0
+    assert doctor('--repair')[0] == REPAIRED and queue.version() > 0
+    assert doctor()[0] == OK
+
+
+def test_the_library_is_newer(doctor, queue):
+    """Found and never replaced; the rest is looked at."""
+    queue.load(source(99))
+    queue.redis.hset(queue.names, 'i:label', '5-5')
+    code, found = doctor('--repair')
+    assert (code, set(found)) == (LEFT, {'library-new', 'name', 'unbegun'})
+    assert queue.version() == 99 and found['name']['repaired'] == 1
+
+
+def test_the_library_is_another(doctor, queue):
+    """The same version with another text: found, and replaced by the repair."""
+    queue.load(LIBRARY.read_text() + '\n-- and more\n')
+    code, found = doctor()
+    assert (code, set(found)) == (LEFT, {'library-differs', 'unbegun'})
+    assert doctor('--repair')[0] == REPAIRED
+    assert doctor()[0] == OK
+
+
+def test_who_may_not_repair(doctor, queue):
+    """A user that may look only: findings stay, each with the reason; Redis is left as it was."""
+    queue.register('w1')
+    queue.redis.hset(queue.names, 'i:label', '5-5')
+    queue.redis.hset(queue.names, 'u:key', '6-6')
+    queue.redis.execute_command('ACL', 'SETUSER', 'looker', 'on', '>word', '~*', '+@all', '-hdel')
+    before = queue.redis.hgetall(queue.names)
+    code, found = doctor('--repair', config={'redis': {'user': 'looker', 'password': 'word'}})
+    assert code == LEFT and queue.redis.hgetall(queue.names) == before
+    assert states(found['name']) == {'left'} and found['name']['examples'][0]['why']
+
+
+def test_workers_of_several_versions(doctor, queue):
+    """Found while they live; a silent one does not count."""
+    queue.register('web1:1:a', beat='{"host": "web1", "version": "0.1.0"}')
+    queue.register('web2:2:b', beat='{"host": "web2", "version": "0.1.0"}')
+    assert doctor()[0] == OK
+    queue.register('web3:3:c', beat='{"host": "web3", "version": "0.2.0"}')
+    code, found = doctor('--repair')
+    assert (code, set(found)) == (LEFT, {'version-skew'})
+    assert {(one['subject'], one['detail']) for one in found['version-skew']['examples']} == {
+        ('0.1.0', '2 workers: web1, web2'), ('0.2.0', '1 worker: web3')}
+    queue.redis.hset(queue.workers, 'web3:3:c', f'{queue.now() - 70000} {{"version": "0.2.0"}}')
+    assert doctor()[0] == OK
+
+
+def test_the_file_differs_from_what_is_agreed(doctor, queue):
+    """Each setting is named, with both values."""
+    queue.register('w1', lease=30000, max_length=5)
+    code, found = doctor('--repair')
+    assert (code, set(found)) == (LEFT, {'conf-differs'})
+    assert {one['subject']: one['detail'] for one in found['conf-differs']['examples']} == {
+        'lease': '30s, the file says 1m', 'max_length': '5, the file says none'}
+    queue.redis.hset(queue.conf, 'lease_ms', 'soon')
+    code, found = doctor('--repair')
+    assert found['conf']['examples'][0]['detail'] == 'is soon'
+
+
+def test_what_belongs_to_others(doctor, leat, queue):
+    """Another group on the stream, a configuration for another group, a key of another type."""
+    queue.register('w1')
+    queue.redis.xgroup_create(queue.stream, 'theirs', '0')
+    assert set(doctor('--repair')[1]) == {'foreign'}
+    queue.redis.xgroup_destroy(queue.stream, 'theirs')
+    code, found = doctor(config={'queue': {'group': 'mine'}})
+    assert (code, set(found)) == (LEFT, {'foreign', 'other-group'})
+    queue.redis.delete(queue.names)
+    queue.redis.set(queue.names, 'x')
+    done = leat('doctor')
+    assert done.returncode == EX_CONFIG and 'WRONGTYPE' in done.stderr
+
+
+def test_what_cannot_be_done(leat, folder):
+    """No Redis, a wrong password, words too many."""
+    assert leat('doctor', config={'redis': {'socket': str(folder / 'none')}}).returncode == EX_UNAVAILABLE
+    done = leat('doctor', config={'redis': {'user': 'who', 'password': 'x'}})
+    assert done.returncode == EX_NOPERM and done.stdout == ''
+    assert leat('doctor', 'please').returncode == 64
+    assert '--repair' in leat('doctor', '--help').stdout
+
+
+# ---- while it is used, and where there is much
+
+def test_a_queue_in_use_is_healthy(doctor, daemon, queue, wait_until):
+    """Tasks with ids, unique keys and lanes run, fail, are retried and die while the doctor looks and repairs,
+    again and again: it finds nothing, and every task ends."""
+    retry = {'base': '20ms', 'cap': '50ms', 'max_attempts': 3}
+    daemon({'queue': {'concurrency': 4}, 'retry': retry}).wait_ready()
+    daemon({'queue': {'concurrency': 2}}).wait_ready()
+    for i in range(150):
+        command = ('true', 'exit 1', 'sleep 0.02')[i % 3]
+        queue.add({'command': command, 'id': f'id{i}', 'unique': f'key{i}', 'unique_for': '1h',
+                   'lane': f'lane{i % 5}', 'max_attempts': '2'})
+
+    def ended():
+        code, found = doctor('--repair')
+        assert code == OK, found
+        return queue.counter('succeeded') == 100 and queue.counter('dead') == 50
+    wait_until(ended, 60)
+    assert sorted(queue.places().values()) == [['dead']] * 50
+
+
+def peak_kb(config, *args):
+    """The peak of leat's memory, its exit code and output."""
+    read, write = os.pipe()
+    process = subprocess.Popen([program('leat'), '-c', str(config), *args], stdout=write)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        output = pipe.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_maxrss, process.returncode, json.loads(output)
+
+
+FILL = '''
+for i = 1, 25000 do
+  local id = 5000 + i .. '-1'
+  redis.call('XADD', KEYS[1], id, 'command', 'true', 'id', 's' .. i)
+  redis.call('HSET', KEYS[3], 'i:s' .. i, id)
+  local tid = 5000 + i .. '-2'
+  redis.call('XADD', KEYS[2], tid, 'command', 'true', 'id', 'g' .. i, 'leat.tid', tid, 'leat.fields', '2')
+  redis.call('HSET', KEYS[3], 'i:g' .. i, tid, 'u:k' .. i, tid)
+  tid = 5000 + i .. '-3'
+  redis.call('HSET', KEYS[4], tid, cmsgpack.pack({ 'command', 'true', 'leat.tid', tid, 'leat.fields', '1' }))
+  redis.call('ZADD', KEYS[5], 9e14, tid)
+end
+'''
+
+
+def test_a_large_queue(base_config, folder, queue):
+    """75,000 tasks in the stream, in go and waiting, with as many names: looked at in short calls and little
+    memory, and the few orphans among them are found."""
+    queue.register('w1')
+    script = queue.redis.register_script(FILL)
+    script(keys=[queue.stream, queue.go, queue.names, queue.waiting, queue.delayed])
+    for i in range(7):
+        queue.redis.hset(queue.names, f'i:orphan{i}', f'77-{i}')
+    queue.redis.config_resetstat()
+    config = write_config(folder / 'doctor.ini', base_config)
+    peak, code, page = peak_kb(config, 'doctor', '--json', '--repair')
+    assert code == REPAIRED and page['repaired'] == 7 and page['left'] == 0
+    assert [one['kind'] for one in page['findings']] == ['name']
+    calls = queue.redis.info('commandstats')['cmdstat_fcall']
+    assert calls['calls'] > 1000 and calls['usec_per_call'] < 10000
+    if not is_sanitized():
+        assert peak < 40000
+    assert settle(queue, 'w2')
