@@ -97,7 +97,7 @@ $(BUILD)/flags: force
 # The function library: one chunk of Lua, in which each part uses what stands before it. It is built in with
 # .incbin, which dependency files do not see.
 LIBRARY = $(patsubst %,src/queue/lua/%.lua,leat limits agreed passing letters names lanes results enqueue lists \
-	scan claim lease finish operate look doctor repair functions)
+	scan claim lease finish operate look find doctor repair functions)
 $(BUILD)/leat.lua: $(LIBRARY) Makefile
 	@mkdir -p $(@D)
 	cat $(LIBRARY) > $@

@@ -35,7 +35,7 @@ struct cli {
 };
 
 extern const struct subcommand enqueue_command, import_command, status_command, list_command,
-    show_command, dead_command, conf_command, doctor_command;
+    show_command, dead_command, conf_command, wait_command, doctor_command;
 
 /* "leat: …" on stderr: what failed: why; what to do. Control characters in it are escaped. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -77,6 +77,9 @@ int cli_load(struct cli *cli);
 
 /* The same, and connects. */
 int cli_connect(struct cli *cli);
+
+/* Connects again, once configured, without a word. Returns 0, or -1 with class and message. */
+int cli_try_connect(struct cli *cli, enum redis_error *error, char *why, size_t why_size);
 
 /* Drops the connection; the next cli_connect opens one. */
 void cli_disconnect(struct cli *cli);

@@ -253,6 +253,13 @@ int cli_call_failed(const char *what, enum redis_error error, const char *why)
     return cli_status_of(error, why);
 }
 
+int cli_try_connect(struct cli *cli, enum redis_error *error, char *why, size_t why_size)
+{
+    cli->client = client_open(&cli->config->redis, cli->config->queue.load_library, error, why,
+                              why_size);
+    return cli->client ? 0 : -1;
+}
+
 int cli_connect(struct cli *cli)
 {
     enum redis_error error = REDIS_ERROR_OTHER;
@@ -261,9 +268,7 @@ int cli_connect(struct cli *cli)
 
     if (status != EX_OK || cli->client)
         return status;
-    cli->client =
-        client_open(&cli->config->redis, cli->config->queue.load_library, &error, why, sizeof why);
-    if (cli->client)
+    if (cli_try_connect(cli, &error, why, sizeof why) == 0)
         return EX_OK;
     status = cli_call_failed("cannot connect to Redis", error, why);
     /* what the server refuses here came from the file */

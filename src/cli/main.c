@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 
 static const struct subcommand *const subcommands[] = {
-    &enqueue_command, &import_command, &status_command, &list_command,
-    &show_command,    &dead_command,   &conf_command,   &doctor_command,
+    &enqueue_command, &import_command, &status_command, &list_command, &show_command,
+    &dead_command,    &conf_command,   &doctor_command, &wait_command,
 };
 #define SUBCOMMAND_COUNT (sizeof subcommands / sizeof(subcommands)[0])
 

@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "queue/library.h"
 #include "queue/queue.h"
@@ -52,15 +55,9 @@ static void tell_broken(const struct client *client, const struct trouble *troub
     tell(trouble, REDIS_ERROR_LOST, "", client->redis->errstr);
 }
 
-/* The next reply; error replies are told and come back as NULL. */
-static redisReply *receive(struct client *client, const struct trouble *trouble)
+/* Error replies are told and come back as NULL. */
+static redisReply *judge(redisReply *reply, const struct trouble *trouble)
 {
-    void *answer = NULL;
-    if (redisGetReply(client->redis, &answer) != REDIS_OK || !answer) {
-        tell_broken(client, trouble);
-        return NULL;
-    }
-    redisReply *reply = answer;
     if (reply->type == REDIS_REPLY_ERROR) {
         const char *text = NULL;
         enum redis_error error = redis_error_classify(reply->str, reply->len);
@@ -72,6 +69,17 @@ static redisReply *receive(struct client *client, const struct trouble *trouble)
         return NULL;
     }
     return reply;
+}
+
+/* The next reply. */
+static redisReply *receive(struct client *client, const struct trouble *trouble)
+{
+    void *answer = NULL;
+    if (redisGetReply(client->redis, &answer) != REDIS_OK || !answer) {
+        tell_broken(client, trouble);
+        return NULL;
+    }
+    return judge(answer, trouble);
 }
 
 static redisReply *call(struct client *client, struct command *command,
@@ -279,6 +287,58 @@ int client_append(struct client *client, struct command *command)
         return -1;
     }
     return 0;
+}
+
+/* Sends what was appended. Returns 0, or -1 where the connection is lost. */
+static int flush(struct client *client)
+{
+    int done = 0;
+    while (!done) {
+        if (redisBufferWrite(client->redis, &done) != REDIS_OK) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Returns 1 where something can be read, 0 after the deadline or a signal, -1 on errors. */
+static int wait_readable(const struct client *client, int64_t deadline_ns, const sigset_t *mask)
+{
+    int64_t left_ns = deadline_ns - clock_boot_ns();
+    struct timespec left = {.tv_sec = (time_t)(left_ns / CLOCK_NS_PER_S),
+                            .tv_nsec = (long)(left_ns % CLOCK_NS_PER_S)};
+    struct pollfd descriptor = {.fd = client->redis->fd, .events = POLLIN};
+    if (left_ns <= 0) {
+        left = (struct timespec){0};
+    }
+    int ready = ppoll(&descriptor, 1, &left, mask);
+    return ready < 0 && errno == EINTR ? 0 : ready;
+}
+
+struct redisReply *client_wait(struct client *client, int64_t deadline_ns, const sigset_t *mask,
+                               enum redis_error *error, char *why, size_t why_size)
+{
+    struct trouble trouble = {.error = error, .why = why, .size = why_size};
+    void *answer = NULL;
+    *error = REDIS_ERROR_NONE;
+    if (flush(client)) {
+        tell_broken(client, &trouble);
+        return NULL;
+    }
+    while (redisGetReplyFromReader(client->redis, &answer) == REDIS_OK && !answer) {
+        int ready = wait_readable(client, deadline_ns, mask);
+        if (ready == 0) {
+            return NULL;
+        }
+        if (ready < 0 || redisBufferRead(client->redis) != REDIS_OK) {
+            break;
+        }
+    }
+    if (!answer) {
+        tell_broken(client, &trouble);
+        return NULL;
+    }
+    return judge(answer, &trouble);
 }
 
 struct redisReply *client_receive(struct client *client, enum redis_error *error, char *why,

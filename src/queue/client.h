@@ -5,7 +5,9 @@
 #ifndef LEAT_QUEUE_CLIENT_H
 #define LEAT_QUEUE_CLIENT_H
 
+#include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "config/config.h"
 #include "queue/command.h"
@@ -26,6 +28,13 @@ void client_close(struct client *client);
  * message: error replies come back so too. A missing library is loaded, unless client_open was told
  * never to, and the call repeated. After REDIS_ERROR_LOST nothing but client_close works. */
 struct redisReply *client_call(struct client *client, struct command *command,
+                               enum redis_error *error, char *why, size_t why_size);
+
+/* The reply to what was appended, as client_receive has it, or NULL with REDIS_ERROR_NONE where
+ * none has come by deadline_ns (CLOCK_BOOTTIME), or a signal was caught: it can be waited for
+ * again, for hours if need be. `mask`: the signals that are blocked meanwhile; NULL: as they are.
+ */
+struct redisReply *client_wait(struct client *client, int64_t deadline_ns, const sigset_t *mask,
                                enum redis_error *error, char *why, size_t why_size);
 
 /* Pipelining: append without waiting (0, or -1 without memory), then one client_receive for each,

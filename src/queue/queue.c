@@ -377,6 +377,18 @@ void queue_await_add(struct command *command, const char *tid)
     command_add_text(command, tid);
 }
 
+void queue_find_begin(struct command *command, const struct queue *queue, const char *cursor)
+{
+    begin_function(command, queue, "leat_find", QUEUE_KEYS);
+    command_add_text(command, queue->group);
+    command_add_text(command, cursor);
+}
+
+void queue_find_add(struct command *command, const char *tid)
+{
+    command_add_text(command, tid);
+}
+
 void queue_dead(struct command *command, const struct queue *queue, bool retry,
                 const char *const *ids, size_t count)
 {

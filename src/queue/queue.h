@@ -142,9 +142,16 @@ void queue_gate(struct command *command, const struct queue *queue, const char *
  * its label. token: of the entry of go in which the task was seen, or "". */
 void queue_cancel_begin(struct command *command, const struct queue *queue, bool now);
 void queue_cancel_add(struct command *command, const char *id, const char *token);
-/* Begin, then add tids, or "*" for every task: their ends are told for so long. */
+/* Begin, then add up to QUEUE_NAMED_MAX tids or labels, or "*" for every task: their ends are told
+ * for so long (0: not any more) in the streams of queue/results.h. */
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms);
 void queue_await_add(struct command *command, const char *tid);
+/* Begin, then add up to QUEUE_NAMED_MAX tids: which live, or with the other cursor, which are dead.
+ */
+#define QUEUE_FIND_ALIVE "g0-0"
+#define QUEUE_FIND_DEAD "d0-0"
+void queue_find_begin(struct command *command, const struct queue *queue, const char *cursor);
+void queue_find_add(struct command *command, const char *tid);
 void queue_dead(struct command *command, const struct queue *queue, bool retry,
                 const char *const *ids, size_t count);
 

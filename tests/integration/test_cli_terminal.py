@@ -137,6 +137,43 @@ def test_dead_retry_shows_its_progress(terminal, queue, wait_until):
     assert '%' not in text and text.endswith('dropped 1 dead letter\n')
 
 
+def test_wait_shows_progress(terminal, queue, wait_until):
+    """leat wait --all: how much is done, what is left, how fast it goes and how long it takes; within the
+    width of the terminal, and gone at the end."""
+    queue.register('w1')
+    queue.add(*[{'command': 'x'}] * 40)
+    wait = terminal('wait', '--all', columns=70)
+    narrow = terminal('wait', '--all', columns=30)
+    wait_until(lambda: '40 left (40 ready, 0 running, 0 t' in wait.read(), 20, wait.read)
+    for task in queue.begin('w1', 10):
+        queue.finish('w1', task)
+    wait_until(lambda: re.search(r'] +25%  30 left, [\d.]+/s, about \w+ \(', wait.read()), 20, wait.read)
+    wait_until(lambda: ' 25%' in narrow.read(), 20, narrow.read)
+    for task in queue.begin('w1', 30):
+        queue.finish('w1', task)
+    for one, columns in ((wait, 70), (narrow, 30)):
+        text = finished(one, wait_until)
+        assert text.endswith('\r\x1b[Kempty: 40 succeeded, 0 dead, 0 cancelled meanwhile; 0 delayed\n')
+        assert all(len(line) < columns for line in text.split('\r\x1b[K')[:-1])
+        assert one.process.returncode == 0
+
+
+def test_wait_estimates(terminal, queue, wait_until):
+    """The time that is left follows from what is left and how fast it goes."""
+    queue.register('w1')
+    queue.add(*[{'command': 'x'}] * 500)
+    wait = terminal('wait', '--all', columns=200)
+    wait_until(lambda: '500 left' in wait.read(), 20, wait.read)
+    for at in range(4):
+        for task in queue.begin('w1', 50):
+            queue.finish('w1', task)
+        wait_until(lambda: f' {450 - 50 * at} left' in wait.read(), 20, wait.read)
+    left, rate, about = re.findall(r'(\d+) left, ([\d.]+)/s, about (\w+)', wait.read())[-1]
+    seconds = sum(float(number) * {'ms': 0.001, 's': 1, 'm': 60}[unit]
+                  for number, unit in re.findall(r'(\d+)(ms|s|m)', about))
+    assert abs(seconds - int(left) / float(rate)) < 1.1 + 0.05 * seconds
+
+
 def test_watch_into_a_pipe(leat, folder, base_config, queue):
     """With --json each look is one line."""
     path = write_config(folder / 'pipe.ini', base_config)

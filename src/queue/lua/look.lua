@@ -122,6 +122,7 @@ local function page_of(key, kind, start, limit)
   end
   return tasks, start
 end
+leat.page_of = page_of
 
 -- Tasks in lanes, lane by lane.
 local function list_lanes(q, start, limit, rows)
@@ -236,14 +237,22 @@ local function show_entry(q, token)
   return whole(task, ready[1] and 'ready' or 'claimed', { 'token', token })
 end
 
-local function show_letter(task)
+local function letter_extra(task)
   local known = trailer(task.fields) or {}
   local extra = dead_extra(task.token:sub(2), task.fields)
   for _, name in ipairs({ 'stdout', 'stderr', 'begun', 'fence' }) do
     extra[#extra + 1] = name
     extra[#extra + 1] = known['leat.' .. name] or ''
   end
-  return whole(task, 'dead', extra)
+  return extra
+end
+
+function leat.letter_row(task)
+  return row(task, 'dead', letter_extra(task))
+end
+
+local function show_letter(task)
+  return whole(task, 'dead', letter_extra(task))
 end
 
 -- Looks through one page of go or dead for the task.
@@ -267,7 +276,7 @@ end
 function leat.show(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local tid, cursor = args[2], args[3]
-  tid = redis.call('HGET', q[NAMES], 'i:' .. tid) or tid
+  tid = leat.tid_of(q, tid)
   if cursor ~= '' then
     return show_scan(q, tid, cursor)
   end

@@ -20,6 +20,11 @@ function leat.holder_of(q, key)
   return value:match('^(%S+) ?(%S*)$')
 end
 
+-- The task that a tid names, or its own id while it lives.
+function leat.tid_of(q, id)
+  return redis.call('HGET', q[NAMES], 'i:' .. id) or id
+end
+
 -- Part of a whole step. token: of the running attempt, or nil.
 function leat.hold_unique(q, key, tid, token)
   hash_set(q, NAMES, 'u:' .. key, token and tid .. ' ' .. token or tid)

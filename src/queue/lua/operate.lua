@@ -188,9 +188,11 @@ function leat.dead_retry(keys, args)
     elseif known['leat.damaged'] then
       reply[i + 1] = 'REFUSED ' .. id .. ' was damaged: leat.damaged holds what is left of it'
     else
-      local fine, problem = pcall(whole_step, dead_retry_step, q, id, decode('d' .. id, found[1][2]))
+      local task = decode('d' .. id, found[1][2])
+      local fine, problem = pcall(whole_step, dead_retry_step, q, id, task)
       reply[i + 1] = fine and 'ok' or message_of(problem)
       if fine then
+        leat.forget_result(q, task.tid)
         leat.untell(q, id)
         count(q, 'dead_retried')
       end

@@ -6,6 +6,7 @@ do -- Results: what became of a task, for those who asked or wait.
 -- pcall, and nothing else depends on them.
 
 local AWAITED_TTL_MS = 60000 -- for those who wait and did not ask for a result before
+local STALE_STEP = '10' -- so many wishes are looked at with each new one
 
 local function result_key(q, tid)
   return q[STATS]:sub(1, -6) .. 'result:' .. tid
@@ -27,7 +28,7 @@ local function is_awaited(q, tid)
     redis.call('XADD', result_key(q, '*'), 'MAXLEN', '1', '*', 'tid', tid)
     redis.call('PEXPIRE', result_key(q, '*'), str(AWAITED_TTL_MS))
   end
-  return v[1] and true
+  return v[1] and tonumber(v[1]) >= q.now
 end
 
 local function post(q, holder, state, ending)
@@ -58,18 +59,46 @@ function leat.tell_end(q, holder, state, ending)
   pcall(post, q, holder, state, ending)
 end
 
--- KEYS: all. ARGV: for how long (ms), then tids, or '*'. Reply: PROTOCOL, now ms. From now on the end of each is
--- told, once, in its result stream; the caller then looks where each task is, since it may have ended before.
--- Each can be said again.
-function leat.await(keys, args)
-  local q = open(keys, ALL_KEYS)
-  local until_ms = q.now + number_arg(args[1], 'the time')
-  for i = 2, #args do
-    if redis.call('EXISTS', result_key(q, args[i])) == 0 or args[i] == '*' then
-      redis.call('HSET', q[AWAITED], args[i], str(until_ms))
+-- A task that lives again has no result.
+function leat.forget_result(q, tid)
+  redis.pcall('DEL', result_key(q, tid))
+end
+
+-- Who was killed while it waited took nothing back.
+local function forget_stale(q)
+  local some = redis.call('HRANDFIELD', q[AWAITED], STALE_STEP, 'WITHVALUES')
+  for i = 1, #some, 2 do
+    if tonumber(some[i + 1]) < q.now then
+      redis.call('HDEL', q[AWAITED], some[i])
     end
   end
-  return { PROTOCOL, q.now_text }
+end
+
+local function await_one(q, tid, until_ms)
+  if until_ms == q.now then
+    redis.call('HDEL', q[AWAITED], tid)
+  elseif tid == '*' or redis.call('EXISTS', result_key(q, tid)) == 0 then
+    redis.call('HSET', q[AWAITED], tid, str(until_ms))
+  end
+end
+
+-- KEYS: all. ARGV: for how long (ms; 0: not any more), then at most CHUNK tids or labels, or '*'. Reply: PROTOCOL,
+-- now ms, the tid of each. From now on the end of each is told, once, in its result stream, and with '*' each end
+-- rings {queue}:result:*. The caller then looks where each task is, since it may have ended before (leat_find).
+-- Each can be said again, and must be in time.
+function leat.await(keys, args)
+  local q = open(keys, ALL_KEYS)
+  local until_ms, reply = q.now + number_arg(args[1], 'the time'), { PROTOCOL, q.now_text }
+  if #args > 1 + CHUNK then
+    fail('BADARG more than ' .. CHUNK .. ' tasks')
+  end
+  forget_stale(q)
+  for i = 2, #args do
+    local tid = leat.tid_of(q, args[i])
+    await_one(q, tid, until_ms)
+    reply[i + 1] = tid
+  end
+  return reply
 end
 
 end

@@ -1,0 +1,56 @@
+do -- Where tasks are, for those who wait for them (no writes).
+
+-- In waiting, or in the producers' stream. What is read there is counted.
+local function is_elsewhere(q, tid, out)
+  if redis.call('HEXISTS', q[WAITING], tid) == 1 then
+    return true
+  end
+  local entry = redis.pcall('XRANGE', q[STREAM], tid, tid)
+  local fields = not entry.err and entry[1] and entry[1][2]
+  for _, value in ipairs(fields or {}) do
+    out.bytes = out.bytes + #value
+  end
+  return fields and true
+end
+
+-- Those that are not in go, in the very step that has seen its end.
+local function find_elsewhere(q, wanted, out)
+  for _, tid in ipairs(wanted) do
+    if out.bytes > MOVE_BYTES then
+      out.later[#out.later + 1] = tid
+    elseif not out.seen[tid] and is_elsewhere(q, tid, out) then
+      out.rows[#out.rows + 1] = { 'tid', tid, 'state', 'alive' }
+    end
+  end
+end
+
+-- KEYS: all. ARGV: group, cursor ('g0-0' at first; 'd0-0': among dead letters), then at most CHUNK tids. Reply:
+-- PROTOCOL, cursor, 1 where there is no more (0: go on with the cursor), rows {name, value …} of those found, tids
+-- that must be asked for again with the cursor. state is alive or dead.
+-- Go is not indexed by task, and tasks move. But what comes into it comes behind the cursor, and at its end waiting
+-- and the stream are looked at in the same step: who is not found on the way lives no more at that moment.
+function leat.find(keys, args)
+  local q = open(keys, ALL_KEYS, args[1])
+  local kind, start = args[2]:sub(1, 1), args[2]:sub(2)
+  if #args > 2 + CHUNK or kind ~= 'g' and kind ~= 'd' then
+    fail('BADARG a cursor, and at most ' .. CHUNK .. ' tasks')
+  end
+  local wanted, is_wanted, out = rest(args, 3), {}, { rows = {}, seen = {}, later = {}, bytes = 0 }
+  for _, tid in ipairs(wanted) do
+    is_wanted[tid] = true
+  end
+  local tasks, following = leat.page_of(kind == 'g' and q[GO] or q[DEAD], kind, start, PAGE)
+  for _, task in ipairs(tasks) do
+    start = task.token:sub(2)
+    if is_wanted[task.tid] then
+      out.seen[task.tid] = true
+      out.rows[#out.rows + 1] = kind == 'd' and leat.letter_row(task) or { 'tid', task.tid, 'state', 'alive' }
+    end
+  end
+  if kind == 'g' and following == '' then
+    find_elsewhere(q, wanted, out)
+  end
+  return { PROTOCOL, kind .. start, following == '' and 1 or 0, out.rows, out.later }
+end
+
+end

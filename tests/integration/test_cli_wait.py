@@ -1,0 +1,438 @@
+"""leat wait: ends of tasks as they come, of few and of many, and over failures of Redis."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from harness import processes
+from harness.daemon import program, write_config
+from harness.faults import pass_time
+from harness.queue import Queue
+from harness.results import key_of, result_of
+from harness.tasks import wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+EX_UNAVAILABLE, EX_TEMPFAIL = 69, 75
+
+
+class Waiting:
+    """A leat that runs beside the test; `out` and `error` are what it wrote so far."""
+
+    def __init__(self, folder, number, argv, **options):
+        self.paths = [folder / f'wait-{number}.{name}' for name in ('out', 'error')]
+        with open(self.paths[0], 'wb') as out, open(self.paths[1], 'wb') as error:
+            self.process = processes.start(argv, stdout=out, stderr=error, **options)
+
+    @property
+    def out(self):
+        return self.paths[0].read_text()
+
+    @property
+    def error(self):
+        return self.paths[1].read_text()
+
+    def lines(self):
+        """[[tid, state, why, attempts, duration, …]]"""
+        return [line.split() for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def start(folder, base_config):
+    """A function that starts leat: start('wait', id, …)."""
+    made = []
+
+    def run(*args, config=None, stdin=subprocess.DEVNULL):
+        sections = dict(base_config, **(config or {}))
+        path = write_config(folder / f'start-{len(made)}.ini', sections)
+        argv = [program('leat'), '-c', str(path), *map(str, args)]
+        made.append(Waiting(folder, len(made), argv, stdin=stdin))
+        return made[-1]
+
+    yield run
+    for one in made:
+        processes.end(one.process)
+
+
+@pytest.fixture
+def ended(wait_until):
+    """A function that waits for the exit status of what start() began."""
+    def status(waiting, timeout=20):
+        wait_until(lambda: waiting.process.poll() is not None, timeout,
+                   lambda: f'leat ends: {waiting.out}{waiting.error}')
+        return waiting.process.returncode
+    return status
+
+
+@pytest.fixture
+def wait_awaited(client, queue, wait_until):
+    """A function that waits until somebody waits for so many tasks, in a blocking read."""
+    def wait(count=1):
+        wait_until(lambda: client.hlen(queue.awaited) == count and any(
+            one['cmd'] == 'xread' and 'b' in one['flags'] and not one['name']
+            for one in client.client_list()), 20, lambda: f'{client.hgetall(queue.awaited)}')
+    return wait
+
+
+def gate(folder, name='gate'):
+    """A shell line that waits until the test opens it, with what follows."""
+    path = folder / name
+    os.mkfifo(path)
+    return f'read x < {path}', lambda: path.write_text('x\n')
+
+
+# ---- one task
+
+def test_success_and_death(daemon, queue, start, ended, wait_awaited, folder):
+    """A line for each as soon as it has ended; exit 1 where one is dead."""
+    daemon().wait_ready()
+    line, go = gate(folder)
+    good, bad = queue.add({'command': f'{line}; exit 0'},
+                          {'command': 'exit 3', 'max_attempts': 2})
+    waiting = start('wait', good, bad)
+    wait_letters(queue)
+    wait_awaited()
+    go()
+    assert ended(waiting) == 1
+    rows = {row[0]: row[1:4] for row in waiting.lines()}
+    assert rows == {good: ['succeeded', 'exit:0', '1'], bad: ['dead', 'exit:3', '2']}
+    assert waiting.error == ''
+
+
+def test_all_succeed(daemon, queue, start, ended):
+    """Exit 0; a task may be waited for twice, and by its label."""
+    daemon().wait_ready()
+    [tid] = queue.add({'command': 'sleep 0.3', 'id': 'order 17', 'result_ttl': '1m'})
+    waiting = start('wait', 'order 17', tid, tid)
+    assert ended(waiting) == 0
+    rows = waiting.lines()
+    assert [row[:4] for row in rows] == [[tid, 'succeeded', 'exit:0', '1']] * 3
+    assert sorted(row[5:] for row in rows) == [[], [], ['order', '17']]
+
+
+def test_json(daemon, queue, start, ended):
+    """Everything that is known, an object a line."""
+    daemon({'retry': {'success': '3'}}).wait_ready()
+    [tid] = queue.add({'command': 'echo out; echo err >&2; exit 3', 'result_ttl': '1m', 'id': 'a'})
+    wait_succeeded(queue, 1)
+    waiting = start('wait', '--json', tid)
+    assert ended(waiting) == 0
+    row = json.loads(waiting.out)
+    assert row.pop('worker').count(':') == 2
+    assert 0 < row.pop('begun_ms') <= row.pop('ended_ms')
+    assert 0 <= row.pop('duration_ms') < 20000
+    assert row == {'tid': tid, 'state': 'succeeded', 'cause': 'success', 'status': '3',
+                   'attempts': 1, 'stdout': 'out\n', 'stderr': 'err\n'}
+
+
+def test_what_ended_before(daemon, queue, leat, wait_until):
+    """A result or a dead letter tells; without either the task is unknown, as are those that never
+    were."""
+    daemon().wait_ready()
+    kept, forgotten, dead, brief = queue.add(
+        {'command': 'true', 'result_ttl': '1h'}, {'command': 'true'},
+        {'command': 'kill -9 $$', 'max_attempts': 1}, {'command': 'true', 'result_ttl': '250ms'})
+    wait_letters(queue)
+    wait_succeeded(queue, 3)
+    wait_until(lambda: result_of(queue, brief) is None, 10)
+    done = leat('wait', kept, forgotten, dead, brief, '17-1', 'label')
+    assert done.returncode == 1
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert {row[0]: row[1:3] for row in rows} == {
+        kept: ['succeeded', 'exit:0'], forgotten: ['unknown', '-'], brief: ['unknown', '-'],
+        dead: ['dead', 'signal:SIGKILL'], '17-1': ['unknown', '-'], 'label': ['unknown', '-']}
+    assert not queue.redis.exists(queue.awaited)
+
+
+@pytest.mark.parametrize('place', ['delayed', 'ready', 'running'])
+def test_cancelled(queue, start, ended, wait_awaited, place):
+    """A cancelled task is told wherever it was."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x'}, due='+600000' if place == 'delayed' else 0)
+    task = queue.begin('w1')[0] if place == 'running' else None
+    waiting = start('wait', tid)
+    wait_awaited()
+    queue.call('cancel', queue.group, 0, tid, '' if place == 'delayed' else 's' + tid)
+    if task:
+        queue.finish('w1', task, 'cancelled')
+    assert ended(waiting) == 1
+    assert waiting.lines()[0][:3] == [tid, 'cancelled', '-']
+
+
+def test_expired(daemon, queue, start, ended, wait_awaited):
+    """A task that was not started in time is dead."""
+    [tid] = queue.add({'command': 'x', 'expires': '1'})
+    waiting = start('wait', tid)
+    wait_awaited()
+    daemon().wait_ready()
+    assert ended(waiting) == 1
+    assert waiting.lines()[0][:3] == [tid, 'dead', 'expired']
+
+
+def test_lost_worker(daemon, queue, start, ended, wait_awaited, folder, wait_until):
+    """The worker is killed: the task runs again elsewhere, and then has ended."""
+    first = daemon({'queue': {'lease': '1s'}}).wait_ready()
+    [tid] = queue.add({'command': f'[ -e {folder}/x ] || {{ touch {folder}/x; sleep 60; }}'})
+    wait_until(lambda: (folder / 'x').exists())
+    waiting = start('wait', tid)
+    wait_awaited()
+    first.kill9()
+    processes.end_orphans()
+    daemon({'queue': {'lease': '1s'}}).wait_ready()
+    assert ended(waiting) == 0
+    assert waiting.lines()[0][:2] == [tid, 'succeeded']
+
+
+def test_retried_letter(queue, start, ended, wait_awaited):
+    """A dead letter that was called back is waited for, not its former death."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x', 'result_ttl': '1h'})
+    queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit', status='1')
+    queue.dead_retry(queue.letters()[0][0])
+    waiting = start('wait', tid)
+    wait_awaited()
+    queue.finish('w1', queue.begin('w1')[0])
+    assert ended(waiting) == 0
+
+
+# ---- many
+
+def test_ids_from_stdin(daemon, queue, start, ended, folder):
+    """One a line; empty lines are skipped, and the last needs no newline."""
+    daemon().wait_ready()
+    tids = queue.add(*[{'command': 'true', 'result_ttl': '1m'}] * 3)
+    (folder / 'ids').write_text(f'{tids[0]}\n\n{tids[1]}\n{tids[2]}')
+    with open(folder / 'ids', 'rb') as ids:
+        waiting = start('wait', '-', stdin=ids)
+    assert ended(waiting) == 0
+    assert sorted(row[0] for row in waiting.lines()) == sorted(tids)
+
+
+def test_no_ids_from_stdin(start, ended, queue):
+    """Nothing to wait for has ended."""
+    assert ended(start('wait', '-')) == 0
+
+
+def test_a_thousand(daemon, queue, start, ended):
+    """1,000 tasks in one wait, while a worker works them off."""
+    tids = queue.add(*[{'command': 'true'}] * 1000)
+    waiting = start('wait', *tids)
+    daemon({'queue': {'concurrency': 8}}).wait_ready()
+    assert ended(waiting, 60) == 0
+    rows = waiting.lines()
+    assert sorted(row[0] for row in rows) == sorted(tids)
+    assert {row[1] for row in rows} == {'succeeded'}
+
+
+def test_more_than_one_read_takes(queue, start, ended, wait_awaited, wait_until):
+    """2,500 tasks, more than one blocking read names: each end is told, wherever it stands."""
+    queue.register('w1')
+    tids = [tid for _ in range(5) for tid in queue.add(*[{'command': 'x'}] * 500)]
+    waiting = start('wait', *tids)
+    wait_awaited(2500)
+    tasks = [task for _ in range(3) for task in queue.begin('w1', 1000)]
+    for at in range(2400, -1, -100):
+        queue.finish_many('w1', [queue.result(task.token) for task in tasks[at:at + 100]])
+    assert ended(waiting, 60) == 0
+    assert sorted(row[0] for row in waiting.lines()) == sorted(tids)
+    assert not queue.redis.exists(queue.awaited)
+
+
+def test_lines_come_at_once(daemon, queue, start, ended, wait_awaited, folder, wait_until):
+    """What has ended is told while others run."""
+    daemon().wait_ready()
+    line, go = gate(folder)
+    slow, quick = queue.add({'command': line}, {'command': 'sleep 0.2'})
+    waiting = start('wait', slow, quick)
+    wait_until(lambda: waiting.lines() and waiting.lines()[0][0] == quick, 20)
+    go()
+    assert ended(waiting) == 0
+
+
+# ---- blocking, time and failures
+
+def calls(client):
+    """How often each command has run that a waiting leat might use."""
+    stats = client.info('commandstats')
+    return [stats.get('cmdstat_' + name, {}).get('calls', 0) for name in ('xread', 'fcall', 'xrange')]
+
+
+def test_nothing_is_polled(queue, start, wait_awaited, client):
+    """While no task ends, nothing is sent."""
+    queue.register('w1')
+    tids = queue.add(*[{'command': 'x'}] * 2)
+    waiting = start('wait', *tids)
+    wait_awaited(2)
+    everything = start('wait', '--all')
+    wait_awaited(3)
+    before = calls(client)
+    pass_time(2)
+    assert calls(client) == before
+    assert waiting.process.poll() is None and everything.process.poll() is None
+
+
+def test_timeout(queue, leat):
+    """Exit 75 and a message; what had ended was told."""
+    queue.register('w1')
+    done, left = queue.add({'command': 'x', 'result_ttl': '1m'}, {'command': 'x'})
+    queue.finish('w1', queue.begin('w1')[0])
+    result = leat('wait', '--timeout', '300ms', done, left)
+    assert result.returncode == EX_TEMPFAIL
+    assert result.stdout.startswith(done) and left not in result.stdout
+    assert result.stderr == 'leat: 1 of 2 tasks have not ended within 300ms\n'
+    result = leat('wait', '--timeout', '300ms', '--all')
+    assert result.returncode == EX_TEMPFAIL
+    assert '1 ready, 0 running, 0 to be retried' in result.stderr
+
+
+@pytest.mark.parametrize('args', [[], ['--all', '1-1'], ['--timeout', 'x', '1-1'], ['--jsn', '1-1']])
+def test_usage(leat, args):
+    """What cannot be meant is refused before Redis is asked."""
+    assert leat('wait', *args, config={'redis': {'socket': '/nowhere'}}).returncode == 64
+
+
+def test_redis_is_away_at_first(leat):
+    """As with all commands."""
+    done = leat('wait', '1-1', config={'redis': {'socket': '/nowhere'}})
+    assert done.returncode == EX_UNAVAILABLE and 'cannot connect' in done.stderr
+
+
+@pytest.mark.parametrize('what', ['ids', '--all'])
+def test_broken_connection(queue, start, ended, wait_awaited, proxy, through_proxy, wait_until,
+                           what):
+    """A connection that breaks is made again; what ended meanwhile is told."""
+    queue.register('w1')
+    tids = queue.add(*[{'command': 'x'}] * 3)
+    tasks = queue.begin('w1', 3)
+    config = {'redis': {**through_proxy['redis'], 'backoff_cap': '200ms'}}
+    waiting = start('wait', *(tids if what == 'ids' else ['--all']), config=config)
+    wait_awaited(3 if what == 'ids' else 1)
+    queue.finish('w1', tasks[0])
+    if what == 'ids':
+        wait_until(lambda: len(waiting.lines()) == 1, 20)
+    proxy.refuse()
+    wait_until(lambda: 'waiting until that works again' in waiting.error, 20)
+    queue.finish('w1', tasks[1])
+    pass_time(0.5)
+    proxy.accept()
+    wait_until(lambda: len(proxy.connections) == 1, 20)
+    if what == 'ids':
+        wait_until(lambda: len(waiting.lines()) == 2, 20)
+    queue.finish('w1', tasks[2])
+    assert ended(waiting) == 0
+    assert waiting.error.count('\n') == 1
+
+
+def test_silent_connection(queue, start, ended, wait_awaited, proxy, through_proxy, wait_until):
+    """--timeout counts while Redis is away, too."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x'})
+    waiting = start('wait', '--timeout', '2s', tid, config=through_proxy)
+    wait_awaited()
+    proxy.refuse()
+    assert ended(waiting) == EX_TEMPFAIL
+    assert '1 of 1 tasks have not ended' in waiting.error
+
+
+def test_restarted_redis(redis_servers, wait_until, start, ended):
+    """Redis is killed and comes back with its tasks: the wait goes on."""
+    server = redis_servers(appendonly='yes', appendfsync='always')
+    queue = Queue(server.client()).load()
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x'})
+    config = {'redis': {'socket': server.socket, 'backoff_cap': '200ms'}}
+    waiting = start('wait', tid, config=config)
+    wait_until(lambda: queue.redis.hlen(queue.awaited) == 1, 20)
+    server.kill()
+    wait_until(lambda: 'waiting until' in waiting.error, 20)
+    server.restart()
+    queue = Queue(server.client()).load()
+    queue.finish('w1', queue.begin('w1')[0])
+    assert ended(waiting) == 0
+
+
+def test_deleted_by_hand(queue, start, ended, wait_awaited, proxy, through_proxy):
+    """Whoever deletes a task behind leat's back is noticed with the next look: it is unknown."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x'})
+    waiting = start('wait', tid, config=through_proxy)
+    wait_awaited()
+    queue.redis.xdel(queue.stream, tid)
+    proxy.cut()
+    assert ended(waiting) == 1
+    assert waiting.lines()[0][:3] == [tid, 'unknown', '-']
+
+
+def test_reader_goes_away(queue, folder, base_config):
+    """Where nobody reads the lines any more, it ends."""
+    queue.register('w1')
+    first, _ = queue.add({'command': 'x', 'result_ttl': '1m'}, {'command': 'x'})
+    path = write_config(folder / 'pipe.ini', base_config)
+    argv = [program('leat'), '-c', str(path), 'wait', first, '17-1']
+    reader, writer = os.pipe()
+    with subprocess.Popen(argv, stdout=writer, stderr=subprocess.PIPE) as process:
+        os.close(reader)
+        os.close(writer)
+        queue.finish('w1', queue.begin('w1')[0])
+        assert process.wait(20) == 74
+
+
+def test_a_result_that_is_broken(queue, start, ended, wait_awaited, client):
+    """What somebody else wrote into a result's stream is no reason to crash."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x'})
+    waiting = start('wait', tid)
+    wait_awaited()
+    client.xadd(key_of(queue, 'result', tid), {'state': 'odd', 'attempt': 'many', 'status': b'\xff'})
+    assert ended(waiting) == 1
+    assert waiting.lines()[0][1:4] == ['dead', ':\\xff', '-']
+
+
+# ---- the whole queue
+
+def test_all(daemon, queue, start, ended, wait_awaited, folder, wait_until):
+    """Until nothing is ready, running or to be retried; delayed tasks do not count."""
+    line, go = gate(folder)
+    queue.add({'command': line}, {'command': '[ $LEAT_ATTEMPT = 2 ]'}, *[{'command': 'true'}] * 20)
+    queue.add({'command': 'x'}, due='+600000')
+    waiting = start('wait', '--all')
+    wait_awaited()
+    daemon().wait_ready()
+    wait_until(lambda: queue.counter('succeeded') == 21, 20)
+    assert waiting.process.poll() is None
+    go()
+    assert ended(waiting) == 0
+    assert waiting.out == 'empty: 22 succeeded, 0 dead, 0 cancelled meanwhile; 1 delayed\n'
+
+
+def test_all_with_deaths(daemon, queue, leat):
+    """Exit 1 where tasks died meanwhile, 0 for those that had before."""
+    daemon({'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': 'exit 1'})
+    wait_letters(queue)
+    assert leat('wait', '--all').returncode == 0
+    queue.add({'command': 'sleep 0.5; exit 1'}, {'command': 'true'})
+    done = leat('wait', '--all', '--json')
+    assert done.returncode == 1
+    assert json.loads(done.stdout)['dead'] == 1
+
+
+def test_all_of_an_empty_queue(leat, queue):
+    """It is empty, also before any worker was there."""
+    done = leat('wait', '--all')
+    assert (done.returncode, done.stderr) == (0, '')
+
+
+def test_status_is_read_a_few_times_a_second(daemon, queue, start, ended, client, wait_awaited):
+    """However fast tasks end, the queue is looked at no more than a few times a second."""
+    for _ in range(4):
+        queue.add(*[{'command': 'true'}] * 500)
+    waiting = start('wait', '--all')
+    wait_awaited()
+    client.config_resetstat()
+    begun = queue.now()
+    daemon({'queue': {'concurrency': 8}}).wait_ready()
+    assert ended(waiting, 60) == 0
+    # each look goes with one read of the bell; the worker listens to its own once
+    assert calls(client)[0] <= (queue.now() - begun) / 250 + 4

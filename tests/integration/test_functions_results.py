@@ -1,0 +1,249 @@
+"""leat_await, leat_find and results, as the functions do them."""
+import pytest
+import redis
+
+from harness.queue import pairs, text
+from harness.results import key_of, result_keys, result_of
+
+
+def await_tasks(queue, *ids, ms=60000):
+    """The tids that leat_await answers."""
+    return [text(tid) for tid in queue.call('await', ms, *ids)[1:]]
+
+
+def find(queue, *tids, cursor='g0-0'):
+    """(cursor, at the end, {tid: state}, later) of one call."""
+    cursor, end, rows, later = queue.call('find', queue.group, cursor, *tids)
+    rows = [pairs(row) for row in rows]
+    return (text(cursor), end == 1, {text(row['tid']): text(row['state']) for row in rows},
+            [text(tid) for tid in later])
+
+
+def test_await_tells_once(queue, client):
+    """The end of an awaited task is told in its result for a minute; of others nothing is."""
+    queue.register('w1')
+    mine, other = queue.add({'command': 'a'}, {'command': 'b'})
+    assert await_tasks(queue, mine) == [mine]
+    for task in queue.begin('w1', 2):
+        assert queue.finish('w1', task) == 'ok'
+    assert result_of(queue, mine)['state'] == 'success'
+    assert 50000 < client.pttl(key_of(queue, 'result', mine)) <= 60000
+    assert result_of(queue, other) is None
+    assert not client.exists(queue.awaited)
+
+
+def test_every_end_is_told(queue):
+    """Success, late success, dead letters of each cause, and cancels are told to who awaits them."""
+    queue.register('w1', max_crashes=2)
+    queue.register('w2')
+    ends = {}
+
+    def begin(outcome, **fields):
+        [tid] = queue.add({'command': 'x', **fields})
+        await_tasks(queue, tid)
+        ends[tid] = outcome
+        return tid
+
+    begin(('success', 'success'))
+    queue.finish('w1', queue.begin('w1')[0])
+    begin(('dead', 'exit'))
+    queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit', status='3')
+    begin(('dead', 'crash'))
+    for _ in range(2):
+        queue.begin('w2')
+        queue.requeue('w2', died=True)
+        queue.register('w2')
+    begin(('success', 'success'))
+    [task] = queue.begin('w1')
+    queue.expire(task.token)
+    queue.scan('w2')
+    assert queue.finish('w1', task) == 'ok'
+    begin(('dead', 'expired'), expires='1')
+    assert queue.begin('w1') == []
+    begin(('dead', 'vanished'))
+    [task] = queue.begin('w1')
+    queue.redis.xdel(queue.stream, task.token[1:])
+    assert queue.finish('w1', task, 'dead', cause='exit') == 'vanished'
+    ready = begin(('cancelled', 'cancelled'))
+    queue.call('cancel', queue.group, 0, ready, 's' + ready)
+    begin(('cancelled', 'cancelled'))
+    [task] = queue.begin('w1')
+    queue.call('cancel', queue.group, 0, task.tid, task.token)
+    queue.finish('w1', task, 'dead', cause='signal')
+    for tid, end in ends.items():
+        result = result_of(queue, tid)
+        assert result and (result['state'], result['cause']) == end, (tid, end, result)
+
+
+def test_retries_and_releases_are_no_ends(queue):
+    """Nothing is told before the last attempt."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x', 'result_ttl': '1h'})
+    await_tasks(queue, tid)
+    queue.finish('w1', queue.begin('w1')[0], 'release')
+    queue.finish('w1', queue.begin('w1')[0], 'retry', cause='exit', status='1', delay=0)
+    assert result_keys(queue) == []
+    queue.finish('w1', queue.begin('w1')[0])
+    assert result_of(queue, tid)['attempt'] == '2'
+
+
+def test_labels(queue):
+    """A task can be awaited by its label, which the answer resolves."""
+    [tid] = queue.add({'command': 'x', 'id': 'order-17'})
+    assert await_tasks(queue, 'order-17', 'nobody') == [tid, 'nobody']
+    assert sorted(map(text, queue.redis.hkeys(queue.awaited))) == sorted([tid, 'nobody'])
+
+
+def test_await_is_taken_back(queue, client):
+    """With no time, the wish goes; those of killed waiters go by and by, and are not told."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x'})
+    await_tasks(queue, tid, 'x', ms=60000)
+    await_tasks(queue, tid, 'x', ms=0)
+    assert not client.exists(queue.awaited)
+
+    client.hset(queue.awaited, mapping={tid: 1, **{f'old-{i}': 1 for i in range(50)}})
+    queue.finish('w1', queue.begin('w1')[0])
+    assert result_of(queue, tid) is None
+    for i in range(20):
+        await_tasks(queue, 'x')
+    assert [text(name) for name in client.hkeys(queue.awaited)] == ['x']
+
+
+def test_a_task_that_ended_is_not_awaited(queue, client):
+    """Its result is there: nothing is left behind."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x', 'result_ttl': '1h'})
+    queue.finish('w1', queue.begin('w1')[0])
+    await_tasks(queue, tid)
+    assert not client.exists(queue.awaited)
+
+
+def test_a_retried_letter_has_no_result(queue):
+    """Who waits for a task that was called back from the dead waits for its next end."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'x', 'result_ttl': '1h'})
+    queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit', status='1')
+    assert result_of(queue, tid)['state'] == 'dead'
+    assert queue.dead_retry(queue.letters()[0][0]) == ['ok']
+    assert result_of(queue, tid) is None
+    await_tasks(queue, tid)
+    queue.finish('w1', queue.begin('w1')[0])
+    assert result_of(queue, tid)['state'] == 'success'
+
+
+def test_bell(queue, client):
+    """With * each end rings, however it came, and nothing rings once that was long ago."""
+    queue.register('w1')
+    bell = key_of(queue, 'result', '*')
+    queue.add(*[{'command': 'x'}] * 3)
+    await_tasks(queue, '*')
+    first, second, third = queue.begin('w1', 3)
+    queue.finish('w1', first)
+    rung = client.execute_command('XRANGE', bell, '-', '+')
+    assert len(rung) == 1 and 0 < client.pttl(bell) <= 60000
+    queue.finish('w1', second, 'dead', cause='exit')
+    again = client.execute_command('XRANGE', bell, '-', '+')
+    assert len(again) == 1 and again[0][0] > rung[0][0]
+    client.hset(queue.awaited, '*', 1)
+    queue.finish('w1', third)
+    assert client.execute_command('XRANGE', bell, '-', '+') == again
+    assert not client.exists(queue.awaited)
+
+
+# ---- finding
+
+def test_find_alive(queue):
+    """Wherever a task stands it is found: ready, running, handed back, to be retried, delayed, in a
+    lane. Who has ended or never was is not."""
+    queue.register('w1')
+    ended, running, retrying, back = queue.add(*[{'command': 'x'}] * 4)
+    for task in queue.begin('w1', 4):
+        if task.tid == ended:
+            queue.finish('w1', task)
+        elif task.tid == retrying:
+            queue.finish('w1', task, 'retry', cause='exit', delay=60000)
+        elif task.tid == back:
+            queue.finish('w1', task, 'release')
+    [delayed] = queue.add({'command': 'x'}, due='+60000')
+    laned = queue.add(*[{'command': 'x', 'lane': 'a'}] * 2)
+    [ready] = queue.add({'command': 'x'})
+    alive = [running, retrying, back, delayed, ready, *laned]
+    strange = ['1-1', 'x', '', '9' * 30 + '-1', 'a\nb', '-']
+    _, end, found, later = find(queue, *alive, ended, *strange)
+    assert end and later == []
+    assert found == {tid: 'alive' for tid in alive}
+
+
+def test_find_in_a_long_go(queue):
+    """Go is walked page by page; who moves on while that lasts is found all the same."""
+    queue.register('w1')
+    tids = queue.add(*[{'command': 'x'}] * 250)
+    for task in queue.begin('w1', 250):
+        queue.finish('w1', task, 'release')
+    cursor, end, found, _ = find(queue, *tids)
+    assert not end and len(found) == 100
+
+    # of those not yet passed one goes behind, one waits, one ends
+    behind, waits, ends = queue.begin('w1', 250)[-3:]
+    queue.finish('w1', behind, 'release')
+    queue.finish('w1', waits, 'retry', cause='exit', delay=60000)
+    queue.finish('w1', ends)
+    while not end:
+        cursor, end, more, _ = find(queue, *tids, cursor=cursor)
+        found.update(more)
+    assert set(tids) - set(found) == {ends.tid}
+
+    # and later, behind the end that was seen
+    cursor, end, more, _ = find(queue, *tids, cursor=cursor)
+    assert end and set(more) == {waits.tid}
+
+
+def test_find_dead(queue):
+    """Among dead letters, each is found with what it says, page by page."""
+    queue.register('w1')
+    tids = queue.add(*[{'command': 'x'}] * 150)
+    for task in queue.begin('w1', 150):
+        queue.finish('w1', task, 'dead', cause='exit', status='3', stderr='oops')
+    cursor, found = 'd0-0', {}
+    while True:
+        cursor, end, rows, _ = queue.call('find', queue.group, cursor, tids[0], tids[149], '1-1')
+        found.update({text(pairs(row)['tid']): pairs(row) for row in rows})
+        if end:
+            break
+    assert set(found) == {tids[0], tids[149]}
+    row = found[tids[0]]
+    assert (row['state'], row['cause'], row['status'], row['stderr']) == (
+        b'dead', b'exit', b'3', b'oops')
+    assert int(row['begun']) <= int(row['died_ms'])
+
+
+def test_find_is_bounded(queue):
+    """Large tasks are looked for in several calls."""
+    tids = queue.add({'command': 'x', 'payload': 'x' * 9_000_000})
+    tids += queue.add({'command': 'x', 'payload': 'x' * 9_000_000})
+    tids += queue.add({'command': 'x'})
+    _, end, found, later = find(queue, *tids)
+    assert end and set(found) == set(tids[:2]) and later == tids[2:]
+    assert find(queue, *later)[2] == {tids[2]: 'alive'}
+
+
+def test_find_needs_no_group(queue):
+    """Before the first worker there is no group: tasks are found all the same."""
+    [tid] = queue.add({'command': 'x'})
+    assert find(queue, tid)[2] == {tid: 'alive'}
+
+
+@pytest.mark.parametrize('args', [['x0-0', '1-1'], ['g0-0', *['1-1'] * 1001]])
+def test_find_refuses(queue, args):
+    """Another cursor, or too many tasks."""
+    with pytest.raises(redis.ResponseError, match='^BADARG a cursor'):
+        queue.call('find', queue.group, *args)
+
+
+def test_await_refuses(queue):
+    """Too many tasks, or no time."""
+    with pytest.raises(redis.ResponseError, match='^BADARG more than 1000'):
+        queue.call('await', 1, *['x'] * 1001)
+    with pytest.raises(redis.ResponseError, match='^BADARG the time'):
+        queue.call('await', 'x')
