@@ -291,7 +291,8 @@ static int scan(struct await *await, const struct group *group, char cursor[QUEU
     return 0;
 }
 
-/* Nothing tells what became of them. Of the others that live no more no end will be told, either. */
+/* Nothing tells what became of them. Of the others that live no more no end will be told, either.
+ */
 static int give_up(struct await *await, const struct group *group)
 {
     struct item *gone[QUEUE_NAMED_MAX];

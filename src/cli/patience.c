@@ -87,13 +87,14 @@ static bool is_passing(enum redis_error error)
 /* The pause before the next try: it grows up to the cap, and no two clients keep step. */
 static int64_t pause_ns(const struct patience *patience, const struct config_redis *config)
 {
-    int64_t ms = config->backoff_base_ms;
+    int64_t ms = config->backoff_base_ms, half_ns;
 
     for (unsigned i = 1; i < patience->failures && ms < config->backoff_cap_ms; i++)
         ms *= 2;
     if (ms > config->backoff_cap_ms)
         ms = config->backoff_cap_ms;
-    return ms * CLOCK_NS_PER_MS / 2 + (int64_t)(drand48() * (double)(ms * CLOCK_NS_PER_MS / 2));
+    half_ns = ms * CLOCK_NS_PER_MS / 2;
+    return half_ns + (int64_t)(drand48() * (double)half_ns);
 }
 
 /* Returns 0, EX_TEMPFAIL or PATIENCE_SIGNAL. */
@@ -115,8 +116,10 @@ int patience_reconnect(struct patience *patience, struct cli *cli)
 {
     int status;
 
-    if (is_passing(patience->error) && !patience->told)
+    if (is_passing(patience->error) && !patience->told) {
+        srand48((long)clock_boot_ns());
         cli_error("%s: %s; waiting until that works again", patience->what, patience->why);
+    }
     patience->told = true;
     cli_disconnect(cli);
     while (is_passing(patience->error)) {

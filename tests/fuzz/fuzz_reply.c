@@ -12,6 +12,7 @@
 #include "queue/letter.h"
 #include "queue/lists.h"
 #include "queue/queue.h"
+#include "queue/results.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -117,6 +118,21 @@ static void read_lists(const redisReply *reply)
     (void)queue_watch_read(reply, sum_change, &sum); /* only that it ends */
 }
 
+static void on_entry(void *context, const struct queue_entry *entry)
+{
+    int *count = context;
+    *count += strlen(entry->tid) < SIZE_MAX && entry->fields->elements % 2 == 0;
+}
+
+/* What is called is what is answered. */
+static void read_entries(const struct queue *queue, const redisReply *reply)
+{
+    int count = 0, result = queue_read_entries(queue, reply, on_entry, &count);
+    if (count != (result > 0 ? result : 0)) {
+        abort();
+    }
+}
+
 static void read_rest(const redisReply *reply)
 {
     int64_t first = 0, second = 0;
@@ -162,6 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             read_blocks(&queue, reply);
             read_letters(reply);
             read_lists(reply);
+            read_entries(&queue, reply);
             read_rest(reply);
             freeReplyObject(reply);
         }
