@@ -11,9 +11,9 @@
 #include "daemon/take.h"
 #include "daemon/watch.h"
 
-#define NAME_MAX_BYTES 4096
-#define LOSSES_FREE 2    /* so many in a row cost nothing */
-#define LOSS_DELAY_MS 10 /* the next one so much, then double */
+#define NAME_MAX_BYTES 512 /* of a list that was found */
+#define LOSSES_FREE 2      /* so many in a row cost nothing */
+#define LOSS_DELAY_MS 10   /* the next one so much, then double */
 #define LOSS_DELAY_MAX_MS 1000
 #define LOSSES_FORGOTTEN_MS 2000 /* after so long without one */
 
@@ -127,7 +127,7 @@ static void on_found(void *context, struct bytes name)
     struct lists *lists = context;
     if (name.size > NAME_MAX_BYTES) {
         name.size = 40;
-        take_tell(lists->take, name, &lists->told, "its name is too long");
+        take_tell(lists->take, name, &lists->told, "REFUSED its name is too long");
         return;
     }
     struct list *list = known_find(&lists->known, name);
@@ -223,6 +223,19 @@ void lists_close(struct lists *lists)
 
 /* ---- life ---- */
 
+static bool same_text(const char *left, const char *right)
+{
+    return left == right || (left && right && strcmp(left, right) == 0);
+}
+
+static bool same_lists(const struct config_intake *left, const struct config_intake *right)
+{
+    char *const *a = left->lists, *const *b = right->lists;
+    for (; a && b && *a && same_text(*a, *b); a++, b++) {
+    }
+    return same_text(left->prefix, right->prefix) && (a && b ? *a == *b : a == b);
+}
+
 /* Anew from the configuration; the watch is closed. */
 static int know_configured(struct lists *lists)
 {
@@ -275,11 +288,12 @@ struct lists *lists_new(struct ev_loop *loop, const struct config *config, struc
 
 void lists_set_config(struct lists *lists, const struct config *config)
 {
+    bool same = same_lists(&lists->config->intake, &config->intake);
     watch_close(lists->watch);
     lists->config = config;
     watch_set_config(lists->watch, config);
     take_set_config(lists->take, config);
-    if (know_configured(lists)) {
+    if (!same && know_configured(lists)) {
         session_recover(lists->session, REDIS_ERROR_LOST, "out of memory");
     }
     open_or_close(lists);

@@ -34,15 +34,18 @@ struct take {
 
 /* ---- trouble ---- */
 
+/* What can be done, after a semicolon; "" where the message says it. */
 static const char *advice_for(enum redis_error error, const char *text)
 {
     if (error == REDIS_ERROR_ROLE || strncmp(text, "CROSSSLOT", 9) == 0) {
-        return "in a Cluster the keys of list and stream must have the same {tag}";
+        return "; in a Cluster the keys of list and stream must have the same {tag}";
     }
     if (error == REDIS_ERROR_FOREIGN) {
-        return "only a list can be taken in";
+        return "; only a list can be taken in";
     }
-    return redis_error_advice(error);
+    return error == REDIS_ERROR_NO_WRITE ? "; it waits until Redis takes writes"
+           : error == REDIS_ERROR_DENIED ? "; check that user's ACL"
+                                         : "";
 }
 
 void take_tell(struct take *take, struct bytes name, unsigned *told, const char *error)
@@ -50,6 +53,8 @@ void take_tell(struct take *take, struct bytes name, unsigned *told, const char 
     enum redis_error kind = redis_error_classify(error, strlen(error));
     bool warn = !(*told & 1U << kind) && take->warnings < WARNINGS_MAX;
     struct buffer shown = BUFFER_INIT;
+    const char *text = NULL;
+    size_t size = redis_error_text(error, strlen(error), &text);
     if (kind == REDIS_ERROR_NO_LIBRARY) {
         session_recover(take->session, kind, error);
         return;
@@ -58,8 +63,9 @@ void take_tell(struct take *take, struct bytes name, unsigned *told, const char 
     if (escape_append(&shown, name.data, name.size)) {
         buffer_clear(&shown);
     }
-    log_text(warn ? LOG_WARNING : LOG_DEBUG, "the list %.*s is not taken in: %s; %s",
-             (int)shown.size, shown.size > 0 ? shown.data : "", error, advice_for(kind, error));
+    log_text(warn ? LOG_WARNING : LOG_DEBUG, "the list %.*s is not taken in: %.*s%s",
+             (int)shown.size, shown.size > 0 ? shown.data : "", (int)size, text,
+             advice_for(kind, text));
     buffer_free(&shown);
     *told |= 1U << kind;
     take->warnings += warn;

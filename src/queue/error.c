@@ -21,6 +21,7 @@ static const struct pattern codes[] = {
     {"UNBLOCKED", REDIS_ERROR_NO_GROUP},  {"FOREIGN", REDIS_ERROR_FOREIGN},
     {"WRONGTYPE", REDIS_ERROR_FOREIGN},   {"REFUSED", REDIS_ERROR_CALLER},
     {"FULL", REDIS_ERROR_CALLER},         {"BADARG", REDIS_ERROR_CALLER},
+    {"CROSSSLOT", REDIS_ERROR_CALLER},
 };
 
 /* What generic errors (ERR) begin with. */

@@ -17,7 +17,8 @@ enum redis_error {
     REDIS_ERROR_NO_GROUP, /* NOGROUP, UNBLOCKED: register again */
     REDIS_ERROR_NO_LIBRARY, /* function not found: load it, register again */
     REDIS_ERROR_FOREIGN,    /* FOREIGN, WRONGTYPE: the keys are somebody else's */
-    REDIS_ERROR_CALLER,     /* REFUSED, FULL, BADARG: the call itself was wrong or not taken */
+    REDIS_ERROR_CALLER, /* REFUSED, FULL, BADARG, CROSSSLOT: the call itself was wrong or not taken
+                         */
     REDIS_ERROR_OTHER,
 };
 

@@ -136,6 +136,54 @@ def test_one_of_all_workers_scans(daemon, client):
     assert 2 <= walks <= (boot_s() - begun) / 0.2 + 2
 
 
+def test_clients_lists_are_lanes(daemon, client, queue, output, folder):
+    """lane_from = suffix: a client with one item does not wait behind another one's backlog; a list that is
+    named is no lane."""
+    gate = folder / 'gate'
+    wait = f'while ! test -e {gate}; do sleep 0.01; done; '
+    daemon({'task': {'command': Output(output.path, wait).command},
+            'intake': {'lane_from': 'suffix', 'scan': '200ms'}}).wait_ready()
+    client.lpush('work', 'first')
+    wait_until(lambda: queue.pending())
+    client.lpush('work:a', *[f'a{n}' for n in range(60)])
+    client.lpush('work:b', 'b')
+    wait_until(lambda: not client.exists('work:a', 'work:b'))
+    gate.write_text('')
+    wait_until(lambda: len(output.lines()) == 62, 30.0, output.lines)
+    assert output.lines()[0] == 'first' and 'b' in output.lines()[:8]
+    assert [line for line in output.lines() if line[0] == 'a'] == [f'a{n}' for n in range(60)]
+
+
+def test_equal_items_run_once(daemon, client, queue, output, folder):
+    """unique = item: while one waits or runs, an equal one is taken away; afterwards it runs again."""
+    gate = folder / 'gate'
+    wait = f'while ! test -e {gate}; do sleep 0.01; done; '
+    daemon({'task': {'command': Output(output.path, wait).command},
+            'intake': {'unique': 'item'}}).wait_ready()
+    client.lpush('work', 'a', 'b', 'a', 'x' * 300, 'x' * 300)
+    client.lpush('other', 'b')
+    wait_until(lambda: not client.exists('work', 'other'))
+    gate.write_text('')
+    wait_lines(output, ['a', 'b', 'x' * 300])
+    wait_empty(queue)
+    client.lpush('work', 'a')
+    wait_lines(output, ['a', 'b', 'x' * 300, 'a'])
+
+
+def test_a_name_that_cannot_be_a_lane(daemon, client, output):
+    """Its items stay, which the log says once; others go on."""
+    worker = daemon({'intake': {'lane_from': 'suffix', 'scan': '100ms'}}).wait_ready()
+    long = 'work:' + 'x' * 201
+    client.lpush(long, 'stays')
+    client.lpush('work:' + 'x' * 600, 'stays')
+    worker.wait_log('REFUSED task 1: a lane is at most').wait_log('REFUSED its name is too long')
+    client.lpush('work:fine', 'runs')
+    wait_lines(output, ['runs'])
+    assert client.llen(long) == 1
+    pass_time(0.5)
+    assert worker.log().count('a lane is') == worker.log().count('too long') == 1
+
+
 def test_a_full_queue_waits(daemon, client, queue, folder, output):
     """max_length holds items back in their list; they go on as soon as there is room, each once and in order."""
     gate = folder / 'gate'
@@ -297,11 +345,15 @@ def test_a_reload_changes_the_lists(daemon, client, output):
     client.lpush('work', 'stays')
     client.lpush('other', 'b')
     wait_lines(output, ['a', 'b'])
+    reload(lists='other', field='payload')
+    wait_watching(client, 1)
+    client.lpush('other', 'c')
+    wait_lines(output, ['a', 'b', 'c'])
     reload(scan='1h')
     wait_until(lambda: watching(client) == 0)
     client.lpush('other', 'stays')
     pass_time(0.3)
-    assert output.lines() == ['a', 'b'] and client.llen('work') == client.llen('other') == 1
+    assert output.lines() == ['a', 'b', 'c'] and client.llen('work') == client.llen('other') == 1
 
 
 def test_a_cluster_with_keys_in_several_slots(daemon, redis_servers, folder, output):

@@ -61,7 +61,7 @@ def test_order_is_kept_by_many_workers(daemon, client, queue, output):
 
 def test_a_thousand_clients(daemon, client, output):
     """Each client has a list of its own, most come and go: every item runs, and once known a list is watched."""
-    worker = daemon().wait_ready()
+    worker = daemon({'queue': {'scan': '1s'}}).wait_ready()
     names = [f'work:client-{n}' for n in range(1000)]
     pipeline = client.pipeline(transaction=False)
     for name in names:
@@ -70,7 +70,15 @@ def test_a_thousand_clients(daemon, client, output):
     wait_until(lambda: len(output.lines()) == 1000, 60.0, lambda: f'{len(output.lines())} lines')
     assert sorted(output.lines()) == sorted(names)
     wait_until(lambda: watched(client) >= 1000)
-    # found without the scan
+    # known ones are told without the scan, also after a reload
+    text = worker.config_path.read_text()
+    worker.config_path.write_text(text.replace('scan = 200ms', 'scan = 1h'))
+    worker.reload()
+    worker.wait_log('was reloaded')
+    wait_until(lambda: watching(client) == 1 and watched(client) >= 1000)
+    for name in names[::97]:
+        client.lpush(name, 'again')
+    wait_until(lambda: output.lines().count('again') == len(names[::97]))
     worker.terminate()
     assert worker.wait_exit() == 0
 

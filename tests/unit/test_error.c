@@ -60,6 +60,7 @@ static const struct {
      REDIS_ERROR_CALLER},
     {"FULL the queue holds 3 tasks, its limit is 3", REDIS_ERROR_CALLER},
     {"BADARG expected 11 keys, got 7", REDIS_ERROR_CALLER},
+    {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CALLER},
     {"ERR DB index is out of range", REDIS_ERROR_CALLER},
     {"ERR SELECT is not allowed in cluster mode", REDIS_ERROR_CALLER},
     {"ERR unknown command 'FCALL', with args beginning with: ", REDIS_ERROR_OTHER},
