@@ -160,9 +160,9 @@ def test_equal_items_run_once(daemon, client, queue, output, folder):
     wait = f'while ! test -e {gate}; do sleep 0.01; done; '
     daemon({'task': {'command': Output(output.path, wait).command},
             'intake': {'unique': 'item'}}).wait_ready()
-    client.lpush('work', 'a', 'b', 'a', 'x' * 300, 'x' * 300)
-    client.lpush('other', 'b')
-    wait_until(lambda: not client.exists('work', 'other'))
+    for key, items in (('work', ['a', 'b', 'a', 'x' * 300, 'x' * 300]), ('other', ['b'])):
+        client.lpush(key, *items)
+        wait_until(lambda key=key: not client.exists(key))
     gate.write_text('')
     wait_lines(output, ['a', 'b', 'x' * 300])
     wait_empty(queue)
