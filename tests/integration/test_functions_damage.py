@@ -2,6 +2,7 @@
 import pytest
 
 from harness.doctor import Doctor
+from harness.polling import wait_until
 
 DAMAGES = [b'', b'\x80', b'\x90', b'\x93\xff\xfe', b'\x81\xa1a\xa1b', b'\x92\x01\x02', b'\x91\xa1a',
            b'\x92\xa1a\x91\xa1b', b'\xc0', b'\x05']
@@ -65,6 +66,9 @@ def test_waits_that_are_over_are_swept(queue):
     queue.call('await', 0, '1-1', '2-2')
     queue.call('await', 600000, '3-3')
     queue.redis.hset(queue.awaited, '4-4', 'x')
+    # a wait of no time is over with the next millisecond
+    now = queue.now()
+    wait_until(lambda: queue.now() > now)
     queue.scan('w1')
     assert queue.redis.hkeys(queue.awaited) == [b'3-3']
 
