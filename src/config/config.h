@@ -70,6 +70,8 @@ struct config_task {
     int64_t batch; /* how many tasks one process gets at the most; 1: no batches */
     int64_t batch_wait_ms;
     enum config_format batch_format;
+    char *check; /* shell line that says whether a task was done before; NULL: none */
+    int64_t check_timeout_ms;
 };
 
 struct config_retry {

@@ -165,6 +165,11 @@ const struct table_row table[TABLE_ROWS] = {
     {KEY("task", "batch_format", "lines, nul or json", "lines", true,
          "How tasks stand in a batch's standard input."),
      .type = TABLE_CHOICE, MEMBER(task, batch_format), .words = formats},
+    {KEY("task", "check", "free text", "", true,
+         "Shell line that says whether a task whose worker was lost had been done after all."),
+     .type = TABLE_FREE, MEMBER(task, check)},
+    {KEY("task", "check_timeout", "duration", "30s", true, "How long the check may take."),
+     .type = TABLE_DURATION, MEMBER(task, check_timeout_ms), .low = 100, .high = DAY_MS},
 
     {KEY("retry", "max_attempts", "integer", "5", true,
          "How often a task is tried before it becomes a dead letter."),

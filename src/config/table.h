@@ -39,7 +39,7 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 60 };
+enum { TABLE_ROWS = 62 };
 
 extern const struct table_row table[TABLE_ROWS];
 

@@ -71,6 +71,8 @@ static bool was_run(const struct ending *ending)
     case CAUSE_TIMEOUT:
     case CAUSE_REFUSED:
     case CAUSE_REPORTED:
+    case CAUSE_CHECK:
+    case CAUSE_DONE:
         return true;
     case CAUSE_HOST:
     case CAUSE_LEASE_LOST:
@@ -216,6 +218,7 @@ static void make_own_config(struct herald *herald, const struct config *config)
     herald->own.task.timeout_ms = config->dead.notify_timeout_ms;
     herald->own.task.stdin_from = CONFIG_STDIN_PAYLOAD;
     herald->own.task.batch = 1;
+    herald->own.task.check = NULL;
     herald->own.retry.success = herald->own.retry.permanent = (struct config_codes){0};
 }
 

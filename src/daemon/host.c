@@ -65,6 +65,8 @@ void host_ended(struct host *host, const struct attempt *attempt)
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
     case CAUSE_REPORTED:
+    case CAUSE_CHECK:
+    case CAUSE_DONE:
     case CAUSE_BATCH:
     case CAUSE_CANCELLED:
         host_fine(host);

@@ -80,7 +80,7 @@ bool lease_has_room(const struct lease *lease, int64_t deadline_ns)
 
 static bool is_killed(const struct attempt *attempt)
 {
-    return attempt->state != JOB_CLAIMED && attempt->state != JOB_RUNNING &&
+    return attempt->state != JOB_CLAIMED && !job_is_under_way(attempt->state) &&
            attempt->state != JOB_ENDING;
 }
 
@@ -91,7 +91,7 @@ static int64_t next_act_ns(const struct lease *lease, const struct attempt *atte
      * is renewed */
     int64_t margin = margin_ms(lease);
     int64_t notice = lease_fits(lease) ? notice_ms(lease) : lease->lease_ms / 2;
-    int64_t before = attempt->state == JOB_RUNNING ? notice : margin;
+    int64_t before = job_is_under_way(attempt->state) ? notice : margin;
     return attempt->lease_deadline_ns - before * CLOCK_NS_PER_MS;
 }
 
@@ -109,7 +109,7 @@ static void enforce(struct lease *lease, struct attempt *attempt, int64_t now_ns
 {
     if (now_ns >= attempt->lease_deadline_ns - margin_ms(lease) * CLOCK_NS_PER_MS) {
         runner_end(lease->runner, attempt, JOB_KILL_NOW);
-    } else if (attempt->state == JOB_RUNNING) {
+    } else if (job_is_under_way(attempt->state)) {
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
                                      LOG_TEXT("LEAT_EVENT", "lease-lost")};
         log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
@@ -163,7 +163,7 @@ void lease_watch(struct lease *lease, const struct attempt *attempt)
 
 static void end_lost(struct lease *lease, struct attempt *attempt)
 {
-    if (attempt->state == JOB_RUNNING) {
+    if (job_is_under_way(attempt->state)) {
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
                                      LOG_TEXT("LEAT_EVENT", "lease-lost")};
         log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
@@ -175,7 +175,7 @@ static void end_lost(struct lease *lease, struct attempt *attempt)
 
 static void end_cancelled(struct lease *lease, struct attempt *attempt)
 {
-    if (attempt->state == JOB_RUNNING) {
+    if (job_is_under_way(attempt->state)) {
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
                                      LOG_TEXT("LEAT_EVENT", "cancelling")};
         log_event(LOG_NOTICE, NULL, fields, 2, "task %s is ended: it was cancelled",

@@ -94,7 +94,9 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
     }
     struct fields fields;
     const struct ending *ending = &attempt->ending;
-    describe_task(&fields, attempt->task, verdict_records[outcome->verdict].event);
+    bool done = ending->cause == CAUSE_DONE;
+    describe_task(&fields, attempt->task,
+                  done ? "check-done" : verdict_records[outcome->verdict].event);
     add_field(&fields, "LEAT_CAUSE", cause_name(ending->cause));
     if (*attempt->batch) {
         add_field(&fields, "LEAT_BATCH_ID", attempt->batch);
@@ -109,6 +111,9 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
     char how[64], then[64];
     ending_describe(ending, how, sizeof how);
     describe_outcome(outcome, then, sizeof then);
+    if (done) {
+        (void)snprintf(then, sizeof then, "succeeded without running"); /* fits */
+    }
     log_event(priority, verdict_records[outcome->verdict].id, fields.list, fields.count,
               "task %s: attempt %" PRId64 ": %s%s%s after %.3f s: %s", attempt->task->tid,
               attempt->task->attempt, how, *attempt->reason ? ", " : "", attempt->reason,

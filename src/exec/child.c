@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "exec/batch.h"
 #include "exec/group.h"
+#include "exec/judge.h"
 
 enum {
     SETTLE_MS = 500, /* how long output is waited for after the exit */
@@ -101,42 +102,17 @@ static void start_settle(struct child *child)
     settle(child);
 }
 
+/* The leader is gone: what is left of its group and its output are awaited. */
+static bool is_settling(const struct child *child)
+{
+    return child->attempt.state == JOB_SETTLING || child->attempt.state == JOB_CHECKED;
+}
+
 void child_heard(struct child *child)
 {
-    if (child->attempt.state == JOB_SETTLING && child->empty && streams_are_silent(child)) {
+    if (is_settling(child) && child->empty && streams_are_silent(child)) {
         feed(child, NULL, JOB_QUIET);
     }
-}
-
-/* 126 and 127 are how a shell says that it cannot execute: with a program that the config gives,
- * and unless the config gives these codes a meaning, that is the host's fault. */
-static void judge_program(const struct config *config, struct attempt *attempt)
-{
-    struct ending *ending = &attempt->ending;
-    int code = ending->exit_code;
-    if (ending->cause == CAUSE_EXIT && config->task.command && (code == 126 || code == 127) &&
-        !config_codes_has(&config->retry.success, code) &&
-        !config_codes_has(&config->retry.permanent, code)) {
-        ending->cause = CAUSE_HOST;
-        (void)snprintf(attempt->reason, sizeof attempt->reason,
-                       "the configured command cannot be executed: exit %d", code); /* fits */
-    }
-}
-
-/* What the process said of single tasks goes before how it ended. */
-static void report(struct child *child)
-{
-    streams_finish(child);
-    for (size_t i = 0; i < child->count; i++) {
-        struct attempt *attempt = child_attempt(child, i);
-        if (attempt->has_verdict) {
-            attempt->ending.cause = CAUSE_REPORTED;
-            attempt->ending.reported = attempt->verdict;
-        } else {
-            judge_program(child->host->config, attempt);
-        }
-    }
-    child_release(child);
 }
 
 /* The child may be gone afterwards. */
@@ -159,8 +135,14 @@ static void perform(struct child *child, unsigned actions)
         start_settle(child);
         return;
     }
+    if (actions & JOB_RUN) {
+        child->host->run(child->host, child);
+        return;
+    }
     if (actions & JOB_REPORT) {
-        report(child);
+        streams_finish(child);
+        judge_end(child);
+        child_release(child);
         child->host->done(child->host, child);
     }
 }
@@ -208,9 +190,9 @@ static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
     (void)loop;
     (void)events;
     struct child *child = watcher->data;
-    if (child->attempt.state == JOB_SETTLING) {
+    if (is_settling(child)) {
         settle(child);
-    } else if (child->attempt.state == JOB_RUNNING) {
+    } else if (job_is_under_way(child->attempt.state)) {
         streams_watch(child);
     } else {
         child_end(child, NULL, JOB_GRACE_OVER);
@@ -333,20 +315,20 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     const struct task *task = child->attempt.task;
     const struct config *config = child->host->config;
     struct start_order order = {
+        .check = child->checking,
         .task = child->count > 1 ? NULL : task,
         .limits = {.max_attempts =
                        task->max_attempts > 0 ? task->max_attempts : config->retry.max_attempts,
-                   .deadline_wall_ms =
-                       timeout_ms > 0 ? child->attempt.started_wall_ms + timeout_ms : 0,
+                   .deadline_wall_ms = timeout_ms > 0 ? clock_wall_ms() + timeout_ms : 0,
                    .batch = child->batch ? child->count : 0},
-        .verdicts = child->batch,
+        .verdicts = child->batch && !child->checking,
     };
     struct buffer made = BUFFER_INIT;
     struct bytes input = {NULL, 0};
     int result = -1;
-    if (make_input(child, &made, &input)) {
+    if (!child->host->start.recipe || make_input(child, &made, &input)) {
         *cause = CAUSE_HOST;
-        (void)snprintf(reason, reason_size, "cannot prepare the input: out of memory"); /* fits */
+        (void)snprintf(reason, reason_size, "cannot prepare the start: out of memory"); /* fits */
     } else {
         order.input = input.size > 0 ? &input : NULL;
         result = start_task(&child->host->start, &order, started, cause, reason, reason_size);
@@ -355,12 +337,21 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     return result;
 }
 
-int child_start(struct child *child)
+/* How long the process may run; 0: for ever. */
+static int64_t time_limit_ms(const struct child *child)
 {
+    const struct config_task *config = &child->host->config->task;
     const struct task *task = child->attempt.task;
-    int64_t timeout_ms = task->timeout_ms >= 0 && child->count == 1
-                             ? task->timeout_ms
-                             : child->host->config->task.timeout_ms;
+    if (child->checking) {
+        return config->check_timeout_ms;
+    }
+    return task->timeout_ms >= 0 && child->count == 1 ? task->timeout_ms : config->timeout_ms;
+}
+
+/* The task's process, or that of its check. */
+static int launch(struct child *child)
+{
+    int64_t timeout_ms = time_limit_ms(child);
     struct started started;
     enum cause cause;
     char reason[sizeof child->attempt.reason];
@@ -380,69 +371,45 @@ int child_start(struct child *child)
         ev_timer_set(&child->timeout, (double)timeout_ms / 1000, 0);
         ev_timer_start(child->host->loop, &child->timeout);
     }
-    feed(child, NULL, JOB_STARTED);
+    feed(child, NULL, child->checking ? JOB_CHECK_STARTED : JOB_STARTED);
     return 0;
+}
+
+int child_start(struct child *child)
+{
+    child->checking = child->host->config->task.check && child->attempt.task->crashes > 0;
+    return launch(child);
+}
+
+int child_run(struct child *child)
+{
+    streams_finish(child);
+    child_release(child); /* the check's */
+    free((char *)child->attempt.stdout_tail.data);
+    free((char *)child->attempt.stderr_tail.data);
+    child->attempt.stdout_tail = child->attempt.stderr_tail = (struct bytes){NULL, 0};
+    child->attempt.ending.exit_code = 0;
+    child->checking = child->empty = false;
+    return launch(child);
 }
 
 void child_end(struct child *child, const struct attempt *meant, enum job_event event)
 {
     siginfo_t exit = {0};
-    if (waitid(P_PID, (id_t)child->pid, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+    if (child->attempt.state == JOB_CHECKED ||
+        waitid(P_PID, (id_t)child->pid, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 ||
         exit.si_pid == 0) {
         feed(child, meant, event);
     }
 }
 
-static bool is_ended_by_us(const struct attempt *attempt)
-{
-    enum cause cause = attempt->ending.cause;
-    return cause == CAUSE_LEASE_LOST || cause == CAUSE_SHUTDOWN || cause == CAUSE_BATCH ||
-           cause == CAUSE_CANCELLED;
-}
-
-/* A forked child that never came to execute was no execution of the task. */
-static void judge_start(struct child *child)
-{
-    struct spawn_failure failure;
-    if (child->report < 0 || spawn_report(child->report, &failure)) {
-        return;
-    }
-    for (size_t i = 0; i < child->count; i++) {
-        struct attempt *attempt = child_attempt(child, i);
-        if (!is_ended_by_us(attempt)) {
-            attempt->ending.cause = start_failure_cause(&failure, child->count > 1);
-            start_describe(child->host->start.recipe, &failure, attempt->reason,
-                           sizeof attempt->reason);
-        }
-    }
-}
-
-static void note_exit(struct attempt *attempt, const siginfo_t *exit, int64_t duration_us)
-{
-    struct ending *ending = &attempt->ending;
-    attempt->duration_us = duration_us;
-    if (exit->si_code == CLD_EXITED) {
-        ending->exit_code = exit->si_status;
-    } else {
-        ending->signal = exit->si_status;
-        if (ending->cause == CAUSE_EXIT) {
-            ending->cause = CAUSE_SIGNAL;
-        }
-    }
-}
-
 void child_exited(struct child *child, const siginfo_t *exit)
 {
-    int64_t duration_us = (clock_boot_ns() - child->started_ns) / 1000;
-    for (size_t i = 0; i < child->count; i++) {
-        note_exit(child_attempt(child, i), exit, duration_us);
-    }
-    judge_start(child);
-
     struct ev_loop *loop = child->host->loop;
+    enum job_event event = judge_exit(child, exit);
     ev_timer_stop(loop, &child->timeout);
     ev_timer_stop(loop, &child->pause);
-    feed(child, NULL, JOB_EXITED);
+    feed(child, NULL, event);
 }
 
 void child_release(struct child *child)

@@ -29,6 +29,9 @@ struct child_host {
     /* Nothing of the child is left but its memory, which goes to the receiver. Comes from the loop,
      * or from child_exited. */
     void (*done)(struct child_host *host, struct child *child);
+    /* Nothing is left of the child's check, which was for running the task: child_run is to follow.
+     */
+    void (*run)(struct child_host *host, struct child *child);
 };
 
 struct child {
@@ -36,6 +39,7 @@ struct child {
     struct attempt **others; /* the rest of its batch, owned, or NULL */
     size_t count;            /* of attempts: 1 and the others */
     bool batch;              /* stdin has the form of a batch, and descriptor 3 is read */
+    bool checking;           /* its process is the check, or was before it is to run */
     struct child_host *host;
     pid_t pid;
     bool strays;        /* processes of its session that had left the group were killed */
@@ -58,9 +62,13 @@ struct child *child_new(struct child_host *host, const struct begun *tasks, size
 /* Number index of its attempts, from 0 on. */
 struct attempt *child_attempt(struct child *child, size_t index);
 
-/* Starts the process. Returns 0; or -1 where that failed: the attempts are then over and their
- * endings set, but `done` is not called. */
+/* Starts the process: the check's, if there is one and an earlier attempt may have finished.
+ * Returns 0; or -1 where that failed: the attempts are then over and their endings set, but `done`
+ * is not called. */
 int child_start(struct child *child);
+
+/* Starts the task's own process after its check, likewise. */
+int child_run(struct child *child);
 
 /* Ends the attempts before a start, likewise. */
 void child_refuse(struct child *child, const char *reason);

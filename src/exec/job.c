@@ -8,6 +8,8 @@ static struct job_step step(enum job_state state, unsigned actions)
 static struct job_step next_claimed(enum job_event event)
 {
     switch (event) {
+    case JOB_CHECK_STARTED:
+        return step(JOB_CHECKING, 0);
     case JOB_STARTED:
         return step(JOB_RUNNING, 0);
     case JOB_START_FAILED:
@@ -16,6 +18,7 @@ static struct job_step next_claimed(enum job_event event)
     case JOB_CANCEL:
     case JOB_KILL_NOW:
         return step(JOB_DONE, JOB_REPORT);
+    case JOB_TO_RUN:
     case JOB_TIMED_OUT:
     case JOB_GRACE_OVER:
     case JOB_EXITED:
@@ -24,6 +27,57 @@ static struct job_step next_claimed(enum job_event event)
         break;
     }
     return step(JOB_CLAIMED, 0);
+}
+
+static struct job_step next_checking(enum job_event event)
+{
+    switch (event) {
+    case JOB_TO_RUN:
+        return step(JOB_CHECKED, JOB_KILL_GROUP | JOB_START_SETTLE);
+    case JOB_TIMED_OUT:
+    case JOB_LEASE_LOST:
+    case JOB_STOP:
+    case JOB_CANCEL:
+        return step(JOB_ENDING, JOB_SEND_TERM | JOB_START_GRACE);
+    case JOB_KILL_NOW:
+        return step(JOB_KILLING, JOB_SEND_KILL);
+    case JOB_EXITED:
+        return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
+    case JOB_CHECK_STARTED:
+    case JOB_STARTED:
+    case JOB_START_FAILED:
+    case JOB_GRACE_OVER:
+    case JOB_QUIET:
+    case JOB_SETTLE_OVER:
+        break;
+    }
+    return step(JOB_CHECKING, 0);
+}
+
+/* There is no process to be ended: what would have been started is not. */
+static struct job_step next_checked(enum job_event event)
+{
+    switch (event) {
+    case JOB_QUIET:
+    case JOB_SETTLE_OVER:
+        return step(JOB_CHECKED, JOB_RUN);
+    case JOB_STARTED:
+        return step(JOB_RUNNING, 0);
+    case JOB_START_FAILED:
+        return step(JOB_DONE, JOB_REPORT);
+    case JOB_LEASE_LOST:
+    case JOB_STOP:
+    case JOB_CANCEL:
+    case JOB_KILL_NOW:
+        return step(JOB_SETTLING, 0);
+    case JOB_CHECK_STARTED:
+    case JOB_TO_RUN:
+    case JOB_TIMED_OUT:
+    case JOB_GRACE_OVER:
+    case JOB_EXITED:
+        break;
+    }
+    return step(JOB_CHECKED, 0);
 }
 
 static struct job_step next_running(enum job_event event)
@@ -38,6 +92,8 @@ static struct job_step next_running(enum job_event event)
         return step(JOB_KILLING, JOB_SEND_KILL);
     case JOB_EXITED:
         return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
+    case JOB_CHECK_STARTED:
+    case JOB_TO_RUN:
     case JOB_STARTED:
     case JOB_START_FAILED:
     case JOB_GRACE_OVER:
@@ -57,6 +113,8 @@ static struct job_step next_ending(enum job_event event)
         return step(JOB_KILLING, JOB_SEND_KILL);
     case JOB_EXITED:
         return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
+    case JOB_CHECK_STARTED:
+    case JOB_TO_RUN:
     case JOB_STARTED:
     case JOB_START_FAILED:
     case JOB_TIMED_OUT:
@@ -78,6 +136,8 @@ static struct job_step next_killing(enum job_event event)
         return step(JOB_KILLING, JOB_SEND_KILL);
     case JOB_EXITED:
         return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
+    case JOB_CHECK_STARTED:
+    case JOB_TO_RUN:
     case JOB_STARTED:
     case JOB_START_FAILED:
     case JOB_TIMED_OUT:
@@ -106,6 +166,10 @@ struct job_step job_next(enum job_state state, enum job_event event)
     switch (state) {
     case JOB_CLAIMED:
         return next_claimed(event);
+    case JOB_CHECKING:
+        return next_checking(event);
+    case JOB_CHECKED:
+        return next_checked(event);
     case JOB_RUNNING:
         return next_running(event);
     case JOB_ENDING:
@@ -120,18 +184,23 @@ struct job_step job_next(enum job_state state, enum job_event event)
     return step(JOB_DONE, 0);
 }
 
+bool job_is_under_way(enum job_state state)
+{
+    return state == JOB_CHECKING || state == JOB_CHECKED || state == JOB_RUNNING;
+}
+
 enum cause job_cause(enum job_state state, enum job_event event, enum cause so_far)
 {
     /* only what has neither exited nor been told to end can still get a reason from us */
-    if (so_far != CAUSE_EXIT || (state != JOB_CLAIMED && state != JOB_RUNNING)) {
+    if (so_far != CAUSE_EXIT || (state != JOB_CLAIMED && !job_is_under_way(state))) {
         return so_far;
     }
 
     switch (event) {
     case JOB_START_FAILED:
-        return state == JOB_CLAIMED ? CAUSE_HOST : so_far;
+        return state == JOB_CLAIMED || state == JOB_CHECKED ? CAUSE_HOST : so_far;
     case JOB_TIMED_OUT:
-        return state == JOB_RUNNING ? CAUSE_TIMEOUT : so_far;
+        return state == JOB_RUNNING ? CAUSE_TIMEOUT : state == JOB_CHECKING ? CAUSE_CHECK : so_far;
     case JOB_LEASE_LOST:
     case JOB_KILL_NOW:
         return CAUSE_LEASE_LOST;
@@ -139,6 +208,8 @@ enum cause job_cause(enum job_state state, enum job_event event, enum cause so_f
         return CAUSE_SHUTDOWN;
     case JOB_CANCEL:
         return CAUSE_CANCELLED;
+    case JOB_CHECK_STARTED:
+    case JOB_TO_RUN:
     case JOB_STARTED:
     case JOB_GRACE_OVER:
     case JOB_EXITED:

@@ -6,10 +6,14 @@
 #ifndef LEAT_EXEC_JOB_H
 #define LEAT_EXEC_JOB_H
 
+#include <stdbool.h>
+
 #include "exec/outcome.h"
 
 enum job_state {
     JOB_CLAIMED,  /* begun in Redis, not started here */
+    JOB_CHECKING, /* the process lives that says whether the task was done before */
+    JOB_CHECKED,  /* it has said no and is gone; its group and output are awaited, then it runs */
     JOB_RUNNING,  /* the process lives */
     JOB_ENDING,   /* it was sent TERM and has its grace */
     JOB_KILLING,  /* it was sent KILL */
@@ -18,6 +22,8 @@ enum job_state {
 };
 
 enum job_event {
+    JOB_CHECK_STARTED,
+    JOB_TO_RUN, /* the check's leader has exited: not done yet */
     JOB_STARTED,
     JOB_START_FAILED,
     JOB_TIMED_OUT,
@@ -38,12 +44,16 @@ enum job_action {
     JOB_KILL_GROUP = 1 << 3, /* what is left of it after the leader's exit, then reap */
     JOB_START_SETTLE = 1 << 4,
     JOB_REPORT = 1 << 5, /* tell the owner that it ended */
+    JOB_RUN = 1 << 6,    /* start the task itself, now that it was checked */
 };
 
 struct job_step {
     enum job_state state;
     unsigned actions; /* of enum job_action */
 };
+
+/* Nothing has told it to end yet. */
+bool job_is_under_way(enum job_state state);
 
 /* The one function that changes a state. */
 struct job_step job_next(enum job_state state, enum job_event event);

@@ -23,6 +23,10 @@ const char *cause_name(enum cause cause)
         return "shutdown";
     case CAUSE_REPORTED:
         return "reported";
+    case CAUSE_CHECK:
+        return "check";
+    case CAUSE_DONE:
+        return "done";
     case CAUSE_BATCH:
         return "batch";
     case CAUSE_CANCELLED:
@@ -75,7 +79,10 @@ struct outcome outcome_decide(const struct config_retry *policy, const struct en
         return retry_or_dead(policy, ending, random);
     case CAUSE_SIGNAL:
     case CAUSE_TIMEOUT:
+    case CAUSE_CHECK:
         return retry_or_dead(policy, ending, random);
+    case CAUSE_DONE:
+        return (struct outcome){.verdict = VERDICT_SUCCESS};
     case CAUSE_REFUSED:
         return (struct outcome){.verdict = VERDICT_DEAD};
     case CAUSE_REPORTED:
@@ -114,11 +121,15 @@ void ending_describe(const struct ending *ending, char *text, size_t size)
                        : ending->reported == VERDICT_RETRY ? "retry"
                                                            : "dead");
         return;
+    case CAUSE_DONE:
+        (void)snprintf(text, size, "the check says it is done");
+        return;
     case CAUSE_TIMEOUT:
     case CAUSE_REFUSED:
     case CAUSE_HOST:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
+    case CAUSE_CHECK:
     case CAUSE_BATCH:
     case CAUSE_CANCELLED:
         break;

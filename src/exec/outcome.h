@@ -21,6 +21,8 @@ enum cause {
     CAUSE_LEASE_LOST, /* the lease could not be renewed or went to another */
     CAUSE_SHUTDOWN,   /* the worker stopped */
     CAUSE_REPORTED,   /* the process of its batch said on descriptor 3 what becomes of it */
+    CAUSE_CHECK,      /* whether it was done before could not be learned: tried again */
+    CAUSE_DONE,       /* it was done before: success without running */
     CAUSE_BATCH,      /* its process had to end for the sake of another task: released */
     CAUSE_CANCELLED,  /* somebody wanted it to end, and for good */
 };

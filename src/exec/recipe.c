@@ -20,6 +20,22 @@ static int find_program(const char *command, char **program)
     return *program ? 0 : -1;
 }
 
+/* Returns 0, or -1 without memory. */
+static int make_line(struct recipe_line *line, char *text, bool direct)
+{
+    line->text = text;
+    if (!text) {
+        return 0;
+    }
+    if (find_program(text, &line->program)) {
+        return -1;
+    }
+    if (direct) {
+        line->words = words_split(text, strlen(text));
+    }
+    return 0;
+}
+
 struct recipe *recipe_new(const struct config *config, const char *worker)
 {
     const struct config_task *task = &config->task;
@@ -39,13 +55,9 @@ struct recipe *recipe_new(const struct config *config, const char *worker)
     recipe->direct = strcmp(task->shell, "/bin/sh") == 0 && task->path && task->path[0] &&
                      !strchr(task->path, '%');
 
-    if (task->command) {
-        if (find_program(task->command, &recipe->program)) {
-            goto fail;
-        }
-        if (recipe->direct) {
-            recipe->words = words_split(task->command, strlen(task->command));
-        }
+    if (make_line(&recipe->command, task->command, recipe->direct) ||
+        make_line(&recipe->check, task->check, recipe->direct)) {
+        goto fail;
     }
     recipe_look(recipe);
     return recipe;
@@ -55,12 +67,16 @@ fail:
     return NULL;
 }
 
+static bool is_remote(const char *program)
+{
+    return program && mounts_is_remote(program);
+}
+
 void recipe_look(struct recipe *recipe)
 {
     const struct config_task *task = &recipe->config->task;
-    recipe->may_hang = recipe->may_hang || mounts_is_remote(task->directory) ||
-                       mounts_is_remote(task->shell) ||
-                       (recipe->program && mounts_is_remote(recipe->program));
+    recipe->may_hang = recipe->may_hang || is_remote(task->directory) || is_remote(task->shell) ||
+                       is_remote(recipe->command.program) || is_remote(recipe->check.program);
 }
 
 void recipe_free(struct recipe *recipe)
@@ -69,7 +85,9 @@ void recipe_free(struct recipe *recipe)
         return;
     }
     environment_free(recipe->environment);
-    free(recipe->words);
-    free(recipe->program);
+    free(recipe->command.words);
+    free(recipe->command.program);
+    free(recipe->check.words);
+    free(recipe->check.program);
     free(recipe);
 }

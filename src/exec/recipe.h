@@ -9,12 +9,18 @@
 #include "config/config.h"
 #include "exec/environment.h"
 
+/* A shell line of the config. */
+struct recipe_line {
+    char *text;    /* points into the config; NULL: there is none */
+    char **words;  /* owned; the line where it needs no shell, else NULL */
+    char *program; /* owned; the line begins with this absolute path, or NULL */
+};
+
 struct recipe {
     const struct config *config;     /* not owned */
     struct environment *environment; /* owned */
     char *shell_name;                /* argv[0] of the shell; points into the config */
-    char **words;  /* owned; the config's command where it needs no shell, else NULL */
-    char *program; /* owned; the config's command begins with this absolute path, or NULL */
+    struct recipe_line command, check;
     bool direct;   /* simple commands may be executed without the shell */
     bool may_hang; /* something on the way to exec is not on a local file system */
 };

@@ -167,6 +167,20 @@ static void on_done(struct child_host *host, struct child *child)
     hand_over(runner, child);
 }
 
+static int make_recipe(struct runner *runner);
+
+static void on_run(struct child_host *host, struct child *child)
+{
+    struct runner *runner = (struct runner *)host;
+    (void)make_recipe(runner); /* without memory for it the start fails */
+    if (child_run(child) < 0) {
+        child_release(child);
+        on_done(host, child);
+    } else {
+        table_add(runner->table, child);
+    }
+}
+
 /* Each child that has exited is looked at before it is reaped, so that its number still is its
  * own. Those that nobody here started are only reaped. */
 static void on_exits(struct ev_loop *loop, ev_signal *watcher, int events)
@@ -242,6 +256,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
                   .null = start_above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC))},
         .scratch_size = SCRATCH_SIZE,
         .done = on_done,
+        .run = on_run,
     };
     runner->table = &runner->own_table;
     if (runner->host.start.null < 0) {
@@ -366,19 +381,24 @@ static void await_exit(pid_t pid)
     }
 }
 
+static bool has_leader(const struct child *child)
+{
+    return child->attempt.state != JOB_SETTLING && child->attempt.state != JOB_CHECKED;
+}
+
 static void drop_attempts(struct runner *runner)
 {
     /* all are killed before the first is waited for */
     for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
         const struct child *child = attempt->child;
-        if (attempt == &child->attempt && attempt->state != JOB_SETTLING) {
+        if (attempt == &child->attempt && has_leader(child)) {
             group_signal(child->pid, SIGKILL);
             group_kill_session(child->pid);
         }
     }
     while (runner->first) {
         struct child *child = runner->first->child;
-        if (child->attempt.state != JOB_SETTLING) {
+        if (has_leader(child)) {
             await_exit(child->pid);
             table_take(runner->table, child->pid);
         }

@@ -90,10 +90,20 @@ static int make_input(struct bytes content)
     return fd;
 }
 
-/* The shell's argv, and the words that make it unnecessary. Returns 0, or -1 without memory. */
-static int make_words(struct parts *parts, const struct recipe *recipe, const struct task *task)
+static const struct recipe_line *line_of(const struct recipe *recipe, bool check)
 {
-    char *command = recipe->config->task.command;
+    return check ? &recipe->check : &recipe->command;
+}
+
+/* The shell's argv, and the words that make it unnecessary. Returns 0, or -1 without memory. */
+static int make_words(struct parts *parts, const struct recipe *recipe,
+                      const struct start_order *order)
+{
+    const struct task *task = order->task;
+    char *command = line_of(recipe, order->check)->text;
+    if (!command && (order->check || !task || !task->command)) {
+        return -1; /* a reload took it away: it is judged anew */
+    }
     if (!command) {
         command = (char *)task->command->data;
         if (recipe->direct) {
@@ -134,7 +144,7 @@ static const char *make_parts(struct parts *parts, const struct start *start,
 {
     const struct recipe *recipe = start->recipe;
     parts->environment = environment_block(recipe->environment, order->task, &order->limits);
-    if (!parts->environment || make_words(parts, recipe, order->task)) {
+    if (!parts->environment || make_words(parts, recipe, order)) {
         errno = ENOMEM;
         return "cannot prepare the task";
     }
@@ -151,24 +161,25 @@ static const char *make_parts(struct parts *parts, const struct start *start,
     return NULL;
 }
 
-static struct spawn describe_spawn(const struct recipe *recipe)
+static struct spawn describe_spawn(const struct recipe *recipe, bool check)
 {
     const struct config_task *task = &recipe->config->task;
+    const struct recipe_line *line = line_of(recipe, check);
     return (struct spawn){
         .shell = task->shell,
-        .words = recipe->words,
+        .words = line->words,
         .path = task->path,
-        .program = recipe->program,
+        .program = line->program,
         .directory = task->directory,
         .umask = (mode_t)task->umask,
         .may_hang = recipe->may_hang,
     };
 }
 
-void start_describe(const struct recipe *recipe, const struct spawn_failure *failure, char *reason,
-                    size_t reason_size)
+void start_describe(const struct recipe *recipe, bool check, const struct spawn_failure *failure,
+                    char *reason, size_t reason_size)
 {
-    struct spawn spawn = describe_spawn(recipe);
+    struct spawn spawn = describe_spawn(recipe, check);
     spawn_describe(&spawn, failure, reason, reason_size);
 }
 
@@ -191,7 +202,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
         return -1;
     }
 
-    struct spawn spawn = describe_spawn(start->recipe);
+    struct spawn spawn = describe_spawn(start->recipe, order->check);
     spawn.shell_words = parts.shell_words;
     spawn.words = parts.words ? parts.words : spawn.words;
     spawn.environment = parts.environment;

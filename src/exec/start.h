@@ -25,6 +25,7 @@ struct start {
 
 /* One process to be started. */
 struct start_order {
+    bool check;              /* the config's check instead of the command */
     const struct task *task; /* NULL: several, of which nothing but the input is passed on */
     struct environment_limits limits;
     const struct bytes *input; /* for stdin; NULL: /dev/null */
@@ -47,9 +48,9 @@ int start_task(const struct start *start, const struct start_order *order, struc
 /* Arguments that are too long are a single task's own fault: CAUSE_REFUSED; else CAUSE_HOST. */
 enum cause start_failure_cause(const struct spawn_failure *failure, bool several);
 
-/* The reason of a forked child that did not come to execute. */
-void start_describe(const struct recipe *recipe, const struct spawn_failure *failure, char *reason,
-                    size_t reason_size);
+/* The reason of a forked child that did not come to execute; check as in its order. */
+void start_describe(const struct recipe *recipe, bool check, const struct spawn_failure *failure,
+                    char *reason, size_t reason_size);
 
 /* The same descriptor with a number above those of the standard streams, close-on-exec; closes the
  * former. Takes and gives back -1 with errno. */

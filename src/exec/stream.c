@@ -44,6 +44,14 @@ static void describe_who(const struct child *child, struct log_field fields[WHO_
     }
 }
 
+static const char *event_of(const struct child *child)
+{
+    if (child->attempt.task->end) {
+        return "notify-output";
+    }
+    return child->checking ? "check-output" : "output";
+}
+
 static void log_line(void *context, const void *data, size_t size, bool ends)
 {
     (void)ends;
@@ -52,8 +60,7 @@ static void log_line(void *context, const void *data, size_t size, bool ends)
     char number[24];
     struct log_field fields[WHO_FIELDS + 2];
     describe_who(stream->child, fields, number);
-    fields[WHO_FIELDS] =
-        LOG_TEXT("LEAT_EVENT", stream->child->attempt.task->end ? "notify-output" : "output");
+    fields[WHO_FIELDS] = LOG_TEXT("LEAT_EVENT", event_of(stream->child));
     fields[WHO_FIELDS + 1] = LOG_TEXT("LEAT_STREAM", is_error ? "stderr" : "stdout");
     log_bytes(is_error ? LOG_NOTICE : LOG_INFO, LOG_ID_TASK_OUTPUT, fields, WHO_FIELDS + 2, data,
               size);

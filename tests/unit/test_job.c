@@ -18,12 +18,15 @@ enum {
     LAST = JOB_KILL_GROUP | JOB_START_SETTLE,
     KILL = JOB_SEND_KILL,
     TELL = JOB_REPORT,
+    RUN = JOB_RUN,
 };
 
-/* In the order of the events: started, start failed, timed out, lease lost, stop, cancel, grace
- * over, kill now, exited, quiet, settle over. */
+/* In the order of the events: check started, to run, started, start failed, timed out, lease lost,
+ * stop, cancel, grace over, kill now, exited, quiet, settle over. */
 static const struct job_step table[STATES][EVENTS] = {
-    [JOB_CLAIMED] = {{JOB_RUNNING, 0},
+    [JOB_CLAIMED] = {{JOB_CHECKING, 0},
+                     {JOB_CLAIMED, 0},
+                     {JOB_RUNNING, 0},
                      {JOB_DONE, TELL},
                      {JOB_CLAIMED, 0},
                      {JOB_DONE, TELL},
@@ -34,7 +37,35 @@ static const struct job_step table[STATES][EVENTS] = {
                      {JOB_CLAIMED, 0},
                      {JOB_CLAIMED, 0},
                      {JOB_CLAIMED, 0}},
+    [JOB_CHECKING] = {{JOB_CHECKING, 0},
+                      {JOB_CHECKED, LAST},
+                      {JOB_CHECKING, 0},
+                      {JOB_CHECKING, 0},
+                      {JOB_ENDING, TERM},
+                      {JOB_ENDING, TERM},
+                      {JOB_ENDING, TERM},
+                      {JOB_ENDING, TERM},
+                      {JOB_CHECKING, 0},
+                      {JOB_KILLING, KILL},
+                      {JOB_SETTLING, LAST},
+                      {JOB_CHECKING, 0},
+                      {JOB_CHECKING, 0}},
+    [JOB_CHECKED] = {{JOB_CHECKED, 0},
+                     {JOB_CHECKED, 0},
+                     {JOB_RUNNING, 0},
+                     {JOB_DONE, TELL},
+                     {JOB_CHECKED, 0},
+                     {JOB_SETTLING, 0},
+                     {JOB_SETTLING, 0},
+                     {JOB_SETTLING, 0},
+                     {JOB_CHECKED, 0},
+                     {JOB_SETTLING, 0},
+                     {JOB_CHECKED, 0},
+                     {JOB_CHECKED, RUN},
+                     {JOB_CHECKED, RUN}},
     [JOB_RUNNING] = {{JOB_RUNNING, 0},
+                     {JOB_RUNNING, 0},
+                     {JOB_RUNNING, 0},
                      {JOB_RUNNING, 0},
                      {JOB_ENDING, TERM},
                      {JOB_ENDING, TERM},
@@ -51,12 +82,16 @@ static const struct job_step table[STATES][EVENTS] = {
                     {JOB_ENDING, 0},
                     {JOB_ENDING, 0},
                     {JOB_ENDING, 0},
+                    {JOB_ENDING, 0},
+                    {JOB_ENDING, 0},
                     {JOB_KILLING, KILL},
                     {JOB_KILLING, KILL},
                     {JOB_SETTLING, LAST},
                     {JOB_ENDING, 0},
                     {JOB_ENDING, 0}},
     [JOB_KILLING] = {{JOB_KILLING, 0},
+                     {JOB_KILLING, 0},
+                     {JOB_KILLING, 0},
                      {JOB_KILLING, 0},
                      {JOB_KILLING, 0},
                      {JOB_KILLING, 0},
@@ -76,9 +111,13 @@ static const struct job_step table[STATES][EVENTS] = {
                       {JOB_SETTLING, 0},
                       {JOB_SETTLING, 0},
                       {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
                       {JOB_DONE, TELL},
                       {JOB_DONE, TELL}},
     [JOB_DONE] = {{JOB_DONE, 0},
+                  {JOB_DONE, 0},
+                  {JOB_DONE, 0},
                   {JOB_DONE, 0},
                   {JOB_DONE, 0},
                   {JOB_DONE, 0},
@@ -107,43 +146,51 @@ static void every_step_is_as_designed(void **state)
     }
 }
 
-/* Goal: whatever comes in whatever order (all sequences of five events), an attempt is reported
- * at most once, never before its group was killed if it ran, and never goes back. */
+/* Goal: whatever comes in whatever order (all sequences of six events), an attempt is reported at
+ * most once, never while a process of its or of its check may live, which also comes before the
+ * task's own start; and it never goes back. */
 static void no_order_of_events_breaks_it(void **state)
 {
     (void)state;
-    for (int sequence = 0; sequence < EVENTS * EVENTS * EVENTS * EVENTS * EVENTS; sequence++) {
+    enum { LENGTH = 6, ALL = EVENTS * EVENTS * EVENTS * EVENTS * EVENTS * EVENTS };
+    for (int sequence = 0; sequence < ALL; sequence++) {
         enum job_state now = JOB_CLAIMED;
-        int reports = 0, ran = 0, killed = 0;
-        for (int rest = sequence, i = 0; i < 5; i++, rest /= EVENTS) {
+        int reports = 0, alive = 0;
+        for (int rest = sequence, i = 0; i < LENGTH; i++, rest /= EVENTS) {
             struct job_step step = job_next(now, (enum job_event)(rest % EVENTS));
             assert_true(step.state >= now);
+            if (step.state != now && (step.state == JOB_RUNNING || step.state == JOB_CHECKING)) {
+                assert_int_equal(alive, 0);
+                alive = 1;
+            }
             now = step.state;
-            ran |= now == JOB_RUNNING;
-            killed |= (step.actions & JOB_KILL_GROUP) != 0;
+            alive = alive && !(step.actions & JOB_KILL_GROUP);
             reports += (step.actions & JOB_REPORT) != 0;
+            assert_true(!alive || !(step.actions & (JOB_REPORT | JOB_RUN)));
         }
         assert_int_equal(reports, now == JOB_DONE);
-        assert_true(!ran || killed || reports == 0);
     }
 }
 
 /* The cause that an event brings where none stands yet. */
 static enum cause expected_cause(enum job_state state, enum job_event event)
 {
-    int before = state == JOB_CLAIMED, runs = state == JOB_RUNNING;
+    int checks = state == JOB_CHECKING, waits = state == JOB_CLAIMED || state == JOB_CHECKED;
+    int runs = state == JOB_RUNNING;
     switch (event) {
     case JOB_START_FAILED:
-        return before ? CAUSE_HOST : CAUSE_EXIT;
+        return waits ? CAUSE_HOST : CAUSE_EXIT;
     case JOB_TIMED_OUT:
-        return runs ? CAUSE_TIMEOUT : CAUSE_EXIT;
+        return runs ? CAUSE_TIMEOUT : checks ? CAUSE_CHECK : CAUSE_EXIT;
     case JOB_LEASE_LOST:
     case JOB_KILL_NOW:
-        return before || runs ? CAUSE_LEASE_LOST : CAUSE_EXIT;
+        return waits || checks || runs ? CAUSE_LEASE_LOST : CAUSE_EXIT;
     case JOB_STOP:
-        return before || runs ? CAUSE_SHUTDOWN : CAUSE_EXIT;
+        return waits || checks || runs ? CAUSE_SHUTDOWN : CAUSE_EXIT;
     case JOB_CANCEL:
-        return before || runs ? CAUSE_CANCELLED : CAUSE_EXIT;
+        return waits || checks || runs ? CAUSE_CANCELLED : CAUSE_EXIT;
+    case JOB_CHECK_STARTED:
+    case JOB_TO_RUN:
     case JOB_STARTED:
     case JOB_GRACE_OVER:
     case JOB_EXITED:
@@ -152,6 +199,16 @@ static enum cause expected_cause(enum job_state state, enum job_event event)
         break;
     }
     return CAUSE_EXIT;
+}
+
+/* Goal: what nothing has told to end yet is known by its state. */
+static void what_is_under_way(void **state)
+{
+    (void)state;
+    for (enum job_state now = 0; now < STATES; now++) {
+        bool expected = now == JOB_CHECKING || now == JOB_CHECKED || now == JOB_RUNNING;
+        assert_int_equal(job_is_under_way(now), expected);
+    }
 }
 
 /* Goal: the first reason stands in every state and against every event; and one that has exited
@@ -174,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_step_is_as_designed),
         cmocka_unit_test(no_order_of_events_breaks_it),
+        cmocka_unit_test(what_is_under_way),
         cmocka_unit_test(first_reason_wins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,8 @@ static void causes_are_judged(void **state)
         {CAUSE_EXIT, VERDICT_RETRY, VERDICT_DEAD},
         {CAUSE_SIGNAL, VERDICT_RETRY, VERDICT_DEAD},
         {CAUSE_TIMEOUT, VERDICT_RETRY, VERDICT_DEAD},
+        {CAUSE_CHECK, VERDICT_RETRY, VERDICT_DEAD},
+        {CAUSE_DONE, VERDICT_SUCCESS, VERDICT_SUCCESS},
         {CAUSE_REFUSED, VERDICT_DEAD, VERDICT_DEAD},
         {CAUSE_HOST, VERDICT_RELEASE, VERDICT_RELEASE},
         {CAUSE_LEASE_LOST, VERDICT_RELEASE, VERDICT_RELEASE},
@@ -191,6 +193,8 @@ static void endings_have_texts(void **state)
     assert_text((struct ending){.cause = CAUSE_REFUSED}, "refused");
     assert_text((struct ending){.cause = CAUSE_SHUTDOWN}, "shutdown");
     assert_text((struct ending){.cause = CAUSE_BATCH}, "batch");
+    assert_text((struct ending){.cause = CAUSE_CHECK}, "check");
+    assert_text((struct ending){.cause = CAUSE_DONE}, "the check says it is done");
     assert_text((struct ending){.cause = CAUSE_REPORTED, .reported = VERDICT_SUCCESS},
                 "reported ok");
     assert_text((struct ending){.cause = CAUSE_REPORTED, .reported = VERDICT_RETRY},

@@ -1,0 +1,269 @@
+"""[task] check on the real daemon: was a task done after all, before its worker was lost?"""
+import pytest
+
+from harness.faults import LEASE_S, MARGIN_S, boot_s, wait_empty
+from harness.polling import wait_until
+from harness.tasks import environment, letters, wait_file, wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('short_leases')
+
+LINES = 'cat > {0}/$1.new; env -0 > {0}/$1.env; mv {0}/$1.new {0}/$1; echo $1 >> {0}/order'
+
+
+@pytest.fixture
+def script(folder):
+    """A shell line that notes what it got under a name, and then goes on: script(name, then)."""
+    (folder / 'note').write_text('#!/bin/sh\n' + LINES.format(folder) + '\n')
+    (folder / 'note').chmod(0o755)
+    return lambda name, then='exit 0': f'{folder}/note {name}; {then}'
+
+
+def checked(script, says, **task):
+    """Sections with a command and a check that ends like that."""
+    return {'task': {'command': script('ran'), 'check': script('checked', says), **task}}
+
+
+def add_crashed(queue, **fields):
+    """A task whose worker was lost while it ran; answers its tid."""
+    queue.register('gone', lease=2000)
+    [tid] = queue.add(fields or {'payload': 'x'})
+    [task] = queue.begin('gone')
+    queue.expire(task.token)
+    return tid
+
+
+def order(folder):
+    path = folder / 'order'
+    return path.read_text().split() if path.exists() else []
+
+
+# ---- when it is asked
+
+def test_only_after_a_lost_worker(daemon, queue, folder, script):
+    """A task that never ran is not checked, nor one that failed by itself."""
+    sections = checked(script, 'exit 0')
+    sections['task']['command'] = script('ran', 'test $LEAT_ATTEMPT = 2')
+    daemon(sections).wait_ready()
+    queue.add({'payload': 'x'})
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['ran', 'ran']
+
+
+def test_without_a_check_it_runs(daemon, queue, folder, script):
+    """No check configured: a task whose worker was lost runs again."""
+    add_crashed(queue)
+    daemon({'task': {'command': script('ran')}}).wait_ready()
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['ran']
+
+
+def test_after_kill_9(daemon, queue, folder, script):
+    """A task that was done, but whose worker was killed before it could say so, does not run twice."""
+    sections = checked(script, f'test -e {folder}/done')
+    sections['task']['command'] = script('ran', f'touch {folder}/done; sleep 60')
+    first = daemon(sections).wait_ready()
+    [tid] = queue.add({'payload': 'x'})
+    wait_until((folder / 'done').exists)
+    first.kill9()
+    second = daemon(sections).wait_ready()
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['ran', 'checked']
+    assert queue.counter('crashes') == 1
+    second.wait_log(f'task {tid}: attempt 1: the check says it is done')
+
+
+# ---- what it says
+
+def test_done_already(daemon, queue, folder, script):
+    """Exit 0: the task has succeeded without running, and the log says so in its own words."""
+    tid = add_crashed(queue)
+    worker = daemon(checked(script, 'exit 0')).wait_ready()
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['checked']
+    assert letters(queue) == [] and queue.counter('retried') == 0
+    [line] = [line for line in worker.log().splitlines() if 'cause=done' in line]
+    assert f'task {tid}: attempt 1: the check says it is done after' in line
+    assert 'succeeded without running' in line
+
+
+def test_to_run(daemon, queue, folder, script):
+    """Exit 1: the task runs, in the same attempt; both have the same environment and payload."""
+    tid = add_crashed(queue, payload=b'one\0two', size='big', id='order 7')
+    daemon(checked(script, 'exit 1')).wait_ready()
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['checked', 'ran']
+    assert (folder / 'checked').read_bytes() == (folder / 'ran').read_bytes() == b'one\0two'
+    before, after = environment(folder / 'checked.env'), environment(folder / 'ran.env')
+    deadlines = float(before.pop(b'LEAT_DEADLINE')), float(after.pop(b'LEAT_DEADLINE'))
+    assert before == after
+    assert before[b'LEAT_TASK'].decode() == tid and before[b'LEAT_ATTEMPT'] == b'1'
+    assert before[b'TASK_size'] == b'big' and before[b'LEAT_ID'] == b'order 7'
+    assert deadlines[1] - deadlines[0] > 500  # each has its own: 30 s and 10 min
+    assert queue.counter('retried') == 0
+
+
+def test_task_with_a_command_of_its_own(daemon, queue, folder, script):
+    """Tasks that bring their command are checked likewise."""
+    add_crashed(queue, command=script('own'), payload='x')
+    daemon({'task': {'check': script('checked', 'exit 1')}}).wait_ready()
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['checked', 'own']
+
+
+def test_in_a_queue_of_batches(daemon, queue, folder, script):
+    """With batches the check gets what the process of one task gets."""
+    add_crashed(queue, payload='line')
+    daemon(checked(script, 'exit 1', batch=10)).wait_ready()
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['checked', 'ran']
+    assert (folder / 'checked').read_bytes() == (folder / 'ran').read_bytes() == b'line\n'
+    assert environment(folder / 'checked.env')[b'LEAT_BATCH'] == b'1'
+
+
+@pytest.mark.parametrize('says, reason', [
+    ('exit 2', 'exit 2'), ('exit 64', 'exit 64'), ('kill -9 $$', 'SIGKILL'), ('sleep 60', 'timeout')])
+def test_does_not_know(daemon, queue, folder, script, says, reason):
+    """Any other status, a signal, or the check's own timeout: asked again after the pause that
+    [retry] says, up to max_attempts, then a dead letter, cause check. The task never runs."""
+    tid = add_crashed(queue)
+    sections = {'retry': {'max_attempts': 3, 'permanent': 64, 'base': '200ms', 'factor': 2,
+                          'jitter': 'none'},
+                **checked(script, says, check_timeout='400ms')}
+    daemon(sections).wait_ready()
+    [letter] = wait_letters(queue)
+    wait_empty(queue)
+    assert order(folder) == ['checked'] * 3
+    assert letter.own['leat.tid'] == tid and letter.cause == 'check' and letter.reason == reason
+    assert letter.attempts == '3' and queue.counter('retried') == 2
+    lines = [line for line in letter.lines() if line[4] != 'crash']
+    assert [line[4] for line in lines] == ['check'] * 3
+    pauses = [later[2] - earlier[3] for earlier, later in zip(lines, lines[1:])]
+    assert pauses[0] >= 200 and pauses[1] >= 400
+
+
+def test_knows_later(daemon, queue, folder, script):
+    """A check that could not tell is asked again, and then it runs."""
+    add_crashed(queue)
+    daemon(checked(script, f'test -e {folder}/asked && exit 1; touch {folder}/asked; exit 3')
+           ).wait_ready()
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['checked', 'checked', 'ran']
+    assert environment(folder / 'ran.env')[b'LEAT_ATTEMPT'] == b'2'
+
+
+def test_missing_check_is_the_host_s_fault(daemon, queue, folder, script):
+    """A check that cannot be executed uses up no attempt and sinks no task."""
+    add_crashed(queue)
+    sections = {'retry': {'max_attempts': 1},
+                'task': {'command': script('ran'), 'check': f'{folder}/missing x'}}
+    worker = daemon(sections).wait_ready()
+    worker.wait_log('this host cannot run tasks')
+    (folder / 'missing').write_text('#!/bin/sh\nexit 1\n')
+    (folder / 'missing').chmod(0o755)
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['ran'] and letters(queue) == []
+
+
+# ---- what is left of it
+
+def test_nothing_of_it_meets_the_task(daemon, queue, folder, script):
+    """Whatever the check left in its process group is dead before the task starts; its output is in
+    the log as the check's, and not in the task's dead letter."""
+    add_crashed(queue)
+    sections = checked(script, f'echo asked; (while :; do sleep 0.02; echo >> {folder}/left; done) & '
+                               f'until [ -s {folder}/left ]; do sleep 0.02; done; exit 1')
+    sections['task']['command'] = (f'a=$(wc -c < {folder}/left); sleep 0.3; '
+                                   f'test $a = $(wc -c < {folder}/left) || touch {folder}/met; echo ran; exit 1')
+    sections['retry'] = {'max_attempts': 1}
+    worker = daemon(sections).wait_ready()
+    [letter] = wait_letters(queue)
+    assert not (folder / 'met').exists()
+    assert letter.cause == 'exit' and letter.tail('stdout') == b'ran\n'
+    lines = [line for line in worker.log().splitlines() if 'stream=stdout' in line]
+    assert [' asked ' in line for line in lines] == [True, False]
+
+
+def test_dead_letter_has_the_check_s_output(daemon, queue, script):
+    """A task that died of its check has what the check wrote."""
+    add_crashed(queue)
+    daemon({'retry': {'max_attempts': 1}, **checked(script, 'echo why >&2; exit 7')}).wait_ready()
+    [letter] = wait_letters(queue)
+    assert letter.tail('stderr') == b'why\n'
+
+
+# ---- leases and stops
+
+def test_lease_is_renewed(daemon, queue, folder, script):
+    """A check that takes longer than the lease keeps it, and the task runs once."""
+    add_crashed(queue)
+    daemon(checked(script, 'sleep 5; exit 1')).wait_ready()
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['checked', 'ran']
+    assert queue.counter('crashes') == 1 and queue.counter('fenced') == 0
+
+
+def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, script):
+    """Cut off from Redis, the check is ended before the lease is; healed, it is asked again, with no
+    attempt used."""
+    add_crashed(queue)
+    says = (f'[ -e {folder}/go ] && exit 1; touch {folder}/up; trap "" TERM;'
+            f' while :; do date +%s%N > {folder}/alive.new; mv {folder}/alive.new {folder}/alive; done')
+    daemon({**through_proxy, **checked(script, says)}).wait_ready()
+    wait_until((folder / 'up').exists)
+    begun = boot_s()
+    proxy.silence()
+    (folder / 'go').touch()
+    wait_file(folder / 'alive')
+
+    def is_dead():
+        before = (folder / 'alive').read_text()
+        until = boot_s() + 0.15
+        wait_until(lambda: boot_s() > until)
+        return (folder / 'alive').read_text() == before
+
+    wait_until(is_dead)
+    assert boot_s() - 0.15 < begun + LEASE_S - MARGIN_S + 0.3
+    assert 'ran' not in order(folder)
+    proxy.heal()
+    wait_until(lambda: queue.counter('succeeded') == 1, 20)
+    wait_empty(queue)
+    assert order(folder)[-2:] == ['checked', 'ran']
+    assert environment(folder / 'ran.env')[b'LEAT_ATTEMPT'] == b'1'
+    assert queue.counter('retried') == 0
+
+
+@pytest.mark.parametrize('drain', ['30s', '0'])
+def test_stop_while_checking(daemon, queue, folder, script, drain):
+    """A check, and the task after it, may end within the drain; after it the check is ended, and the
+    task handed back with nothing counted."""
+    add_crashed(queue)
+    worker = daemon({'shutdown': {'drain': drain}, **checked(
+        script, f'touch {folder}/up; until [ -e {folder}/go ]; do sleep 0.02; done; exit 1')}
+    ).wait_ready()
+    wait_until((folder / 'up').exists)
+    worker.terminate()
+    if drain != '0':
+        worker.wait_log('stopping')
+        (folder / 'go').touch()
+    assert worker.wait_exit() == 0
+    assert order(folder) == (['checked', 'ran'] if drain != '0' else ['checked'])
+    assert queue.counter('succeeded') == (drain != '0')
+    assert queue.redis.xlen(queue.go) == (drain == '0') and queue.pending() == []
+    assert queue.counter('retried') == 0 and queue.counter('crashes') == 1
+
+
+def test_reload_takes_the_command_away(daemon, queue, folder, script):
+    """A reload while the check runs that takes the command away: the task is judged anew."""
+    add_crashed(queue)
+    says = f'touch {folder}/up; until [ -e {folder}/go ]; do sleep 0.02; done; exit 1'
+    worker = daemon(checked(script, says)).wait_ready()
+    wait_until((folder / 'up').exists)
+    text = worker.config_path.read_text()
+    worker.config_path.write_text(
+        '\n'.join(line for line in text.splitlines() if not line.startswith('command')) + '\n')
+    worker.reload()
+    worker.wait_log('the configuration was reloaded')
+    (folder / 'go').touch()
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'refused' and order(folder) == ['checked']
+    assert worker.running()
