@@ -67,7 +67,7 @@ struct config_task {
     int64_t kill_grace_ms;
     enum config_stdin stdin_from;
     int64_t result_ttl_ms; /* 0: results are not kept unless a task says so */
-    int64_t batch; /* how many tasks one process gets at the most; 1: no batches */
+    int64_t batch;         /* how many tasks one process gets at the most; 1: no batches */
     int64_t batch_wait_ms;
     enum config_format batch_format;
     char *check; /* shell line that says whether a task was done before; NULL: none */

@@ -389,7 +389,7 @@ int child_run(struct child *child)
     free((char *)child->attempt.stderr_tail.data);
     child->attempt.stdout_tail = child->attempt.stderr_tail = (struct bytes){NULL, 0};
     child->attempt.ending.exit_code = 0;
-    child->checking = child->empty = false;
+    child->checking = child->empty = child->strays = false;
     return launch(child);
 }
 

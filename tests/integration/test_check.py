@@ -3,7 +3,7 @@ import pytest
 
 from harness.faults import LEASE_S, MARGIN_S, boot_s, wait_empty
 from harness.polling import wait_until
-from harness.tasks import environment, letters, wait_file, wait_letters, wait_succeeded
+from harness.tasks import environment, letters, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('short_leases')
 
@@ -202,32 +202,24 @@ def test_lease_is_renewed(daemon, queue, folder, script):
     assert queue.counter('crashes') == 1 and queue.counter('fenced') == 0
 
 
-def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, script):
-    """Cut off from Redis, the check is ended before the lease is; healed, it is asked again, with no
+def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, script, beats):
+    """Cut off from Redis, the check is dead before the lease ends; healed, it is asked again, with no
     attempt used."""
     add_crashed(queue)
-    says = (f'[ -e {folder}/go ] && exit 1; touch {folder}/up; trap "" TERM;'
-            f' while :; do date +%s%N > {folder}/alive.new; mv {folder}/alive.new {folder}/alive; done')
+    says = f'[ -e {folder}/go ] && exit 1; exec {beats.task(60, stubborn=True)}'
     daemon({**through_proxy, **checked(script, says)}).wait_ready()
-    wait_until((folder / 'up').exists)
+    beats.wait_runs(1)
+    (folder / 'go').touch()
     begun = boot_s()
     proxy.silence()
-    (folder / 'go').touch()
-    wait_file(folder / 'alive')
-
-    def is_dead():
-        before = (folder / 'alive').read_text()
-        until = boot_s() + 0.15
-        wait_until(lambda: boot_s() > until)
-        return (folder / 'alive').read_text() == before
-
-    wait_until(is_dead)
-    assert boot_s() - 0.15 < begun + LEASE_S - MARGIN_S + 0.3
-    assert 'ran' not in order(folder)
+    [run] = beats.wait_dead()
+    # the last renewal was sent before the fault began
+    assert run.last < begun + LEASE_S - MARGIN_S + 0.05 and not run.ended
+    assert order(folder) == ['checked']
     proxy.heal()
     wait_until(lambda: queue.counter('succeeded') == 1, 20)
     wait_empty(queue)
-    assert order(folder)[-2:] == ['checked', 'ran']
+    assert order(folder) == ['checked', 'checked', 'ran']
     assert environment(folder / 'ran.env')[b'LEAT_ATTEMPT'] == b'1'
     assert queue.counter('retried') == 0
 
