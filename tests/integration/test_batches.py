@@ -404,9 +404,9 @@ def test_host_faults_count_nothing(daemon, queue, folder, seen):
 def test_leases_of_all_are_renewed(daemon, queue, seen):
     """A batch that runs for longer than the lease keeps all of its tasks."""
     add(queue, *numbers(30))
-    daemon({'queue': {'lease': '1s', 'concurrency': 1},
-            **batched(seen.command('sleep 3'), batch=30, kill_grace='100ms')}).wait_ready()
-    wait_succeeded(queue, 30)
+    daemon({'queue': {'lease': '3s', 'concurrency': 1},
+            **batched(seen.command('sleep 7'), batch=30, kill_grace='100ms')}).wait_ready()
+    wait_succeeded(queue, 30, 40)
     assert len(seen.all()) == 1
     assert queue.counter('crashes') == queue.counter('fenced') == queue.counter('released') == 0
 
@@ -428,6 +428,23 @@ def test_one_lost_lease_ends_the_batch(daemon, queue, client, folder):
     assert queue.counter('released') == 2
     assert queue.counter('crashes') == queue.counter('retried') == 0
     assert [letter.cause for letter in letters(queue)] == ['vanished']
+
+
+def test_cancelled_task_ends_its_batch(daemon, queue, folder):
+    """When one task of a batch is cancelled, its process gets SIGTERM; the others go back with nothing
+    counted and run again, and the cancelled one never does."""
+    tids = add(queue, *numbers(3))
+    command = (f'[ -e {folder}/up ] && {{ cat >> {folder}/out; exit; }}; touch {folder}/up;'
+               f' trap "touch {folder}/told; exit 1" TERM; while :; do sleep 0.02; done')
+    daemon({'queue': {'concurrency': 1}, **batched(command)}).wait_ready()
+    wait_until((folder / 'up').exists)
+    token = queue.show(tids[1])['row']['token'].decode()
+    [state] = queue.call_off((tids[1], token), now=True)
+    assert state.startswith('asked ')
+    wait_until((folder / 'told').exists)
+    wait_empty(queue)
+    assert sorted((folder / 'out').read_bytes().split()) == [b'1', b'3']
+    assert queue.counter('succeeded') == 2 and queue.counter('retried') == 0 and letters(queue) == []
 
 
 def test_cut_off_worker_ends_its_batch(daemon, queue, proxy, through_proxy, folder):

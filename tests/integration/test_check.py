@@ -23,9 +23,9 @@ def checked(script, says, **task):
     return {'task': {'command': script('ran'), 'check': script('checked', says), **task}}
 
 
-def add_crashed(queue, **fields):
+def add_crashed(queue, lease=2000, **fields):
     """A task whose worker was lost while it ran; answers its tid."""
-    queue.register('gone', lease=2000)
+    queue.register('gone', lease=lease)
     [tid] = queue.add(fields or {'payload': 'x'})
     [task] = queue.begin('gone')
     queue.expire(task.token)
@@ -195,9 +195,9 @@ def test_dead_letter_has_the_check_s_output(daemon, queue, script):
 
 def test_lease_is_renewed(daemon, queue, folder, script):
     """A check that takes longer than the lease keeps it, and the task runs once."""
-    add_crashed(queue)
-    daemon(checked(script, 'sleep 5; exit 1')).wait_ready()
-    wait_succeeded(queue, 1)
+    add_crashed(queue, lease=4000)
+    daemon({'queue': {'lease': '4s'}, **checked(script, 'sleep 9; exit 1')}).wait_ready()
+    wait_succeeded(queue, 1, 40)
     assert order(folder) == ['checked', 'ran']
     assert queue.counter('crashes') == 1 and queue.counter('fenced') == 0
 
@@ -222,6 +222,21 @@ def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, scr
     assert order(folder) == ['checked', 'checked', 'ran']
     assert environment(folder / 'ran.env')[b'LEAT_ATTEMPT'] == b'1'
     assert queue.counter('retried') == 0
+
+
+def test_cancel_while_checking(daemon, queue, folder, script):
+    """A task that is cancelled while it is checked: the check is ended, and it never runs."""
+    tid = add_crashed(queue)
+    daemon(checked(script, f'touch {folder}/up; trap "touch {folder}/told; exit 1" TERM;'
+                           f' while :; do sleep 0.02; done')).wait_ready()
+    wait_until((folder / 'up').exists)
+    token = queue.show(tid)['row']['token'].decode()
+    [state] = queue.call_off((tid, token), now=True)
+    assert state.startswith('asked ')
+    wait_until((folder / 'told').exists)
+    wait_empty(queue)
+    assert order(folder) == ['checked'] and letters(queue) == []
+    assert queue.counter('retried') == 0 and queue.counter('succeeded') == 0
 
 
 @pytest.mark.parametrize('drain', ['30s', '0'])
