@@ -50,38 +50,38 @@ static const struct option options_table[] = {
 
 /* ---- ids */
 
-/* Those that were read are owned; zeroed, it is an empty list. */
+/* Zeroed, it is an empty list; the ids are owned. */
 struct id_list {
     char **ids;
-    bool *owned;
     size_t count, capacity;
 };
 
-static int add_id(struct id_list *list, char *id, bool owned)
+/* Takes the id, which may be NULL for want of memory. */
+static int add_id(struct id_list *list, char *id)
 {
-    if (list->count == list->capacity) {
+    if (id && list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 16;
-        char **ids = reallocarray((void *)list->ids, capacity, sizeof *ids);
-        bool *flags = ids ? reallocarray(list->owned, capacity, sizeof *flags) : NULL;
-        list->ids = ids ? ids : list->ids;
-        list->owned = flags ? flags : list->owned;
-        if (!flags)
-            return -1;
-        list->capacity = capacity;
+        char **grown = reallocarray((void *)list->ids, capacity, sizeof *grown);
+        if (!grown) {
+            free(id);
+            id = NULL;
+        } else {
+            list->ids = grown;
+            list->capacity = capacity;
+        }
     }
-    list->ids[list->count] = id;
-    list->owned[list->count++] = owned;
-    return 0;
+    if (!id)
+        return cli_no_memory();
+    list->ids[list->count++] = id;
+    return EX_OK;
 }
 
 static void free_ids(struct id_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
-        if (list->owned[i])
-            free(list->ids[i]);
+        free(list->ids[i]);
     }
     free((void *)list->ids);
-    free(list->owned);
 }
 
 /* Empty lines are skipped. */
@@ -97,11 +97,9 @@ static int read_ids(struct id_list *list)
             line[--size] = '\0';
         if (size == 0)
             continue;
-        if (add_id(list, line, true) != 0)
-            status = cli_no_memory();
-        else
-            line = NULL;
-        capacity = line ? capacity : 0;
+        status = add_id(list, line);
+        line = NULL;
+        capacity = 0;
     }
     if (status == EX_OK && ferror(stdin)) {
         cli_error("cannot read ids from stdin: %s", strerror(errno));
@@ -116,10 +114,8 @@ static int take_ids(struct id_list *list, int count, char **words)
     int status = EX_OK;
 
     for (int i = 0; i < count && status == EX_OK; i++) {
-        if (strcmp(words[i], "-") == 0)
-            status = read_ids(list);
-        else if (add_id(list, words[i], false) != 0)
-            status = cli_no_memory();
+        bool is_stdin = strcmp(words[i], "-") == 0;
+        status = is_stdin ? read_ids(list) : add_id(list, strdup(words[i]));
     }
     return status;
 }

@@ -74,7 +74,8 @@ def test_waits_that_are_over_are_swept(queue):
 
 
 def test_a_cancel_that_came_too_late_is_forgotten(queue):
-    """The task's lease had run out and it succeeded late, or its entry was deleted: nothing of the cancel stays."""
+    """The task succeeded after its lease had run out, or its entry was deleted: nothing of the
+    cancel stays."""
     queue.register('w1')
     queue.register('w2')
     queue.add({'command': 'true'}, {'command': 'true'})
