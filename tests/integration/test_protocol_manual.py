@@ -1,0 +1,255 @@
+"""leat-protocol.7 against the code: keys, functions, fields, errors; and its examples, run."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import redis
+
+from harness.daemon import ROOT
+from harness.queue import KEYS, LIBRARY, Queue
+
+PAGE = (ROOT / 'src/queue/leat-protocol.7').read_text()
+LUA = LIBRARY.read_text()
+CONSTANTS = {'PRODUCER_KEYS': 9, 'ALL_KEYS': 15}
+
+
+def section(title, kind='Sh'):
+    """The source of a section, or of a subsection."""
+    ends = r'^\.S[hs] ' if kind == 'Ss' else r'^\.Sh '
+    start = PAGE.index(f'\n.{kind} {title}\n') + len(title) + 5
+    end = re.search(ends, PAGE[start:], re.M)
+    return PAGE[start:start + end.start()] if end else PAGE[start:]
+
+
+def items(text):
+    """What the .It Ic lines of a list name."""
+    lines = re.findall(r'^\.It Ic (.+)$', text, re.M)
+    return [name for line in lines for name in line.split(' , ')]
+
+
+def c_names(table, source):
+    """The first strings of a table in a C file."""
+    text = (ROOT / source).read_text()
+    body = re.search(rf'{re.escape(table)}[^=]*= \{{(.*?)\}};', text, re.S).group(1)
+    return re.findall(r'"([\w.]+)"', body)
+
+
+def documented():
+    """{function: (number of keys, arguments that are there once, whether some may be repeated)}."""
+    found = {}
+    for name, keys, rest in re.findall(r'^\.It Li FCALL (leat_\w+) (\d+) ?(.*)$', PAGE, re.M):
+        once = re.sub(r'\{.*\}', '', rest).replace('[', ' ').replace(']', ' ').split()
+        assert name not in found and (not once or once[0] in ('KEYS', 'KEY'))
+        found[name] = (int(keys), len(once[1:]), '{' in rest)
+    return found
+
+
+def body_of(function):
+    return re.search(rf'^function leat\.{function}\(keys, args\)\n(.*?)^end\n', LUA, re.S | re.M).group(1)
+
+
+def in_code():
+    """The same, as the Lua has it."""
+    found = {'leat_version': (0, 0, False)}
+    pairs = re.findall(r"'(leat_\w+)', leat\.(\w+)", LUA)
+    for name, function in pairs:
+        body = body_of(function)
+        if 'leat.open_findings(' in body:
+            body += body_of('open_findings')
+        keys = re.search(r'\bopen\(keys, (\w+)', body).group(1)
+        keys = int(CONSTANTS.get(keys, keys)) + ('table.remove(keys' in body)
+        starts = [int(n) for n in re.findall(r'rest\(args, (\d+)\)|for \w+ = (\d+), #args', body) for n in n if n]
+        used = [int(n) for n in re.findall(r'\bargs\[(\d+)\]', body)]
+        repeated = bool(starts) or 'last_seed' in body or not used and 'args' in body
+        found[name] = (keys, min(starts) - 1 if starts else max(used, default=0), repeated)
+    return found
+
+
+def test_each_function_is_documented_as_it_is():
+    """Every registered function, with its number of keys, of arguments, and whether there may be more of them."""
+    code = in_code()
+    registered = set(re.findall(r"'(leat_\w+)', (?:leat\.\w+|version)\b", LUA))
+    assert set(code) == registered
+    assert documented() == code
+
+
+@pytest.mark.parametrize('name', documented())
+def test_the_number_of_keys_is_checked(queue, name):
+    """One key less is refused, the documented number is not."""
+    queue.register('w1')
+    number = documented()[name][0]
+    keys = [*queue.keys, 'x'][:number]
+    if number == 1:
+        keys = ['list']
+    if number == 10:
+        keys[9] = 'list'
+
+    def complaint(given):
+        try:
+            queue.redis.execute_command('FCALL', name, len(given), *given, *['1'] * 12)
+        except redis.ResponseError as error:
+            return str(error)
+        return ''
+    assert 'keys, got' not in complaint(keys)
+    if keys:
+        assert 'BADARG expected' in complaint(keys[:-1]) or number == 10
+
+
+def test_keys_and_their_types(queue, daemon, wait_until):
+    """The table has all keys in order, with the types that they have when they are there."""
+    rows = re.findall(r'^\.It Pa (\S+) Ta (\w+) Ta', section('KEYS'), re.M)
+    assert [name.lstrip(':') for name, _ in rows] == list(KEYS)
+    wanted = dict(re.findall(r"\[(\w+)\] = '(\w+)'", LUA[LUA.index('function leat.check_types'):][:900]))
+    types = {name.lstrip(':').upper(): kind for name, kind in rows}
+    assert types == wanted
+
+
+def test_task_fields():
+    """Each field that a worker knows, in the order of task.c, and those that it refuses."""
+    known = c_names('known[]', 'src/queue/task.c')
+    refused = c_names('unsupported[]', 'src/queue/task.c')
+    listed = items(section('TASKS'))
+    assert sorted(listed) == sorted(known + refused)
+    for name in refused:
+        assert f'.It Ic {name}\nReserved: a task with it is refused.\n' in PAGE
+
+
+def test_dead_letter_fields():
+    """Each field that write_letter writes."""
+    writer = re.search(r'^local function write_letter\(.*?^end\n', LUA, re.S | re.M).group(0)
+    assert sorted(items(section('DEAD LETTERS'))) == sorted(set(re.findall(r"'(leat\.\w+)'", writer)))
+
+
+def test_result_fields():
+    """Each field of a result."""
+    writer = re.search(r'^local function post\(.*?^end\n', LUA, re.S | re.M).group(0)
+    written = set(re.findall(r'(\w+) = (?:ending|record|q)\.', writer.split('pairs({')[1])) | {'state'}
+    assert sorted(items(section('RESULTS'))) == sorted(written)
+
+
+def test_errors():
+    """Each word with which an error begins, and no other."""
+    words = set(re.findall(r"fail\('([A-Z]+) ", LUA)) | set(re.findall(r"'([A-Z]{4,}) ' ?\.\. id", LUA))
+    listed = set(re.findall(r'^\.It Li ([A-Z]+)$', section('CALLING FUNCTIONS'), re.M))
+    assert words | {'NOGROUP', 'OOM'} == listed
+
+
+def test_settings():
+    """What leat_conf can set."""
+    names = re.search(r'local CHANGEABLE = \{(.*?)\n\}', LUA, re.S).group(1)
+    text = section("OPERATORS' FUNCTIONS")
+    for name in re.findall(r'(\w+) = ', names):
+        assert re.search(rf'\b{name}\b', text), name
+
+
+def test_numbers(queue):
+    """The protocol, and limits that the page names."""
+    assert re.search(r'^local PROTOCOL = 1 ', LUA, re.M) and 'protocol\'s number, which is 1.' in PAGE
+    assert re.search(r'^local MAX_FIELDS = 1000 ', LUA, re.M) and 'at most 1,000, and no name twice' in PAGE
+    assert re.search(r'^local PAGE = 100 ', LUA, re.M)
+    queue.register('w1')
+    for number in (100, 101):
+        fine = number == 100
+        for call in (['dead_drop', *['1-1'] * number], ['cancel', queue.group, 0, *['1-1', ''] * number],
+                     ['recheck', queue.group, 'tids', *['name', 'x', ''] * number]):
+            try:
+                queue.call(*call)
+                assert fine, call
+            except redis.ResponseError as error:
+                assert not fine and 'BADARG' in str(error)
+
+
+def test_access_rights_suffice(queue, redis_server):
+    """The commands that the page gives a producer are those that leat_enqueue needs, for each kind of task."""
+    text = section('ACCESS RIGHTS')
+    rules = re.search(r'^\.Dl (\+fcall .*)$', text, re.M).group(1).split()
+    queue.redis.execute_command('ACL', 'SETUSER', 'producer', 'on', '>word', '-@all', *rules, '+xread',
+                                *['~' + key for key in queue.keys[:9]], '~{emails}:result:*')
+    theirs = Queue(redis_server.client(username='producer', password='word'))
+    queue.register('w1')
+    tasks = [{'command': 'true', 'unique': 'k', 'unique_next': '1', 'id': f'id{i}', 'lane': 'a',
+              'unique_for': '1h'} for i in range(3)]
+    for task in tasks:
+        theirs.enqueue(task)
+        queue.begin('w1')
+        theirs.enqueue(task, due='+1000')
+    theirs.redis.xread({'{emails}:result:1-1': '0'})
+    simple = redis_server.client(username='simple', password='word')
+    rules = re.search(r'^\.Dl ACL SETUSER producer on >\.\.\. (.*)$', text, re.M).group(1).split()
+    queue.redis.execute_command('ACL', 'SETUSER', 'simple', 'on', '>word',
+                                *[rule.replace('thumbnails', 'emails') for rule in rules])
+    simple.xadd('emails', {'command': 'true'})
+
+
+# ---- examples
+
+def example(title):
+    """The program in a subsection, as a reader sees it."""
+    text = section(title, 'Ss')
+    program = re.search(r'^\.Bd -literal\n(.*?)^\.Ed\n', text, re.S | re.M).group(1)
+    assert not re.search(r"^[.']", program, re.M)
+    return program.replace('\\e', '\\')
+
+
+@pytest.fixture
+def thumbnails(daemon):
+    """A worker on the queue of the examples."""
+    return daemon({'queue': {'name': 'thumbnails'}, 'retry': {'base': '60s'}}).wait_ready()
+
+
+def test_the_shell_example(thumbnails, folder, redis_server):
+    """It runs as it stands, against a worker: what it says is what happens."""
+    tool = folder / 'redis-cli'
+    tool.write_text(f'#!/bin/sh\nexec {shutil.which("redis-cli")} -s {redis_server.socket} "$@"\n')
+    tool.chmod(0o755)
+    script = folder / 'example.sh'
+    script.write_text(example('redis-cli'))
+    done = subprocess.run(['sh', str(script)], capture_output=True, text=True, timeout=60, check=False,
+                          env=dict(os.environ, PATH=f'{folder}:{os.environ["PATH"]}'))
+    assert (done.returncode, done.stderr) == (0, '')
+    lines = done.stdout.splitlines()
+    assert lines[1:3] == ['1', 'new'] and lines[4:6] == ['1', 'exists'] and lines[3] == lines[6]
+    # each value stands on the line behind its name
+    result = {name: lines[lines.index(name) + 1] for name in ('state', 'status', 'stdout')}
+    assert result == {'state': 'success', 'status': '0', 'stdout': 'done'}
+
+
+def test_the_python_example(thumbnails, folder, redis_server):
+    """It runs as it stands, against a worker."""
+    script = folder / 'example.py'
+    script.write_text(example('Python (redis-py)'))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False,
+                          env=dict(os.environ, REDIS_URL=f'unix://{redis_server.socket}'))
+    assert (done.returncode, done.stderr) == (0, '')
+    first, second, one, two = done.stdout.splitlines()
+    assert "b'new'" in first and first.replace('new', 'exists') == second
+    assert (one, two) == ("b'new' b'success' b'0'", "b'new' b'dead' b'3'")
+
+
+@pytest.mark.skipif(not shutil.which('node'), reason='no node here')
+def test_the_node_example(folder):
+    """Its syntax is right."""
+    script = folder / 'example.mjs'
+    script.write_text(example('Node (node-redis)'))
+    done = subprocess.run(['node', '--check', str(script)], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which('gofmt'), reason='no gofmt here')
+def test_the_go_example(folder):
+    """It is parsed, and formatted as Go is."""
+    script = folder / 'example.go'
+    script.write_text(example('Go (go-redis)'))
+    done = subprocess.run(['gofmt', '-l', str(script)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, ''), done.stderr
+
+
+def test_the_examples_name_the_producers_keys():
+    """Each names the nine keys in their order."""
+    names = ' '.join(KEYS[1:9])
+    for title in ('redis-cli', 'Python (redis-py)', 'Node (node-redis)', 'Go (go-redis)'):
+        assert names in re.sub(r'[",]+', '', example(title)), title
