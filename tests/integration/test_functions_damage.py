@@ -87,3 +87,17 @@ def test_a_cancel_that_came_too_late_is_forgotten(queue):
     queue.redis.xdel(queue.stream, deleted.token[1:])
     assert queue.renew('w1', [deleted.token])['lost'] == [deleted.token]
     assert queue.redis.smembers(queue.cancel) == set()
+
+
+def test_a_damaged_wait_holds_up_nobody(queue):
+    """What stands in awaited is no time: waiting, and the end of a task, work as if it were over."""
+    queue.register('w1')
+    [tid] = queue.add({'command': 'true'})
+    queue.redis.hset(queue.awaited, mapping={'*': 'x', tid: 'y'})
+    queue.call('await', 60000, '5-5')
+    assert queue.redis.hkeys(queue.awaited) == [b'5-5']
+    queue.redis.hset(queue.awaited, mapping={'*': 'x', tid: 'y'})
+    [task] = queue.begin('w1')
+    assert queue.finish('w1', task) == 'ok'
+    assert queue.redis.hkeys(queue.awaited) == [b'5-5']
+    assert not queue.redis.exists('{emails}:result:*')

@@ -22,13 +22,13 @@ local function is_awaited(q, tid)
   if v[1] then
     redis.call('HDEL', q[AWAITED], tid)
   end
-  if v[2] and tonumber(v[2]) < q.now then
+  if v[2] and number_or(v[2], 0) < q.now then
     redis.call('HDEL', q[AWAITED], '*')
   elseif v[2] then
     redis.call('XADD', result_key(q, '*'), 'MAXLEN', '1', '*', 'tid', tid)
     redis.call('PEXPIRE', result_key(q, '*'), str(AWAITED_TTL_MS))
   end
-  return v[1] and tonumber(v[1]) >= q.now
+  return v[1] and number_or(v[1], 0) >= q.now
 end
 
 local function post(q, holder, state, ending)
@@ -68,7 +68,7 @@ end
 local function forget_stale(q)
   local some = redis.call('HRANDFIELD', q[AWAITED], STALE_STEP, 'WITHVALUES')
   for i = 1, #some, 2 do
-    if tonumber(some[i + 1]) < q.now then
+    if number_or(some[i + 1], 0) < q.now then
       redis.call('HDEL', q[AWAITED], some[i])
     end
   end
