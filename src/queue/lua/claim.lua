@@ -175,8 +175,9 @@ end
 local function read_all(q, wanted, out)
   wanted = read(q, 'g', wanted, out)
   local due = leat.next_due(q)
-  if due and tonumber(due) <= q.now and wanted > 0 then
-    -- into lanes faster than they start: what is due later does not wait for all of it
+  if due and tonumber(due) <= q.now then
+    -- into lanes even where go had enough, as it always may, and faster than they start: what is due later does
+    -- not wait for all of it
     leat.promote(q, leat.has_lanes(q) and PAGE or math.min(wanted, PAGE))
     wanted = read(q, 'g', wanted, out)
   end

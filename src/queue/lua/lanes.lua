@@ -132,8 +132,8 @@ end
 function leat.lane_changed(q, lane)
   zset_drop(q, LANES, lane)
   zset_drop(q, DELAYED, 'l:' .. lane)
-  leat.forget_rate(q, 't:' .. lane)
   leat.wake_lane(q, lane)
+  leat.forget_rate(q, 't:' .. lane)
 end
 
 -- Counts of running tasks are part of the steps that begin and end them: caps rely on them.

@@ -22,6 +22,16 @@ end
 
 -- ---------------------------------------------------------------- operators
 
+-- What waited for the old rate of the queue or of a lane waits no more.
+local function set_conf(q, name, value)
+  hash_set(q, CONF, name, value)
+  if name:sub(1, 5) == 'lane:' then
+    leat.lane_changed(q, name:sub(6))
+  elseif name == 'rate' or name == 'burst' then
+    leat.forget_rate(q, 'tat')
+  end
+end
+
 -- KEYS: all. ARGV: nothing, or a name and a value ('' takes a rate or a lane's settings away). Reply: PROTOCOL, then
 -- all names and values. A shorter lease is obeyed by workers at once and by the scan one old lease later.
 function leat.conf(keys, args)
@@ -33,13 +43,8 @@ function leat.conf(keys, args)
       local old = leat.read_reclaim(q)
       redis.call('HSET', q[CONF], 'floor_ms', str(old), 'floor_until', str(q.now + old))
     end
-    redis.call('HSET', q[CONF], name, value)
-    if name:sub(1, 5) == 'lane:' then
-      whole_step(leat.lane_changed, q, name:sub(6))
-      leat.pump(q)
-    elseif name == 'rate' or name == 'burst' then
-      leat.forget_rate(q, 'tat')
-    end
+    whole_step(set_conf, q, name, value)
+    leat.pump(q)
     -- who was told to wait looks again
     leat.ring(q, 'conf')
   end

@@ -1,0 +1,485 @@
+"""Lanes: whose turn it is, caps, and that one client's tasks do not hold up another's."""
+from collections import Counter
+
+import pytest
+import redis
+
+from harness import invariants
+
+SLOTS = 8
+ODD = ['a b', 'a:b', 'l:x', 'a,b', 'ä', 'a\1', '\1', '\xff\xfe', 'new\nline', '%d', 'x' * 200, '[', '(', '-', '+']
+
+
+@pytest.fixture(autouse=True)
+def worker(queue):
+    queue.register('w1')
+    queue.register('w2')
+    yield
+    assert not queue.redis.exists(queue.waiting) or invariants.check(queue)
+
+
+def laned(lane, count=1, **fields):
+    return [dict(command=lane, lane=lane, **fields) for _ in range(count)]
+
+
+def fill(queue, lane, count):
+    for begin in range(0, count, 500):
+        queue.add(*laned(lane, min(500, count - begin)))
+
+
+def lane_of(task):
+    return task.fields.get('lane', b'').decode()
+
+
+def run(queue, starts, slots=SLOTS, began=None):
+    """One worker of so many slots: as one task ends the next begins. Answers their lanes in order."""
+    lanes, running = [], []
+    while len(lanes) < starts:
+        tasks = queue.begin('w1', slots - len(running), busy=len(running))
+        if not tasks and not running:
+            break
+        for task in tasks:
+            lanes.append(lane_of(task))
+            if began:
+                began(task)
+        running += tasks
+        queue.finish('w1', running.pop(0))
+    for task in running:
+        queue.finish('w1', task)
+    return lanes[:starts]
+
+
+def pile_up(queue, lane, count, how):
+    """So many tasks wait in the lane: brought by the function, or by plain XADD."""
+    if how == 'function':
+        fill(queue, lane, count)
+    else:
+        queue.redis.eval(
+            "for i = 1, ARGV[2] do redis.call('XADD', KEYS[1], '*', 'command', 'x', 'lane', ARGV[1]) end",
+            1, queue.stream, lane, count)
+
+
+# ---------------------------------------------------------------- order
+
+def test_weights(queue):
+    """8,000 starts of lanes that weigh 1, 2 and 5: shares within 2 %."""
+    weights = {'a': 1, 'b': 2, 'c': 5}
+    for lane, weight in weights.items():
+        queue.conf_set('lane:' + lane, weight)
+        fill(queue, lane, weight * 1100)
+    counts = Counter(run(queue, 8000))
+    for lane, weight in weights.items():
+        assert abs(counts[lane] - weight * 1000) <= weight * 20, counts
+
+
+def test_weights_in_every_stretch(queue):
+    """Not only in the end: in any 80 starts."""
+    for lane, weight in {'a': 1, 'b': 2, 'c': 5}.items():
+        queue.conf_set('lane:' + lane, weight)
+        fill(queue, lane, weight * 100)
+    lanes = run(queue, 640, slots=1)
+    for begin in range(0, 640, 80):
+        counts = Counter(lanes[begin:begin + 80])
+        assert all(abs(counts[lane] - share) <= 2 for lane, share in {'a': 10, 'b': 20, 'c': 50}.items()), counts
+
+
+def test_fractions_of_a_weight(queue):
+    """0.5 gets half of what 1 gets."""
+    queue.conf_set('lane:a', '0.5')
+    fill(queue, 'a', 200)
+    fill(queue, 'b', 300)
+    assert abs(Counter(run(queue, 300))['a'] - 100) <= 2
+
+
+def test_a_strict_lane_goes_first(queue):
+    """Also tasks that came after hundreds of others; two strict lanes share."""
+    fill(queue, 'a', 100)
+    run(queue, 20)
+    for lane in ('now', 'too'):
+        queue.conf_set('lane:' + lane, 'strict')
+        fill(queue, lane, 10)
+    queue.redis.xadd('emails', {'command': 'plain'})
+    lanes = run(queue, 30, slots=1)
+    # one may have been put up before
+    assert Counter(lanes[:21])['now'] == Counter(lanes[:21])['too'] == 10
+    assert abs(Counter(lanes[:10])['now'] - 5) <= 1
+
+
+@pytest.mark.parametrize('before, after', [('strict', '1'), ('1', 'strict'), ('strict', '')])
+def test_a_lane_that_changes_its_kind(queue, before, after):
+    """It shares, or goes first, from the change on, whatever it was when its tasks came."""
+    queue.conf_set('lane:a', before)
+    fill(queue, 'a', 100)
+    fill(queue, 'b', 100)
+    run(queue, 20, slots=1)
+    queue.conf_set('lane:a', after)
+    lanes = run(queue, 41, slots=1)[1:]
+    assert Counter(lanes)['a'] == 40 if after == 'strict' else abs(Counter(lanes)['a'] - 20) <= 1
+    # the clocks of both kinds are what they were
+    queue.conf_set('lane:c', 'strict')
+    fill(queue, 'c', 5)
+    fill(queue, 'd', 5)
+    assert Counter(run(queue, 6, slots=1))['c'] >= 5 - (after == 'strict') * 3
+
+
+def test_first_come_first_served_within_a_lane(queue):
+    """Also tasks that were retried: their first place counts."""
+    tids = [tid for _ in range(20) for tid in queue.add(*laned('a'))]
+    [first] = queue.begin('w1')
+    queue.finish('w1', first, 'retry', delay=0)
+    order = []
+    while len(order) < 20:
+        for task in queue.begin('w1', 3):
+            order.append(task.tid)
+            queue.finish('w1', task)
+    # one had been put up before the first came back
+    assert sorted(order[:2]) == tids[:2] and order[2:] == tids[2:]
+
+
+def test_a_lane_joins_at_the_present(queue):
+    """What it did not use while it had no tasks is not made up for, and it does not wait either."""
+    fill(queue, 'a', 600)
+    run(queue, 300)
+    fill(queue, 'b', 100)
+    lanes = run(queue, 100, slots=1)
+    assert abs(Counter(lanes)['b'] - 50) <= 1 and 'b' in lanes[:3]
+
+
+def test_a_lane_that_empties_has_no_advantage(queue):
+    """Refilled after each of its starts, so that it joins anew each time: no more than its share."""
+    fill(queue, 'a', 300)
+    queue.add(*laned('b'))
+
+    def refill(task):
+        if lane_of(task) == 'b':
+            queue.add(*laned('b'))
+
+    assert Counter(run(queue, 300, slots=1, began=refill))['b'] <= 151
+
+
+def test_the_plain_stream_is_a_lane(queue):
+    """A backlog of plain XADDs and lanes share alike; neither starves."""
+    queue.redis.eval("for i = 1, 500 do redis.call('XADD', KEYS[1], '*', 'command', 'x') end", 1, 'emails')
+    fill(queue, 'a', 500)
+    fill(queue, 'b', 500)
+    counts = Counter(run(queue, 300))
+    assert all(abs(counts[lane] - 100) <= 2 for lane in ('', 'a', 'b')), counts
+
+
+def test_a_stream_that_was_empty_joins_at_the_present(queue):
+    """Hundreds of looks into an empty stream, beside a heavy lane, are not held against it."""
+    queue.conf_set('lane:a', 1000)
+    fill(queue, 'a', 500)
+    for _ in range(200):
+        for task in queue.begin('w1', 2):
+            queue.finish('w1', task)
+    queue.conf_set('lane:a', 1)
+    queue.redis.eval("for i = 1, 50 do redis.call('XADD', KEYS[1], '*', 'command', 'x') end", 1, 'emails')
+    fill(queue, 'a', 50)
+    assert abs(Counter(run(queue, 40, slots=1))[''] - 20) <= 2
+
+
+def test_lanes_and_stream_take_turns_also_one_at_a_time(queue):
+    """What is put up to wake others is not put up out of turn: scans of busy workers pile nothing up."""
+    fill(queue, 'a', 50)
+    busy = queue.begin('w1', 2)
+    for _ in range(20):
+        queue.claim('w1', 0, 2, 'g0-0')
+        queue.scan('w2')
+    queue.add(*laned('b'))
+    assert 'b' in run(queue, 3, slots=1) and len(busy) == 2
+    assert queue.finish('w1', busy[0]) == 'ok'
+
+
+# ---------------------------------------------------------------- times
+
+def test_delayed_tasks_of_a_lane(queue):
+    """When they are due they wait for their lane's turn."""
+    fill(queue, 'a', 20)
+    tids = queue.add(*laned('b', 10), due='+60000')
+    assert 'b' not in run(queue, 5, slots=1)
+    for tid in tids:
+        queue.redis.zadd(queue.delayed, {tid: 1})
+    lanes = run(queue, 10, slots=1)
+    assert abs(Counter(lanes)['b'] - 5) <= 1
+
+
+def test_retried_tasks_of_a_lane(queue):
+    """The next attempt waits for the lane's turn; one that is released goes on at once."""
+    queue.add(*laned('a', 3))
+    [task] = queue.begin('w1')
+    queue.finish('w1', task, 'retry', delay=0)
+    fill(queue, 'b', 10)
+    lanes = run(queue, 8, slots=1)
+    assert abs(Counter(lanes)['a'] - 3) <= 1
+    [task] = queue.begin('w1')
+    queue.finish('w1', task, 'release')
+    assert task.tid in [again.tid for again in queue.begin('w1', 2)]
+
+
+@pytest.mark.parametrize('how', ['due', 'retried letters'])
+def test_plain_tasks_in_numbers_hold_up_no_lane(queue, how):
+    """Thousands that come due, or are retried, at one moment: a lane's task starts among the first."""
+    tids = []
+    for _ in range(4):
+        tids += queue.add(*[{'command': 'x'}] * 500, due='+60000')
+    for begin in range(0, 2000, 500):
+        queue.redis.zadd(queue.delayed, {tid: 1 for tid in tids[begin:begin + 500]})
+    if how == 'retried letters':
+        while queue.redis.xlen(queue.dead) < 2000:
+            for task in queue.begin('w1', 100):
+                queue.finish('w1', task, 'dead', cause='exit')
+        ids = [id for id, _ in queue.letters()]
+        for begin in range(0, 2000, 100):
+            queue.dead_retry(*ids[begin:begin + 100])
+    queue.add(*laned('a', 2))
+    assert 'a' in run(queue, SLOTS + 1)
+
+
+def test_expired_tasks_of_a_lane_hold_up_nobody(queue):
+    """They are buried on the way, some in each call; what is behind them starts."""
+    queue.conf_set('lane:a', '1, 1')
+    queue.add(*laned('a', 300, expires='1'), *laned('a', 2))
+    lanes = []
+    for _ in range(20):
+        lanes += [lane_of(task) for task in queue.begin('w1', 4)]
+    assert lanes == ['a'] and len(queue.letters()) == 300 - 1 + 1
+
+
+# ---------------------------------------------------------------- names
+
+@pytest.mark.parametrize('name', ODD)
+def test_a_lanes_name_is_any_bytes(queue, name):
+    """Names that look like leat's own or like another's beginning: no lane takes another's tasks or settings."""
+    raw = name.encode('latin-1')
+    others = [raw[:-1], raw + b'x', raw + b'\1']
+    queue.call('conf', b'lane:' + raw, '1, 1')
+    tasks = [{'command': 'x', 'lane': lane} for lane in [raw, raw, *others] if 0 < len(lane) <= 200]
+    queue.add({'command': 'busy'}, *tasks)
+    begun = queue.begin('w1', 10)
+    assert len(begun) == len(tasks)
+    [mine] = [task for task in begun if task.fields.get('lane') == raw]
+    assert queue.redis.hget(queue.stats, b'r:' + raw) == b'1'
+    queue.finish('w1', mine)
+    [second] = queue.begin('w1', 10)
+    assert second.fields['lane'] == raw
+    rows = {row['lane'] for row in queue.list('running')}
+    assert raw in rows
+
+
+@pytest.mark.parametrize('name', ['x' * 201, 'a\0b', '\0'])
+def test_what_is_no_name_is_refused(queue, name):
+    """By enqueue, and at the gate where it came by plain XADD; nothing of it stays, also when it is retried."""
+    with pytest.raises(redis.ResponseError, match='^REFUSED task 1: a lane is at most 200 bytes without NUL'):
+        queue.enqueue({'command': 'x', 'lane': name})
+    queue.redis.xadd('emails', {'command': 'x', 'lane': name})
+    assert queue.begin('w1') == []
+    [(letter, fields)] = queue.letters()
+    assert fields['leat.cause'] == b'refused' and b'200 bytes' in fields['leat.reason']
+    assert queue.dead_retry(letter)[0].startswith('REFUSED a lane')
+    assert queue.redis.exists(queue.waiting, queue.laned, queue.lanes) == 0
+
+
+def test_ids_of_every_size(queue):
+    """A producer's own entry ids, up to 64 bits, find their way back out of a lane."""
+    queue.conf_set('lane:a', '1, 1')
+    queue.redis.xadd('emails', {'command': 'x', 'lane': 'a'}, id='1-1')
+    for id in ('99999999999999-7', '18446744073709551615-18446744073709551614'):
+        queue.redis.xadd('emails', {'command': 'x', 'lane': 'a'}, id=id)
+    ids = []
+    for _ in range(3):
+        [task] = queue.begin('w1', 3)
+        ids.append(task.tid)
+        queue.finish('w1', task)
+    assert ids == ['1-1', '99999999999999-7', '18446744073709551615-18446744073709551614']
+
+
+@pytest.mark.parametrize('value', [
+    '0', '-1', 'x', '1001', 'nan', '1, x', '1, 0', '1, 1.5', '1, 1, 5', '1, 1, 0/s', '1, 1, 1/s, x',
+    '1, 1, 1/s, 1, 1', ', 1', 'strict 1'])
+def test_settings_that_mean_nothing_are_refused(queue, value):
+    """Nothing of them is kept."""
+    with pytest.raises(redis.ResponseError, match='^BADARG lane:a cannot be set'):
+        queue.conf_set('lane:a', value)
+    with pytest.raises(redis.ResponseError, match='^BADARG'):
+        queue.register('w1', **{'lane:a': value})
+    assert 'lane:a' not in queue.conf_set()
+
+
+@pytest.mark.parametrize('name', ['lane:', 'lane:' + 'x' * 201, 'lane:a\0b'])
+def test_settings_of_what_is_no_lane_are_refused(queue, name):
+    """The plain stream is no lane that could be set."""
+    with pytest.raises(redis.ResponseError, match='^BADARG'):
+        queue.conf_set(name, '1')
+
+
+# ---------------------------------------------------------------- caps
+
+def begin_all(queue, *workers):
+    """Each worker takes what it can get."""
+    tasks = []
+    for worker in workers:
+        for _ in range(3):
+            tasks += [(worker, task) for task in queue.begin(worker, 10)]
+    return tasks
+
+
+def runs(queue, lane='a'):
+    return queue.counter('r:' + lane)
+
+
+@pytest.mark.parametrize('how', ['function', 'XADD'])
+def test_a_cap_counts_over_all_workers(queue, how):
+    """Never more than three, whoever asks; the others of the queue go on."""
+    queue.conf_set('lane:a', '1, 3')
+    pile_up(queue, 'a', 50, how)
+    queue.add(*laned('b', 5))
+    tasks = begin_all(queue, 'w1', 'w2')
+    assert Counter(lane_of(task) for _, task in tasks) == {'a': 3, 'b': 5}
+    assert runs(queue) == 3
+    done = 3
+    while done < 50:
+        worker, task = [(worker, task) for worker, task in tasks if lane_of(task) == 'a'][0]
+        queue.finish(worker, task)
+        tasks.remove((worker, task))
+        tasks += begin_all(queue, 'w2', 'w1')
+        now = sum(lane_of(task) == 'a' for _, task in tasks)
+        done += 1
+        assert now == runs(queue) == min(3, 50 - done + 3), done
+
+
+# what becomes of one of three running tasks, and how many of the lane then run that hold a slot
+FATES = {
+    'retry': lambda q, task: q.finish('w1', task, 'retry', delay=60000),
+    'dead': lambda q, task: q.finish('w1', task, 'dead', cause='exit'),
+    'release': lambda q, task: q.finish('w1', task, 'release'),
+    'cancelled': lambda q, task: q.finish('w1', task, 'cancelled'),
+    'expiry': lambda q, task: (q.expire(task.token), q.scan('w2')),
+    'late success': lambda q, task: (q.expire(task.token), q.scan('w2'), q.finish('w1', task)),
+    'vanished': lambda q, task: (q.redis.xdel(q.go if task.token[0] == 'g' else q.stream, task.token[1:]),
+                                 q.renew('w1', [task.token])),
+    'vanished, scan': lambda q, task: (q.redis.xdel(q.go if task.token[0] == 'g' else q.stream, task.token[1:]),
+                                       q.expire(task.token), q.scan('w2')),
+    'last crash': lambda q, task: (q.conf_set('max_crashes', 1), q.expire(task.token), q.scan('w2')),
+}
+
+
+@pytest.mark.parametrize('fate', FATES)
+def test_a_cap_is_exact_whatever_becomes_of_a_task(queue, fate):
+    """The slot is free exactly once: the next one starts, and no more than that."""
+    queue.conf_set('lane:a', '1, 3')
+    queue.add(*laned('a', 20))
+    mine = queue.begin('w1', 10)
+    assert len(mine) == 3
+    FATES[fate](queue, mine[0])
+    assert runs(queue) == 2
+    assert sum(len(queue.begin('w2', 10)) for _ in range(3)) == 1 and runs(queue) == 3
+    assert queue.finish('w1', mine[0]) in ('gone', 'fenced')
+    assert sum(len(queue.begin('w2', 10)) for _ in range(3)) == 0 and runs(queue) == 3
+
+
+@pytest.mark.parametrize('step', ['died', 'left', 'registers'])
+def test_a_worker_that_goes_frees_its_slots(queue, step):
+    """All three at once, and the next three start, handed back ones among them."""
+    queue.conf_set('lane:a', '1, 3')
+    queue.add(*laned('a', 20))
+    assert len(queue.begin('w1', 10)) == 3
+    if step == 'registers':
+        queue.register('w1')
+    else:
+        queue.requeue('w1', died=step == 'died')
+    assert runs(queue) == 0
+    assert sum(len(queue.begin(worker, 10)) for worker in ('w2', 'w3', 'w4', 'w5')) == 3 == runs(queue)
+
+
+def test_a_cap_that_is_changed(queue):
+    """Lower: nothing more starts until as many have ended; higher, or gone: at once."""
+    queue.conf_set('lane:a', '1, 4')
+    queue.add(*laned('a', 20))
+    tasks = queue.begin('w1', 10)
+    queue.conf_set('lane:a', '1, 2')
+    for task in tasks[:2]:
+        queue.finish('w1', task)
+        assert queue.begin('w1', 10) == []
+    queue.finish('w1', tasks[2])
+    assert len(queue.begin('w1', 10)) == 1 == runs(queue) - 1
+    queue.conf_set('lane:a', '1, 5')
+    assert sum(len(queue.begin('w1', 10)) for _ in range(3)) == 3
+    queue.conf_set('lane:a', '')
+    assert sum(len(queue.begin('w1', 10)) for _ in range(2)) == 12
+
+
+def test_one_that_was_passed_on_keeps_its_late_success_in_its_lane(queue):
+    """Its lease ran out while the lane was full again: it waits, un-begun, and its success ends it there."""
+    queue.conf_set('lane:a', '1, 1')
+    queue.add(*laned('a', 2, unique_for='1h'))
+    [task] = queue.begin('w1')
+    queue.redis.xadd('emails', {'command': 'quick', 'lane': 'a'})
+    quick = queue.block('w2')
+    queue.expire(task.token)
+    queue.scan('w2')
+    assert queue.claim('w2', 0, named=quick)['tasks'] and queue.begin('w2', 1) == []
+    assert queue.places()[task.tid] == ['waiting']
+    assert queue.finish('w1', task) == 'ok' and task.tid not in queue.places()
+    assert queue.counter('succeeded') == 1
+
+
+# ---------------------------------------------------------------- many
+
+@pytest.mark.parametrize('how', ['function', 'XADD'])
+def test_100000_of_one_lane_hold_up_no_other(queue, how):
+    """One task of lane B after 100,000 of lane A: it starts within slots + 1 starts. Also claimed in one go."""
+    pile_up(queue, 'a', 100_000, how)
+    running = queue.begin('w1', SLOTS)
+    assert len(running) == SLOTS
+    queue.add(*laned('b', 20))
+    began = []
+    for task in running:
+        queue.finish('w1', task)
+        began += [lane_of(task) for task in queue.begin('w1', 1)]
+    began += [lane_of(task) for task in queue.begin('w2', 1)]
+    assert 'b' in began and len(began) == SLOTS + 1
+    assert 'b' in [lane_of(task) for task in queue.begin('w2', SLOTS + 1)]
+
+
+def test_a_thousand_lanes(queue):
+    """100 tasks in each of 1,000 lanes, and one that is refilled at each start: of the first 10,000 starts
+    each has 10 ± 1, the refilled one no more than two shares."""
+    for number in range(0, 1000, 5):
+        queue.add(*[task for i in range(5) for task in laned(f'client {number + i}', 100)])
+
+    def refill(_):
+        if queue.redis.zcount(queue.laned, 0, 0) and not queue.redis.zrangebylex(
+                queue.laned, b'[greedy\0', b'(greedy\1', 0, 1):
+            queue.add(*laned('greedy'))
+
+    queue.add(*laned('greedy'))
+    counts = Counter(run(queue, 10_000, began=refill))
+    greedy = counts.pop('greedy')
+    assert greedy <= 2 * 10_000 / 1_001
+    assert len(counts) == 1000 and set(counts.values()) <= {9, 10, 11}
+
+
+def test_very_many_lanes_that_can_start_nothing(queue, client):
+    """A lane behind hundreds that wait for a token: whoever claims in vain is told to go on, and gets there."""
+    lanes = [f'slow {number:03}' for number in range(350)]
+    for lane in lanes:
+        queue.conf_set('lane:' + lane, '1000, -, 1/h')
+    queue.add({'command': 'busy'}, *[task for lane in lanes for task in laned(lane, 2)])
+    while True:
+        tasks = queue.begin('w1', 100)
+        if len(tasks) < 100:
+            break
+    for lane in lanes:
+        client.zadd(queue.lanes, {lane: 0})
+    queue.add(*laned('free', 3))
+    client.xgroup_setid(queue.go, 'leat', '$')
+    client.xtrim(queue.go, 0)
+    seen, claims = [], 0
+    while not seen:
+        rung = queue.entries('bell')
+        seen = [lane_of(task) for task in queue.begin('w2')]
+        claims += 1
+        assert seen or queue.entries('bell') != rung
+    assert seen == ['free'] and claims <= 4
+    client.flushall()
