@@ -4,6 +4,8 @@ import threading
 
 import pytest
 
+from harness import invariants
+
 TASK = {'command': 'x'}
 
 
@@ -82,8 +84,62 @@ def letter(queue):
     return queue.letters()[0][0]
 
 
+def full_lane(queue, **more):
+    """Its one slot is taken, one waits in it, and nobody has anything to read."""
+    queue.register('w1', max_crashes=1)
+    queue.conf_set('max_crashes', 1)
+    queue.conf_set('lane:a', '1, 1')
+    queue.add(dict(TASK, lane='a', **more))
+    [task] = queue.begin('w1')
+    queue.add(dict(TASK, lane='a'))
+    assert queue.begin('w2', 5) == []
+    return task
+
+
+def late_in_a_lane(queue):
+    """Its lease has run out, it was put up again, and somebody has read that: its late success is all that
+    can make room for the other one."""
+    queue.conf_set('lane:a', '1, 1')
+    task = full_lane(queue)
+    queue.conf_set('max_crashes', 3)
+    queue.expire()
+    queue.scan('w2')
+    return task
+
+
+def with_follow_up(queue):
+    queue.add(dict(TASK, unique='k'))
+    [task] = queue.begin('w1')
+    queue.add(dict(TASK, unique='k', unique_next='1'))
+    return task
+
+
+def vanish(queue, task):
+    queue.redis.xdel(queue.stream, task.token[1:])
+
+
 # what prepares, what makes a task startable
 WORK = {
+    'freed cap, success': (full_lane, lambda q, task: q.finish('w1', task)),
+    'freed cap, retry': (full_lane, lambda q, task: q.finish('w1', task, 'retry', delay=60000)),
+    'freed cap, dead': (full_lane, lambda q, task: q.finish('w1', task, 'dead', cause='exit')),
+    'freed cap, last crash': (full_lane, lambda q, task: (q.expire(), q.scan('w2'))),
+    'freed cap, dead worker': (full_lane, lambda q, task: q.requeue('w1', died=True)),
+    'freed cap, vanished': (full_lane, lambda q, task: (vanish(q, task), q.renew('w1', [task.token]))),
+    'freed cap, vanished and registered': (full_lane, lambda q, task: (vanish(q, task), q.register('w1'))),
+    'freed cap, cancelled': (
+        full_lane, lambda q, task: (q.call('cancel', 'leat', 0, task.tid, task.token), q.finish('w1', task))),
+    'a higher cap': (full_lane, lambda q, task: q.conf_set('lane:a', '1, 2')),
+    'no cap any more': (full_lane, lambda q, task: q.conf_set('lane:a', '')),
+    'a cancelled task': (
+        lambda q: (full_lane(q), q.conf_set('lane:a', '1, 2'), q.block('w1'))[-1],
+        lambda q, tokens: q.finish('w1', tokens[0], 'release')),
+    'enqueue into a lane': (lambda q: None, lambda q, _: q.add(dict(TASK, lane='a'))),
+    'a follow-up': (with_follow_up, lambda q, task: q.finish('w1', task)),
+    'a follow-up in a full lane': (
+        lambda q: (q.conf_set('lane:a', '1, 1'), q.add(dict(TASK, unique='k', lane='a')), q.begin('w1'),
+                   q.add(dict(TASK, unique='k', unique_next='1', lane='a')))[2][0],
+        lambda q, task: q.finish('w1', task)),
     'enqueue': (lambda q: None, lambda q, _: q.add(TASK)),
     'plain XADD': (lambda q: None, lambda q, _: q.redis.xadd('emails', TASK)),
     'release': (begin, lambda q, tasks: q.finish('w1', tasks[0], 'release')),
@@ -190,3 +246,35 @@ def test_a_promoted_task_that_its_worker_cannot_take_is_there_for_others(queue):
     assert suspect.crashes == 1
     reply = queue.claim('w2', 3)
     assert len(reply['tasks']) == 2 and reply['next_due'] == 0
+
+
+def test_a_late_success_hands_on_the_wake_up(queue):
+    """The entry that waited to be read goes with it: the next of its lane goes up."""
+    task = late_in_a_lane(queue)
+    assert [one.tid for one in invariants.Snapshot(queue).unread()] == [task.tid]
+    assert queue.finish('w1', task) == 'ok'
+    assert len(invariants.Snapshot(queue).unread()) == 1
+
+
+def test_a_token_of_a_lane_rings(queue):
+    """A lane that waits for its rate: idle workers learn when it may go on."""
+    queue.conf_set('lane:a', '1, -, 1/m')
+    queue.add(*[dict(TASK, lane='a')] * 2)
+    rung = queue.entries('bell')
+    assert len(queue.begin('w1', 1)) == 1
+    queue.claim('w1', 0)
+    assert queue.begin('w1', 1) == [] and queue.entries('bell') != rung
+    due = queue.claim('w2', 1)['next_due']
+    assert 0 < due - queue.now() <= 60000
+
+
+def test_a_higher_rate_rings(queue):
+    """Workers that wait for the old one look again, and the old one is forgotten."""
+    queue.conf_set('rate', '1/h')
+    queue.add(*[TASK] * 2)
+    assert len(queue.begin('w1', 2)) == 1
+    reply = queue.claim('w1', 1)
+    assert reply['why'] == 'rate' and reply['closed'] - queue.now() > 3_500_000
+    rung = queue.entries('bell')
+    queue.conf_set('rate', '100/s')
+    assert queue.entries('bell') != rung and len(queue.begin('w1', 2)) == 1

@@ -1,0 +1,177 @@
+"""Rates of the queue and of lanes: exact over all workers, and nobody asks before something can start."""
+import time
+from collections import Counter
+
+import pytest
+import redis
+
+from harness import invariants
+from harness.polling import wait_until
+
+WORKERS = ('w1', 'w2', 'w3')
+
+
+@pytest.fixture(autouse=True)
+def worker(queue):
+    for name in WORKERS:
+        queue.register(name)
+    yield
+    invariants.check(queue)
+
+
+class Drive:
+    """Workers with four slots each and tasks that take no time: each claims when it starts, when something has
+    ended, and at the time that its last claim told; never else."""
+
+    def __init__(self, queue, workers=WORKERS):
+        self.queue, self.ask = queue, {name: 0 for name in workers}
+        self.starts, self.claims = [], 0
+
+    def turn(self, worker):
+        reply = self.queue.claim(worker, 4)
+        self.claims += 1
+        for task in reply['tasks']:
+            self.starts.append((reply['now'], task.fields.get('lane', b'').decode()))
+            self.queue.finish(worker, task)
+        times = [at for at in (reply['closed'], reply['next_due']) if at]
+        if len(reply['tasks']) == 4 and not reply['closed']:
+            times.append(reply['now'])
+        self.ask[worker] = min(times) if times else float('inf')
+
+    def run(self, seconds):
+        end = time.time() * 1000 + seconds * 1000
+        while True:
+            worker = min(self.ask, key=self.ask.get)
+            at = min(self.ask[worker], end)
+            wait_until(lambda: time.time() * 1000 >= at, seconds + 10)
+            if at >= end:
+                return self
+            self.turn(worker)
+
+    def within(self, begin_ms, end_ms, lane=None):
+        return sum(begin_ms <= at < end_ms and lane in (None, of) for at, of in self.starts)
+
+
+def fill(queue, count, **fields):
+    for begin in range(0, count, 500):
+        queue.add(*[dict(command='x', **fields)] * min(500, count - begin))
+
+
+def assert_rate(drive, seconds, rate, burst, lane=None):
+    """The burst at once, then the rate, to 5 %."""
+    first = min(at for at, of in drive.starts if lane in (None, of))
+    assert drive.within(first, first + 1, lane) <= burst + 1
+    # what the rate gives in the first stretch comes on top of the burst
+    whole = drive.within(first, first + seconds * 1000, lane)
+    assert abs(whole - burst - rate * seconds) <= 0.05 * rate * seconds + 1, whole
+
+
+@pytest.mark.parametrize('rate, burst', [('20/s', 40), ('1200/m', 1), ('200/s', 10)])
+def test_the_queues_rate(queue, rate, burst):
+    """Three workers, a backlog of plain tasks: the burst, then exactly so many; and no claim in vain but for those
+    of the workers that were not quick enough for a token."""
+    queue.conf_set('rate', rate)
+    queue.conf_set('burst', burst)
+    fill(queue, 1500)
+    drive = Drive(queue).run(4)
+    assert_rate(drive, 3, 200 if rate == '200/s' else 20, burst)
+    assert drive.claims <= len(WORKERS) * (len(drive.starts) + 3)
+
+
+def test_a_rate_counts_tasks_of_every_way(queue):
+    """Of lanes, plain ones and retried ones together."""
+    queue.conf_set('rate', '50/s')
+    fill(queue, 100)
+    fill(queue, 100, lane='a')
+    for task in queue.begin('w1', 1):
+        queue.finish('w1', task, 'retry', delay=0)
+    drive = Drive(queue).run(3)
+    first = drive.starts[0][0]
+    assert abs(drive.within(first, first + 2000) - 100) <= 5
+    counts = Counter(lane for _, lane in drive.starts)
+    assert abs(counts['a'] - counts['']) <= 3
+
+
+@pytest.mark.parametrize('how', ['function', 'XADD'])
+def test_rates_of_lanes(queue, how):
+    """Each its own, over all workers; a lane without one takes what it gets."""
+    queue.conf_set('lane:slow', '1, -, 20/s, 5')
+    queue.conf_set('lane:fast', '1, -, 100/s')
+    for lane, count in (('slow', 200), ('fast', 500), ('free', 300)):
+        if how == 'function':
+            fill(queue, count, lane=lane)
+        else:
+            queue.redis.eval(
+                "for i = 1, ARGV[2] do redis.call('XADD', KEYS[1], '*', 'command', 'x', 'lane', ARGV[1]) end",
+                1, queue.stream, lane, count)
+    drive = Drive(queue).run(4)
+    assert_rate(drive, 3, 20, 5, 'slow')
+    assert_rate(drive, 3, 100, 1, 'fast')
+    assert Counter(lane for _, lane in drive.starts)['free'] == 300
+
+
+def test_a_lane_with_rate_and_cap(queue):
+    """Both hold: the cap while tasks run, the rate when they end."""
+    queue.conf_set('lane:a', '1, 2, 1000/s, 100')
+    fill(queue, 10, lane='a')
+    tasks = queue.begin('w1', 10)
+    assert len(tasks) == 2
+    queue.conf_set('lane:a', '1, 2, 1/h, 1')
+    for task in tasks:
+        queue.finish('w1', task)
+    assert sum(len(queue.begin('w1', 10)) for _ in range(3)) == 1
+
+
+def test_what_never_began_took_no_token(queue):
+    """A task of a rated lane that was read and handed back: its token is still there."""
+    queue.conf_set('lane:a', '1, -, 1/h')
+    queue.add(dict(command='x', lane='a'))
+    [token] = queue.block('w1')
+    queue.finish('w1', token, 'release')
+    assert len(queue.begin('w2')) == 1
+    queue.add(dict(command='x', lane='a'))
+    assert queue.begin('w2') == [] and queue.claim('w2', 1)['next_due'] > queue.now() + 3_000_000
+
+
+@pytest.mark.parametrize('rate, wait_s', [
+    ('1/s', 1), ('0.5/s', 2), ('1/m', 60), ('2/min', 30), ('1/h', 3600), ('4/d', 21600), ('1.5/h', 2400)])
+def test_units_of_rates(queue, rate, wait_s):
+    """The claim tells when the next may start."""
+    queue.conf_set('rate', rate)
+    queue.add(*[{'command': 'x'}] * 2)
+    reply = queue.claim('w1', 2)
+    assert len(reply['tasks']) == 1 and reply['why'] == 'rate'
+    assert abs(reply['closed'] - reply['now'] - wait_s * 1000) <= 12
+
+
+def test_a_burst_is_saved_up_again(queue):
+    """After a while without tasks the whole burst is there, and no more than that."""
+    queue.conf_set('rate', '100/s')
+    queue.conf_set('burst', 20)
+    fill(queue, 100)
+    assert 20 <= len(queue.begin('w1', 50)) <= 22
+    now = queue.now()
+    wait_until(lambda: queue.now() >= now + 300)
+    assert 20 <= len(queue.begin('w1', 50)) <= 22
+
+
+def test_a_closed_gate_hands_back_what_a_read_brought(queue):
+    """Nothing is lost, nothing counted; a worker that is free when a token is there gets it."""
+    queue.conf_set('rate', '1/h')
+    queue.add(*[{'command': 'x'}] * 3)
+    assert len(queue.begin('w1')) == 1
+    tokens = queue.block('w2', 2)
+    reply = queue.claim('w2', 0, named=tokens)
+    assert reply['tasks'] == reply['held'] == [] and reply['why'] == 'rate'
+    assert queue.status()['ready'] == 2 and queue.pending('w2') == []
+    queue.conf_set('rate', '')
+    tasks = queue.begin('w3', 5)
+    assert len(tasks) == 2 and [task.attempt for task in tasks] == [1, 1]
+
+
+@pytest.mark.parametrize('value', ['x', '20', '0/s', '-1/s', '20/x', '/s', '1e5/s', '20 / s'])
+def test_what_is_no_rate_is_refused(queue, value):
+    """Nothing of it is kept."""
+    with pytest.raises(redis.ResponseError, match='BADARG rate cannot be set'):
+        queue.conf_set('rate', value)
+    assert 'rate' not in queue.conf_set()
