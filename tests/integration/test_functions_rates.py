@@ -58,12 +58,14 @@ def fill(queue, count, **fields):
 
 
 def assert_rate(drive, seconds, rate, burst, lane=None):
-    """The burst at once, then the rate, to 5 %."""
+    """The burst at once, then the rate, to 5 %. A start may come late by 0.1 s and loses nothing by it, so that as
+    much comes on top of the burst."""
+    late = rate * 0.1
     first = min(at for at, of in drive.starts if lane in (None, of))
-    assert drive.within(first, first + 1, lane) <= burst + 1
-    # what the rate gives in the first stretch comes on top of the burst
-    whole = drive.within(first, first + seconds * 1000, lane)
-    assert abs(whole - burst - rate * seconds) <= 0.05 * rate * seconds + 1, whole
+    assert drive.within(first, first + 1, lane) <= burst + late + 1
+    whole = drive.within(first + 500, first + 500 + seconds * 1000, lane)
+    assert abs(whole - rate * seconds) <= 0.05 * rate * seconds + 1, whole
+    assert drive.within(first, first + seconds * 1000, lane) <= burst + late + rate * seconds * 1.05 + 1
 
 
 @pytest.mark.parametrize('rate, burst', [('20/s', 40), ('1200/m', 1), ('200/s', 10)])
@@ -86,7 +88,7 @@ def test_a_rate_counts_tasks_of_every_way(queue):
     for task in queue.begin('w1', 1):
         queue.finish('w1', task, 'retry', delay=0)
     drive = Drive(queue).run(3)
-    first = drive.starts[0][0]
+    first = drive.starts[0][0] + 500
     assert abs(drive.within(first, first + 2000) - 100) <= 5
     counts = Counter(lane for _, lane in drive.starts)
     assert abs(counts['a'] - counts['']) <= 3
@@ -141,7 +143,7 @@ def test_units_of_rates(queue, rate, wait_s):
     queue.add(*[{'command': 'x'}] * 2)
     reply = queue.claim('w1', 2)
     assert len(reply['tasks']) == 1 and reply['why'] == 'rate'
-    assert abs(reply['closed'] - reply['now'] - wait_s * 1000) <= 12
+    assert -1 <= wait_s * 1000 - (reply['closed'] - reply['now']) <= 101
 
 
 def test_a_burst_is_saved_up_again(queue):
@@ -149,10 +151,10 @@ def test_a_burst_is_saved_up_again(queue):
     queue.conf_set('rate', '100/s')
     queue.conf_set('burst', 20)
     fill(queue, 100)
-    assert 20 <= len(queue.begin('w1', 50)) <= 22
+    assert 20 <= len(queue.begin('w1', 50)) <= 31
     now = queue.now()
-    wait_until(lambda: queue.now() >= now + 300)
-    assert 20 <= len(queue.begin('w1', 50)) <= 22
+    wait_until(lambda: queue.now() >= now + 350)
+    assert 20 <= len(queue.begin('w1', 50)) <= 31
 
 
 def test_a_closed_gate_hands_back_what_a_read_brought(queue):

@@ -1,6 +1,6 @@
 do -- Limits: rates, and who may start nothing at all.
 
-local SLACK_US = 10000 -- a start that comes so much later than its token does not lose time: timers are coarse
+local SLACK_US = 100000 -- a start that comes so much later than its token loses no time: workers may be busy
 local CLOSED_MS = 3600000 -- how long a paused or drained worker is told to wait; the bell wakes it before
 local PERIODS_US = { s = 1e6, m = 60e6, min = 60e6, h = 3600e6, d = 86400e6 }
 
