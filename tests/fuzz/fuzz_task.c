@@ -1,6 +1,7 @@
 /*
- * Goal: no task that Redis can hand over, in whatever form, breaks decoding or checking. The bytes
- * are RESP as from a socket; what does not parse is tried as the fields of a well-formed task.
+ * Goal: no task that Redis can hand over, in whatever form, breaks decoding or checking, or what a
+ * batch makes of it; and no line of a batch's process does. The bytes are RESP as from a socket;
+ * what does not parse is tried as the fields of a well-formed task.
  */
 #include <hiredis/hiredis.h>
 #include <stdint.h>
@@ -9,9 +10,40 @@
 
 #include "base/buffer.h"
 #include "bounds.h"
+#include "exec/batch.h"
 #include "queue/task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* In each form the task ends where the form says, and nowhere before. */
+static void try_batch(const struct task *task)
+{
+    static const struct {
+        enum config_format format;
+        char end;
+    } forms[] = {
+        {CONFIG_FORMAT_LINES, '\n'}, {CONFIG_FORMAT_NUL, '\0'}, {CONFIG_FORMAT_JSON, '\n'}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct buffer input = BUFFER_INIT;
+        char reason[160];
+        if (batch_fits(forms[i].format, task, reason, sizeof reason) &&
+            batch_append(&input, forms[i].format, task) == 0 &&
+            memchr(input.data, forms[i].end, input.size) != input.data + input.size - 1) {
+            abort();
+        }
+        buffer_free(&input);
+    }
+}
+
+static void try_verdict(const char *line, size_t size)
+{
+    struct batch_verdict verdict;
+    if (batch_read(line, size, 100, &verdict) &&
+        (verdict.index < 1 || verdict.index > 100 || verdict.verdict == VERDICT_RELEASE ||
+         verdict.reason.data < line || verdict.reason.data + verdict.reason.size != line + size)) {
+        abort();
+    }
+}
 
 /* What the rest of leat relies on once a task was decoded or accepted. */
 static void examine(struct task *task, bool own_command)
@@ -34,6 +66,9 @@ static void examine(struct task *task, bool own_command)
              strlen(field->value.data) != field->value.size)) {
             abort();
         }
+    }
+    if (fine) {
+        try_batch(task);
     }
     if (fine && !own_command && strlen(task->command->data) != task->command->size) {
         abort();
@@ -95,6 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     bool own_command = data[0] & 1;
+    try_verdict((const char *)data + 1, size - 1);
     if (data[0] & 2) {
         try_bytes(data + 1, size - 1, own_command);
     } else {
