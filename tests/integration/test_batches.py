@@ -268,7 +268,7 @@ def test_one_bad_task_sinks_itself_only(daemon, queue, seen, end, cause):
     then = f'grep -qx bad $f.txt && {end}; exit 0'
     tids = add(queue, 'a', 'b', 'bad', 'c')
     daemon({'retry': {'max_attempts': 2, 'permanent': 64, 'base': '50ms'},
-            **batched(seen.command(then), timeout='500ms')}).wait_ready()
+            **batched(seen.command(then), timeout='3s' if cause == 'timeout' else '60s')}).wait_ready()
     [letter] = wait_letters(queue)
     wait_empty(queue)
     assert letter.own['leat.tid'] == tids[2] and letter.cause == cause
@@ -314,7 +314,7 @@ def test_verdicts_stand_however_it_ends(daemon, queue, end, cause):
     """What was said before the end counts after it, and nothing is finished before it."""
     tids = add(queue, *numbers(2))
     worker = daemon({'retry': {'base': '1h', 'cap': '1h'}, **batched(
-        f'echo 1 ok >&3; {end}', timeout='500ms')}).wait_ready()
+        f'echo 1 ok >&3; {end}', timeout='2s' if cause == 'timeout' else '60s')}).wait_ready()
     worker.wait_log(f'task {tids[0]}: attempt 1: reported ok')
     worker.wait_log(f'task {tids[1]}: attempt 1: {cause}')
     wait_until(lambda: queue.counter('succeeded') + queue.counter('retried') == 2)
@@ -468,11 +468,11 @@ def test_cut_off_worker_ends_its_batch(daemon, queue, proxy, through_proxy, fold
 def test_killed_worker(daemon, queue, seen):
     """kill -9 of the worker: each task of its batch counts a crash and runs again, by itself."""
     add(queue, *numbers(4))
-    first = daemon({'queue': {'lease': '1s', 'concurrency': 1}, **batched(
+    first = daemon({'queue': {'lease': '2s', 'concurrency': 1}, **batched(
         seen.command('sleep 60'), kill_grace='100ms')}).wait_ready()
     wait_until(lambda: len(seen.all()) == 1)
     first.kill9()
-    daemon({'queue': {'lease': '1s'}, **batched(seen.command(), kill_grace='100ms')}).wait_ready()
+    daemon({'queue': {'lease': '2s'}, **batched(seen.command(), kill_grace='100ms')}).wait_ready()
     wait_succeeded(queue, 4)
     assert queue.counter('crashes') == 4
     assert [count for count, _ in seen.all()] == [4, 1, 1, 1, 1]

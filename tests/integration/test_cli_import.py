@@ -158,13 +158,13 @@ def test_interrupted(folder, base_config, queue, client, number):
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: client.xlen('emails') > 0)
         process.send_signal(number)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=120)
     assert process.returncode == (-number if number == signal.SIGKILL else INTERRUPTED)
     moved = client.xlen('emails')
     assert 0 < moved < total and client.llen('old') == total - moved
     if number != signal.SIGKILL:
         assert out == f'imported {moved} items of old; {total - moved} left\n'
-    assert subprocess.run(argv, check=True, capture_output=True, timeout=60).stderr == b''
+    assert subprocess.run(argv, check=True, capture_output=True, timeout=120).stderr == b''
     assert [int(item) for item in items_of(queue)] == list(range(total))
 
 

@@ -277,11 +277,11 @@ def test_timeout(queue, leat):
     queue.register('w1')
     done, left = queue.add({'command': 'x', 'result_ttl': '1m'}, {'command': 'x'})
     queue.finish('w1', queue.begin('w1')[0])
-    result = leat('wait', '--timeout', '300ms', done, left)
+    result = leat('wait', '--timeout', '2s', done, left)
     assert result.returncode == EX_TEMPFAIL
     assert result.stdout.startswith(done) and left not in result.stdout
-    assert result.stderr == 'leat: 1 of 2 tasks have not ended within 300ms\n'
-    result = leat('wait', '--timeout', '300ms', '--all')
+    assert result.stderr == 'leat: 1 of 2 tasks have not ended within 2s\n'
+    result = leat('wait', '--timeout', '2s', '--all')
     assert result.returncode == EX_TEMPFAIL
     assert '1 ready, 0 running, 0 to be retried' in result.stderr
 

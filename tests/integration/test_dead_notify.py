@@ -150,20 +150,21 @@ def test_old_letters_are_not_told(queue, daemon, teller, folder):
     assert wait_lines(folder / 'told', 1) == [tid]
 
 
-def test_letters_of_others(queue, daemon, teller, folder):
+def test_letters_of_others(queue, daemon, teller, folder, gate):
     """A worker that tells also tells of letters that another one made: within a scan period. And
     those that died while nobody told are told when somebody does again."""
     one = teller(f'echo $LEAT_TASK >> {folder}/told', {'queue': {'concurrency': 1}})
     queue.register('w')
     queue.redis.hset(queue.conf, 'dead_keep_ms', '0')
-    [first] = queue.add({'command': 'sleep 1; exit 1'})
-    wait_until(lambda: queue.redis.hlen(queue.running) == 1, 10, 'it runs')
+    [first] = queue.add({'command': f'{gate.wait}; exit 1'})
+    wait_until(one.descendants, message='it runs')
     one.stop()
     queue.expire()
     queue.scan('w')
     [task] = queue.begin('w')
     assert queue.finish('w', task, 'dead', cause='exit') == 'ok'
     one.cont()
+    gate.open()
     assert wait_lines(folder / 'told', 1) == [first]
     one.terminate()
     assert one.wait_exit() == 0
@@ -188,7 +189,7 @@ def test_a_failure_is_logged_and_not_repeated(queue, teller, folder):
 def test_a_timeout(queue, teller, folder):
     """It is ended with all that it started, by KILL where it does not listen, and not run again."""
     one = teller(f"trap '' TERM; echo $$ >> {folder}/told; sleep 61 & wait; sleep 62",
-                 notify_timeout='300ms')
+                 notify_timeout='2s')
     queue.add({'command': 'exit 1'})
     [pid] = wait_lines(folder / 'told', 1)
     one.wait_log('notify: timeout')
@@ -200,12 +201,12 @@ def test_a_worker_that_dies_over_it(queue, daemon, teller, folder, base_config):
     """Its letter is told by another, when its time is over."""
     base_config['queue'].update(SHORT['queue'])
     notify = f'echo $LEAT_TASK >> {folder}/told; test -e {folder}/second || exec sleep 60'
-    one = teller(notify, notify_timeout='500ms')
+    one = teller(notify, notify_timeout='2s')
     [tid] = queue.add({'command': 'exit 1'})
     wait_lines(folder / 'told', 1)
     one.kill9()
     (folder / 'second').touch()
-    teller(notify, notify_timeout='500ms')
+    teller(notify, notify_timeout='2s')
     assert wait_lines(folder / 'told', 2) == [tid, tid]
     wait_settled(queue, 1)
 
@@ -235,7 +236,9 @@ def test_stopping_waits_for_it(queue, teller, folder):
 def test_stopping_ends_it(queue, teller, folder):
     """After the drain it gets TERM, then KILL; the next worker tells of the letter at once."""
     one = teller(f"trap 'echo term >> {folder}/told' TERM; echo begun >> {folder}/told;"
-                 'while :; do sleep 0.1; done', {'shutdown': {'drain': '200ms'}})
+                 'while :; do sleep 0.1; done',
+                 {'shutdown': {'drain': '200ms'}, 'queue': {'lease': '60s'},
+                  'task': {'kill_grace': '20s'}})
     [tid] = queue.add({'command': 'exit 1'})
     wait_lines(folder / 'told', 1)
     one.terminate()
