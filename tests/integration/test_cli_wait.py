@@ -214,10 +214,11 @@ def test_no_ids_from_stdin(start, ended, queue):
     assert ended(start('wait', '-')) == 0
 
 
-def test_a_thousand(daemon, queue, start, ended):
+def test_a_thousand(daemon, queue, start, ended, wait_awaited):
     """1,000 tasks in one wait, while a worker works them off."""
     tids = queue.add(*[{'command': 'true'}] * 1000)
     waiting = start('wait', *tids)
+    wait_awaited(1000)
     daemon({'queue': {'concurrency': 8}}).wait_ready()
     assert ended(waiting, 60) == 0
     rows = waiting.lines()
@@ -243,8 +244,11 @@ def test_lines_come_at_once(daemon, queue, start, ended, wait_awaited, folder, w
     """What has ended is told while others run."""
     daemon().wait_ready()
     line, go = gate(folder)
-    slow, quick = queue.add({'command': line}, {'command': 'sleep 0.2'})
+    first, go_first = gate(folder, 'first')
+    slow, quick = queue.add({'command': line}, {'command': first})
     waiting = start('wait', slow, quick)
+    wait_awaited(2)
+    go_first()
     wait_until(lambda: waiting.lines() and waiting.lines()[0][0] == quick, 20)
     go()
     assert ended(waiting) == 0
@@ -406,16 +410,19 @@ def test_all(daemon, queue, start, ended, wait_awaited, folder, wait_until):
     assert waiting.out == 'empty: 22 succeeded, 0 dead, 0 cancelled meanwhile; 1 delayed\n'
 
 
-def test_all_with_deaths(daemon, queue, leat):
+def test_all_with_deaths(daemon, queue, leat, start, ended, wait_awaited, folder):
     """Exit 1 where tasks died meanwhile, 0 for those that had before."""
     daemon({'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': 'exit 1'})
     wait_letters(queue)
     assert leat('wait', '--all').returncode == 0
-    queue.add({'command': 'sleep 0.5; exit 1'}, {'command': 'true'})
-    done = leat('wait', '--all', '--json')
-    assert done.returncode == 1
-    assert json.loads(done.stdout)['dead'] == 1
+    line, go = gate(folder)
+    queue.add({'command': f'{line}; exit 1'}, {'command': 'true'})
+    waiting = start('wait', '--all', '--json')
+    wait_awaited()
+    go()
+    assert ended(waiting) == 1
+    assert json.loads(waiting.out)['dead'] == 1
 
 
 def test_all_of_an_empty_queue(leat, queue):
