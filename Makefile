@@ -141,7 +141,8 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
 
 # ---- lint: a stamp for each C file, so that only what changed is looked at again
 C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])
-SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* conf/* 2>/dev/null)
+SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
+	tests/producers/* conf/* 2>/dev/null)
 PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* 2>/dev/null)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck, luacheck, flake8, unit file, man pages

@@ -1,0 +1,131 @@
+"""The programs of tests/producers, each in a language of its own, against a real worker; and what README shows."""
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from harness.daemon import BUILD, ROOT
+from harness.queue import KEYS
+
+PRODUCERS = ROOT / 'tests/producers'
+LANGUAGES = ('sh', 'py', 'cjs', 'c')
+# node's in one process: only one of them asks npm
+PROGRAMS = ['sh', 'py', pytest.param('cjs', marks=pytest.mark.xdist_group('npm')), 'c']
+COMMANDS = {'sh': ['sh'], 'py': [sys.executable, '-B'], 'cjs': ['node']}
+BYTES = b'\x00\x01\xfe\xff\n'
+RAN = ['index', 'plain 640', 'three 64', 'two']
+NPM_SECONDS = 90
+
+
+def built(folder):
+    """producer.c, compiled with the package's own options."""
+    options = subprocess.run(['pkg-config', '--cflags', '--libs', 'hiredis'], capture_output=True, text=True,
+                             check=True).stdout
+    program = folder / 'producer'
+    argv = [os.environ.get('CC') or 'cc', '-std=gnu17', '-Wall', '-Wextra', '-Werror', '-o', str(program),
+            str(PRODUCERS / 'producer.c'), *shlex.split(options)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, '')
+    return [str(program)]
+
+
+def resolves_ioredis(modules):
+    return subprocess.run(['node', '-e', 'require("ioredis")'], env=dict(os.environ, NODE_PATH=modules),
+                          cwd='/', capture_output=True, timeout=NPM_SECONDS, check=False).returncode == 0
+
+
+def node_modules():
+    """NODE_PATH for a program that needs ioredis: Debian does not have it. Skips where it cannot be had."""
+    if not shutil.which('node'):
+        pytest.skip('no node here')
+    given, own = os.environ.get('NODE_PATH', ''), BUILD / 'node'
+    for modules in (given, str(own / 'node_modules')):
+        if resolves_ioredis(modules):
+            return modules
+    if not shutil.which('npm'):
+        pytest.skip('no ioredis for node here (NODE_PATH), and no npm to get it')
+    try:
+        done = subprocess.run(['npm', 'install', '--no-audit', '--no-fund', '--no-save', '--ignore-scripts',
+                               '--fetch-retries=0', '--prefix', str(own), 'ioredis@5'],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=NPM_SECONDS,
+                              check=False)
+        why = done.stderr.strip().splitlines()[-1:] if done.returncode else []
+    except subprocess.TimeoutExpired:
+        why = [f'not within {NPM_SECONDS} s']
+    if why:
+        pytest.skip(f'npm cannot get ioredis: {why[0]}')
+    return str(own / 'node_modules')
+
+
+def produce(language, folder, server):
+    """Runs the program; the completed process."""
+    env = dict(os.environ, REDIS_SOCKET=server.socket)
+    path = PRODUCERS / f'producer.{language}'
+    if language == 'cjs':
+        env['NODE_PATH'] = node_modules()
+    argv = built(folder) if language == 'c' else [*COMMANDS[language], str(path)]
+    return subprocess.run(argv, env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+@pytest.fixture
+def queue_of_examples(folder, leat):
+    """A configuration, and its library loaded."""
+    sections = {'queue': {'name': 'thumbnails'}, 'task': {'directory': str(folder)}}
+    done = leat('conf', config=sections)
+    assert done.returncode == 0, done.stderr
+    return sections
+
+
+@pytest.mark.parametrize('language', PROGRAMS)
+def test_a_producer(language, queue_of_examples, folder, redis_server, daemon, wait_until):
+    """Each answer is what the protocol says, and each task runs, once, with its fields and its bytes."""
+    done = produce(language, folder, redis_server)
+    assert done.returncode == 0, done.stderr
+    assert 'REFUSED task 1: result_ttl is no duration: soon' in done.stdout + done.stderr
+    lines = [line for line in done.stdout.splitlines() if not line.startswith('REFUSED')]
+    plain, *answers, last = lines
+    assert re.fullmatch(r'\d+-\d+', plain) and last == 'not taken: 65'
+    assert [line.split()[0] for line in answers] == ['new', 'exists', 'new', 'new', 'new']
+    tids = [line.split()[1] for line in answers]
+    assert tids[0] == tids[1] and len({plain, *tids}) == 5
+
+    client = redis_server.client()
+    daemon(queue_of_examples).wait_ready()
+    wait_until(lambda: client.hget('{thumbnails}:stats', 'succeeded') == b'5',
+               message=lambda: client.hgetall('{thumbnails}:stats'))
+    assert sorted((folder / 'done').read_text().splitlines()) == RAN
+    assert (folder / 'bytes').read_bytes() == BYTES
+
+
+@pytest.mark.parametrize('language', PROGRAMS)
+def test_a_producer_of_a_full_queue(language, queue_of_examples, folder, redis_server, leat):
+    """A queue at its length limit is an error that says so: exit code 75, and nothing was added."""
+    done = leat('conf', 'max_length', '1', config=queue_of_examples)
+    assert done.returncode == 0, done.stderr
+    done = produce(language, folder, redis_server)
+    assert (done.returncode, done.stderr.split()[0]) == (75, 'FULL')
+    assert len(done.stdout.splitlines()) == 1
+    assert redis_server.client().xlen('thumbnails') == 1
+
+
+def shown(language):
+    """The code that README shows below its link to a program."""
+    readme = (ROOT / 'README.md').read_text()
+    start = readme.index(f'](tests/producers/producer.{language})')
+    end = re.search(r'\]\(tests/producers/producer|^`man|^#', readme[start + 2:], re.M).start()
+    return re.findall(r'^```\w+\n(.*?)^```$', readme[start:start + 2 + end], re.S | re.M)
+
+
+@pytest.mark.parametrize('language', LANGUAGES)
+def test_readme_shows_the_producers(language):
+    """What README shows of a program stands in it word for word; it names the nine keys in their order."""
+    source = (PRODUCERS / f'producer.{language}').read_text()
+    parts = shown(language)
+    assert parts and all(part in source for part in parts)
+    words = re.sub(r'[",\s]+|\{thumbnails\}:', ' ', source)
+    assert ' '.join(KEYS[1:9]) in re.sub(' +', ' ', words)
