@@ -9,6 +9,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/units.h"
+#include "cli/act.h"
 #include "cli/output.h"
 #include "cli/record.h"
 
@@ -161,6 +162,15 @@ static int print_reply(const struct cli *cli, const struct redisReply *reply, bo
     return EX_OK;
 }
 
+static void record_setting(const struct cli *cli, const struct setting *setting, int64_t value)
+{
+    const struct operator_act act = {.event = "operator-conf"};
+    char text[VALUE_SIZE];
+
+    format_value(setting, value, text);
+    act_record(cli, &act, "set %s to %s", setting->name, text);
+}
+
 static int call(struct cli *cli, const struct setting *setting, int64_t value, bool json)
 {
     struct command command = {0};
@@ -177,6 +187,8 @@ static int call(struct cli *cli, const struct setting *setting, int64_t value, b
     command_free(&command);
     if (!reply)
         return status;
+    if (setting)
+        record_setting(cli, setting, value);
     status = print_reply(cli, reply, json);
     freeReplyObject(reply);
     return status;

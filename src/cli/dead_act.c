@@ -9,6 +9,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "cli/act.h"
 #include "cli/dead.h"
 #include "cli/output.h"
 #include "cli/record.h"
@@ -25,7 +26,8 @@ struct act {
     bool retry;
     struct letter batch[BATCH];
     size_t batch_count;
-    size_t done, gone, failed;
+    struct operator_act done; /* counted, the first ones named */
+    size_t gone, failed;
     int status; /* of the last failure */
     bool over;  /* going on is of no use */
 };
@@ -65,7 +67,7 @@ static void tell_refusal(struct act *act, const struct letter *letter, struct by
 static void count_answer(struct act *act, const struct letter *letter, struct bytes answer)
 {
     if (bytes_equal(answer, "ok"))
-        act->done++;
+        act_add(&act->done, letter->tid);
     else if (bytes_equal(answer, "gone"))
         act->gone++;
     else
@@ -119,19 +121,28 @@ static int print_result(const struct act *act)
 {
     if (act->choice->options->json)
         return output_json(json_pack("{s:s, s:I, s:I, s:I, s:I}", "action", verb(act), "done",
-                                     (json_int_t)act->done, "gone", (json_int_t)act->gone, "failed",
-                                     (json_int_t)act->failed, "not_found",
+                                     (json_int_t)act->done.count, "gone", (json_int_t)act->gone,
+                                     "failed", (json_int_t)act->failed, "not_found",
                                      (json_int_t)act->choice->missing),
                            true);
     /* failures show when stdout is flushed */
-    (void)printf("%s %zu dead letter%s", act->retry ? "retried" : "dropped", act->done,
-                 act->done == 1 ? "" : "s");
+    (void)printf("%s %zu dead letter%s", act->retry ? "retried" : "dropped", act->done.count,
+                 act->done.count == 1 ? "" : "s");
     if (act->gone > 0)
         (void)printf(", %zu had gone meanwhile", act->gone);
     if (act->failed > 0)
         (void)printf(", %zu failed", act->failed);
     (void)puts("");
     return EX_OK;
+}
+
+static void record_done(struct act *act)
+{
+    act->done.event = act->retry ? "operator-dead-retry" : "operator-dead-drop";
+    if (act->done.count > 0)
+        act_record(act->choice->cli, &act->done, "%s %zu dead letter%s",
+                   act->retry ? "retried" : "dropped", act->done.count,
+                   act->done.count == 1 ? "" : "s");
 }
 
 static int act_on_all(struct act *act)
@@ -148,6 +159,7 @@ static int act_on_all(struct act *act)
     act_on_batch(act);
     progress_end(&choice->progress);
     /* also where it broke off: what was done is done */
+    record_done(act);
     printed = print_result(act);
     if (status != EX_OK)
         return status;

@@ -3,6 +3,8 @@
  */
 #include "cli/doctor.h"
 
+#include "cli/act.h"
+
 #define EXIT_LEFT 1
 #define EXIT_REPAIRED 2
 
@@ -45,6 +47,17 @@ static int exit_status(const struct doctor_report *report)
     return repaired > 0 ? EXIT_REPAIRED : EX_OK;
 }
 
+static void record_repairs(const struct doctor_report *report)
+{
+    struct operator_act act = {.event = "operator-repair"};
+    size_t left;
+
+    doctor_sum(report, &act.count, &left);
+    if (act.count > 0)
+        act_record(report->cli, &act, "repaired %zu finding%s, %zu left", act.count,
+                   act.count == 1 ? "" : "s", left);
+}
+
 static int look(struct doctor_report *report, bool json)
 {
     bool go_on;
@@ -53,6 +66,7 @@ static int look(struct doctor_report *report, bool json)
     report->incomplete = !go_on;
     if (status == EX_OK && go_on)
         status = doctor_look_through(report);
+    record_repairs(report);
     /* what was found, and may have been repaired, before Redis went away is told in any case */
     if (status != EX_OK && !report->cli->client)
         return status;

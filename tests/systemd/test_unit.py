@@ -300,3 +300,24 @@ def test_wrong_password_is_not_tried_again(unit):
     unit.machine.wait_show(unit.unit, "ActiveState", lambda state: state == "failed")
     assert unit.show("ExecMainStatus") == "77"
     assert unit.show("NRestarts") == "0"
+
+
+def test_operators_stand_in_the_journal(unit):
+    """What an operator does is a record with who did it, also behind sudo; a look leaves none."""
+    def leat(*words):
+        unit.machine.run("env", "SUDO_USER=alice", "leat", "-c", f"/etc/leat/{unit.name}.ini", *words)
+
+    unit.configure(retry={"max_attempts": 1}).start()
+    task = unit.add("exit 65")
+    unit.event("TASK_DEAD")
+    leat("conf")
+    leat("dead", "list")
+    leat("conf", "lease", "30s")
+    leat("dead", "drop", "--yes", "--all")
+    changed, dropped = unit.event("OPERATOR", count=2)
+    host = unit.machine.run("hostname").stdout.strip()
+    assert changed["LEAT_OPERATOR"] == dropped["LEAT_OPERATOR"] == f"alice@{host}"
+    assert changed["LEAT_EVENT"] == "operator-conf" and changed["PRIORITY"] == "5"
+    assert changed["MESSAGE"] == f"alice@{host} set lease to 30s"
+    assert (dropped["LEAT_EVENT"], dropped["LEAT_COUNT"]) == ("operator-dead-drop", "1")
+    assert dropped["LEAT_TASK"] == task
