@@ -38,6 +38,7 @@ struct batch {
 struct results {
     struct ev_loop *loop;
     struct session *session;
+    struct live *live;
     const struct queue *queue;
     const char *consumer;
     struct results_events events;
@@ -324,6 +325,7 @@ static void on_linger(struct ev_loop *loop, ev_timer *watcher, int events)
 
 void results_flush(struct results *results)
 {
+    live_flush(results->live);
     if (results->queued.count > 0) {
         results->sent_ns = clock_boot_ns();
     }
@@ -385,7 +387,7 @@ void results_tokens(const struct results *results, struct token_list *list)
     list_tokens(&results->kept, list);
 }
 
-struct results *results_new(struct ev_loop *loop, struct session *session,
+struct results *results_new(struct ev_loop *loop, struct session *session, struct live *live,
                             const struct queue *queue, const char *consumer,
                             const struct results_events *events)
 {
@@ -395,6 +397,7 @@ struct results *results_new(struct ev_loop *loop, struct session *session,
     }
     results->loop = loop;
     results->session = session;
+    results->live = live;
     results->queue = queue;
     results->consumer = consumer;
     results->events = *events;

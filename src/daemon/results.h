@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "daemon/live.h"
 #include "daemon/session.h"
 #include "exec/runner.h"
 
@@ -41,7 +42,7 @@ enum verdict result_verdict(const struct result *result);
 /* True once it was sent and no reply came: Redis may have settled it then. */
 bool result_sent_before(const struct result *result);
 
-struct results *results_new(struct ev_loop *loop, struct session *session,
+struct results *results_new(struct ev_loop *loop, struct session *session, struct live *live,
                             const struct queue *queue, const char *consumer,
                             const struct results_events *events);
 void results_free(struct results *results);
@@ -52,7 +53,7 @@ void results_add(struct results *results, struct result *result);
 /* A token that goes back; copied. Returns 0 or −1 without memory. */
 int results_put_back(struct results *results, const char *token);
 
-/* Sends all that is queued, if the session is up. */
+/* Sends all that is queued, if the session is up: before it, what the ended tasks have written. */
 void results_flush(struct results *results);
 
 /* True where what is queued should wait for more: a round trip costs Redis the same for one as for

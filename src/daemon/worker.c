@@ -16,6 +16,7 @@
 #include "daemon/intake.h"
 #include "daemon/lease.h"
 #include "daemon/lists.h"
+#include "daemon/live.h"
 #include "daemon/record.h"
 #include "daemon/results.h"
 #include "daemon/session.h"
@@ -41,6 +42,7 @@ struct worker {
     struct host *host;
     struct stop *stop;
     struct herald *herald;
+    struct live *live;
     struct command command;
 
     bool leaving; /* leat_requeue of our own consumer is under way */
@@ -98,6 +100,7 @@ static void on_ended(void *context, struct attempt *attempt)
 {
     struct worker *worker = context;
     struct outcome outcome = outcome_decide(&worker->config->retry, &attempt->ending, drand48());
+    live_ended(worker->live, attempt, &outcome);
     record_ended(attempt, &outcome);
     beat_count(&worker->beat, outcome.verdict);
     slots_ended(worker->slots, attempt);
@@ -162,6 +165,7 @@ static void on_down(void *context)
     worker->leaving = false;
     intake_down(worker->intake);
     lists_down(worker->lists);
+    live_down(worker->live);
     slots_down(worker->slots);
     tell_ready(worker);
 }
@@ -364,12 +368,14 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
         return -1;
     }
     worker->herald = herald_new(config, worker->session, worker->runner, &worker->queue);
-    worker->results =
-        results_new(loop, worker->session, &worker->queue, worker->beat.consumer, &results_events);
+    worker->live =
+        live_new(loop, worker->session, worker->runner, &worker->queue, worker->beat.consumer);
+    worker->results = results_new(loop, worker->session, worker->live, &worker->queue,
+                                  worker->beat.consumer, &results_events);
     worker->lease = lease_new(loop, config, worker->session, worker->runner, &worker->queue,
                               worker->beat.consumer, watchdog_ms, &lease_events);
     worker->lists = lists_new(loop, config, worker->session, &worker->queue);
-    if (!worker->herald || !worker->results || !worker->lease || !worker->lists) {
+    if (!worker->herald || !worker->live || !worker->results || !worker->lease || !worker->lists) {
         return -1;
     }
     worker->slots =
@@ -474,6 +480,7 @@ void worker_free(struct worker *worker)
     slots_free(worker->slots);
     herald_free(worker->herald);
     runner_free(worker->runner);
+    live_free(worker->live);
     lease_free(worker->lease);
     lists_free(worker->lists);
     results_free(worker->results);

@@ -260,6 +260,7 @@ struct child *child_new(struct child_host *host, const struct begun *tasks, size
     child->report = -1;
     child->count = 1;
     child->batch = host->config->task.batch > 1;
+    child->live = count == 1 && tasks[0].task->live && host->follow.wrote;
     init_attempt(&child->attempt, child, &tasks[0], false);
     if (count > 1 && add_others(child, tasks, count)) {
         drop(child);
@@ -372,6 +373,9 @@ static int launch(struct child *child)
         ev_timer_start(child->host->loop, &child->timeout);
     }
     feed(child, NULL, child->checking ? JOB_CHECK_STARTED : JOB_STARTED);
+    if (child->live && !child->checking) {
+        child->host->follow.began(child->host->follow.context, &child->attempt);
+    }
     return 0;
 }
 

@@ -26,6 +26,7 @@ struct child_host {
     struct start start;
     char *scratch; /* for reading output */
     size_t scratch_size;
+    struct runner_follow follow; /* its functions NULL: nobody does */
     /* Nothing of the child is left but its memory, which goes to the receiver. Comes from the loop,
      * or from child_exited. */
     void (*done)(struct child_host *host, struct child *child);
@@ -38,6 +39,7 @@ struct child {
     struct attempt attempt;  /* first: attempt_free frees the child */
     struct attempt **others; /* the rest of its batch, owned, or NULL */
     size_t count;            /* of attempts: 1 and the others */
+    bool live;               /* somebody follows what it writes */
     bool batch;              /* stdin has the form of a batch, and descriptor 3 is read */
     bool checking;           /* its process is the check, or was before it is to run */
     struct child_host *host;

@@ -81,6 +81,7 @@ static void keep_tail(struct output *output, const char *data, size_t size, size
 bool output_read(struct output *output, void *scratch, size_t scratch_size, size_t tail_limit,
                  const struct output_lines *lines)
 {
+    output->got = 0;
     if (output->fd < 0) {
         return false;
     }
@@ -94,6 +95,7 @@ bool output_read(struct output *output, void *scratch, size_t scratch_size, size
         output_close(output);
         return false;
     }
+    output->got = (size_t)size;
     keep_tail(output, scratch, (size_t)size, tail_limit);
     if (lines) {
         cut_lines(output, lines, scratch, (size_t)size);

@@ -15,6 +15,7 @@ struct output {
     int fd;             /* owned; -1 when at its end */
     struct buffer line; /* the beginning of a line whose end has not come yet */
     struct buffer tail; /* the last bytes, at least as many as are asked for */
+    size_t got;         /* how many the last read has brought: they stand in its scratch */
 };
 
 /* Where lines go. */

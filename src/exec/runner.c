@@ -364,6 +364,17 @@ int runner_refuse(struct runner *runner, struct task *task, const char *reason)
     return 0;
 }
 
+void runner_set_follow(struct runner *runner, const struct runner_follow *follow)
+{
+    runner->host.follow = *follow;
+}
+
+void runner_hear(struct runner *runner, struct attempt *attempt)
+{
+    (void)runner; /* the child knows its own */
+    streams_hear(attempt->child);
+}
+
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event)
 {
     (void)runner; /* the child knows its own */

@@ -54,6 +54,18 @@ struct runner_events {
     void *context;
 };
 
+/* For those who follow what tasks write while they run: only tasks that ask for it (task->live) and
+ * have their process for themselves. */
+struct runner_follow {
+    void (*began)(void *context, struct attempt *attempt);
+    /* It has written that to stdout (1) or stderr (2). Returns false where no more is wanted for
+     * now: the process then waits, until runner_hear; what its pipe holds at its end still comes.
+     */
+    bool (*wrote)(void *context, struct attempt *attempt, int number, const void *data,
+                  size_t size);
+    void *context;
+};
+
 /* worker is the consumer's name (LEAT_WORKER); nofile the limit of open files that tasks get,
  * copied. config must outlive the runner or be replaced. Installs the SIGCHLD watcher; so the
  * loop must not be libev's default one, which reaps children itself (EINVAL). Returns NULL with
@@ -78,6 +90,12 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
 /* Reports the task through `ended` without starting it: CAUSE_REFUSED with that reason. Takes the
  * task unless it returns -1 (no memory). */
 int runner_refuse(struct runner *runner, struct task *task, const char *reason);
+
+/* For attempts started from now on. */
+void runner_set_follow(struct runner *runner, const struct runner_follow *follow);
+
+/* `wrote` has refused more, and it is wanted again. */
+void runner_hear(struct runner *runner, struct attempt *attempt);
 
 /* Running attempts, newest first: walk with ->next. */
 struct attempt *runner_first(struct runner *runner);

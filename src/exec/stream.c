@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/escape.h"
 #include "base/log.h"
@@ -146,6 +147,21 @@ static size_t tail_of(const struct stream *stream)
                : (size_t)stream->child->host->config->dead.output_tail;
 }
 
+/* To whoever follows the task. What a process leaves is taken whole, held or not. */
+static void pass_on(struct stream *stream, int number)
+{
+    struct child *child = stream->child;
+    const struct child_host *host = child->host;
+    if (child->live && !child->checking &&
+        !host->follow.wrote(host->follow.context, &child->attempt, number, host->scratch,
+                            stream->output.got)) {
+        stream->held = child->attempt.state != JOB_SETTLING;
+        if (stream->held) {
+            ev_io_stop(host->loop, &stream->watcher);
+        }
+    }
+}
+
 /* One read. Returns true while there may be more at once. */
 static bool read_some(struct stream *stream)
 {
@@ -159,6 +175,9 @@ static bool read_some(struct stream *stream)
     bool more = output_read(&stream->output, host->scratch, size, tail_of(stream), lines);
     if (stream->output.fd < 0 && fd >= 0) {
         ev_io_stop(host->loop, &stream->watcher);
+    }
+    if (stream->output.got > 0 && kind_of(stream) != STREAM_VERDICTS) {
+        pass_on(stream, kind_of(stream) == STREAM_ERROR ? STDERR_FILENO : STDOUT_FILENO);
     }
     return more;
 }
@@ -184,10 +203,23 @@ void streams_watch(struct child *child)
 {
     for (int i = 0; i < STREAMS; i++) {
         struct stream *stream = &child->streams[i];
-        if (stream->output.fd >= 0 && !ev_is_active(&stream->watcher)) {
+        stream->held = stream->held && child->attempt.state != JOB_SETTLING;
+        if (stream->output.fd >= 0 && !stream->held && !ev_is_active(&stream->watcher)) {
             ev_io_set(&stream->watcher, stream->output.fd, EV_READ);
             ev_io_start(child->host->loop, &stream->watcher);
         }
+    }
+}
+
+void streams_hear(struct child *child)
+{
+    bool any = false;
+    for (int i = 0; i < STREAMS; i++) {
+        any = any || child->streams[i].held;
+        child->streams[i].held = false;
+    }
+    if (any) {
+        streams_watch(child);
     }
 }
 

@@ -19,6 +19,7 @@ struct stream {
     struct output output;
     ev_io watcher;
     struct child *child;
+    bool held; /* whoever follows the task wants no more for now */
 };
 
 /* Makes the child's streams, each without a descriptor. */
@@ -29,6 +30,9 @@ void streams_drain(struct child *child);
 
 /* From now on they are read as something comes: child_heard follows. */
 void streams_watch(struct child *child);
+
+/* Those that were held are read again. */
+void streams_hear(struct child *child);
 
 /* All are at their ends. */
 bool streams_are_silent(const struct child *child);

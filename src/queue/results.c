@@ -25,6 +25,66 @@ static void add_key(struct command *command, const struct queue *queue, enum que
     buffer_free(&key);
 }
 
+/* ---- writing ---- */
+
+static void add_number(struct command *command, const char *name, int64_t number)
+{
+    command_add_text(command, name);
+    command_add_number(command, number);
+}
+
+static void add_text(struct command *command, const char *name, const char *text)
+{
+    command_add_text(command, name);
+    command_add_text(command, text);
+}
+
+static void add_verdict(struct command *command, const struct queue_output *output)
+{
+    add_text(command, "ended", output->verdict);
+    add_text(command, "how", output->how);
+    if (output->delay_ms > 0) {
+        add_number(command, "delay_ms", output->delay_ms);
+    }
+}
+
+void queue_output(struct command *command, const struct queue *queue,
+                  const struct queue_output *output, int64_t keep_ms)
+{
+    command_begin(command);
+    command_add_text(command, "FCALL");
+    command_add_text(command, "leat_output");
+    command_add_number(command, 1);
+    add_key(command, queue, QUEUE_OUTPUT, output->tid);
+    command_add_number(command, keep_ms);
+    add_number(command, "attempt", output->attempt);
+    add_number(command, "fence", output->fence);
+    add_number(command, "offset", output->offset);
+    if (output->dropped > 0) {
+        add_number(command, "dropped", output->dropped);
+    }
+    if (output->worker) {
+        add_text(command, "worker", output->worker);
+    }
+    if (output->number > 0) {
+        add_number(command, "fd", output->number);
+        command_add_text(command, "data");
+        command_add(command, output->data.data, output->data.size);
+    }
+    if (output->verdict) {
+        add_verdict(command, output);
+    }
+}
+
+int queue_output_read(const struct redisReply *reply, const char **error)
+{
+    if (reply->type == REDIS_REPLY_ERROR) {
+        *error = reply->str;
+        return -1;
+    }
+    return 0;
+}
+
 /* ---- reading ---- */
 
 void queue_read(struct command *command, const struct queue *queue,

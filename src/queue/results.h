@@ -11,6 +11,30 @@
 
 enum queue_kept { QUEUE_RESULT, QUEUE_OUTPUT };
 
+/* ---- writing live output ---- */
+
+/* One entry. Of which attempt it is: attempt and fence, which grows with each run of the task.
+ * offset: how many bytes the attempt had written before, to stdout and stderr together; so a reader
+ * knows what was lost, and what comes twice. */
+struct queue_output {
+    const char *tid;
+    int64_t attempt, fence, offset;
+    int64_t dropped;     /* bytes before this entry that are in none */
+    int number;          /* 1: stdout, 2: stderr, 0: no data */
+    struct bytes data;   /* its size counts for the offset of the next */
+    const char *worker;  /* the attempt begins; else NULL */
+    const char *verdict; /* it has ended; else NULL: success, retry, dead, release, cancelled */
+    const char *how;     /* "exit 3", "SIGKILL", "timeout", …: with a verdict */
+    int64_t delay_ms;    /* verdict retry: until the next one, at the least */
+};
+
+/* keep_ms: for how long the stream is kept after this entry. */
+void queue_output(struct command *command, const struct queue *queue,
+                  const struct queue_output *output, int64_t keep_ms);
+
+/* 0, or −1 with *error where Redis has refused the entry. */
+int queue_output_read(const struct redisReply *reply, const char **error);
+
 /* ---- reading ---- */
 
 #define QUEUE_FROM_START "0-0"

@@ -253,6 +253,15 @@ static bool take_result_ttl(struct task *task, const struct bytes *value,
     return true;
 }
 
+static bool take_live(struct task *task, const struct bytes *value, const struct reason *reason)
+{
+    task->live = is_named(*value, "1");
+    if (value->size > 0 && !task->live && !is_named(*value, "0")) {
+        return refuse(reason, "live is neither 0 nor 1");
+    }
+    return true;
+}
+
 static bool take_unique_next(struct task *task, const struct bytes *value,
                              const struct reason *reason)
 {
@@ -291,6 +300,7 @@ static const struct known {
     {"unique_for", take_unique_for},
     {"unique_next", take_unique_next},
     {"result_ttl", take_result_ttl},
+    {"live", take_live},
 };
 
 /* Names that mean something to later versions: to ignore them would do the wrong thing. */

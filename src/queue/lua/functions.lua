@@ -12,7 +12,7 @@ local function register_all(functions, flags)
   end
 end
 
-register_all({ 'leat_enqueue', leat.enqueue, 'leat_intake', leat.intake }, {})
+register_all({ 'leat_enqueue', leat.enqueue, 'leat_intake', leat.intake, 'leat_output', leat.output }, {})
 register_all({
   'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register,
   'leat_finish', leat.finish, 'leat_requeue', leat.requeue_consumer, 'leat_cancel', leat.cancel,

@@ -7,6 +7,7 @@ do -- Results: what became of a task, for those who asked or wait.
 
 local AWAITED_TTL_MS = 60000 -- for those who wait and did not ask for a result before
 local STALE_STEP = '10' -- so many wishes are looked at with each new one
+local OUTPUT_MOST = '1000' -- entries of a task's live output that are kept, about: readers keep up, or lose
 
 local function result_key(q, tid)
   return q[STATS]:sub(1, -6) .. 'result:' .. tid
@@ -99,6 +100,19 @@ function leat.await(keys, args)
     reply[i + 1] = tid
   end
   return reply
+end
+
+-- KEYS: {queue}:output:TID. ARGV: for how long it is kept from now on (ms), then name and value of each field of one
+-- entry. Reply: PROTOCOL. Nobody is fenced off: entries say of which attempt they are. A key without an end is
+-- never left: whoever writes may be gone with the next line.
+function leat.output(keys, args)
+  local keep_ms = number_arg(args[1], 'the time')
+  if #keys ~= 1 or #args < 3 or #args > CHUNK or #args % 2 == 0 then
+    fail('BADARG one key, a time, and names and values')
+  end
+  redis.call('XADD', keys[1], 'MAXLEN', '~', OUTPUT_MOST, '*', unpack(args, 2))
+  redis.call('PEXPIRE', keys[1], str(keep_ms))
+  return { PROTOCOL }
 end
 
 end

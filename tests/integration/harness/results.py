@@ -23,3 +23,31 @@ def wait_result(queue, tid, timeout=20.0):
 def result_keys(queue):
     """Of all tasks."""
     return sorted(queue.redis.scan_iter(key_of(queue, 'result', '*')))
+
+
+class Output:
+    """A task's live output: its entries as dicts; data is bytes, everything else text."""
+
+    def __init__(self, entries):
+        self.entries = [{name: value if name == 'data' else text(value)
+                         for name, value in pairs(fields).items()} for fields in entries]
+
+    def data(self, fd, attempt=None):
+        """What was written to one descriptor."""
+        return b''.join(one['data'] for one in self.entries if one.get('fd') == str(fd)
+                        and attempt in (None, int(one['attempt'])))
+
+    def ends(self):
+        """[(attempt, verdict, how)]"""
+        return [(int(one['attempt']), one['ended'], one['how'])
+                for one in self.entries if 'ended' in one]
+
+    def dropped(self):
+        """How many bytes the entries say are lost."""
+        return sum(int(one.get('dropped', 0)) for one in self.entries)
+
+
+def follow(queue, tid):
+    """What of the task's live output stands in Redis."""
+    found = queue.redis.execute_command('XRANGE', key_of(queue, 'output', tid), '-', '+')
+    return Output(fields for _, fields in found)
