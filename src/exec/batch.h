@@ -19,7 +19,8 @@ bool batch_fits(enum config_format format, const struct task *task, char *reason
                 size_t reason_size);
 
 /* Whether the task may share a process: a first attempt that another may follow, by the config's
- * time limit and without crashes behind it. Only for tasks that task_check has passed. */
+ * time limit, without crashes behind it, and nobody follows its output. Only for tasks that
+ * task_check has passed. */
 bool batch_may_share(const struct config *config, const struct task *task);
 
 /* Appends the task as a batch's standard input has it:

@@ -16,8 +16,9 @@ enum {
     LINES_READ = 4096, /* one read where each line becomes a record: a turn of the loop stays short
                           even if each of them is empty */
     EXIT_READS = 4,    /* reads of each stream at the exit, before the loop has its turn */
-    IGNORED_TOLD = 10, /* lines of descriptor 3 that are no verdicts; more are only counted */
-    SHOWN_LINE = 80,   /* how much of such a line is shown */
+    LAST_READ = 128 * 1024, /* and of what is there when it is not waited for any longer */
+    IGNORED_TOLD = 10,      /* lines of descriptor 3 that are no verdicts; more are only counted */
+    SHOWN_LINE = 80,        /* how much of such a line is shown */
 };
 
 static int kind_of(const struct stream *stream)
@@ -155,7 +156,7 @@ static void pass_on(struct stream *stream, int number)
     if (child->live && !child->checking &&
         !host->follow.wrote(host->follow.context, &child->attempt, number, host->scratch,
                             stream->output.got)) {
-        stream->held = child->attempt.state != JOB_SETTLING;
+        stream->held = child->attempt.state < JOB_SETTLING;
         if (stream->held) {
             ev_io_stop(host->loop, &stream->watcher);
         }
@@ -203,7 +204,7 @@ void streams_watch(struct child *child)
 {
     for (int i = 0; i < STREAMS; i++) {
         struct stream *stream = &child->streams[i];
-        stream->held = stream->held && child->attempt.state != JOB_SETTLING;
+        stream->held = stream->held && child->attempt.state < JOB_SETTLING;
         if (stream->output.fd >= 0 && !stream->held && !ev_is_active(&stream->watcher)) {
             ev_io_set(&stream->watcher, stream->output.fd, EV_READ);
             ev_io_start(child->host->loop, &stream->watcher);
@@ -281,6 +282,8 @@ void streams_finish(struct child *child)
         struct stream *stream = &child->streams[i];
         struct output_lines into;
         ev_io_stop(child->host->loop, &stream->watcher);
+        for (size_t size = 0; size < LAST_READ && read_some(stream); size += stream->output.got) {
+        }
         output_finish(&stream->output, lines_of(stream, &into));
         if (i != STREAM_VERDICTS) {
             give_tail(child, stream);

@@ -1,24 +1,248 @@
 """Live output: what tasks that ask for it write, as the worker sends it to Redis."""
+import hashlib
+
 import pytest
 
-from harness.results import follow, key_of, wait_result
-from harness.tasks import wait_letters
+from harness import processes
+from harness.daemon import is_sanitized
+from harness.faults import wait_empty
+from harness.results import Reader, follow, key_of, wait_result
+from harness.tasks import resident_kib, wait_file, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+LIVE = {'live': '1', 'max_attempts': '1', 'result_ttl': '1m'}
 
 
 def test_live(daemon, queue, client):
     """Begin, data of both descriptors and end stand in the stream, each with attempt, fence and offset; it
-    is whole before the result is there."""
+    is whole before the result is there, and goes a while after the end."""
     worker = daemon().wait_ready()
-    [tid] = queue.add({'command': r"printf 'a\0b'; sleep 0.1; echo err >&2; sleep 0.1; printf end",
-                       'live': '1', 'result_ttl': '1m'})
+    [tid] = queue.add({'command': r"printf 'a\0b'; sleep 0.2; echo err >&2; sleep 0.2; printf end", **LIVE})
     wait_result(queue, tid)
-    output = follow(queue, tid)
-    first, *data, last = output.entries
-    assert first == {'attempt': '1', 'fence': '1', 'offset': '0',
-                     'worker': first['worker']} and str(worker.pid) in first['worker']
+    first, *data, last = follow(queue, tid).entries
+    assert first.pop('worker').split(':')[1] == str(worker.pid)
+    assert first == {'attempt': '1', 'fence': '1', 'offset': '0'}
     assert [(one['fd'], one['data'], one['offset']) for one in data] == [
         ('1', b'a\0b', '0'), ('2', b'err\n', '3'), ('1', b'end', '7')]
     assert last == {'attempt': '1', 'fence': '1', 'offset': '10', 'ended': 'success', 'how': 'exit 0'}
     assert 500_000 < client.pttl(key_of(queue, 'output', tid)) <= 600_000
+
+
+def test_while_it_runs(daemon, queue, folder, wait_until, client):
+    """What it has written is there at once, and the stream never stands without an end to its time."""
+    daemon().wait_ready()
+    [tid] = queue.add({'command': f'printf one; read x < {folder}/gate; exit 3', **LIVE})
+    processes.os.mkfifo(folder / 'gate')
+    wait_until(lambda: follow(queue, tid).data(1) == b'one', 20)
+    assert 3_000_000 < client.pttl(key_of(queue, 'output', tid)) <= 3_600_000
+    (folder / 'gate').write_text('x\n')
+    wait_letters(queue)
+    assert follow(queue, tid).ends() == [(1, 'dead', 'exit 3')]
+
+
+@pytest.mark.parametrize('live', [None, '0', ''])
+def test_only_who_asks(daemon, queue, client, live):
+    """Others leave nothing."""
+    daemon().wait_ready()
+    [tid] = queue.add({'command': 'echo x', **({} if live is None else {'live': live})})
+    wait_succeeded(queue, 1)
+    assert not client.exists(key_of(queue, 'output', tid))
+
+
+def test_attempts(daemon, queue):
+    """Each attempt is told apart, and how those ended that were not the last."""
+    daemon({'retry': {'base': '200ms'}}).wait_ready()
+    [tid] = queue.add({'command': 'echo $LEAT_ATTEMPT; kill -USR1 $$', **LIVE, 'max_attempts': '2'})
+    wait_letters(queue)
+    output = follow(queue, tid)
+    assert [output.data(1, attempt) for attempt in (1, 2)] == [b'1\n', b'2\n']
+    assert output.ends() == [(1, 'retry', 'SIGUSR1'), (2, 'dead', 'SIGUSR1')]
+    assert [one['fence'] for one in output.entries if 'worker' in one] == ['1', '2']
+    assert [one['delay_ms'] for one in output.entries if 'delay_ms' in one] == ['200']
+
+
+def test_no_output(daemon, queue):
+    """A silent task has a beginning and an end; one that closes its output, too."""
+    daemon().wait_ready()
+    tids = queue.add({'command': 'true', **LIVE}, {'command': 'exec >&- 2>&-; sleep 0.1', **LIVE})
+    for tid in tids:
+        wait_result(queue, tid)
+        first, last = follow(queue, tid).entries
+        assert (first['offset'], last['offset'], last['ended']) == ('0', '0', 'success')
+
+
+def test_output_of_a_batch(daemon, queue):
+    """Where tasks share processes, one whose output is followed has one for itself."""
+    daemon({'task': {'command': 'cat; wc -l >&2', 'batch': 10}}).wait_ready()
+    tids = queue.add(*[{'payload': 'x', 'live': '1', 'result_ttl': '1m'}] * 20)
+    for tid in tids:
+        wait_result(queue, tid)
+        assert follow(queue, tid).data(1) == b'x\n'
+
+
+# ---- much of it
+
+def test_ten_megabytes(daemon, queue, folder, wait_until):
+    """10 MB at once: the task is slowed down, and a reader that keeps up gets every byte of both
+    descriptors."""
+    daemon().wait_ready()
+    size = 10_000_000
+    [tid] = queue.add({'command': f'tee {folder}/copy < /dev/urandom 2>/dev/null | head -c {size}; '
+                                  f'head -c 300000 /dev/zero >&2', **LIVE})
+    reader = Reader(queue, tid)
+    wait_until(reader.read, 60)
+    assert reader.ended == 'success'
+    assert (len(reader.data['1']), len(reader.data['2']), reader.lost) == (size, 300000, 0)
+    with open(folder / 'copy', 'rb') as copy:
+        expected = hashlib.sha256(copy.read(size)).digest()
+    assert hashlib.sha256(reader.data['1']).digest() == expected
+
+
+def test_a_slow_reader_loses_the_oldest(daemon, queue, client):
+    """The stream is bounded: what nobody has read goes, and offsets tell how much that was."""
+    daemon().wait_ready()
+    [tid] = queue.add({'command': 'head -c 12000000 /dev/zero', **LIVE})
+    wait_result(queue, tid, 60)
+    assert client.memory_usage(key_of(queue, 'output', tid)) < 11_000_000
+    reader = Reader(queue, tid)
+    reader.read()
+    assert reader.ended == 'success' and reader.lost > 1_000_000
+    assert reader.lost + len(reader.data['1']) == reader.offset == 12_000_000
+
+
+def test_a_flood_delays_nobody(daemon, queue, client, wait_until):
+    """Tasks that write without end are slowed down: leases are renewed in time, others go on, and the
+    daemon stays small."""
+    worker = daemon({'queue': {'lease': '2s', 'concurrency': 4}, 'log': {'output': 'no'}}).wait_ready()
+    before = resident_kib(worker.pid)
+    floods = queue.add({'command': 'exec yes', **LIVE, 'timeout': '4s'},
+                       {'command': 'while :; do echo x; echo y >&2; done', **LIVE, 'timeout': '4s'})
+    wait_until(lambda: client.hlen(queue.running) == 2)
+    others, largest = 0, before
+
+    def over():
+        nonlocal others, largest
+        largest = max(largest, resident_kib(worker.pid))
+        for row in client.execute_command('XPENDING', queue.stream, queue.group, '-', '+', 10):
+            assert row[2] < 1500, f'not renewed for {row[2]} ms'
+        if queue.counter('succeeded') == others and len(queue.entries('dead')) < 2:
+            others += len(queue.add({'command': 'true'}))
+        return len(queue.entries('dead')) == 2
+
+    wait_until(over, 30)
+    assert queue.counter('crashes') == queue.counter('fenced') == 0
+    assert is_sanitized() or largest < before + 8 * 1024, f'{before} KiB before, {largest} then'
+    assert others >= 10
+    for tid in floods:
+        assert follow(queue, tid).ends() == [(1, 'dead', 'timeout')]
+        assert follow(queue, tid).dropped() == 0
+
+
+def test_many_at_once(daemon, queue, wait_until):
+    """Many tasks that end with full pipes: each is whole."""
+    daemon({'queue': {'concurrency': 16}}).wait_ready()
+    tids = queue.add(*[{'command': 'head -c 100000 /dev/zero; head -c 50000 /dev/zero >&2', **LIVE}] * 64)
+    for tid in tids:
+        wait_result(queue, tid, 60)
+        output = follow(queue, tid)
+        assert (len(output.data(1)), len(output.data(2))) == (100000, 50000)
+
+
+# ---- failures
+
+def test_redis_that_takes_nothing(daemon, queue, redis_server, folder, wait_until):
+    """While Redis is silent a task waits for two seconds, and then goes on; what is lost is counted in the
+    stream."""
+    worker = daemon({'redis': {'command_timeout': '60s'}, 'queue': {'lease': '60s'}}).wait_ready()
+    [tid] = queue.add({'command': f'touch {folder}/begun; read x < {folder}/gate; head -c 3000000 /dev/zero; '
+                                  f'echo {folder} > {folder}/done; sleep 0.2; echo end', **LIVE})
+    processes.os.mkfifo(folder / 'gate')
+    wait_file(folder / 'begun', 0)
+    redis_server.stop()
+    (folder / 'gate').write_text('x\n')
+    wait_file(folder / 'done', 1, 20)
+    assert worker.running()
+    redis_server.cont()
+    wait_result(queue, tid)
+    reader = Reader(queue, tid)
+    reader.read()
+    assert reader.offset == 3_000_004 and 0 < reader.lost < 3_000_000
+    assert follow(queue, tid).dropped() == reader.lost
+    assert reader.lost + len(reader.data['1']) == reader.offset
+
+
+@pytest.mark.parametrize('when', ['before', 'after'])
+def test_broken_connection(daemon, queue, proxy, through_proxy, wait_until, when):
+    """What was not answered is sent again; readers see by the offset what comes twice, and lose nothing."""
+    daemon(through_proxy).wait_ready()
+    trap = proxy.trap('leat_output', when=when, holding=b'fd')
+    [tid] = queue.add({'command': 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.05; done', **LIVE})
+    trap.wait()
+    wait_result(queue, tid)
+    reader = Reader(queue, tid)
+    reader.read()
+    assert reader.data['1'] == b'1\n2\n3\n4\n5\n6\n7\n8\n'
+    assert reader.lost == 0 and (reader.twice > 0) == (when == 'after')
+
+
+def test_ended_while_redis_was_away(daemon, queue, proxy, through_proxy, folder):
+    """The rest of a task's output waits for Redis with its outcome, and comes before it."""
+    daemon(through_proxy).wait_ready()
+    [tid] = queue.add({'command': f'read x < {folder}/gate; head -c 100000 /dev/zero; '
+                                  f'echo x > {folder}/done', **LIVE})
+    processes.os.mkfifo(folder / 'gate')
+    proxy.refuse()
+    (folder / 'gate').write_text('x\n')
+    wait_file(folder / 'done', 1)
+    proxy.accept()
+    wait_result(queue, tid)
+    assert len(follow(queue, tid).data(1)) == 100000
+
+
+def test_worker_is_killed(daemon, queue, client, folder, wait_until):
+    """The stream of a task whose worker died goes by itself; the next attempt has a higher fence."""
+    worker = daemon({'queue': {'lease': '1s'}}).wait_ready()
+    [tid] = queue.add({'command': f'echo $LEAT_FENCE; [ -e {folder}/x ] || {{ touch {folder}/x; sleep 60; }}',
+                       **LIVE})
+    wait_until(lambda: follow(queue, tid).data(1), 20)
+    worker.kill9()
+    processes.end_orphans()
+    assert 0 < client.pttl(key_of(queue, 'output', tid)) <= 3_600_000
+    daemon({'queue': {'lease': '1s'}}).wait_ready()
+    wait_result(queue, tid)
+    output = follow(queue, tid)
+    fences = [int(one['fence']) for one in output.entries if 'worker' in one]
+    assert len(fences) == 2 and fences[0] < fences[1]
+    assert output.data(1) == b'%d\n%d\n' % tuple(fences)
+
+
+def test_memory_is_full(daemon, queue, client, wait_until):
+    """Where Redis refuses to take output, that is logged once, and the task goes on."""
+    worker = daemon().wait_ready()
+    client.config_set('maxmemory', 1)
+    [tid] = queue_past_oom(queue, client, {'command': 'echo a; sleep 0.1; echo b', **LIVE})
+    wait_empty(queue)
+    assert queue.counter('succeeded') == 1
+    assert worker.log().count('is lost: OOM') == 1
+    assert not client.exists(key_of(queue, 'output', tid))
+
+
+def queue_past_oom(queue, client, task):
+    """Adds a task while nothing can be added."""
+    client.config_set('maxmemory', 0)
+    tids = queue.add(task)
+    client.config_set('maxmemory', 1)
+    return tids
+
+
+def test_acl_forbids_output(daemon, queue, client, folder, base_config):
+    """A worker whose user may not write output says so, and runs the task."""
+    client.execute_command('ACL', 'SETUSER', 'worker', 'on', '>secret', '+@all', 'resetkeys', '~emails',
+                           *['~' + key for key in queue.keys], '~{emails}:result:*')
+    config = {'redis': {'user': 'worker', 'password': 'secret'}}
+    worker = daemon(config).wait_ready()
+    [tid] = queue.add({'command': 'echo a', **LIVE})
+    assert wait_result(queue, tid)['state'] == 'success'
+    worker.wait_log('the live output of task')
+    assert not client.exists(key_of(queue, 'output', tid))

@@ -346,7 +346,6 @@ REFUSED = {
     'NUL in timeout': ({'command': 'RUN', 'timeout': b'5s\0'}, 'timeout'),
     'bad max_attempts': ({'command': 'RUN', 'max_attempts': '0'}, 'max_attempts'),
     'bad expires': ({'command': 'RUN', 'expires': 'never'}, 'expires'),
-    'bad lane': ({'command': 'RUN', 'lane': b'a\0'}, 'lane'),
     'bad unique_for': ({'command': 'RUN', 'unique_for': 'soon'}, 'unique_for'),
     'bad result_ttl': ({'command': 'RUN', 'result_ttl': '5 s'}, 'result_ttl'),
     'signature': ({'command': 'RUN', 'signature': 'a'}, 'signature'),

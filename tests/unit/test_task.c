@@ -187,6 +187,9 @@ static void refuses_reserved_and_unsupported_names(void **state)
     CHECK("field leat.tid is reserved", {"command", "true"}, {"leat.tid", "1-1"});
     CHECK("field leat. is reserved", {"command", "true"}, {"leat.", ""});
     CHECK("result_ttl is not a duration", {"result_ttl", "a"}, {"command", "true"});
+    CHECK("live is neither 0 nor 1", {"live", "yes"}, {"command", "true"});
+    CHECK(NULL, {"live", ""}, {"command", "true"}, {"result_ttl", ""});
+    CHECK(NULL, {"live", "0"}, {"command", "true"}, {"result_ttl", "0"});
     CHECK("signature is not supported", {"signature", "a"}, {"command", "true"});
     CHECK("field command is given twice", {"command", "true"}, {"x", ""}, {"command", "true"});
     CHECK("field x is given twice", {"x", "1"}, {"command", "true"}, {"x", "2"});

@@ -51,3 +51,34 @@ def follow(queue, tid):
     """What of the task's live output stands in Redis."""
     found = queue.redis.execute_command('XRANGE', key_of(queue, 'output', tid), '-', '+')
     return Output(fields for _, fields in found)
+
+
+class Reader:
+    """Follows a task's live output as a reader has to: what comes twice counts once, what is missing is
+    counted."""
+
+    def __init__(self, queue, tid):
+        self.key, self.redis, self.last = key_of(queue, 'output', tid), queue.redis, '0-0'
+        self.data, self.lost, self.twice, self.offset, self.ended = {'1': b'', '2': b''}, 0, 0, 0, None
+
+    def read(self):
+        """Takes what is there; answers whether the attempt has ended."""
+        while True:
+            found = self.redis.execute_command('XREAD', 'COUNT', 200, 'STREAMS', self.key, self.last)
+            if not found:
+                return self.ended
+            for id, fields in found[0][1]:
+                self.last = text(id)
+                self._take({name: value if name == 'data' else text(value)
+                            for name, value in pairs(fields).items()})
+
+    def _take(self, entry):
+        data, offset = entry.get('data', b''), int(entry['offset'])
+        known = min(max(self.offset - offset, 0), len(data))
+        self.twice += known
+        data, offset = data[known:], offset + known
+        self.lost += max(offset - self.offset, 0)
+        self.offset = max(offset, self.offset) + len(data)
+        if data:
+            self.data[entry['fd']] += data
+        self.ended = entry.get('ended')
