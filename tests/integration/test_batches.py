@@ -434,8 +434,8 @@ def test_cancelled_task_ends_its_batch(daemon, queue, folder):
     """When one task of a batch is cancelled, its process gets SIGTERM; the others go back with nothing
     counted and run again, and the cancelled one never does."""
     tids = add(queue, *numbers(3))
-    command = (f'[ -e {folder}/up ] && {{ cat >> {folder}/out; exit; }}; touch {folder}/up;'
-               f' trap "touch {folder}/told; exit 1" TERM; while :; do sleep 0.02; done')
+    command = (f'[ -e {folder}/up ] && {{ cat >> {folder}/out; exit; }}; trap "touch {folder}/told; exit 1" TERM;'
+               f' touch {folder}/up; while :; do sleep 0.02; done')
     daemon({'queue': {'concurrency': 1}, **batched(command)}).wait_ready()
     wait_until((folder / 'up').exists)
     token = queue.show(tids[1])['row']['token'].decode()
@@ -451,8 +451,8 @@ def test_cut_off_worker_ends_its_batch(daemon, queue, proxy, through_proxy, fold
     """Cut off from Redis, the batch is ended before its leases are; healed, all of it runs again with
     no attempt used."""
     add(queue, *numbers(3))
-    command = (f'[ -e {folder}/go ] && {{ cat >> {folder}/out; exit; }}; touch {folder}/up;'
-               f' trap "touch {folder}/told; exit 1" TERM; while :; do sleep 0.02; done')
+    command = (f'[ -e {folder}/go ] && {{ cat >> {folder}/out; exit; }}; trap "touch {folder}/told; exit 1" TERM;'
+               f' touch {folder}/up; while :; do sleep 0.02; done')
     daemon({**through_proxy, 'queue': {'lease': '2s', 'concurrency': 1}, **batched(command)}
            ).wait_ready()
     wait_until((folder / 'up').exists)
