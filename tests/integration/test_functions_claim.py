@@ -401,6 +401,21 @@ def test_silent_consumers_are_struck_off(queue, client):
     assert set(client.hkeys(queue.workers)) == {b'w1', b'w2'}
 
 
+def test_a_host_that_never_returns(queue, client):
+    """What its consumer held is adopted, then the consumer is struck off, of both groups."""
+    tids = queue.add({'command': 'x'}, {'command': 'y'})
+    queue.begin('w2')
+    queue.scan('w1')
+    queue.expire()
+    client.hset(queue.workers, 'w2', '1 {}')
+    client.hdel(queue.stats, 'swept')
+    queue.scan('w1')
+    assert client.hkeys(queue.workers) == [b'w1']
+    for key in (queue.go, queue.stream):
+        assert b'w2' not in [info['name'] for info in client.xinfo_consumers(key, 'leat')]
+    assert sorted(queue.places()) == sorted(tids)
+
+
 @pytest.mark.parametrize('args', [
     ['leat', 'w1', 'x', 0, ''], ['leat', 'w1', 1, 'x', ''], ['leat', 'w1', -1, 0, ''],
     ['leat', 'w1', 1, 0, 'x'], ['leat', 'w1', 1, 0, '', 'x1-1'],

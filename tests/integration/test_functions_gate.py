@@ -111,3 +111,26 @@ def test_no_other_gates(queue, name):
     with pytest.raises(Exception, match='BADARG'):
         queue.gate(name, True)
     assert 'x' not in queue.status()['conf']
+
+
+def test_it_says_who(queue):
+    """conf has by whom, whoever closes it again; the gate is as closed as without."""
+    queue.add(TASK)
+    queue.gate('paused', True, 'alice@web1')
+    queue.gate('paused', True, 'bob@web2')
+    queue.gate('drain:alpha', True, '')
+    since, by = queue.status()['conf']['paused'].split(b' ', 1)
+    assert int(since) <= queue.now() and by == b'alice@web1'
+    assert queue.status()['conf']['drain:alpha'].isdigit()
+    assert state(queue, A) == ('paused', 0)
+    queue.gate('paused', False, 'alice@web1')
+    assert state(queue, A) == ('drained', 0) and state(queue, B) == ('', 1)
+
+
+def test_who_has_a_bounded_name(queue):
+    """100 bytes are enough."""
+    with pytest.raises(Exception, match='BADARG'):
+        queue.gate('paused', True, 'x' * 101)
+    assert 'paused' not in queue.status()['conf']
+    queue.gate('paused', True, 'x' * 100)
+    assert queue.status()['conf']['paused'].endswith(b' ' + b'x' * 100)

@@ -22,6 +22,8 @@ end
 
 -- ---------------------------------------------------------------- operators
 
+local BY_BYTES = 100
+
 -- What waited for the old rate of the queue or of a lane waits no more.
 local function set_conf(q, name, value)
   hash_set(q, CONF, name, value)
@@ -55,17 +57,20 @@ function leat.conf(keys, args)
   return reply
 end
 
--- KEYS: all. ARGV: paused or drain:HOST or drain:*, then 1 or 0. Reply: PROTOCOL, 1 if that was so already.
--- Closes and opens the gate: nothing more is begun, what runs goes on.
+-- KEYS: all. ARGV: paused or drain:HOST or drain:*, then 1 or 0, then who does it (at most BY_BYTES; may be
+-- missing). Reply: PROTOCOL, 1 if that was so already. Closes and opens the gate: nothing more is begun, what
+-- runs goes on. conf says since when it is closed, and by whom: 'MS' or 'MS BY'; closed again it keeps that.
 function leat.gate(keys, args)
   local q = open(keys, ALL_KEYS)
-  local name, on = args[1], args[2] == '1'
+  local name, on, by = args[1], args[2] == '1', args[3] or ''
   if name ~= 'paused' and not name:match('^drain:.') then
     fail('BADARG no such gate: ' .. name:sub(1, 40))
+  elseif #by > BY_BYTES then
+    fail('BADARG the name of who does it has more than ' .. BY_BYTES .. ' bytes')
   end
   local before = redis.call('HEXISTS', q[CONF], name)
   if on then
-    redis.call('HSETNX', q[CONF], name, q.now_text)
+    redis.call('HSETNX', q[CONF], name, by ~= '' and q.now_text .. ' ' .. by or q.now_text)
   else
     redis.call('HDEL', q[CONF], name)
   end

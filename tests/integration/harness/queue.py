@@ -189,9 +189,9 @@ class Queue:
         args = [part for pair in pairs_of for part in pair]
         return [text(state) for state in self.call('cancel', self.group, int(now), *args)]
 
-    def gate(self, name, close):
+    def gate(self, name, close, *by):
         """Whether it was so already."""
-        return bool(self.call('gate', name, int(close))[0])
+        return bool(self.call('gate', name, int(close), *by)[0])
 
     def rings(self):
         """What the bell was rung for, oldest first."""
