@@ -18,6 +18,7 @@ docdir = $(PREFIX)/share/doc/leat
 unitdir = $(PREFIX)/lib/systemd/system
 sysusersdir = $(PREFIX)/lib/sysusers.d
 tmpfilesdir = $(PREFIX)/lib/tmpfiles.d
+completionsdir = $(PREFIX)/share/bash-completion/completions
 sysconfdir = /etc
 
 # ---- Debian packages
@@ -142,7 +143,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
 # ---- lint: a stamp for each C file, so that only what changed is looked at again
 C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
-	tests/producers/* conf/* 2>/dev/null)
+	tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
 PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* 2>/dev/null)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck, luacheck, flake8, unit file, man pages
@@ -207,6 +208,7 @@ install-files: # what was built before, as it is
 	install -m 644 README.md LICENSE $(EXAMPLES) $(DESTDIR)$(docdir)/
 	install -m 755 $(EXAMPLE_SCRIPTS) $(DESTDIR)$(docdir)/
 	sed -i 's|/usr/local/share/doc/leat|$(docdir)|' $(DESTDIR)$(docdir)/*.ini
+	install -D -m 644 src/cli/leat.bash $(DESTDIR)$(completionsdir)/leat
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) \
 		$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
 	$(if $(LIVE),systemd-sysusers $(sysusersdir)/leat.conf)
@@ -217,6 +219,7 @@ uninstall: ## removes what install put there; leaves /etc/leat where configs are
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,leatd leat) \
 		$(addprefix $(DESTDIR)$(unitdir)/,leatd@.service leat.slice) \
 		$(DESTDIR)$(sysusersdir)/leat.conf $(DESTDIR)$(tmpfilesdir)/leat.conf \
+		$(DESTDIR)$(completionsdir)/leat \
 		$(foreach page,$(MAN_PAGES),\
 			$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)))
 	rm -rf $(DESTDIR)$(docdir)

@@ -27,7 +27,7 @@ def test_install_and_uninstall(tmp_path, prefix):
                 "lib/sysusers.d/leat.conf", "lib/tmpfiles.d/leat.conf", "share/man/man8/leatd.8",
                 "share/man/man1/leat.1", "share/man/man5/leat.ini.5",
                 "share/man/man7/leat-protocol.7", "share/doc/leat/leat.ini",
-                "share/doc/leat/README.md"}
+                "share/doc/leat/README.md", "share/bash-completion/completions/leat"}
     assert {f"{inside}/{name}" for name in expected} <= files(tmp_path)
     unit = (tmp_path / inside / "lib/systemd/system/leatd@.service").read_text()
     assert f"ExecStart={prefix}/bin/leatd -c /etc/leat/%i.ini" in unit
