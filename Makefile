@@ -180,9 +180,11 @@ lint-python:
 lint-unit: ROOT = $(abspath $(BUILD))/root
 lint-unit:
 	@mkdir -p $(ROOT)/usr/bin $(ROOT)/bin $(ROOT)/usr/lib/systemd/system
-	@cp /bin/true $(ROOT)/usr/bin/leatd && cp /bin/kill $(ROOT)/bin/
-	@cp systemd/leatd@.service systemd/leat.slice $(ROOT)/usr/lib/systemd/system/
-	systemd-analyze verify --man=no --recursive-errors=no --root=$(ROOT) leatd@.service leat.slice
+	@cp /bin/true $(ROOT)/usr/bin/leatd && cp /bin/true $(ROOT)/usr/bin/leat && cp /bin/kill $(ROOT)/bin/
+	@cp systemd/leatd@.service systemd/leat.slice conf/*.service conf/*.timer \
+		$(ROOT)/usr/lib/systemd/system/
+	systemd-analyze verify --man=no --recursive-errors=no --root=$(ROOT) leatd@.service leat.slice \
+		$(notdir $(wildcard conf/*.service conf/*.timer))
 	systemd-analyze security --offline=true --threshold=35 --no-pager systemd/leatd@.service \
 		>$(BUILD)/security || { cat $(BUILD)/security; exit 1; }
 lint-manuals:
@@ -190,7 +192,7 @@ lint-manuals:
 
 # ---- installing
 MAN_PAGES = $(wildcard src/*/*.[1-8] conf/*.[1-8])
-EXAMPLES = $(wildcard conf/*.ini)
+EXAMPLES = $(wildcard conf/*.ini conf/*.service conf/*.timer)
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 
@@ -208,6 +210,7 @@ install-files: # what was built before, as it is
 	install -m 644 README.md LICENSE $(EXAMPLES) $(DESTDIR)$(docdir)/
 	install -m 755 $(EXAMPLE_SCRIPTS) $(DESTDIR)$(docdir)/
 	sed -i 's|/usr/local/share/doc/leat|$(docdir)|' $(DESTDIR)$(docdir)/*.ini
+	sed -i 's|/usr/bin/leat|$(bindir)/leat|' $(DESTDIR)$(docdir)/*.service
 	install -D -m 644 src/cli/leat.bash $(DESTDIR)$(completionsdir)/leat
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) \
 		$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true

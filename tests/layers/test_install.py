@@ -27,10 +27,13 @@ def test_install_and_uninstall(tmp_path, prefix):
                 "lib/sysusers.d/leat.conf", "lib/tmpfiles.d/leat.conf", "share/man/man8/leatd.8",
                 "share/man/man1/leat.1", "share/man/man5/leat.ini.5",
                 "share/man/man7/leat-protocol.7", "share/doc/leat/leat.ini",
-                "share/doc/leat/README.md", "share/bash-completion/completions/leat"}
+                "share/doc/leat/README.md", "share/bash-completion/completions/leat",
+                "share/doc/leat/nightly.service", "share/doc/leat/nightly.timer"}
     assert {f"{inside}/{name}" for name in expected} <= files(tmp_path)
     unit = (tmp_path / inside / "lib/systemd/system/leatd@.service").read_text()
     assert f"ExecStart={prefix}/bin/leatd -c /etc/leat/%i.ini" in unit
+    example = (tmp_path / inside / "share/doc/leat/nightly.service").read_text()
+    assert f"ExecStart={prefix}/bin/leat -q thumbnails enqueue" in example
     make("uninstall", prefix, tmp_path)
     assert files(tmp_path) == set()
 

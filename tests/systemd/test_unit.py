@@ -321,3 +321,26 @@ def test_operators_stand_in_the_journal(unit):
     assert changed["MESSAGE"] == f"alice@{host} set lease to 30s"
     assert (dropped["LEAT_EVENT"], dropped["LEAT_COUNT"]) == ("operator-dead-drop", "1")
     assert dropped["LEAT_TASK"] == task
+
+
+def test_a_periodic_task(machine, request):
+    """The example of a timer: its task goes into the queue as the user leat, once for many hosts, and runs."""
+    unit = Unit(machine, "thumbnails").configure()
+    request.addfinalizer(lambda: machine.run("systemctl", "stop", "nightly.timer", "nightly.service", unit.unit))
+    for name in ("nightly.service", "nightly.timer"):
+        shutil.copy(ROOT / "conf" / name, machine.path("/etc/systemd/system"))
+    drop_in = machine.path("/etc/systemd/system/nightly.timer.d")
+    drop_in.mkdir()
+    (drop_in / "test.conf").write_text("[Timer]\nOnCalendar=\nOnActiveSec=1s\nAccuracySec=100ms\n")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("sh", "-ec", "cd /var/lib/leat; mkdir thumbnails; touch -d '31 days ago' thumbnails/old; "
+                "touch thumbnails/new; chown -R leat: thumbnails")
+    machine.run("systemctl", "start", "nightly.timer")
+    wait_until(lambda: unit.figures()["ready"] == 1, 20, machine.tail)
+    machine.run("systemctl", "start", "nightly.service")
+    assert machine.show("nightly.service", "Result") == "success"
+    assert unit.figures()["ready"] == 1
+    unit.start()
+    [ended] = unit.event("TASK_SUCCEEDED")
+    assert ended["LEAT_ID"] == "nightly"
+    assert machine.run("ls", "/var/lib/leat/thumbnails").stdout.split() == ["new"]
