@@ -50,7 +50,8 @@ def node_modules():
         pytest.skip('no ioredis for node here (NODE_PATH), and no npm to get it')
     try:
         done = subprocess.run(['npm', 'install', '--no-audit', '--no-fund', '--no-save', '--ignore-scripts',
-                               '--fetch-retries=0', '--cache', str(own / 'cache'), '--prefix', str(own), 'ioredis@5'],
+                               '--fetch-retries=0', '--cache', str(own / 'cache'), '--prefix', str(own),
+                               'ioredis@5'],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=NPM_SECONDS,
                               check=False)
         said = [line for line in done.stderr.splitlines() if re.match('npm err', line, re.I)]
