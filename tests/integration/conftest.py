@@ -1,6 +1,7 @@
 """Fixtures of the integration tests. Each test has Redis servers, keys and a folder of its own."""
 import itertools
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -20,6 +21,10 @@ from harness.tasks import QUICK
 
 def pytest_configure(config):
     processes.become_subreaper()
+    # what a shell without job control starts in the background ignores these, and so would all below
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.hookimpl(hookwrapper=True)
