@@ -195,7 +195,7 @@ def test_error_while_running(daemon, faults, redis_server, beats, late, fault):
         assert outages(worker) <= 2
     healed = boot_s()
     runs = beats.wait_runs(2)
-    assert runs[1].first - healed < BACK_S + late()
+    assert runs[1].first - healed < BACK_S + late.start()
     queue.redis = redis_server.client()
     wait_empty(queue)
     assert worker.running() and len(beats.runs()) == 2
@@ -231,7 +231,7 @@ def test_vanished_library_comes_back(daemon, faults, beats, late):
     faults.client.xadd('emails', {'command': beats.task(0.05)})
     flushed = boot_s()
     [run] = beats.wait_runs(1)
-    assert run.first - flushed < BACK_S + late()
+    assert run.first - flushed < BACK_S + late.start()
     wait_empty(queue)
     assert worker.running()
 
@@ -295,12 +295,12 @@ def test_stream_or_group_is_gone(daemon, queue, client, beats, late, fault, busy
                    for key in (queue.stream, queue.go))
 
     wait_until(has_groups)
-    assert boot_s() - begun < 2 + late()
+    assert boot_s() - begun < 2 + late.start()
     wait_until(lambda: all(any(run.ended for run in beats.runs(tid)) for tid in tids),
                message=worker.log)
     wait_empty(queue)
     assert min(run.first for tid in tids for run in beats.runs(tid)) - begun < (
-        2 + LEASE_S + 2 * length + 1 + late())
+        2 + LEASE_S + 2 * length + 1 + late.start())
     assert [len(beats.runs(tid)) for tid in tids] == [1, 1, 1]
     # of one slot all runs are apart: those of the task that ran, too
     assert_apart(beats.runs())
@@ -383,7 +383,7 @@ def test_redis_not_ready_at_start(daemon, faults, beats, redis_server, late, sta
         assert beats.runs() == []
     healed = boot_s()
     [run] = beats.wait_runs(1)
-    assert run.first - healed < BACK_S + late()
+    assert run.first - healed < BACK_S + late.start()
     queue.redis = redis_server.client()
     wait_empty(queue)
     assert worker.running()

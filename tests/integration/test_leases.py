@@ -38,7 +38,7 @@ def test_killed_daemon_s_task_runs_again(daemon, queue, beats, late):
     first.kill9()
     runs = beats.wait_runs(3)
     assert runs[2].tid != tid and runs[2].tid == runs[1].tid
-    assert runs[2].first - killed < AGAIN_S + late()
+    assert runs[2].first - killed < AGAIN_S + late.start()
     assert runs[2].fence == 2 and runs[2].attempt == 1
     assert queue.counter('crashes') == 1
 
@@ -65,7 +65,7 @@ def test_killed_at(daemon, queue, client, proxy, through_proxy, beats, late, nam
     finished = name == 'leat_finish'
     if reruns:
         runs = beats.wait_runs(2 if finished else 1)
-        assert runs[-1].first - killed < AGAIN_S + late()
+        assert runs[-1].first - killed < AGAIN_S + late.start()
     wait_empty(queue)
     runs = beats.runs(tid)
     assert len(runs) == 1 + (finished and reruns)
@@ -232,7 +232,7 @@ def test_long_task_is_not_redelivered(daemon, queue, client, beats, late):
     def ended():
         rows = client.execute_command('XPENDING', queue.stream, queue.group, '-', '+', 10)
         counts.update(row[3] for row in rows)
-        assert all(row[2] < 1500 + 1000 * late() for row in rows), rows
+        assert all(row[2] < 1500 + 1000 * late.start() for row in rows), rows
         return is_empty(queue)
 
     wait_until(ended, 90)
@@ -271,7 +271,7 @@ def test_expired_behind_a_thousand_live(daemon, queue, client, beats, late):
         ended.set()
         keeper.join()
     # a little for the task's own start
-    assert run.first - begun < SCAN_S + 0.25 + late()
+    assert run.first - begun < SCAN_S + 0.25 + late.start()
     assert run.fence == 2 and len(queue.pending('live')) == 1000
 
 

@@ -104,7 +104,7 @@ def test_watchdog(daemon, redis_server, client, manager, late, outage):
         worker.wait_log('no session with Redis')
     before = len(manager.having('WATCHDOG'))
     pass_time(2.5)
-    assert len(manager.having('WATCHDOG')) - before >= 4 - 2 * late()
+    assert len(manager.having('WATCHDOG')) - before >= 4 - 2 * late.start()
     if outage == 'stopped':
         redis_server.cont()
 

@@ -36,7 +36,7 @@ def test_grandchild_holds_output(daemon, queue, folder, late, holder):
     queue.add({'command': f'{line}\necho written; exit 3'})
     [letter] = wait_letters(queue)
     [(_, _, begun, ended, _, _)] = letter.lines()
-    assert ended - begun < 1000 + 700 + 1000 * late()  # with the start
+    assert ended - begun < 1000 + 700 + 1000 * late.start()  # with the start
     assert (letter.cause, letter.status, letter.tail('stdout')) == ('exit', '3', b'written\n')
     pid = int((folder / 'pid').read_text())
     if holder != 'in a session of its own':
@@ -51,7 +51,7 @@ def test_grandchild_that_writes_on(daemon, queue, folder, late):
                           f'until [ -e {folder}/up ]; do sleep 0.01; done; sleep 0.2; exit 3'})
     [letter] = wait_letters(queue)
     [(_, _, begun, ended, _, _)] = letter.lines()
-    assert ended - begun < 2000 + 1000 * late()
+    assert ended - begun < 2000 + 1000 * late.start()
     assert len(letter.tail('stdout')) == 4096
     wait_empty(queue)
 
@@ -145,7 +145,7 @@ def test_flood(daemon, queue, client, late, kind):
         nonlocal largest
         largest = max(largest, resident_kib(worker.pid))
         for row in client.execute_command('XPENDING', queue.stream, queue.group, '-', '+', 10):
-            assert row[2] < 3000 + 1000 * late(), f'not renewed for {row[2]} ms'
+            assert row[2] < 3000 + 1000 * late.start(), f'not renewed for {row[2]} ms'
         if queue.counter('succeeded') == 1 + len(others) and not letters(queue):
             others.extend(queue.add({'command': 'echo other'}))
         return letters(queue)

@@ -91,4 +91,4 @@ def test_names_are_away(daemon, slow_names, by_name, short_leases, redis_server,
     asked = boot_s()
     one.terminate()
     one.wait_log('stopping')
-    assert boot_s() - asked < 3 + late()
+    assert boot_s() - asked < 3 + late.start()

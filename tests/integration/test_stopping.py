@@ -24,7 +24,7 @@ def test_idle_worker_stops_at_once(daemon, queue, client, late, number):
     began = time.monotonic()
     worker.signal(number)
     assert worker.wait_exit() == 0
-    assert time.monotonic() - began < 2 + late()
+    assert time.monotonic() - began < 2 + late.start()
     assert queue.redis.hlen(queue.workers) == 0
     assert client.xinfo_consumers(queue.stream, queue.group) == []
     assert 'stopped: ' in worker.log()
@@ -48,7 +48,7 @@ def test_running_tasks_finish(daemon, queue, client, folder, late):
         return not worker.running()
 
     wait_until(ended)
-    assert worker.wait_exit() == 0 and max(ages) < 1500 + 1000 * late()
+    assert worker.wait_exit() == 0 and max(ages) < 1500 + 1000 * late.start()
     assert (folder / 'finished').exists()
     assert not (folder / 'second').exists() and not (folder / 'third').exists()
     assert queue.counter('succeeded') == 1 and client.xlen(queue.stream) + client.xlen(queue.go) == 2
@@ -84,7 +84,7 @@ def test_drain_deadline(daemon, queue, folder, late):
     began = time.monotonic()
     worker.terminate()
     assert worker.wait_exit() == 0
-    assert 0.75 < time.monotonic() - began < 4 + late()
+    assert 0.75 < time.monotonic() - began < 4 + late.start()
     assert worker.descendants() == []
     assert wait_file(folder / 'polite') == b'got TERM\n'
     assert queue.pending() == [] and queue.redis.hlen(queue.running) == 0
@@ -145,7 +145,7 @@ def test_stop_without_redis(daemon, queue, client, redis_server, late, tasks):
     began = time.monotonic()
     worker.terminate()
     assert worker.wait_exit() == (75 if tasks else 0)
-    assert time.monotonic() - began < 14 + late()
+    assert time.monotonic() - began < 14 + late.start()
     assert worker.descendants() == []
 
 

@@ -182,7 +182,7 @@ def test_backoff(daemon, queue, late):
     assert [line[0] for line in lines] == [1, 2, 3, 4]
     pauses = [later[2] - earlier[3] for earlier, later in zip(lines, lines[1:])]
     for pause, wanted in zip(pauses, (100, 250, 400)):
-        assert wanted <= pause < wanted + 500 + 1000 * late(), pauses
+        assert wanted <= pause < wanted + 500 + 1000 * late.start(), pauses
     wait_empty(queue)
 
 
@@ -263,7 +263,7 @@ def test_timeout_is_term_then_kill(daemon, queue, late):
     [letter] = wait_letters(queue)
     [(_, _, begun, ended, cause, _)] = letter.lines()
     assert letter.cause == cause == 'timeout'
-    assert 1800 <= ended - begun < 3000 + 1000 * late()
+    assert 1800 <= ended - begun < 3000 + 1000 * late.start()
     wait_empty(queue)
 
 
@@ -304,7 +304,7 @@ def test_delayed_task(daemon, queue, folder, late):
     before = queue.now()
     queue.add({'command': f'date +%s.%N > {folder}/new; mv {folder}/new {folder}/out'}, due='+700')
     began = float(wait_file(folder / 'out')) * 1000
-    assert before + 700 <= began < before + 700 + 400 + 1000 * late()
+    assert before + 700 <= began < before + 700 + 400 + 1000 * late.start()
 
 
 def test_expired_task(daemon, queue, client, folder):

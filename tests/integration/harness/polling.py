@@ -1,4 +1,5 @@
 """Waiting for a condition, never for a time."""
+import os
 import threading
 import time
 
@@ -29,27 +30,45 @@ def wait_until(condition, timeout=PATIENCE_S, message=None):
 
 
 class Lateness:
-    """How much later than promised things may happen on this machine now: calling it answers
-    seconds, some milliseconds on an idle one. Measured by a thread that only sleeps."""
+    """How much later than promised things may happen on this machine now: some milliseconds on an
+    idle one. Measured by a thread that mostly sleeps."""
 
-    HOPS = 10  # what waits for a processor one after the other before a task has said something
+    HOPS = 10     # what waits for a processor one after the other before a task has said something
+    WORK_S = 0.3  # what it takes to start a daemon, or a task in Python, under the sanitizers
+    WINDOW_S = 0.5
 
     def __init__(self):
-        self._worst = 0.0
+        self._worst = self._queue = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self):
         before = time.monotonic()
+        window, running = before, []
         while not self._ended.wait(STEP_S):
             now = time.monotonic()
             self._worst = max(self._worst, now - before - STEP_S)
             before = now
+            running.append(runnable())
+            if now - window >= self.WINDOW_S:
+                self._queue = max(self._queue, sum(running) / len(running))
+                window, running = now, []
 
     def __call__(self):
+        """Seconds, for what only wakes up."""
         return self._worst * self.HOPS
+
+    def start(self):
+        """Seconds, for what also starts programs."""
+        return self() + self.WORK_S * max(0.0, self._queue / os.cpu_count() - 1)
 
     def close(self):
         self._ended.set()
         self._thread.join()
+
+
+def runnable():
+    """How many threads run or want to."""
+    with open('/proc/loadavg', encoding='ascii') as file:
+        return int(file.read().split()[3].split('/')[0])
