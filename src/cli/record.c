@@ -65,14 +65,14 @@ static bool is_number_name(const char *name)
 {
     static const char *const numbers[] = {"max_crashes", "max_length",  "dead_keep_number",
                                           "hold_until",  "floor_until", "protocol",
-                                          "begun",       "fence"};
+                                          "begun",       "fence",       "paused"};
     size_t size = strlen(name);
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(name, numbers[i]) == 0)
             return true;
     }
-    return size > 3 && strcmp(name + size - 3, "_ms") == 0;
+    return strncmp(name, "drain:", 6) == 0 || (size > 3 && strcmp(name + size - 3, "_ms") == 0);
 }
 
 json_t *record_json(const struct redisReply *record)
@@ -81,7 +81,7 @@ json_t *record_json(const struct redisReply *record)
 
     for (size_t i = 0; i < record_count(record) && object; i++) {
         const struct redisReply *value = record_value_at(record, i);
-        char name[64];
+        char name[256];
         int result;
         bytes_copy(record_name_at(record, i), name, sizeof name);
         if (value->type == REDIS_REPLY_INTEGER || is_number_name(name))

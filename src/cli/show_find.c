@@ -10,8 +10,10 @@
 #define CURSOR_SIZE 64
 #define FOUND_ELEMENTS 5
 
-/* Follows the cursor until the task is found or all is searched: then NULL, and *status is 0. */
-static struct redisReply *follow(struct cli *cli, const char *id, const char *from, int *status)
+/* Follows the cursor until the task is found or all is searched, with only_live all but the dead
+ * letters: then NULL, and *status is 0. */
+static struct redisReply *search(struct cli *cli, const char *id, const char *from, bool only_live,
+                                 int *status)
 {
     struct command command = {0};
     struct redisReply *reply;
@@ -26,9 +28,14 @@ static struct redisReply *follow(struct cli *cli, const char *id, const char *fr
         bytes_copy(record_value(reply->element[1]), cursor, sizeof cursor);
         freeReplyObject(reply);
         reply = NULL;
-    } while (*cursor);
+    } while (*cursor && !(only_live && *cursor == 'd'));
     command_free(&command);
     return reply;
+}
+
+static struct redisReply *follow(struct cli *cli, const char *id, const char *from, int *status)
+{
+    return search(cli, id, from, false, status);
 }
 
 /* True where the id belongs to the task itself, false where only to its dead letter's entry or
@@ -109,6 +116,24 @@ static struct redisReply *find_dead(struct cli *cli, const char *id, int *status
     struct redisReply *own = only_own(follow(cli, id, "d0-0", status), id);
 
     return own || *status != EX_OK ? own : find_letter(cli, id, status);
+}
+
+static bool is_live(const struct redisReply *reply)
+{
+    return !bytes_equal(record_bytes(reply->element[2], "state"), "dead");
+}
+
+struct redisReply *show_find_live(struct cli *cli, const char *id, int *status)
+{
+    struct redisReply *found;
+
+    *status = EX_OK;
+    found = search(cli, id, "", true, status);
+    if (!found || is_live(found))
+        return found;
+    /* what was found is a letter with that entry id */
+    freeReplyObject(found);
+    return search(cli, id, "g0-0", true, status);
 }
 
 struct redisReply *show_find(struct cli *cli, const char *id, bool only_dead, int *status)

@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 
 #define DEFAULT_INTERVAL_MS 2000
-#define STATUS_ELEMENTS 5
+#define STATUS_ELEMENTS 5 /* of its reply */
 #define EXIT_UNHEALTHY 1
 
 static const char help[] =
@@ -116,17 +116,25 @@ static int show(const struct cli *cli, const struct status_options *options,
     return result;
 }
 
-static int look(struct cli *cli, const struct status_options *options)
+struct redisReply *status_call(struct cli *cli, int *status)
 {
     struct command command = {0};
+    struct redisReply *reply;
+
+    queue_status(&command, &cli->queue);
+    reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
+    command_free(&command);
+    return reply;
+}
+
+static int look(struct cli *cli, const struct status_options *options)
+{
     struct redisReply *reply;
     int status = cli_connect(cli);
 
     if (status != EX_OK)
         return status;
-    queue_status(&command, &cli->queue);
-    reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, &status);
-    command_free(&command);
+    reply = status_call(cli, &status);
     if (!reply)
         return status;
     status = show(cli, options, reply);

@@ -13,19 +13,22 @@
 #include "base/buffer.h"
 #include "cli/output.h"
 
+struct cli;
 struct redisReply;
 
 /* A worker's last beat; what it does not say is −1 or "". */
 struct status_worker {
     char host[256], version[32], state[32];
-    int64_t pid, slots, running, started_ms, succeeded, failed, beat_ms;
-    double rate; /* tasks a second */
-    bool live;   /* the last beat is younger than a lease */
+    int64_t pid, slots, running, started_ms, succeeded, failed, cancelled, beat_ms;
+    double rate;  /* tasks a second */
+    bool live;    /* the last beat is younger than a lease */
+    bool drained; /* its host is */
 };
 
 struct status {
     const struct redisReply *figures, *conf; /* within the reply */
     int64_t now_ms, lease_ms;
+    int64_t paused_ms; /* since when; 0: it is not */
     struct status_worker *workers;
     size_t worker_count, live_count;
     double rate; /* of all live workers */
@@ -35,6 +38,10 @@ struct status {
 struct status_limits {
     int64_t max_ready, max_oldest_ms, max_dead;
 };
+
+/* leat_status's reply for freeReplyObject, with all its elements; or NULL: the error has been
+ * printed and *status set. */
+struct redisReply *status_call(struct cli *cli, int *status);
 
 /* reply stays the caller's and must outlive the status. default_lease_ms counts where no worker has
  * written one yet. Returns 0, or -1 without memory. */

@@ -68,8 +68,28 @@ static void read_worker(struct bytes consumer, struct bytes record, struct statu
     worker->started_ms = number_of(beat, "started_ms");
     worker->succeeded = number_of(beat, "succeeded");
     worker->failed = number_of(beat, "failed");
+    if (number_of(beat, "retried") >= 0 && number_of(beat, "dead") >= 0)
+        worker->failed = number_of(beat, "retried") + number_of(beat, "dead");
+    worker->cancelled = number_of(beat, "cancelled");
     worker->rate = json_number_value(json_object_get(beat, "rate"));
     json_decref(beat);
+}
+
+/* The gate goes by the consumer's name: what stands before its last two colons. */
+static bool is_drained(const struct redisReply *conf, struct bytes consumer)
+{
+    char name[300] = "drain:", *colon;
+    size_t prefix = strlen(name);
+
+    if (record_number(conf, "drain:*", 0) > 0)
+        return true;
+    bytes_copy(consumer, name + prefix, sizeof name - prefix);
+    for (int parts = 0; parts < 2; parts++) {
+        colon = strrchr(name + prefix, ':');
+        if (colon)
+            *colon = '\0';
+    }
+    return record_number(conf, name, 0) > 0;
 }
 
 static int compare_workers(const void *a, const void *b)
@@ -93,12 +113,14 @@ int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct
         .conf = reply->element[4],
     };
     status->lease_ms = record_number(status->conf, "lease_ms", default_lease_ms);
+    status->paused_ms = record_number(status->conf, "paused", 0);
     status->workers = calloc(count + 1, sizeof *status->workers);
     if (!status->workers)
         return -1;
     for (size_t i = 0; i < count; i++) {
         struct status_worker *worker = &status->workers[i];
         read_worker(record_name_at(workers, i), record_value(record_value_at(workers, i)), worker);
+        worker->drained = is_drained(status->conf, record_name_at(workers, i));
         worker->live = status->now_ms - worker->beat_ms <= status->lease_ms;
         status->live_count += worker->live;
         if (worker->live)

@@ -30,14 +30,18 @@ static void render_figures(const struct status *status, bool color, struct buffe
 {
     int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
     int64_t due_ms = status_figure(status, "next_due_ms");
-    char time[MOMENT_SIZE], ready[MOMENT_SIZE + 16] = "", due[MOMENT_SIZE + 16] = "",
-                                                running[64] = "";
+    int64_t laned = status_figure(status, "in_lanes");
+    char time[MOMENT_SIZE], ready[2 * MOMENT_SIZE] = "", due[MOMENT_SIZE + 16] = "",
+                                      running[64] = "";
     bool delayed;
 
     /* the texts fit */
     if (status_figure(status, "ready") > 0) {
         moment_span(oldest_ms, time, sizeof time);
         (void)snprintf(ready, sizeof ready, "oldest %s", time);
+        if (laned > 0)
+            (void)snprintf(ready + strlen(ready), sizeof ready - strlen(ready),
+                           ", %lld of them in lanes", (long long)laned);
     }
     if (due_ms > 0) {
         moment_relative(due_ms, status->now_ms, time, sizeof time);
@@ -66,6 +70,8 @@ static void add_state(struct table *table, const struct status_worker *worker)
 {
     const char *state = !worker->live ? "lost" : *worker->state ? worker->state : "-";
 
+    if (worker->live && worker->drained && strcmp(state, "running") == 0)
+        state = "drained";
     table_printf(table, "%s", state);
     if (!worker->live)
         table_style(table, TEXT_RED);
@@ -137,6 +143,32 @@ static void render_keep(const struct status *status, struct buffer *out)
     (void)buffer_append_text(out, "\n");
 }
 
+/* Which hosts start nothing, as the operators have it. */
+static void render_drained(const struct status *status, struct buffer *out)
+{
+    static const char prefix[] = "drain:";
+    const char *separator = "  drained: ";
+
+    /* failures mark the buffer */
+    for (size_t i = 0; i < record_count(status->conf); i++) {
+        char host[300], time[MOMENT_SIZE];
+        bytes_copy(record_name_at(status->conf, i), host, sizeof host);
+        if (strncmp(host, prefix, sizeof prefix - 1) != 0)
+            continue;
+        moment_relative(record_integer(record_value_at(status->conf, i), 0), status->now_ms, time,
+                        sizeof time);
+        (void)buffer_append_text(out, separator);
+        if (strcmp(host, "drain:*") == 0)
+            (void)buffer_append_text(out, "all hosts");
+        else
+            (void)text_append(out, host + sizeof prefix - 1, strlen(host) - sizeof prefix + 1);
+        (void)buffer_printf(out, " (%s)", time);
+        separator = ", ";
+    }
+    if (*separator == ',')
+        (void)buffer_append_text(out, "\n");
+}
+
 static void render_conf(const struct status *status, struct buffer *out)
 {
     int64_t max_length = record_number(status->conf, "max_length", 0);
@@ -152,6 +184,7 @@ static void render_conf(const struct status *status, struct buffer *out)
     else
         (void)buffer_append_text(out, "none\n");
     render_keep(status, out);
+    render_drained(status, out);
     if (hold_until_ms > status->now_ms) {
         moment_relative(hold_until_ms, status->now_ms, time, sizeof time);
         (void)buffer_printf(out, "  the group was made again: tasks start %s\n", time);
@@ -178,6 +211,22 @@ static void render_totals(const struct status *status, struct buffer *out)
         (void)buffer_append_text(out, "\n");
 }
 
+/* Paused is not broken, but nothing will come of what waits. */
+static void render_paused(const struct status *status, bool color, struct buffer *out)
+{
+    char local[MOMENT_SIZE], relative[MOMENT_SIZE];
+
+    /* failures mark the buffer */
+    if (status->paused_ms == 0)
+        return;
+    moment_local(status->paused_ms, local, sizeof local);
+    moment_relative(status->paused_ms, status->now_ms, relative, sizeof relative);
+    (void)buffer_append_text(out, "  ");
+    (void)text_style(out, TEXT_YELLOW, color);
+    (void)buffer_printf(out, "PAUSED since %s (%s)", local, relative);
+    (void)text_style(out, TEXT_PLAIN, color);
+}
+
 int status_render(const struct status *status, const struct buffer *problems, const char *title,
                   const struct output *output, struct buffer *out)
 {
@@ -191,6 +240,7 @@ int status_render(const struct status *status, const struct buffer *problems, co
     (void)text_style(out, healthy ? TEXT_GREEN : TEXT_RED, output->color);
     (void)buffer_append_text(out, healthy ? "healthy" : "NOT HEALTHY");
     (void)text_style(out, TEXT_PLAIN, output->color);
+    render_paused(status, output->color, out);
     (void)buffer_append_text(out, "\n");
     if (!healthy)
         (void)text_append_lines(out, problems->data, problems->size, "  ! ");
@@ -217,11 +267,13 @@ static json_t *worker_json(const struct status_worker *worker)
         {"started_ms", worker->started_ms},
         {"succeeded", worker->succeeded},
         {"failed", worker->failed},
+        {"cancelled", worker->cancelled},
         {"beat_ms", worker->beat_ms},
     };
     json_t *object =
-        json_pack("{s:s, s:s, s:b, s:f, s:s}", "host", worker->host, "state", worker->state, "live",
-                  (int)worker->live, "rate", worker->rate, "version", worker->version);
+        json_pack("{s:s, s:s, s:b, s:b, s:f, s:s}", "host", worker->host, "state", worker->state,
+                  "live", (int)worker->live, "drained", (int)worker->drained, "rate", worker->rate,
+                  "version", worker->version);
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && object; i++) {
         if (numbers[i].value >= 0 &&
@@ -264,13 +316,34 @@ static json_t *lines_json(const struct buffer *lines)
     return array;
 }
 
+/* Their names, "*" for all. */
+static json_t *drained_json(const struct status *status)
+{
+    static const char prefix[] = "drain:";
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < record_count(status->conf) && array; i++) {
+        struct bytes name = record_name_at(status->conf, i);
+        if (name.size < sizeof prefix || memcmp(name.data, prefix, sizeof prefix - 1) != 0)
+            continue;
+        if (json_array_append_new(array, json_stringn(name.data + sizeof prefix - 1,
+                                                      name.size - sizeof prefix + 1)) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
+}
+
 json_t *status_json(const struct status *status, const struct buffer *problems,
                     const char *queue_name)
 {
     /* 'o' takes each reference over, also where another is missing */
-    return json_pack("{s:s, s:I, s:b, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name, "now_ms",
-                     (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0), "problems",
-                     lines_json(problems), "rate", status->rate, "figures",
+    return json_pack("{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name,
+                     "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0),
+                     "problems", lines_json(problems), "paused", (int)(status->paused_ms > 0),
+                     "paused_since_ms", (json_int_t)status->paused_ms, "drained",
+                     drained_json(status), "rate", status->rate, "figures",
                      record_json(status->figures), "workers", workers_json(status), "conf",
                      record_json(status->conf));
 }

@@ -7,7 +7,8 @@ import pytest
 
 from harness.daemon import ROOT, program, write_config
 
-COMMANDS = ('enqueue', 'import', 'status', 'list', 'show', 'dead', 'conf')
+COMMANDS = ('enqueue', 'import', 'wait', 'status', 'list', 'show', 'dead', 'cancel', 'pause', 'resume',
+            'drain', 'undrain', 'conf', 'doctor')
 EX_USAGE, EX_UNAVAILABLE, EX_IOERR, EX_NOPERM, EX_CONFIG = 64, 69, 74, 77, 78
 
 
@@ -60,6 +61,14 @@ def test_the_manual_names_every_option():
     (['conf', 'leas', '60s'], 'did you mean lease?'),
     (['conf', 'lease', '5ms'], 'at least 1s'),
     (['show'], "one task's id"),
+    (['cancel'], "Give tasks' ids"),
+    (['cancel', '--nwo', 'x'], 'did you mean now?'),
+    (['pause', 'word'], 'unexpected word'),
+    (['resume', 'word'], 'unexpected word'),
+    (['drain'], 'Give hosts, or --all'),
+    (['drain', '--all', 'web1'], 'not both'),
+    (['drain', '*'], 'is no host'),
+    (['undrain', ''], 'is no host'),
     (['-c', 'a', '-q', 'b', 'list'], 'not both'),
     (['-q', '../x', 'list'], "a queue's name"),
 ])

@@ -1,0 +1,39 @@
+#include "cli/gate.h"
+
+#include <hiredis/hiredis.h>
+
+#include "cli/record.h"
+
+bool gate_read_options(struct cli *cli, int argc, char **argv, const struct option *table,
+                       struct gate_options *options, int *status)
+{
+    int letter;
+
+    *options = (struct gate_options){0};
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, table, status)) !=
+           CLI_OPTION_END) {
+        if (letter == CLI_OPTION_STOP)
+            return false;
+        options->wait = options->wait || letter == GATE_OPTION_WAIT;
+        options->all = options->all || letter == GATE_OPTION_ALL;
+        options->json = options->json || letter == GATE_OPTION_JSON;
+    }
+    return true;
+}
+
+int gate_set(struct cli *cli, const char *name, bool closed, bool *changed)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+    int status;
+
+    queue_gate(&command, &cli->queue, name, closed);
+    reply = cli_call(cli, &command, closed ? "cannot close the gate" : "cannot open the gate", 2,
+                     &status);
+    command_free(&command);
+    if (!reply)
+        return status;
+    *changed = record_integer(reply->element[1], 0) == 0;
+    freeReplyObject(reply);
+    return EX_OK;
+}
