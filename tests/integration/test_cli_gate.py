@@ -1,0 +1,161 @@
+"""leat pause, resume, drain and undrain, and what leat status says of them."""
+import json
+import subprocess
+import threading
+
+import pytest
+
+from harness.daemon import program, write_config
+from harness.polling import wait_until
+
+EX_NOHOST, EX_TEMPFAIL = 68, 75
+TASK = {'command': 'true'}
+
+
+def said(done):
+    assert done.returncode == 0 and done.stderr == '', done
+    return done.stdout
+
+
+def status(leat):
+    done = leat('status', '--json')
+    return json.loads(done.stdout)
+
+
+def test_pause_and_resume(leat, queue):
+    """Each says what it did, or that it was so already, and a second pause keeps the first one's time."""
+    queue.register('w1:1:a')
+    assert said(leat('resume')) == 'it was not paused\n'
+    assert said(leat('pause')) == 'paused; nothing runs\n'
+    since = queue.redis.hget(queue.conf, 'paused')
+    queue.redis.hset(queue.conf, 'paused', int(since) - 300000)
+    assert said(leat('pause')).startswith('paused already (5m')
+    answer = json.loads(said(leat('pause', '--json')))
+    assert answer == {'paused': True, 'changed': False, 'since_ms': int(since) - 300000, 'running': 0}
+    assert queue.claim('w1:1:a')['why'] == 'paused'
+    assert json.loads(said(leat('resume', '--json'))) == {'paused': False, 'changed': True}
+    assert json.loads(said(leat('resume', '--json'))) == {'paused': False, 'changed': False}
+    assert queue.claim('w1:1:a')['why'] == ''
+
+
+def test_running_ones_are_told(leat, queue):
+    """A pause says how many tasks go on."""
+    queue.register('w1:1:a')
+    queue.add(TASK, TASK)
+    queue.begin('w1:1:a')
+    assert said(leat('pause')) == 'paused; 1 task still runs\n'
+    assert json.loads(said(leat('pause', '--json')))['running'] == 1
+
+
+@pytest.mark.parametrize('resumed', [False, True])
+def test_wait(leat, queue, resumed):
+    """--wait ends when the last task has, or when somebody resumes the queue."""
+    queue.register('w1:1:a')
+    queue.add(TASK, TASK)
+    tasks = queue.begin('w1:1:a', 2)
+    results = []
+    waiting = threading.Thread(target=lambda: results.append(leat('pause', '--wait')))
+    waiting.start()
+    wait_until(lambda: queue.redis.hexists(queue.conf, 'paused'))
+    queue.finish('w1:1:a', tasks[0])
+    if resumed:
+        queue.gate('paused', False)
+    else:
+        queue.finish('w1:1:a', tasks[1])
+    waiting.join(30)
+    [done] = results
+    if resumed:
+        assert done.returncode == EX_TEMPFAIL and 'resumed meanwhile' in done.stderr
+    else:
+        assert said(done) == 'paused; nothing runs\n'
+
+
+def test_interrupted_wait(folder, base_config, queue):
+    """Ctrl-C ends the wait; the queue stays paused."""
+    queue.register('w1:1:a')
+    queue.add(TASK)
+    queue.begin('w1:1:a')
+    path = write_config(folder / 'leat.ini', base_config)
+    with subprocess.Popen([program('leat'), '-c', str(path), 'pause', '--wait']) as process:
+        wait_until(lambda: queue.redis.hexists(queue.conf, 'paused'))
+        process.terminate()
+        process.wait(20)
+    assert process.returncode != 0 and queue.redis.hexists(queue.conf, 'paused')
+
+
+def test_drain(leat, queue):
+    """By host, several at once, or by a worker's whole name; said again, it says so."""
+    for worker in ('web1:1:a', 'web1:2:b', 'web2.example:3:c', 'web3:4:d'):
+        queue.register(worker)
+    assert said(leat('drain', 'web1')) == 'web1: drained\n'
+    assert said(leat('drain', 'web1', 'web2.example:3:c')) == (
+        'web1: drained already\nweb2.example: drained\n')
+    whys = [queue.claim(worker)['why'] for worker in ('web1:1:a', 'web1:2:b', 'web2.example:3:c', 'web3:4:d')]
+    assert whys == ['drained', 'drained', 'drained', '']
+    lines = said(leat('undrain', '--json', 'web1', 'web3')).splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {'host': 'web1', 'drained': False, 'changed': True},
+        {'host': 'web3', 'drained': False, 'changed': False}]
+    assert queue.claim('web1:1:a')['why'] == ''
+
+
+def test_every_host(leat, queue):
+    """--all drains every host, also those to come; undrain --all also those that were drained by name."""
+    queue.register('web1:1:a')
+    said(leat('drain', 'web1'))
+    assert said(leat('drain', '--all')) == 'all hosts: drained\n'
+    queue.register('new:9:z')
+    assert queue.claim('new:9:z')['why'] == 'drained'
+    done = leat('undrain', 'web1')
+    assert done.returncode == 0 and 'all hosts are drained' in done.stderr
+    said(leat('drain', 'web1'))
+    assert said(leat('undrain', '--all')) == 'all hosts: takes tasks again\nweb1: takes tasks again\n'
+    assert queue.claim('new:9:z')['why'] == queue.claim('web1:1:a')['why'] == ''
+
+
+def test_unknown_host(leat, queue):
+    """A host without workers is an error that names those with live ones; silent workers are known, too,
+    and what is drained can be undrained when its workers are long gone."""
+    done = leat('drain', 'web1')
+    assert done.returncode == EX_NOHOST and 'none is live' in done.stderr
+    for worker in ('web1:1:a', 'web2:2:b', 'web1:3:c'):
+        queue.register(worker)
+    queue.redis.hset(queue.workers, 'old:7:x', f'{queue.now() - 999999} {{}}')
+    done = leat('drain', 'wbe1', 'web2')
+    assert done.returncode == EX_NOHOST and done.stdout == 'web2: drained\n'
+    assert done.stderr.rstrip().endswith('live ones are on: web1, web2') or (
+        done.stderr.rstrip().endswith('live ones are on: web2, web1'))
+    assert said(leat('drain', 'old')) == 'old: drained\n'
+    queue.redis.hdel(queue.workers, 'old:7:x')
+    assert said(leat('undrain', 'old')) == 'old: takes tasks again\n'
+    assert leat('undrain', 'old').returncode == EX_NOHOST
+
+
+def test_status(leat, queue):
+    """Paused and drained is said, and healthy all the same; the drained worker shows as such."""
+    beat = json.dumps({'state': 'running', 'running': 0, 'slots': 2, 'retried': 3, 'dead': 4})
+    for worker in ('web1:1:a', 'web2:2:b'):
+        queue.register(worker, beat=beat)
+    page = status(leat)
+    assert (page['paused'], page['paused_since_ms'], page['drained']) == (False, 0, [])
+    assert 'PAUSED' not in leat('status').stdout
+    queue.add(TASK)
+    queue.add(dict(TASK, lane='blue'))
+    said(leat('pause'))
+    said(leat('drain', 'web2'))
+    page, now = status(leat), queue.now()
+    assert page['healthy'] and page['paused'] and 0 <= now - page['paused_since_ms'] < 60000
+    assert page['drained'] == ['web2'] and page['conf']['drain:web2'] > 0
+    assert {worker['host']: worker['drained'] for worker in page['workers']} == {
+        'web1': False, 'web2': True}
+    assert all(worker['failed'] == 7 for worker in page['workers'])
+    done = leat('status')
+    head, text = done.stdout.split('\n', 1)
+    assert done.returncode == 0 and 'healthy' in head and 'PAUSED since' in head
+    assert 'drained: web2 (' in text and 'in lanes' in text
+    [row] = [line for line in text.splitlines() if line.split()[:1] == ['web2']]
+    assert 'drained' in row
+    said(leat('drain', '--all'))
+    assert 'drained: all hosts (' in leat('status').stdout or ', all hosts (' in leat('status').stdout
+    assert '*' in status(leat)['drained']
+    assert all(worker['drained'] for worker in status(leat)['workers'])
