@@ -1,0 +1,302 @@
+"""Cancelled tasks on the real daemon: running ones get TERM, grace, KILL and are not tried again; what has not
+started never does; whatever breaks in between, they end as cancelled."""
+import signal
+
+import pytest
+
+from harness.faults import wait_blocked, wait_empty
+from harness.gate import Gate
+from harness.polling import wait_until
+from harness.tasks import wait_file
+
+CALM = {'queue': {'lease': '60s', 'scan': '10m', 'concurrency': 1}}  # beats each 20 s
+BRISK = {'queue': {'lease': '3s', 'scan': '300ms'}}
+AT_ONCE_S = 12.0  # sooner than the next beat of a calm one
+
+
+@pytest.fixture(autouse=True)
+def calm(base_config):
+    base_config['queue'].update(CALM['queue'])
+    base_config['task'] = {'kill_grace': '300ms'}
+    base_config['retry'] = {'base': '50ms', 'jitter': 'none'}
+    base_config['log'] = {'started': 'yes'}
+
+
+@pytest.fixture
+def held(folder):
+    """Tasks that run until the gate is open."""
+    gate = Gate(folder / 'gate')
+    yield gate
+    gate.open()
+
+
+def cancel(leat, *args):
+    done = leat('cancel', *args)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def wait_cancelled(queue, count=1, timeout=20.0):
+    """So many ended so; none became a dead letter, nothing is remembered of the asking."""
+    wait_until(lambda: queue.counter('cancelled') >= count, timeout,
+               lambda: f'{count} cancelled: {queue.redis.hgetall(queue.stats)}, {queue.places()}')
+    assert queue.counter('cancelled') == count and queue.letters() == []
+    assert not queue.redis.exists(queue.cancel)
+
+
+def wait_running(queue, count=1):
+    wait_until(lambda: queue.redis.hlen(queue.running) == count, 20,
+               lambda: f'{count} run: {queue.redis.hgetall(queue.running)}')
+
+
+# ---- running
+
+@pytest.mark.parametrize('now', [False, True])
+def test_running(daemon, queue, leat, beats, now):
+    """Told at its next beat, or at once with --now, a task is ended, and not tried again; its names are
+    free, and the log says so."""
+    worker = daemon(None if now else BRISK).wait_ready()
+    [tid] = queue.add({'command': beats.task(600), 'id': 'label', 'unique': 'key'})
+    beats.wait_runs(1)
+    assert 'it runs on' in cancel(leat, 'label', *['--now'] * now)
+    wait_cancelled(queue, timeout=AT_ONCE_S if now else 20)
+    wait_empty(queue)
+    beats.wait_dead()
+    worker.wait_log(f'task {tid}: attempt 1: cancelled').wait_log('for good')
+    assert f'task {tid} is ended: it was cancelled' in worker.log()
+    assert queue.enqueue({'command': 'true', 'id': 'label', 'unique': 'key'})[0][0] == 'new'
+    wait_empty(queue)
+    assert len(beats.runs()) == 1
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    assert '0 retried, 0 dead, 0 handed back, 1 cancelled' in worker.log()
+
+
+def test_who_ignores_it_is_killed(daemon, queue, leat, beats):
+    """SIGTERM has its grace, then comes SIGKILL."""
+    worker = daemon().wait_ready()
+    queue.add({'command': beats.task(600, stubborn=True)})
+    beats.wait_runs(1)
+    cancel(leat, '--now', queue.list('running')[0]['tid'].decode())
+    wait_cancelled(queue)
+    beats.wait_dead()
+    assert 'cancelled after' in worker.log()
+
+
+def test_exit_0_after_term_is_no_success(daemon, queue, leat, folder):
+    """Who is told to end and then says that all is well was cancelled all the same."""
+    worker = daemon().wait_ready()
+    [tid] = queue.add({'command': f"trap 'exit 0' TERM; touch {folder}/on; while :; do sleep 0.02; done"})
+    wait_file(folder / 'on', 0)
+    cancel(leat, '--now', tid)
+    wait_cancelled(queue)
+    assert queue.counter('succeeded') == 0
+    worker.wait_log(f'task {tid}: attempt 1: cancelled')
+
+
+@pytest.mark.parametrize('code', [0, 1])
+def test_ends_before_it_is_told(daemon, queue, leat, held, code):
+    """Asked, and it ends by itself before its worker hears of it: success is success; a failure is not
+    tried again, and the log tells why."""
+    worker = daemon().wait_ready()
+    [tid] = queue.add({'command': f'{held.wait}; exit {code}'})
+    wait_running(queue)
+    assert 'it runs on' in cancel(leat, tid)
+    held.open()
+    wait_empty(queue)
+    assert not queue.redis.exists(queue.cancel) and queue.letters() == []
+    if code == 0:
+        assert queue.counter('succeeded') == 1 and queue.counter('cancelled') == 0
+    else:
+        assert queue.counter('cancelled') == 1 and queue.counter('retried') == 0
+        worker.wait_log(f'task {tid}: it was cancelled meanwhile')
+
+
+def test_while_the_claim_is_under_way(daemon, queue, leat, proxy, through_proxy, beats):
+    """Cancelled with --now when it has begun in Redis and its worker does not know it yet: it is told as
+    soon as it does, not with the next beat."""
+    daemon(through_proxy).wait_ready()
+    wait_blocked(queue.redis)
+    trap = proxy.trap('leat_claim', 'after', 'hold', rb'\r\ns[1-9]\d*-\d+\r\n')
+    [tid] = queue.add({'command': beats.task(600)})
+    trap.wait()
+    assert 'at once' in cancel(leat, '--now', tid)
+    trap.release()
+    wait_cancelled(queue, timeout=AT_ONCE_S)
+    beats.wait_dead()
+
+
+def test_while_a_renewal_is_under_way(daemon, queue, leat, proxy, through_proxy, beats):
+    """Cancelled with --now while a renewal that ran before waits for its answer: another one follows."""
+    daemon({**through_proxy, 'queue': {'lease': '12s'}}).wait_ready()
+    [tid] = queue.add({'command': beats.task(600)})
+    beats.wait_runs(1)
+    trap = proxy.trap('leat_renew', 'after', 'hold', tid.encode())
+    trap.wait(20)
+    cancel(leat, '--now', tid)
+    trap.release()
+    wait_cancelled(queue, timeout=AT_ONCE_S)
+
+
+def test_others_run_on(daemon, queue, leat, held, beats):
+    """Only the one that is meant is ended."""
+    daemon({'queue': {'concurrency': 3}}).wait_ready()
+    queue.add({'command': held.command}, {'command': held.command})
+    [tid] = queue.add({'command': beats.task(600)})
+    beats.wait_runs(1)
+    wait_running(queue, 3)
+    cancel(leat, '--now', tid)
+    wait_cancelled(queue)
+    assert queue.redis.hlen(queue.running) == 2
+    held.open()
+    wait_empty(queue)
+    assert queue.counter('succeeded') == 2 and queue.counter('retried') == 0
+
+
+def test_of_a_batch(daemon, queue, leat, folder):
+    """One of a batch: its process is ended, the others run again with no attempt used up, it does not."""
+    script = f'cat > {folder}/$$; if [ $(ls {folder} | grep -c "^[0-9]") = 1 ]; then exec sleep 600; fi'
+    tids = queue.add(*[{'payload': str(number)} for number in range(3)])
+    worker = daemon({'task': {'command': script, 'batch': 10, 'batch_format': 'lines',
+                              'kill_grace': '300ms'}}).wait_ready()
+    wait_running(queue, 3)
+    wait_until(lambda: any(path.name.isdigit() and path.stat().st_size == 6 for path in folder.iterdir()))
+    cancel(leat, '--now', tids[1])
+    wait_cancelled(queue)
+    wait_empty(queue)
+    assert queue.counter('succeeded') == 2 and queue.counter('retried') == 0
+    read = sorted(path.read_text() for path in folder.iterdir() if path.name.isdigit())
+    assert read[0] == '0\n1\n2\n' and '1' not in ''.join(read[1:])
+    assert 'attempt 2' not in worker.log()
+
+
+# ---- not started yet
+
+def test_waiting_for_its_batch(daemon, queue, client, leat, folder):
+    """Begun, and waiting for others to share a process: cancelled, it never starts, and they do."""
+    worker = daemon({'queue': {'lease': '600s'}, 'task': {
+        'command': f'cat >> {folder}/read', 'batch': 4, 'batch_wait': '60s', 'kill_grace': '300ms'}})
+    worker.wait_ready()
+    wait_blocked(client)
+    tids = queue.add({'payload': 'first'}, {'payload': 'second'})
+    wait_running(queue, 2)
+    cancel(leat, '--now', tids[0])
+    wait_cancelled(queue, timeout=AT_ONCE_S)
+    worker.wait_log(f'task {tids[0]}: not started: cancelled')
+    queue.add(*[{'payload': 'more'}] * 3)
+    wait_empty(queue)
+    assert (folder / 'read').read_text() == 'second\nmore\nmore\nmore\n'
+    assert f'task {tids[0]}: attempt' not in worker.log()
+
+
+def test_held_suspect(daemon, queue, leat, held):
+    """A task with a crash behind it waits until its worker is empty; cancelled it is gone at once, the
+    worker hears of it, and takes other tasks beside the one that runs."""
+    queue.register('gone', lease=3000)
+    [tid] = queue.add({'command': 'true'})
+    queue.begin('gone')
+    queue.expire()
+    worker = daemon({'queue': {'lease': '3s', 'scan': '300ms', 'concurrency': 2}})
+    queue.add({'command': held.command})
+    queue.scan('gone')
+    queue.redis.rename(queue.go, 'aside')
+    queue.redis.xgroup_create(queue.go, queue.group, '0', mkstream=True)
+    worker.wait_ready().wait_log('attempt 1 started')
+    for _, fields in queue.redis.execute_command('XRANGE', 'aside', '-', '+'):
+        queue.redis.execute_command('XADD', queue.go, '*', *fields)
+    queue.redis.delete('aside')
+    wait_until(lambda: len(queue.pending()) == 2, 10, lambda: f'it is held: {queue.places()}')
+    assert cancel(leat, tid) == f'{tid}: cancelled\n'
+    queue.add({'command': 'true'})
+    wait_until(lambda: queue.counter('succeeded') == 1, 20, 'another one runs beside')
+    assert queue.redis.hlen(queue.running) == 1
+    held.open()
+    wait_empty(queue)
+    assert f'task {tid}: attempt' not in worker.log() and queue.counter('cancelled') == 1
+
+
+def test_what_a_block_brought(daemon, queue, leat, proxy, through_proxy):
+    """Cancelled while it was on its way to a blocked worker: it never starts, and the worker goes on."""
+    worker = daemon(through_proxy).wait_ready()
+    wait_blocked(queue.redis)
+    trap = proxy.trap('XREADGROUP', 'after', 'hold')
+    [tid] = queue.add({'command': 'true'})
+    trap.wait()
+    assert cancel(leat, tid) == f'{tid}: cancelled\n'
+    trap.release()
+    queue.add({'command': 'true'})
+    wait_until(lambda: queue.counter('succeeded') == 1)
+    wait_empty(queue)
+    assert f'task {tid}' not in worker.log()
+
+
+def test_everywhere_else(daemon, queue, leat, held, beats):
+    """Ready behind others, delayed, between two attempts, in a lane, behind a task with its unique key:
+    gone at once, and nothing of it ever runs."""
+    daemon({'retry': {'base': '10m', 'cap': '10m', 'jitter': 'none'}}).wait_ready()
+    tids = []
+    failing = queue.add({'command': 'exit 1'})
+    wait_until(lambda: queue.counter('retried') == 1)
+    queue.add({'command': held.command, 'unique': 'key'})
+    wait_running(queue)
+    never = {'command': beats.task(0.1)}
+    tids += queue.add(never, dict(never, id='label'))
+    tids += queue.add(dict(never, unique='other'), due='+600000')
+    tids += queue.add(dict(never, lane='blue'), dict(never, lane='green'))
+    tids += queue.add(dict(never, unique='key', unique_next='1'))
+    said = cancel(leat, *failing, *tids)
+    assert said.count(': cancelled\n') == 7
+    held.open()
+    wait_empty(queue)
+    assert queue.counter('cancelled') == 7 and queue.counter('succeeded') == 1 and beats.runs() == []
+
+
+# ---- and then something breaks
+
+@pytest.mark.parametrize('restarted', [False, True])
+def test_killed_worker(daemon, queue, leat, beats, restarted):
+    """kill -9 of the worker after the asking: the task does not run again, wherever it would have."""
+    first = daemon({'queue': {'lease': '2s', 'scan': '300ms'}}).wait_ready()
+    [tid] = queue.add({'command': beats.task(600), 'id': 'label', 'unique': 'key'})
+    beats.wait_runs(1)
+    first.stop()
+    assert cancel(leat, tid) == f'{tid}: asked, it runs on {next(iter(queue.workers_beats()))}\n'
+    first.kill9()
+    second = daemon({'queue': {'lease': '2s', 'scan': '300ms'}}, start=not restarted)
+    if restarted:
+        second.start()
+    wait_cancelled(queue)
+    wait_empty(queue)
+    second.wait_log(f'task {tid}: not started: cancelled')
+    assert queue.counter('crashes') == 0 and len(beats.runs()) == 1
+    assert queue.enqueue({'command': 'true', 'id': 'label', 'unique': 'key'})[0][0] == 'new'
+
+
+@pytest.mark.parametrize('name', ['command', 'bell', ''])
+def test_cut_connection(daemon, queue, leat, proxy, through_proxy, beats, name):
+    """Connections break when it is asked: the registration answers what the bell would have told."""
+    daemon({**through_proxy, 'redis': {**through_proxy['redis'], 'backoff_base': '50ms'}}).wait_ready()
+    [tid] = queue.add({'command': beats.task(600)})
+    beats.wait_runs(1)
+    proxy.refuse()
+    proxy.cut(name)
+    cancel(leat, '--now', tid)
+    proxy.accept()
+    if name == 'bell':
+        # the others are closed only with it
+        proxy.cut('')
+    wait_cancelled(queue, timeout=AT_ONCE_S)
+    beats.wait_dead()
+
+
+def test_stopping_worker(daemon, queue, leat, beats):
+    """Cancelled while its worker drains: it is ended, and not handed back."""
+    worker = daemon({'shutdown': {'drain': '10m'}}).wait_ready()
+    [tid] = queue.add({'command': beats.task(600)})
+    beats.wait_runs(1)
+    worker.signal(signal.SIGTERM)
+    worker.wait_log('may finish')
+    cancel(leat, '--now', tid)
+    assert worker.wait_exit() == 0
+    wait_cancelled(queue)
+    wait_empty(queue)
