@@ -186,6 +186,22 @@ def test_resume_overtakes_an_answer(daemon, queue, client, proxy, through_proxy,
         wait_succeeded(queue, number)
 
 
+def test_new_rate_overtakes_an_answer(daemon, queue, client, proxy, through_proxy):
+    """Likewise where the rate says when to ask again, and is taken away before that has arrived."""
+    daemon(through_proxy).wait_ready()
+    queue.conf_set('rate', '1/h')
+    queue.add(SHORT)
+    wait_succeeded(queue, 1)
+    queue.add(SHORT)
+    trap = proxy.trap('leat_claim', 'after', 'hold')
+    client.xadd(queue.bell, {'why': 'due'})
+    trap.wait()
+    queue.conf_set('rate', '')
+    pass_time(0.1)  # for the bell
+    trap.release()
+    wait_succeeded(queue, 2)
+
+
 @pytest.mark.parametrize('how', ['restart', 'cut'])
 def test_pause_outlives_workers(daemon, queue, proxy, through_proxy, leat, how):
     """A worker that starts, or connects anew, while the queue is paused starts nothing, and says why."""
