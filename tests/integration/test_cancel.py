@@ -5,7 +5,6 @@ import signal
 import pytest
 
 from harness.faults import pass_time, wait_blocked, wait_empty
-from harness.gate import Gate
 from harness.polling import wait_until
 from harness.tasks import wait_file
 
@@ -19,14 +18,6 @@ def calm(base_config):
     base_config['task'] = {'kill_grace': '300ms'}
     base_config['retry'] = {'base': '50ms', 'jitter': 'none'}
     base_config['log'] = {'started': 'yes'}
-
-
-@pytest.fixture
-def held(folder):
-    """Tasks that run until the gate is open."""
-    gate = Gate(folder / 'gate')
-    yield gate
-    gate.open()
 
 
 def cancel(leat, *args):
@@ -94,14 +85,14 @@ def test_exit_0_after_term_is_no_success(daemon, queue, leat, folder):
 
 
 @pytest.mark.parametrize('code', [0, 1])
-def test_ends_before_it_is_told(daemon, queue, leat, held, code):
+def test_ends_before_it_is_told(daemon, queue, leat, gate, code):
     """Asked, and it ends by itself before its worker hears of it: success is success; a failure is not
     tried again, and the log tells why."""
     worker = daemon().wait_ready()
-    [tid] = queue.add({'command': f'{held.wait}; exit {code}'})
+    [tid] = queue.add({'command': f'{gate.wait}; exit {code}'})
     wait_running(queue)
     assert 'it runs on' in cancel(leat, tid)
-    held.open()
+    gate.open()
     wait_empty(queue)
     assert not queue.redis.exists(queue.cancel) and queue.letters() == []
     if code == 0:
@@ -140,17 +131,17 @@ def test_while_a_renewal_is_under_way(daemon, queue, leat, proxy, through_proxy,
     beats.wait_dead()
 
 
-def test_others_run_on(daemon, queue, leat, held, beats):
+def test_others_run_on(daemon, queue, leat, gate, beats):
     """Only the one that is meant is ended."""
     daemon({'queue': {'concurrency': 3}}).wait_ready()
-    queue.add({'command': held.command}, {'command': held.command})
+    queue.add({'command': gate.command}, {'command': gate.command})
     [tid] = queue.add({'command': beats.task(600)})
     beats.wait_runs(1)
     wait_running(queue, 3)
     cancel(leat, '--now', tid)
     wait_cancelled(queue)
     assert queue.redis.hlen(queue.running) == 2
-    held.open()
+    gate.open()
     wait_empty(queue)
     assert queue.counter('succeeded') == 2 and queue.counter('retried') == 0
 
@@ -191,7 +182,7 @@ def test_waiting_for_its_batch(daemon, queue, client, leat, folder):
     assert f'task {tids[0]}: attempt' not in worker.log()
 
 
-def test_held_suspect(daemon, queue, leat, held):
+def test_held_suspect(daemon, queue, leat, gate):
     """A task with a crash behind it waits until its worker is empty; cancelled it is gone at once, the
     worker hears of it, and takes other tasks beside the one that runs."""
     queue.register('gone', lease=3000)
@@ -199,7 +190,7 @@ def test_held_suspect(daemon, queue, leat, held):
     queue.begin('gone')
     queue.expire()
     worker = daemon({'queue': {'lease': '3s', 'scan': '300ms', 'concurrency': 2}})
-    queue.add({'command': held.command})
+    queue.add({'command': gate.command})
     queue.scan('gone')
     queue.redis.rename(queue.go, 'aside')
     queue.redis.xgroup_create(queue.go, queue.group, '0', mkstream=True)
@@ -212,7 +203,7 @@ def test_held_suspect(daemon, queue, leat, held):
     queue.add({'command': 'true'})
     wait_until(lambda: queue.counter('succeeded') == 1, 20, 'another one runs beside')
     assert queue.redis.hlen(queue.running) == 1
-    held.open()
+    gate.open()
     wait_empty(queue)
     assert f'task {tid}: attempt' not in worker.log() and queue.counter('cancelled') == 1
 
@@ -232,14 +223,14 @@ def test_what_a_block_brought(daemon, queue, leat, proxy, through_proxy):
     assert f'task {tid}' not in worker.log()
 
 
-def test_everywhere_else(daemon, queue, leat, held, beats):
+def test_everywhere_else(daemon, queue, leat, gate, beats):
     """Ready behind others, delayed, between two attempts, in a lane, behind a task with its unique key:
     gone at once, and nothing of it ever runs."""
     daemon({'retry': {'base': '10m', 'cap': '10m', 'jitter': 'none'}}).wait_ready()
     tids = []
     failing = queue.add({'command': 'exit 1'})
     wait_until(lambda: queue.counter('retried') == 1)
-    queue.add({'command': held.command, 'unique': 'key'})
+    queue.add({'command': gate.command, 'unique': 'key'})
     wait_running(queue)
     never = {'command': beats.task(0.1)}
     tids += queue.add(never, dict(never, id='label'))
@@ -248,7 +239,7 @@ def test_everywhere_else(daemon, queue, leat, held, beats):
     tids += queue.add(dict(never, unique='key', unique_next='1'))
     said = cancel(leat, *failing, *tids)
     assert said.count(': cancelled\n') == 7
-    held.open()
+    gate.open()
     wait_empty(queue)
     assert queue.counter('cancelled') == 7 and queue.counter('succeeded') == 1 and beats.runs() == []
 

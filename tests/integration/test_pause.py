@@ -8,7 +8,6 @@ import time
 import pytest
 
 from harness.faults import pass_time, wait_blocked, wait_empty
-from harness.gate import Gate
 from harness.polling import wait_until
 from harness.tasks import wait_succeeded
 
@@ -24,14 +23,6 @@ def calm(base_config):
     base_config['task'] = {'kill_grace': '300ms'}
     base_config['retry'] = {'base': '50ms', 'jitter': 'none'}
     base_config['log'] = {'started': 'yes'}
-
-
-@pytest.fixture
-def held(folder):
-    """Tasks that run until the gate is open."""
-    gate = Gate(folder / 'gate')
-    yield gate
-    gate.open()
 
 
 def run(leat, *args):
@@ -75,7 +66,7 @@ class Flood:
         self.thread.join()
 
 
-def test_nothing_starts(daemon, queue, client, redis_server, leat, folder):
+def test_nothing_starts(daemon, queue, client, redis_server, leat, folder, late):
     """Under a flood of short tasks of all kinds, with a worker that is busy, one that claims ahead and one
     that is idle: nothing starts later than 1 s after the answer; resumed, everything runs, once."""
     workers = [daemon().wait_ready(), daemon({'queue': {'concurrency': 4}}).wait_ready()]
@@ -89,7 +80,7 @@ def test_nothing_starts(daemon, queue, client, redis_server, leat, folder):
         while_paused = flood.count
         wait_until(lambda: flood.count > while_paused)
     last = max(int(line) for line in stamps.read_text().split()) / 1e9
-    assert last - paused < STOPS_WITHIN_S
+    assert last - paused < STOPS_WITHIN_S + late()
     before = stamps.read_text().count('\n')
     assert before < flood.count
     wait_until(lambda: not queue.pending() and not client.hlen(queue.running), 10,
@@ -103,12 +94,12 @@ def test_nothing_starts(daemon, queue, client, redis_server, leat, folder):
     assert queue.counter('crashes') == queue.counter('retried') == 0
 
 
-def test_running_ones_go_on(daemon, queue, leat, folder, held):
+def test_running_ones_go_on(daemon, queue, leat, folder, gate):
     """What runs when the queue is paused is renewed and finishes: with success, or to be tried again, but
     not before it is resumed; pause --wait waits for that."""
     worker = daemon({'queue': {'concurrency': 3, 'lease': '3s'}}).wait_ready()
     once = f'mkdir {folder}/once && exit 1; true'
-    queue.add({'command': held.command}, {'command': f'{held.wait}; {once}'})
+    queue.add({'command': gate.command}, {'command': f'{gate.wait}; {once}'})
     wait_running(queue, 2)
     assert run(leat, 'pause') == 'paused; 2 tasks still run\n'
     queue.add(SHORT)
@@ -117,7 +108,7 @@ def test_running_ones_go_on(daemon, queue, leat, folder, held):
     results = []
     waiting = threading.Thread(target=lambda: results.append(run(leat, 'pause', '--wait')))
     waiting.start()
-    held.open()
+    gate.open()
     waiting.join(60)
     assert results and results[0].endswith('; nothing runs\n')
     assert queue.counter('succeeded') == 1 and queue.counter('retried') == 1
@@ -127,17 +118,17 @@ def test_running_ones_go_on(daemon, queue, leat, folder, held):
     wait_succeeded(queue, 3)
 
 
-def test_busy_worker_hears_of_it(daemon, queue, leat, held):
+def test_busy_worker_hears_of_it(daemon, queue, leat, gate):
     """A worker without a free slot hears of a pause at once, too, and of the end of it."""
     worker = daemon().wait_ready()
-    queue.add({'command': held.command})
+    queue.add({'command': gate.command})
     wait_running(queue, 1)
     run(leat, 'pause')
     worker.wait_log('the queue is paused')
     run(leat, 'resume')
     worker.wait_log('tasks are started again')
     run(leat, 'pause')
-    held.open()
+    gate.open()
     wait_empty(queue)
     queue.add(SHORT)
     run(leat, 'resume')
@@ -248,7 +239,7 @@ def two_hosts(daemon):
     return [worker.wait_ready() for worker in workers]
 
 
-def test_drain(two_hosts, queue, client, leat, held):
+def test_drain(two_hosts, queue, client, leat, gate):
     """Drained, a host's worker starts nothing more, and goes on with what it runs; the other one takes
     everything. Undrained, it takes tasks again at once."""
     alpha, beta = two_hosts
@@ -259,7 +250,7 @@ def test_drain(two_hosts, queue, client, leat, held):
     queue.add(*[SHORT] * 20)
     wait_succeeded(queue, 20)
     assert (started([alpha]), started([beta])) == (0, 20)
-    queue.add({'command': held.command})
+    queue.add({'command': gate.command})
     wait_running(queue, 1)
     assert run(leat, 'undrain', 'alpha') == 'alpha: takes tasks again\n'
     queue.add(SHORT)
@@ -267,7 +258,7 @@ def test_drain(two_hosts, queue, client, leat, held):
     assert started([alpha]) == 1
     run(leat, 'drain', 'beta')
     beta.wait_log('this host is drained')
-    held.open()
+    gate.open()
     wait_empty(queue)
     assert 'retry' not in beta.log() and queue.counter('crashes') == 0
 

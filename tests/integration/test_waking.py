@@ -188,6 +188,47 @@ def test_full_worker_takes_when_it_has_room(daemon, queue, client, stamps, late)
     assert boot_s() - begun < 0.2 * ROUNDS + ROUNDS * (WITHIN_S + late()) + AT_MOST_S
 
 
+@pytest.mark.parametrize('gate', ['paused', 'drain:*'])
+def test_resumed_queue_starts_at_once(daemon, queue, client, redis_server, stamps, assert_prompt, gate):
+    """Every worker is blocked, and then the queue is paused, filled and resumed: all start at once; so it
+    is where all hosts were drained."""
+    for _ in range(2):
+        daemon().wait_ready()
+    operator = type(queue)(redis_server.client())
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client, 2)
+        operator.gate(gate, True)
+        wait_blocked(client, 0)
+        queue.add({'command': stamps.line('one', after='sleep 0.2')})
+        client.xadd(queue.stream, {'command': stamps.line('two', after='sleep 0.2')})
+        pass_time(0.1)
+        assert len(stamps.all()) == 2 * (number - 1)
+        begun = time.time()
+        operator.gate(gate, False)
+        delays += [stamps.wait(name, number)[2] - begun for name in ('one', 'two')]
+        assert stamps.wait('one', number)[1] != stamps.wait('two', number)[1]
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_paused_daemon_sleeps(daemon, queue, client, base_config):
+    """Neither does a paused worker wake up between its beats, though tasks wait and become due."""
+    base_config['queue'].update(lease=None, scan=None)
+    base_config['task']['kill_grace'] = None
+    worker = daemon().wait_ready()
+    wait_blocked(client)
+    queue.gate('paused', True)
+    worker.wait_log('the queue is paused')
+    queue.add(*[{'command': 'true'}] * 5)
+    queue.add({'command': 'true'}, due='+1000')
+    pass_time(0.3)
+    before = wakeups(worker.pid)
+    assert cpu_share(worker.pid, 4) < 0.004
+    # as below; and the bell for the delayed one
+    assert wakeups(worker.pid) - before <= 4
+
+
 def test_idle_daemon_sleeps(daemon, queue, client, base_config):
     """Between its beats an idle daemon does not wake up at all, whether or not something is delayed
     for later; nor does it with the settings that a config without any has."""
