@@ -55,7 +55,7 @@ enum state { UNKNOWN, CANCELLED, ASKED, NOT_FOUND, FAILED };
 
 /* One task to be ended. */
 struct target {
-    char *id; /* owned: as the caller named it */
+    size_t id; /* as the caller named it: where it begins in ids */
     enum state state;
     char tid[48], token[48]; /* "": not looked for yet, or in no entry of go */
     char worker[160];        /* ASKED: who runs it */
@@ -64,10 +64,22 @@ struct target {
 struct cancel {
     struct cli *cli;
     bool now, json;
+    struct buffer ids; /* each ended by NUL */
     struct target targets[QUEUE_CANCEL_MAX];
     size_t count;
     int status; /* of the worst so far */
 };
+
+static const char *id_of(const struct cancel *cancel, const struct target *target)
+{
+    return cancel->ids.data + target->id;
+}
+
+/* What Redis is asked for. */
+static const char *name_of(const struct cancel *cancel, const struct target *target)
+{
+    return *target->tid ? target->tid : id_of(cancel, target);
+}
 
 /* ---- asking */
 
@@ -88,7 +100,7 @@ static void take_answer(struct cancel *cancel, struct target *target, struct byt
     } else {
         target->state = FAILED;
         /* a longer label is cut */
-        (void)snprintf(what, sizeof what, "cannot cancel %s", target->id);
+        (void)snprintf(what, sizeof what, "cannot cancel %s", id_of(cancel, target));
         cancel->status = cli_call_failed(what, redis_error_classify(why, strlen(why)), why);
     }
 }
@@ -107,7 +119,7 @@ static bool ask(struct cancel *cancel)
         struct target *target = &cancel->targets[i];
         if (target->state != UNKNOWN)
             continue;
-        queue_cancel_add(&command, *target->tid ? target->tid : target->id, target->token);
+        queue_cancel_add(&command, name_of(cancel, target), target->token);
         asked[count++] = target;
     }
     if (count == 0) {
@@ -135,7 +147,7 @@ static bool look(struct cancel *cancel)
         int status = EX_OK;
         if (target->state != UNKNOWN)
             continue;
-        found = show_find_live(cancel->cli, *target->tid ? target->tid : target->id, &status);
+        found = show_find_live(cancel->cli, name_of(cancel, target), &status);
         if (status != EX_OK) {
             cancel->status = status;
             return false;
@@ -160,7 +172,7 @@ static void give_up(struct cancel *cancel)
         cancel->targets[i].state = FAILED;
         cancel->status = EX_TEMPFAIL;
         cli_error("cannot cancel %s: it passes on faster than it can be found; try again",
-                  cancel->targets[i].id);
+                  id_of(cancel, &cancel->targets[i]));
     }
 }
 
@@ -182,14 +194,14 @@ static const char *state_name(enum state state)
     return "failed";
 }
 
-static int print_json(const struct target *target)
+static int print_json(const struct cancel *cancel, const struct target *target)
 {
+    const char *id = id_of(cancel, target);
     json_t *object = json_pack("{s:s}", "state", state_name(target->state));
 
-    if (object &&
-        (output_json_bytes(object, "id", (struct bytes){target->id, strlen(target->id)}) ||
-         (target->state == ASKED &&
-          json_object_set_new(object, "worker", json_string(target->worker))))) {
+    if (object && (output_json_bytes(object, "id", (struct bytes){id, strlen(id)}) ||
+                   (target->state == ASKED &&
+                    json_object_set_new(object, "worker", json_string(target->worker))))) {
         json_decref(object);
         object = NULL;
     }
@@ -198,11 +210,12 @@ static int print_json(const struct target *target)
 
 static int print_line(const struct cancel *cancel, const struct target *target)
 {
+    const char *id = id_of(cancel, target);
     struct buffer line = BUFFER_INIT;
     int status;
 
     /* failures mark the buffer */
-    (void)text_append(&line, target->id, strlen(target->id));
+    (void)text_append(&line, id, strlen(id));
     if (target->state == ASKED)
         (void)buffer_printf(&line, ": asked%s, it runs on %s\n", cancel->now ? " at once" : "",
                             target->worker);
@@ -220,7 +233,7 @@ static int print_all(struct cancel *cancel)
 
     for (size_t i = 0; i < cancel->count && status == EX_OK; i++) {
         const struct target *target = &cancel->targets[i];
-        status = cancel->json ? print_json(target) : print_line(cancel, target);
+        status = cancel->json ? print_json(cancel, target) : print_line(cancel, target);
         if (target->state == NOT_FOUND && cancel->status == EX_OK)
             cancel->status = EX_NOINPUT;
     }
@@ -240,9 +253,8 @@ static bool settle(struct cancel *cancel)
     if (fine)
         give_up(cancel);
     status = print_all(cancel);
-    for (size_t i = 0; i < cancel->count; i++)
-        free(cancel->targets[i].id);
     cancel->count = 0;
+    buffer_clear(&cancel->ids);
     if (status != EX_OK)
         cancel->status = status;
     return fine && status == EX_OK && !ferror(stdout);
@@ -250,13 +262,13 @@ static bool settle(struct cancel *cancel)
 
 static bool add(struct cancel *cancel, const char *id)
 {
-    char *copy = strdup(id);
+    size_t start = cancel->ids.size;
 
-    if (!copy) {
+    if (buffer_append(&cancel->ids, id, strlen(id) + 1) != 0) {
         cancel->status = cli_no_memory();
         return false;
     }
-    cancel->targets[cancel->count++] = (struct target){.id = copy};
+    cancel->targets[cancel->count++] = (struct target){.id = start};
     return cancel->count < QUEUE_CANCEL_MAX || settle(cancel);
 }
 
@@ -264,10 +276,9 @@ static bool add_lines(struct cancel *cancel, FILE *file)
 {
     char *line = NULL;
     size_t size = 0;
-    ssize_t length;
     bool fine = true;
 
-    while (fine && (length = getline(&line, &size, file)) >= 0) {
+    while (fine && getline(&line, &size, file) >= 0) {
         line[strcspn(line, "\n")] = '\0';
         if (*line)
             fine = add(cancel, line);
@@ -292,6 +303,7 @@ static int cancel_all(struct cancel *cancel, char *const *ids)
         fine = strcmp(*ids, "-") == 0 ? add_lines(cancel, stdin) : add(cancel, *ids);
     if (fine || cancel->count > 0)
         (void)settle(cancel); /* its status is kept */
+    buffer_free(&cancel->ids);
     return cancel->status;
 }
 
