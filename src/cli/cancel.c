@@ -8,6 +8,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "cli/act.h"
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/record.h"
@@ -67,7 +68,8 @@ struct cancel {
     struct buffer ids; /* each ended by NUL */
     struct target targets[QUEUE_CANCEL_MAX];
     size_t count;
-    int status; /* of the worst so far */
+    int status;               /* of the worst so far */
+    struct operator_act done; /* counted, the first ones named */
 };
 
 static const char *id_of(const struct cancel *cancel, const struct target *target)
@@ -136,6 +138,16 @@ static bool ask(struct cancel *cancel)
         take_answer(cancel, asked[i], record_value(reply->element[i + 1]));
     freeReplyObject(reply);
     return true;
+}
+
+/* Those that have just been cancelled, or asked to be. */
+static void count_cancelled(struct cancel *cancel)
+{
+    for (size_t i = 0; i < cancel->count; i++) {
+        const struct target *target = &cancel->targets[i];
+        if (target->state == CANCELLED || target->state == ASKED)
+            act_add(&cancel->done, *target->tid ? target->tid : id_of(cancel, target));
+    }
 }
 
 /* Where those are that the call did not find: in go, or nowhere. */
@@ -252,6 +264,7 @@ static bool settle(struct cancel *cancel)
         fine = look(cancel) && ask(cancel);
     if (fine)
         give_up(cancel);
+    count_cancelled(cancel);
     status = print_all(cancel);
     cancel->count = 0;
     buffer_clear(&cancel->ids);
@@ -304,12 +317,15 @@ static int cancel_all(struct cancel *cancel, char *const *ids)
     if (fine || cancel->count > 0)
         (void)settle(cancel); /* its status is kept */
     buffer_free(&cancel->ids);
+    if (cancel->done.count > 0)
+        act_record(cancel->cli, &cancel->done, "cancelled %zu task%s", cancel->done.count,
+                   cancel->done.count == 1 ? "" : "s");
     return cancel->status;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct cancel cancel = {.cli = cli};
+    struct cancel cancel = {.done.event = "operator-cancel", .cli = cli};
     int letter, status = EX_OK;
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=

@@ -110,7 +110,7 @@ static bool is_drained(const struct drain *drain, const char *host)
     char name[GATE_SIZE];
 
     (void)snprintf(name, sizeof name, PREFIX "%s", host); /* as above */
-    return record_number(drain->reply->element[4], name, 0) > 0;
+    return record_stamp(record_bytes(drain->reply->element[4], name), NULL) > 0;
 }
 
 /* "web1, web2": hosts with live workers, each once. */

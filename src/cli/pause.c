@@ -70,7 +70,7 @@ static int read_paused(struct cli *cli, struct paused *paused)
         return status;
     paused->now_ms = record_integer(reply->element[1], 0);
     paused->running = record_number(reply->element[2], "running", 0);
-    paused->since_ms = record_number(reply->element[4], "paused", 0);
+    paused->since_ms = record_stamp(record_bytes(reply->element[4], "paused"), NULL);
     freeReplyObject(reply);
     return EX_OK;
 }

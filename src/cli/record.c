@@ -60,19 +60,37 @@ int64_t record_number(const struct redisReply *record, const char *name, int64_t
     return record_integer(find(record, name), otherwise);
 }
 
+int64_t record_stamp(struct bytes value, struct bytes *by)
+{
+    const char *blank = value.size > 0 ? memchr(value.data, ' ', value.size) : NULL;
+    size_t size = blank ? (size_t)(blank - value.data) : value.size;
+    char number[32];
+    int64_t ms;
+
+    bytes_copy((struct bytes){value.data, size}, number, sizeof number);
+    if (by)
+        *by = blank ? (struct bytes){blank + 1, value.size - size - 1} : (struct bytes){"", 0};
+    return units_parse_integer(number, 0, INT64_MAX, &ms) == 0 ? ms : 0;
+}
+
 /* A label or an exit status may look like a number too, but is text. */
 static bool is_number_name(const char *name)
 {
     static const char *const numbers[] = {"max_crashes", "max_length",  "dead_keep_number",
                                           "hold_until",  "floor_until", "protocol",
-                                          "begun",       "fence",       "paused"};
+                                          "begun",       "fence"};
     size_t size = strlen(name);
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(name, numbers[i]) == 0)
             return true;
     }
-    return strncmp(name, "drain:", 6) == 0 || (size > 3 && strcmp(name + size - 3, "_ms") == 0);
+    return size > 3 && strcmp(name + size - 3, "_ms") == 0;
+}
+
+static bool is_stamp_name(const char *name)
+{
+    return strcmp(name, "paused") == 0 || strncmp(name, "drain:", 6) == 0;
 }
 
 json_t *record_json(const struct redisReply *record)
@@ -84,7 +102,10 @@ json_t *record_json(const struct redisReply *record)
         char name[256];
         int result;
         bytes_copy(record_name_at(record, i), name, sizeof name);
-        if (value->type == REDIS_REPLY_INTEGER || is_number_name(name))
+        if (is_stamp_name(name))
+            result = json_object_set_new(object, name,
+                                         json_integer(record_stamp(record_value(value), NULL)));
+        else if (value->type == REDIS_REPLY_INTEGER || is_number_name(name))
             result = json_object_set_new(object, name, json_integer(record_integer(value, 0)));
         else
             result = output_json_bytes(object, name, record_value(value));

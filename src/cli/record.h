@@ -26,6 +26,10 @@ int64_t record_integer(const struct redisReply *value, int64_t otherwise);
 struct bytes record_bytes(const struct redisReply *record, const char *name);
 int64_t record_number(const struct redisReply *record, const char *name, int64_t otherwise);
 
+/* "MS" or "MS BY", as conf has of a gate: since when it is closed, or 0; *by points into the value,
+ * and is empty where it does not say. by may be NULL. */
+int64_t record_stamp(struct bytes value, struct bytes *by);
+
 /* Pairs in the record, and name and value of each. */
 size_t record_count(const struct redisReply *record);
 struct bytes record_name_at(const struct redisReply *record, size_t index);

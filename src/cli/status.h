@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "cli/output.h"
+#include "cli/record.h"
 
 struct cli;
 struct redisReply;
@@ -28,7 +29,8 @@ struct status_worker {
 struct status {
     const struct redisReply *figures, *conf; /* within the reply */
     int64_t now_ms, lease_ms;
-    int64_t paused_ms; /* since when; 0: it is not */
+    int64_t paused_ms;      /* since when; 0: it is not */
+    struct bytes paused_by; /* "user@host", or empty */
     struct status_worker *workers;
     size_t worker_count, live_count;
     double rate; /* of all live workers */

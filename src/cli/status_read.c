@@ -81,7 +81,7 @@ static bool is_drained(const struct redisReply *conf, struct bytes consumer)
     char name[300] = "drain:", *colon;
     size_t prefix = strlen(name);
 
-    if (record_number(conf, "drain:*", 0) > 0)
+    if (record_stamp(record_bytes(conf, "drain:*"), NULL) > 0)
         return true;
     bytes_copy(consumer, name + prefix, sizeof name - prefix);
     for (int parts = 0; parts < 2; parts++) {
@@ -89,7 +89,7 @@ static bool is_drained(const struct redisReply *conf, struct bytes consumer)
         if (colon)
             *colon = '\0';
     }
-    return record_number(conf, name, 0) > 0;
+    return record_stamp(record_bytes(conf, name), NULL) > 0;
 }
 
 static int compare_workers(const void *a, const void *b)
@@ -113,7 +113,7 @@ int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct
         .conf = reply->element[4],
     };
     status->lease_ms = record_number(status->conf, "lease_ms", default_lease_ms);
-    status->paused_ms = record_number(status->conf, "paused", 0);
+    status->paused_ms = record_stamp(record_bytes(status->conf, "paused"), &status->paused_by);
     status->workers = calloc(count + 1, sizeof *status->workers);
     if (!status->workers)
         return -1;

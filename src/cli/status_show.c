@@ -143,6 +143,15 @@ static void render_keep(const struct status *status, struct buffer *out)
     (void)buffer_append_text(out, "\n");
 }
 
+static void render_by(struct bytes by, struct buffer *out)
+{
+    if (by.size == 0)
+        return;
+    /* failures mark the buffer */
+    (void)buffer_append_text(out, " by ");
+    (void)text_append(out, by.data, by.size);
+}
+
 /* Which hosts start nothing, as the operators have it. */
 static void render_drained(const struct status *status, struct buffer *out)
 {
@@ -152,17 +161,20 @@ static void render_drained(const struct status *status, struct buffer *out)
     /* failures mark the buffer */
     for (size_t i = 0; i < record_count(status->conf); i++) {
         char host[300], time[MOMENT_SIZE];
+        struct bytes by;
         bytes_copy(record_name_at(status->conf, i), host, sizeof host);
         if (strncmp(host, prefix, sizeof prefix - 1) != 0)
             continue;
-        moment_relative(record_integer(record_value_at(status->conf, i), 0), status->now_ms, time,
-                        sizeof time);
+        moment_relative(record_stamp(record_value(record_value_at(status->conf, i)), &by),
+                        status->now_ms, time, sizeof time);
         (void)buffer_append_text(out, separator);
         if (strcmp(host, "drain:*") == 0)
             (void)buffer_append_text(out, "all hosts");
         else
             (void)text_append(out, host + sizeof prefix - 1, strlen(host) - sizeof prefix + 1);
-        (void)buffer_printf(out, " (%s)", time);
+        (void)buffer_printf(out, " (%s", time);
+        render_by(by, out);
+        (void)buffer_append_text(out, ")");
         separator = ", ";
     }
     if (*separator == ',')
@@ -224,6 +236,7 @@ static void render_paused(const struct status *status, bool color, struct buffer
     (void)buffer_append_text(out, "  ");
     (void)text_style(out, TEXT_YELLOW, color);
     (void)buffer_printf(out, "PAUSED since %s (%s)", local, relative);
+    render_by(status->paused_by, out);
     (void)text_style(out, TEXT_PLAIN, color);
 }
 
@@ -339,11 +352,18 @@ json_t *status_json(const struct status *status, const struct buffer *problems,
                     const char *queue_name)
 {
     /* 'o' takes each reference over, also where another is missing */
-    return json_pack("{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name,
-                     "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0),
-                     "problems", lines_json(problems), "paused", (int)(status->paused_ms > 0),
-                     "paused_since_ms", (json_int_t)status->paused_ms, "drained",
-                     drained_json(status), "rate", status->rate, "figures",
-                     record_json(status->figures), "workers", workers_json(status), "conf",
-                     record_json(status->conf));
+    json_t *object =
+        json_pack("{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name,
+                  "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0),
+                  "problems", lines_json(problems), "paused", (int)(status->paused_ms > 0),
+                  "paused_since_ms", (json_int_t)status->paused_ms, "drained", drained_json(status),
+                  "rate", status->rate, "figures", record_json(status->figures), "workers",
+                  workers_json(status), "conf", record_json(status->conf));
+
+    if (object && status->paused_by.size > 0 &&
+        output_json_bytes(object, "paused_by", status->paused_by) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    return object;
 }

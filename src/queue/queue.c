@@ -346,11 +346,13 @@ void queue_conf(struct command *command, const struct queue *queue, const char *
     }
 }
 
-void queue_gate(struct command *command, const struct queue *queue, const char *name, bool on)
+void queue_gate(struct command *command, const struct queue *queue, const char *name, bool on,
+                const char *by)
 {
     begin_function(command, queue, "leat_gate", QUEUE_KEYS);
     command_add_text(command, name);
     command_add_text(command, on ? "1" : "0");
+    command_add_text(command, by);
 }
 
 void queue_cancel_begin(struct command *command, const struct queue *queue, bool now)

@@ -136,8 +136,10 @@ void queue_show(struct command *command, const struct queue *queue, const char *
                 const char *cursor);
 void queue_conf(struct command *command, const struct queue *queue, const char *name,
                 const char *value); /* name NULL: only read */
-/* Closes (on) or opens a gate: "paused", "drain:HOST" or "drain:*". */
-void queue_gate(struct command *command, const struct queue *queue, const char *name, bool on);
+/* Closes (on) or opens a gate: "paused", "drain:HOST" or "drain:*". by: who does it, in at most 100
+ * bytes. */
+void queue_gate(struct command *command, const struct queue *queue, const char *name, bool on,
+                const char *by);
 /* Begin, then add up to QUEUE_CANCEL_MAX tasks. now: workers are told at once. id: the task's, or
  * its label. token: of the entry of go in which the task was seen, or "". */
 void queue_cancel_begin(struct command *command, const struct queue *queue, bool now);

@@ -1,5 +1,8 @@
 """leat pause, resume, drain and undrain, and what leat status says of them."""
 import json
+import os
+import pwd
+import socket
 import subprocess
 import threading
 
@@ -27,7 +30,7 @@ def test_pause_and_resume(leat, queue):
     queue.register('w1:1:a')
     assert said(leat('resume')) == 'it was not paused\n'
     assert said(leat('pause')) == 'paused; nothing runs\n'
-    since = queue.redis.hget(queue.conf, 'paused')
+    since = queue.redis.hget(queue.conf, 'paused').split()[0]
     queue.redis.hset(queue.conf, 'paused', int(since) - 300000)
     assert said(leat('pause')).startswith('paused already (5m')
     answer = json.loads(said(leat('pause', '--json')))
@@ -159,3 +162,25 @@ def test_status(leat, queue):
     assert 'drained: all hosts (' in leat('status').stdout or ', all hosts (' in leat('status').stdout
     assert '*' in status(leat)['drained']
     assert all(worker['drained'] for worker in status(leat)['workers'])
+
+
+def test_status_says_who(leat, queue):
+    """Text and JSON have the user and the host; who closes the gate again does not take that over."""
+    def looks():
+        done = leat('status')
+        return done.stdout
+
+    who = f'{pwd.getpwuid(os.getuid()).pw_name}@{socket.gethostname()}'
+    queue.register('w1:1:a')
+    said(leat('drain', 'w1'))
+    said(leat('pause'))
+    assert f') by {who}\n' in looks() and f' by {who})\n' in looks()
+    assert queue.gate('paused', True, 'bob@web2') is True
+    answer = status(leat)
+    assert (answer['paused'], answer['paused_by'], answer['drained']) == (True, who, ['w1'])
+    assert answer['conf']['paused'] == answer['paused_since_ms'] > 0
+    said(leat('resume'))
+    queue.gate('paused', True)
+    assert 'PAUSED since' in looks() and 'paused_by' not in status(leat)
+    said(leat('undrain', 'w1'))
+    assert ' by ' not in looks()

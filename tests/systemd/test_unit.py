@@ -307,6 +307,7 @@ def test_operators_stand_in_the_journal(unit):
     def leat(*words):
         unit.machine.run("env", "SUDO_USER=alice", "leat", "-c", f"/etc/leat/{unit.name}.ini", *words)
 
+    host = unit.machine.run("hostname").stdout.strip()
     unit.configure(retry={"max_attempts": 1}).start()
     task = unit.add("exit 65")
     unit.event("TASK_DEAD")
@@ -314,13 +315,19 @@ def test_operators_stand_in_the_journal(unit):
     leat("dead", "list")
     leat("conf", "lease", "30s")
     leat("dead", "drop", "--yes", "--all")
-    changed, dropped = unit.event("OPERATOR", count=2)
-    host = unit.machine.run("hostname").stdout.strip()
+    leat("pause")
+    leat("pause")
+    leat("drain", host)
+    leat("cancel", unit.add("true"))
+    changed, dropped, paused, drained, cancelled = unit.event("OPERATOR", count=5)
     assert changed["LEAT_OPERATOR"] == dropped["LEAT_OPERATOR"] == f"alice@{host}"
     assert changed["LEAT_EVENT"] == "operator-conf" and changed["PRIORITY"] == "5"
     assert changed["MESSAGE"] == f"alice@{host} set lease to 30s"
     assert (dropped["LEAT_EVENT"], dropped["LEAT_COUNT"]) == ("operator-dead-drop", "1")
     assert dropped["LEAT_TASK"] == task
+    assert paused["MESSAGE"] == f"alice@{host} paused the queue"
+    assert drained["MESSAGE"] == f"alice@{host} drained {host}"
+    assert (cancelled["LEAT_EVENT"], cancelled["LEAT_COUNT"]) == ("operator-cancel", "1")
 
 
 def test_a_periodic_task(machine, request):
