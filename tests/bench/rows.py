@@ -516,6 +516,8 @@ def batch(rig):
     yield "batches of 100: leat, tasks/s", spread([one.rate for one in leats], "{:.0f}"), "", None
     yield "batches of 100: Redis's CPU per task, µs", spread(
         [one.redis_us for one in leats], "{:.1f}"), "", None
+    yield "batches of 100: the floor's CPU per task to leat's", spread(
+        [1 / one for one in against(leats, floors, _cpu)], "{:.1f}"), "", None
     yield "batches of 100: tasks/s to the floor's", spread(to_floor), "≥ 20, or", fine
     yield "batches of 100: tasks/s to bare Lua's", spread(to_bare), "≥ 0.4", fine
 
