@@ -83,6 +83,17 @@ static bool is_lane(const char *name)
     return strncmp(name, LANE, sizeof LANE - 1) == 0;
 }
 
+/* False after saying what is wrong with it. */
+static bool is_lane_name(const struct cli *cli, const char *name)
+{
+    size_t size = strlen(name) - strlen(LANE);
+
+    if (size > 0 && size <= LIMITS_LANE_MOST)
+        return true;
+    (void)cli_usage(cli, "a lane's name has 1 to %d bytes", LIMITS_LANE_MOST);
+    return false;
+}
+
 /* NULL after saying that there is none of that name. */
 static const struct setting *find_setting(const struct cli *cli, const char *name)
 {
@@ -147,7 +158,7 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
     const char *key = setting ? setting->key : is_lane(name) ? name : NULL;
 
     *status = EX_USAGE;
-    if (!key)
+    if (!key || (!setting && !is_lane_name(cli, name)))
         return NULL;
     *status = EX_OK;
     if (none && (!setting || setting->kind == RATE)) {
