@@ -207,7 +207,7 @@ def test_thousands_of_lanes_are_walked_through(leat, queue):
     assert [(lane['lane'], lane['waiting']) for lane in page['lanes']] == [('', 4), ('\x1b[31m', 3)]
     text = leat('status', '--lanes').stdout
     assert '(none)' in text and '\x1b' not in text
-    assert len(queue.lanes()) == 2002 - 1 + 1
+    assert len(queue.lane_rows()) == 2002 - 1 + 1
 
 
 @pytest.mark.parametrize('value', ['0', '-1', 'x', '1001'])

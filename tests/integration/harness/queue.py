@@ -202,7 +202,7 @@ class Queue:
         return {'now': int(now), 'workers': pairs(workers), 'conf': pairs(conf),
                 **{name: int(value) for name, value in pairs(figures).items()}}
 
-    def lanes(self, limit=100):
+    def lane_rows(self, limit=100):
         """{name: row of the lane}, page by page."""
         cursor, rows = '', {}
         while True:
