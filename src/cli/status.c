@@ -147,7 +147,6 @@ static int show(const struct cli *cli, const struct status_options *options,
 struct redisReply *status_call(struct cli *cli, int *status)
 {
     struct command command = {0};
-    struct lanes lanes = {.most = (size_t)options->lanes};
     struct redisReply *reply;
 
     queue_status(&command, &cli->queue);
@@ -158,6 +157,7 @@ struct redisReply *status_call(struct cli *cli, int *status)
 
 static int look(struct cli *cli, const struct status_options *options)
 {
+    struct lanes lanes = {.most = (size_t)options->lanes};
     struct redisReply *reply;
     int status = cli_connect(cli);
 
