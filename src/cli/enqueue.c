@@ -28,13 +28,17 @@ static const char help[] =
     "\n"
     "Examples:\n"
     "  leat -q thumbnails enqueue 'make thumbs > log'\n"
+    "  leat enqueue --lane alice --unique alice/photos './sync alice/photos'\n"
     "  leat enqueue --delay 5m -- convert \"my photo.png\" small.jpg\n"
     "  find . -name '*.png' -print0 | leat enqueue --file - --null -- ./convert-stdin\n"
     "\n"
-    "Exit codes: 0 the task is in the queue, also where --id found it there already; 64 usage;\n"
-    "65 refused, nothing of that task is in the queue; 66 FILE cannot be read; 69 Redis cannot be\n"
+    "Exit codes: 0 the task is in the queue, also where --id found it there already; 1 with\n"
+    "--unique: nothing was added, the id printed is that of the task with the key; 64 usage; 65\n"
+    "refused, nothing of that task is in the queue; 66 FILE cannot be read; 69 Redis cannot be\n"
     "reached; 74 ids cannot be written; 75 the queue is full, or Redis busy: try again; 77\n"
     "denied by Redis; 78 configuration.\n";
+
+#define EXIT_EXISTS 1
 
 enum {
     OPTION_FILE = TASK_OPTION_END,
@@ -117,6 +121,18 @@ static struct bytes label_of(const struct draft *draft)
     return (struct bytes){"", 0};
 }
 
+/* With --id the same task was meant, and it is there; with --unique this one was not added. */
+static int say_exists(const struct draft *draft)
+{
+    if (draft_has(draft, "unique")) {
+        cli_error("a task with this unique key%s is there already; nothing was added",
+                  draft_has(draft, "id") ? ", or id," : "");
+        return EXIT_EXISTS;
+    }
+    cli_error("a task with this id is in the queue already; nothing was added");
+    return EX_OK;
+}
+
 static int enqueue_one(struct cli *cli, const struct enqueue_options *options)
 {
     struct redisReply *reply;
@@ -129,9 +145,9 @@ static int enqueue_one(struct cli *cli, const struct enqueue_options *options)
     is_new = bytes_equal(record_value(reply->element[1]), "new");
     enqueue_print(options, is_new, record_value(reply->element[2]), label_of(&options->common));
     if (!is_new)
-        cli_error("a task with this id is in the queue already; nothing was added");
+        status = say_exists(&options->common);
     freeReplyObject(reply);
-    return EX_OK;
+    return status;
 }
 
 static int check_combination(const struct cli *cli, const struct enqueue_options *options)
@@ -142,6 +158,8 @@ static int check_combination(const struct cli *cli, const struct enqueue_options
         return EX_OK;
     if (draft_has(&options->common, "id"))
         return cli_usage(cli, "--id is for one task: with --file give ids by --json-lines");
+    if (draft_has(&options->common, "unique"))
+        return cli_usage(cli, "--unique is for one task: with --file give keys by --json-lines");
     if (options->payload_file || draft_has(&options->common, "payload"))
         return cli_usage(cli, "with --file the payload comes from the file");
     return EX_OK;

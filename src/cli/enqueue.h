@@ -37,6 +37,10 @@ enum {
     TASK_OPTION_MAX_ATTEMPTS,
     TASK_OPTION_EXPIRES,
     TASK_OPTION_RESULT_TTL,
+    TASK_OPTION_LANE,
+    TASK_OPTION_UNIQUE,
+    TASK_OPTION_UNIQUE_FOR,
+    TASK_OPTION_UNIQUE_NEXT,
     TASK_OPTION_END, /* where a command's own begin */
 };
 
@@ -51,13 +55,21 @@ enum {
     {"timeout", required_argument, NULL, TASK_OPTION_TIMEOUT},                                     \
     {"max-attempts", required_argument, NULL, TASK_OPTION_MAX_ATTEMPTS},                           \
     {"expires", required_argument, NULL, TASK_OPTION_EXPIRES},                                     \
-    {"result-ttl", required_argument, NULL, TASK_OPTION_RESULT_TTL}
+    {"result-ttl", required_argument, NULL, TASK_OPTION_RESULT_TTL},                               \
+    {"lane", required_argument, NULL, TASK_OPTION_LANE},                                           \
+    {"unique", required_argument, NULL, TASK_OPTION_UNIQUE},                                       \
+    {"unique-for", required_argument, NULL, TASK_OPTION_UNIQUE_FOR},                               \
+    {"unique-next", no_argument, NULL, TASK_OPTION_UNIQUE_NEXT}
 
 #define TASK_OPTIONS_HELP                                                                          \
     "  --payload TEXT       bytes for the task's stdin; - reads them from leat's stdin\n"          \
     "  --payload-file FILE  the same from a file\n"                                                \
     "  --field NAME=VALUE   a field more; the task finds it as $TASK_NAME\n"                       \
     "  --id ID              a label of your own: while a task with it lives, none is added\n"      \
+    "  --lane NAME          the lane in which it waits: lanes take turns\n"                         \
+    "  --unique KEY         while a task with that key waits or runs, none is added; exit 1\n"      \
+    "  --unique-for DUR     nor for so long after it has succeeded\n"                               \
+    "  --unique-next        while that one runs, one more is kept, which follows it\n"              \
     "  --delay DURATION     not before that long from now, such as 5m\n"                           \
     "  --at TIME            not before: 2026-01-31T12:00:00Z, '2026-01-31 12:00' (local), "        \
     "@SECONDS\n"                                                                                   \

@@ -24,7 +24,8 @@ static const char help[] =
     "  --json         an array of objects; what is not UTF-8 is in NAME_base64\n"
     "  -q, -c, -h     as in leat --help\n"
     "\n"
-    "TRIES counts begun attempts. DETAIL is the worker, when the task is due, or why it is dead.\n"
+    "TRIES counts begun attempts. DETAIL is the worker, when the task is due, its lane, or why it\n"
+    "is dead.\n"
     "leat show ID tells all about one task; leat dead list knows more of dead letters.\n"
     "\n"
     "Examples:\n"
@@ -57,23 +58,39 @@ struct listing {
     struct rows_array array;
 };
 
-static void add_detail(struct listing *listing, const struct redisReply *row)
+/* Worker or due time, and the lane. */
+static void add_place(struct listing *listing, const struct redisReply *row)
 {
-    struct bytes worker = record_bytes(row, "worker");
+    struct bytes worker = record_bytes(row, "worker"), lane = record_bytes(row, "lane");
     const char *nonce = worker.size > 0 ? memrchr(worker.data, ':', worker.size) : NULL;
+    struct buffer place = BUFFER_INIT;
     char due[MOMENT_SIZE];
 
-    if (strcmp(listing->state, "dead") == 0) {
-        rows_add_cause(&listing->table, row);
-    } else if (worker.size > 0) {
-        table_add(&listing->table, worker.data,
-                  nonce ? (size_t)(nonce - worker.data) : worker.size);
+    /* failures mark the buffer */
+    if (worker.size > 0) {
+        (void)buffer_append(&place, worker.data,
+                            nonce ? (size_t)(nonce - worker.data) : worker.size);
     } else if (record_number(row, "due_ms", 0) > 0) {
         moment_relative(record_number(row, "due_ms", 0), listing->now_ms, due, sizeof due);
-        table_printf(&listing->table, "due %s", due);
-    } else {
-        table_printf(&listing->table, "-");
+        (void)buffer_printf(&place, "due %s", due);
     }
+    if (lane.size > 0) {
+        (void)buffer_append_text(&place, place.size > 0 ? ", lane " : "lane ");
+        (void)buffer_append(&place, lane.data, lane.size);
+    }
+    if (place.size == 0)
+        (void)buffer_append_text(&place, "-");
+    table_add(&listing->table, place.data, place.size);
+    listing->table.failed |= place.failed;
+    buffer_free(&place);
+}
+
+static void add_detail(struct listing *listing, const struct redisReply *row)
+{
+    if (strcmp(listing->state, "dead") == 0)
+        rows_add_cause(&listing->table, row);
+    else
+        add_place(listing, row);
 }
 
 static void add_row(struct listing *listing, const struct redisReply *row)

@@ -13,10 +13,13 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/lanes.h"
 
 #define DEFAULT_INTERVAL_MS 2000
 #define STATUS_ELEMENTS 5 /* of its reply */
 #define EXIT_UNHEALTHY 1
+#define DEFAULT_LANES 10
+#define MOST_LANES 1000
 
 static const char help[] =
     "Usage: leat status [OPTION]...\n"
@@ -24,6 +27,7 @@ static const char help[] =
     "\n"
     "  --json               the same as JSON; with --watch an object a line\n"
     "  --watch [SECONDS]    show it again every 2 seconds, or as often as given\n"
+    "  --lanes[=N]          also the 10, or N, longest lanes\n"
     "  --max-ready N        not healthy if more tasks wait\n"
     "  --max-oldest AGE     not healthy if a task has waited longer, such as 5m\n"
     "  --max-dead N         not healthy if there are more dead letters\n"
@@ -40,12 +44,20 @@ static const char help[] =
     "Exit codes: 0 healthy; 1 no live worker, or more than a --max-... allows; 64 usage; 69 Redis\n"
     "cannot be reached; 77 denied by Redis; 78 configuration.\n";
 
-enum { OPTION_JSON = 256, OPTION_WATCH, OPTION_MAX_READY, OPTION_MAX_OLDEST, OPTION_MAX_DEAD };
+enum {
+    OPTION_JSON = 256,
+    OPTION_WATCH,
+    OPTION_LANES,
+    OPTION_MAX_READY,
+    OPTION_MAX_OLDEST,
+    OPTION_MAX_DEAD
+};
 
 static const struct option options_table[] = {
     CLI_COMMON_OPTIONS,
     {"json", no_argument, NULL, OPTION_JSON},
     {"watch", optional_argument, NULL, OPTION_WATCH},
+    {"lanes", optional_argument, NULL, OPTION_LANES},
     {"max-ready", required_argument, NULL, OPTION_MAX_READY},
     {"max-oldest", required_argument, NULL, OPTION_MAX_OLDEST},
     {"max-dead", required_argument, NULL, OPTION_MAX_DEAD},
@@ -55,6 +67,7 @@ static const struct option options_table[] = {
 struct status_options {
     bool json;
     int64_t interval_ms; /* 0: once */
+    int64_t lanes;       /* so many; 0: none */
     struct status_limits limits;
 };
 
@@ -72,7 +85,7 @@ static void crop(struct buffer *page, size_t height)
 }
 
 static int show_page(const struct cli *cli, const struct status *status,
-                     const struct buffer *problems, bool watching)
+                     const struct buffer *problems, const struct lanes *lanes, bool watching)
 {
     struct output output = output_look();
     struct buffer page = BUFFER_INIT;
@@ -82,6 +95,8 @@ static int show_page(const struct cli *cli, const struct status *status,
     if (watching && output.terminal)
         (void)buffer_append_text(&page, "\033[H\033[J");
     result = status_render(status, problems, cli->config->queue.name, &output, &page);
+    if (result == 0 && lanes->most > 0)
+        result = lanes_render(lanes, status->now_ms, &output, &page);
     if (result == 0) {
         if (watching && output.terminal)
             crop(&page, output.height);
@@ -93,8 +108,21 @@ static int show_page(const struct cli *cli, const struct status *status,
     return result;
 }
 
+/* lanes that were not asked for are left out */
+static json_t *page_json(const struct cli *cli, const struct status *status,
+                         const struct buffer *problems, const struct lanes *lanes)
+{
+    json_t *page = status_json(status, problems, cli->config->queue.name);
+
+    if (page && lanes->most > 0 && json_object_set_new(page, "lanes", lanes_json(lanes)) != 0) {
+        json_decref(page);
+        return NULL;
+    }
+    return page;
+}
+
 static int show(const struct cli *cli, const struct status_options *options,
-                const struct redisReply *reply)
+                const struct redisReply *reply, const struct lanes *lanes)
 {
     struct buffer problems = BUFFER_INIT;
     struct status status;
@@ -106,9 +134,9 @@ static int show(const struct cli *cli, const struct status_options *options,
     if (status_problems(&status, &options->limits, &problems) != 0)
         result = cli_no_memory();
     else if (options->json)
-        result = output_json(status_json(&status, &problems, cli->config->queue.name), !watching);
+        result = output_json(page_json(cli, &status, &problems, lanes), !watching);
     else
-        result = show_page(cli, &status, &problems, watching);
+        result = show_page(cli, &status, &problems, lanes, watching);
     if (result == EX_OK && problems.size > 0)
         result = EXIT_UNHEALTHY;
     buffer_free(&problems);
@@ -129,6 +157,7 @@ struct redisReply *status_call(struct cli *cli, int *status)
 
 static int look(struct cli *cli, const struct status_options *options)
 {
+    struct lanes lanes = {.most = (size_t)options->lanes};
     struct redisReply *reply;
     int status = cli_connect(cli);
 
@@ -137,7 +166,11 @@ static int look(struct cli *cli, const struct status_options *options)
     reply = status_call(cli, &status);
     if (!reply)
         return status;
-    status = show(cli, options, reply);
+    if (lanes.most > 0)
+        status = lanes_read(cli, &lanes);
+    if (status == EX_OK)
+        status = show(cli, options, reply, &lanes);
+    lanes_free(&lanes);
     freeReplyObject(reply);
     return status;
 }
@@ -185,10 +218,25 @@ static int take_interval(const struct cli *cli, struct status_options *options, 
     return EX_OK;
 }
 
+static int take_lanes(const struct cli *cli, struct status_options *options)
+{
+    int status;
+
+    options->lanes = DEFAULT_LANES;
+    if (!optarg)
+        return EX_OK;
+    status = cli_integer(cli, "--lanes", optarg, 1, &options->lanes);
+    return status == EX_OK && options->lanes > MOST_LANES
+               ? cli_usage(cli, "--lanes shows at most %d", MOST_LANES)
+               : status;
+}
+
 static int take_option(const struct cli *cli, struct status_options *options, int letter, int argc,
                        char **argv)
 {
     switch (letter) {
+    case OPTION_LANES:
+        return take_lanes(cli, options);
     case OPTION_JSON:
         options->json = true;
         return EX_OK;

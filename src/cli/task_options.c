@@ -103,6 +103,10 @@ static int take_checked(const struct cli *cli, struct enqueue_options *options, 
         status = cli_integer(cli, "--max-attempts", optarg, 1, &number);
         return status == EX_OK ? task_add_text(options, "max_attempts", optarg) : status;
     }
+    if (letter == TASK_OPTION_UNIQUE_FOR) {
+        status = cli_duration(cli, "--unique-for", optarg, &number);
+        return status == EX_OK ? task_add_text(options, "unique_for", optarg) : status;
+    }
     return set_expires(cli, options, optarg);
 }
 
@@ -116,6 +120,12 @@ int task_option(const struct cli *cli, struct enqueue_options *options, int lett
         return add_field(cli, options, optarg);
     case TASK_OPTION_ID:
         return task_add_text(options, "id", optarg);
+    case TASK_OPTION_LANE:
+        return task_add_text(options, "lane", optarg);
+    case TASK_OPTION_UNIQUE:
+        return task_add_text(options, "unique", optarg);
+    case TASK_OPTION_UNIQUE_NEXT:
+        return task_add_text(options, "unique_next", "1");
     case TASK_OPTION_DELAY:
     case TASK_OPTION_AT:
         return set_due(cli, options, letter, optarg);
@@ -223,10 +233,24 @@ static int check_words(struct cli *cli, int argc, char **argv)
     return EX_OK;
 }
 
+/* With a file each task may bring its own key. */
+static int check_unique(struct cli *cli, const struct enqueue_options *options)
+{
+    if (options->file || draft_has(&options->common, "unique"))
+        return EX_OK;
+    if (draft_has(&options->common, "unique_for"))
+        return cli_usage(cli, "--unique-for needs --unique");
+    if (draft_has(&options->common, "unique_next"))
+        return cli_usage(cli, "--unique-next needs --unique");
+    return EX_OK;
+}
+
 int task_complete(struct cli *cli, struct enqueue_options *options, int argc, char **argv)
 {
     int status = check_words(cli, argc, argv);
 
+    if (status == EX_OK)
+        status = check_unique(cli, options);
     if (status == EX_OK)
         status = join_command(options, argc - optind, argv + optind);
     if (status == EX_OK)

@@ -30,7 +30,7 @@ static struct config *config_new(const char *path)
     /* the table's own texts are read like a file's; a test holds that all of them are good */
     for (size_t i = 0; i < TABLE_ROWS; i++)
         if (*table[i].key.default_value != '\0' &&
-            value_set(config, &table[i], table[i].key.default_value, &why) != 0)
+            value_set(config, &table[i], table[i].key.name, table[i].key.default_value, &why) != 0)
             goto fail;
     buffer_free(&why);
     return config;

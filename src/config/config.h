@@ -56,6 +56,15 @@ struct config_queue {
     enum config_library load_library;
 };
 
+struct config_limits {
+    char *rate; /* NULL: none */
+    int64_t burst;
+};
+
+struct config_lanes {
+    char **list; /* NAME=SETTINGS, NULL-terminated; NULL: none. See config/limits.h */
+};
+
 struct config_task {
     char *command; /* NULL: tasks bring their own; else run by shell -c for every task */
     char *shell;   /* the program that gets -c COMMAND */
@@ -119,6 +128,8 @@ struct config {
     char *path;
     struct config_redis redis;
     struct config_queue queue;
+    struct config_limits limits;
+    struct config_lanes lanes;
     struct config_task task;
     struct config_retry retry;
     struct config_dead dead;

@@ -256,14 +256,14 @@ static void key_without_section(struct reader *reader, const char *name)
 }
 
 /* True where the key may be read; else it is reported. */
-static bool check_key(struct reader *reader, const struct table_row *row, const char *value)
+static bool check_key(struct reader *reader, const struct table_row *row, const char *name,
+                      const char *value)
 {
     size_t *place = &reader->places->keys[table_index(row)];
-    const char *name = row->key.name;
     size_t separator = find_or_comment(reader->raw, reader->length, "=:");
     bool free_text = row->type == TABLE_FREE || row->type == TABLE_LIST;
 
-    if (*place != 0 && row->type != TABLE_LIST) {
+    if (*place != 0 && row->type != TABLE_LIST && row->type != TABLE_LANES) {
         report_add(reader->report, reader->line,
                    "%s was given on line %zu before; remove one of the two", name, *place);
         return false;
@@ -292,6 +292,7 @@ static int take_value(void *user, const char *section, const char *name, const c
 {
     struct reader *reader = user;
     const struct table_row *row;
+    char text[SHOWN_MAX];
 
     /* some builds of inih tell of new sections, and of keys without a value, in this way */
     if (name == NULL || value == NULL)
@@ -307,11 +308,12 @@ static int take_value(void *user, const char *section, const char *name, const c
         unknown_key(reader, section, name);
         return 1;
     }
-    if (!check_key(reader, row, value))
+    shown(name, strlen(name), text);
+    if (!check_key(reader, row, text, value))
         return 1;
     buffer_clear(&reader->why);
-    if (value_set(reader->config, row, value, &reader->why) != 0)
-        report_reason(reader->report, reader->line, name, &reader->why);
+    if (value_set(reader->config, row, name, value, &reader->why) != 0)
+        report_reason(reader->report, reader->line, text, &reader->why);
     return 1;
 }
 

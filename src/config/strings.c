@@ -10,10 +10,9 @@
 
 enum { NAME_LONGEST = 100 };
 
-/* All the text says so far is wrong with it; appends may fail, which the reader of `why` looks at.
- */
-static int refuse(struct buffer *why, const char *text, const char *reason)
+int strings_refuse(struct buffer *why, const char *text, const char *reason)
 {
+    /* appends may fail, which the reader of `why` looks at */
     (void)buffer_append_text(why, "\"");
     (void)escape_append(why, text, strlen(text));
     (void)buffer_append_text(why, "\" ");
@@ -51,18 +50,19 @@ int strings_check(enum table_type type, const char *text, struct buffer *why)
     if (type == TABLE_FREE)
         return 0;
     if (is_quoted(text))
-        return refuse(why, text, "has quotes, which would be a part of it; leave them out");
+        return strings_refuse(why, text, "has quotes, which would be a part of it; leave them out");
     if (type != TABLE_TEXT && strstr(text, " #") != NULL)
-        return refuse(why, text, "has a # in it; a comment on the same line begins with ;");
+        return strings_refuse(why, text, "has a # in it; a comment on the same line begins with ;");
     if (type == TABLE_NAME && !is_name(text))
-        return refuse(why, text,
-                      "is not a name; use 1 to 100 of the characters A-Z a-z 0-9 _ . : @ -");
+        return strings_refuse(
+            why, text, "is not a name; use 1 to 100 of the characters A-Z a-z 0-9 _ . : @ -");
     if (type == TABLE_TEXT && strpbrk(text, " \t") != NULL)
-        return refuse(why, text, "has white space in it; leave it out");
+        return strings_refuse(why, text, "has white space in it; leave it out");
     if (type == TABLE_PATH && *text != '/')
-        return refuse(why, text, "is not an absolute path; begin it with /");
+        return strings_refuse(why, text, "is not an absolute path; begin it with /");
     if (type == TABLE_PATHS && !are_paths(text))
-        return refuse(why, text, "is not a list of absolute paths; write it like /usr/bin:/bin");
+        return strings_refuse(why, text,
+                              "is not a list of absolute paths; write it like /usr/bin:/bin");
     return 0;
 }
 
@@ -103,8 +103,7 @@ static const char *variable_fault(char *const *list, const char *text)
     return NULL;
 }
 
-/* Appends a copy. */
-static int append(char ***list, const char *text, size_t size)
+int strings_append(char ***list, const char *text, size_t size)
 {
     size_t length = list_length(*list);
     char **longer = reallocarray(*list, length + 2, sizeof(*longer));
@@ -135,14 +134,14 @@ int strings_set_words(char ***list, const char *text, struct buffer *why)
     for (const char *word = text + strspn(text, blanks); *word != '\0';) {
         size_t size = strcspn(word, blanks);
 
-        if (append(list, word, size) != 0) {
+        if (strings_append(list, word, size) != 0) {
             why->failed = true;
             return -1;
         }
         word += size;
         word += strspn(word, blanks);
     }
-    return holds_twice(*list) ? refuse(why, text, "names one of them twice; remove it") : 0;
+    return holds_twice(*list) ? strings_refuse(why, text, "names one of them twice; remove it") : 0;
 }
 
 int strings_add_variable(char ***list, const char *text, struct buffer *why)
@@ -153,7 +152,7 @@ int strings_add_variable(char ***list, const char *text, struct buffer *why)
         (void)buffer_append_text(why, fault); /* the reader of `why` looks at its failure */
         return -1;
     }
-    if (append(list, text, strlen(text)) != 0) {
+    if (strings_append(list, text, strlen(text)) != 0) {
         why->failed = true;
         return -1;
     }

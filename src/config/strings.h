@@ -11,6 +11,9 @@
 /* Returns 0 where text is good for that type, or -1 with the reason in why. */
 int strings_check(enum table_type type, const char *text, struct buffer *why);
 
+/* Writes into why that the text is wrong: "TEXT" REASON. Returns -1. */
+int strings_refuse(struct buffer *why, const char *text, const char *reason);
+
 /* Makes *text a copy of source (which may be NULL). Returns 0, or -1 without memory. */
 int strings_replace(char **text, const char *source);
 
@@ -19,6 +22,10 @@ int strings_add_variable(char ***list, const char *text, struct buffer *why);
 
 /* Makes *list the words of text. Returns 0, or -1 as value_set. */
 int strings_set_words(char ***list, const char *text, struct buffer *why);
+
+/* Appends a copy to the NULL-terminated list (NULL while empty). Returns 0, or -1 without memory.
+ */
+int strings_append(char ***list, const char *text, size_t size);
 
 /* Makes *list a copy of source (which may be NULL). Returns 0, or -1 without memory. */
 int strings_copy_list(char ***list, char *const *source);

@@ -127,6 +127,17 @@ const struct table_row table[TABLE_ROWS] = {
          "Whether the worker loads leat's functions into Redis; never: \"leat init\" does."),
      .type = TABLE_CHOICE, MEMBER(queue, load_library), .words = libraries},
 
+    {KEY("limits", "rate", "rate or none", "none", false,
+         "How many tasks all workers together may start, such as 20/s."),
+     .type = TABLE_RATE, MEMBER(limits, rate)},
+    {KEY("limits", "burst", "integer", "1", false,
+         "How many of them may start at once after a pause."),
+     .type = TABLE_INTEGER, MEMBER(limits, burst), .low = 1, .high = 1000000000},
+
+    {KEY("lanes", "NAME", "lane", "", false,
+         "Weight, how many tasks may run, rate and burst of the lane with that name."),
+     .type = TABLE_LANES, MEMBER(lanes, list)},
+
     {KEY("task", "command", "free text", "", true,
          "Shell line that runs every task; without it tasks bring their own."),
      .type = TABLE_FREE, MEMBER(task, command)},
@@ -254,7 +265,8 @@ const struct table_row table[TABLE_ROWS] = {
 const struct table_row *table_find(const char *section, const char *name)
 {
     for (size_t i = 0; i < TABLE_ROWS; i++)
-        if (strcmp(table[i].key.section, section) == 0 && strcmp(table[i].key.name, name) == 0)
+        if (strcmp(table[i].key.section, section) == 0 &&
+            (table[i].type == TABLE_LANES || strcmp(table[i].key.name, name) == 0))
             return &table[i];
     return NULL;
 }
@@ -282,6 +294,8 @@ const struct table_row *table_nearest(const char *section, const char *name)
         bool own = strcmp(table[i].key.section, section) == 0;
         size_t badness = suggest_badness(name, table[i].key.name);
 
+        if (table[i].type == TABLE_LANES)
+            continue;
         if (badness < best || (badness == best && own && nearest != NULL)) {
             best = badness;
             nearest = &table[i];

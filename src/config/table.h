@@ -22,6 +22,8 @@ enum table_type {
     TABLE_FREE,    /* any text: an inline comment would be mistaken for a part of it */
     TABLE_LIST,    /* free text, NAME=VALUE; the key may be repeated */
     TABLE_WORDS,   /* several texts with white space between, none twice */
+    TABLE_RATE,    /* tasks in a while: 20/s */
+    TABLE_LANES,   /* a row for any name: each is a lane, the values its settings */
 };
 
 /* A word with a meaning of its own: the values of a choice, or "auto" and "none" beside numbers. */
@@ -39,7 +41,7 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 62 };
+enum { TABLE_ROWS = 65 };
 
 extern const struct table_row table[TABLE_ROWS];
 

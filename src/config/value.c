@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "config/limits.h"
 #include "config/scalar.h"
 #include "config/strings.h"
 
@@ -17,7 +18,7 @@ static const void *const_member_of(const struct config *config, const struct tab
 
 static bool is_list(const struct table_row *row)
 {
-    return row->type == TABLE_LIST || row->type == TABLE_WORDS;
+    return row->type == TABLE_LIST || row->type == TABLE_WORDS || row->type == TABLE_LANES;
 }
 
 /* Members that own memory are a string or a list of strings, all others plain numbers. */
@@ -29,6 +30,7 @@ static bool is_string(const struct table_row *row)
     case TABLE_PATH:
     case TABLE_PATHS:
     case TABLE_FREE:
+    case TABLE_RATE:
         return true;
     case TABLE_DURATION:
     case TABLE_SIZE:
@@ -40,13 +42,14 @@ static bool is_string(const struct table_row *row)
     case TABLE_CODES:
     case TABLE_LIST:
     case TABLE_WORDS:
+    case TABLE_LANES:
         return false;
     }
     return false;
 }
 
-int value_set(struct config *config, const struct table_row *row, const char *text,
-              struct buffer *why)
+int value_set(struct config *config, const struct table_row *row, const char *name,
+              const char *text, struct buffer *why)
 {
     void *member = member_of(config, row);
 
@@ -54,6 +57,10 @@ int value_set(struct config *config, const struct table_row *row, const char *te
         return strings_add_variable(member, text, why);
     if (row->type == TABLE_WORDS)
         return strings_set_words(member, text, why);
+    if (row->type == TABLE_LANES)
+        return limits_add_lane(member, name, text, why);
+    if (row->type == TABLE_RATE)
+        return limits_set_rate(member, text, why);
     if (!is_string(row))
         return scalar_set(member, row, text, why);
     if (strings_check(row->type, text, why) != 0)

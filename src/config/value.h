@@ -7,10 +7,11 @@
 #include "base/buffer.h"
 #include "config/table.h"
 
-/* Reads text into the row's member. Returns 0, or -1; why then says what is wrong and what to do,
+/* Reads text into the row's member. name: the key as it was given, which a row for any name needs.
+ * Returns 0, or -1; why then says what is wrong and what to do,
  * or is failed for want of memory. It never repeats free text, which may be a secret. */
-int value_set(struct config *config, const struct table_row *row, const char *text,
-              struct buffer *why);
+int value_set(struct config *config, const struct table_row *row, const char *name,
+              const char *text, struct buffer *why);
 
 /* True where both hold the same. */
 bool value_equal(const struct config *a, const struct config *b, const struct table_row *row);

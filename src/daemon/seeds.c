@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/limits.h"
+
 /* Both are copied. */
 static int add(struct seeds *seeds, const char *name, const char *value)
 {
@@ -26,6 +28,25 @@ static int add_number(struct seeds *seeds, const char *name, int64_t value)
     return add(seeds, name, text);
 }
 
+static int add_lane(struct seeds *seeds, const char *entry)
+{
+    const char *settings;
+    char name[sizeof "lane:" + LIMITS_LANE_MOST];
+    int length = (int)limits_split_lane(entry, &settings);
+    (void)snprintf(name, sizeof name, "lane:%.*s", length, entry); /* fits */
+    return add(seeds, name, settings);
+}
+
+static int add_lanes(struct seeds *seeds, char *const *list)
+{
+    for (; list && *list; list++) {
+        if (add_lane(seeds, *list)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int seeds_make(struct seeds *seeds, const struct config *config)
 {
     *seeds = (struct seeds){0};
@@ -33,7 +54,9 @@ int seeds_make(struct seeds *seeds, const struct config *config)
         add_number(seeds, "max_crashes", config->queue.max_crashes) ||
         add_number(seeds, "max_length", config->queue.max_length) ||
         add_number(seeds, "dead_keep_ms", config->dead.keep_ms) ||
-        add_number(seeds, "dead_keep_number", config->dead.keep_number)) {
+        add_number(seeds, "dead_keep_number", config->dead.keep_number) ||
+        add(seeds, "rate", config->limits.rate ? config->limits.rate : "") ||
+        add_number(seeds, "burst", config->limits.burst) || add_lanes(seeds, config->lanes.list)) {
         seeds_free(seeds);
         return -1;
     }
@@ -74,7 +97,7 @@ void seeds_compare(const struct config *config, const struct redisReply *ruling,
         const char *ours = value_of(&seeds, name);
         if (ours && strcmp(ours, value) != 0) {
             (void)buffer_printf(differences, "%s%s %s (not %s)", differences->size ? ", " : "",
-                                name, value, ours);
+                                name, *value ? value : "none", *ours ? ours : "none");
         }
     }
     seeds_free(&seeds);

@@ -310,6 +310,14 @@ void queue_status(struct command *command, const struct queue *queue)
     command_add_text(command, queue->group);
 }
 
+void queue_lanes(struct command *command, const struct queue *queue, struct bytes cursor,
+                 int64_t limit)
+{
+    begin_function(command, queue, "leat_lanes", QUEUE_KEYS);
+    command_add(command, cursor.size > 0 ? cursor.data : "", cursor.size);
+    command_add_number(command, limit);
+}
+
 void queue_list(struct command *command, const struct queue *queue, const char *what,
                 const char *cursor, int64_t limit, bool whole)
 {

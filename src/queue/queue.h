@@ -128,6 +128,9 @@ void queue_enqueue_field(struct command *command, struct bytes name, struct byte
 
 /* Operators' functions: see leat.lua. */
 void queue_status(struct command *command, const struct queue *queue);
+/* cursor: empty at first. */
+void queue_lanes(struct command *command, const struct queue *queue, struct bytes cursor,
+                 int64_t limit);
 void queue_list(struct command *command, const struct queue *queue, const char *what,
                 const char *cursor, int64_t limit, bool whole); /* whole: see leat_list */
 /* XREVRANGE of the last dead letter: an array of at most one entry. */

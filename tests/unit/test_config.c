@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
+#include "config/limits.h"
 
 #define QUEUE "[queue]\nname = q\n"
 
@@ -128,6 +129,35 @@ static void lists_are_taken_in_when_asked_for(void **state)
     assert_int_equal(config->intake.lane_from, CONFIG_LANE_FROM_SUFFIX);
     assert_int_equal(config->intake.unique, CONFIG_UNIQUE_ITEM);
     assert_int_equal(config->intake.scan_ms, 60000);
+    config_free(config);
+}
+
+/* Goal: any name is a lane, and its settings have one form, however they were written. */
+static void lanes_and_rates_are_taken(void **state)
+{
+    (void)state;
+    struct config *config = parse(QUEUE);
+
+    assert_null(config->lanes.list);
+    assert_null(config->limits.rate);
+    assert_int_equal(config->limits.burst, 1);
+    config_free(config);
+
+    config =
+        parse(QUEUE "[limits]\nrate = 0.5/min\nburst = 40\n[lanes]\nbig one = 2,3 ; three\n"
+                    "name = strict\na = 1 ,-, 20/s\nb = 0.001, 10 , 100/m, 7\nc = 1000, -, -, -\n"
+                    "\xc3\xa4 = 1,,,5\n");
+    assert_string_equal(config->limits.rate, "0.5/min");
+    assert_int_equal(config->limits.burst, 40);
+    const char *expected[] = {"big one=2, 3",          "name=strict", "a=1, -, 20/s",
+                              "b=0.001, 10, 100/m, 7", "c=1000",      "\xc3\xa4=1, -, -, 5"};
+    for (size_t i = 0; i < 6; i++)
+        assert_string_equal(config->lanes.list[i], expected[i]);
+    assert_null(config->lanes.list[6]);
+
+    const char *settings;
+    assert_int_equal(limits_split_lane(config->lanes.list[0], &settings), 7);
+    assert_string_equal(settings, "2, 3");
     config_free(config);
 }
 
@@ -394,6 +424,9 @@ static void a_reload_takes_what_it_may(void **state)
     assert_true(merged->log.started);
     config_free(merged);
     config_free(merge(QUEUE, QUEUE, ""));
+    config_free(merge(QUEUE "[lanes]\na = 1\n[limits]\nrate = 1/s\n",
+                      QUEUE "[lanes]\na = 1\nb = 1\n[limits]\nrate = 2/s\n",
+                      "limits.rate\nlanes.NAME\n"));
 }
 
 /* Goal: what was checked against a lease that needs a restart is fitted to the one that goes on. */
@@ -419,6 +452,7 @@ int main(void)
         cmocka_unit_test(a_name_is_enough),
         cmocka_unit_test(tasks_have_defaults),
         cmocka_unit_test(lists_are_taken_in_when_asked_for),
+        cmocka_unit_test(lanes_and_rates_are_taken),
         cmocka_unit_test(values_are_taken),
         cmocka_unit_test(forms_of_files_are_read),
         cmocka_unit_test_setup_teardown(passwords_come_from_files, set_up_files, tear_down_files),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
+#include "config/limits.h"
 #include "config/suggest.h"
 
 #define QUEUE "[queue]\nname = q\n"
@@ -187,6 +188,55 @@ static void lists_are_checked(void **state)
     assert_each(variables, COUNT(variables));
 }
 
+/* Goal: settings of lanes and rates are checked part by part, with the lane's name. */
+static void lanes_are_checked(void **state)
+{
+    (void)state;
+    const struct wrong cases[] = {
+        {"[lanes]\na = x\n",
+         "f:4: a: \"x\" is not a weight; begin with a number from 0.001 to 1000, or "
+         "strict\n"},
+        {"[lanes]\na = 0\n",
+         "f:4: a: \"0\" is not a weight; begin with a number from 0.001 to 1000, or "
+         "strict\n"},
+        {"[lanes]\na = -1\n",
+         "f:4: a: \"-1\" is not a weight; begin with a number from 0.001 to 1000, "
+         "or strict\n"},
+        {"[lanes]\na = 1e2\n", "f:4: a: \"1e2\" is not a weight; begin with a number from 0.001 to "
+                               "1000, or strict\n"},
+        {"[lanes]\na = , 3\n",
+         "f:4: a: \"\" is not a weight; begin with a number from 0.001 to 1000, or "
+         "strict\n"},
+        {"[lanes]\na = 1, 0\n",
+         "f:4: a: \"0\" is not how many tasks of the lane may run: a number from 1 "
+         "on, or -\n"},
+        {"[lanes]\na = 1, 2, 3\n", "f:4: a: \"3\" is not a rate such as 20/s or 100/m, nor -\n"},
+        {"[lanes]\na = 1, 2, 3/s, x\n", "f:4: a: \"x\" is not a burst: a number from 1 on, or -\n"},
+        {"[lanes]\na = 1, 2, 3/s, 4, 5\n", "f:4: a: \"1, 2, 3/s, 4, 5\" is not \"weight, "
+                                           "max_running, rate, burst\", of which the last "
+                                           "may be missing\n"},
+        {"[lanes]\na =\n", "f:4: a has no value; give it one, or remove the line\n"},
+        {"[lanes]\na = 1\nb = 2\na = 3\n",
+         "f:6: a: this lane was given before; remove one of the two lines\n"},
+        {"[lane]\na = 1\n", "f:3: unknown section [lane]; did you mean [lanes]?\n"},
+        {"[limits]\nrate = 20\n",
+         "f:4: rate: \"20\" is not a rate such as 20/s, 100/m, 5000/h or 0.5/s, nor none\n"},
+        {"[limits]\nrate = 0.0/s\nburst = 0\n",
+         "f:4: rate: \"0.0/s\" is not a rate such as 20/s, 100/m, 5000/h or 0.5/s, nor none\n"
+         "f:5: burst: \"0\" is out of range; it goes from 1 to 1000000000\n"},
+    };
+    char text[512];
+    char name[LIMITS_LANE_MOST + 2] = "";
+
+    assert_each(cases, COUNT(cases));
+    memset(name, 'n', sizeof(name) - 1);
+    int length = snprintf(text, sizeof(text), QUEUE "[lanes]\n%s = 1\n", name);
+    assert_errors(
+        text, (size_t)length,
+        "f:4: nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn: a lane's name has "
+        "at most 200 bytes\n");
+}
+
 /* Goal: keys that contradict each other are told by both their names. */
 static void rules_between_keys_hold(void **state)
 {
@@ -332,6 +382,7 @@ int main(void)
         cmocka_unit_test(malformed_lines_are_errors),
         cmocka_unit_test(wrong_values_say_what_is_right),
         cmocka_unit_test(lists_are_checked),
+        cmocka_unit_test(lanes_are_checked),
         cmocka_unit_test(rules_between_keys_hold),
         cmocka_unit_test(intake_must_make_tasks_that_run),
         cmocka_unit_test(the_name_is_required),

@@ -21,9 +21,9 @@ register_all({
   'leat_tell', leat.tell, 'leat_repair', leat.repair,
 }, { 'allow-oom' })
 register_all({
-  'leat_status', leat.status, 'leat_list', leat.list, 'leat_show', leat.show, 'leat_version', version,
-  'leat_preview', leat.preview, 'leat_doctor', leat.doctor, 'leat_recheck', leat.recheck,
-  'leat_find', leat.find,
+  'leat_status', leat.status, 'leat_lanes', leat.lanes, 'leat_list', leat.list, 'leat_show', leat.show,
+  'leat_version', version, 'leat_preview', leat.preview, 'leat_doctor', leat.doctor,
+  'leat_recheck', leat.recheck, 'leat_find', leat.find,
 }, { 'no-writes' })
 
 end

@@ -376,6 +376,28 @@ function leat.is_idle(q, lane)
   return q.idle and #members(q, lane, 1) == 0 and not is_capped(q, lane, spec_of(q, lane))
 end
 
+-- Calls visit(lane, tid of its first task) for up to limit lanes that have tasks, in lexical order, behind the lane
+-- `after` (nil: from the first). Answers the last one, or nil: these were all.
+function leat.walk_lanes(q, after, limit, visit)
+  for _ = 1, limit do
+    local member = redis.call('ZRANGE', q[LANED], after and '[' .. after .. '\1' or '-', '+', 'BYLEX', 'LIMIT', '0',
+      '1')[1]
+    if not member then
+      return nil
+    end
+    local lane, tid = parts_of(member)
+    if lane then
+      visit(lane, tid)
+    end
+    after = lane or member
+  end
+  return after
+end
+
+function leat.lane_length(q, lane)
+  return redis.call('ZLEXCOUNT', q[LANED], '[' .. lane .. '\0', '(' .. lane .. '\1')
+end
+
 function leat.lane_figures(q)
   return redis.call('ZCARD', q[LANED]), redis.call('ZCARD', q[LANES])
 end

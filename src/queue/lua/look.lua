@@ -26,6 +26,17 @@ local function total_enqueued(q)
   return total
 end
 
+local LANES_LOOKED_AT = 100 -- for the oldest task
+
+-- Whose oldest task has waited for how long (ms), of the first lanes.
+local function oldest_in_lanes(q)
+  local oldest = 0
+  leat.walk_lanes(q, nil, LANES_LOOKED_AT, function(_, tid)
+    oldest = math.max(oldest, q.now - number_or(tid:match('^%d+'), q.now))
+  end)
+  return oldest
+end
+
 local TOTALS = {
   'succeeded', 'retried', 'released', 'crashes', 'expired', 'vanished', 'fenced', 'dead_retried',
   'dead_dropped', 'dead_trimmed', 'told', 'told_in_vain', 'dead', 'cancelled',
@@ -52,6 +63,9 @@ function leat.status(keys, args)
   end
   local waiting = redis.call('HLEN', q[WAITING])
   local laned, lanes = leat.lane_figures(q)
+  if laned > 0 then
+    oldest = math.max(oldest, oldest_in_lanes(q))
+  end
   local retrying = number_or(redis.call('HGET', q[STATS], 'retrying'), 0)
   retrying = math.min(math.max(retrying, 0), waiting)
   add('ready', ready + laned)
@@ -68,6 +82,22 @@ function leat.status(keys, args)
     add('total_' .. TOTALS[i], number_or(value, 0))
   end
   return { PROTOCOL, q.now_text, figures, redis.call('HGETALL', q[WORKERS]), redis.call('HGETALL', q[CONF]) }
+end
+
+-- KEYS: all. ARGV: cursor ('' on the first call), how many lanes at the most (CHUNK). Reply: PROTOCOL, next cursor
+-- ('': these were all), for each lane that has waiting tasks, in the order of their names: {name, value …} of
+-- lane, waiting, running, oldest_ms (since when its first task is there, unix), settings (as conf has them).
+function leat.lanes(keys, args)
+  local q = open(keys, ALL_KEYS)
+  local limit, rows = math.max(1, math.min(number_arg(args[2], 'the number of lanes'), CHUNK)), {}
+  local after = args[1]:match('^l(.*)$')
+  local last = leat.walk_lanes(q, after, limit, function(lane, tid)
+    rows[#rows + 1] = {
+      'lane', lane, 'waiting', leat.lane_length(q, lane), 'running', leat.lane_running(q, lane),
+      'oldest_ms', tid:match('^%d+'), 'settings', redis.call('HGET', q[CONF], 'lane:' .. lane) or '',
+    }
+  end)
+  return { PROTOCOL, last and 'l' .. last or '', rows }
 end
 
 local function row(task, state, extra)

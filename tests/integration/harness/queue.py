@@ -202,6 +202,15 @@ class Queue:
         return {'now': int(now), 'workers': pairs(workers), 'conf': pairs(conf),
                 **{name: int(value) for name, value in pairs(figures).items()}}
 
+    def lane_rows(self, limit=100):
+        """{name: row of the lane}, page by page."""
+        cursor, rows = '', {}
+        while True:
+            cursor, page = self.call('lanes', cursor, limit)
+            rows.update({row['lane']: row for row in map(pairs, page)})
+            if not cursor:
+                return rows
+
     def list(self, what, limit=100):
         """All rows, page by page."""
         cursor = {'ready': 'g0-0', 'dead': '0-0'}.get(what, '0')

@@ -1,0 +1,229 @@
+"""Lanes, unique keys and rates on the command line: leat enqueue, conf, status and list."""
+import json
+
+import pytest
+
+EXISTS, EX_USAGE, EX_DATAERR = 1, 64, 65
+
+
+@pytest.fixture(autouse=True)
+def worker(queue):
+    queue.register('w1')
+
+
+def conf(leat, *args, **options):
+    done = leat('conf', *args, **options)
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(None, 1) for line in done.stdout.splitlines())
+
+
+# ---------------------------------------------------------------- enqueue
+
+def test_the_fields_reach_the_queue(leat, queue):
+    """Each option is a field of the task, beside the others."""
+    done = leat('enqueue', '--lane', 'a b', '--unique', 'k', '--unique-for', '1h30m', '--unique-next', 'true')
+    assert (done.returncode, done.stderr) == (0, '')
+    [task] = queue.begin('w1')
+    assert {name: value.decode() for name, value in task.fields.items()} == {
+        'lane': 'a b', 'unique': 'k', 'unique_for': '1h30m', 'unique_next': '1', 'command': 'true'}
+
+
+def test_a_unique_task_that_is_there_already(leat, queue):
+    """Exit 1, the id of the one that holds the key, and a word on stderr; --json says so too."""
+    first = leat('enqueue', '--unique', 'k', 'one')
+    again = leat('enqueue', '--unique', 'k', 'two')
+    assert (first.returncode, again.returncode) == (0, EXISTS)
+    assert first.stdout == again.stdout and 'unique key' in again.stderr and 'nothing was added' in again.stderr
+    as_json = leat('enqueue', '--json', '--unique', 'k', 'three')
+    assert as_json.returncode == EXISTS
+    assert json.loads(as_json.stdout) == {'tid': first.stdout.strip(), 'new': False}
+    assert len(queue.places()) == 1
+
+
+def test_a_follow_up(leat, queue):
+    """While it runs, one more is new; a further one is answered with that."""
+    leat('enqueue', '--unique', 'k', 'one')
+    [task] = queue.begin('w1')
+    wanted = [leat('enqueue', '--unique', 'k', '--unique-next', 'again') for _ in range(2)]
+    assert [done.returncode for done in wanted] == [0, EXISTS]
+    assert wanted[0].stdout == wanted[1].stdout != task.tid
+    assert 'following' in leat('show', wanted[0].stdout.strip()).stdout
+
+
+def test_an_id_that_is_there_is_no_failure(leat, queue):
+    """As ever: the same task was meant. With a key besides, it is as with a key."""
+    first = leat('enqueue', '--id', 'i', 'one')
+    again = leat('enqueue', '--id', 'i', 'one')
+    both = leat('enqueue', '--id', 'i', '--unique', 'k', 'one')
+    assert [done.returncode for done in (first, again, both)] == [0, 0, EXISTS]
+    assert 'or id' in both.stderr
+
+
+def test_many_with_keys_and_lanes(leat, queue):
+    """By JSON lines each has its own; an option counts for all."""
+    lines = [{'command': 'a', 'unique': 'k', 'lane': 'x'}, {'command': 'b', 'unique': 'k', 'lane': 'x'},
+             {'command': 'c', 'unique': 'l', 'lane': 'y'}]
+    done = leat('enqueue', '--unique-for', '5m', '--json', '--json-lines', '--file', '-',
+                input='\n'.join(map(json.dumps, lines)))
+    assert done.returncode == 0
+    assert [json.loads(line)['new'] for line in done.stdout.splitlines()] == [True, False, True]
+    leat('enqueue', '--lane', 'z', '--file', '-', input='d\ne\n')
+    lanes = {task.fields['command'].decode(): task.fields['lane'].decode() for task in queue.begin('w1', 10)}
+    assert lanes == {'a': 'x', 'c': 'y', 'd': 'z', 'e': 'z'}
+
+
+@pytest.mark.parametrize('args, said', [
+    (['--unique-for', '1h', 'x'], '--unique-for needs --unique'),
+    (['--unique-next', 'x'], '--unique-next needs --unique'),
+    (['--unique', 'k', '--unique-for', 'soon', 'x'], '--unique-for'),
+    (['--unique', 'k', '--file', '-'], '--unique is for one task'),
+    (['--lane', 'x'], 'what is to run'),
+])
+def test_wrong_usage(leat, queue, args, said):
+    """Told with 64; nothing is enqueued."""
+    done = leat('enqueue', *args)
+    assert done.returncode == EX_USAGE and said in done.stderr and queue.places() == {}
+
+
+@pytest.mark.parametrize('args', [['--lane', 'x' * 201, 'true'], ['--lane', 'a', '--lane', 'b', 'true']])
+def test_refused_before_it_is_sent(leat, queue, args):
+    """What a worker would refuse."""
+    done = leat('enqueue', *args)
+    assert done.returncode == EX_DATAERR and 'lane' in done.stderr and queue.places() == {}
+
+
+# ---------------------------------------------------------------- conf
+
+def test_rates_are_shown_and_set(leat, queue):
+    """none is none, there and back; workers obey at once."""
+    queue.register('w1', rate='', burst=1)
+    assert (conf(leat)['rate'], conf(leat)['burst']) == ('none', '1')
+    assert conf(leat, 'rate', '1/h')['rate'] == '1/h' and conf(leat, 'burst', 2)['burst'] == '2'
+    queue.add(*[{'command': 'x'}] * 5)
+    assert len(queue.begin('w1', 5)) == 2
+    assert conf(leat, 'rate', 'none')['rate'] == 'none'
+    assert len(queue.begin('w1', 5)) == 3
+    assert json.loads(leat('conf', '--json').stdout)['rate'] == ''
+
+
+def test_lanes_are_shown_and_set(leat, queue):
+    """In one form, by name; none takes the settings away."""
+    assert conf(leat, 'lane:big', '2,3')['lane:big'] == '2, 3'
+    shown = conf(leat, 'lane:all of it', ' strict , - ,20/s,  5')
+    assert shown['lane:big'] == '2, 3'
+    text = leat('conf').stdout
+    assert 'lane:all of it   ' in text and 'strict, -, 20/s, 5' in text
+    assert text.index('lane:all') < text.index('lane:big')
+    assert 'lane:big' not in conf(leat, 'lane:big', 'none')
+    assert queue.conf_set()['lane:big'] == ''
+
+
+def test_names_of_lanes_are_shown_safely(leat, queue):
+    """Whatever bytes they are."""
+    queue.call('conf', b'lane:\x1b[31m\xff', '2')
+    text = leat('conf').stdout
+    assert '\x1b' not in text and 'lane:\\x1b[31m' in text
+
+
+@pytest.mark.parametrize('name, value, said', [
+    ('rate', '20', 'is not a rate such as 20/s'), ('rate', '0/s', 'is not a rate'), ('burst', '0', 'burst'),
+    ('lane:a', 'x', 'is not a weight'), ('lane:a', '1, 0', 'how many tasks'), ('lane:a', '1,1,1', 'is not a rate'),
+    ('lane:a', '1,1,1/s,0', 'is not a burst'), ('lane:a', '1,1,1/s,1,1', 'weight, max_running, rate, burst'),
+    ('lane:', '1', 'name'), ('lane:' + 'x' * 201, '1', 'name'), ('lanes', '1', 'cannot be set'),
+])
+def test_what_means_nothing_is_refused(leat, queue, name, value, said):
+    """With what would be right; nothing is kept."""
+    before = queue.conf_set()
+    done = leat('conf', name, value)
+    assert done.returncode == EX_USAGE and said in done.stderr
+    assert queue.conf_set() == before
+
+
+def test_before_a_worker_has_begun_the_file_counts(leat, client):
+    """Its lanes are shown in their one form."""
+    client.flushall()
+    done = leat('conf', config={'limits': {'rate': '5/m', 'burst': 7}, 'lanes': {'b': '1,2', 'a x': 'strict'}})
+    assert 'no worker of emails has begun' in done.stdout
+    lines = done.stdout.splitlines()
+    assert 'rate              5/m' in lines and 'burst             7' in lines
+    assert 'lane:b            1, 2' in lines and 'lane:a x          strict' in lines
+
+
+# ---------------------------------------------------------------- status and list
+
+def fill(queue, **counts):
+    queue.add({'command': 'busy'})
+    for lane, count in counts.items():
+        queue.add(*[{'command': lane, 'lane': lane}] * count)
+
+
+def test_status_counts_tasks_in_lanes(leat, queue):
+    """They are ready; how many wait in lanes is said beside."""
+    fill(queue, a=5, b=3)
+    figures = json.loads(leat('status', '--json').stdout)['figures']
+    assert (figures['ready'], figures['in_lanes'], figures['lanes']) == (9, 8, 2)
+    assert '8 of them in lanes' in leat('status').stdout and '--lanes' not in leat('status').stdout
+
+
+def test_the_oldest_may_wait_in_a_lane(leat, queue):
+    """So --max-oldest sees it."""
+    fill(queue, a=1)
+    [tid] = queue.redis.hkeys(queue.waiting)
+    old = f'{queue.now() - 3_600_000}-1'
+    queue.redis.hset(queue.waiting, old, queue.redis.hget(queue.waiting, tid))
+    ms, sequence = old.split('-')
+    queue.redis.zadd(queue.laned, {f'a\0{ms:0>20}-{sequence:0>20}': 0})
+    assert json.loads(leat('status', '--json').stdout)['figures']['oldest_ready_ms'] >= 3_600_000
+    assert leat('status', '--max-oldest', '30m').returncode == 1
+
+
+def test_the_longest_lanes(leat, queue):
+    """The longest first, with what runs and their settings; how many more there are."""
+    queue.conf_set('lane:big', '2, 1')
+    counts = {f'l{number:02}': number for number in range(1, 15)}
+    fill(queue, big=30, **counts)
+    queue.begin('w1', 4)
+    page = json.loads(leat('status', '--json', '--lanes=3').stdout)
+    assert [lane['lane'] for lane in page['lanes']] == ['big', 'l14', 'l13']
+    first = page['lanes'][0]
+    assert first['waiting'] in (28, 29) and first['running'] == 1 and first['settings'] == '2, 1'
+    assert page['now_ms'] - first['oldest_ms'] < 60000
+    text = leat('status', '--lanes').stdout
+    assert 'LANE ' in text and ' big ' in text and '2, 1' in text and ' l01 ' not in text and 'more\n' in text
+    assert 'lanes' not in json.loads(leat('status', '--json').stdout)
+
+
+def test_thousands_of_lanes_are_walked_through(leat, queue):
+    """More than a page; odd names among them; those without a lane have a row of their own."""
+    fill(queue)
+    for begin in range(0, 2000, 500):
+        queue.add(*[{'command': 'x', 'lane': f'client {number}'} for number in range(begin, begin + 500)])
+    queue.add(*[{'command': 'x', 'lane': '\x1b[31m'}] * 3)
+    tids = queue.add(*[{'command': 'x'}] * 5, due='+60000')
+    for tid in tids:
+        queue.redis.zadd(queue.delayed, {tid: 1})
+    queue.begin('w1')
+    page = json.loads(leat('status', '--json', '--lanes=2').stdout)
+    assert [(lane['lane'], lane['waiting']) for lane in page['lanes']] == [('', 4), ('\x1b[31m', 3)]
+    text = leat('status', '--lanes').stdout
+    assert '(none)' in text and '\x1b' not in text
+    assert len(queue.lane_rows()) == 2002 - 1 + 1
+
+
+@pytest.mark.parametrize('value', ['0', '-1', 'x', '1001'])
+def test_how_many_lanes(leat, queue, value):
+    """A number from 1 to 1000."""
+    done = leat('status', f'--lanes={value}')
+    assert done.returncode == EX_USAGE and '--lanes' in done.stderr
+
+
+def test_lists_tell_the_lane(leat, queue):
+    """Of tasks that wait in it, that run, that are due; also as JSON."""
+    fill(queue, a=2)
+    queue.add({'command': 'later', 'lane': 'b'}, due='+60000')
+    text = leat('list').stdout
+    assert 'lane a' in text and ', lane b' in text
+    queue.begin('w1', 2)
+    assert 'w1, lane a' in leat('list', '--state', 'running').stdout
+    rows = json.loads(leat('list', '--json').stdout)
+    assert sorted(row['lane'] for row in rows) == ['', 'a', 'a', 'b']
