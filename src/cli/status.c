@@ -27,7 +27,7 @@ static const char help[] =
     "\n"
     "  --json               the same as JSON; with --watch an object a line\n"
     "  --watch [SECONDS]    show it again every 2 seconds, or as often as given\n"
-    "  --lanes[=N]          also the 10, or N, longest lanes\n"
+    "  --lanes [N]          also the 10, or N, longest lanes\n"
     "  --max-ready N        not healthy if more tasks wait\n"
     "  --max-oldest AGE     not healthy if a task has waited longer, such as 5m\n"
     "  --max-dead N         not healthy if there are more dead letters\n"
@@ -218,14 +218,19 @@ static int take_interval(const struct cli *cli, struct status_options *options, 
     return EX_OK;
 }
 
-static int take_lanes(const struct cli *cli, struct status_options *options)
+/* --lanes 5 is meant as --lanes=5 */
+static int take_lanes(const struct cli *cli, struct status_options *options, int argc, char **argv)
 {
+    const char *text = optarg;
+    int64_t number;
     int status;
 
+    if (!text && optind < argc && units_parse_integer(argv[optind], 0, INT64_MAX, &number) == 0)
+        text = argv[optind++];
     options->lanes = DEFAULT_LANES;
-    if (!optarg)
+    if (!text)
         return EX_OK;
-    status = cli_integer(cli, "--lanes", optarg, 1, &options->lanes);
+    status = cli_integer(cli, "--lanes", text, 1, &options->lanes);
     return status == EX_OK && options->lanes > MOST_LANES
                ? cli_usage(cli, "--lanes shows at most %d", MOST_LANES)
                : status;
@@ -236,7 +241,7 @@ static int take_option(const struct cli *cli, struct status_options *options, in
 {
     switch (letter) {
     case OPTION_LANES:
-        return take_lanes(cli, options);
+        return take_lanes(cli, options, argc, argv);
     case OPTION_JSON:
         options->json = true;
         return EX_OK;

@@ -203,7 +203,7 @@ def test_thousands_of_lanes_are_walked_through(leat, queue):
     for tid in tids:
         queue.redis.zadd(queue.delayed, {tid: 1})
     queue.begin('w1')
-    page = json.loads(leat('status', '--json', '--lanes=2').stdout)
+    page = json.loads(leat('status', '--json', '--lanes', 2).stdout)
     assert [(lane['lane'], lane['waiting']) for lane in page['lanes']] == [('', 4), ('\x1b[31m', 3)]
     text = leat('status', '--lanes').stdout
     assert '(none)' in text and '\x1b' not in text
