@@ -40,7 +40,7 @@ struct redisReply *patience_block(struct patience *patience, struct cli *cli,
     int64_t until_ns = clock_boot_ns() + most_ms * CLOCK_NS_PER_MS;
     struct redisReply *reply;
 
-    if (client_append(cli->client, command) != 0) {
+    if (command && client_append(cli->client, command) != 0) {
         patience->status = cli_no_memory();
         return NULL;
     }

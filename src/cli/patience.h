@@ -30,8 +30,8 @@ struct patience {
 struct redisReply *patience_call(struct patience *patience, struct cli *cli,
                                  struct command *command, size_t elements);
 
-/* The same for a command that blocks so long at the most. The deadline counts for the caller to
- * ask for no more. */
+/* The same for a command that blocks so long at the most; the caller asks for no more than the
+ * deadline leaves. After a signal the command is still under way: NULL waits on for it. */
 struct redisReply *patience_block(struct patience *patience, struct cli *cli,
                                   struct command *command, int64_t block_ms);
 

@@ -9,6 +9,7 @@ import pytest
 
 from harness import daemon as daemons
 from harness import processes
+from harness.beside import Beside
 from harness.faults import SHORT, Beats
 from harness.gate import Gate
 from harness.polling import Lateness
@@ -191,3 +192,20 @@ def leat(folder, base_config):
         return daemons.run_leat(path, *args, input=input, **options)
 
     return run
+
+
+@pytest.fixture
+def start(folder, base_config):
+    """A function that starts a leat beside the test: start('wait', id, config=sections).ended()"""
+    made = []
+
+    def run(*args, config=None, **options):
+        path = daemons.write_config(
+            folder / f'start-{len(made)}.ini', daemons.merged(base_config, config))
+        argv = [daemons.program('leat'), '-c', str(path), *map(str, args)]
+        made.append(Beside(folder, len(made), argv, **options))
+        return made[-1]
+
+    yield run
+    for one in made:
+        processes.end(one.process)

@@ -17,54 +17,6 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 EX_UNAVAILABLE, EX_TEMPFAIL = 69, 75
 
 
-class Waiting:
-    """A leat that runs beside the test; `out` and `error` are what it wrote so far."""
-
-    def __init__(self, folder, number, argv, **options):
-        self.paths = [folder / f'wait-{number}.{name}' for name in ('out', 'error')]
-        with open(self.paths[0], 'wb') as out, open(self.paths[1], 'wb') as error:
-            self.process = processes.start(argv, stdout=out, stderr=error, **options)
-
-    @property
-    def out(self):
-        return self.paths[0].read_text()
-
-    @property
-    def error(self):
-        return self.paths[1].read_text()
-
-    def lines(self):
-        """[[tid, state, why, attempts, duration, …]]"""
-        return [line.split() for line in self.out.splitlines()]
-
-
-@pytest.fixture
-def start(folder, base_config):
-    """A function that starts leat: start('wait', id, …)."""
-    made = []
-
-    def run(*args, config=None, stdin=subprocess.DEVNULL):
-        sections = dict(base_config, **(config or {}))
-        path = write_config(folder / f'start-{len(made)}.ini', sections)
-        argv = [program('leat'), '-c', str(path), *map(str, args)]
-        made.append(Waiting(folder, len(made), argv, stdin=stdin))
-        return made[-1]
-
-    yield run
-    for one in made:
-        processes.end(one.process)
-
-
-@pytest.fixture
-def ended(wait_until):
-    """A function that waits for the exit status of what start() began."""
-    def status(waiting, timeout=20):
-        wait_until(lambda: waiting.process.poll() is not None, timeout,
-                   lambda: f'leat ends: {waiting.out}{waiting.error}')
-        return waiting.process.returncode
-    return status
-
-
 @pytest.fixture
 def wait_awaited(client, queue, wait_until):
     """A function that waits until somebody waits for so many tasks, in a blocking read."""
@@ -84,7 +36,7 @@ def gate(folder, name='gate'):
 
 # ---- one task
 
-def test_success_and_death(daemon, queue, start, ended, wait_awaited, folder):
+def test_success_and_death(daemon, queue, start, wait_awaited, folder):
     """A line for each as soon as it has ended; exit 1 where one is dead."""
     daemon().wait_ready()
     line, go = gate(folder)
@@ -94,30 +46,30 @@ def test_success_and_death(daemon, queue, start, ended, wait_awaited, folder):
     wait_letters(queue)
     wait_awaited()
     go()
-    assert ended(waiting) == 1
+    assert waiting.ended() == 1
     rows = {row[0]: row[1:4] for row in waiting.lines()}
     assert rows == {good: ['succeeded', 'exit:0', '1'], bad: ['dead', 'exit:3', '2']}
     assert waiting.error == ''
 
 
-def test_all_succeed(daemon, queue, start, ended):
+def test_all_succeed(daemon, queue, start):
     """Exit 0; a task may be waited for twice, and by its label."""
     daemon().wait_ready()
     [tid] = queue.add({'command': 'sleep 0.3', 'id': 'order 17', 'result_ttl': '1m'})
     waiting = start('wait', 'order 17', tid, tid)
-    assert ended(waiting) == 0
+    assert waiting.ended() == 0
     rows = waiting.lines()
     assert [row[:4] for row in rows] == [[tid, 'succeeded', 'exit:0', '1']] * 3
     assert sorted(row[5:] for row in rows) == [[], [], ['order', '17']]
 
 
-def test_json(daemon, queue, start, ended):
+def test_json(daemon, queue, start):
     """Everything that is known, an object a line."""
     daemon({'retry': {'success': '3'}}).wait_ready()
     [tid] = queue.add({'command': 'echo out; echo err >&2; exit 3', 'result_ttl': '1m', 'id': 'a'})
     wait_succeeded(queue, 1)
     waiting = start('wait', '--json', tid)
-    assert ended(waiting) == 0
+    assert waiting.ended() == 0
     row = json.loads(waiting.out)
     assert row.pop('worker').count(':') == 2
     assert 0 < row.pop('begun_ms') <= row.pop('ended_ms')
@@ -146,7 +98,7 @@ def test_what_ended_before(daemon, queue, leat, wait_until):
 
 
 @pytest.mark.parametrize('place', ['delayed', 'ready', 'running'])
-def test_cancelled(queue, start, ended, wait_awaited, place):
+def test_cancelled(queue, start, wait_awaited, place):
     """A cancelled task is told wherever it was."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'}, due='+600000' if place == 'delayed' else 0)
@@ -156,21 +108,21 @@ def test_cancelled(queue, start, ended, wait_awaited, place):
     queue.call('cancel', queue.group, 0, tid, '' if place == 'delayed' else 's' + tid)
     if task:
         queue.finish('w1', task, 'cancelled')
-    assert ended(waiting) == 1
+    assert waiting.ended() == 1
     assert waiting.lines()[0][:3] == [tid, 'cancelled', '-']
 
 
-def test_expired(daemon, queue, start, ended, wait_awaited):
+def test_expired(daemon, queue, start, wait_awaited):
     """A task that was not started in time is dead."""
     [tid] = queue.add({'command': 'x', 'expires': '1'})
     waiting = start('wait', tid)
     wait_awaited()
     daemon().wait_ready()
-    assert ended(waiting) == 1
+    assert waiting.ended() == 1
     assert waiting.lines()[0][:3] == [tid, 'dead', 'expired']
 
 
-def test_lost_worker(daemon, queue, start, ended, wait_awaited, folder, wait_until):
+def test_lost_worker(daemon, queue, start, wait_awaited, folder, wait_until):
     """The worker is killed: the task runs again elsewhere, and then has ended."""
     first = daemon({'queue': {'lease': '1s'}}).wait_ready()
     [tid] = queue.add({'command': f'[ -e {folder}/x ] || {{ touch {folder}/x; sleep 60; }}'})
@@ -180,11 +132,11 @@ def test_lost_worker(daemon, queue, start, ended, wait_awaited, folder, wait_unt
     first.kill9()
     processes.end_orphans()
     daemon({'queue': {'lease': '1s'}}).wait_ready()
-    assert ended(waiting) == 0
+    assert waiting.ended() == 0
     assert waiting.lines()[0][:2] == [tid, 'succeeded']
 
 
-def test_retried_letter(queue, start, ended, wait_awaited):
+def test_retried_letter(queue, start, wait_awaited):
     """A dead letter that was called back is waited for, not its former death."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x', 'result_ttl': '1h'})
@@ -193,40 +145,40 @@ def test_retried_letter(queue, start, ended, wait_awaited):
     waiting = start('wait', tid)
     wait_awaited()
     queue.finish('w1', queue.begin('w1')[0])
-    assert ended(waiting) == 0
+    assert waiting.ended() == 0
 
 
 # ---- many
 
-def test_ids_from_stdin(daemon, queue, start, ended, folder):
+def test_ids_from_stdin(daemon, queue, start, folder):
     """One a line; empty lines are skipped, and the last needs no newline."""
     daemon().wait_ready()
     tids = queue.add(*[{'command': 'true', 'result_ttl': '1m'}] * 3)
     (folder / 'ids').write_text(f'{tids[0]}\n\n{tids[1]}\n{tids[2]}')
     with open(folder / 'ids', 'rb') as ids:
         waiting = start('wait', '-', stdin=ids)
-    assert ended(waiting) == 0
+    assert waiting.ended() == 0
     assert sorted(row[0] for row in waiting.lines()) == sorted(tids)
 
 
-def test_no_ids_from_stdin(start, ended, queue):
+def test_no_ids_from_stdin(start, queue):
     """Nothing to wait for has ended."""
-    assert ended(start('wait', '-')) == 0
+    assert start('wait', '-').ended() == 0
 
 
-def test_a_thousand(daemon, queue, start, ended, wait_awaited):
+def test_a_thousand(daemon, queue, start, wait_awaited):
     """1,000 tasks in one wait, while a worker works them off."""
     tids = queue.add(*[{'command': 'true'}] * 1000)
     waiting = start('wait', *tids)
     wait_awaited(1000)
     daemon({'queue': {'concurrency': 8}}).wait_ready()
-    assert ended(waiting, 60) == 0
+    assert waiting.ended(60) == 0
     rows = waiting.lines()
     assert sorted(row[0] for row in rows) == sorted(tids)
     assert {row[1] for row in rows} == {'succeeded'}
 
 
-def test_more_than_one_read_takes(queue, start, ended, wait_awaited, wait_until):
+def test_more_than_one_read_takes(queue, start, wait_awaited, wait_until):
     """2,500 tasks, more than one blocking read names: each end is told, wherever it stands."""
     queue.register('w1')
     tids = [tid for _ in range(5) for tid in queue.add(*[{'command': 'x'}] * 500)]
@@ -235,12 +187,12 @@ def test_more_than_one_read_takes(queue, start, ended, wait_awaited, wait_until)
     tasks = [task for _ in range(3) for task in queue.begin('w1', 1000)]
     for at in range(2400, -1, -100):
         queue.finish_many('w1', [queue.result(task.token) for task in tasks[at:at + 100]])
-    assert ended(waiting, 60) == 0
+    assert waiting.ended(60) == 0
     assert sorted(row[0] for row in waiting.lines()) == sorted(tids)
     assert not queue.redis.exists(queue.awaited)
 
 
-def test_lines_come_at_once(daemon, queue, start, ended, wait_awaited, folder, wait_until):
+def test_lines_come_at_once(daemon, queue, start, wait_awaited, folder, wait_until):
     """What has ended is told while others run."""
     daemon().wait_ready()
     line, go = gate(folder)
@@ -251,7 +203,7 @@ def test_lines_come_at_once(daemon, queue, start, ended, wait_awaited, folder, w
     go_first()
     wait_until(lambda: waiting.lines() and waiting.lines()[0][0] == quick, 20)
     go()
-    assert ended(waiting) == 0
+    assert waiting.ended() == 0
 
 
 # ---- blocking, time and failures
@@ -273,7 +225,7 @@ def test_nothing_is_polled(queue, start, wait_awaited, client):
     before = calls(client)
     pass_time(2)
     assert calls(client) == before
-    assert waiting.process.poll() is None and everything.process.poll() is None
+    assert waiting.running() and everything.running()
 
 
 def test_timeout(queue, leat):
@@ -303,7 +255,7 @@ def test_redis_is_away_at_first(leat):
 
 
 @pytest.mark.parametrize('what', ['ids', '--all'])
-def test_broken_connection(queue, start, ended, wait_awaited, proxy, through_proxy, wait_until,
+def test_broken_connection(queue, start, wait_awaited, proxy, through_proxy, wait_until,
                            what):
     """A connection that breaks is made again; what ended meanwhile is told."""
     queue.register('w1')
@@ -324,22 +276,22 @@ def test_broken_connection(queue, start, ended, wait_awaited, proxy, through_pro
     if what == 'ids':
         wait_until(lambda: len(waiting.lines()) == 2, 20)
     queue.finish('w1', tasks[2])
-    assert ended(waiting) == 0
+    assert waiting.ended() == 0
     assert waiting.error.count('\n') == 1
 
 
-def test_silent_connection(queue, start, ended, wait_awaited, proxy, through_proxy, wait_until):
+def test_silent_connection(queue, start, wait_awaited, proxy, through_proxy, wait_until):
     """--timeout counts while Redis is away, too."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'})
     waiting = start('wait', '--timeout', '2s', tid, config=through_proxy)
     wait_awaited()
     proxy.refuse()
-    assert ended(waiting) == EX_TEMPFAIL
+    assert waiting.ended() == EX_TEMPFAIL
     assert '1 of 1 tasks have not ended' in waiting.error
 
 
-def test_restarted_redis(redis_servers, wait_until, start, ended):
+def test_restarted_redis(redis_servers, wait_until, start):
     """Redis is killed and comes back with its tasks: the wait goes on."""
     server = redis_servers(appendonly='yes', appendfsync='always')
     queue = Queue(server.client()).load()
@@ -353,10 +305,10 @@ def test_restarted_redis(redis_servers, wait_until, start, ended):
     server.restart()
     queue = Queue(server.client()).load()
     queue.finish('w1', queue.begin('w1')[0])
-    assert ended(waiting) == 0
+    assert waiting.ended() == 0
 
 
-def test_deleted_by_hand(queue, start, ended, wait_awaited, proxy, through_proxy):
+def test_deleted_by_hand(queue, start, wait_awaited, proxy, through_proxy):
     """Whoever deletes a task behind leat's back is noticed with the next look: it is unknown."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'})
@@ -364,7 +316,7 @@ def test_deleted_by_hand(queue, start, ended, wait_awaited, proxy, through_proxy
     wait_awaited()
     queue.redis.xdel(queue.stream, tid)
     proxy.cut()
-    assert ended(waiting) == 1
+    assert waiting.ended() == 1
     assert waiting.lines()[0][:3] == [tid, 'unknown', '-']
 
 
@@ -382,20 +334,20 @@ def test_reader_goes_away(queue, folder, base_config):
         assert process.wait(20) == 74
 
 
-def test_a_result_that_is_broken(queue, start, ended, wait_awaited, client):
+def test_a_result_that_is_broken(queue, start, wait_awaited, client):
     """What somebody else wrote into a result's stream is no reason to crash."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'})
     waiting = start('wait', tid)
     wait_awaited()
     client.xadd(key_of(queue, 'result', tid), {'state': 'odd', 'attempt': 'many', 'status': b'\xff'})
-    assert ended(waiting) == 1
+    assert waiting.ended() == 1
     assert waiting.lines()[0][1:4] == ['dead', ':\\xff', '-']
 
 
 # ---- the whole queue
 
-def test_all(daemon, queue, start, ended, wait_awaited, folder, wait_until):
+def test_all(daemon, queue, start, wait_awaited, folder, wait_until):
     """Until nothing is ready, running or to be retried; delayed tasks do not count."""
     line, go = gate(folder)
     queue.add({'command': line}, {'command': '[ $LEAT_ATTEMPT = 2 ]'}, *[{'command': 'true'}] * 20)
@@ -404,13 +356,13 @@ def test_all(daemon, queue, start, ended, wait_awaited, folder, wait_until):
     wait_awaited()
     daemon().wait_ready()
     wait_until(lambda: queue.counter('succeeded') == 21, 20)
-    assert waiting.process.poll() is None
+    assert waiting.running()
     go()
-    assert ended(waiting) == 0
+    assert waiting.ended() == 0
     assert waiting.out == 'empty: 22 succeeded, 0 dead, 0 cancelled meanwhile; 1 delayed\n'
 
 
-def test_all_with_deaths(daemon, queue, leat, start, ended, wait_awaited, folder):
+def test_all_with_deaths(daemon, queue, leat, start, wait_awaited, folder):
     """Exit 1 where tasks died meanwhile, 0 for those that had before."""
     daemon({'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': 'exit 1'})
@@ -421,7 +373,7 @@ def test_all_with_deaths(daemon, queue, leat, start, ended, wait_awaited, folder
     waiting = start('wait', '--all', '--json')
     wait_awaited()
     go()
-    assert ended(waiting) == 1
+    assert waiting.ended() == 1
     assert json.loads(waiting.out)['dead'] == 1
 
 
@@ -431,7 +383,7 @@ def test_all_of_an_empty_queue(leat, queue):
     assert (done.returncode, done.stderr) == (0, '')
 
 
-def test_status_is_read_a_few_times_a_second(daemon, queue, start, ended, client, wait_awaited):
+def test_status_is_read_a_few_times_a_second(daemon, queue, start, client, wait_awaited):
     """However fast tasks end, the queue is looked at no more than a few times a second."""
     for _ in range(4):
         queue.add(*[{'command': 'true'}] * 500)
@@ -440,6 +392,6 @@ def test_status_is_read_a_few_times_a_second(daemon, queue, start, ended, client
     client.config_resetstat()
     begun = queue.now()
     daemon({'queue': {'concurrency': 8}}).wait_ready()
-    assert ended(waiting, 60) == 0
+    assert waiting.ended(60) == 0
     # each look goes with one read of the bell; the worker listens to its own once
     assert calls(client)[0] <= (queue.now() - begun) / 250 + 4

@@ -1,0 +1,456 @@
+"""leat run: a command on a worker as if it ran here."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import processes
+from harness.daemon import program, write_config
+from harness.results import key_of
+from harness.tasks import wait_file, wait_letters
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+EX_USAGE, EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE, EX_IOERR, EX_TEMPFAIL = 64, 65, 66, 69, 74, 75
+TIMED_OUT, LOST, CANCELLED = 124, 125, 130
+
+
+def gate(folder, name='gate'):
+    """A shell line that waits until the test opens it."""
+    os.mkfifo(folder / name)
+    return f'read x < {folder}/{name}', lambda: (folder / name).write_text('x\n')
+
+
+def tid_of(queue):
+    """The one task that runs."""
+    [row] = queue.list('running')
+    return row['tid'].decode()
+
+
+# ---- like here
+
+@pytest.mark.parametrize('line, status', [
+    ('true', 0), ('exit 3', 3), ('exit 255', 255), ('exit 126', 126), ('no-such-program', 127),
+    ('kill -KILL $$', 137), ('kill -TERM $$', 143), ('kill -SEGV $$', 139)])
+def test_exit_status(daemon, leat, queue, line, status):
+    """The command's own status, or 128 and the signal's number."""
+    daemon().wait_ready()
+    assert leat('run', line).returncode == status
+
+
+def test_here_and_there(daemon, leat, queue, folder):
+    """What a command writes and how it ends is the same as when a shell runs it here: bytes of both
+    outputs, order within each, no newline at the end."""
+    daemon().wait_ready()
+    line = r"printf 'a\0b\377\n'; printf 'x\0\r' >&2; echo second; printf end; exit 7"
+    here = subprocess.run(['/bin/sh', '-c', line], capture_output=True, check=False)
+    there = leat('run', line, input=b'')
+    assert (there.stdout, there.stderr, there.returncode) == (here.stdout, here.stderr, here.returncode)
+
+
+def test_arguments_are_quoted(daemon, leat, queue):
+    """Several arguments reach the program as they are; one is a line for the shell."""
+    daemon().wait_ready()
+    words = ['a b', "it's", '$HOME', '*', '', 'x;y', '`id`', 'ü\n', '-n', '\\', '!', '"']
+    done = leat('run', '--', 'printf', '%s|', *words)
+    assert (done.stdout, done.returncode) == ('|'.join(words) + '|', 0)
+    assert leat('run', 'echo $((6 * 7)) | tr 4 x').stdout == 'x2\n'
+    assert leat('run', 'sh', '-c', 'echo "$0" "$1"', 'zero', 'a b').stdout == 'zero a b\n'
+
+
+@pytest.mark.parametrize('option', [['--stdin'], ['--payload', '-']])
+def test_stdin(daemon, leat, queue, option):
+    """With --stdin the command reads what stdin held, byte for byte; without, nothing."""
+    daemon().wait_ready()
+    data = bytes(range(256)) * 1000
+    done = leat('run', *option, '--', 'cat', input=data)
+    assert done.stdout == data
+    assert leat('run', '--', 'cat', input='x').stdout == ''
+
+
+def test_output_comes_while_it_runs(daemon, start, queue, folder, wait_until):
+    """What was written is there before the command has ended, stdout and stderr apart."""
+    daemon().wait_ready()
+    line, go = gate(folder)
+    run = start('run', f'printf one; printf two >&2; {line}; printf three')
+    wait_until(lambda: (run.out, run.error) == ('one', 'two'), 20)
+    assert run.running()
+    go()
+    assert run.ended() == 0
+    assert (run.out, run.error) == ('onethree', 'two')
+
+
+def test_ten_megabytes(daemon, start, queue, folder):
+    """10 MB come out byte for byte, before leat ends."""
+    daemon({'log': {'output': 'no'}}).wait_ready()
+    run = start('run', f'head -c 10000000 /dev/urandom | tee {folder}/copy')
+    assert run.ended(60) == 0
+    assert run.raw == (folder / 'copy').read_bytes() and run.error == ''
+
+
+def test_nothing_is_left_out_at_the_end(daemon, leat, queue):
+    """Output that comes right before the exit is printed before leat ends, each time."""
+    daemon({'log': {'output': 'no'}}).wait_ready()
+    for _ in range(20):
+        done = leat('run', 'head -c 200000 /dev/zero; head -c 70000 /dev/zero >&2')
+        assert (len(done.stdout), len(done.stderr), done.returncode) == (200000, 70000, 0)
+
+
+def test_success_codes(daemon, leat, queue):
+    """What the queue takes for success is no failure there, and still the command's status here."""
+    daemon({'retry': {'success': '3'}}).wait_ready()
+    assert leat('run', 'exit 3').returncode == 3
+    assert queue.letters() == []
+
+
+def test_command_of_the_config(daemon, leat, queue):
+    """Where the configuration has the command, it is run with what is given."""
+    config = {'task': {'command': 'echo $TASK_SIZE; cat'}}
+    daemon(config).wait_ready()
+    done = leat('run', '--field', 'SIZE=7', '--stdin', input='x', config=config)
+    assert (done.stdout, done.returncode) == ('7\nx', 0)
+
+
+# ---- other ends
+
+def test_retries(daemon, leat, queue):
+    """One attempt, unless --max-attempts says otherwise; how each ends and when the next begins is said."""
+    daemon({'retry': {'base': '100ms'}}).wait_ready()
+    line = 'echo $LEAT_ATTEMPT; [ $LEAT_ATTEMPT = 3 ] || exit 4'
+    once = leat('run', line)
+    assert (once.stdout, once.stderr, once.returncode) == ('1\n', '', 4)
+    done = leat('run', '--max-attempts', '3', line)
+    assert (done.stdout, done.returncode) == ('1\n2\n3\n', 0)
+    first, second, third, fourth = done.stderr.splitlines()
+    assert first.endswith('attempt 1: exit 4; again in 100ms')
+    assert ': attempt 2 on ' in second and ': attempt 3 on ' in fourth
+    assert third.endswith('attempt 2: exit 4; again in 200ms')
+
+
+def test_timeout(daemon, leat, queue):
+    """124, as timeout(1) has it, and the output until then."""
+    daemon().wait_ready()
+    done = leat('run', '--timeout', '500ms', 'echo begun; exec sleep 60')
+    assert (done.stdout, done.returncode) == ('begun\n', TIMED_OUT)
+    assert done.stderr.endswith(': timeout\n')
+
+
+def test_expired(daemon, start, queue, wait_until):
+    """Not started in time: try again later."""
+    run = start('run', '--expires', '1', 'true')
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    tid = queue.entries('stream')[0][0]
+    wait_until(lambda: queue.now() > int(tid.split('-')[0]) + 2000, 20)
+    daemon().wait_ready()
+    assert run.ended() == EX_TEMPFAIL and 'expired' in run.error
+
+
+def test_refused(daemon, leat, queue):
+    """What the worker refuses, and what is refused before."""
+    daemon({'task': {'command': 'true'}}).wait_ready()
+    done = leat('run', 'true')
+    assert done.returncode == EX_DATAERR and 'refused' in done.stderr
+    assert leat('run', '--field', 'a b=c', 'true').returncode == EX_DATAERR
+
+
+def test_worker_is_killed(daemon, start, queue, folder, wait_until):
+    """The worker dies: the command runs again elsewhere, which is said, and its output follows."""
+    first = daemon({'queue': {'lease': '1s'}}).wait_ready()
+    run = start('run', f'echo $LEAT_FENCE; [ -e {folder}/x ] || {{ touch {folder}/x; exec sleep 60; }}; exit 9')
+    wait_until(lambda: run.out == '1\n', 20)
+    first.kill9()
+    processes.end_orphans()
+    daemon({'queue': {'lease': '1s'}}).wait_ready()
+    assert run.ended() == 9
+    assert len(run.out.splitlines()) == 2 and 'the worker before was lost' in run.error
+
+
+def test_every_worker_is_killed(daemon, start, queue, wait_until):
+    """After max_crashes lost workers the task is dead, and was lost."""
+    config = {'queue': {'lease': '1s', 'max_crashes': 1}}
+    first = daemon(config).wait_ready()
+    run = start('run', 'echo begun; exec sleep 60')
+    wait_until(lambda: run.out == 'begun\n', 20)
+    first.kill9()
+    processes.end_orphans()
+    daemon(config).wait_ready()
+    assert run.ended() == LOST and ': crash: ' in run.error
+
+
+def test_worker_stops(daemon, start, queue, folder, wait_until):
+    """A worker that stops hands the task back: it runs again elsewhere."""
+    config = {'shutdown': {'drain': '0'}}
+    first = daemon(config).wait_ready()
+    line, go = gate(folder)
+    run = start('run', f'echo $LEAT_ATTEMPT; {line}')
+    wait_until(lambda: run.out == '1\n', 20)
+    first.terminate()
+    run.wait_error('it is run again')
+    daemon(config).wait_ready()
+    wait_until(lambda: run.out == '1\n1\n', 20)
+    go()
+    assert run.ended() == 0
+
+
+def test_deleted_by_hand(start, queue, wait_until, proxy, through_proxy):
+    """A task that somebody deletes behind leat's back is lost: noticed with the next look."""
+    run = start('run', 'true', config=through_proxy)
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    queue.redis.delete(queue.stream)
+    wait_until(lambda: proxy.connections, 20)
+    proxy.cut()
+    assert run.ended() == LOST and 'nothing tells' in run.error
+
+
+# ---- Ctrl-C
+
+def test_interrupt(daemon, start, queue, folder, wait_until):
+    """The first signal cancels: the command gets SIGTERM at once, its last words come out."""
+    daemon({'queue': {'lease': '60s'}}).wait_ready()
+    run = start('run', 'trap "echo bye; exit 5" TERM; echo begun; while :; do sleep 0.05; done')
+    wait_until(lambda: run.out == 'begun\n', 20)
+    run.process.send_signal(signal.SIGINT)
+    assert run.ended() == CANCELLED
+    assert run.out == 'begun\nbye\n' and run.error.endswith(': cancelled\n')
+    assert queue.letters() == [] and queue.counter('retried') == 0
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_while_it_waits(start, queue, wait_until, number):
+    """A task that has not begun is gone at once."""
+    queue.register('w1')
+    run = start('run', 'true')
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    run.process.send_signal(number)
+    assert run.ended() == CANCELLED
+    assert queue.redis.xlen(queue.stream) == 0
+
+
+def test_interrupt_of_a_retry(daemon, start, queue):
+    """So is one that waits for its next attempt."""
+    daemon({'retry': {'base': '60s', 'cap': '60s'}}).wait_ready()
+    run = start('run', '--max-attempts', '2', 'exit 1')
+    run.wait_error('again in')
+    run.process.send_signal(signal.SIGINT)
+    assert run.ended() == CANCELLED
+    assert queue.places() == {}
+
+
+def test_interrupt_in_go(start, queue, wait_until):
+    """One that stands in go is found there."""
+    queue.register('w1')
+    run = start('run', 'true')
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    [task] = queue.begin('w1')
+    queue.finish('w1', task, 'release')
+    run.process.send_signal(signal.SIGINT)
+    assert run.ended() == CANCELLED
+    assert queue.redis.xlen(queue.go) == 0
+
+
+def test_second_interrupt(daemon, start, queue, wait_until, folder):
+    """The second leaves at once and says which task goes on."""
+    daemon({'task': {'kill_grace': '20s'}, 'queue': {'lease': '60s'}}).wait_ready()
+    run = start('run', f'trap "" TERM; echo begun; touch {folder}/up; while :; do sleep 0.05; done')
+    wait_until(lambda: run.out == 'begun\n', 20)
+    tid = tid_of(queue)
+    run.process.send_signal(signal.SIGINT)
+    run.wait_error(f'cancelling task {tid}; once more leaves it alone')
+    wait_until(lambda: queue.redis.sismember(queue.cancel, tid), 20)
+    run.process.send_signal(signal.SIGINT)
+    assert run.ended() == CANCELLED
+    assert f'task {tid} is left alone: it is being cancelled' in run.error
+
+
+def test_it_succeeds_before_the_cancel(start, queue, wait_until):
+    """A task that has ended well in spite of the signal has ended well."""
+    queue.register('w1')
+    run = start('run', 'true')
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    [task] = queue.begin('w1')
+    run.process.send_signal(signal.SIGINT)
+    wait_until(lambda: queue.redis.scard(queue.cancel) == 1, 20)
+    queue.finish('w1', task)
+    assert run.ended() == 0
+
+
+def test_somebody_else_cancels(daemon, start, queue, wait_until):
+    """leat run says so."""
+    daemon().wait_ready()
+    run = start('run', 'echo begun; exec sleep 60')
+    wait_until(lambda: run.out == 'begun\n', 20)
+    queue.call('cancel', queue.group, 1, tid_of(queue), '')
+    assert run.ended() == CANCELLED and run.error.endswith(': cancelled\n')
+
+
+def test_ignored_signals_stay_so(daemon, start, queue, folder, wait_until):
+    """As in the background of a shell without job control."""
+    daemon().wait_ready()
+    line, go = gate(folder)
+    run = start('run', f'echo begun; {line}',
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    wait_until(lambda: run.out == 'begun\n', 20)
+    run.process.send_signal(signal.SIGINT)
+    go()
+    assert run.ended() == 0
+
+
+# ---- failures
+
+@pytest.mark.parametrize('when', ['refuse', 'cut'])
+def test_broken_connection(daemon, start, queue, proxy, through_proxy, folder, wait_until, when):
+    """A connection that breaks is made again: nothing is lost, and nothing comes twice."""
+    daemon().wait_ready()
+    line, go = gate(folder)
+    config = {'redis': {**through_proxy['redis'], 'backoff_cap': '200ms'}}
+    run = start('run', f'echo one; {line}; echo two; exit 6', config=config)
+    wait_until(lambda: run.out == 'one\n', 20)
+    if when == 'refuse':
+        proxy.refuse()
+        run.wait_error('waiting until that works again')
+        go()
+        wait_letters(queue)
+        proxy.accept()
+    else:
+        proxy.cut()
+        go()
+    assert run.ended() == 6
+    assert run.out == 'one\ntwo\n'
+
+
+def test_worker_reconnects(daemon, start, queue, proxy, through_proxy, wait_until):
+    """The worker's connection breaks while the command writes: nothing is lost, and nothing comes twice."""
+    daemon(through_proxy).wait_ready()
+    traps = [proxy.trap('leat_output', when='after', holding=b'fd') for _ in range(2)]
+    run = start('run', 'for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.05; done')
+    for trap in traps:
+        trap.wait()
+    assert run.ended() == 0
+    assert run.out == ''.join(f'{i}\n' for i in range(1, 10)) and run.error == ''
+
+
+def test_interrupt_while_redis_is_away(daemon, start, queue, proxy, through_proxy, wait_until):
+    """The second signal leaves, whatever Redis does."""
+    daemon().wait_ready()
+    run = start('run', 'echo begun; exec sleep 60', config=through_proxy)
+    wait_until(lambda: run.out == 'begun\n', 20)
+    proxy.refuse()
+    run.wait_error('waiting until that works again')
+    run.process.send_signal(signal.SIGINT)
+    run.wait_error('cancelling task')
+    run.process.send_signal(signal.SIGINT)
+    assert run.ended() == CANCELLED and 'is left alone; leat cancel ends it' in run.error
+
+
+def test_interrupt_that_waits_for_redis(daemon, start, queue, proxy, through_proxy, wait_until):
+    """What could not be cancelled at once is cancelled as soon as Redis is back."""
+    daemon().wait_ready()
+    config = {'redis': {**through_proxy['redis'], 'backoff_cap': '200ms'}}
+    run = start('run', 'echo begun; exec sleep 60', config=config)
+    wait_until(lambda: run.out == 'begun\n', 20)
+    proxy.refuse()
+    run.wait_error('waiting until that works again')
+    run.process.send_signal(signal.SIGINT)
+    run.wait_error('cannot connect')
+    proxy.accept()
+    assert run.ended() == CANCELLED and run.error.endswith(': cancelled\n')
+
+
+def test_lost_output_is_told(start, queue, wait_until):
+    """Bytes that are not in the stream any more are counted."""
+    queue.register('w1')
+    run = start('run', 'true')
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    [task] = queue.begin('w1')
+    output = key_of(queue, 'output', task.tid)
+    queue.redis.xadd(output, {'attempt': 1, 'fence': 1, 'offset': 0, 'fd': 1, 'data': 'one\n'})
+    queue.redis.xadd(output, {'attempt': 1, 'fence': 1, 'offset': 104, 'fd': 1, 'data': 'two\n'})
+    wait_until(lambda: run.out == 'one\ntwo\n', 20)
+    assert ': 100 bytes of its output are lost here' in run.error
+    queue.redis.xadd(output, {'odd': 'x'})
+    queue.redis.xadd(output, {'attempt': 9, 'fence': 1, 'offset': 108, 'fd': 7, 'data': 'x'})
+    queue.finish('w1', task)
+    assert run.ended() == 0 and run.out == 'one\ntwo\n'
+
+
+def test_stale_worker(start, queue, wait_until):
+    """What a worker says of an attempt that has passed on does not come out."""
+    queue.register('w1')
+    run = start('run', 'true')
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    [task] = queue.begin('w1')
+    output = key_of(queue, 'output', task.tid)
+    queue.redis.xadd(output, {'attempt': 1, 'fence': 2, 'offset': 0, 'fd': 1, 'data': 'new'})
+    queue.redis.xadd(output, {'attempt': 1, 'fence': 1, 'offset': 0, 'fd': 1, 'data': 'stale'})
+    queue.finish('w1', task)
+    assert run.ended() == 0 and run.out == 'new'
+
+
+def test_reader_goes_away(daemon, folder, base_config, queue, wait_until):
+    """Like yes | head: whoever reads has seen enough, the command is ended."""
+    daemon({'log': {'output': 'no'}}).wait_ready()
+    path = write_config(folder / 'pipe.ini', base_config)
+    reader, writer = os.pipe()
+    with subprocess.Popen([program('leat'), '-c', str(path), 'run', 'exec yes'], stdout=writer,
+                          stderr=subprocess.PIPE) as process:
+        os.close(writer)
+        assert os.read(reader, 4) == b'y\ny\n'
+        os.close(reader)
+        assert process.wait(30) == EX_IOERR
+    wait_until(lambda: queue.counter('cancelled') == 1, 20)
+
+
+# ---- the command line
+
+def test_the_task_is_there_already(leat, start, queue, wait_until):
+    """With --id nothing is run where a task with that label lives."""
+    queue.register('w1')
+    run = start('run', '--id', 'nightly', 'true')
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    done = leat('run', '--id', 'nightly', 'true')
+    assert done.returncode == EX_TEMPFAIL and 'is there already' in done.stderr
+    assert run.running()
+
+
+def test_options_of_the_task(start, queue, wait_until):
+    """It is a task with the fields that enqueue would give it, and what run needs unless it was said."""
+    run = start('run', '--timeout', '5m', '--max-attempts', '4', '--result-ttl', '2m', '--field', 'A=1', 'x y')
+    wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
+    [(_, fields)] = queue.entries('stream')
+    assert dict(zip(fields[::2], fields[1::2])) == {
+        b'timeout': b'5m', b'max_attempts': b'4', b'result_ttl': b'2m', b'A': b'1', b'command': b'x y',
+        b'live': b'1'}
+    assert run.running()
+
+
+@pytest.mark.parametrize('args', [[], ['--result-ttl', '59s', 'true'], ['--jsn', 'true'], ['--stdin=x', 'true'],
+                                  ['--stdin', '--payload', 'x', 'true'], ['echo > x', '--stdin']])
+def test_usage(leat, args):
+    """What cannot be meant is refused before Redis is asked."""
+    assert leat('run', *args, config={'redis': {'socket': '/nowhere'}}).returncode == EX_USAGE
+
+
+def test_redis_is_away_at_first(leat, folder):
+    """Nothing was enqueued."""
+    assert leat('run', 'true', config={'redis': {'socket': '/nowhere'}}).returncode == EX_UNAVAILABLE
+    assert leat('run', '--payload-file', folder / 'none', 'true').returncode == EX_NOINPUT
+
+
+def test_full_queue(leat, queue):
+    """Try again later."""
+    queue.register('w1', max_length=1)
+    queue.add({'command': 'x'})
+    assert leat('run', 'true').returncode == EX_TEMPFAIL
+
+
+def test_left_behind(daemon, start, queue, folder, wait_until):
+    """leat itself is killed: the task goes on."""
+    daemon().wait_ready()
+    line, go = gate(folder)
+    run = start('run', f'echo begun; {line}; echo x > {folder}/done')
+    wait_until(lambda: run.out == 'begun\n', 20)
+    run.process.kill()
+    run.ended()
+    go()
+    wait_file(folder / 'done')
