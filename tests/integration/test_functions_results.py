@@ -241,6 +241,23 @@ def test_find_refuses(queue, args):
         queue.call('find', queue.group, *args)
 
 
+def test_output_is_bounded(queue, client):
+    """Only the newest entries are kept, for a time that begins anew with each."""
+    key = key_of(queue, 'output', '1-1')
+    for i in range(1300):
+        client.execute_command('FCALL', 'leat_output', 1, key, 60000, 'offset', i, 'data', 'x' * 5000)
+    assert 1000 <= client.xlen(key) <= 1100 and 50000 < client.pttl(key) <= 60000
+    [(_, fields)] = client.execute_command('XREVRANGE', key, '+', '-', 'COUNT', 1)
+    assert fields[1] == b'1299'
+
+
+@pytest.mark.parametrize('args', [['1', 'a'], ['1'], ['x', 'a', 'b'], ['1', *['a'] * 1002]])
+def test_output_refuses(client, queue, args):
+    """No time, no pairs, or too many."""
+    with pytest.raises(redis.ResponseError, match='^BADARG'):
+        client.execute_command('FCALL', 'leat_output', 1, key_of(queue, 'output', '1-1'), *args)
+
+
 def test_await_refuses(queue):
     """Too many tasks, or no time."""
     with pytest.raises(redis.ResponseError, match='^BADARG more than 1000'):

@@ -106,11 +106,12 @@ end
 -- entry. Reply: PROTOCOL. Nobody is fenced off: entries say of which attempt they are. A key without an end is
 -- never left: whoever writes may be gone with the next line.
 function leat.output(keys, args)
-  local keep_ms = number_arg(args[1], 'the time')
-  if #keys ~= 1 or #args < 3 or #args > CHUNK or #args % 2 == 0 then
-    fail('BADARG one key, a time, and names and values')
+  open(keys, 1)
+  local keep_ms, fields = number_arg(args[1], 'the time'), rest(args, 2)
+  if #fields < 2 or #fields > CHUNK or #fields % 2 == 1 then
+    fail('BADARG a time, names and values')
   end
-  redis.call('XADD', keys[1], 'MAXLEN', '~', OUTPUT_MOST, '*', unpack(args, 2))
+  redis.call('XADD', keys[1], 'MAXLEN', '~', OUTPUT_MOST, '*', unpack(fields))
   redis.call('PEXPIRE', keys[1], str(keep_ms))
   return { PROTOCOL }
 end
