@@ -38,11 +38,14 @@ static const char help[] =
     "  leat -q builds run 'grep -c error *.log | sort'\n"
     "  leat run --stdin -- wc -l < file\n"
     "\n"
-    "Exit codes: the command's own; 128 and its number for a signal; 124 timed out; 130\n"
-    "cancelled; 65 refused; 75 not started in time (--expires), not enqueued since the queue is\n"
-    "full or a task with --id is there; 125 it was lost: with its workers, deleted, or nothing\n"
-    "tells. leat's own: 64 usage; 66 payload cannot be read; 69 Redis cannot be reached; 74\n"
-    "output cannot be written; 77 denied by Redis; 78 configuration.\n";
+    "Exit codes: the command's own; 128 and its number for a signal; 124 timed out; 130 "
+    "cancelled;\n"
+    "65 refused; 75 not started in time (--expires), not enqueued since the queue is full or a "
+    "task\n"
+    "with --id is there; 125 lost: with its workers, deleted, or nothing tells; 64 usage; 66 "
+    "payload\n"
+    "cannot be read; 69 Redis cannot be reached; 74 output cannot be written; 77 denied by Redis;\n"
+    "78 configuration.\n";
 
 enum { OPTION_STDIN = TASK_OPTION_END };
 
