@@ -103,7 +103,7 @@ def test_delayed_tasks_start_on_time(daemon, queue, client, stamps, assert_promp
     assert_prompt([stamps.named(str(due))[0][2] - due / 1000 for due in dues])
 
 
-@pytest.mark.parametrize('how', ['XADD', 'enqueue', 'dead_retry'])
+@pytest.mark.parametrize('how', ['XADD', 'enqueue', 'enqueue into a lane', 'dead_retry'])
 def test_what_is_put_up_starts_at_once(daemon, queue, client, redis_server, stamps, assert_prompt, how):
     """A plain XADD, an enqueue from another client and a dead letter that is tried again wake an idle
     worker."""
@@ -120,8 +120,8 @@ def test_what_is_put_up_starts_at_once(daemon, queue, client, redis_server, stam
         begun = time.time()
         if how == 'XADD':
             other.xadd(queue.stream, {'command': stamps.line('go')})
-        elif how == 'enqueue':
-            queue.add({'command': stamps.line('go')})
+        elif how.startswith('enqueue'):
+            queue.add(dict({'command': stamps.line('go')}, **({} if how == 'enqueue' else {'lane': 'a'})))
         else:
             queue.dead_retry(queue.letters()[0][0])
         delays.append(stamps.wait('go', number)[2] - begun)
@@ -175,6 +175,86 @@ def test_what_fell_due_while_the_worker_was_full(daemon, queue, client, stamps, 
         delays.append(stamps.wait('due', number)[2] - freed)
         wait_empty(queue)
     assert_prompt(delays)
+
+
+def test_a_freed_slot_of_a_full_lane_wakes(daemon, queue, client, stamps, assert_prompt):
+    """Two workers, a lane of which one task may run: the next starts when that has ended, on a worker that
+    was blocked or on the one that is free again."""
+    for _ in range(2):
+        daemon().wait_ready()
+    queue.conf_set('lane:a', '1, 1')
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client, 2)
+        queue.add({'command': f'sleep 0.3; {stamps.line("freed")}', 'lane': 'a'})
+        queue.add({'command': stamps.line('next'), 'lane': 'a'})
+        freed = stamps.wait('freed', number)[2]
+        delays.append(stamps.wait('next', number)[2] - freed)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_a_higher_cap_wakes(daemon, queue, client, redis_server, stamps, assert_prompt):
+    """An operator raises it: what waited starts at once on the worker that was blocked."""
+    for _ in range(2):
+        daemon().wait_ready()
+    operator = type(queue)(redis_server.client())
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        operator.conf_set('lane:a', '1, 1')
+        wait_blocked(client, 2)
+        queue.add({'command': stamps.line('first', after='sleep 0.5'), 'lane': 'a'})
+        queue.add({'command': stamps.line('next'), 'lane': 'a'})
+        stamps.wait('first', number)
+        wait_blocked(client, 1)
+        begun = time.time()
+        operator.conf_set('lane:a', '1, 2')
+        delays.append(stamps.wait('next', number)[2] - begun)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+@pytest.mark.parametrize('of', ['queue', 'lane'])
+def test_a_rate_token_wakes(daemon, queue, client, stamps, assert_prompt, of):
+    """Four a second, with every worker idle: each starts when its token is there, on either worker."""
+    for _ in range(2):
+        daemon().wait_ready()
+    wait_blocked(client, 2)
+    queue.conf_set(*(('rate', '4/s') if of == 'queue' else ('lane:a', '1, -, 4/s')))
+    queue.add(*[dict({'command': stamps.line('go')}, **({} if of == 'queue' else {'lane': 'a'}))] * (2 * ROUNDS))
+    stamps.wait('go', 2 * ROUNDS)
+    wait_empty(queue)
+    times = [at for _, _, at in stamps.named('go')]
+    # a start that was late does not make the next ones late; one that came late itself is not early then
+    assert_prompt([max(at - times[0] - 0.25 * number, 0.) for number, at in enumerate(times)][1:])
+
+
+def test_a_follow_up_wakes(daemon, queue, client, stamps, assert_prompt):
+    """A rerun that was wanted while the first one ran starts when that has ended."""
+    for _ in range(2):
+        daemon().wait_ready()
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client, 2)
+        queue.add({'command': f'{stamps.line("begun")}; sleep 0.3; {stamps.line("ended")}', 'unique': 'k'})
+        stamps.wait('begun', number)
+        queue.add({'command': stamps.line('next'), 'unique': 'k', 'unique_next': '1'})
+        ended = stamps.wait('ended', number)[2]
+        delays.append(stamps.wait('next', number)[2] - ended)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_delayed_tasks_of_a_lane_start_on_time(daemon, queue, client, stamps, assert_prompt):
+    """As those without one."""
+    daemon().wait_ready()
+    wait_blocked(client)
+    begun = queue.now()
+    dues = [begun + 1000 + 200 * number for number in range(ROUNDS)]
+    for due in dues:
+        queue.add({'command': stamps.line(str(due)), 'lane': 'a'}, due=due)
+    wait_empty(queue)
+    assert_prompt([stamps.named(str(due))[0][2] - due / 1000 for due in dues])
 
 
 def test_full_worker_takes_when_it_has_room(daemon, queue, client, stamps, late):

@@ -178,7 +178,11 @@ end
 
 local function seed_conf(q, args, from, last)
   for i = from, last, 2 do
-    redis.call('HSETNX', q[CONF], args[i], args[i + 1])
+    local lane = args[i]:match('^lane:(.+)$')
+    if redis.call('HSETNX', q[CONF], args[i], args[i + 1]) == 1 and lane then
+      whole_step(leat.lane_changed, q, lane)
+      q.freed = true
+    end
   end
 end
 

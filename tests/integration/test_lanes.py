@@ -1,0 +1,222 @@
+"""Lanes, caps and rates on real workers: what the config seeds, fairness from the tasks' own stamps, caps across
+crashes, and that nobody polls."""
+import random
+import time
+
+import pytest
+
+from harness import invariants
+from harness.faults import cpu_share, pass_time, wait_blocked, wait_empty, wakeups
+from harness.polling import wait_until
+from harness.tasks import wait_letters
+
+KILLS = 50
+CAP = 3
+
+
+@pytest.fixture(autouse=True)
+def patient(base_config):
+    """Nothing happens by chance: scans and beats are rare."""
+    base_config['queue'].update(lease='60s', scan='60s', concurrency=1)
+    base_config['shutdown'] = {'drain': '10ms'}
+
+
+@pytest.fixture
+def stamps(folder):
+    return folder / 'stamps'
+
+
+def stamp(path, after='true'):
+    """A shell line that notes its lane and the time, by the wall clock."""
+    return f'date "+$TASK_LANE %s%N" >> {path}; {after}'
+
+
+def task(path, lane='', after='true'):
+    fields = {'command': stamp(path, after), 'LANE': lane or 'none'}
+    return dict(fields, lane=lane) if lane else fields
+
+
+def stamped(path):
+    """[(lane, seconds)] in order."""
+    text = path.read_text() if path.exists() else ''
+    return [(line.split()[0], int(line.split()[1]) / 1e9) for line in text.splitlines()]
+
+
+# ---------------------------------------------------------------- what workers agree on
+
+def test_the_file_seeds_what_all_agree_on(daemon, queue, client):
+    """The first worker's lanes and rates go into conf, a later one's differing ones are told, and conf rules."""
+    daemon({'limits': {'rate': '20/s', 'burst': 40}, 'lanes': {'big': '2,3', 'a b': 'strict'}}).wait_ready()
+    conf = queue.conf_set()
+    assert (conf['rate'], conf['burst'], conf['lane:big'], conf['lane:a b']) == ('20/s', '40', '2, 3', 'strict')
+    second = daemon({'limits': {'rate': 'none'}, 'lanes': {'big': '2, 4', 'new': '0.5, -, 100/m'}}).wait_ready()
+    second.wait_log('lane:big 2, 3 (not 2, 4)')
+    assert 'rate 20/s (not none)' in second.log() and 'lane:a b' not in second.log()
+    conf = queue.conf_set()
+    assert (conf['rate'], conf['lane:big'], conf['lane:new']) == ('20/s', '2, 3', '0.5, -, 100/m')
+
+
+def test_what_an_operator_took_away_stays_away(daemon, queue):
+    """A worker's file does not bring it back."""
+    sections = {'limits': {'rate': '20/s'}, 'lanes': {'big': '2'}}
+    daemon(sections).wait_ready()
+    queue.conf_set('lane:big', '')
+    queue.conf_set('rate', '')
+    daemon(sections).wait_ready().wait_log('lane:big none (not 2)')
+    assert queue.conf_set()['lane:big'] == queue.conf_set()['rate'] == ''
+
+
+def test_a_reload_says_that_lanes_want_a_restart(daemon, base_config):
+    """The running settings are Redis's; the file is read when a worker begins."""
+    worker = daemon({'lanes': {'a': '1'}}).wait_ready()
+    text = worker.config_path.read_text()
+    worker.config_path.write_text(text.replace('a = 1', 'a = 2') + '[limits]\nrate = 1/s\n')
+    worker.reload()
+    worker.wait_log('lanes.NAME')
+    assert 'limits.rate' in worker.log()
+
+
+def test_lanes_that_were_there_before_any_worker(daemon, queue, stamps):
+    """Tasks wait in a lane that only the first worker's file makes strict: it goes first."""
+    queue.add(task(stamps, 'x'))
+    queue.add(*[task(stamps, 'a')] * 5, *[task(stamps, 'now')] * 5)
+    daemon({'lanes': {'now': 'strict'}}).wait_ready()
+    wait_empty(queue)
+    lanes = [lane for lane, _ in stamped(stamps)]
+    # one may be on its way before the settings are there
+    assert lanes[:6].count('now') == 5
+
+
+# ---------------------------------------------------------------- fairness
+
+@pytest.mark.parametrize('how', ['function', 'XADD'])
+@pytest.mark.parametrize('slots', [1, 4])
+def test_a_backlog_holds_up_no_other_lane(daemon, queue, client, stamps, how, slots):
+    """Thousands wait in lane a; one task of lane b starts within slots + 1 starts."""
+    long = task(stamps, 'a', after='sleep 0.03')
+    if how == 'function':
+        for _ in range(10):
+            queue.add(*[long] * 300)
+    else:
+        with client.pipeline(transaction=False) as pipe:
+            for _ in range(3000):
+                pipe.xadd(queue.stream, long)
+            pipe.execute()
+    daemon({'queue': {'concurrency': slots}}).wait_ready()
+    for number in range(1, 4):
+        began = len(stamped(stamps))
+        wait_for(stamps, lambda rows, began=began: len(rows) >= began + 5)
+        queue.add(task(stamps, 'b'))
+        added = time.time()
+        rows = wait_for(stamps, lambda rows, number=number: [lane for lane, _ in rows].count('b') == number)
+        mine = [at for lane, at in rows if lane == 'b'][-1]
+        # its neighbours of one claim may stamp before it
+        assert sum(added < at < mine for lane, at in rows if lane == 'a') <= slots + 1 + slots
+
+
+def wait_for(path, condition, timeout=60):
+    wait_until(lambda: condition(stamped(path)), timeout, lambda: stamped(path)[-20:])
+    return stamped(path)
+
+
+def test_an_expired_task_of_a_lane(daemon, queue, stamps):
+    """Not started in time, it is a dead letter; the lane goes on."""
+    queue.conf_set('lane:a', '1, 1')
+    queue.add(task(stamps, 'a', after='sleep 1'))
+    queue.add(dict(task(stamps, 'late'), lane='a', expires=str(time.time() + 0.3)), task(stamps, 'a'))
+    daemon().wait_ready()
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'expired'
+    wait_for(stamps, lambda rows: len(rows) == 2)
+    assert [lane for lane, _ in stamped(stamps)] == ['a', 'a']
+
+
+# ---------------------------------------------------------------- rates
+
+def between(rows, begin, end, lane=None):
+    return sum(begin <= at < end for name, at in rows if lane in (None, name))
+
+
+def test_a_rate_over_two_workers(daemon, queue, stamps, late):
+    """20 a second with a burst, from the tasks' own stamps, to 5 %; and no busy loop."""
+    queue.add(*[task(stamps)] * 300)
+    workers = [daemon({'queue': {'concurrency': 4}, 'limits': {'rate': '20/s', 'burst': 10}}) for _ in range(2)]
+    rows = wait_for(stamps, lambda rows: len(rows) >= 15)
+    before = [wakeups(worker.pid) for worker in workers]
+    share = cpu_share(workers[0].pid, 4)
+    after = [wakeups(worker.pid) for worker in workers]
+    rows = wait_for(stamps, lambda rows: len(rows) >= 85)
+    first = rows[0][1]
+    assert abs(between(rows, first + 0.5, first + 3.5) - 60) <= 3 + 20 * late()
+    assert between(rows, first, first + 0.1) <= 10 + 4
+    # each start: a timer, a claim and its answer, the task's start, output and end; the other one asks, too
+    for mine, theirs in zip(before, after):
+        assert theirs - mine <= 4 * 20 * 12
+    assert share < 0.2
+
+
+def test_the_rate_of_a_lane(daemon, queue, stamps, late):
+    """A lane of 20 a second beside one without: each as it should be, on two workers."""
+    queue.conf_set('lane:slow', '1, -, 20/s')
+    for _ in range(2):
+        daemon({'queue': {'concurrency': 2}}).wait_ready()
+    queue.add(*[task(stamps, 'slow')] * 100, *[task(stamps, 'free')] * 100)
+    rows = wait_for(stamps, lambda rows: [lane for lane, _ in rows].count('slow') >= 75)
+    first = min(at for lane, at in rows if lane == 'slow')
+    assert abs(between(rows, first + 0.5, first + 3.5, 'slow') - 60) <= 3 + 20 * late()
+    assert [lane for lane, _ in rows].count('free') == 100
+    assert max(at for lane, at in rows if lane == 'free') < max(at for lane, at in rows if lane == 'slow')
+
+
+def test_waiting_for_a_token_is_sleep(daemon, queue, client):
+    """A queue and a lane whose next start is an hour away: workers do nothing until their beats."""
+    workers = [daemon().wait_ready() for _ in range(2)]
+    queue.conf_set('lane:a', '1, -, 1/h')
+    queue.add(*[{'command': 'true', 'lane': 'a'}] * 5)
+    wait_blocked(client, 2)
+    pass_time(0.3)
+    before = [wakeups(worker.pid) for worker in workers]
+    assert cpu_share(workers[0].pid, 3) < 0.01
+    queue.conf_set('rate', '1/h')
+    queue.add(*[{'command': 'true'}] * 3)
+    pass_time(0.5)
+    assert cpu_share(workers[0].pid, 3) < 0.01
+    # the bell twice, what was enqueued, a task, and a beat
+    assert all(wakeups(worker.pid) - mine <= 40 for worker, mine in zip(workers, before))
+
+
+# ---------------------------------------------------------------- caps across crashes
+
+def at_once(runs):
+    """How many of them lived at the same time at the most."""
+    moments = sorted([(run.first, 1) for run in runs] + [(run.last, -1) for run in runs])
+    most = now = 0
+    for _, change in moments:
+        now += change
+        most = max(most, now)
+    return most
+
+
+def test_a_cap_holds_across_crashes(daemon, queue, client, beats, short_leases):
+    """Three workers of two slots, a lane of which three may run: of fifty kill -9, with all that they run, none
+    lets a fourth beat; the count is exact after each, and in the end everything has run."""
+    chance = random.Random(7)
+    sections = {'queue': {'concurrency': 2, 'lease': '1s', 'scan': '200ms', 'max_crashes': 1000},
+                'task': {'kill_grace': '100ms'}, 'lanes': {'a': f'1, {CAP}'}}
+    workers = [daemon(sections).wait_ready() for _ in range(3)]
+    queue.add(*[{'command': beats.task(0.4), 'lane': 'a'}] * 60)
+    queue.add(*[{'command': 'sleep 0.1'}] * 20)
+    for _ in range(KILLS):
+        pass_time(chance.uniform(0.05, 0.3))
+        victim = chance.randrange(len(workers))
+        workers[victim].close()
+        workers[victim] = daemon(sections)
+        snapshot = invariants.Snapshot(queue)
+        snapshot.lane_counts()
+        assert snapshot.runs(b'a') <= CAP
+    for worker in workers:
+        worker.wait_ready()
+    wait_empty(queue, 120)
+    assert at_once(beats.runs()) <= CAP
+    assert client.hgetall(queue.stats).get(b'r:a') is None
+    assert sum(run.ended for run in beats.runs()) >= 60 == len({run.tid for run in beats.runs()})
