@@ -118,7 +118,7 @@ static int split_parts(const char *text, char parts[PARTS][PART_LONGEST + 1])
 
 int limits_settings(const char *text, struct buffer *settings, struct buffer *why)
 {
-    char parts[PARTS][PART_LONGEST + 1];
+    char parts[PARTS][PART_LONGEST + 1] = {0};
     int count = split_parts(text, parts);
 
     if (count < 0)
@@ -128,7 +128,7 @@ int limits_settings(const char *text, struct buffer *settings, struct buffer *wh
     for (int i = 0; i < count; i++)
         if (check_part(i, parts[i], why) != 0)
             return -1;
-    while (*parts[count - 1] == '\0')
+    while (count > 0 && *parts[count - 1] == '\0')
         count--;
     for (int i = 0; i < count; i++)
         (void)buffer_printf(settings, "%s%s", i > 0 ? ", " : "",
