@@ -186,7 +186,8 @@ def test_a_freed_slot_of_a_full_lane_wakes(daemon, queue, client, stamps, assert
     delays = []
     for number in range(1, ROUNDS + 1):
         wait_blocked(client, 2)
-        queue.add({'command': f'sleep 0.3; {stamps.line("freed")}', 'lane': 'a'})
+        queue.add({'command': f'{stamps.line("begun")}; sleep 0.3; {stamps.line("freed")}', 'lane': 'a'})
+        stamps.wait('begun', number)
         queue.add({'command': stamps.line('next'), 'lane': 'a'})
         freed = stamps.wait('freed', number)[2]
         delays.append(stamps.wait('next', number)[2] - freed)
