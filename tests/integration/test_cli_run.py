@@ -7,6 +7,7 @@ import pytest
 
 from harness import processes
 from harness.daemon import program, write_config
+from harness.gate import Gate
 from harness.results import key_of
 from harness.tasks import wait_file, wait_letters
 
@@ -18,8 +19,8 @@ TIMED_OUT, LOST, CANCELLED = 124, 125, 130
 
 def gate(folder, name='gate'):
     """A shell line that waits until the test opens it."""
-    os.mkfifo(folder / name)
-    return f'read x < {folder}/{name}', lambda: (folder / name).write_text('x\n')
+    one = Gate(folder / name)
+    return one.wait, one.open
 
 
 def tid_of(queue):

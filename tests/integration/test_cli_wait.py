@@ -9,6 +9,7 @@ from harness import processes
 from harness.daemon import program, write_config
 from harness.faults import pass_time
 from harness.queue import Queue
+from harness.gate import Gate
 from harness.results import key_of, result_of
 from harness.tasks import wait_letters, wait_succeeded
 
@@ -29,9 +30,8 @@ def wait_awaited(client, queue, wait_until):
 
 def gate(folder, name='gate'):
     """A shell line that waits until the test opens it, with what follows."""
-    path = folder / name
-    os.mkfifo(path)
-    return f'read x < {path}', lambda: path.write_text('x\n')
+    one = Gate(folder / name)
+    return one.wait, one.open
 
 
 # ---- one task

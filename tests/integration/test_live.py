@@ -18,7 +18,7 @@ def test_live(daemon, queue, client):
     """Begin, data of both descriptors and end stand in the stream, each with attempt, fence and offset; it
     is whole before the result is there, and goes a while after the end."""
     worker = daemon().wait_ready()
-    [tid] = queue.add({'command': r"printf 'a\0b'; sleep 0.2; echo err >&2; sleep 0.2; printf end", **LIVE})
+    [tid] = queue.add({'command': r"printf 'a\0b'; sleep 0.7; echo err >&2; sleep 0.7; printf end", **LIVE})
     wait_result(queue, tid)
     first, *data, last = follow(queue, tid).entries
     assert first.pop('worker').split(':')[1] == str(worker.pid)
@@ -29,14 +29,13 @@ def test_live(daemon, queue, client):
     assert 500_000 < client.pttl(key_of(queue, 'output', tid)) <= 600_000
 
 
-def test_while_it_runs(daemon, queue, folder, wait_until, client):
+def test_while_it_runs(daemon, queue, gate, wait_until, client):
     """What it has written is there at once, and the stream never stands without an end to its time."""
     daemon().wait_ready()
-    [tid] = queue.add({'command': f'printf one; read x < {folder}/gate; exit 3', **LIVE})
-    processes.os.mkfifo(folder / 'gate')
+    [tid] = queue.add({'command': f'printf one; {gate.wait}; exit 3', **LIVE})
     wait_until(lambda: follow(queue, tid).data(1) == b'one', 20)
     assert 3_000_000 < client.pttl(key_of(queue, 'output', tid)) <= 3_600_000
-    (folder / 'gate').write_text('x\n')
+    gate.open()
     wait_letters(queue)
     assert follow(queue, tid).ends() == [(1, 'dead', 'exit 3')]
 
@@ -151,16 +150,15 @@ def test_many_at_once(daemon, queue, wait_until):
 
 # ---- failures
 
-def test_redis_that_takes_nothing(daemon, queue, redis_server, folder, wait_until):
+def test_redis_that_takes_nothing(daemon, queue, redis_server, folder, gate):
     """While Redis is silent a task waits for two seconds, and then goes on; what is lost is counted in the
     stream."""
     worker = daemon({'redis': {'command_timeout': '60s'}, 'queue': {'lease': '60s'}}).wait_ready()
-    [tid] = queue.add({'command': f'touch {folder}/begun; read x < {folder}/gate; head -c 3000000 /dev/zero; '
+    [tid] = queue.add({'command': f'touch {folder}/begun; {gate.wait}; head -c 3000000 /dev/zero; '
                                   f'echo {folder} > {folder}/done; sleep 0.2; echo end', **LIVE})
-    processes.os.mkfifo(folder / 'gate')
     wait_file(folder / 'begun', 0)
     redis_server.stop()
-    (folder / 'gate').write_text('x\n')
+    gate.open()
     wait_file(folder / 'done', 1, 20)
     assert worker.running()
     redis_server.cont()
@@ -186,14 +184,14 @@ def test_broken_connection(daemon, queue, proxy, through_proxy, wait_until, when
     assert reader.lost == 0 and (reader.twice > 0) == (when == 'after')
 
 
-def test_ended_while_redis_was_away(daemon, queue, proxy, through_proxy, folder):
+def test_ended_while_redis_was_away(daemon, queue, proxy, through_proxy, folder, gate, wait_until):
     """The rest of a task's output waits for Redis with its outcome, and comes before it."""
-    daemon(through_proxy).wait_ready()
-    [tid] = queue.add({'command': f'read x < {folder}/gate; head -c 100000 /dev/zero; '
+    worker = daemon(through_proxy).wait_ready()
+    [tid] = queue.add({'command': f'{gate.wait}; head -c 100000 /dev/zero; '
                                   f'echo x > {folder}/done', **LIVE})
-    processes.os.mkfifo(folder / 'gate')
+    wait_until(worker.descendants)
     proxy.refuse()
-    (folder / 'gate').write_text('x\n')
+    gate.open()
     wait_file(folder / 'done', 1)
     proxy.accept()
     wait_result(queue, tid)
@@ -203,8 +201,8 @@ def test_ended_while_redis_was_away(daemon, queue, proxy, through_proxy, folder)
 def test_worker_is_killed(daemon, queue, client, folder, wait_until):
     """The stream of a task whose worker died goes by itself; the next attempt has a higher fence."""
     worker = daemon({'queue': {'lease': '1s'}}).wait_ready()
-    [tid] = queue.add({'command': f'echo $LEAT_FENCE; [ -e {folder}/x ] || {{ touch {folder}/x; sleep 60; }}',
-                       **LIVE})
+    [tid] = queue.add({'command': f'[ -e {folder}/x ] && {{ echo $LEAT_FENCE; exit; }}; touch {folder}/x; '
+                                  'echo $LEAT_FENCE; exec sleep 60', **LIVE})
     wait_until(lambda: follow(queue, tid).data(1), 20)
     worker.kill9()
     processes.end_orphans()
