@@ -345,6 +345,20 @@ def test_a_result_that_is_broken(queue, start, wait_awaited, client):
     assert waiting.lines()[0][1:4] == ['dead', ':\\xff', '-']
 
 
+@pytest.mark.parametrize('command', [['wait', '1-1'], ['wait', '--all'], ['run', 'true']])
+def test_rights(daemon, queue, client, leat, command):
+    """With the keys of the queue it works; without those of results the answer is that Redis denies it."""
+    daemon().wait_ready()
+    client.execute_command('ACL', 'SETUSER', 'all', 'on', '>a', '+@all', '-@admin', '~emails', '~{emails}:*')
+    client.execute_command('ACL', 'SETUSER', 'some', 'on', '>b', '+@all', '-@admin', '~emails',
+                           *['~' + key for key in queue.keys])
+    done = leat(*command, config={'redis': {'user': 'all', 'password': 'a'}})
+    assert done.returncode == (1 if '1-1' in command else 0), done.stderr
+    queue.add({'command': 'sleep 1'})
+    done = leat(*command, config={'redis': {'user': 'some', 'password': 'b'}})
+    assert done.returncode == 77 and 'NOPERM' in done.stderr, done.stderr
+
+
 # ---- the whole queue
 
 def test_all(daemon, queue, start, wait_awaited, folder, wait_until):
