@@ -1,5 +1,6 @@
 """leat run: a command on a worker as if it ran here."""
 import os
+import select
 import signal
 import subprocess
 
@@ -396,6 +397,7 @@ def test_reader_goes_away(daemon, folder, base_config, queue, wait_until):
     with subprocess.Popen([program('leat'), '-c', str(path), 'run', 'exec yes'], stdout=writer,
                           stderr=subprocess.PIPE) as process:
         os.close(writer)
+        wait_until(lambda: select.select([reader], [], [], 0)[0], 20)
         assert os.read(reader, 4) == b'y\ny\n'
         os.close(reader)
         assert process.wait(30) == EX_IOERR
