@@ -159,7 +159,8 @@ def test_refused(daemon, leat, queue):
 def test_worker_is_killed(daemon, start, queue, folder, wait_until):
     """The worker dies: the command runs again elsewhere, which is said, and its output follows."""
     first = daemon({'queue': {'lease': '1s'}}).wait_ready()
-    run = start('run', f'echo $LEAT_FENCE; [ -e {folder}/x ] || {{ touch {folder}/x; exec sleep 60; }}; exit 9')
+    run = start('run', f'[ -e {folder}/x ] && {{ echo $LEAT_FENCE; exit 9; }}; touch {folder}/x; '
+                f'echo $LEAT_FENCE; exec sleep 60')
     wait_until(lambda: run.out == '1\n', 20)
     first.kill9()
     processes.end_orphans()
