@@ -181,7 +181,7 @@ def test_broken_connection(daemon, queue, proxy, through_proxy, wait_until, when
     reader = Reader(queue, tid)
     reader.read()
     assert reader.data['1'] == b'1\n2\n3\n4\n5\n6\n7\n8\n'
-    # whether the answer that was cut off had been written is the proxy's timing
+    # seen once under the sanitizers: nothing came twice although the command had run; not explained yet
     assert reader.lost == 0 and (when == 'after' or reader.twice == 0)
 
 
