@@ -43,6 +43,7 @@ struct child {
     bool batch;              /* stdin has the form of a batch, and descriptor 3 is read */
     bool checking;           /* its process is the check, or was before it is to run */
     struct child_host *host;
+    size_t place; /* see places.h; the runner allots it, from before the start to the end */
     pid_t pid;
     bool strays;        /* processes of its session that had left the group were killed */
     bool empty;         /* its group is, and so are they gone */

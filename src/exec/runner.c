@@ -13,6 +13,7 @@
 #include "exec/child.h"
 #include "exec/group.h"
 #include "exec/mounts.h"
+#include "exec/places.h"
 #include "exec/recipe.h"
 
 enum {
@@ -40,6 +41,8 @@ struct runner {
     size_t processes;
     struct process_table *table; /* the first runner's */
     struct process_table own_table;
+    struct places *places; /* the first runner's */
+    struct places own_places;
     char *scratch; /* owned; NULL where it is the first runner's */
 };
 
@@ -155,6 +158,7 @@ static void hand_over(struct runner *runner, struct child *child)
 static void forget(struct runner *runner, struct child *child)
 {
     runner->processes--;
+    places_release(runner->places, child->place);
     for (size_t i = 0; i < child->count; i++) {
         list_remove(runner, child_attempt(child, i));
     }
@@ -259,6 +263,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .run = on_run,
     };
     runner->table = &runner->own_table;
+    runner->places = &runner->own_places;
     if (runner->host.start.null < 0) {
         runner_free(runner);
         return NULL;
@@ -313,6 +318,7 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
         return NULL;
     }
     runner->table = first->table;
+    runner->places = first->places;
     runner->host.scratch = first->host.scratch;
     return complete(runner);
 }
@@ -330,10 +336,16 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
     if (make_recipe(runner) < 0) {
         return -1;
     }
-    struct child *child = child_new(&runner->host, tasks, count);
-    if (!child) {
+    size_t place;
+    if (places_take(runner->places, &place)) {
         return -1;
     }
+    struct child *child = child_new(&runner->host, tasks, count);
+    if (!child) {
+        places_release(runner->places, place);
+        return -1;
+    }
+    child->place = place;
 
     if (!runner->host.start.signals) {
         runner->host.start.signals = spawn_signals();
@@ -341,6 +353,7 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
 
     /* SIGCHLD is heard from the loop only, so that it finds the child in the table */
     if (child_start(child) < 0) {
+        places_release(runner->places, place);
         hand_over(runner, child);
         return 0;
     }
@@ -447,6 +460,7 @@ void runner_free(struct runner *runner)
     }
     recipe_free(runner->recipe);
     free(runner->own_table.buckets);
+    places_free(&runner->own_places);
     free(runner->scratch);
     free(runner->worker);
     free(runner);
