@@ -257,9 +257,8 @@ static void on_left(void *context, const struct redisReply *reply)
     if (!session_check(worker->session, reply, "leaving")) {
         return;
     }
-    int64_t moved;
-    bool more;
-    if (!queue_requeue_read(reply, &moved, &more) && more) {
+    struct queue_requeue_reply answer;
+    if (!queue_requeue_read(reply, &answer) && answer.more) {
         leave(worker);
     } else {
         stopped(worker, EX_OK);

@@ -239,7 +239,13 @@ struct queue_rung {
 int queue_listen_read(const struct redisReply *reply, char *id, size_t id_size,
                       struct queue_rung *rung);
 
-int queue_requeue_read(const struct redisReply *reply, int64_t *moved, bool *more);
+struct queue_requeue_reply {
+    int64_t moved;
+    bool more;                       /* call again */
+    bool known;                      /* the consumer had entries or a record */
+    const struct redisReply *buried; /* in the reply, as in that of a claim */
+};
+int queue_requeue_read(const struct redisReply *reply, struct queue_requeue_reply *out);
 /* The code within queue_library_code's reply, or NULL: there is none. */
 const struct redisReply *queue_library_code_read(const struct redisReply *reply);
 int queue_version_read(const struct redisReply *reply, int64_t *protocol, int64_t *version);

@@ -241,9 +241,12 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
     return 0;
 }
 
-int queue_requeue_read(const redisReply *reply, int64_t *moved, bool *more)
+int queue_requeue_read(const redisReply *reply, struct queue_requeue_reply *out)
 {
-    if (!speaks_protocol(reply) || number_at(reply, 1, moved) || flag_at(reply, 2, more)) {
+    out->buried = element(reply, 4);
+    if (!speaks_protocol(reply) || number_at(reply, 1, &out->moved) ||
+        flag_at(reply, 2, &out->more) || flag_at(reply, 3, &out->known) ||
+        !all_texts(out->buried)) {
         errno = EPROTO;
         return -1;
     }

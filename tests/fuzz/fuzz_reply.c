@@ -136,7 +136,7 @@ static void read_entries(const struct queue *queue, const redisReply *reply)
 static void read_rest(const redisReply *reply)
 {
     int64_t first = 0, second = 0;
-    bool more = false;
+    struct queue_requeue_reply requeued;
     enum queue_settled settled = QUEUE_OK;
     const char *error = NULL, *text = NULL;
     struct queue_server server;
@@ -145,8 +145,14 @@ static void read_rest(const redisReply *reply)
             abort();
         }
     }
-    (void)queue_requeue_read(reply, &first, &more);   /* only that it ends */
-    (void)queue_version_read(reply, &first, &second); /* the same */
+    (void)queue_version_read(reply, &first, &second); /* only that it ends */
+    if (queue_requeue_read(reply, &requeued) == 0) {
+        for (size_t i = 0; i < requeued.buried->elements; i++) {
+            if (strlen(requeued.buried->element[i]->str) != requeued.buried->element[i]->len) {
+                abort();
+            }
+        }
+    }
     if (queue_info_read(reply, &server) == 0 &&
         (!memchr(server.version, '\0', sizeof server.version) ||
          !memchr(server.maxmemory_policy, '\0', sizeof server.maxmemory_policy))) {

@@ -133,18 +133,20 @@ static void reads_requeues_and_versions(void **state)
 {
     (void)state;
     int64_t first = 0, second = 0;
-    bool more = false;
-    redisReply *reply = RESP("*3\r\n:1\r\n:100\r\n:1\r\n");
-    assert_int_equal(queue_requeue_read(reply, &first, &more), 0);
-    assert_int_equal(first, 100);
-    assert_true(more);
+    struct queue_requeue_reply answer;
+    redisReply *reply = RESP("*5\r\n:1\r\n:100\r\n:1\r\n:0\r\n*2\r\n$3\r\n1-0\r\n$5\r\ncrash\r\n");
+    assert_int_equal(queue_requeue_read(reply, &answer), 0);
+    assert_int_equal(answer.moved, 100);
+    assert_true(answer.more);
+    assert_false(answer.known);
+    assert_int_equal(answer.buried->elements, 2);
     freeReplyObject(reply);
 
     reply = RESP("*2\r\n:2\r\n:7\r\n");
     assert_int_equal(queue_version_read(reply, &first, &second), 0);
     assert_int_equal(first, 2);
     assert_int_equal(second, 7);
-    assert_int_equal(queue_requeue_read(reply, &first, &more), -1);
+    assert_int_equal(queue_requeue_read(reply, &answer), -1);
     freeReplyObject(reply);
     assert_int_equal(queue_version_read(NULL, &first, &second), -1);
 }

@@ -140,9 +140,9 @@ function leat.ensure_groups(q, lease)
 end
 
 -- Up to PAGE pending entries of the consumer go through hand(q, task, …), but for those in keep. Answers how
--- many, and whether more may be left.
+-- many, whether more may be left, and the first problem: one entry that stays does not keep back the others.
 function leat.hand_back(q, keep, hand, ...)
-  local moved, bytes = 0, 0
+  local moved, left, bytes, out = 0, 0, 0, {}
   for _, kind in ipairs({ 'g', 's' }) do
     local stream, start = stream_of(q, kind), '-'
     while start do
@@ -150,23 +150,22 @@ function leat.hand_back(q, keep, hand, ...)
       for _, info in ipairs(page) do
         local token = kind .. info[1]
         if not keep[token] then
-          if moved >= PAGE or bytes > MOVE_BYTES then
-            return moved, true
+          if moved + left >= PAGE or bytes > MOVE_BYTES then
+            return moved, true, out.problem
           end
           local task = fetch(q, token)
-          if task then
-            bytes = bytes + task.bytes
-            hand(q, task, ...)
+          bytes = bytes + (task and task.bytes or 0)
+          if try(out, task and hand or leat.settle_vanished, q, task or token, ...) then
+            moved = moved + 1
           else
-            leat.settle_vanished(q, token)
+            left = left + 1
           end
-          moved = moved + 1
         end
       end
       start = #page == CHUNK and '(' .. page[#page][1] or nil
     end
   end
-  return moved, false
+  return moved, false, out.problem
 end
 
 -- Seeds for conf, which rules once it is there: name and value from args[from] to args[last].
@@ -214,7 +213,10 @@ function leat.register(keys, args)
     keep[token] = true
   end
   local lost, cancelled = renew_tokens(q, tokens)
-  local _, more = leat.hand_back(q, keep, leat.requeue)
+  local _, more, problem = leat.hand_back(q, keep, leat.requeue)
+  if problem then
+    error(problem, 0)
+  end
   beat(q, args[3])
   leat.pump_freed(q)
   local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', '1')

@@ -130,12 +130,13 @@ local function whole_step(step, q, ...)
   error(result, 0)
 end
 
--- Tries each and goes on; the first problem is kept for the caller.
+-- Tries each and goes on; the first problem is kept for the caller. Answers whether it went well.
 local function try(out, step, ...)
   local fine, problem = pcall(step, ...)
   if not fine then
     out.problem = out.problem or problem
   end
+  return fine
 end
 
 local function message_of(problem)

@@ -1,23 +1,29 @@
 do -- Requeue: a consumer that is gone.
 
 -- KEYS: all. ARGV: group, the consumer that is proved dead or leaves, 1 if it died (begun attempts are then
--- crashes). Reply: PROTOCOL, entries moved, more (1: call again). The consumer is deleted only when nothing
--- is pending for it, in the same step that saw so.
+-- crashes, as where a lease runs out). Reply: PROTOCOL, entries moved, more (1: call again), 1 if the consumer was
+-- known (it had entries or a record), {tid, cause …} of tasks that this call ended. The consumer is deleted only
+-- when nothing is pending for it, in the same step that saw so. Called twice, by whomever, the second finds nothing.
 function leat.requeue_consumer(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
-  local moved, more
+  local moved, more, problem
   if args[3] == '1' then
-    moved, more = leat.hand_back(q, {}, leat.take_over, leat.read_max_crashes(q))
+    moved, more, problem = leat.hand_back(q, {}, leat.take_over, leat.read_max_crashes(q))
   else
-    moved, more = leat.hand_back(q, {}, leat.requeue)
+    moved, more, problem = leat.hand_back(q, {}, leat.requeue)
   end
+  if problem and moved == 0 then
+    error(problem, 0)
+  end
+  local was_known = moved > 0
+  more = more or problem ~= nil
   if not more then
     redis.call('XGROUP', 'DELCONSUMER', q[GO], q.group, q.consumer)
     redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, q.consumer)
-    redis.call('HDEL', q[WORKERS], q.consumer)
+    was_known = redis.call('HDEL', q[WORKERS], q.consumer) == 1 or was_known
   end
   leat.pump_freed(q)
-  return { PROTOCOL, moved, more and 1 or 0 }
+  return { PROTOCOL, moved, more and 1 or 0, was_known and 1 or 0, q.buried }
 end
 
 -- ---------------------------------------------------------------- operators

@@ -161,8 +161,14 @@ class Queue:
         return self.finish_many(consumer, [self.result(token, outcome, **result)])[0]
 
     def requeue(self, consumer, died=False):
-        moved, more = self.call('requeue', self.group, consumer, int(died))
-        return moved, more
+        """How many entries moved, and whether more are left."""
+        return self.requeued(consumer, died)[:2]
+
+    def requeued(self, consumer, died=False):
+        """The same, whether the consumer was known, and {tid: cause} of tasks that ended."""
+        moved, more, known, buried = self.call('requeue', self.group, consumer, int(died))
+        return moved, more, bool(known), {
+            text(tid): text(cause) for tid, cause in zip(buried[::2], buried[1::2])}
 
     def tell(self, wanted=10, wait=60000, done=()):
         """Dead letters to tell of: [{id, tid, …}], and the tids of those given up. done: '+ID', '-ID'."""

@@ -1,0 +1,172 @@
+"""leat_requeue for a consumer that is proved dead: its tasks go back at once, as if its leases had run out."""
+import pytest
+import redis
+
+from harness.polling import wait_until
+
+
+@pytest.fixture(autouse=True)
+def workers(queue):
+    queue.register('dead', max_crashes=2)
+    queue.register('w1', max_crashes=2)
+
+
+def begin(queue, count=1, consumer='dead', **fields):
+    queue.add(*[{'command': 'x', **fields}] * count)
+    tasks = queue.begin(consumer, count)
+    assert len(tasks) == count
+    return tasks
+
+
+def adopt(queue):
+    """Until nothing is left; answers how many moved, in how many calls, and {tid: cause} of the ended."""
+    total, calls, more, ended = 0, 0, True, {}
+    while more:
+        moved, more, known, buried = queue.requeued('dead', died=True)
+        assert known
+        total, calls, ended = total + moved, calls + 1, {**ended, **buried}
+    return total, calls, ended
+
+
+def consumers(queue):
+    return {info['name'].decode() for key in (queue.stream, queue.go)
+            for info in queue.redis.xinfo_consumers(key, queue.group)}
+
+
+def test_many_in_bounded_steps(queue):
+    """2,500 entries, a hundred a call: each goes back exactly once, and the consumer goes last."""
+    tids = []
+    for _ in range(5):
+        tids += queue.add(*[{'command': 'x'}] * 500)
+    begun = 0
+    while begun < 2500:
+        begun += len(queue.begin('dead', 1000, begun))
+    moved, calls, ended = adopt(queue)
+    assert (moved, ended) == (2500, {}) and calls >= 25
+    rows = queue.list('ready')
+    assert sorted(row['tid'].decode() for row in rows) == sorted(tids)
+    assert {row['crashes'] for row in rows} == {1}
+    assert 'dead' not in consumers(queue) and set(queue.workers_beats()) == {'w1'}
+    assert queue.counter('crashes') == 2500
+
+
+def test_not_begun_counts_nothing(queue):
+    """What a blocking read had brought, and no claim had begun, is no crash."""
+    [tid] = queue.add({'command': 'x'})
+    queue.block('dead')
+    assert adopt(queue) == (1, 1, {})
+    [task] = queue.begin('w1')
+    assert (task.tid, task.crashes, task.attempt) == (tid, 0, 1)
+
+
+def test_crashes_as_where_a_lease_runs_out(queue):
+    """A begun one counts a crash, is a suspect that runs alone, and a dead letter at its last; the caller
+    hears which tasks ended."""
+    [task] = begin(queue)
+    other = begin(queue, consumer='w1')[0]
+    assert adopt(queue) == (1, 1, {})
+    reply = queue.claim('w1', 1, 1)
+    assert reply['tasks'] == [] and len(reply['held']) == 1
+    assert queue.finish('w1', other) == 'ok'
+    [again] = queue.claim('w1', 0, 0, named=reply['held'])['tasks']
+    assert (again.tid, again.crashes, again.fence) == (task.tid, 1, 2)
+    queue.requeue('w1')
+
+    queue.register('dead', max_crashes=2)
+    [again] = queue.begin('dead')
+    assert adopt(queue) == (1, 1, {task.tid: 'crash'})
+    [(_, letter)] = queue.letters()
+    assert letter['leat.cause'] == b'crash' and letter['leat.worker'] == b'dead'
+
+
+def test_what_it_held_is_let_go(queue):
+    """A lane's count, a unique key and a label follow the task as they do where a lease runs out."""
+    queue.conf_set('lane:a', '1, 1')
+    [task] = begin(queue, unique='key', lane='a', id='label')
+    queue.add({'command': 'y', 'lane': 'a'})
+    assert queue.begin('w1') == []
+    adopt(queue)
+    [again] = queue.begin('w1')
+    assert again.tid == task.tid
+    assert queue.enqueue({'command': 'x', 'unique': 'key'})[0][0] != 'new'
+    assert queue.finish('w1', again) == 'ok'
+    queue.add({'command': 'x', 'unique': 'key'})
+    assert [one.fields['command'] for one in queue.begin('w1', 1)] == [b'y']
+
+
+def test_a_late_success_counts_until_the_next_has_begun(queue):
+    """What the dead worker had sent last may reach Redis after the adoption: a success is one."""
+    late, fenced = begin(queue, 2)
+    adopt(queue)
+    assert queue.finish('dead', late) == 'ok'
+    [again] = queue.begin('w1')
+    assert again.tid == fenced.tid
+    assert queue.finish('dead', fenced) == 'gone' and queue.counter('fenced') == 1
+    assert queue.finish('w1', again) == 'ok'
+    assert queue.counter('succeeded') == 2 and queue.places() == {}
+
+
+def test_cancelled_meanwhile(queue):
+    """A task that somebody had cancelled ends there, and the caller hears of it."""
+    [task] = begin(queue)
+    queue.call_off(task.tid)
+    assert adopt(queue) == (1, 1, {task.tid: 'cancelled'})
+    assert queue.places() == {}
+
+
+def test_two_adopters(queue):
+    """Calls of two workers in any order: each entry moves once, and who comes late finds nothing."""
+    begin(queue, 250)
+    first, more, known, _ = queue.requeued('dead', died=True)
+    second, more, known, _ = queue.requeued('dead', died=True)
+    third, more, known, _ = queue.requeued('dead', died=True)
+    assert (first, second, third) == (100, 100, 50) and not more and known
+    assert queue.requeued('dead', died=True) == (0, 0, False, {})
+    assert len(queue.entries('go')) == 250 and queue.counter('crashes') == 250
+
+
+def test_unknown_consumer(queue):
+    """Of another Redis, perhaps: nothing happens, nothing is made, and the caller is told so."""
+    begin(queue, consumer='w1')
+    before = queue.redis.dbsize(), consumers(queue), queue.pending()
+    assert queue.requeued('stranger', died=True) == (0, 0, False, {})
+    assert (queue.redis.dbsize(), consumers(queue), queue.pending()) == before
+
+
+def test_known_by_its_record_alone(queue):
+    """A worker that died idle had only its record, and that is what goes."""
+    assert queue.requeued('dead', died=True) == (0, 0, True, {})
+    assert set(queue.workers_beats()) == {'w1'}
+
+
+def test_one_that_stays_keeps_back_no_other(queue):
+    """Where an entry cannot be moved the others are, the consumer stays, and later the rest follows."""
+    queue.register('w1', max_crashes=2)
+    stays = begin(queue, 3)
+    adopt(queue)
+    for _ in stays:
+        assert len(queue.begin('dead')) == 1
+    queue.add(*[{'command': 'x'}] * 3)
+    assert len(queue.block('dead', 3)) == 3
+    queue.redis.set(queue.dead, 'not a stream')
+    assert queue.requeued('dead', died=True)[:2] == (3, 1)
+    with pytest.raises(redis.ResponseError, match='WRONGTYPE'):
+        queue.requeued('dead', died=True)
+    assert len(queue.pending('dead')) == 3 and 'dead' in consumers(queue)
+    queue.redis.delete(queue.dead)
+    assert queue.requeued('dead', died=True)[:2] == (3, 0)
+    assert len(queue.letters()) == 3 and 'dead' not in consumers(queue)
+
+
+def test_wakes_who_waits(queue, redis_server):
+    """A worker that waits in a blocking read gets what is adopted at once."""
+    begin(queue)
+    waiting = redis_server.client()
+    waiting.client_setname('waiting')
+    pipe = waiting.connection_pool.get_connection('XREADGROUP')
+    pipe.send_command('XREADGROUP', 'GROUP', queue.group, 'w1', 'COUNT', 1, 'BLOCK', 0, 'STREAMS',
+                      queue.go, queue.stream, '>', '>')
+    wait_until(lambda: any('b' in one['flags'] for one in queue.redis.client_list()))
+    adopt(queue)
+    [[key, [_]]] = pipe.read_response()
+    assert key.decode() == queue.go
