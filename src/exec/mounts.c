@@ -11,8 +11,9 @@ static const char mounts_path[] = "/proc/self/mounts";
 
 /* autofs may become any other; all of FUSE counts: its server is a program. */
 static const char *const remote_types[] = {
-    "9p",   "afs",       "autofs", "beegfs", "ceph", "cifs",     "coda",  "fuse", "gfs2",  "gpfs",
-    "kafs", "glusterfs", "lustre", "ncpfs",  "nfs",  "orangefs", "panfs", "smb",  "ocfs2", "vboxsf",
+    "9p",   "afs",      "autofs", "beegfs", "ceph",      "cifs",   "coda",
+    "fuse", "gfs2",     "gpfs",   "kafs",   "glusterfs", "lustre", "ncpfs",
+    "nfs",  "orangefs", "panfs",  "smb",    "ocfs2",     "vboxsf", "virtiofs",
 };
 
 /* nfs4, smb3, fuseblk and fuse.sshfs are of the family, too. */

@@ -1,0 +1,222 @@
+// Hold files: what they prove, and what they do not.
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "exec/holds.h"
+
+#define NAME "host:7:00c0ffee"
+
+struct place {
+    char folder[64];
+    char boot[64]; /* of the running kernel */
+    pid_t gone;    /* of a process that has ended */
+};
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof *place);
+    assert_non_null(place);
+    strcpy(place->folder, "/tmp/leat-holds-XXXXXX");
+    assert_non_null(mkdtemp(place->folder));
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%63s", place->boot), 1);
+    fclose(file);
+    place->gone = fork();
+    if (place->gone == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(place->gone, NULL, 0), place->gone);
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+    char **names = holds_list(place->folder);
+    assert_non_null(names);
+    for (size_t i = 0; names[i]; i++) {
+        assert_int_equal(holds_remove(place->folder, names[i]), 0);
+    }
+    holds_list_free(names);
+    assert_int_equal(rmdir(place->folder), 0);
+    free(place);
+    return 0;
+}
+
+/* Writes the file and answers its descriptor, open for as long as its process lives. */
+static int write_file(const struct place *place, const char *text)
+{
+    char path[128];
+    assert_true(snprintf(path, sizeof path, "%s/%s", place->folder, NAME) > 0);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    return fd;
+}
+
+static enum holds_state look(const struct place *place, struct holds_found *found)
+{
+    return holds_look(place->folder, NAME, found);
+}
+
+static enum holds_state judge(const struct place *place, const char *text)
+{
+    struct holds_found found;
+    close(write_file(place, text));
+    return look(place, &found);
+}
+
+// Goal: a lock that is held says that somebody lives, whatever the lines say; the process id only
+// says whether that is the daemon. Two who look at once do not take each other for the owner.
+static void a_lock_is_life(void **state)
+{
+    const struct place *place = *state;
+    struct holds_found found;
+    char text[256];
+    snprintf(text, sizeof text, "worker " NAME "\nboot other\npid %d\ndead " NAME "\n", getpid());
+    int fd = write_file(place, text);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(look(place, &found), HOLDS_LIVES);
+    assert_string_equal(found.consumer, NAME);
+    close(fd);
+    assert_int_equal(look(place, &found), HOLDS_PROVED);
+
+    snprintf(text, sizeof text, "worker " NAME "\nboot %s\npid %d\n", place->boot, place->gone);
+    fd = write_file(place, text);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(look(place, &found), HOLDS_ENDS);
+    assert_int_equal(flock(fd, LOCK_SH | LOCK_NB), 0);
+    assert_int_equal(look(place, &found), HOLDS_UNPROVED);
+    close(fd);
+}
+
+// Goal: only a whole line of the guard's about this very worker, or another boot, is a proof.
+static void what_proves(void **state)
+{
+    const struct place *place = *state;
+    char text[256];
+    struct {
+        const char *rest;
+        enum holds_state state;
+    } cases[] = {
+        {"dead " NAME "\n", HOLDS_PROVED},
+        {"", HOLDS_UNPROVED},
+        {"dead " NAME, HOLDS_UNPROVED},
+        {"dead host:7:0\n", HOLDS_UNPROVED},
+        {"dead\n", HOLDS_UNPROVED},
+        {"deadly " NAME "\n", HOLDS_UNPROVED},
+        {"undead " NAME "\n", HOLDS_UNPROVED},
+        {"dead " NAME " \n", HOLDS_UNPROVED},
+        {"cgroup /x\nother\n\ndead " NAME "\n", HOLDS_PROVED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "worker " NAME "\nboot %s\npid %d\n%s", place->boot,
+                 place->gone, cases[i].rest);
+        assert_int_equal(judge(place, text), cases[i].state);
+    }
+    assert_int_equal(judge(place, "worker " NAME "\npid 1\n"), HOLDS_UNPROVED);
+    assert_int_equal(judge(place, "worker " NAME "\nboot another\npid 1\n"), HOLDS_PROVED);
+    assert_int_equal(judge(place, "dead " NAME "\nworker"), HOLDS_NONE);
+    assert_int_equal(judge(place, ""), HOLDS_NONE);
+    assert_int_equal(judge(place, "\n\n\n"), HOLDS_NONE);
+}
+
+// Goal: the cgroup is told where it can be looked at: it is of this kernel's time.
+static void tells_the_cgroup(void **state)
+{
+    const struct place *place = *state;
+    struct holds_found found;
+    char text[256];
+    snprintf(text, sizeof text, "worker " NAME "\nboot %s\ncgroup /a/b\n", place->boot);
+    assert_int_equal(judge(place, text), HOLDS_UNPROVED);
+    look(place, &found);
+    assert_string_equal(found.cgroup, "/a/b");
+    int64_t age_ms = clock_wall_ms() - found.changed_ms;
+    assert_in_range(age_ms + 1000, 0, 60000);
+    snprintf(text, sizeof text, "worker " NAME "\nboot %s\ncgroup -\n", place->boot);
+    assert_int_equal(judge(place, text), HOLDS_UNPROVED);
+    look(place, &found);
+    assert_string_equal(found.cgroup, "");
+}
+
+// Goal: what is no hold file is left alone: folders, links, fifos, foreign ones, huge ones.
+static void takes_nothing_else(void **state)
+{
+    const struct place *place = *state;
+    struct holds_found found;
+    char path[128], text[8192];
+    snprintf(path, sizeof path, "%s/%s", place->folder, NAME);
+    assert_int_equal(look(place, &found), HOLDS_NONE);
+    assert_int_equal(holds_look("/nonexistent", NAME, &found), HOLDS_NONE);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(look(place, &found), HOLDS_NONE);
+    assert_int_equal(holds_remove(place->folder, NAME), -1);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_int_equal(look(place, &found), HOLDS_NONE);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(look(place, &found), HOLDS_NONE);
+    assert_int_equal(unlink(path), 0);
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(judge(place, text), HOLDS_NONE);
+    memcpy(text, "worker ", 7);
+    text[4000] = '\n';
+    assert_int_equal(judge(place, text), HOLDS_NONE);
+    if (geteuid() == 0) {
+        assert_int_equal(judge(place, "worker " NAME "\nboot other\n"), HOLDS_PROVED);
+        assert_int_equal(chown(path, 65534, 65534), 0);
+        assert_int_equal(look(place, &found), HOLDS_NONE);
+    }
+}
+
+// Goal: the list has every file but those that are being made; what is gone needs no removing.
+static void lists_and_removes(void **state)
+{
+    const struct place *place = *state;
+    char path[128];
+    close(write_file(place, "x"));
+    snprintf(path, sizeof path, "%s/.%s", place->folder, NAME);
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    char **names = holds_list(place->folder);
+    assert_non_null(names);
+    assert_string_equal(names[0], NAME);
+    assert_null(names[1]);
+    holds_list_free(names);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(holds_remove(place->folder, NAME), 0);
+    assert_int_equal(holds_remove(place->folder, NAME), 0);
+    assert_int_equal(holds_remove("/nonexistent", NAME), 0);
+    assert_null(holds_list("/nonexistent"));
+    assert_int_equal(errno, ENOENT);
+    holds_list_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_lock_is_life, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_proves, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tells_the_cgroup, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(takes_nothing_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lists_and_removes, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
