@@ -22,6 +22,10 @@ enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
 
 #define CONFIG_BATCH_MOST 1000 /* tasks in a batch */
 
+/* Among numbers for tasks: as the daemon has it; and no limit. */
+#define CONFIG_INHERIT INT64_MIN
+#define CONFIG_UNLIMITED INT64_MAX
+
 /* A set of exit codes 0–255. */
 struct config_codes {
     uint64_t bits[4];
@@ -59,6 +63,15 @@ struct config_queue {
 struct config_limits {
     char *rate; /* NULL: none */
     int64_t burst;
+    /* of each process of a task; CONFIG_INHERIT or CONFIG_UNLIMITED, too */
+    int64_t open_files;
+    int64_t core; /* bytes, as all but numbers and times */
+    int64_t cpu_time_s;
+    int64_t file_size;
+    int64_t processes; /* of their user */
+    int64_t stack;
+    int64_t locked_memory;
+    int64_t address_space;
 };
 
 struct config_lanes {
@@ -81,6 +94,9 @@ struct config_task {
     enum config_format batch_format;
     char *check; /* shell line that says whether a task was done before; NULL: none */
     int64_t check_timeout_ms;
+    int64_t nice;          /* or CONFIG_INHERIT, as the next two */
+    int64_t ionice;        /* as the kernel has it: the class in bits 13 to 15, then the level */
+    int64_t oom_score_adj; /* −1000 to 1000 */
 };
 
 struct config_retry {

@@ -7,9 +7,40 @@
 
 #define DAY_MS INT64_C(86400000)
 #define HOUR_MS INT64_C(3600000)
+#define SIZE_MOST (INT64_C(1) << 60)
 
 static const struct table_word automatic[] = {{"auto", 0}, {NULL, 0}};
 static const struct table_word none[] = {{"none", 0}, {NULL, 0}};
+static const struct table_word inherited[] = {{"inherit", CONFIG_INHERIT}, {NULL, 0}};
+static const struct table_word unlimited[] = {
+    {"none", CONFIG_UNLIMITED},
+    {"inherit", CONFIG_INHERIT},
+    {NULL, 0},
+};
+#define IO_CLASS(number, level) (((number) << 13) | (level))
+static const struct table_word io_classes[] = {
+    {"inherit", CONFIG_INHERIT},
+    {"idle", IO_CLASS(3, 0)},
+    {"best-effort", IO_CLASS(2, 4)},
+    {"best-effort 0", IO_CLASS(2, 0)},
+    {"best-effort 1", IO_CLASS(2, 1)},
+    {"best-effort 2", IO_CLASS(2, 2)},
+    {"best-effort 3", IO_CLASS(2, 3)},
+    {"best-effort 4", IO_CLASS(2, 4)},
+    {"best-effort 5", IO_CLASS(2, 5)},
+    {"best-effort 6", IO_CLASS(2, 6)},
+    {"best-effort 7", IO_CLASS(2, 7)},
+    {"realtime", IO_CLASS(1, 4)},
+    {"realtime 0", IO_CLASS(1, 0)},
+    {"realtime 1", IO_CLASS(1, 1)},
+    {"realtime 2", IO_CLASS(1, 2)},
+    {"realtime 3", IO_CLASS(1, 3)},
+    {"realtime 4", IO_CLASS(1, 4)},
+    {"realtime 5", IO_CLASS(1, 5)},
+    {"realtime 6", IO_CLASS(1, 6)},
+    {"realtime 7", IO_CLASS(1, 7)},
+    {NULL, 0},
+};
 static const struct table_word libraries[] = {
     {"auto", CONFIG_LIBRARY_AUTO},
     {"never", CONFIG_LIBRARY_NEVER},
@@ -133,6 +164,37 @@ const struct table_row table[TABLE_ROWS] = {
     {KEY("limits", "burst", "integer", "1", false,
          "How many of them may start at once after a pause."),
      .type = TABLE_INTEGER, MEMBER(limits, burst), .low = 1, .high = 1000000000},
+    {KEY("limits", "open_files", "integer, none or inherit", "inherit", true,
+         "How many files each process of a task may have open."),
+     .type = TABLE_INTEGER, MEMBER(limits, open_files), .low = 4, .high = 1 << 30,
+     .words = unlimited},
+    {KEY("limits", "core", "size, none or inherit", "inherit", true,
+         "How large a core file of a task may be; 0: none is written."),
+     .type = TABLE_SIZE, MEMBER(limits, core), .low = 0, .high = SIZE_MOST, .words = unlimited},
+    {KEY("limits", "cpu_time", "duration, none or inherit", "inherit", true,
+         "How much CPU time each process of a task may use; then SIGXCPU, a second later SIGKILL."),
+     .type = TABLE_DURATION, MEMBER(limits, cpu_time_s), .low = 1000, .high = 365 * DAY_MS,
+     .scale = 1000, .words = unlimited},
+    {KEY("limits", "file_size", "size, none or inherit", "inherit", true,
+         "How large a file may get that a task writes."),
+     .type = TABLE_SIZE, MEMBER(limits, file_size), .low = 0, .high = SIZE_MOST,
+     .words = unlimited},
+    {KEY("limits", "processes", "integer, none or inherit", "inherit", true,
+         "How many processes and threads the tasks' user may have, those of others included."),
+     .type = TABLE_INTEGER, MEMBER(limits, processes), .low = 1, .high = 1 << 30,
+     .words = unlimited},
+    {KEY("limits", "stack", "size, none or inherit", "inherit", true,
+         "How large the stack of each process of a task may get."),
+     .type = TABLE_SIZE, MEMBER(limits, stack), .low = 64 << 10, .high = SIZE_MOST,
+     .words = unlimited},
+    {KEY("limits", "locked_memory", "size, none or inherit", "inherit", true,
+         "How much memory each process of a task may lock."),
+     .type = TABLE_SIZE, MEMBER(limits, locked_memory), .low = 0, .high = SIZE_MOST,
+     .words = unlimited},
+    {KEY("limits", "address_space", "size, none or inherit", "inherit", true,
+         "How large the address space of each process of a task may get."),
+     .type = TABLE_SIZE, MEMBER(limits, address_space), .low = 1 << 20, .high = SIZE_MOST,
+     .words = unlimited},
 
     {KEY("lanes", "NAME", "lane", "", false,
          "Weight, how many tasks may run, rate and burst of the lane with that name."),
@@ -181,6 +243,16 @@ const struct table_row table[TABLE_ROWS] = {
      .type = TABLE_FREE, MEMBER(task, check)},
     {KEY("task", "check_timeout", "duration", "30s", true, "How long the check may take."),
      .type = TABLE_DURATION, MEMBER(task, check_timeout_ms), .low = 100, .high = DAY_MS},
+    {KEY("task", "nice", "integer or inherit", "inherit", true,
+         "Scheduling priority of tasks, from -20 (first) to 19 (last)."),
+     .type = TABLE_INTEGER, MEMBER(task, nice), .low = -20, .high = 19, .words = inherited},
+    {KEY("task", "ionice", "class and level, or inherit", "inherit", true,
+         "I/O priority of tasks: idle, \"best-effort 0\" (first) to 7, or realtime likewise."),
+     .type = TABLE_CHOICE, MEMBER(task, ionice), .words = io_classes},
+    {KEY("task", "oom_score_adj", "integer or inherit", "inherit", true,
+         "Which processes the kernel kills first without memory: -1000 (never) to 1000 (first)."),
+     .type = TABLE_INTEGER, MEMBER(task, oom_score_adj), .low = -1000, .high = 1000,
+     .words = inherited},
 
     {KEY("retry", "max_attempts", "integer", "5", true,
          "How often a task is tried before it becomes a dead letter."),

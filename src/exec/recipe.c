@@ -59,6 +59,7 @@ struct recipe *recipe_new(const struct config *config, const char *worker)
         make_line(&recipe->check, task->check, recipe->direct)) {
         goto fail;
     }
+    allowance_make(&recipe->allowance, config);
     recipe_look(recipe);
     return recipe;
 

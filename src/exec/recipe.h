@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "config/config.h"
+#include "exec/allowance.h"
 #include "exec/environment.h"
 
 /* A shell line of the config. */
@@ -21,6 +22,7 @@ struct recipe {
     struct environment *environment; /* owned */
     char *shell_name;                /* argv[0] of the shell; points into the config */
     struct recipe_line command, check;
+    struct allowance allowance;
     bool direct;   /* simple commands may be executed without the shell */
     bool may_hang; /* something on the way to exec is not on a local file system */
 };

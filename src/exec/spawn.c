@@ -19,6 +19,7 @@
 struct telling {
     volatile struct spawn_failure *shared; /* or NULL */
     int pipe;                              /* or -1 */
+    const char *what;                      /* of SPAWN_LIMIT */
 };
 
 static void tell(const struct telling *telling, enum spawn_step step, int error)
@@ -26,9 +27,10 @@ static void tell(const struct telling *telling, enum spawn_step step, int error)
     if (telling->shared) {
         telling->shared->step = step;
         telling->shared->error = error;
+        telling->shared->what = telling->what;
     } else {
         /* a child that cannot tell is one that did not execute: the parent sees that, too */
-        struct spawn_failure failure = {.step = step, .error = error};
+        struct spawn_failure failure = {.step = step, .error = error, .what = telling->what};
         ssize_t written = write(telling->pipe, &failure, sizeof failure);
         (void)written;
     }
@@ -170,6 +172,16 @@ static void execute(const struct spawn *spawn)
     execve(spawn->shell, spawn->shell_words, spawn->environment);
 }
 
+static int set_limits(const struct spawn *spawn, struct telling *telling)
+{
+    telling->what = "the limit of open files";
+    if (spawn->files && setrlimit(RLIMIT_NOFILE, spawn->files) < 0) {
+        return -1;
+    }
+    telling->what = spawn->allowance ? allowance_apply(spawn->allowance) : NULL;
+    return telling->what ? -1 : 0;
+}
+
 /* The one place between fork and exec. Returns the step that failed, with errno. */
 static enum spawn_step become_task(const struct spawn *spawn, struct telling *telling)
 {
@@ -181,7 +193,7 @@ static enum spawn_step become_task(const struct spawn *spawn, struct telling *te
     if (set_descriptors(spawn, telling) < 0) {
         return SPAWN_DESCRIPTORS;
     }
-    if (spawn->files && setrlimit(RLIMIT_NOFILE, spawn->files) < 0) {
+    if (set_limits(spawn, telling) < 0) {
         return SPAWN_LIMIT;
     }
     umask(spawn->umask);
@@ -231,7 +243,8 @@ static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *fail
     }
 
     /* it has exited without executing: nobody else shall see it */
-    *failure = (struct spawn_failure){.step = shared.step, .error = shared.error};
+    *failure =
+        (struct spawn_failure){.step = shared.step, .error = shared.error, .what = shared.what};
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
     }
     return -1;
@@ -305,7 +318,7 @@ static const char *step_text(enum spawn_step step)
     case SPAWN_DESCRIPTORS:
         return "cannot set up descriptors";
     case SPAWN_LIMIT:
-        return "cannot set the limit of open files";
+        return "cannot set";
     case SPAWN_DIRECTORY:
         return "cannot change to directory";
     case SPAWN_PROGRAM:
@@ -326,6 +339,8 @@ void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failu
         object = spawn->program;
     } else if (failure->step == SPAWN_EXECUTE) {
         object = spawn->shell;
+    } else if (failure->step == SPAWN_LIMIT && failure->what) {
+        object = failure->what;
     }
 
     /* a text that is cut is still one for people */

@@ -16,12 +16,14 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "exec/allowance.h"
+
 /* Where a start can fail. */
 enum spawn_step {
     SPAWN_PROCESS,     /* no process to be had */
     SPAWN_SESSION,     /* own session, descriptors: not seen in practice */
     SPAWN_DESCRIPTORS, /* closing what the task must not have */
-    SPAWN_LIMIT,       /* the limit of open files */
+    SPAWN_LIMIT,       /* limits and priorities */
     SPAWN_DIRECTORY,   /* changing to the directory */
     SPAWN_PROGRAM,     /* the configured program is not there */
     SPAWN_EXECUTE,     /* executing the shell */
@@ -30,7 +32,8 @@ enum spawn_step {
 
 struct spawn_failure {
     enum spawn_step step;
-    int error; /* errno; 0 where the child was ended during that step */
+    int error;        /* errno; 0 where the child was ended during that step */
+    const char *what; /* SPAWN_LIMIT: which of them; not owned */
 };
 
 struct spawn {
@@ -42,11 +45,12 @@ struct spawn {
     char *const *environment;
     const char *directory;
     mode_t umask;
-    const struct rlimit *files; /* the limit of open files; NULL leaves it */
-    int input, output, error;   /* ≥ 3; become 0, 1 and 2 */
-    int verdicts;               /* ≥ 4, becomes 3; or 0 for none */
-    uint64_t signals;           /* as spawn_signals found them; all others are default already */
-    bool may_hang;              /* fork, and do not wait */
+    const struct rlimit *files;        /* the limit of open files; NULL leaves it */
+    const struct allowance *allowance; /* further limits, and priorities; NULL leaves them */
+    int input, output, error;          /* ≥ 3; become 0, 1 and 2 */
+    int verdicts;                      /* ≥ 4, becomes 3; or 0 for none */
+    uint64_t signals; /* as spawn_signals found them; all others are default already */
+    bool may_hang;    /* fork, and do not wait */
 };
 
 /* The signals that this process ignores or handles, signal N as bit N - 1. To be asked once, when

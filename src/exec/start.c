@@ -172,6 +172,7 @@ static struct spawn describe_spawn(const struct recipe *recipe, bool check)
         .program = line->program,
         .directory = task->directory,
         .umask = (mode_t)task->umask,
+        .allowance = &recipe->allowance,
         .may_hang = recipe->may_hang,
     };
 }
@@ -206,7 +207,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
     spawn.shell_words = parts.shell_words;
     spawn.words = parts.words ? parts.words : spawn.words;
     spawn.environment = parts.environment;
-    spawn.files = start->files;
+    spawn.files = allowance_limits(&start->recipe->allowance, RLIMIT_NOFILE) ? NULL : start->files;
     spawn.signals = start->signals;
     spawn.input = parts.input >= 0 ? parts.input : start->null;
     spawn.output = parts.output[1];

@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "config_made.h"
 #include "exec/runner.h"
 #include "task_made.h"
 
@@ -90,6 +91,7 @@ __attribute__((unused)) static int set_up(void **state)
         .dead.output_tail = 4096,
         .log = {.output = false, .max_line = 8192},
     };
+    inherit_limits(&trial->config);
     trial->loop = ev_loop_new(EVFLAG_AUTO);
     trial->runner = runner_new(trial->loop, &trial->config, "host:1:x", &files, &events);
     return trial->runner ? 0 : -1;

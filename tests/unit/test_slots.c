@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "config_made.h"
 #include "daemon/slots.h"
 #include "task_made.h"
 
@@ -97,6 +98,7 @@ static int set_up(void **state)
         .retry.max_attempts = 5,
         .log = {.max_line = 8192},
     };
+    inherit_limits(&world->config);
     const struct session_events session_events = {.tokens = list_nothing};
     const struct runner_events runner_events = {.ended = on_ended, .context = world};
     const struct lease_events lease_events = {
