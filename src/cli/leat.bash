@@ -48,7 +48,9 @@ _leat_value() { # OPTION
     -q) _leat_offer queues ;;
     -c) _leat_offer files ;;
     --state) _leat_offer 'ready running delayed retrying dead' ;;
-    --cause) _leat_offer 'exit signal timeout reported check refused crash expired vanished damaged' ;;
+    --cause)
+        _leat_offer 'exit signal killed oom timeout output-limit cannot-execute refused reported check crash expired vanished damaged'
+        ;;
     *)
         case ${1:+${values[$1]-}} in
         '') return 1 ;;

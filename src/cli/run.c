@@ -40,12 +40,10 @@ static const char help[] =
     "\n"
     "Exit codes: the command's own; 128 and its number for a signal; 124 timed out; 130 "
     "cancelled;\n"
-    "65 refused; 75 not started in time (--expires), not enqueued since the queue is full or a "
-    "task\n"
-    "with --id is there; 125 lost: with its workers, deleted, or nothing tells; 64 usage; 66 "
-    "payload\n"
-    "cannot be read; 69 Redis cannot be reached; 74 output cannot be written; 77 denied by Redis;\n"
-    "78 configuration.\n";
+    "65 refused; 126 too long to be executed; 75 not started in time (--expires), not enqueued\n"
+    "since the queue is full or a task with --id is there; 125 too much output, or lost: with its\n"
+    "workers, deleted, or nothing tells; 64 usage; 66 payload cannot be read; 69 Redis cannot be\n"
+    "reached; 74 output cannot be written; 77 denied by Redis; 78 configuration.\n";
 
 enum { OPTION_STDIN = TASK_OPTION_END };
 
@@ -58,17 +56,21 @@ static const struct option options_table[] = {
 
 /* ---- exit statuses */
 
+/* "SIGTERM", or "SIG40" where there is no name; 0 where it is none. */
 static int signal_number(struct bytes name)
 {
     char text[32];
+    int64_t given;
 
     bytes_copy(name, text, sizeof text);
-    for (int number = 1; number < NSIG && strncmp(text, "SIG", 3) == 0; number++) {
+    if (strncmp(text, "SIG", 3) != 0)
+        return 0;
+    for (int number = 1; number < NSIG; number++) {
         const char *known = sigabbrev_np(number);
         if (known && strcmp(known, text + 3) == 0)
             return number;
     }
-    return 0;
+    return units_parse_integer(text + 3, 1, NSIG - 1, &given) == 0 ? (int)given : 0;
 }
 
 /* −1 where it is none. */
@@ -85,19 +87,21 @@ static int dead_status(const struct ended *ended)
 {
     int number;
 
-    if (bytes_equal(ended->cause, "exit")) {
-        number = exit_number(ended->status);
-        return number > 0 ? number : RUN_LOST;
-    }
-    if (bytes_equal(ended->cause, "signal")) {
-        number = signal_number(ended->status);
-        return number > 0 ? 128 + number : RUN_LOST;
-    }
     if (bytes_equal(ended->cause, "timeout"))
         return RUN_TIMEOUT;
+    if (bytes_equal(ended->cause, "cannot-execute"))
+        return RUN_CANNOT_EXECUTE;
     if (bytes_equal(ended->cause, "refused"))
         return EX_DATAERR;
-    return bytes_equal(ended->cause, "expired") ? EX_TEMPFAIL : RUN_LOST;
+    if (bytes_equal(ended->cause, "expired"))
+        return EX_TEMPFAIL;
+
+    /* all other causes with a status (exit, signal, killed, oom) are of a process that has ended */
+    number = exit_number(ended->status);
+    if (number > 0)
+        return number;
+    number = signal_number(ended->status);
+    return number > 0 ? 128 + number : RUN_LOST;
 }
 
 int run_status(const struct ended *ended, char *text, size_t size)

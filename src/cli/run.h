@@ -11,6 +11,7 @@
 
 #define RUN_TIMEOUT 124   /* exit statuses, as timeout(1) and env(1) have them */
 #define RUN_LOST 125      /* leat cannot tell, or it never ran to an end */
+#define RUN_CANNOT_EXECUTE 126
 #define RUN_CANCELLED 130 /* what a shell makes of SIGINT */
 
 /* The exit status that stands for the task's end, and what is to be said of it; "" for nothing. */

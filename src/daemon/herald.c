@@ -68,7 +68,11 @@ static bool was_run(const struct ending *ending)
     switch (ending->cause) {
     case CAUSE_EXIT:
     case CAUSE_SIGNAL:
+    case CAUSE_KILLED:
+    case CAUSE_OOM:
     case CAUSE_TIMEOUT:
+    case CAUSE_OUTPUT_LIMIT:
+    case CAUSE_CANNOT_EXECUTE:
     case CAUSE_REFUSED:
     case CAUSE_REPORTED:
     case CAUSE_CHECK:

@@ -57,11 +57,15 @@ void host_ended(struct host *host, const struct attempt *attempt)
             host_fault(host, attempt->task->tid, attempt->reason);
         }
         return;
+    case CAUSE_CANNOT_EXECUTE:
     case CAUSE_REFUSED:
         return;
     case CAUSE_EXIT:
     case CAUSE_SIGNAL:
+    case CAUSE_KILLED:
+    case CAUSE_OOM:
     case CAUSE_TIMEOUT:
+    case CAUSE_OUTPUT_LIMIT:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
     case CAUSE_REPORTED:

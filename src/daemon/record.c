@@ -97,7 +97,8 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
     bool done = ending->cause == CAUSE_DONE;
     describe_task(&fields, attempt->task,
                   done ? "check-done" : verdict_records[outcome->verdict].event);
-    add_field(&fields, "LEAT_CAUSE", cause_name(ending->cause));
+    add_field(&fields, "LEAT_CAUSE",
+              outcome->verdict == VERDICT_SUCCESS && !done ? "success" : cause_name(ending->cause));
     if (*attempt->batch) {
         add_field(&fields, "LEAT_BATCH_ID", attempt->batch);
     }

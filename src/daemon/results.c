@@ -165,26 +165,14 @@ static enum queue_outcome queue_outcome_of(enum verdict verdict)
     return QUEUE_RELEASE;
 }
 
-/* What stands beside the cause: the exit code or the signal's name. */
-static void format_status(const struct ending *ending, char *text, size_t size)
-{
-    text[0] = '\0';
-    if (ending->cause == CAUSE_EXIT) {
-        (void)snprintf(text, size, "%d", ending->exit_code); /* fits */
-    } else if (ending->cause == CAUSE_SIGNAL) {
-        const char *name = sigabbrev_np(ending->signal);
-        (void)snprintf(text, size, "SIG%s", name ? name : "?"); /* fits */
-    }
-}
-
-/* status: room for format_status. */
+/* status: room for ending_status. */
 static void tell_attempt(const struct result *result, struct queue_result *told, char *status,
                          size_t size)
 {
     const struct attempt *attempt = result->attempt;
     told->duration_us = attempt->duration_us;
     if (told->outcome != QUEUE_RELEASE) {
-        format_status(&attempt->ending, status, size);
+        ending_status(&attempt->ending, status, size);
         told->status = status;
     }
     if (told->outcome == QUEUE_RETRY || told->outcome == QUEUE_DEAD) {

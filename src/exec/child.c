@@ -392,7 +392,7 @@ int child_run(struct child *child)
     free((char *)child->attempt.stdout_tail.data);
     free((char *)child->attempt.stderr_tail.data);
     child->attempt.stdout_tail = child->attempt.stderr_tail = (struct bytes){NULL, 0};
-    child->attempt.ending.exit_code = 0;
+    child->attempt.ending.exit_code = child->attempt.ending.signal = 0;
     child->checking = child->empty = child->strays = false;
     return launch(child);
 }

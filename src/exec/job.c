@@ -20,6 +20,7 @@ static struct job_step next_claimed(enum job_event event)
         return step(JOB_DONE, JOB_REPORT);
     case JOB_TO_RUN:
     case JOB_TIMED_OUT:
+    case JOB_OVERFLOWED:
     case JOB_GRACE_OVER:
     case JOB_EXITED:
     case JOB_QUIET:
@@ -35,6 +36,7 @@ static struct job_step next_checking(enum job_event event)
     case JOB_TO_RUN:
         return step(JOB_CHECKED, JOB_KILL_GROUP | JOB_START_SETTLE);
     case JOB_TIMED_OUT:
+    case JOB_OVERFLOWED:
     case JOB_LEASE_LOST:
     case JOB_STOP:
     case JOB_CANCEL:
@@ -73,6 +75,7 @@ static struct job_step next_checked(enum job_event event)
     case JOB_CHECK_STARTED:
     case JOB_TO_RUN:
     case JOB_TIMED_OUT:
+    case JOB_OVERFLOWED:
     case JOB_GRACE_OVER:
     case JOB_EXITED:
         break;
@@ -84,6 +87,7 @@ static struct job_step next_running(enum job_event event)
 {
     switch (event) {
     case JOB_TIMED_OUT:
+    case JOB_OVERFLOWED:
     case JOB_LEASE_LOST:
     case JOB_STOP:
     case JOB_CANCEL:
@@ -118,6 +122,7 @@ static struct job_step next_ending(enum job_event event)
     case JOB_STARTED:
     case JOB_START_FAILED:
     case JOB_TIMED_OUT:
+    case JOB_OVERFLOWED:
     case JOB_LEASE_LOST:
     case JOB_STOP:
     case JOB_CANCEL:
@@ -141,6 +146,7 @@ static struct job_step next_killing(enum job_event event)
     case JOB_STARTED:
     case JOB_START_FAILED:
     case JOB_TIMED_OUT:
+    case JOB_OVERFLOWED:
     case JOB_LEASE_LOST:
     case JOB_STOP:
     case JOB_CANCEL:
@@ -201,6 +207,10 @@ enum cause job_cause(enum job_state state, enum job_event event, enum cause so_f
         return state == JOB_CLAIMED || state == JOB_CHECKED ? CAUSE_HOST : so_far;
     case JOB_TIMED_OUT:
         return state == JOB_RUNNING ? CAUSE_TIMEOUT : state == JOB_CHECKING ? CAUSE_CHECK : so_far;
+    case JOB_OVERFLOWED:
+        return state == JOB_RUNNING    ? CAUSE_OUTPUT_LIMIT
+               : state == JOB_CHECKING ? CAUSE_CHECK
+                                       : so_far;
     case JOB_LEASE_LOST:
     case JOB_KILL_NOW:
         return CAUSE_LEASE_LOST;

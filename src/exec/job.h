@@ -27,6 +27,7 @@ enum job_event {
     JOB_STARTED,
     JOB_START_FAILED,
     JOB_TIMED_OUT,
+    JOB_OVERFLOWED,  /* it wrote more than it may */
     JOB_LEASE_LOST,  /* or about to run out */
     JOB_STOP,        /* the worker's drain is over */
     JOB_CANCEL,      /* nobody wants it any more */

@@ -1,10 +1,22 @@
 #include "exec/judge.h"
 
+#include <signal.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 
 enum { CHECK_SAYS_DONE = 0, CHECK_SAYS_RUN = 1 };
+
+/* No signal that this daemon has sent. A KILL after the lease is from whoever holds its end. */
+static enum cause signal_cause(const struct attempt *attempt, int signal)
+{
+    if (signal != SIGKILL) {
+        return CAUSE_SIGNAL;
+    }
+    return attempt->lease_deadline_ns > 0 && clock_boot_ns() >= attempt->lease_deadline_ns
+               ? CAUSE_LEASE_LOST
+               : CAUSE_KILLED;
+}
 
 static void note_exit(struct attempt *attempt, const siginfo_t *exit, int64_t duration_us)
 {
@@ -15,7 +27,7 @@ static void note_exit(struct attempt *attempt, const siginfo_t *exit, int64_t du
     } else {
         ending->signal = exit->si_status;
         if (ending->cause == CAUSE_EXIT) {
-            ending->cause = CAUSE_SIGNAL;
+            ending->cause = signal_cause(attempt, exit->si_status);
         }
     }
 }

@@ -11,8 +11,16 @@ const char *cause_name(enum cause cause)
         return "exit";
     case CAUSE_SIGNAL:
         return "signal";
+    case CAUSE_KILLED:
+        return "killed";
+    case CAUSE_OOM:
+        return "oom";
     case CAUSE_TIMEOUT:
         return "timeout";
+    case CAUSE_OUTPUT_LIMIT:
+        return "output-limit";
+    case CAUSE_CANNOT_EXECUTE:
+        return "cannot-execute";
     case CAUSE_REFUSED:
         return "refused";
     case CAUSE_HOST:
@@ -78,11 +86,15 @@ struct outcome outcome_decide(const struct config_retry *policy, const struct en
         }
         return retry_or_dead(policy, ending, random);
     case CAUSE_SIGNAL:
+    case CAUSE_KILLED:
+    case CAUSE_OOM:
     case CAUSE_TIMEOUT:
+    case CAUSE_OUTPUT_LIMIT:
     case CAUSE_CHECK:
         return retry_or_dead(policy, ending, random);
     case CAUSE_DONE:
         return (struct outcome){.verdict = VERDICT_SUCCESS};
+    case CAUSE_CANNOT_EXECUTE:
     case CAUSE_REFUSED:
         return (struct outcome){.verdict = VERDICT_DEAD};
     case CAUSE_REPORTED:
@@ -99,21 +111,36 @@ struct outcome outcome_decide(const struct config_retry *policy, const struct en
     return (struct outcome){.verdict = VERDICT_RELEASE};
 }
 
+/* "SIGTERM", "SIG40" */
+static void describe_signal(int signal, char *text, size_t size)
+{
+    const char *abbreviation = sigabbrev_np(signal);
+    if (abbreviation) {
+        (void)snprintf(text, size, "SIG%s", abbreviation); /* each fits */
+    } else {
+        (void)snprintf(text, size, "SIG%d", signal);
+    }
+}
+
 void ending_describe(const struct ending *ending, char *text, size_t size)
 {
     /* a text that is cut is still one for people */
-    const char *abbreviation;
+    char how[24];
+    if (ending->signal) {
+        describe_signal(ending->signal, how, sizeof how);
+    } else {
+        (void)snprintf(how, sizeof how, "exit %d", ending->exit_code);
+    }
     switch (ending->cause) {
     case CAUSE_EXIT:
-        (void)snprintf(text, size, "exit %d", ending->exit_code);
-        return;
     case CAUSE_SIGNAL:
-        abbreviation = sigabbrev_np(ending->signal);
-        if (abbreviation) {
-            (void)snprintf(text, size, "SIG%s", abbreviation);
-        } else {
-            (void)snprintf(text, size, "signal %d", ending->signal);
-        }
+        (void)snprintf(text, size, "%s", how);
+        return;
+    case CAUSE_KILLED:
+        (void)snprintf(text, size, "killed by %s", how);
+        return;
+    case CAUSE_OOM:
+        (void)snprintf(text, size, "out of memory, %s", how);
         return;
     case CAUSE_REPORTED:
         (void)snprintf(text, size, "reported %s",
@@ -124,6 +151,10 @@ void ending_describe(const struct ending *ending, char *text, size_t size)
     case CAUSE_DONE:
         (void)snprintf(text, size, "the check says it is done");
         return;
+    case CAUSE_OUTPUT_LIMIT:
+        (void)snprintf(text, size, "too much output");
+        return;
+    case CAUSE_CANNOT_EXECUTE:
     case CAUSE_TIMEOUT:
     case CAUSE_REFUSED:
     case CAUSE_HOST:
@@ -135,4 +166,16 @@ void ending_describe(const struct ending *ending, char *text, size_t size)
         break;
     }
     (void)snprintf(text, size, "%s", cause_name(ending->cause));
+}
+
+void ending_status(const struct ending *ending, char *text, size_t size)
+{
+    text[0] = '\0';
+    bool told = ending->cause == CAUSE_EXIT || ending->cause == CAUSE_SIGNAL ||
+                ending->cause == CAUSE_KILLED || ending->cause == CAUSE_OOM;
+    if (told && ending->signal) {
+        describe_signal(ending->signal, text, size);
+    } else if (told) {
+        (void)snprintf(text, size, "%d", ending->exit_code); /* fits */
+    }
 }

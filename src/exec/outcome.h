@@ -13,20 +13,26 @@
 
 /* How an attempt ended. The names are those of dead letters and journal fields. */
 enum cause {
-    CAUSE_EXIT,       /* the process exited with a code */
-    CAUSE_SIGNAL,     /* a signal that leat did not send ended it */
-    CAUSE_TIMEOUT,    /* it ran longer than its timeout */
-    CAUSE_REFUSED,    /* the task's fields must not run: a dead letter */
-    CAUSE_HOST,       /* not the task's fault: fork, directory, program, disk: released */
-    CAUSE_LEASE_LOST, /* the lease could not be renewed or went to another */
-    CAUSE_SHUTDOWN,   /* the worker stopped */
-    CAUSE_REPORTED,   /* the process of its batch said on descriptor 3 what becomes of it */
-    CAUSE_CHECK,      /* whether it was done before could not be learned: tried again */
-    CAUSE_DONE,       /* it was done before: success without running */
-    CAUSE_BATCH,      /* its process had to end for the sake of another task: released */
-    CAUSE_CANCELLED,  /* somebody wanted it to end, and for good */
+    CAUSE_EXIT,           /* the process exited with a code */
+    CAUSE_SIGNAL,         /* a signal that leat did not send ended it */
+    CAUSE_KILLED,         /* that signal was KILL, and why it came is not known */
+    CAUSE_OOM,            /* it failed, and the kernel had killed of it for want of memory */
+    CAUSE_TIMEOUT,        /* it ran longer than its timeout */
+    CAUSE_OUTPUT_LIMIT,   /* it wrote more than it may */
+    CAUSE_CANNOT_EXECUTE, /* no program could be executed with what the task has: too much of it */
+    CAUSE_REFUSED,        /* the task's fields must not run: a dead letter */
+    CAUSE_HOST,           /* not the task's fault: fork, directory, program, disk: released */
+    CAUSE_LEASE_LOST,     /* the lease could not be renewed or went to another */
+    CAUSE_SHUTDOWN,       /* the worker stopped */
+    CAUSE_REPORTED,       /* the process of its batch said on descriptor 3 what becomes of it */
+    CAUSE_CHECK,          /* whether it was done before could not be learned: tried again */
+    CAUSE_DONE,           /* it was done before: success without running */
+    CAUSE_BATCH,          /* its process had to end for the sake of another task: released */
+    CAUSE_CANCELLED,      /* somebody wanted it to end, and for good */
 };
 
+/* The name of a cause in dead letters, results, histories and the journal. Those of success and of
+ * the ends that no worker sees (crash, expired, vanished, damaged) are leat.lua's. */
 const char *cause_name(enum cause cause);
 
 enum verdict {
@@ -40,7 +46,7 @@ enum verdict {
 struct ending {
     enum cause cause;
     int exit_code;        /* CAUSE_EXIT */
-    int signal;           /* CAUSE_SIGNAL */
+    int signal;           /* by which the process ended; 0: it exited */
     int64_t attempt;      /* 1 for the first */
     int64_t max_attempts; /* of the task, 0: the policy's */
     bool shared;          /* the process was others' too: how it failed says nothing of this task */
@@ -56,7 +62,11 @@ struct outcome {
 struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
                               double random);
 
-/* "exit 3", "SIGKILL", "timeout": for people and the field status; size ≥ 32. */
+/* "exit 3", "SIGSEGV", "out of memory, SIGKILL", "timeout": for people; size ≥ 48. */
 void ending_describe(const struct ending *ending, char *text, size_t size);
+
+/* What stands beside the cause: "3", "SIGKILL", or nothing where the cause says it all; size ≥ 16.
+ */
+void ending_status(const struct ending *ending, char *text, size_t size);
 
 #endif

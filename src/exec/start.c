@@ -186,8 +186,9 @@ void start_describe(const struct recipe *recipe, bool check, const struct spawn_
 
 enum cause start_failure_cause(const struct spawn_failure *failure, bool several)
 {
-    return failure->step == SPAWN_EXECUTE && failure->error == E2BIG && !several ? CAUSE_REFUSED
-                                                                                 : CAUSE_HOST;
+    return failure->step == SPAWN_EXECUTE && failure->error == E2BIG && !several
+               ? CAUSE_CANNOT_EXECUTE
+               : CAUSE_HOST;
 }
 
 int start_task(const struct start *start, const struct start_order *order, struct started *started,

@@ -45,7 +45,8 @@ struct started {
 int start_task(const struct start *start, const struct start_order *order, struct started *started,
                enum cause *cause, char *reason, size_t reason_size);
 
-/* Arguments that are too long are a single task's own fault: CAUSE_REFUSED; else CAUSE_HOST. */
+/* Arguments that are too long are a single task's own fault: CAUSE_CANNOT_EXECUTE; else CAUSE_HOST.
+ */
 enum cause start_failure_cause(const struct spawn_failure *failure, bool several);
 
 /* The reason of a forked child that did not come to execute; check as in its order. */

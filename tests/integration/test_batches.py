@@ -261,7 +261,8 @@ def test_reload(daemon, queue, client, seen):
 # ---- how it ends
 
 @pytest.mark.parametrize('end, cause', [
-    ('exit 3', 'exit'), ('exit 64', 'exit'), ('kill -9 $$', 'signal'), ('sleep 60', 'timeout')])
+    ('exit 3', 'exit'), ('exit 64', 'exit'), ('kill -9 $$', 'killed'), ('kill -11 $$', 'signal'),
+    ('sleep 60', 'timeout')])
 def test_one_bad_task_sinks_itself_only(daemon, queue, seen, end, cause):
     """A batch that fails (exit status, a permanent one too, signal, timeout) is tried again one by
     one: the bad task ends in the dead letters, all others succeed, each with its second attempt."""
@@ -308,7 +309,7 @@ def test_verdicts(daemon, queue, seen):
     assert f'task {tids[4]}: attempt 1: reported ok after' in log
 
 
-@pytest.mark.parametrize('end, cause', [('exit 0', 'exit 0'), ('kill -9 $$', 'SIGKILL'),
+@pytest.mark.parametrize('end, cause', [('exit 0', 'exit 0'), ('kill -9 $$', 'killed by SIGKILL'),
                                         ('sleep 60', 'timeout')])
 def test_verdicts_stand_however_it_ends(daemon, queue, end, cause):
     """What was said before the end counts after it, and nothing is finished before it."""

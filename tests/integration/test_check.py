@@ -121,7 +121,7 @@ def test_in_a_queue_of_batches(daemon, queue, folder, script):
 
 
 @pytest.mark.parametrize('says, reason', [
-    ('exit 2', 'exit 2'), ('exit 64', 'exit 64'), ('kill -9 $$', 'SIGKILL'), ('sleep 60', 'timeout')])
+    ('exit 2', 'exit 2'), ('exit 64', 'exit 64'), ('kill -9 $$', 'killed by SIGKILL'), ('sleep 60', 'timeout')])
 def test_does_not_know(daemon, queue, folder, script, says, reason):
     """Any other status, a signal, or the check's own timeout: asked again after the pause that
     [retry] says, up to max_attempts, then a dead letter, cause check. The task never runs."""

@@ -114,5 +114,5 @@ def test_files_and_queues_are_completed(folder):
 def test_choices_are_completed(folder, command, option):
     """The choices of an option are those that its help names."""
     described = re.search(rf'^  {option} [A-Z]+ +(.*(?:\n {{8,}}.*)*)', help_of(command), re.M).group(1)
-    words = set(re.findall(r'[a-z]+', described)) - {'only', 'or', 'ones'}
+    words = set(re.findall(r'[a-z-]+', described)) - {'only', 'or', 'ones'}
     assert set(complete(folder, command, option, '')) == words

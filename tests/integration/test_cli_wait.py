@@ -93,7 +93,7 @@ def test_what_ended_before(daemon, queue, leat, wait_until):
     rows = [line.split() for line in done.stdout.splitlines()]
     assert {row[0]: row[1:3] for row in rows} == {
         kept: ['succeeded', 'exit:0'], forgotten: ['unknown', '-'], brief: ['unknown', '-'],
-        dead: ['dead', 'signal:SIGKILL'], '17-1': ['unknown', '-'], 'label': ['unknown', '-']}
+        dead: ['dead', 'killed:SIGKILL'], '17-1': ['unknown', '-'], 'label': ['unknown', '-']}
     assert not queue.redis.exists(queue.awaited)
 
 

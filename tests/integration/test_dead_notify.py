@@ -102,7 +102,7 @@ def test_each_letter_once(queue, teller, folder):
     rows = wait_lines(told, len(tids))
     wait_settled(queue, len(tids))
     assert sorted(row.split()[0] for row in lines(told)) == sorted(tids)
-    assert {row.split()[1] for row in rows} == {'exit', 'expired', 'refused', 'signal'}
+    assert {row.split()[1] for row in rows} == {'exit', 'expired', 'refused', 'killed'}
 
 
 def test_so_many_at_a_time(queue, teller, folder):

@@ -23,12 +23,13 @@ def about(worker, tid):
 
 
 ENDS = {
-    'success': ('exit 0', 'info', 'exit 0', 'succeeded', {'cause': 'exit', 'exit_status': '0'}),
+    'success': ('exit 0', 'info', 'exit 0', 'succeeded', {'cause': 'success', 'exit_status': '0'}),
     'dead': ('exit 64', 'error', 'exit 64', 'moved to the dead letters',
              {'cause': 'exit', 'exit_status': '64'}),
     'retry': ('exit 3', 'warning', 'exit 3', 'tried again in 60.0 s',
               {'cause': 'exit', 'exit_status': '3'}),
-    'signal': ('kill -9 $$', 'warning', 'SIGKILL', 'tried again in 60.0 s', {'cause': 'signal'}),
+    'signal': ('kill -8 $$', 'warning', 'SIGFPE', 'tried again in 60.0 s', {'cause': 'signal'}),
+    'killed': ('kill -9 $$', 'warning', 'killed by SIGKILL', 'tried again in 60.0 s', {'cause': 'killed'}),
     'timeout': ('exec sleep 60', 'warning', 'timeout', 'tried again in 60.0 s', {'cause': 'timeout'}),
 }
 

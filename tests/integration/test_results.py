@@ -30,7 +30,7 @@ def test_death(daemon, queue):
     [tid] = queue.add({'command': command, 'result_ttl': '60'})
     wait_letters(queue)
     result = result_of(queue, tid)
-    assert (result['state'], result['cause'], result['status']) == ('dead', 'signal', 'SIGKILL')
+    assert (result['state'], result['cause'], result['status']) == ('dead', 'killed', 'SIGKILL')
     assert (result['attempt'], result['stderr']) == ('2', 'gone\n')
 
 

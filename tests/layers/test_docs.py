@@ -50,3 +50,24 @@ def test_links_lead_somewhere():
     """Files that README.md links to are there."""
     targets = re.findall(r"\]\(([^):#]+)\)", source("README.md"))
     assert targets and not [target for target in targets if not (ROOT / target).exists()]
+
+
+def test_causes_have_the_same_names_everywhere():
+    """leatd.8 explains every cause that the daemon and the functions give, and no others; what dead letters can
+    have is offered as --cause by the manual, the help text and the completion, and said in leat-protocol.7."""
+    code = source("src/exec/outcome.c").split("const char *cause_name(")[1].split("\n}\n")[0]
+    lua = source("src/queue/lua/*.lua")
+    given = set(re.findall(r'return "([a-z-]+)";', code)) - {"unknown"}
+    given |= set(re.findall(r"\bcause = '([a-z-]+)'", lua)) | {"success"}
+    manual = source("src/daemon/leatd.8").split(".Ss Causes\n")[1].split("\n.Ss ")[0]
+    assert len(given) > 15 and given == set(re.findall(r"^\.It ([a-z-]+)$", manual, re.M))
+
+    deadly = given - {"success", "done", "cancelled", "host", "lease-lost", "shutdown", "batch"}
+    listed = source("src/cli/leat.1").split(".It Fl -cause Ar cause\n")[1].split(";\n")[0]
+    assert set(re.findall(r"(?!Cm)[a-z-]{3,}", listed.split("\n", 1)[1])) == deadly
+    told = source("src/queue/leat-protocol.7").split(".It Ic leat.cause\n")[1].split(";\n")[0]
+    assert set(re.findall(r"[a-z-]{3,}", told)) == deadly
+    helped = source("src/cli/dead.c").split("--cause CAUSE")[1].split("--older-than")[0]
+    assert set(re.findall(r"[a-z-]{3,}", helped)) == deadly
+    offered = re.search(r"--cause\)\n.*_leat_offer '(.*)'", source("src/cli/leat.bash"))[1]
+    assert set(offered.split()) == deadly

@@ -21,13 +21,14 @@ enum {
     RUN = JOB_RUN,
 };
 
-/* In the order of the events: check started, to run, started, start failed, timed out, lease lost,
- * stop, cancel, grace over, kill now, exited, quiet, settle over. */
+/* In the order of the events: check started, to run, started, start failed, timed out, overflowed,
+ * lease lost, stop, cancel, grace over, kill now, exited, quiet, settle over. */
 static const struct job_step table[STATES][EVENTS] = {
     [JOB_CLAIMED] = {{JOB_CHECKING, 0},
                      {JOB_CLAIMED, 0},
                      {JOB_RUNNING, 0},
                      {JOB_DONE, TELL},
+                     {JOB_CLAIMED, 0},
                      {JOB_CLAIMED, 0},
                      {JOB_DONE, TELL},
                      {JOB_DONE, TELL},
@@ -45,6 +46,7 @@ static const struct job_step table[STATES][EVENTS] = {
                       {JOB_ENDING, TERM},
                       {JOB_ENDING, TERM},
                       {JOB_ENDING, TERM},
+                      {JOB_ENDING, TERM},
                       {JOB_CHECKING, 0},
                       {JOB_KILLING, KILL},
                       {JOB_SETTLING, LAST},
@@ -54,6 +56,7 @@ static const struct job_step table[STATES][EVENTS] = {
                      {JOB_CHECKED, 0},
                      {JOB_RUNNING, 0},
                      {JOB_DONE, TELL},
+                     {JOB_CHECKED, 0},
                      {JOB_CHECKED, 0},
                      {JOB_SETTLING, 0},
                      {JOB_SETTLING, 0},
@@ -71,6 +74,7 @@ static const struct job_step table[STATES][EVENTS] = {
                      {JOB_ENDING, TERM},
                      {JOB_ENDING, TERM},
                      {JOB_ENDING, TERM},
+                     {JOB_ENDING, TERM},
                      {JOB_RUNNING, 0},
                      {JOB_KILLING, KILL},
                      {JOB_SETTLING, LAST},
@@ -84,12 +88,14 @@ static const struct job_step table[STATES][EVENTS] = {
                     {JOB_ENDING, 0},
                     {JOB_ENDING, 0},
                     {JOB_ENDING, 0},
+                    {JOB_ENDING, 0},
                     {JOB_KILLING, KILL},
                     {JOB_KILLING, KILL},
                     {JOB_SETTLING, LAST},
                     {JOB_ENDING, 0},
                     {JOB_ENDING, 0}},
     [JOB_KILLING] = {{JOB_KILLING, 0},
+                     {JOB_KILLING, 0},
                      {JOB_KILLING, 0},
                      {JOB_KILLING, 0},
                      {JOB_KILLING, 0},
@@ -113,9 +119,11 @@ static const struct job_step table[STATES][EVENTS] = {
                       {JOB_SETTLING, 0},
                       {JOB_SETTLING, 0},
                       {JOB_SETTLING, 0},
+                      {JOB_SETTLING, 0},
                       {JOB_DONE, TELL},
                       {JOB_DONE, TELL}},
     [JOB_DONE] = {{JOB_DONE, 0},
+                  {JOB_DONE, 0},
                   {JOB_DONE, 0},
                   {JOB_DONE, 0},
                   {JOB_DONE, 0},
@@ -182,6 +190,8 @@ static enum cause expected_cause(enum job_state state, enum job_event event)
         return waits ? CAUSE_HOST : CAUSE_EXIT;
     case JOB_TIMED_OUT:
         return runs ? CAUSE_TIMEOUT : checks ? CAUSE_CHECK : CAUSE_EXIT;
+    case JOB_OVERFLOWED:
+        return runs ? CAUSE_OUTPUT_LIMIT : checks ? CAUSE_CHECK : CAUSE_EXIT;
     case JOB_LEASE_LOST:
     case JOB_KILL_NOW:
         return waits || checks || runs ? CAUSE_LEASE_LOST : CAUSE_EXIT;

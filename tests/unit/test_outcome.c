@@ -68,6 +68,10 @@ static void causes_are_judged(void **state)
     } table[] = {
         {CAUSE_EXIT, VERDICT_RETRY, VERDICT_DEAD},
         {CAUSE_SIGNAL, VERDICT_RETRY, VERDICT_DEAD},
+        {CAUSE_KILLED, VERDICT_RETRY, VERDICT_DEAD},
+        {CAUSE_OOM, VERDICT_RETRY, VERDICT_DEAD},
+        {CAUSE_OUTPUT_LIMIT, VERDICT_RETRY, VERDICT_DEAD},
+        {CAUSE_CANNOT_EXECUTE, VERDICT_DEAD, VERDICT_DEAD},
         {CAUSE_TIMEOUT, VERDICT_RETRY, VERDICT_DEAD},
         {CAUSE_CHECK, VERDICT_RETRY, VERDICT_DEAD},
         {CAUSE_DONE, VERDICT_SUCCESS, VERDICT_SUCCESS},
@@ -174,7 +178,7 @@ static void jitter_takes_a_share(void **state)
 
 static void assert_text(struct ending ending, const char *expected)
 {
-    char text[32];
+    char text[48];
     ending_describe(&ending, text, sizeof text);
     assert_string_equal(text, expected);
 }
@@ -184,9 +188,13 @@ static void endings_have_texts(void **state)
 {
     (void)state;
     assert_text((struct ending){.cause = CAUSE_EXIT, .exit_code = 3}, "exit 3");
-    assert_text((struct ending){.cause = CAUSE_SIGNAL, .signal = SIGKILL}, "SIGKILL");
     assert_text((struct ending){.cause = CAUSE_SIGNAL, .signal = SIGSEGV}, "SIGSEGV");
-    assert_text((struct ending){.cause = CAUSE_SIGNAL, .signal = 40}, "signal 40");
+    assert_text((struct ending){.cause = CAUSE_SIGNAL, .signal = 40}, "SIG40");
+    assert_text((struct ending){.cause = CAUSE_KILLED, .signal = SIGKILL}, "killed by SIGKILL");
+    assert_text((struct ending){.cause = CAUSE_OOM, .signal = SIGKILL}, "out of memory, SIGKILL");
+    assert_text((struct ending){.cause = CAUSE_OOM, .exit_code = 137}, "out of memory, exit 137");
+    assert_text((struct ending){.cause = CAUSE_OUTPUT_LIMIT, .signal = SIGTERM}, "too much output");
+    assert_text((struct ending){.cause = CAUSE_CANNOT_EXECUTE}, "cannot-execute");
     assert_text((struct ending){.cause = CAUSE_TIMEOUT, .signal = SIGTERM}, "timeout");
     assert_text((struct ending){.cause = CAUSE_LEASE_LOST}, "lease-lost");
     assert_text((struct ending){.cause = CAUSE_HOST}, "host");
@@ -201,8 +209,39 @@ static void endings_have_texts(void **state)
                 "reported retry");
     assert_text((struct ending){.cause = CAUSE_REPORTED, .reported = VERDICT_DEAD},
                 "reported dead");
-    assert_string_equal(cause_name(CAUSE_SIGNAL), "signal");
-    assert_string_equal(cause_name(CAUSE_EXIT), "exit");
+}
+
+static void assert_status(struct ending ending, const char *expected)
+{
+    char text[16];
+    ending_status(&ending, text, sizeof text);
+    assert_string_equal(text, expected);
+}
+
+/* Goal: beside its cause an ending says its exit status or signal, where a process's own end is the
+ * cause, and else nothing. */
+static void endings_have_a_status(void **state)
+{
+    (void)state;
+    for (enum cause cause = CAUSE_EXIT; cause <= CAUSE_CANCELLED; cause++) {
+        bool own = cause == CAUSE_EXIT || cause == CAUSE_SIGNAL || cause == CAUSE_KILLED ||
+                   cause == CAUSE_OOM;
+        assert_status((struct ending){.cause = cause, .exit_code = 255}, own ? "255" : "");
+        assert_status((struct ending){.cause = cause, .signal = SIGKILL}, own ? "SIGKILL" : "");
+        assert_status((struct ending){.cause = cause, .signal = 64}, own ? "SIG64" : "");
+    }
+}
+
+/* Goal: no two causes have the same name. */
+static void causes_have_names(void **state)
+{
+    (void)state;
+    for (enum cause one = CAUSE_EXIT; one <= CAUSE_CANCELLED; one++) {
+        assert_string_not_equal(cause_name(one), "unknown");
+        for (enum cause other = CAUSE_EXIT; other < one; other++) {
+            assert_string_not_equal(cause_name(one), cause_name(other));
+        }
+    }
 }
 
 int main(void)
@@ -217,6 +256,8 @@ int main(void)
         cmocka_unit_test(waits_grow_to_the_cap),
         cmocka_unit_test(jitter_takes_a_share),
         cmocka_unit_test(endings_have_texts),
+        cmocka_unit_test(endings_have_a_status),
+        cmocka_unit_test(causes_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static void endings_arrive(void **state)
     assert_ending(run(trial, "false"), "exit 1");
     assert_ending(run(trial, "exit 3"), "exit 3");
     assert_ending(run(trial, "exit 255"), "exit 255");
-    assert_ending(run(trial, "kill -9 $$"), "SIGKILL");
+    assert_ending(run(trial, "kill -9 $$"), "killed by SIGKILL");
     assert_ending(run(trial, "ulimit -c 0; kill -SEGV $$"), "SIGSEGV");
     assert_ending(run(trial, "kill -TERM $$; sleep 9"), "SIGTERM");
 }
@@ -297,7 +297,7 @@ static void too_long_is_refused(void **state)
                                   NULL, 0, false);
     struct attempt *attempt = run_task(trial, task);
     assert_int_equal(setrlimit(RLIMIT_STACK, &before), 0);
-    assert_failure(attempt, CAUSE_REFUSED, "cannot execute /bin/sh: Argument list too long");
+    assert_failure(attempt, CAUSE_CANNOT_EXECUTE, "cannot execute /bin/sh: Argument list too long");
 }
 
 // Goal: without descriptors a start fails as the host's fault, leaves none behind, and the next one
