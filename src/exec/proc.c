@@ -1,0 +1,140 @@
+#include "exec/proc.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Fields of /proc/PID/stat behind the name, which may hold anything; see proc(5). */
+enum {
+    FIELD_STATE,
+    FIELD_PARENT,
+    FIELD_GROUP,
+    FIELD_SESSION,
+    FIELD_THREADS = 17,
+    FIELD_STARTED = 19,
+    FIELDS,
+};
+
+struct directory_entry {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+};
+
+/* Of a name that is all digits; else 0. */
+static pid_t parse_pid(const char *name)
+{
+    int64_t pid = 0;
+    for (; *name >= '0' && *name <= '9' && pid < INT32_MAX / 10; name++) {
+        pid = pid * 10 + (*name - '0');
+    }
+    return *name == '\0' ? (pid_t)pid : 0;
+}
+
+/* The number of the word, and where the next word begins. */
+static const char *parse_number(const char *text, int64_t *number)
+{
+    bool negative = *text == '-';
+    *number = 0;
+    for (text += negative; *text >= '0' && *text <= '9'; text++) {
+        *number = *number * 10 + (*text - '0');
+    }
+    *number = negative ? -*number : *number;
+    return *text == ' ' ? text + 1 : text;
+}
+
+static bool parse(const char *text, struct proc *proc)
+{
+    const char *at = strrchr(text, ')');
+    if (!at || at[1] != ' ' || at[2] == '\0' || at[3] != ' ') {
+        return false;
+    }
+    proc->state = at[2];
+    at += 4;
+    int64_t fields[FIELDS] = {0};
+    for (int i = FIELD_PARENT; i < FIELDS; i++) {
+        const char *next = parse_number(at, &fields[i]);
+        if (next == at) {
+            return false;
+        }
+        at = next;
+    }
+    proc->parent = (pid_t)fields[FIELD_PARENT];
+    proc->group = (pid_t)fields[FIELD_GROUP];
+    proc->session = (pid_t)fields[FIELD_SESSION];
+    proc->threads = (int)fields[FIELD_THREADS];
+    proc->started_ns = fields[FIELD_STARTED] * PROC_TICK_NS;
+    return true;
+}
+
+/* "/proc/PID/stat" */
+static void make_path(char path[32], pid_t pid)
+{
+    char digits[16], *first = digits + sizeof digits;
+    for (int64_t left = pid; left > 0; left /= 10) {
+        *--first = (char)('0' + left % 10);
+    }
+    size_t count = (size_t)(digits + sizeof digits - first);
+    memcpy(path, "/proc/", 6);
+    memcpy(path + 6, first, count);
+    memcpy(path + 6 + count, "/stat", 6);
+}
+
+bool proc_read(pid_t pid, struct proc *proc)
+{
+    char path[32], text[1024];
+    make_path(path, pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t size = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (size <= 0) {
+        return false;
+    }
+    text[size] = '\0';
+    proc->pid = pid;
+    return parse(text, proc);
+}
+
+bool proc_is_alive(const struct proc *proc)
+{
+    return (proc->state != 'Z' && proc->state != 'X') || proc->threads > 1;
+}
+
+int proc_walk_open(struct proc_walk *walk)
+{
+    walk->size = walk->at = 0;
+    walk->directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return walk->directory < 0 ? -1 : 0;
+}
+
+bool proc_walk_next(struct proc_walk *walk, struct proc *proc)
+{
+    for (;;) {
+        if (walk->at >= walk->size) {
+            walk->at = 0;
+            walk->size = syscall(SYS_getdents64, walk->directory, walk->bytes, sizeof walk->bytes);
+            if (walk->size <= 0) {
+                return false;
+            }
+        }
+        const struct directory_entry *entry =
+            (const struct directory_entry *)(const void *)(walk->bytes + walk->at);
+        walk->at += entry->size;
+        pid_t pid = parse_pid(entry->name);
+        if (pid > 0 && proc_read(pid, proc)) {
+            return true;
+        }
+    }
+}
+
+void proc_walk_close(struct proc_walk *walk)
+{
+    close(walk->directory);
+}

@@ -1,0 +1,39 @@
+/*
+ * Processes as /proc tells of them, without any memory but the caller's.
+ */
+#ifndef LEAT_EXEC_PROC_H
+#define LEAT_EXEC_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proc {
+    pid_t pid;
+    char state; /* as in ps */
+    pid_t parent, group, session;
+    int threads;
+    int64_t started_ns; /* CLOCK_BOOTTIME, rounded down to PROC_TICK_NS */
+};
+
+/* The kernel tells starts to a hundredth of a second, whatever its own clock is. */
+#define PROC_TICK_NS INT64_C(10000000)
+
+/* Returns false where there is no such process, or it is hidden. */
+bool proc_read(pid_t pid, struct proc *proc);
+
+/* It is no zombie. One whose first thread has ended while others run is none either. */
+bool proc_is_alive(const struct proc *proc);
+
+/* A walk over all that are there. To be opened, stepped through until next returns false, closed.
+ */
+struct proc_walk {
+    int directory;
+    long size, at;
+    _Alignas(8) char bytes[8192];
+};
+int proc_walk_open(struct proc_walk *walk); /* 0, or -1 with errno */
+bool proc_walk_next(struct proc_walk *walk, struct proc *proc);
+void proc_walk_close(struct proc_walk *walk);
+
+#endif
