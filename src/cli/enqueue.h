@@ -38,6 +38,7 @@ enum {
     TASK_OPTION_EXPIRES,
     TASK_OPTION_RESULT_TTL,
     TASK_OPTION_LANE,
+    TASK_OPTION_MAX_OUTPUT,
     TASK_OPTION_UNIQUE,
     TASK_OPTION_UNIQUE_FOR,
     TASK_OPTION_UNIQUE_NEXT,
@@ -54,6 +55,7 @@ enum {
     {"at", required_argument, NULL, TASK_OPTION_AT},                                               \
     {"timeout", required_argument, NULL, TASK_OPTION_TIMEOUT},                                     \
     {"max-attempts", required_argument, NULL, TASK_OPTION_MAX_ATTEMPTS},                           \
+    {"max-output", required_argument, NULL, TASK_OPTION_MAX_OUTPUT},                               \
     {"expires", required_argument, NULL, TASK_OPTION_EXPIRES},                                     \
     {"result-ttl", required_argument, NULL, TASK_OPTION_RESULT_TTL},                               \
     {"lane", required_argument, NULL, TASK_OPTION_LANE},                                           \
@@ -75,6 +77,7 @@ enum {
     "@SECONDS\n"                                                                                   \
     "  --timeout DURATION   end an attempt that runs longer\n"                                     \
     "  --max-attempts N     give up after so many\n"                                               \
+    "  --max-output SIZE    end an attempt that writes more, or drop the rest\n"                    \
     "  --result-ttl DUR     keep what became of it so long, for leat wait\n"                       \
     "  --expires WHEN       a duration or a time; if not started by then, a dead letter\n"
 /* clang-format on */

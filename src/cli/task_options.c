@@ -103,6 +103,11 @@ static int take_checked(const struct cli *cli, struct enqueue_options *options, 
         status = cli_integer(cli, "--max-attempts", optarg, 1, &number);
         return status == EX_OK ? task_add_text(options, "max_attempts", optarg) : status;
     }
+    if (letter == TASK_OPTION_MAX_OUTPUT) {
+        if (units_parse_size(optarg, &number) != 0 || number == 0)
+            return cli_usage(cli, "--max-output wants a size such as 64K or 10M, not '%s'", optarg);
+        return task_add_text(options, "max_output", optarg);
+    }
     if (letter == TASK_OPTION_UNIQUE_FOR) {
         status = cli_duration(cli, "--unique-for", optarg, &number);
         return status == EX_OK ? task_add_text(options, "unique_for", optarg) : status;

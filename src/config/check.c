@@ -95,9 +95,9 @@ static void check_codes(const struct config_retry *retry, const struct ini_place
  * but nothing that leat obeys. */
 static bool is_item_field(const char *field)
 {
-    static const char *const known[] = {"id",      "unique",     "unique_for",
-                                        "lane",    "timeout",    "max_attempts",
-                                        "expires", "result_ttl", "signature"};
+    static const char *const known[] = {"id",         "unique",       "unique_for", "lane",
+                                        "timeout",    "max_attempts", "expires",    "result_ttl",
+                                        "max_output", "signature"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(field, known[i]) == 0)
@@ -165,6 +165,20 @@ static void check_batch(const struct config_task *task, const struct ini_places 
                    "a batch is read from standard input; remove stdin = null, or batch");
 }
 
+/* What leat does not read it cannot hold to limits. */
+static void check_output(const struct config_output *output, const struct ini_places *places,
+                         struct report *report)
+{
+    static const char *const limits[] = {"max_output", "rate"};
+
+    for (size_t i = 0; i < 2 && output->to == CONFIG_OUTPUT_INHERIT; i++)
+        if (line_of(places, "output", limits[i]) != 0)
+            report_add(report, line_of(places, "output", limits[i]),
+                       "%s cannot be held where tasks write straight to leatd's own output; remove "
+                       "it, or to = inherit",
+                       limits[i]);
+}
+
 /* Other keys are named {STREAM}:dead and so on; this key must fall into the same slot of a Cluster.
  */
 static bool has_own_slot(const char *stream)
@@ -204,6 +218,7 @@ void check_rules(const struct config *config, const struct ini_places *places,
     check_codes(&config->retry, places, report);
     check_intake(config, places, report);
     check_batch(&config->task, places, report);
+    check_output(&config->output, places, report);
 }
 
 static void resolve_password(struct config_redis *redis, const struct ini_places *places,

@@ -18,6 +18,13 @@ enum config_format { CONFIG_FORMAT_LINES, CONFIG_FORMAT_NUL, CONFIG_FORMAT_JSON 
 enum config_jitter { CONFIG_JITTER_FULL, CONFIG_JITTER_NONE };
 enum config_lane_from { CONFIG_LANE_FROM_NONE, CONFIG_LANE_FROM_SUFFIX };
 enum config_unique { CONFIG_UNIQUE_NONE, CONFIG_UNIQUE_ITEM };
+enum config_output_to {
+    CONFIG_OUTPUT_JOURNAL,
+    CONFIG_OUTPUT_FILE,
+    CONFIG_OUTPUT_DISCARD,
+    CONFIG_OUTPUT_INHERIT,
+};
+enum config_at_max { CONFIG_AT_MAX_TRUNCATE, CONFIG_AT_MAX_KILL };
 enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
 
 #define CONFIG_BATCH_MOST 1000 /* tasks in a batch */
@@ -131,9 +138,17 @@ struct config_intake {
 struct config_log_section {
     enum config_log target;
     int64_t level; /* syslog priority */
-    bool output;   /* tasks' output lines go to the log */
     bool started;  /* a record at each start, not only at each end */
-    int64_t max_line;
+};
+
+/* What tasks write to stdout and stderr. */
+struct config_output {
+    enum config_output_to to;
+    char *directory;    /* of files; NULL: see config/outputs.h */
+    int64_t max_line;   /* bytes of a record */
+    int64_t max_output; /* bytes of an attempt; 0: no limit */
+    enum config_at_max at_max;
+    int64_t rate; /* bytes a second of an attempt; 0: no limit */
 };
 
 struct config_shutdown {
@@ -150,6 +165,7 @@ struct config {
     struct config_retry retry;
     struct config_dead dead;
     struct config_intake intake;
+    struct config_output output;
     struct config_log_section log;
     struct config_shutdown shutdown;
 };

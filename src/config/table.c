@@ -72,6 +72,18 @@ static const struct table_word unique_parts[] = {
     {"item", CONFIG_UNIQUE_ITEM},
     {NULL, 0},
 };
+static const struct table_word sinks[] = {
+    {"journal", CONFIG_OUTPUT_JOURNAL},
+    {"file", CONFIG_OUTPUT_FILE},
+    {"discard", CONFIG_OUTPUT_DISCARD},
+    {"inherit", CONFIG_OUTPUT_INHERIT},
+    {NULL, 0},
+};
+static const struct table_word at_max[] = {
+    {"truncate", CONFIG_AT_MAX_TRUNCATE},
+    {"kill", CONFIG_AT_MAX_KILL},
+    {NULL, 0},
+};
 static const struct table_word targets[] = {
     {"auto", CONFIG_LOG_AUTO},
     {"journal", CONFIG_LOG_JOURNAL},
@@ -313,20 +325,36 @@ const struct table_row table[TABLE_ROWS] = {
          "How often new lists are looked for, and all lists in case a change was missed."),
      .type = TABLE_DURATION, MEMBER(intake, scan_ms), .low = 100, .high = DAY_MS},
 
+    {KEY("output", "to", "journal, file, discard or inherit", "journal", true,
+         "Where goes what tasks write: lines to the log, a file for each task, nowhere, or "
+         "straight on."),
+     .type = TABLE_CHOICE, MEMBER(output, to), .words = sinks},
+    {KEY("output", "directory", "path", "", true,
+         "The folder of files, for to = file; without it $LOGS_DIRECTORY/QUEUE."),
+     .type = TABLE_PATH, MEMBER(output, directory)},
+    {KEY("output", "max_line", "size", "8K", true, "Longer lines become several records."),
+     .type = TABLE_SIZE, MEMBER(output, max_line), .low = 64, .high = 1 << 20},
+    {KEY("output", "max_output", "size or none", "none", true,
+         "How much a task may write in an attempt; its own max_output can only be less."),
+     .type = TABLE_SIZE, MEMBER(output, max_output), .low = 1, .high = INT64_C(1) << 50,
+     .words = none},
+    {KEY("output", "at_max", "truncate or kill", "truncate", true,
+         "What becomes of one that writes more: the rest is dropped, or the task is stopped."),
+     .type = TABLE_CHOICE, MEMBER(output, at_max), .words = at_max},
+    {KEY("output", "rate", "size or none", "2M", true,
+         "How much of a task's output is taken in a second; one that writes more waits."),
+     .type = TABLE_SIZE, MEMBER(output, rate), .low = 1024, .high = INT64_C(1) << 40,
+     .words = none},
+
     {KEY("log", "target", "auto, journal or stderr", "auto", true,
          "Where records go; auto: the journal if stderr is connected to it, else stderr."),
      .type = TABLE_CHOICE, MEMBER(log, target), .words = targets},
     {KEY("log", "level", "error, warning, notice, info or debug", "info", true,
          "The least important records that are still written."),
      .type = TABLE_CHOICE, MEMBER(log, level), .words = levels},
-    {KEY("log", "output", "boolean", "yes", true,
-         "Whether the lines that tasks write to stdout and stderr go to the log."),
-     .type = TABLE_BOOLEAN, MEMBER(log, output)},
     {KEY("log", "started", "boolean", "no", true,
          "Whether the start of a task is logged too, not only its end."),
      .type = TABLE_BOOLEAN, MEMBER(log, started)},
-    {KEY("log", "max_line", "size", "8K", true, "Longer lines of task output are split."),
-     .type = TABLE_SIZE, MEMBER(log, max_line), .low = 64, .high = 1 << 20},
 
     {KEY("shutdown", "drain", "duration", "90s", true,
          "How long running tasks may go on when the service stops, before they are handed back."),

@@ -105,7 +105,8 @@ static int reset_signals(void)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction standard = {.sa_handler = SIG_DFL};
     static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
-    if (sigemptyset(&at_first) || sigaction(SIGPIPE, &ignore, NULL)) {
+    if (sigemptyset(&at_first) || sigaction(SIGPIPE, &ignore, NULL) ||
+        sigaction(SIGXFSZ, &ignore, NULL)) {
         return -1;
     }
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {

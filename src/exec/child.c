@@ -315,6 +315,8 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
 {
     const struct task *task = child->attempt.task;
     const struct config *config = child->host->config;
+    bool follows = child->live && !child->checking;
+    outlet_begin(&child->outlet, config, child->count > 1 ? NULL : task, follows);
     struct start_order order = {
         .check = child->checking,
         .task = child->count > 1 ? NULL : task,
@@ -323,6 +325,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
                    .deadline_wall_ms = timeout_ms > 0 ? clock_wall_ms() + timeout_ms : 0,
                    .batch = child->batch ? child->count : 0},
         .verdicts = child->batch && !child->checking,
+        .ends = outlet_ends(&child->outlet, config, follows),
     };
     struct buffer made = BUFFER_INIT;
     struct bytes input = {NULL, 0};

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "exec/outlet.h"
 #include "exec/runner.h"
 #include "exec/start.h"
 #include "exec/stream.h"
@@ -27,6 +28,8 @@ struct child_host {
     char *scratch; /* for reading output */
     size_t scratch_size;
     struct runner_follow follow; /* its functions NULL: nobody does */
+    bool files_fail;             /* output could not be written to its file, and that was told */
+    uint64_t files_lost;         /* bytes since then */
     /* Nothing of the child is left but its memory, which goes to the receiver. Comes from the loop,
      * or from child_exited. */
     void (*done)(struct child_host *host, struct child *child);
@@ -53,6 +56,9 @@ struct child {
     double wait_s;      /* until the group is looked at again */
     ev_timer timeout;
     ev_timer pause; /* until its output is watched; then the grace; then the settling */
+    struct outlet outlet;
+    size_t lines;    /* that the last read has brought to the log */
+    ev_timer ration; /* until more of its output is taken */
     struct stream streams[STREAMS];
     size_t ignored;               /* lines of descriptor 3 */
     bool within_line;             /* the last piece of one had no end */

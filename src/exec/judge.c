@@ -1,5 +1,6 @@
 #include "exec/judge.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -118,6 +119,21 @@ static void judge_program(const struct config *config, struct attempt *attempt)
     }
 }
 
+/* However the process came to its end: what counts is what it wrote, not who was first. */
+static void judge_output(const struct outlet *outlet, struct attempt *attempt)
+{
+    if (!outlet->over || !outlet->kills) {
+        return;
+    }
+    if (attempt->ending.cause == CAUSE_EXIT || attempt->ending.cause == CAUSE_SIGNAL) {
+        attempt->ending.cause = CAUSE_OUTPUT_LIMIT;
+    }
+    if (attempt->ending.cause == CAUSE_OUTPUT_LIMIT) {
+        (void)snprintf(attempt->reason, sizeof attempt->reason, "more than %" PRId64 " bytes",
+                       outlet->limit); /* fits */
+    }
+}
+
 void judge_end(struct child *child)
 {
     for (size_t i = 0; i < child->count; i++) {
@@ -127,6 +143,7 @@ void judge_end(struct child *child)
             attempt->ending.reported = attempt->verdict;
         } else {
             judge_program(child->host->config, attempt);
+            judge_output(&child->outlet, attempt);
         }
     }
 }

@@ -36,9 +36,10 @@ static void pass_on(struct output *output, const struct output_lines *lines, con
     buffer_clear(&output->line);
 }
 
-static void cut_lines(struct output *output, const struct output_lines *lines, const char *data,
-                      size_t size)
+void output_cut(struct output *output, const void *bytes, size_t size,
+                const struct output_lines *lines)
 {
+    const char *data = bytes;
     while (size > 0) {
         /* a newline right behind a full line belongs to it */
         size_t room = output->line.size < lines->max ? lines->max - output->line.size : 0;
@@ -78,8 +79,7 @@ static void keep_tail(struct output *output, const char *data, size_t size, size
     }
 }
 
-bool output_read(struct output *output, void *scratch, size_t scratch_size, size_t tail_limit,
-                 const struct output_lines *lines)
+bool output_read(struct output *output, void *scratch, size_t scratch_size, size_t tail_limit)
 {
     output->got = 0;
     if (output->fd < 0) {
@@ -97,9 +97,6 @@ bool output_read(struct output *output, void *scratch, size_t scratch_size, size
     }
     output->got = (size_t)size;
     keep_tail(output, scratch, (size_t)size, tail_limit);
-    if (lines) {
-        cut_lines(output, lines, scratch, (size_t)size);
-    }
     return true;
 }
 

@@ -29,10 +29,13 @@ struct output_lines {
 /* Takes the descriptor, which must not block. */
 void output_open(struct output *output, int fd);
 
-/* One read of at most that many bytes into `scratch`. lines may be NULL: nobody wants them. Returns
- * true while there may be more at once; at the end of the stream fd is -1. */
-bool output_read(struct output *output, void *scratch, size_t scratch_size, size_t tail_limit,
-                 const struct output_lines *lines);
+/* One read of at most that many bytes into `scratch`, whose end is kept. Returns true while there
+ * may be more at once; at the end of the stream fd is -1. */
+bool output_read(struct output *output, void *scratch, size_t scratch_size, size_t tail_limit);
+
+/* Passes on the lines that end in the next bytes, and keeps what begins one. */
+void output_cut(struct output *output, const void *bytes, size_t size,
+                const struct output_lines *lines);
 
 /* Closes where that has not happened, and passes on what a last line without end holds. */
 void output_finish(struct output *output, const struct output_lines *lines);

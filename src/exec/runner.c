@@ -257,7 +257,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .loop = loop,
         .config = config,
         .start = {.files = &runner->files,
-                  .null = start_above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC))},
+                  .null = start_above_standard(open("/dev/null", O_RDWR | O_CLOEXEC))},
         .scratch_size = SCRATCH_SIZE,
         .done = on_done,
         .run = on_run,

@@ -47,7 +47,7 @@ struct spawn {
     mode_t umask;
     const struct rlimit *files;        /* the limit of open files; NULL leaves it */
     const struct allowance *allowance; /* further limits, and priorities; NULL leaves them */
-    int input, output, error;          /* ≥ 3; become 0, 1 and 2 */
+    int input, output, error;          /* become 0, 1 and 2; ≥ 3, or that very number already */
     int verdicts;                      /* ≥ 4, becomes 3; or 0 for none */
     uint64_t signals; /* as spawn_signals found them; all others are default already */
     bool may_hang;    /* fork, and do not wait */

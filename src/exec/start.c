@@ -154,7 +154,8 @@ static const char *make_parts(struct parts *parts, const struct start *start,
             return "cannot give the task its payload";
         }
     }
-    if (make_pipe(parts->output, 3) || make_pipe(parts->error, 3) ||
+    bool pipes = order->ends == OUTLET_PIPES;
+    if ((pipes && (make_pipe(parts->output, 3) || make_pipe(parts->error, 3))) ||
         (order->verdicts && make_pipe(parts->verdicts, 4))) {
         return "cannot make a pipe";
     }
@@ -175,6 +176,24 @@ static struct spawn describe_spawn(const struct recipe *recipe, bool check)
         .allowance = &recipe->allowance,
         .may_hang = recipe->may_hang,
     };
+}
+
+static void set_ends(struct spawn *spawn, const struct parts *parts, enum outlet_ends ends,
+                     int null)
+{
+    switch (ends) {
+    case OUTLET_PIPES:
+        spawn->output = parts->output[1];
+        spawn->error = parts->error[1];
+        return;
+    case OUTLET_NULL:
+        spawn->output = spawn->error = null;
+        return;
+    case OUTLET_INHERITED:
+        spawn->output = STDOUT_FILENO;
+        spawn->error = STDERR_FILENO;
+        return;
+    }
 }
 
 void start_describe(const struct recipe *recipe, bool check, const struct spawn_failure *failure,
@@ -211,8 +230,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
     spawn.files = allowance_limits(&start->recipe->allowance, RLIMIT_NOFILE) ? NULL : start->files;
     spawn.signals = start->signals;
     spawn.input = parts.input >= 0 ? parts.input : start->null;
-    spawn.output = parts.output[1];
-    spawn.error = parts.error[1];
+    set_ends(&spawn, &parts, order->ends, start->null);
     spawn.verdicts = order->verdicts ? parts.verdicts[1] : 0;
 
     struct spawn_failure failure;

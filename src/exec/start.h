@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "exec/outcome.h"
+#include "exec/outlet.h"
 #include "exec/recipe.h"
 #include "exec/spawn.h"
 #include "queue/task.h"
@@ -20,7 +21,7 @@ struct start {
     const struct recipe *recipe;
     const struct rlimit *files; /* or NULL */
     uint64_t signals;           /* see spawn_signals; 0: not asked yet */
-    int null;                   /* /dev/null, open for reading, number ≥ 3 */
+    int null;                   /* /dev/null, open for both, number ≥ 3 */
 };
 
 /* One process to be started. */
@@ -29,12 +30,13 @@ struct start_order {
     const struct task *task; /* NULL: several, of which nothing but the input is passed on */
     struct environment_limits limits;
     const struct bytes *input; /* for stdin; NULL: /dev/null */
+    enum outlet_ends ends;     /* of its stdout and stderr */
     bool verdicts;             /* the process gets descriptor 3 to write to */
 };
 
 struct started {
     pid_t pid;
-    int output; /* the ends that the task's stdout and stderr are read from; do not block */
+    int output; /* the ends that the task's stdout and stderr are read from, or -1; do not block */
     int error;
     int verdicts; /* the same for descriptor 3, or -1 */
     int report;   /* for spawn_report, or -1 */

@@ -1,5 +1,6 @@
 #include "exec/stream.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,19 +67,21 @@ static void log_line(void *context, const void *data, size_t size, bool ends)
     fields[WHO_FIELDS + 1] = LOG_TEXT("LEAT_STREAM", is_error ? "stderr" : "stdout");
     log_bytes(is_error ? LOG_NOTICE : LOG_INFO, LOG_ID_TASK_OUTPUT, fields, WHO_FIELDS + 2, data,
               size);
+    stream->child->lines++;
 }
 
-/* ---- verdicts ---- */
-
-static void log_ignored(const struct child *child, const char *what)
+static void log_about(const struct child *child, int priority, const char *id, const char *event,
+                      const char *what)
 {
     char number[24];
     struct log_field fields[WHO_FIELDS + 1];
     describe_who(child, fields, number);
-    fields[WHO_FIELDS] = LOG_TEXT("LEAT_EVENT", "ignored");
-    log_event(LOG_WARNING, NULL, fields, WHO_FIELDS + 1, "%s %s: descriptor 3: %s",
+    fields[WHO_FIELDS] = LOG_TEXT("LEAT_EVENT", event);
+    log_event(priority, id, fields, WHO_FIELDS + 1, "%s %s: %s",
               child->count > 1 ? "batch" : "task", child->attempt.task->tid, what);
 }
+
+/* ---- verdicts ---- */
 
 static void ignore(struct child *child, const char *line, size_t size)
 {
@@ -87,10 +90,11 @@ static void ignore(struct child *child, const char *line, size_t size)
     if (child->ignored++ >= IGNORED_TOLD) {
         return;
     }
-    if (!escape_append(&text, line, cut ? SHOWN_LINE : size) &&
+    if (!buffer_append_text(&text, "descriptor 3: ") &&
+        !escape_append(&text, line, cut ? SHOWN_LINE : size) &&
         !buffer_append_text(&text, cut ? "...: ignored" : ": ignored") &&
         !buffer_append(&text, "", 1)) {
-        log_ignored(child, text.data);
+        log_about(child, LOG_WARNING, NULL, "ignored", text.data);
     }
     buffer_free(&text);
 }
@@ -129,16 +133,19 @@ static void take_verdict(void *context, const void *data, size_t size, bool ends
 /* Where the stream's lines go. Returns NULL where nobody wants them. */
 static const struct output_lines *lines_of(struct stream *stream, struct output_lines *lines)
 {
-    const struct config_log_section *log = &stream->child->host->config->log;
+    const struct child *child = stream->child;
     int kind = kind_of(stream);
     if (kind == STREAM_VERDICTS) {
         *lines =
             (struct output_lines){.max = BATCH_LINE_MOST, .line = take_verdict, .context = stream};
         return lines;
     }
-    *lines =
-        (struct output_lines){.max = (size_t)log->max_line, .line = log_line, .context = stream};
-    return log->output && log_wants(kind == STREAM_ERROR ? LOG_NOTICE : LOG_INFO) ? lines : NULL;
+    *lines = (struct output_lines){
+        .max = (size_t)child->host->config->output.max_line, .line = log_line, .context = stream};
+    return child->outlet.to == CONFIG_OUTPUT_JOURNAL &&
+                   log_wants(kind == STREAM_ERROR ? LOG_NOTICE : LOG_INFO)
+               ? lines
+               : NULL;
 }
 
 static size_t tail_of(const struct stream *stream)
@@ -149,17 +156,101 @@ static size_t tail_of(const struct stream *stream)
 }
 
 /* To whoever follows the task. What a process leaves is taken whole, held or not. */
-static void pass_on(struct stream *stream, int number)
+static void pass_on(struct stream *stream, size_t size)
 {
+    int number = kind_of(stream) == STREAM_ERROR ? STDERR_FILENO : STDOUT_FILENO;
     struct child *child = stream->child;
     const struct child_host *host = child->host;
     if (child->live && !child->checking &&
-        !host->follow.wrote(host->follow.context, &child->attempt, number, host->scratch,
-                            stream->output.got)) {
+        !host->follow.wrote(host->follow.context, &child->attempt, number, host->scratch, size)) {
         stream->held = child->attempt.state < JOB_SETTLING;
         if (stream->held) {
             ev_io_stop(host->loop, &stream->watcher);
         }
+    }
+}
+
+/* Says once that files cannot be written, and once how much was lost when they can be again. */
+static void keep_file(struct child *child, size_t size)
+{
+    struct child_host *host = child->host;
+    size_t written;
+    char what[128];
+    int failed = outlet_write(&child->outlet, host->config, getenv("LOGS_DIRECTORY"),
+                              child->attempt.task->tid, host->scratch, size, &written);
+    host->files_lost += size - written;
+    if (failed && !host->files_fail) {
+        host->files_fail = true;
+        (void)snprintf(what, sizeof what, "output cannot be written to its file: %s; it is lost",
+                       strerror(errno)); /* cut where it is too long */
+        log_about(child, LOG_ERR, LOG_ID_OUTPUT_LOST, "output-lost", what);
+    } else if (!failed && host->files_fail) {
+        (void)snprintf(what, sizeof what,
+                       "output is written to files again; %" PRIu64 " bytes were lost",
+                       host->files_lost); /* fits */
+        log_about(child, LOG_NOTICE, LOG_ID_OUTPUT_LOST, "output-found", what);
+        host->files_fail = false;
+        host->files_lost = 0;
+    }
+}
+
+/* The process has written more than it may. A check is never ended for that. */
+static void go_over(struct child *child)
+{
+    bool kills = child->outlet.kills && !child->checking;
+    char what[128];
+    (void)snprintf(what, sizeof what, "it has written more than %" PRId64 " bytes: %s",
+                   child->outlet.limit, kills ? "it is stopped" : "the rest is dropped"); /* fits */
+    log_about(child, LOG_WARNING, LOG_ID_OUTPUT_LIMIT, "output-limit", what);
+    if (kills && child->attempt.state == JOB_RUNNING) {
+        child_end(child, NULL, JOB_OVERFLOWED);
+    }
+}
+
+/* Nothing is read any more until what was taken is paid for: the process waits. */
+static void ration(struct child *child, double seconds)
+{
+    struct ev_loop *loop = child->host->loop;
+    ev_io_stop(loop, &child->streams[STREAM_OUTPUT].watcher);
+    ev_io_stop(loop, &child->streams[STREAM_ERROR].watcher);
+    ev_now_update(loop);
+    ev_timer_stop(loop, &child->ration);
+    ev_timer_set(&child->ration, seconds, 0);
+    ev_timer_start(loop, &child->ration);
+}
+
+static void on_ration(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    streams_watch(watcher->data);
+}
+
+/* What the last read has brought of stdout or stderr. */
+static void take(struct stream *stream, const struct output_lines *lines)
+{
+    struct child *child = stream->child;
+    struct outlet *outlet = &child->outlet;
+    bool was_over = outlet->over;
+    size_t size = outlet_take(outlet, stream->output.got);
+    child->lines = 0;
+    if (size > 0) {
+        if (lines) {
+            output_cut(&stream->output, child->host->scratch, size, lines);
+        }
+        if (outlet->to == CONFIG_OUTPUT_FILE) {
+            keep_file(child, size);
+        }
+        pass_on(stream, size);
+    }
+    if (lines || outlet->to == CONFIG_OUTPUT_FILE) {
+        double wait_s = outlet_spend(outlet, size + child->lines * OUTLET_LINE_COST);
+        if (wait_s > 0) {
+            ration(child, wait_s);
+        }
+    }
+    if (outlet->over && !was_over) {
+        go_over(child);
     }
 }
 
@@ -173,12 +264,14 @@ static bool read_some(struct stream *stream)
 
     /* the watcher goes before the descriptor does */
     int fd = stream->output.fd;
-    bool more = output_read(&stream->output, host->scratch, size, tail_of(stream), lines);
+    bool more = output_read(&stream->output, host->scratch, size, tail_of(stream));
     if (stream->output.fd < 0 && fd >= 0) {
         ev_io_stop(host->loop, &stream->watcher);
     }
-    if (stream->output.got > 0 && kind_of(stream) != STREAM_VERDICTS) {
-        pass_on(stream, kind_of(stream) == STREAM_ERROR ? STDERR_FILENO : STDOUT_FILENO);
+    if (stream->output.got > 0 && lines && kind_of(stream) == STREAM_VERDICTS) {
+        output_cut(&stream->output, host->scratch, stream->output.got, lines);
+    } else if (stream->output.got > 0) {
+        take(stream, lines);
     }
     return more;
 }
@@ -194,6 +287,9 @@ static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
 
 void streams_drain(struct child *child)
 {
+    /* what it leaves is taken whole, and soon */
+    child->outlet.rate = 0;
+    ev_timer_stop(child->host->loop, &child->ration);
     for (int i = 0; i < STREAMS; i++) {
         for (int reads = 0; reads < EXIT_READS && read_some(&child->streams[i]); reads++) {
         }
@@ -205,7 +301,8 @@ void streams_watch(struct child *child)
     for (int i = 0; i < STREAMS; i++) {
         struct stream *stream = &child->streams[i];
         stream->held = stream->held && child->attempt.state < JOB_SETTLING;
-        if (stream->output.fd >= 0 && !stream->held && !ev_is_active(&stream->watcher)) {
+        bool waits = i != STREAM_VERDICTS && ev_is_active(&child->ration);
+        if (stream->output.fd >= 0 && !stream->held && !waits && !ev_is_active(&stream->watcher)) {
             ev_io_set(&stream->watcher, stream->output.fd, EV_READ);
             ev_io_start(child->host->loop, &stream->watcher);
         }
@@ -238,6 +335,9 @@ bool streams_are_silent(const struct child *child)
 
 void streams_init(struct child *child)
 {
+    ev_init(&child->ration, on_ration);
+    child->ration.data = child;
+    child->outlet.file = -1;
     for (int i = 0; i < STREAMS; i++) {
         struct stream *stream = &child->streams[i];
         stream->child = child;
@@ -291,14 +391,16 @@ void streams_finish(struct child *child)
     }
     if (child->ignored > IGNORED_TOLD) {
         char what[64];
-        (void)snprintf(what, sizeof what, "%zu more lines ignored",
+        (void)snprintf(what, sizeof what, "descriptor 3: %zu more lines ignored",
                        child->ignored - IGNORED_TOLD); /* fits */
-        log_ignored(child, what);
+        log_about(child, LOG_WARNING, NULL, "ignored", what);
     }
 }
 
 void streams_free(struct child *child)
 {
+    ev_timer_stop(child->host->loop, &child->ration);
+    outlet_end(&child->outlet);
     for (int i = 0; i < STREAMS; i++) {
         ev_io_stop(child->host->loop, &child->streams[i].watcher);
         output_free(&child->streams[i].output);

@@ -253,6 +253,16 @@ static bool take_result_ttl(struct task *task, const struct bytes *value,
     return true;
 }
 
+static bool take_max_output(struct task *task, const struct bytes *value,
+                            const struct reason *reason)
+{
+    if (value->size > 0 && (has_nul(*value) || units_parse_size(value->data, &task->max_output) ||
+                            task->max_output == 0)) {
+        return refuse(reason, "max_output is not a size such as 64K or 10M");
+    }
+    return true;
+}
+
 static bool take_live(struct task *task, const struct bytes *value, const struct reason *reason)
 {
     task->live = is_named(*value, "1");
@@ -301,6 +311,7 @@ static const struct known {
     {"unique_next", take_unique_next},
     {"result_ttl", take_result_ttl},
     {"live", take_live},
+    {"max_output", take_max_output},
 };
 
 /* Names that mean something to later versions: to ignore them would do the wrong thing. */

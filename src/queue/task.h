@@ -48,6 +48,7 @@ struct task {
     const struct bytes *label; /* the field id */
     int64_t timeout_ms;        /* −1: the task does not say; 0: none */
     int64_t max_attempts;
+    int64_t max_output;         /* bytes; 0: the task does not say */
     bool live;                  /* what it writes goes to its live output */
     int64_t result_ttl_ms;      /* −1: the task does not say; 0: its result is not kept */
     const struct task_end *end; /* of a dead letter that is told of; NULL where it is to run */

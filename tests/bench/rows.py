@@ -490,7 +490,7 @@ def bare_batches(rig, tasks, size):
 
 def leat_batches(rig, tasks, size):
     rig.server.preload("batch", tasks, "x" * 20, "payload")
-    daemon = Daemon(rig, "batch", 8, f"output = no\n[task]\ncommand = /bin/cat\nbatch = {size}")
+    daemon = Daemon(rig, "batch", 8, f"[output]\nto = discard\n[task]\ncommand = /bin/cat\nbatch = {size}")
     try:
         return rig.drain(daemon, 0)
     finally:

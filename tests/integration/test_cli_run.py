@@ -85,7 +85,7 @@ def test_output_comes_while_it_runs(daemon, start, queue, folder, wait_until):
 
 def test_ten_megabytes(daemon, start, queue, folder):
     """10 MB come out byte for byte, before leat ends."""
-    daemon({'log': {'output': 'no'}}).wait_ready()
+    daemon({'output': {'to': 'discard'}}).wait_ready()
     run = start('run', f'head -c 10000000 /dev/urandom | tee {folder}/copy')
     assert run.ended(60) == 0
     assert run.raw == (folder / 'copy').read_bytes() and run.error == ''
@@ -93,7 +93,7 @@ def test_ten_megabytes(daemon, start, queue, folder):
 
 def test_nothing_is_left_out_at_the_end(daemon, leat, queue):
     """Output that comes right before the exit is printed before leat ends, each time."""
-    daemon({'log': {'output': 'no'}}).wait_ready()
+    daemon({'output': {'to': 'discard'}}).wait_ready()
     for _ in range(20):
         done = leat('run', 'head -c 200000 /dev/zero; head -c 70000 /dev/zero >&2')
         assert (len(done.stdout), len(done.stderr), done.returncode) == (200000, 70000, 0)
@@ -392,7 +392,7 @@ def test_stale_worker(start, queue, wait_until):
 
 def test_reader_goes_away(daemon, folder, base_config, queue, wait_until):
     """Like yes | head: whoever reads has seen enough, the command is ended."""
-    daemon({'log': {'output': 'no'}}).wait_ready()
+    daemon({'output': {'to': 'discard'}}).wait_ready()
     path = write_config(folder / 'pipe.ini', base_config)
     reader, writer = os.pipe()
     with subprocess.Popen([program('leat'), '-c', str(path), 'run', 'exec yes'], stdout=writer,
@@ -419,12 +419,13 @@ def test_the_task_is_there_already(leat, start, queue, wait_until):
 
 def test_options_of_the_task(start, queue, wait_until):
     """It is a task with the fields that enqueue would give it, and what run needs unless it was said."""
-    run = start('run', '--timeout', '5m', '--max-attempts', '4', '--result-ttl', '2m', '--field', 'A=1', 'x y')
+    run = start('run', '--timeout', '5m', '--max-attempts', '4', '--max-output', '1M',
+                '--result-ttl', '2m', '--field', 'A=1', 'x y')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
     [(_, fields)] = queue.entries('stream')
     assert dict(zip(fields[::2], fields[1::2])) == {
-        b'timeout': b'5m', b'max_attempts': b'4', b'result_ttl': b'2m', b'A': b'1', b'command': b'x y',
-        b'live': b'1'}
+        b'timeout': b'5m', b'max_attempts': b'4', b'max_output': b'1M', b'result_ttl': b'2m', b'A': b'1',
+        b'command': b'x y', b'live': b'1'}
     assert run.running()
 
 

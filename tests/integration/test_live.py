@@ -113,7 +113,7 @@ def test_a_slow_reader_loses_the_oldest(daemon, queue, client):
 def test_a_flood_delays_nobody(daemon, queue, client, wait_until):
     """Tasks that write without end are slowed down: leases are renewed in time, others go on, and the
     daemon stays small."""
-    worker = daemon({'queue': {'lease': '2s', 'concurrency': 4}, 'log': {'output': 'no'}}).wait_ready()
+    worker = daemon({'queue': {'lease': '2s', 'concurrency': 4}, 'output': {'to': 'discard'}}).wait_ready()
     before = resident_kib(worker.pid)
     floods = queue.add({'command': 'exec yes', **LIVE, 'timeout': '4s'},
                        {'command': 'while :; do echo x; echo y >&2; done', **LIVE, 'timeout': '4s'})

@@ -170,7 +170,7 @@ def test_flood(daemon, queue, client, late, kind):
 
 def test_log_that_nobody_reads(daemon, queue, client):
     """The log goes to a pipe that is full: tasks go on, and how much was dropped is told later."""
-    worker = daemon(start=False)
+    worker = daemon({'output': {'rate': 'none'}}, start=False)
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     worker.popen = {'stdout': writer, 'stderr': writer}
@@ -256,16 +256,16 @@ def test_control_characters_are_escaped(daemon, queue, folder):
 
 def test_long_lines_are_split(daemon, queue):
     """A line longer than max_line becomes several records; nothing of it is lost."""
-    worker = daemon({'log': {'max_line': 100}}).wait_ready()
+    worker = daemon({'output': {'max_line': 100}}).wait_ready()
     tid = run_one(worker, queue, "seq -s '' 200; echo end")
     found = [row[2] for row in logged(worker, tid)]
     text = ''.join(str(number) for number in range(1, 201))
     assert ''.join(found) == text + 'end' and max(map(len, found)) == 100
 
 
-def test_output_no(daemon, queue):
-    """With output = no nothing of it goes to the log; dead letters keep it all the same."""
-    worker = daemon({'log': {'output': 'no'}, 'retry': {'max_attempts': 1}}).wait_ready()
+def test_discard(daemon, queue):
+    """With to = discard nothing of it goes to the log; dead letters keep it all the same."""
+    worker = daemon({'output': {'to': 'discard'}, 'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': 'echo secret; exit 1'})
     [letter] = wait_letters(queue)
     assert letter.tail('stdout') == b'secret\n'

@@ -173,7 +173,8 @@ def test_command_is_reloaded(daemon, queue, folder):
 def test_log_level_is_reloaded(daemon, queue):
     """The log's level and whether output goes there change with a reload."""
     worker = daemon().wait_ready()
-    reload(worker, changed(worker, log={'level': 'info', 'output': 'no', 'started': 'yes'}))
+    reload(worker, changed(worker, log={'level': 'info', 'started': 'yes'},
+                           output={'to': 'discard'}))
     queue.add({'command': 'echo unheard'})
     wait_succeeded(queue, 1)
     worker.wait_log('attempt 1 started')

@@ -89,7 +89,7 @@ __attribute__((unused)) static int set_up(void **state)
                  .kill_grace_ms = 200},
         .retry.max_attempts = 5,
         .dead.output_tail = 4096,
-        .log = {.output = false, .max_line = 8192},
+        .output = {.to = CONFIG_OUTPUT_DISCARD, .max_line = 8192},
     };
     inherit_limits(&trial->config);
     trial->loop = ev_loop_new(EVFLAG_AUTO);

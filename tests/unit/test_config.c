@@ -98,9 +98,9 @@ static void tasks_have_defaults(void **state)
     assert_int_equal(config->dead.output_tail, 4096);
     assert_int_equal(config->log.target, CONFIG_LOG_AUTO);
     assert_int_equal(config->log.level, LOG_INFO);
-    assert_true(config->log.output);
+    assert_int_equal(config->output.to, CONFIG_OUTPUT_JOURNAL);
     assert_false(config->log.started);
-    assert_int_equal(config->log.max_line, 8192);
+    assert_int_equal(config->output.max_line, 8192);
     assert_int_equal(config->shutdown.drain_ms, 90000);
     config_free(config);
 }
@@ -165,16 +165,16 @@ static void lanes_and_rates_are_taken(void **state)
 static void values_are_taken(void **state)
 {
     (void)state;
-    struct config *config =
-        parse("[redis]\nsocket = /run/r.sock ; a comment\nuser=u\npassword = p w;x#\ndb = 3\n"
-              "keepalive = none\n[queue]\nname = a.b:c@d-e_f\nstream = x{tag}y\n"
-              "concurrency = 8\nlease = 2m\nscan = 5s\nmax_length = 1000\nload_library = never\n"
-              "[task]\ncommand = a; b | c > /dev/null # d\nshell = /bin/bash\numask = 0077\n"
-              "environment = A=1\nenvironment = B_2=x = y\ntimeout = none\nkill_grace = 0\n"
-              "stdin = null\nbatch_wait = 2s\nbatch_format = json\n[retry]\nfactor = 1.5\njitter = "
-              "none\npermanent = 64-66, 100 255\n"
-              "success = 3\n[log]\ntarget = stderr\nlevel = warning\noutput = off\nstarted=true\n"
-              "max_line = 1K\n[dead]\noutput_tail = 0\n[shutdown]\ndrain = 0\n");
+    struct config *config = parse(
+        "[redis]\nsocket = /run/r.sock ; a comment\nuser=u\npassword = p w;x#\ndb = 3\n"
+        "keepalive = none\n[queue]\nname = a.b:c@d-e_f\nstream = x{tag}y\n"
+        "concurrency = 8\nlease = 2m\nscan = 5s\nmax_length = 1000\nload_library = never\n"
+        "[task]\ncommand = a; b | c > /dev/null # d\nshell = /bin/bash\numask = 0077\n"
+        "environment = A=1\nenvironment = B_2=x = y\ntimeout = none\nkill_grace = 0\n"
+        "stdin = null\nbatch_wait = 2s\nbatch_format = json\n[retry]\nfactor = 1.5\njitter = "
+        "none\npermanent = 64-66, 100 255\n"
+        "success = 3\n[log]\ntarget = stderr\nlevel = warning\nstarted=true\n"
+        "[output]\nto = discard\nmax_line = 1K\n[dead]\noutput_tail = 0\n[shutdown]\ndrain = 0\n");
 
     assert_string_equal(config->redis.socket, "/run/r.sock");
     assert_string_equal(config->redis.password, "p w;x#");
@@ -201,7 +201,7 @@ static void values_are_taken(void **state)
     assert_true(config_codes_has(&config->retry.success, 3));
     assert_int_equal(config->log.target, CONFIG_LOG_STDERR);
     assert_int_equal(config->log.level, LOG_WARNING);
-    assert_false(config->log.output);
+    assert_int_equal(config->output.to, CONFIG_OUTPUT_DISCARD);
     assert_true(config->log.started);
     assert_int_equal(config->shutdown.drain_ms, 0);
     config_free(config);

@@ -147,7 +147,7 @@ static void wrong_values_say_what_is_right(void **state)
          "f:4: output_tail: \"2M\" is out of range; it goes from 0 to 1M\n"},
         {"[dead]\noutput_tail = 4 KB\n",
          "f:4: output_tail: \"4 KB\" is not a size; write it like 512, 64K or 10M\n"},
-        {"[log]\noutput = maybe\n", "f:4: output: \"maybe\" is not yes or no\n"},
+        {"[log]\nstarted = maybe\n", "f:4: started: \"maybe\" is not yes or no\n"},
     };
 
     assert_each(cases, COUNT(cases));

@@ -225,8 +225,8 @@ static void lines_are_logged(void **state)
     struct trial *trial = *state;
     struct log_tail log;
     log_tail_open(&log);
-    trial->config.log.output = true;
-    trial->config.log.max_line = 64;
+    trial->config.output.to = CONFIG_OUTPUT_JOURNAL;
+    trial->config.output.max_line = 64;
     assert_ending(run(trial, "echo one; printf 'a\\033[31mb\\nlast'; echo bad >&2"), "exit 0");
     const char *text = log_tail_read(&log);
     assert_non_null(strstr(text, "one"));
@@ -253,7 +253,7 @@ static void floods_are_bounded(void **state)
     struct trial *trial = *state;
     struct log_tail log;
     log_tail_open_null(&log);
-    trial->config.log.output = true;
+    trial->config.output.to = CONFIG_OUTPUT_JOURNAL;
     assert_ending(run(trial, "echo warm"), "exit 0");
     long before_kib = resident_kib();
     begin(trial, "yes");

@@ -96,7 +96,7 @@ static int set_up(void **state)
                  .batch = 1,
                  .kill_grace_ms = 200},
         .retry.max_attempts = 5,
-        .log = {.max_line = 8192},
+        .output = {.max_line = 8192},
     };
     inherit_limits(&world->config);
     const struct session_events session_events = {.tokens = list_nothing};
