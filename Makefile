@@ -26,7 +26,7 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 	libjansson-dev
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
-	curl procps systemd-container
+	curl procps systemd-container systemd-journal-remote logrotate
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check mandoc systemd
 FUZZ_PACKAGES = clang libclang-rt-14-dev
 BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis
@@ -207,6 +207,7 @@ install-files: # what was built before, as it is
 	sed -i 's|/usr/bin/leatd|$(bindir)/leatd|' $(DESTDIR)$(unitdir)/leatd@.service
 	install -m 644 systemd/leat.sysusers $(DESTDIR)$(sysusersdir)/leat.conf
 	install -m 644 systemd/leat.tmpfiles $(DESTDIR)$(tmpfilesdir)/leat.conf
+	install -D -m 644 conf/leat.logrotate $(DESTDIR)$(sysconfdir)/logrotate.d/leat
 	install -m 644 README.md LICENSE $(EXAMPLES) $(DESTDIR)$(docdir)/
 	install -m 755 $(EXAMPLE_SCRIPTS) $(DESTDIR)$(docdir)/
 	sed -i 's|/usr/local/share/doc/leat|$(docdir)|' $(DESTDIR)$(docdir)/*.ini
@@ -222,7 +223,7 @@ uninstall: ## removes what install put there; leaves /etc/leat where configs are
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,leatd leat) \
 		$(addprefix $(DESTDIR)$(unitdir)/,leatd@.service leat.slice) \
 		$(DESTDIR)$(sysusersdir)/leat.conf $(DESTDIR)$(tmpfilesdir)/leat.conf \
-		$(DESTDIR)$(completionsdir)/leat \
+		$(DESTDIR)$(completionsdir)/leat $(DESTDIR)$(sysconfdir)/logrotate.d/leat \
 		$(foreach page,$(MAN_PAGES),\
 			$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)))
 	rm -rf $(DESTDIR)$(docdir)

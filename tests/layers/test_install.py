@@ -29,7 +29,7 @@ def test_install_and_uninstall(tmp_path, prefix):
                 "share/man/man7/leat-protocol.7", "share/doc/leat/leat.ini",
                 "share/doc/leat/README.md", "share/bash-completion/completions/leat",
                 "share/doc/leat/nightly.service", "share/doc/leat/nightly.timer"}
-    assert {f"{inside}/{name}" for name in expected} <= files(tmp_path)
+    assert {f"{inside}/{name}" for name in expected} | {"etc/logrotate.d/leat"} <= files(tmp_path)
     unit = (tmp_path / inside / "lib/systemd/system/leatd@.service").read_text()
     assert f"ExecStart={prefix}/bin/leatd -c /etc/leat/%i.ini" in unit
     example = (tmp_path / inside / "share/doc/leat/nightly.service").read_text()

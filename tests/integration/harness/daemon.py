@@ -55,6 +55,7 @@ class Daemon:
         self.env = dict(os.environ, **(env or {}))
         self.env.pop('NOTIFY_SOCKET', None)
         self.env.update(env or {})
+        self.prefix = []  # a program that executes it in surroundings of the test's making
         self.popen = {}  # further options of subprocess.Popen: what the daemon inherits
         self.process = None
         self.log_start = 0
@@ -64,7 +65,7 @@ class Daemon:
         with open(self.log_path, 'ab') as log:
             options = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd='/')
             self.process = processes.start(
-                [program('leatd'), '-c', str(self.config_path), *self.argv],
+                [*self.prefix, program('leatd'), '-c', str(self.config_path), *self.argv],
                 **dict(options, **self.popen))
         return self
 
