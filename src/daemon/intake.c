@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_ids.h"
+#include "daemon/adopt.h"
 #include "daemon/record.h"
 
 /* A blocking read that waited longer found the queue empty: more of the same is to be expected. */
@@ -29,6 +30,7 @@ struct intake {
     struct herald *herald;
     struct slots *slots;
     struct gate *gate;
+    struct adopt *adopt;
     const struct queue *queue;
     const char *consumer;
     struct intake_events events;
@@ -350,6 +352,7 @@ static void on_scan(struct ev_loop *loop, ev_timer *watcher, int events)
     }
     set_scan_timer(intake);
     herald_look(intake->herald);
+    adopt_look(intake->adopt);
 }
 
 /* ---- life ---- */
@@ -360,12 +363,14 @@ void intake_up(struct intake *intake)
     gate_up(intake->gate);
     memcpy(intake->cursor, QUEUE_SCAN_START, sizeof QUEUE_SCAN_START);
     set_scan_timer(intake);
+    adopt_look(intake->adopt);
 }
 
 void intake_down(struct intake *intake)
 {
     ev_timer_stop(intake->loop, &intake->due);
     gate_down(intake->gate);
+    adopt_down(intake->adopt);
     ev_timer_stop(intake->loop, &intake->scan);
     forget_named(intake);
     intake->state = INTAKE_IDLE;
@@ -420,7 +425,10 @@ struct intake *intake_new(struct ev_loop *loop, const struct config *config,
     ev_timer_init(&intake->scan, on_scan, 0., 0.);
     intake->due.data = intake->scan.data = intake;
     intake->gate = gate_new(loop, on_reopened, intake);
-    if (!intake->gate) {
+    intake->adopt = adopt_new(loop, config, session, queue, consumer, herald);
+    if (!intake->gate || !intake->adopt) {
+        gate_free(intake->gate);
+        adopt_free(intake->adopt);
         free(intake);
         return NULL;
     }
@@ -430,6 +438,7 @@ struct intake *intake_new(struct ev_loop *loop, const struct config *config,
 void intake_set_config(struct intake *intake, const struct config *config)
 {
     intake->config = config;
+    adopt_set_config(intake->adopt, config);
 }
 
 void intake_free(struct intake *intake)
@@ -437,6 +446,7 @@ void intake_free(struct intake *intake)
     if (intake) {
         intake_down(intake);
         gate_free(intake->gate);
+        adopt_free(intake->adopt);
         free(intake->named);
         command_free(&intake->command);
         free(intake);

@@ -1,7 +1,7 @@
 /*
- * Intake: when to claim, when to block, when to look for expired leases. At most one of a claim and
- * a blocking read is under way; what a block brought is only a name until a claim has passed it
- * through the gate.
+ * Intake: when to claim, when to block, when to look for expired leases and dead workers. At most
+ * one of a claim and a blocking read is under way; what a block brought is only a name until a
+ * claim has passed it through the gate.
  */
 #ifndef LEAT_DAEMON_INTAKE_H
 #define LEAT_DAEMON_INTAKE_H

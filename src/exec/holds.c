@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -78,10 +79,12 @@ static int find_line(const char *text, const char *name, char *value, size_t siz
 
 /* ---- judging ---- */
 
-static enum holds_state judge_free(const char *folder, const char *text, struct holds_found *found)
+static enum holds_state judge_free(const char *folder, const char *text, int64_t changed_ms,
+                                   struct holds_found *found)
 {
     char dead[sizeof found->consumer], boot[BOOT_ID_SIZE], now[BOOT_ID_SIZE];
     if (find_line(text, "dead", dead, sizeof dead) == 0 && strcmp(dead, found->consumer) == 0) {
+        found->dead_ms = changed_ms;
         return HOLDS_PROVED;
     }
 
@@ -130,15 +133,26 @@ static enum holds_state look_at(const char *folder, int fd, struct holds_found *
     if (find_line(text, "worker", found->consumer, sizeof found->consumer)) {
         return HOLDS_NONE;
     }
-    found->changed_ms =
-        (int64_t)status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / CLOCK_NS_PER_MS;
     if (is_locked) {
         return is_gone(text) ? HOLDS_ENDS : HOLDS_LIVES;
     }
-    return judge_free(folder, text, found);
+    int64_t changed_ms =
+        (int64_t)status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / CLOCK_NS_PER_MS;
+    return judge_free(folder, text, changed_ms, found);
 }
 
 /* ---- the folder ---- */
+
+char *holds_folder(const char *state, const char *queue)
+{
+    char *folder;
+    const char *first = state ? state : getenv("RUNTIME_DIRECTORY");
+    if (!first || !*first) {
+        first = "/run/leat";
+    }
+    size_t size = state ? strlen(state) : strcspn(first, ":"); /* systemd may give several */
+    return asprintf(&folder, "%.*s/%s", (int)size, first, queue) < 0 ? NULL : folder;
+}
 
 static int open_folder(const char *folder)
 {

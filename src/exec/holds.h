@@ -30,9 +30,13 @@ enum holds_state {
 
 struct holds_found {
     char consumer[128];
-    char cgroup[512];   /* "": none, or that of another kernel; only where it is unproved */
-    int64_t changed_ms; /* wall clock: when the file was written last, so that of the proof */
+    char cgroup[512]; /* "": none, or that of another kernel; only where it is unproved */
+    int64_t dead_ms;  /* wall clock: when the guard added its line; 0: it did not */
 };
+
+/* STATE/QUEUE, the folder of the queue's hold files. state NULL: the first of $RUNTIME_DIRECTORY,
+ * else /run/leat. For free; NULL without memory. */
+char *holds_folder(const char *state, const char *queue);
 
 /* The file names in the folder, NULL-terminated, for holds_list_free. NULL without memory or folder
  * (errno). */

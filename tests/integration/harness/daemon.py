@@ -52,7 +52,8 @@ class Daemon:
         self.log_path = folder / f'leatd-{number}.log'
         self.sections = sections
         self.argv = list(argv)
-        self.env = dict(os.environ, **(env or {}))
+        # what workers of one host leave for each other: not for those of another test
+        self.env = dict(os.environ, RUNTIME_DIRECTORY=str(folder / 'state'), **(env or {}))
         self.env.pop('NOTIFY_SOCKET', None)
         self.env.update(env or {})
         self.prefix = []  # a program that executes it in surroundings of the test's making

@@ -1,0 +1,232 @@
+"""Adopting: what a worker that died on this host left runs again at once, where it is proved that nothing
+of it is left; where it is not, its leases run out first."""
+import os
+
+import pytest
+
+from harness.faults import (assert_apart, boot_s, cpu_share, pass_time, wait_blocked, wait_empty,
+                            wakeups)
+from harness.holds import NOBODY, Holds, consumer_of, kill_with_tasks
+from harness.polling import wait_until
+from harness.tasks import wait_succeeded
+
+LONG = {'queue': {'lease': '60s', 'scan': '10s', 'concurrency': 1}}
+RARE = {'queue': {'lease': '60s', 'scan': '10m', 'concurrency': 1}}  # the folder's changes must do
+LEASE_S = 1.0
+SHORT = {'queue': {'lease': '1s', 'scan': '200ms', 'concurrency': 1}, 'task': {'kill_grace': '100ms'}}
+SOON_S = 10  # far less than the lease
+
+
+@pytest.fixture
+def holds(folder):
+    return Holds(folder / 'state' / 'emails')
+
+
+def die(worker, beats):
+    """Kills a worker with all its tasks; answers its consumer."""
+    consumer = consumer_of(worker)
+    kill_with_tasks(worker)
+    beats.wait_dead()
+    return consumer
+
+
+def crashed(queue, consumer, count):
+    """A dead worker's begun tasks."""
+    queue.register(consumer, lease=60000)
+    tids = []
+    for _ in range(0, count, 500):
+        tids += queue.add(*[{'command': 'true'}] * min(count - len(tids), 500))
+    begun = 0
+    while begun < count:
+        begun += len(queue.begin(consumer, 1000, begun))
+    return tids
+
+
+# ---- with a proof
+
+
+def test_next_start_runs_it_at_once(daemon, queue, beats, holds, late):
+    """A task runs again long before the lease has passed, never beside its first run, and as a crash; the dead
+    worker stands in no list any more, and its file is gone."""
+    first = daemon(LONG).wait_ready()
+    [tid] = queue.add({'command': beats.task(60) + ' & wait'})
+    beats.wait_runs(1)
+    consumer = die(first, beats)
+    holds.put(consumer)
+    begun = boot_s()
+    second = daemon(LONG).wait_ready()
+    runs = beats.wait_runs(2)
+    assert_apart(runs)
+    assert runs[1].first - begun < SOON_S + late.start()
+    assert [(run.tid, run.attempt, run.fence) for run in runs] == [(tid, 1, 1), (tid, 1, 2)]
+    assert queue.counter('crashes') == 1
+    second.wait_log(f'adopted 1 task of worker {consumer}, dead since 20')
+    assert consumer not in queue.workers_beats() and len(queue.workers_beats()) == 1
+    wait_until(lambda: consumer not in holds.names())
+
+
+def test_idle_worker_of_the_host_hears_of_it(daemon, queue, client, beats, holds, late):
+    """A worker that runs already takes it over as soon as the proof is there: nobody has to start, and no scan
+    is waited for."""
+    holds.put(NOBODY, dead=False)  # the folder is there
+    first = daemon(RARE).wait_ready()
+    queue.add({'command': beats.task(60)})
+    beats.wait_runs(1)
+    second = daemon(RARE).wait_ready()
+    wait_blocked(client)
+    file = holds.put(consumer_of(first), dead=False, pid=first.pid, lock=True)
+    consumer = die(first, beats)
+    begun = boot_s()
+    os.write(file, f'dead {consumer}\n'.encode())
+    os.close(file)
+    runs = beats.wait_runs(2)
+    assert runs[1].first - begun < SOON_S + late.start()
+    second.wait_log(f'adopted 1 task of worker {consumer}')
+
+
+def test_machine_was_started_anew(daemon, queue, holds):
+    """Another boot is a proof, too, as where the folder is on a disk."""
+    crashed(queue, NOBODY, 1)
+    holds.put(NOBODY, dead=False, boot='00000000-0000-4000-8000-000000000000')
+    worker = daemon(LONG).wait_ready()
+    worker.wait_log(f'adopted 1 task of worker {NOBODY}, of which nothing is left')
+    wait_succeeded(queue, 1)
+
+
+@pytest.mark.parametrize('shift_s', [-3600, 3600, -10 ** 9])
+def test_wall_clock_does_not_matter(daemon, queue, holds, shift_s):
+    """The wall clock was set meanwhile: a proof is no matter of time."""
+    crashed(queue, NOBODY, 1)
+    holds.put(NOBODY)
+    path = holds.path / NOBODY
+    times = path.stat().st_mtime + shift_s
+    os.utime(path, (times, times))
+    daemon(LONG).wait_ready().wait_log(f'adopted 1 task of worker {NOBODY}')
+    wait_succeeded(queue, 1)
+
+
+def test_many_pending(daemon, queue, holds):
+    """2,500 tasks of one dead worker: all are adopted, and the worker says so once."""
+    tids = crashed(queue, NOBODY, 2500)
+    holds.put(NOBODY)
+    worker = daemon({**LONG, 'queue': {'lease': '60s', 'scan': '10s', 'concurrency': 4}})
+    worker.wait_log(f'adopted 2500 tasks of worker {NOBODY}')
+    wait_succeeded(queue, len(tids), 120)
+    assert queue.counter('crashes') == 2500 and worker.log().count('adopted') == 1
+
+
+def test_claimed_ahead(daemon, queue, beats, holds):
+    """What a killed worker had claimed ahead of its slots runs again at once, too."""
+    quick = {**LONG, 'task': {'kill_grace': '300ms'}}
+    first = daemon(quick).wait_ready()
+    tids = queue.add(*[{'command': 'true'}] * 500)
+    wait_until(lambda: queue.counter('succeeded') >= 20 and len(queue.pending()) > 1)
+    consumer = die(first, beats)
+    held = len(queue.pending(consumer))
+    holds.put(consumer)
+    second = daemon(quick).wait_ready()
+    if held:
+        second.wait_log(f'adopted {held} task')
+    wait_succeeded(queue, len(tids))
+    assert queue.counter('crashes') == held and queue.letters() == []
+
+
+def test_two_adopters(daemon, queue, holds):
+    """Two workers meet the same file: every task moves once."""
+    crashed(queue, NOBODY, 1200)
+    holds.put(NOBODY)
+    workers = [daemon(LONG), daemon(LONG)]
+    wait_until(lambda: NOBODY not in holds.names())
+    told = ''.join(worker.wait_ready().log() for worker in workers)
+    assert f'of worker {NOBODY}, dead since' in told and 'cannot' not in told
+    assert queue.counter('crashes') == 1200 and queue.pending(NOBODY) == []
+    wait_succeeded(queue, 1200, 120)
+
+
+def test_dead_letter_by_the_last_crash(daemon, queue, holds):
+    """A task whose last crash it was is a dead letter, and the worker that adopts it says so."""
+    [tid] = crashed(queue, NOBODY, 1)
+    queue.conf_set('max_crashes', 1)
+    holds.put(NOBODY)
+    worker = daemon({**LONG, 'queue': {'lease': '60s', 'max_crashes': 1}}).wait_ready()
+    worker.wait_log(f'task {tid}: not started: crash: moved to the dead letters')
+    [(_, letter)] = queue.letters()
+    assert letter['leat.worker'].decode() == NOBODY
+    wait_empty(queue)
+
+
+# ---- without one
+
+
+def test_no_proof_no_adoption(daemon, queue, beats, holds):
+    """A free lock alone proves nothing, since the tasks may live: the lease runs out first. The file, of no use by
+    then, goes in the end."""
+    first = daemon(SHORT).wait_ready()
+    queue.add({'command': f'exec setsid -w {beats.task(0.6)}'})
+    beats.wait_runs(1)
+    consumer = consumer_of(first)
+    first.kill9()
+    killed = boot_s()
+    holds.put(consumer, dead=False)
+    second = daemon(SHORT).wait_ready()
+    second.wait_log(f'worker {consumer} is gone, but it is not proved')
+    runs = beats.wait_runs(2)
+    assert_apart(runs)
+    # its last renewal was at most a third of the lease before
+    assert runs[1].first > killed + LEASE_S * 0.6
+    assert 'adopted' not in second.log() and second.log().count('not proved') == 1
+    wait_until(lambda: holds.names() == set())
+    assert boot_s() > killed + 10 * LEASE_S
+
+
+def test_locked_though_its_daemon_is_gone(daemon, queue, holds, late):
+    """The guard is still at work: it is looked at again soon, though not busily, and adopted when the proof is
+    there."""
+    crashed(queue, NOBODY, 1)
+    file = holds.put(NOBODY, dead=False, lock=True)
+    worker = daemon(LONG).wait_ready()
+    before = wakeups(worker.pid)
+    assert cpu_share(worker.pid, 1) < 0.1
+    assert wakeups(worker.pid) - before < 100
+    assert len(queue.pending(NOBODY)) == 1
+    begun = boot_s()
+    os.write(file, f'dead {NOBODY}\n'.encode())
+    os.close(file)
+    wait_succeeded(queue, 1)
+    assert boot_s() - begun < SOON_S + late.start()
+
+
+def test_unknown_worker(daemon, queue, holds):
+    """A file of a worker that this Redis does not know, which may be another one's: nothing happens, and it
+    stays for its own."""
+    holds.put(NOBODY)
+    crashed(queue, 'other:1:00000000', 1)
+    worker = daemon({'queue': {'lease': '60s', 'scan': '100ms'}}).wait_ready()
+    pass_time(0.5)
+    assert holds.names() == {NOBODY} and 'adopted' not in worker.log()
+    assert len(queue.pending()) == 1
+
+
+def test_other_files_in_the_folder(daemon, queue, holds):
+    """What is no hold file disturbs nothing."""
+    crashed(queue, NOBODY, 1)
+    holds.put(NOBODY)
+    (holds.path / 'folder').mkdir()
+    (holds.path / 'a').write_text('')
+    (holds.path / 'b').write_bytes(os.urandom(100000))
+    (holds.path / 'link').symlink_to('/etc/passwd')
+    os.mkfifo(holds.path / 'fifo')
+    daemon(LONG).wait_ready().wait_log(f'adopted 1 task of worker {NOBODY}')
+    wait_succeeded(queue, 1)
+    wait_until(lambda: holds.names() == {'folder', 'a', 'b', 'link', 'fifo'})
+
+
+def test_redis_goes_away_meanwhile(daemon, queue, holds, proxy, through_proxy):
+    """The session ends in the middle of an adoption: the next one goes on with it."""
+    crashed(queue, NOBODY, 300)
+    holds.put(NOBODY)
+    trap = proxy.trap('leat_requeue', 'after')
+    daemon({**LONG, **through_proxy})
+    trap.wait()
+    wait_succeeded(queue, 300, 60)
+    assert queue.counter('crashes') == 300 and holds.names() == set()
