@@ -91,6 +91,8 @@ struct config_task {
     char *directory;
     char *path;         /* PATH of tasks */
     char **environment; /* NAME=VALUE …, NULL-terminated */
+    char *user, *group; /* NULL: the daemon's */
+    bool no_new_privileges;
     int64_t umask;
     int64_t timeout_ms; /* 0: none */
     int64_t kill_grace_ms;

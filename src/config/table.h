@@ -41,7 +41,7 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 80 };
+enum { TABLE_ROWS = 83 };
 
 extern const struct table_row table[TABLE_ROWS];
 

@@ -16,6 +16,7 @@
 #include "base/log_ids.h"
 #include "config/config.h"
 #include "daemon/notify.h"
+#include "daemon/rights.h"
 #include "daemon/worker.h"
 
 #define STATUS_PERIOD_S 1.0
@@ -206,6 +207,12 @@ static void reload(struct daemon *daemon)
                   "the configuration was not reloaded: the running one stays");
         goto done;
     }
+    if (rights_check(fresh)) {
+        log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
+                  "the configuration was not reloaded: the running one stays");
+        config_free(fresh);
+        goto done;
+    }
     buffer_clear(&text);
     merged = config_merge(daemon->config, fresh, &text);
     if (!merged) {
@@ -331,6 +338,9 @@ int main(int argc, char **argv)
     }
 
     bound_memory();
+    if (rights_hide()) {
+        log_text(LOG_WARNING, "tasks of the same user may look into leatd: %s", strerror(errno));
+    }
     struct daemon daemon = {.path = options.path, .told = {.state = "", .trouble = ""}};
     struct buffer errors = BUFFER_INIT;
     struct rlimit nofile;
@@ -342,6 +352,8 @@ int main(int argc, char **argv)
     } else if (reset_signals() || raise_nofile(&nofile) || open_log(daemon.config)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         code = EX_OSERR;
+    } else if (rights_check(daemon.config)) {
+        code = EX_CONFIG;
     } else {
         code = run(&daemon, &nofile);
     }

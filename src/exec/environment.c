@@ -95,6 +95,17 @@ static int put_user(struct environment *environment)
     return put(environment, "LOGNAME", logname ? logname : user);
 }
 
+/* A configured one, or the daemon's. */
+static int put_identity(struct environment *environment, const struct identity *identity)
+{
+    if (!identity || !identity->user) {
+        return put_user(environment);
+    }
+    return put(environment, "HOME", identity->home) || put(environment, "USER", identity->user)
+               ? -1
+               : put(environment, "LOGNAME", identity->user);
+}
+
 static int put_configured(struct environment *environment, const struct config *config)
 {
     char **entries = config->task.environment;
@@ -110,7 +121,8 @@ static int put_configured(struct environment *environment, const struct config *
     return 0;
 }
 
-struct environment *environment_new(const struct config *config, const char *worker)
+struct environment *environment_new(const struct config *config, const struct identity *identity,
+                                    const char *worker)
 {
     struct environment *environment = calloc(1, sizeof *environment);
     if (!environment) {
@@ -120,7 +132,7 @@ struct environment *environment_new(const struct config *config, const char *wor
     /* PWD as a shell would set it, so that tasks see the same with and without one */
     if (put(environment, "PATH", config->task.path) ||
         put(environment, "SHELL", config->task.shell) ||
-        put(environment, "PWD", config->task.directory) || put_user(environment) ||
+        put(environment, "PWD", config->task.directory) || put_identity(environment, identity) ||
         put(environment, "LANG", getenv("LANG")) || put_configured(environment, config) ||
         put(environment, "LEAT_QUEUE", config->queue.name) ||
         put(environment, "LEAT_WORKER", worker)) {

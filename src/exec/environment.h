@@ -2,7 +2,7 @@
  * The environment of tasks: nothing of the daemon's but what is listed here.
  *
  *  - PATH and SHELL as configured, PWD (the configured directory), HOME, USER and LOGNAME of the
- *    daemon's user, LANG if the daemon has it;
+ *    task's user, LANG if the daemon has it;
  *  - what [task] environment says, which may replace those. Names that begin with TASK_ or LEAT_
  *    are not taken from there: they are the task's and leat's;
  *  - LEAT_QUEUE, LEAT_WORKER, LEAT_TASK, LEAT_ID (if the task has an id), LEAT_ATTEMPT,
@@ -23,13 +23,16 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "exec/identity.h"
 #include "queue/task.h"
 
 /* What is the same for all tasks. */
 struct environment;
 
-/* Returns NULL without memory. Copies what it needs. worker NULL: LEAT_WORKER is left out. */
-struct environment *environment_new(const struct config *config, const char *worker);
+/* Returns NULL without memory. Copies what it needs. identity NULL: the daemon's own; worker NULL:
+ * LEAT_WORKER is left out. */
+struct environment *environment_new(const struct config *config, const struct identity *identity,
+                                    const char *worker);
 void environment_free(struct environment *environment);
 
 /* What differs from attempt to attempt and is no field of the task. */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "exec/mounts.h"
 #include "exec/words.h"
@@ -44,10 +45,17 @@ struct recipe *recipe_new(const struct config *config, const char *worker)
         return NULL;
     }
     recipe->config = config;
-    recipe->environment = environment_new(config, worker);
+    recipe->identity = identity_new(task);
+    if (!recipe->identity) {
+        goto fail;
+    }
+    recipe->environment = environment_new(config, recipe->identity, worker);
     if (!recipe->environment) {
         goto fail;
     }
+    /* where the daemon has it, its children have it */
+    recipe->no_new_privileges =
+        task->no_new_privileges && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
 
     /* dash gives '%' in PATH a meaning of its own, and shells have defaults for an empty one */
     char *slash = strrchr(task->shell, '/');
@@ -86,6 +94,7 @@ void recipe_free(struct recipe *recipe)
         return;
     }
     environment_free(recipe->environment);
+    identity_free(recipe->identity);
     free(recipe->command.words);
     free(recipe->command.program);
     free(recipe->check.words);

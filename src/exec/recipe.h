@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "exec/allowance.h"
 #include "exec/environment.h"
+#include "exec/identity.h"
 
 /* A shell line of the config. */
 struct recipe_line {
@@ -19,12 +20,14 @@ struct recipe_line {
 
 struct recipe {
     const struct config *config;     /* not owned */
+    struct identity *identity;       /* owned */
     struct environment *environment; /* owned */
     char *shell_name;                /* argv[0] of the shell; points into the config */
     struct recipe_line command, check;
     struct allowance allowance;
-    bool direct;   /* simple commands may be executed without the shell */
-    bool may_hang; /* something on the way to exec is not on a local file system */
+    bool direct;            /* simple commands may be executed without the shell */
+    bool no_new_privileges; /* to be set for each task */
+    bool may_hang;          /* something on the way to exec is not on a local file system */
 };
 
 /* config must outlive it. Returns NULL without memory. */

@@ -208,8 +208,19 @@ static void on_exits(struct ev_loop *loop, ev_signal *watcher, int events)
 
 /* ---- starting and ending ---- */
 
+static void drop_recipe(struct runner *runner)
+{
+    recipe_free(runner->recipe);
+    runner->recipe = NULL;
+    runner->host.start.recipe = NULL;
+}
+
+/* A user that this host did not know may be known by now. */
 static int make_recipe(struct runner *runner)
 {
+    if (runner->recipe && *runner->recipe->identity->missing) {
+        drop_recipe(runner);
+    }
     if (!runner->recipe) {
         runner->recipe = recipe_new(runner->host.config, runner->worker);
         runner->host.start.recipe = runner->recipe;
@@ -325,8 +336,7 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
 
 void runner_set_config(struct runner *runner, const struct config *config)
 {
-    recipe_free(runner->recipe);
-    runner->recipe = NULL;
+    drop_recipe(runner);
     runner->host.config = config;
     (void)make_recipe(runner); /* without memory now, it is tried again at the next start */
 }

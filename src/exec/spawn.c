@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -182,6 +183,15 @@ static int set_limits(const struct spawn *spawn, struct telling *telling)
     return telling->what ? -1 : 0;
 }
 
+/* Directory and program are then looked at with the rights of the task. */
+static int set_user(const struct spawn *spawn)
+{
+    if (spawn->identity && identity_become(spawn->identity) < 0) {
+        return -1;
+    }
+    return spawn->no_new_privileges ? prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) : 0;
+}
+
 /* The one place between fork and exec. Returns the step that failed, with errno. */
 static enum spawn_step become_task(const struct spawn *spawn, struct telling *telling)
 {
@@ -197,6 +207,9 @@ static enum spawn_step become_task(const struct spawn *spawn, struct telling *te
         return SPAWN_LIMIT;
     }
     umask(spawn->umask);
+    if (set_user(spawn) < 0) {
+        return SPAWN_USER;
+    }
 
     /* from here on it may hang: what was told last is then why */
     if (!telling->shared) {
@@ -319,6 +332,8 @@ static const char *step_text(enum spawn_step step)
         return "cannot set up descriptors";
     case SPAWN_LIMIT:
         return "cannot set";
+    case SPAWN_USER:
+        return "cannot become the user";
     case SPAWN_DIRECTORY:
         return "cannot change to directory";
     case SPAWN_PROGRAM:
@@ -333,7 +348,9 @@ void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failu
                     size_t size)
 {
     const char *object = "";
-    if (failure->step == SPAWN_DIRECTORY) {
+    if (failure->step == SPAWN_USER) {
+        object = spawn->identity && spawn->identity->user ? spawn->identity->user : "";
+    } else if (failure->step == SPAWN_DIRECTORY) {
         object = spawn->directory;
     } else if (failure->step == SPAWN_PROGRAM) {
         object = spawn->program;

@@ -1,7 +1,7 @@
 /*
  * Starts one process: everything between fork and exec is here. The child gets a session of its
  * own, default signals and an empty mask, the three descriptors (or four) and no other, umask,
- * limit of open files and directory, and then executes.
+ * limit of open files, user and directory, and then executes.
  *
  * The child normally borrows the parent's memory until it executes (vfork), which costs the same
  * however large the parent is; the parent waits for it, all signals blocked. Where the child may
@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "exec/allowance.h"
+#include "exec/identity.h"
 
 /* Where a start can fail. */
 enum spawn_step {
@@ -24,6 +25,7 @@ enum spawn_step {
     SPAWN_SESSION,     /* own session, descriptors: not seen in practice */
     SPAWN_DESCRIPTORS, /* closing what the task must not have */
     SPAWN_LIMIT,       /* limits and priorities */
+    SPAWN_USER,        /* becoming the task's user */
     SPAWN_DIRECTORY,   /* changing to the directory */
     SPAWN_PROGRAM,     /* the configured program is not there */
     SPAWN_EXECUTE,     /* executing the shell */
@@ -47,10 +49,12 @@ struct spawn {
     mode_t umask;
     const struct rlimit *files;        /* the limit of open files; NULL leaves it */
     const struct allowance *allowance; /* further limits, and priorities; NULL leaves them */
-    int input, output, error;          /* become 0, 1 and 2; ≥ 3, or that very number already */
-    int verdicts;                      /* ≥ 4, becomes 3; or 0 for none */
-    uint64_t signals; /* as spawn_signals found them; all others are default already */
-    bool may_hang;    /* fork, and do not wait */
+    const struct identity *identity;   /* to become; NULL: as the daemon is */
+    bool no_new_privileges;
+    int input, output, error; /* become 0, 1 and 2; ≥ 3, or that very number already */
+    int verdicts;             /* ≥ 4, becomes 3; or 0 for none */
+    uint64_t signals;         /* as spawn_signals found them; all others are default already */
+    bool may_hang;            /* fork, and do not wait */
 };
 
 /* The signals that this process ignores or handles, signal N as bit N - 1. To be asked once, when

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "exec/words.h"
@@ -49,15 +50,19 @@ int start_above_standard(int fd)
 }
 
 /* Our end does not block: a task may read its own pipe away from under us. The task's has a number
- * that is not below `least`. */
-static int make_pipe(int ends[2], int least)
+ * that is not below `least`. shared: another user may open it by its name (> /dev/stderr); who
+ * comes so far has the descriptor already, or may look into the process that has it. */
+static int make_pipe(int ends[2], int least, bool shared)
 {
     if (pipe2(ends, O_CLOEXEC) < 0) {
         ends[0] = ends[1] = -1;
         return -1;
     }
     ends[1] = move_up(ends[1], least);
-    return ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -1 : 0;
+    if (ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
+        return -1;
+    }
+    return shared ? fchmod(ends[1], S_IRUSR | S_IWUSR | S_IWGRP | S_IWOTH) : 0;
 }
 
 static int write_all(int fd, const char *data, size_t size)
@@ -154,9 +159,9 @@ static const char *make_parts(struct parts *parts, const struct start *start,
             return "cannot give the task its payload";
         }
     }
-    bool pipes = order->ends == OUTLET_PIPES;
-    if ((pipes && (make_pipe(parts->output, 3) || make_pipe(parts->error, 3))) ||
-        (order->verdicts && make_pipe(parts->verdicts, 4))) {
+    bool pipes = order->ends == OUTLET_PIPES, shared = recipe->identity->other;
+    if ((pipes && (make_pipe(parts->output, 3, shared) || make_pipe(parts->error, 3, shared))) ||
+        (order->verdicts && make_pipe(parts->verdicts, 4, shared))) {
         return "cannot make a pipe";
     }
     return NULL;
@@ -174,6 +179,8 @@ static struct spawn describe_spawn(const struct recipe *recipe, bool check)
         .directory = task->directory,
         .umask = (mode_t)task->umask,
         .allowance = &recipe->allowance,
+        .identity = recipe->identity->other || recipe->identity->disarm ? recipe->identity : NULL,
+        .no_new_privileges = recipe->no_new_privileges,
         .may_hang = recipe->may_hang,
     };
 }
@@ -214,11 +221,15 @@ int start_task(const struct start *start, const struct start_order *order, struc
                enum cause *cause, char *reason, size_t reason_size)
 {
     struct parts parts = {.input = -1, .output = {-1, -1}, .error = {-1, -1}, .verdicts = {-1, -1}};
+    *cause = CAUSE_HOST;
+    if (*start->recipe->identity->missing) {
+        (void)snprintf(reason, reason_size, "%s", start->recipe->identity->missing); /* as below */
+        return -1;
+    }
     const char *what = make_parts(&parts, start, order);
     if (what) {
         /* cut where it is too long */
         (void)snprintf(reason, reason_size, "%s: %s", what, strerror(errno));
-        *cause = CAUSE_HOST;
         parts_free(&parts);
         return -1;
     }

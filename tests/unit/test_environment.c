@@ -69,7 +69,7 @@ static void all_is_there_and_no_more(void **state)
     (void)state;
     set_daemon();
     struct config config = plain_config();
-    struct environment *environment = environment_new(&config, "host:7:abc");
+    struct environment *environment = environment_new(&config, NULL, "host:7:abc");
     struct task *task = make_task(
         TEXTS("command", "x", "id", "order 7", "url", "http://x/?a=b", "Url", "", "timeout", "5s"),
         "pay", 3, false);
@@ -109,7 +109,7 @@ static void batches_are_counted(void **state)
     (void)state;
     set_daemon();
     struct config config = plain_config();
-    struct environment *environment = environment_new(&config, "host:7:abc");
+    struct environment *environment = environment_new(&config, NULL, "host:7:abc");
     struct task *task = make_task(TEXTS("command", "x", "url", "y"), NULL, 0, false);
     struct environment_limits limits = {
         .max_attempts = 5, .deadline_wall_ms = 1700000001000, .batch = 1};
@@ -143,7 +143,7 @@ static void absent_things_are_absent(void **state)
     set_daemon();
     unsetenv("LANG");
     struct config config = plain_config();
-    struct environment *environment = environment_new(&config, "w");
+    struct environment *environment = environment_new(&config, NULL, "w");
     struct task *task = make_task(TEXTS("command", "x"), NULL, 0, false);
     struct environment_limits limits = {.max_attempts = 5};
     assert_non_null(environment);
@@ -169,7 +169,7 @@ static void config_adds_and_replaces(void **state)
                        (char *)"HOMES=1",     (char *)"nonsense",      NULL};
     struct config config = plain_config();
     config.task.environment = entries;
-    struct environment *environment = environment_new(&config, "w");
+    struct environment *environment = environment_new(&config, NULL, "w");
     struct task *task = make_task(TEXTS("command", "x"), NULL, 0, false);
     struct environment_limits limits = {.max_attempts = 5};
     assert_non_null(environment);
@@ -195,7 +195,7 @@ static void hostile_names_do_not_appear(void **state)
     (void)state;
     set_daemon();
     struct config config = plain_config();
-    struct environment *environment = environment_new(&config, "w");
+    struct environment *environment = environment_new(&config, NULL, "w");
     struct environment_limits limits = {.max_attempts = 5};
     static const char *const names[] = {"LD_PRELOAD", "BASH_ENV", "ENV", "IFS", "PATH", "HOME"};
     assert_non_null(environment);
@@ -221,7 +221,7 @@ static void user_comes_from_the_system(void **state)
     (void)state;
     clearenv();
     struct config config = plain_config();
-    struct environment *environment = environment_new(&config, "w");
+    struct environment *environment = environment_new(&config, NULL, "w");
     struct task *task = make_task(TEXTS("command", "x"), NULL, 0, false);
     struct environment_limits limits = {.max_attempts = 5};
     assert_non_null(environment);
@@ -244,7 +244,7 @@ static void large_blocks_fit(void **state)
     enum { FIELDS = 990, VALUE = 1000 };
     set_daemon();
     struct config config = plain_config();
-    struct environment *environment = environment_new(&config, "w");
+    struct environment *environment = environment_new(&config, NULL, "w");
     static char names[FIELDS][16], value[VALUE + 1];
     static const char *texts[2 * FIELDS + 4];
     memset(value, 'v', VALUE);

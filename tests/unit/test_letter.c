@@ -157,7 +157,7 @@ static void becomes_an_environment(void **state)
     struct config config = {
         .queue.name = (char *)"mails",
         .task = {.shell = (char *)"/bin/sh", .directory = (char *)"/", .path = (char *)"/bin"}};
-    struct environment *environment = environment_new(&config, NULL);
+    struct environment *environment = environment_new(&config, NULL, NULL);
     redisReply *row = RESP(LETTER);
     struct task *letter = letter_decode(row);
     freeReplyObject(row);

@@ -1,0 +1,37 @@
+#include "daemon/rights.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/log.h"
+#include "base/log_ids.h"
+#include "exec/identity.h"
+
+int rights_hide(void)
+{
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+int rights_check(const struct config *config)
+{
+    char lacks[160];
+    const struct config_task *task = &config->task;
+    struct identity *identity = identity_new(task);
+    if (!identity) {
+        log_text(LOG_ERR, "cannot look up whom tasks run as: %s", strerror(ENOMEM));
+        return -1;
+    }
+    identity_lacks(identity, lacks, sizeof lacks);
+    identity_free(identity);
+    if (!*lacks) {
+        return 0;
+    }
+    const char *name = task->user ? task->user : task->group;
+    log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
+              "%s: [task] %s = %s: leatd cannot run tasks so without %s; use the drop-in "
+              "leatd-other-user.conf for the unit, or remove user and group",
+              config->path, task->user ? "user" : "group", name, lacks);
+    return -1;
+}

@@ -1,0 +1,46 @@
+"""Daemons of other users than root, and hosts with users of their own. Needs root."""
+import os
+import shutil
+
+import pytest
+
+# numbers that nobody has
+DAEMON, TASKS, OTHERS = 60100, 60200, 60300
+CAPABILITIES = ('setuid', 'setgid', 'kill')
+
+PASSWD = f'''root:x:0:0:root:/root:/bin/sh
+nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
+leatd:x:{DAEMON}:{DAEMON}:worker:/var/lib/leatd:/usr/sbin/nologin
+thumbs:x:{TASKS}:{TASKS}:tasks:/home/thumbs:/bin/bash
+'''
+GROUP = f'''root:x:0:
+leatd:x:{DAEMON}:
+thumbs:x:{TASKS}:
+media:x:{OTHERS}:thumbs,leatd
+photos:x:{OTHERS + 1}:thumbs
+others:x:{OTHERS + 2}:leatd
+'''
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which('setpriv'), reason='needs root and setpriv, to be other users')
+
+
+def as_user(uid=DAEMON, capabilities=(), groups=()):
+    """The words before a program that run it so."""
+    having = ','.join(['-all', *('+' + name for name in capabilities)])
+    return ['setpriv', f'--reuid={uid}', f'--regid={uid}',
+            f'--groups={",".join(map(str, groups))}' if groups else '--clear-groups',
+            f'--inh-caps={having}', f'--ambient-caps={having}']
+
+
+class Host:
+    """/etc/passwd and /etc/group of its own, for programs that run in it."""
+
+    def __init__(self, folder):
+        self.passwd, self.group = folder / 'passwd', folder / 'group'
+        self.passwd.write_text(PASSWD)
+        self.group.write_text(GROUP)
+
+    def words(self):
+        script = f'mount --bind {self.passwd} /etc/passwd && mount --bind {self.group} /etc/group && exec "$@"'
+        return ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh']
