@@ -9,7 +9,7 @@ import pytest
 from harness import processes
 from harness.daemon import program, write_config
 from harness.gate import Gate
-from harness.results import key_of
+from harness.results import HOLDS_DATA, key_of
 from harness.tasks import wait_file, wait_letters
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -325,7 +325,7 @@ def test_broken_connection(daemon, start, queue, proxy, through_proxy, folder, w
 def test_worker_reconnects(daemon, start, queue, proxy, through_proxy, wait_until):
     """The worker's connection breaks while the command writes: nothing is lost, and nothing comes twice."""
     daemon(through_proxy).wait_ready()
-    traps = [proxy.trap('leat_output', when='after', holding=b'fd') for _ in range(2)]
+    traps = [proxy.trap('leat_output', when='after', holding=HOLDS_DATA) for _ in range(2)]
     run = start('run', 'for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.05; done')
     for trap in traps:
         trap.wait()

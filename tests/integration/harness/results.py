@@ -2,6 +2,10 @@
 from .polling import wait_until
 from .queue import pairs, text
 
+# In the bytes of a leat_output that brings something written: the whole argument, since the worker's name in an
+# attempt's first entry ends in hexadecimal digits, which may be fd too.
+HOLDS_DATA = rb'\r\nfd\r\n'
+
 
 def key_of(queue, kind, tid):
     """The key of a task's result or output."""
