@@ -7,9 +7,8 @@ import subprocess
 
 import pytest
 
-from harness.daemon import merged, program, write_config
+from harness.daemon import program, write_config
 from harness.lists import items_of
-from harness.polling import wait_until
 
 EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_TEMPFAIL = 64, 65, 69, 75
 NOT_FOUND, INTERRUPTED = 1, 130
@@ -147,24 +146,30 @@ def test_a_full_queue(leat, queue, client):
     assert items_of(queue) == [b'7', b'8', b'9']
 
 
+@pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted(folder, base_config, queue, client, number):
-    """At any time: each item is in the list or in the queue, once; and the next run takes the rest."""
-    total = 100_000
-    for first in range(0, total, 10_000):
-        client.lpush('old', *range(first, first + 10_000))
-    path = write_config(folder / 'import.ini', merged(base_config))
-    argv = [program('leat'), '-c', str(path), 'import', 'old']
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: client.xlen('emails') > 0)
-        process.send_signal(number)
-        out, _ = process.communicate(timeout=120)
-    assert process.returncode == (-number if number == signal.SIGKILL else INTERRUPTED)
-    moved = client.xlen('emails')
-    assert 0 < moved < total and client.llen('old') == total - moved
-    if number != signal.SIGKILL:
-        assert out == f'imported {moved} items of old; {total - moved} left\n'
-    assert subprocess.run(argv, check=True, capture_output=True, timeout=120).stderr == b''
+def test_interrupted(leat, start, queue, client, proxy, through_proxy, number, when):
+    """While a step is on its way to Redis, or its answer: each item is in the list or in the queue, once; and the
+    next run takes the rest."""
+    total, step = 2200, 500
+    client.lpush('old', *range(total))
+    first, second = [proxy.trap('leat_intake', when=when, action='hold') for _ in range(2)]
+    run = start('import', 'old', config=through_proxy)
+    first.wait().release()
+    second.wait()
+    run.process.send_signal(number)
+    if number == signal.SIGKILL:
+        moved = step if when == 'before' else 2 * step
+        assert run.ended() == -number
+        proxy.cut()
+    else:
+        moved = 2 * step
+        second.release()
+        assert run.ended() == INTERRUPTED
+        assert run.out == f'imported {moved} items of old; {total - moved} left\n'
+    assert (client.xlen('emails'), client.llen('old')) == (moved, total - moved)
+    done = leat('import', 'old')
+    assert (done.returncode, done.stderr) == (0, '')
     assert [int(item) for item in items_of(queue)] == list(range(total))
 
 
