@@ -17,24 +17,25 @@ CLOCK_S = 0.02  # of /proc/uptime, which tasks read without a process
 
 
 class History:
-    """What the tasks wrote: BEGIN or END, tid, fence, time."""
+    """What the tasks wrote: BEGIN or END, tid, fence, process id of the worker, time."""
 
     def __init__(self, path):
         self.path = path
 
     def task(self, seconds, fails_once):
-        say = f'read now rest < /proc/uptime; echo %s $LEAT_TASK $LEAT_FENCE $now >> {self.path}; '
+        say = f'read now rest < /proc/uptime; echo %s $LEAT_TASK $LEAT_FENCE $LEAT_WORKER $now >> {self.path}; '
         line = say % 'BEGIN' + f'sleep {seconds:.3f}; '
         if fails_once:
             line += 'test $LEAT_ATTEMPT -gt 1 || exit 1; '
         return line + say % 'END'
 
     def read(self):
-        """{tid: [(kind, fence, seconds)]}, in order."""
+        """{tid: [(kind, fence, pid, seconds)]}, in order."""
         found = {}
         for line in self.path.read_text().split('\n')[:-1]:
-            kind, tid, fence, now = line.split(' ')
-            found.setdefault(tid, []).append((kind, int(fence), float(now)))
+            kind, tid, fence, worker, now = line.split(' ')
+            pid = int(worker.split(':')[1])
+            found.setdefault(tid, []).append((kind, int(fence), pid, float(now)))
         return found
 
 
@@ -48,28 +49,30 @@ def put_up(queue, number, task, randomly):
 
 
 def break_one(workers, ways, randomly):
-    """Kills a worker, which starts again a little later, or cuts its connections. Answers the time
-    of a kill."""
+    """Kills a worker, which starts again a little later, or cuts its connections. Answers whom it has
+    killed and when: {pid: seconds}."""
     number = randomly.randrange(len(workers))
     if randomly.random() < 0.4:
         ways[number].cut(randomly.choice(['', 'work', 'command']))
-        return None
+        return {}
+    killed = workers[number].pid
     workers[number].kill9()
-    killed = boot_s()
+    when = boot_s()
     pass_time(randomly.uniform(0, 0.5))
     workers[number].start()
-    return killed
+    return {killed: when}
 
 
 def assert_explained(history, failing, kills):
-    """Every run beyond the first of a task follows its own failure, or a kill since the last run."""
+    """Every run beyond the first of a task follows its own failure, or the kill of the worker that began the
+    last run. (A process may say that it begins some time after that.)"""
     for tid, events in history.items():
-        begins = [now for kind, _, now in events if kind == 'BEGIN']
+        begins = [(pid, now) for kind, _, pid, now in events if kind == 'BEGIN']
         unexplained = tid in failing
-        for earlier, later in zip(begins, begins[1:]):
-            if any(earlier - CLOCK_S <= kill <= later + CLOCK_S for kill in kills):
+        for (pid, _), (_, later) in zip(begins, begins[1:]):
+            if pid in kills and kills[pid] <= later + CLOCK_S:
                 continue
-            assert unexplained, f'{tid} ran again: {events}, kills at {kills}'
+            assert unexplained, f'{tid} ran again: {events}, kills: {kills}'
             unexplained = False
 
 
@@ -82,14 +85,14 @@ def test_many_tasks_under_faults(daemon, queue, proxy, second_proxy, folder, see
     sections = {'queue': {'concurrency': 4, 'max_crashes': 1000, 'lease': LEASE}}
     workers = [daemon({**sections, 'redis': {'socket': way.path}}).wait_ready() for way in ways]
     failing_numbers = set(randomly.sample(range(TASKS), FAILING))
-    tids, kills = [], []
+    tids, kills = [], {}
     begun, next_fault = boot_s(), 1.0
     while (now := boot_s() - begun) < FAULTS_S or len(tids) < TASKS:
         while len(tids) < min(TASKS, TASKS * now / (FAULTS_S - 2)):
             task = history.task(randomly.uniform(0, 0.12), len(tids) in failing_numbers)
             tids.append(put_up(queue, len(tids), task, randomly))
         if now >= next_fault:
-            kills += filter(None, [break_one(workers, ways, randomly)])
+            kills.update(break_one(workers, ways, randomly))
             next_fault += randomly.uniform(0.5, 1.5)
         pass_time(0.02)
 
@@ -97,7 +100,7 @@ def test_many_tasks_under_faults(daemon, queue, proxy, second_proxy, folder, see
                lambda: f'seed {seed}: {queue.status()}, {queue.places()}')
     found = history.read()
     assert set(found) == set(tids) and len(set(tids)) == TASKS
-    assert all(any(kind == 'END' for kind, _, _ in events) for events in found.values())
+    assert all(any(kind == 'END' for kind, *_ in events) for events in found.values())
     assert queue.letters() == [] and queue.counter('succeeded') == TASKS
     assert_explained(found, {tids[number] for number in failing_numbers}, kills)
     for worker in workers:
