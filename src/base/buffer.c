@@ -1,12 +1,11 @@
 #include "base/buffer.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALLEST = 64 };
+enum { SMALLEST = 64, NUMBER_WIDTH = 20 };
 
 void buffer_free(struct buffer *buffer)
 {
@@ -69,29 +68,43 @@ int buffer_append_text(struct buffer *buffer, const char *text)
 
 int buffer_printf(struct buffer *buffer, const char *format, ...)
 {
-    va_list arguments;
     int length;
 
-    va_start(arguments, format);
-    length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    if (length < 0) {
-        buffer->failed = true;
+    if (buffer->failed)
         return -1;
-    }
 
-    /* vsnprintf writes a final NUL, which needs room but does not count */
-    if (buffer_reserve(buffer, (size_t)length + 1) != 0)
-        return -1;
-    va_start(arguments, format);
-    length = vsnprintf(buffer->data + buffer->size, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    if (length < 0) {
-        buffer->failed = true;
-        return -1;
+    /* into the room that there is, or once more when it is known how much it needs; vsnprintf
+     * writes a final NUL, which needs room but does not count */
+    for (int round = 0; round < 2; round++) {
+        size_t room = buffer->capacity - buffer->size;
+        va_list arguments;
+
+        va_start(arguments, format);
+        length = vsnprintf(room > 0 ? buffer->data + buffer->size : NULL, room, format, arguments);
+        va_end(arguments);
+        if (length < 0)
+            break;
+        if ((size_t)length < room) {
+            buffer->size += (size_t)length;
+            return 0;
+        }
+        if (buffer_reserve(buffer, (size_t)length + 1) != 0)
+            return -1;
     }
-    buffer->size += (size_t)length;
-    return 0;
+    buffer->failed = true;
+    return -1;
+}
+
+int buffer_append_number(struct buffer *buffer, uint64_t number, size_t width)
+{
+    char digits[NUMBER_WIDTH];
+    size_t first = sizeof digits;
+
+    for (size_t written = 0; number > 0 || written < width || written == 0; written++) {
+        digits[--first] = (char)('0' + number % 10);
+        number /= 10;
+    }
+    return buffer_append(buffer, digits + first, sizeof digits - first);
 }
 
 void buffer_consume(struct buffer *buffer, size_t size)

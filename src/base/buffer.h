@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buffer {
     char *data; /* owned; not NUL-terminated */
@@ -31,6 +32,10 @@ int buffer_append(struct buffer *buffer, const void *data, size_t size);
 int buffer_append_text(struct buffer *buffer, const char *text);
 int buffer_printf(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Appends it in decimal, with zeros in front up to width ≤ 20 digits: several times as fast as
+ * buffer_printf. Returns 0 or -1. */
+int buffer_append_number(struct buffer *buffer, uint64_t number, size_t width);
 
 /* Removes that many bytes from the front; size must not exceed the content. */
 void buffer_consume(struct buffer *buffer, size_t size);

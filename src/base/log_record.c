@@ -83,6 +83,13 @@ static const char *priority_name(int priority)
     return priority >= 0 && (size_t)priority < count ? names[priority] : "debug";
 }
 
+/* One number of a time, never negative, and what stands behind it. */
+static int append_part(struct buffer *buffer, int number, size_t width, const char *following)
+{
+    (void)buffer_append_number(buffer, (uint64_t)number, width);
+    return buffer_append_text(buffer, following);
+}
+
 /* "2026-11-21T10:00:00.123Z " */
 static int append_time(struct buffer *buffer)
 {
@@ -92,9 +99,14 @@ static int append_time(struct buffer *buffer)
 
     if (gmtime_r(&seconds, &utc) == NULL)
         return buffer_append_text(buffer, "- ");
-    return buffer_printf(buffer, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ ", utc.tm_year + 1900,
-                         utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                         (int)(now_ms % 1000));
+    /* the buffer remembers a failure, so the last append tells of all */
+    (void)append_part(buffer, utc.tm_year + 1900, 4, "-");
+    (void)append_part(buffer, utc.tm_mon + 1, 2, "-");
+    (void)append_part(buffer, utc.tm_mday, 2, "T");
+    (void)append_part(buffer, utc.tm_hour, 2, ":");
+    (void)append_part(buffer, utc.tm_min, 2, ":");
+    (void)append_part(buffer, utc.tm_sec, 2, ".");
+    return append_part(buffer, (int)(now_ms % 1000), 3, "Z ");
 }
 
 /* The name under which people see the field, or NULL where a line does without it: what is the
@@ -111,14 +123,13 @@ static const char *shown_name(const char *name)
 
 static int append_lower(struct buffer *buffer, const char *name)
 {
-    for (; *name != '\0'; name++) {
-        char letter = *name;
+    size_t first = buffer->size;
 
-        if (letter >= 'A' && letter <= 'Z')
-            letter = (char)(letter - 'A' + 'a');
-        if (buffer_append(buffer, &letter, 1) != 0)
-            return -1;
-    }
+    if (buffer_append_text(buffer, name) != 0)
+        return -1;
+    for (char *letter = buffer->data + first; letter < buffer->data + buffer->size; letter++)
+        if (*letter >= 'A' && *letter <= 'Z')
+            *letter = (char)(*letter - 'A' + 'a');
     return 0;
 }
 
@@ -178,7 +189,9 @@ int log_record_line(struct buffer *buffer, const struct log_common *common,
         (void)buffer_append(buffer, common->queue.data, common->queue.size);
         (void)buffer_append(buffer, "]", 1);
     }
-    (void)buffer_printf(buffer, " %s: ", priority_name(record->priority));
+    (void)buffer_append_text(buffer, " ");
+    (void)buffer_append_text(buffer, priority_name(record->priority));
+    (void)buffer_append_text(buffer, ": ");
     (void)escape_append(buffer, record->message, record->size);
     (void)append_shown(buffer, record->fields, record->count);
     return buffer_append(buffer, "\n", 1);

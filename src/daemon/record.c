@@ -116,9 +116,10 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
         (void)snprintf(then, sizeof then, "succeeded without running"); /* fits */
     }
     log_event(priority, verdict_records[outcome->verdict].id, fields.list, fields.count,
-              "task %s: attempt %" PRId64 ": %s%s%s after %.3f s: %s", attempt->task->tid,
-              attempt->task->attempt, how, *attempt->reason ? ", " : "", attempt->reason,
-              (double)attempt->duration_us / 1e6, then);
+              "task %s: attempt %" PRId64 ": %s%s%s after %" PRId64 ".%03" PRId64 " s: %s",
+              attempt->task->tid, attempt->task->attempt, how, *attempt->reason ? ", " : "",
+              attempt->reason, attempt->duration_us / 1000000, attempt->duration_us / 1000 % 1000,
+              then);
 }
 
 void record_cancelled(const char *tid)

@@ -18,17 +18,17 @@ void command_begin(struct command *command)
 
 void command_add(struct command *command, const void *data, size_t size)
 {
-    char length[NUMBER_SIZE];
-    int written = snprintf(length, sizeof length, "$%zu\r\n", size);
+    struct buffer *wire = &command->wire;
 
-    /* failures stay marked in the buffer until command_finish */
-    if (written < 0 || buffer_reserve(&command->wire, (size_t)written + size + 2)) {
-        command->wire.failed = true;
+    /* a failure stays marked in the buffer until command_finish */
+    if (buffer_reserve(wire, size + NUMBER_SIZE + 4)) {
         return;
     }
-    (void)buffer_append(&command->wire, length, (size_t)written);
-    (void)buffer_append(&command->wire, data, size);
-    (void)buffer_append(&command->wire, "\r\n", 2);
+    (void)buffer_append(wire, "$", 1);
+    (void)buffer_append_number(wire, size, 0);
+    (void)buffer_append(wire, "\r\n", 2);
+    (void)buffer_append(wire, data, size);
+    (void)buffer_append(wire, "\r\n", 2);
     command->arguments++;
 }
 

@@ -163,9 +163,10 @@ static void calls_workers_functions(void **state)
     size_t size = 0;
     assert_int_equal(command_finish(&command, &data, &size), 0);
     static const char tail[] =
-        "$4\r\ns1-0\r\n$4\r\ndead\r\n$4\r\nexit\r\n$1\r\n7\r\n$0\r\n\r\n$1\r\n0"
-        "\r\n$2\r\n12\r\n$3\r\no\0t\r\n$0\r\n\r\n$1\r\n0\r\n$3\r\n900\r\n";
-    assert_memory_equal(data, "*31\r\n", 5);
+        "$4\r\ns1-0\r\n$4\r\ndead\r\n$1\r\n5\r\n$5\r\ncause\r\n$4\r\nexit\r\n"
+        "$6\r\nstatus\r\n$1\r\n7\r\n$11\r\nduration_us\r\n$2\r\n12\r\n"
+        "$6\r\nstdout\r\n$3\r\no\0t\r\n$13\r\nresult_ttl_ms\r\n$3\r\n900\r\n";
+    assert_memory_equal(data, "*33\r\n", 5);
     assert_memory_equal(data + size - (sizeof tail - 1), tail, sizeof tail - 1);
 
     command_free(&command);

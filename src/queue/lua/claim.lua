@@ -255,8 +255,10 @@ function leat.claim(keys, args)
   end
   local conf = leat.read_gate(q)
   local lease, closed_until, why = conf.lease, conf.closed_until, conf.why
-  -- refused here where it is no hash, before anything is written
-  redis.call('HLEN', q[RUNNING])
+  if wanted > 0 or cursor ~= '' then
+    -- refused here where it is no hash, before anything is written
+    redis.call('HLEN', q[RUNNING])
+  end
   if closed_until > 0 then
     return claim_closed(q, closed_until, why, cursor, lease, named)
   end

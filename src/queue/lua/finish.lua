@@ -1,14 +1,19 @@
 do -- Finish.
 
-local FINISH_ARGS = 11
+-- Arguments of an attempt: TOKEN, OUTCOME, how many pairs follow, and these. Names that are not known say nothing.
+local HEAD = 3
+local NOWHERE = {}
 
 local function parse_result(args, at)
-  local ttl = tonumber(args[at + 10]) or 0
-  return {
-    token = args[at], outcome = args[at + 1], cause = args[at + 2], status = args[at + 3],
-    reason = args[at + 4], delay_ms = tonumber(args[at + 5]), duration_us = args[at + 6], stdout = args[at + 7],
-    stderr = args[at + 8], again = args[at + 9] == '1', ttl_ms = ttl > 0 and ttl or nil,
-  }
+  local result = { token = args[at], outcome = args[at + 1] }
+  for i = at + HEAD, at + HEAD + 2 * args[at + 2] - 1, 2 do
+    result[args[i]] = args[i + 1]
+  end
+  local ttl = tonumber(result.result_ttl_ms) or 0
+  result.delay_ms, result.again = tonumber(result.delay_ms), result.again == '1'
+  result.ttl_ms = ttl > 0 and ttl or nil
+  result.cause, result.status = result.cause or '', result.status or ''
+  return result
 end
 
 -- All successes of one stream: one HDEL, one XDEL, one XACK.
@@ -107,20 +112,24 @@ local function finish_one(q, packed, result)
   return 'ok'
 end
 
-local function check_results(args)
-  local many = (#args - 2) / FINISH_ARGS
-  if many ~= math.floor(many) or many > PAGE then
-    fail('BADARG ' .. FINISH_ARGS .. ' arguments for each of at most ' .. PAGE .. ' attempts')
-  end
-  for at = 3, #args, FINISH_ARGS do
-    local outcome = args[at + 1]
-    if outcome == 'retry' then
-      number_arg(args[at + 5], 'the delay')
-    elseif outcome ~= 'success' and outcome ~= 'dead' and outcome ~= 'release' and outcome ~= 'cancelled' then
-      fail('BADARG unknown outcome ' .. tostring(outcome):sub(1, 40))
+-- Where each attempt begins in the arguments; all are looked at before anything is written.
+local function places_of(args)
+  local places, at = {}, 3
+  while at <= #args do
+    local token, outcome, named = args[at], args[at + 1], tonumber(args[at + 2])
+    local following = named and named >= 0 and at + HEAD + 2 * named
+    if not following or following ~= math.floor(following) or following > #args + 1 or #places == PAGE then
+      fail('BADARG token, outcome, a number of pairs, and these, for each of at most ' .. PAGE .. ' attempts')
     end
-    stream_of({}, args[at])
+    if outcome == 'retry' then
+      number_arg(parse_result(args, at).delay_ms, 'delay_ms')
+    elseif outcome ~= 'success' and outcome ~= 'dead' and outcome ~= 'release' and outcome ~= 'cancelled' then
+      fail('BADARG unknown outcome ' .. outcome:sub(1, 40))
+    end
+    stream_of(NOWHERE, token)
+    places[#places + 1], at = at, following
   end
+  return places
 end
 
 -- The batch of the stream in which token stands.
@@ -128,56 +137,68 @@ local function batch_of(q, batches, token)
   local kind = token:sub(1, 1)
   local batch = batches[kind]
   if not batch then
-    batch = { stream = stream_of(q, kind), ids = {}, tokens = {}, records = {}, bound = {}, places = {} }
+    batch = { stream = stream_of(q, kind), ids = {}, tokens = {}, records = {}, bound = {}, numbers = {} }
     batches[kind] = batch
     batches[#batches + 1] = batch
   end
   return batch
 end
 
-local function add_success(batch, token, packed, at)
+-- Its attempt is that number of this call.
+local function add_success(batch, token, packed, number)
   local n = #batch.ids + 1
-  batch.ids[n], batch.tokens[n], batch.places[n] = token:sub(2), token, at
+  batch.ids[n], batch.tokens[n], batch.numbers[n] = token:sub(2), token, number
   batch.records[2 * n - 1], batch.records[2 * n] = token, packed
   if packed:sub(1, 1) == BOUND then
     batch.bound[#batch.bound + 1] = { token = token, packed = packed }
   end
 end
 
+local function wants_result(args, at)
+  for i = at + HEAD, at + HEAD + 2 * args[at + 2] - 1, 2 do
+    if args[i] == 'result_ttl_ms' then
+      return true
+    end
+  end
+  return false
+end
+
 -- The successes of a batch that anybody asked for.
-local function tell_batch(q, batch, args)
-  for i, at in ipairs(batch.places) do
-    local packed = batch.records[2 * i]
-    if args[at + 10] ~= '0' or packed:sub(1, 1) == BOUND or not leat.is_plain(q) then
+local function tell_batch(q, batch, args, places)
+  local is_plain = leat.is_plain(q)
+  for i, number in ipairs(batch.numbers) do
+    local packed, at = batch.records[2 * i], places[number]
+    if not is_plain or packed:sub(1, 1) == BOUND or wants_result(args, at) then
       tell_success(q, unpack_record(packed), parse_result(args, at))
     end
   end
 end
 
-local function settle_batch(q, batch, args, reply)
+local function settle_batch(q, batch, args, places, reply)
   local fine, problem = pcall(whole_step, succeed_step, q, batch)
-  for _, at in ipairs(batch.places) do
-    reply[(at - 3) / FINISH_ARGS + 2] = fine and 'ok' or message_of(problem)
+  local state = fine and 'ok' or message_of(problem)
+  for _, number in ipairs(batch.numbers) do
+    reply[number + 1] = state
   end
   if fine then
     count(q, 'succeeded', #batch.ids)
-    tell_batch(q, batch, args)
+    tell_batch(q, batch, args, places)
   end
 end
 
 -- KEYS: all. ARGV: group, consumer, then for each of at most PAGE attempts: token, outcome (success, retry,
--- dead, release, cancelled), cause, status, reason, delay ms (retry), duration us, stdout tail, stderr tail, 1 if
--- it was sent before, for how long its result is kept (ms; 0: as the task says). Reply: PROTOCOL, then for each:
+-- dead, release, cancelled), how many pairs follow, and these, as far as there is something to say: cause, status,
+-- reason, delay_ms (of a retry: never missing), duration_us, stdout and stderr (tails), again (1: it was sent before),
+-- result_ttl_ms (for how long its result is kept; missing: as the task says). Reply: PROTOCOL, then for each:
 -- ok, cancelled (it did not succeed, and somebody had asked for its end: that is what became of it), fenced (begun
 -- by another, or passed on), gone (settled before, or by another), vanished (deleted by hand), or the error
 -- that kept this one where it is.
 -- What a task becomes is written before its entry is deleted; sent again, it finds the entry gone.
 function leat.finish(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
-  check_results(args)
-  local reply, tokens, batches = { PROTOCOL }, {}, {}
-  for at = 3, #args, FINISH_ARGS do
-    tokens[#tokens + 1] = args[at]
+  local places, reply, tokens, batches = places_of(args), { PROTOCOL }, {}, {}
+  for i = 1, #places do
+    tokens[i] = args[places[i]]
   end
   if #tokens == 0 then
     return reply
@@ -185,12 +206,12 @@ function leat.finish(keys, args)
   local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
   local mine, fenced = q.consumer .. '\0', 0
   for i, token in ipairs(tokens) do
-    local at, packed = 3 + (i - 1) * FINISH_ARGS, records[i]
+    local packed = records[i]
     local own = packed and packed:sub(2, #mine + 1) == mine and packed:sub(1, 1) ~= MOVED
-    if own and args[at + 1] == 'success' then
-      add_success(batch_of(q, batches, token), token, packed, at)
+    if own and args[places[i] + 1] == 'success' then
+      add_success(batch_of(q, batches, token), token, packed, i)
     else
-      local result = parse_result(args, at)
+      local result = parse_result(args, places[i])
       local fine, state = pcall(finish_one, q, packed, result)
       reply[i + 1] = fine and state or message_of(state)
       if state == 'fenced' or state == 'gone' and not result.again then
@@ -199,7 +220,7 @@ function leat.finish(keys, args)
     end
   end
   for _, batch in ipairs(batches) do
-    settle_batch(q, batch, args, reply)
+    settle_batch(q, batch, args, places, reply)
   end
   if fenced > 0 then
     count(q, 'fenced', fenced)

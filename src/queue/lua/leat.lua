@@ -40,8 +40,14 @@ local MAX_DIGITS = 15 -- of a time in ms
 local BELL_KEPT = '16' -- rings: queue.h knows it, too
 local DAMAGED_MS = 10000 -- a waiting task that cannot be read is looked at again after so long
 
+local TEXTS = {} -- of small numbers: formatting is dear
+for number = 0, 99 do
+  TEXTS[number] = number .. ''
+end
+
+-- A whole number as text.
 local function str(number)
-  return string.format('%.0f', number)
+  return TEXTS[number] or string.format('%d', number)
 end
 
 local function fail(message)
@@ -63,8 +69,8 @@ local function open(keys, wanted, group, consumer)
   end
   local time = redis.call('TIME')
   keys.group, keys.consumer, keys.buried, keys.undo = group, consumer, {}, {}
-  keys.now_us = time[1] * 1e6 + time[2]
-  keys.now = math.floor(keys.now_us / 1000)
+  local us = time[1] * 1e6 + time[2]
+  keys.now_us, keys.now = us, (us - us % 1000) / 1000
   keys.now_text = str(keys.now)
   return keys
 end
@@ -172,12 +178,13 @@ local function trailer(fields)
   return known, pairs_count * 2
 end
 
--- The fields that mean something here. The first ones bind: what they took must be let go when the task ends.
+-- The fields that mean something here. Those that bind: what they took must be let go when the task ends.
+local BINDS = 1
 local BINDING = { 'id', 'unique', 'unique_for', 'lane', 'result_ttl' }
-local PICKED = { id = true, unique = true, unique_for = true, lane = true, result_ttl = true, expires = true }
+local PICKED = { id = BINDS, unique = BINDS, unique_for = BINDS, lane = BINDS, result_ttl = BINDS, expires = 0 }
 
 -- A task as all functions handle it. count is the number of values in fields that are the task's own;
--- enqueued (ms) stays text. The PICKED fields stand in it by their names.
+-- enqueued (ms) stays text. The PICKED fields stand in it by their names; bound: some of them bind.
 local function decode(token, fields)
   local task = {
     token = token, tid = token:sub(2), fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 1,
@@ -203,8 +210,10 @@ local function decode(token, fields)
   for i = 1, task.count, 2 do
     local name, value = fields[i], fields[i + 1]
     bytes = bytes + #name + #value
-    if PICKED[name] and value ~= '' then
+    local picked = PICKED[name]
+    if picked and value ~= '' then
       task[name] = task[name] or value
+      task.bound = task.bound or picked == BINDS
     end
   end
   task.bytes = bytes
@@ -274,6 +283,9 @@ end
 local PLAIN, BOUND, MOVED = 'r', 'b', 'm'
 
 local function pack_bound(holder)
+  if not holder.bound then
+    return ''
+  end
   local bound
   for _, name in ipairs(BINDING) do
     if holder[name] then
@@ -288,7 +300,7 @@ end
 local function pack_record(consumer, begun, attempt, holder, moved)
   local bound = pack_bound(holder)
   local state = moved and MOVED or bound ~= '' and BOUND or PLAIN
-  return state .. consumer .. '\0' .. begun .. ' ' .. attempt .. ' ' .. holder.fence .. ' ' .. holder.tid .. ' '
+  return state .. consumer .. '\0' .. begun .. ' ' .. str(attempt) .. ' ' .. str(holder.fence) .. ' ' .. holder.tid .. ' '
     .. (moved or '-') .. ' ' .. bound
 end
 
@@ -304,6 +316,7 @@ local function unpack_record(packed)
   record = fine and type(record) == 'table' and record or {}
   record.consumer, record.begun, record.attempt = consumer, begun, tonumber(attempt)
   record.fence, record.tid, record.moved = tonumber(fence), tid, moved ~= '-' and moved or nil
+  record.bound = bound ~= ''
   return record
 end
 

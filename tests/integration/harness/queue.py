@@ -145,11 +145,12 @@ class Queue:
                 'cancelled': [text(token) for token in cancelled]}
 
     @staticmethod
-    def result(token, outcome='success', cause='', status='', reason='', delay=0, duration=0,
-               stdout='', stderr='', again=False, ttl=0):
-        """The arguments of one attempt in finish."""
-        return [token, outcome, cause, status, reason, delay, duration, stdout, stderr, int(again),
-                ttl]
+    def result(token, outcome='success', again=False, delay=0, duration=0, ttl=0, **texts):
+        """The arguments of one attempt in finish; texts: cause, status, reason, stdout, stderr."""
+        told = {**texts, 'duration_us': duration or '', 'again': '1' if again else '',
+                'result_ttl_ms': ttl or '', 'delay_ms': delay if outcome == 'retry' else ''}
+        told = [(name, value) for name, value in told.items() if value != '']
+        return [token, outcome, len(told), *(part for pair in told for part in pair)]
 
     def finish_many(self, consumer, results):
         args = [part for result in results for part in result]
