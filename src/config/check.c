@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "config/rules.h"
 #include "config/secret.h"
 
-enum { DURATION_TEXT = 48, MARGIN_LEAST_MS = 100, CODES = 256 };
+enum { DURATION_TEXT = 48, MARGIN_LEAST_MS = 100 };
 
 static size_t line_of(const struct ini_places *places, const char *section, const char *name)
 {
@@ -78,17 +79,32 @@ static void check_order(const struct ini_places *places, struct report *report, 
                high_text);
 }
 
+static void check_ranges(const struct config_retry *retry, const struct config_codes *list,
+                         const char *name, size_t line, struct report *report)
+{
+    int code = rules_listed_twice(retry, list);
+
+    if (code >= 0)
+        report_add(report, line,
+                   "exit code %d is in %s, and in a range of exit codes; remove it from one", code,
+                   name);
+}
+
 static void check_codes(const struct config_retry *retry, const struct ini_places *places,
                         struct report *report)
 {
     size_t permanent = line_of(places, "retry", "permanent");
+    size_t success = line_of(places, "retry", "success");
+    size_t exits = line_of(places, "retry", "exit.CODE");
 
     if (config_codes_has(&retry->permanent, 0))
         report_add(report, permanent, "permanent: 0 is always success; remove it");
-    for (int code = 1; code < CODES; code++)
+    for (int code = 1; code < CONFIG_CODES; code++)
         if (config_codes_has(&retry->permanent, code) && config_codes_has(&retry->success, code))
-            report_add(report, later(permanent, line_of(places, "retry", "success")),
+            report_add(report, later(permanent, success),
                        "exit code %d is in both permanent and success; remove it from one", code);
+    check_ranges(retry, &retry->permanent, "permanent", later(permanent, exits), report);
+    check_ranges(retry, &retry->success, "success", later(success, exits), report);
 }
 
 /* Items are bytes of foreign making: they can be what a task reads or runs, or a variable of its,
@@ -260,5 +276,6 @@ void check_resolve(struct config *config, const struct ini_places *places, struc
     if (queue->scan_ms == 0)
         queue->scan_ms = check_auto_scan_ms(queue->lease_ms);
     config->retry.success.bits[0] |= 1; /* exit code 0, whatever the file lists */
+    rules_resolve(&config->retry);
     resolve_password(&config->redis, places, report);
 }

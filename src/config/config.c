@@ -13,7 +13,7 @@
 #include "config/table.h"
 #include "config/value.h"
 
-enum { FILE_MAX = 1024 * 1024, CODES = 256 };
+enum { FILE_MAX = 1024 * 1024 };
 
 /* A config of nothing but defaults. Returns NULL without memory. */
 static struct config *config_new(const char *path)
@@ -170,7 +170,7 @@ fail:
 
 bool config_codes_has(const struct config_codes *codes, int code)
 {
-    return code >= 0 && code < CODES &&
+    return code >= 0 && code < CONFIG_CODES &&
            (codes->bits[code / 64] & (UINT64_C(1) << (code % 64))) != 0;
 }
 

@@ -25,6 +25,13 @@ enum config_output_to {
     CONFIG_OUTPUT_INHERIT,
 };
 enum config_at_max { CONFIG_AT_MAX_TRUNCATE, CONFIG_AT_MAX_KILL };
+enum config_rule_kind {
+    CONFIG_RULE_NONE, /* nothing is said: a wider rule holds */
+    CONFIG_RULE_RETRY,
+    CONFIG_RULE_DEAD,
+    CONFIG_RULE_SUCCESS,
+};
+enum config_preset { CONFIG_PRESET_NONE, CONFIG_PRESET_QMAIL, CONFIG_PRESET_SYSEXITS };
 enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
 
 #define CONFIG_BATCH_MOST 1000 /* tasks in a batch */
@@ -33,9 +40,28 @@ enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
 #define CONFIG_INHERIT INT64_MIN
 #define CONFIG_UNLIMITED INT64_MAX
 
+#define CONFIG_CODES 256  /* exit codes */
+#define CONFIG_SIGNALS 65 /* signals, from 1 on */
+
 /* A set of exit codes 0–255. */
 struct config_codes {
     uint64_t bits[4];
+};
+
+/* What follows when an attempt ends in a certain way. */
+struct config_rule {
+    enum config_rule_kind kind;
+    int32_t most; /* CONFIG_RULE_RETRY: up to so many attempts; 0: up to max_attempts */
+};
+
+/* Rules for exit codes, by all keys that say something of them; 0 is always success. */
+struct config_exits {
+    struct config_rule of[CONFIG_CODES];
+    struct config_codes single, ranged; /* which have a line of their own, or are in a range */
+};
+
+struct config_signals {
+    struct config_rule of[CONFIG_SIGNALS];
 };
 
 struct config_redis {
@@ -114,8 +140,12 @@ struct config_retry {
     double factor;
     int64_t cap_ms;
     enum config_jitter jitter;
-    struct config_codes permanent; /* exit codes that go to the dead letters at once */
-    struct config_codes success;   /* exit codes that are success; 0 always is */
+    struct config_codes permanent, success; /* as listed; their rules are in exits */
+    enum config_preset preset;              /* likewise */
+    struct config_exits exits;
+    struct config_signals signals;
+    struct config_rule exit, signal; /* for those of which nothing else is said */
+    struct config_rule killed, oom, timeout, output_limit, cannot_execute, check;
 };
 
 struct config_dead {

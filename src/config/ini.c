@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "config/rules.h"
 #include "config/value.h"
 
 enum {
@@ -228,10 +229,14 @@ static char *read_line(char *line, int size, void *stream)
 static void unknown_key(struct reader *reader, const char *section, const char *name)
 {
     const struct table_row *nearest = table_nearest(section, name);
+    const char *refusal = strcmp(section, "retry") == 0 ? rules_refusal(name) : NULL;
     char text[SHOWN_MAX];
 
     shown(name, strlen(name), text);
-    if (nearest == NULL)
+    if (refusal != NULL)
+        report_add(reader->report, reader->line, "%s has no line in [retry]: %s; remove it", text,
+                   refusal);
+    else if (nearest == NULL)
         report_add(reader->report, reader->line, "unknown key %s in [%s]; see leat.ini(5)", text,
                    section);
     else if (strcmp(nearest->key.name, name) == 0)
@@ -263,7 +268,7 @@ static bool check_key(struct reader *reader, const struct table_row *row, const 
     size_t separator = find_or_comment(reader->raw, reader->length, "=:");
     bool free_text = row->type == TABLE_FREE || row->type == TABLE_LIST;
 
-    if (*place != 0 && row->type != TABLE_LIST && row->type != TABLE_LANES) {
+    if (*place != 0 && !table_is_open(row)) {
         report_add(reader->report, reader->line,
                    "%s was given on line %zu before; remove one of the two", name, *place);
         return false;

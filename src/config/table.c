@@ -1,9 +1,6 @@
 #include "config/table.h"
 
-#include <string.h>
 #include <syslog.h>
-
-#include "config/suggest.h"
 
 #define DAY_MS INT64_C(86400000)
 #define HOUR_MS INT64_C(3600000)
@@ -60,6 +57,23 @@ static const struct table_word formats[] = {
 static const struct table_word jitters[] = {
     {"full", CONFIG_JITTER_FULL},
     {"none", CONFIG_JITTER_NONE},
+    {NULL, 0},
+};
+static const struct table_word rules[] = {
+    {"dead", CONFIG_RULE_DEAD},
+    {"retry", CONFIG_RULE_RETRY},
+    {NULL, 0},
+};
+static const struct table_word exit_rules[] = {
+    {"dead", CONFIG_RULE_DEAD},
+    {"retry", CONFIG_RULE_RETRY},
+    {"success", CONFIG_RULE_SUCCESS},
+    {NULL, 0},
+};
+static const struct table_word presets[] = {
+    {"none", CONFIG_PRESET_NONE},
+    {"qmail", CONFIG_PRESET_QMAIL},
+    {"sysexits", CONFIG_PRESET_SYSEXITS},
     {NULL, 0},
 };
 static const struct table_word lane_origins[] = {
@@ -294,6 +308,35 @@ const struct table_row table[TABLE_ROWS] = {
     {KEY("retry", "success", "exit codes", "0", true,
          "Exit codes that count as success; 0 always does."),
      .type = TABLE_CODES, MEMBER(retry, success)},
+    {KEY("retry", "preset", "none, qmail or sysexits", "none", true,
+         "A convention of exit codes that holds where no line says otherwise."),
+     .type = TABLE_CHOICE, MEMBER(retry, preset), .words = presets},
+    {KEY("retry", "exit.CODE", "rule", "", true,
+         "What follows that exit code, or a range of them such as exit.64-78."),
+     .type = TABLE_EXITS, MEMBER(retry, exits), .words = exit_rules},
+    {KEY("retry", "exit", "rule", "retry", true, "What follows all other exit codes but 0."),
+     .type = TABLE_RULE, MEMBER(retry, exit), .words = exit_rules},
+    {KEY("retry", "signal.NAME", "rule", "", true,
+         "What follows that signal, such as signal.TERM, where leat did not send it."),
+     .type = TABLE_SIGNALS, MEMBER(retry, signals), .words = rules},
+    {KEY("retry", "signal", "rule", "retry", true, "What follows all other signals but KILL."),
+     .type = TABLE_RULE, MEMBER(retry, signal), .words = rules},
+    {KEY("retry", "killed", "rule", "retry", true,
+         "What follows a KILL of which nothing tells who sent it."),
+     .type = TABLE_RULE, MEMBER(retry, killed), .words = rules},
+    {KEY("retry", "oom", "rule", "retry", true,
+         "What follows where the kernel has killed for want of memory."),
+     .type = TABLE_RULE, MEMBER(retry, oom), .words = rules},
+    {KEY("retry", "timeout", "rule", "retry", true, "What follows when the time is up."),
+     .type = TABLE_RULE, MEMBER(retry, timeout), .words = rules},
+    {KEY("retry", "output-limit", "rule", "retry", true, "What follows too much output."),
+     .type = TABLE_RULE, MEMBER(retry, output_limit), .words = rules},
+    {KEY("retry", "cannot-execute", "rule", "dead", true,
+         "What follows where command and variables are too long to be executed."),
+     .type = TABLE_RULE, MEMBER(retry, cannot_execute), .words = rules},
+    {KEY("retry", "check", "rule", "retry", true,
+         "What follows where the check did not tell whether the task had been done."),
+     .type = TABLE_RULE, MEMBER(retry, check), .words = rules},
 
     {KEY("dead", "output_tail", "size", "4K", true,
          "How much of the end of stdout, and of stderr, a dead letter keeps."),
@@ -370,61 +413,3 @@ const struct table_row table[TABLE_ROWS] = {
      .type = TABLE_DURATION, MEMBER(shutdown, drain_ms), .low = 0, .high = DAY_MS},
 };
 /* clang-format on */
-
-const struct table_row *table_find(const char *section, const char *name)
-{
-    for (size_t i = 0; i < TABLE_ROWS; i++)
-        if (strcmp(table[i].key.section, section) == 0 &&
-            (table[i].type == TABLE_LANES || strcmp(table[i].key.name, name) == 0))
-            return &table[i];
-    return NULL;
-}
-
-size_t table_index(const struct table_row *row)
-{
-    return (size_t)(row - table);
-}
-
-bool table_has_section(const char *section)
-{
-    for (size_t i = 0; i < TABLE_ROWS; i++)
-        if (strcmp(table[i].key.section, section) == 0)
-            return true;
-    return false;
-}
-
-const struct table_row *table_nearest(const char *section, const char *name)
-{
-    const struct table_row *nearest = NULL;
-    size_t best = SIZE_MAX;
-
-    /* among equals, that of one's own section */
-    for (size_t i = 0; i < TABLE_ROWS; i++) {
-        bool own = strcmp(table[i].key.section, section) == 0;
-        size_t badness = suggest_badness(name, table[i].key.name);
-
-        if (table[i].type == TABLE_LANES)
-            continue;
-        if (badness < best || (badness == best && own && nearest != NULL)) {
-            best = badness;
-            nearest = &table[i];
-        }
-    }
-    return nearest;
-}
-
-const char *table_nearest_section(const char *section)
-{
-    const char *nearest = NULL;
-    size_t best = SIZE_MAX;
-
-    for (size_t i = 0; i < TABLE_ROWS; i++) {
-        size_t badness = suggest_badness(section, table[i].key.section);
-
-        if (badness < best) {
-            best = badness;
-            nearest = table[i].key.section;
-        }
-    }
-    return nearest;
-}

@@ -24,6 +24,9 @@ enum table_type {
     TABLE_WORDS,   /* several texts with white space between, none twice */
     TABLE_RATE,    /* tasks in a while: 20/s */
     TABLE_LANES,   /* a row for any name: each is a lane, the values its settings */
+    TABLE_RULE,    /* what follows: dead, retry, a number of attempts; the words say which */
+    TABLE_EXITS,   /* the same; a row for all keys exit.CODE and exit.LOW-HIGH */
+    TABLE_SIGNALS, /* the same; a row for all keys signal.NAME */
 };
 
 /* A word with a meaning of its own: the values of a choice, or "auto" and "none" beside numbers. */
@@ -41,12 +44,15 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 83 };
+enum { TABLE_ROWS = 94 };
 
 extern const struct table_row table[TABLE_ROWS];
 
 /* The row of that key, or NULL. */
 const struct table_row *table_find(const char *section, const char *name);
+
+/* True where it stands for keys of several names, or its key may be repeated. */
+bool table_is_open(const struct table_row *row);
 
 /* The row's number. */
 size_t table_index(const struct table_row *row);

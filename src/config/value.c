@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/limits.h"
+#include "config/rules.h"
 #include "config/scalar.h"
 #include "config/strings.h"
 
@@ -43,6 +44,9 @@ static bool is_string(const struct table_row *row)
     case TABLE_LIST:
     case TABLE_WORDS:
     case TABLE_LANES:
+    case TABLE_RULE:
+    case TABLE_EXITS:
+    case TABLE_SIGNALS:
         return false;
     }
     return false;
@@ -61,6 +65,12 @@ int value_set(struct config *config, const struct table_row *row, const char *na
         return limits_add_lane(member, name, text, why);
     if (row->type == TABLE_RATE)
         return limits_set_rate(member, text, why);
+    if (row->type == TABLE_RULE)
+        return rules_set(member, row, text, why);
+    if (row->type == TABLE_EXITS)
+        return rules_set_exits(member, row, name, text, why);
+    if (row->type == TABLE_SIGNALS)
+        return rules_set_signal(member, row, name, text, why);
     if (!is_string(row))
         return scalar_set(member, row, text, why);
     if (strings_check(row->type, text, why) != 0)

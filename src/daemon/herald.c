@@ -223,7 +223,7 @@ static void make_own_config(struct herald *herald, const struct config *config)
     herald->own.task.stdin_from = CONFIG_STDIN_PAYLOAD;
     herald->own.task.batch = 1;
     herald->own.task.check = NULL;
-    herald->own.retry.success = herald->own.retry.permanent = (struct config_codes){0};
+    herald->own.retry.exits = (struct config_exits){0};
 }
 
 static int make_runner(struct herald *herald)

@@ -111,8 +111,7 @@ static void judge_program(const struct config *config, struct attempt *attempt)
     struct ending *ending = &attempt->ending;
     int code = ending->exit_code;
     if (ending->cause == CAUSE_EXIT && config->task.command && is_not_executable(code) &&
-        !config_codes_has(&config->retry.success, code) &&
-        !config_codes_has(&config->retry.permanent, code)) {
+        config->retry.exits.of[code].kind == CONFIG_RULE_NONE) {
         ending->cause = CAUSE_HOST;
         (void)snprintf(attempt->reason, sizeof attempt->reason,
                        "the configured command cannot be executed: exit %d", code); /* fits */
@@ -141,6 +140,8 @@ void judge_end(struct child *child)
         if (attempt->has_verdict) {
             attempt->ending.cause = CAUSE_REPORTED;
             attempt->ending.reported = attempt->verdict;
+        } else if (ending_lacked_memory(&child->host->config->retry, &attempt->ending)) {
+            attempt->ending.cause = CAUSE_OOM;
         } else {
             judge_program(child->host->config, attempt);
             judge_output(&child->outlet, attempt);

@@ -59,56 +59,115 @@ static int64_t backoff_ms(const struct config_retry *policy, int64_t attempt, do
     return delay < 1 ? 1 : (int64_t)delay;
 }
 
+/* After how many attempts it is given up. A rule's number goes before the policy's, but nothing
+ * goes beyond what the task itself allows. */
+static int64_t attempts_most(const struct config_retry *policy, const struct config_rule *rule,
+                             const struct ending *ending)
+{
+    int64_t most = rule->most > 0 ? rule->most : policy->max_attempts;
+    if (ending->max_attempts > 0 && (rule->most == 0 || ending->max_attempts < most)) {
+        most = ending->max_attempts;
+    }
+    return most;
+}
+
 /* One that failed with others gets an attempt of its own in any case. */
-static struct outcome retry_or_dead(const struct config_retry *policy, const struct ending *ending,
-                                    double random)
+static struct outcome follow(const struct config_retry *policy, const struct config_rule *rule,
+                             const struct ending *ending, double random)
 {
     int64_t attempt = ending->attempt > 1 ? ending->attempt : 1;
-    int64_t max = ending->max_attempts > 0 ? ending->max_attempts : policy->max_attempts;
     bool shared = ending->shared && ending->cause != CAUSE_REPORTED;
-    if (attempt >= max && !shared) {
+    if (rule->kind == CONFIG_RULE_SUCCESS) {
+        return (struct outcome){.verdict = VERDICT_SUCCESS};
+    }
+    if (!shared &&
+        (rule->kind == CONFIG_RULE_DEAD || attempt >= attempts_most(policy, rule, ending))) {
         return (struct outcome){.verdict = VERDICT_DEAD};
     }
     return (struct outcome){.verdict = VERDICT_RETRY,
                             .delay_ms = backoff_ms(policy, attempt, random)};
 }
 
-struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
-                              double random)
+static const struct config_rule always_success = {CONFIG_RULE_SUCCESS, 0};
+static const struct config_rule always_dead = {CONFIG_RULE_DEAD, 0};
+static const struct config_rule plain_retry = {CONFIG_RULE_RETRY, 0};
+
+static const struct config_rule *exit_rule(const struct config_retry *policy, int code)
+{
+    if (code == 0) {
+        return &always_success;
+    }
+    bool own = code > 0 && code < CONFIG_CODES && policy->exits.of[code].kind != CONFIG_RULE_NONE;
+    return own ? &policy->exits.of[code] : &policy->exit;
+}
+
+static const struct config_rule *signal_rule(const struct config_retry *policy, int signal)
+{
+    bool own = signal > 0 && signal < CONFIG_SIGNALS &&
+               policy->signals.of[signal].kind != CONFIG_RULE_NONE;
+    return own ? &policy->signals.of[signal] : &policy->signal;
+}
+
+static const struct config_rule *reported_rule(enum verdict reported)
+{
+    return reported == VERDICT_SUCCESS ? &always_success
+           : reported == VERDICT_DEAD  ? &always_dead
+                                       : &plain_retry;
+}
+
+/* NULL where the attempt does not count. */
+static const struct config_rule *rule_of(const struct config_retry *policy,
+                                         const struct ending *ending)
 {
     switch (ending->cause) {
     case CAUSE_EXIT:
-        if (ending->exit_code == 0 || config_codes_has(&policy->success, ending->exit_code)) {
-            return (struct outcome){.verdict = VERDICT_SUCCESS};
-        }
-        if (config_codes_has(&policy->permanent, ending->exit_code) && !ending->shared) {
-            return (struct outcome){.verdict = VERDICT_DEAD};
-        }
-        return retry_or_dead(policy, ending, random);
+        return exit_rule(policy, ending->exit_code);
     case CAUSE_SIGNAL:
+        return signal_rule(policy, ending->signal);
     case CAUSE_KILLED:
+        return &policy->killed;
     case CAUSE_OOM:
+        return &policy->oom;
     case CAUSE_TIMEOUT:
+        return &policy->timeout;
     case CAUSE_OUTPUT_LIMIT:
-    case CAUSE_CHECK:
-        return retry_or_dead(policy, ending, random);
-    case CAUSE_DONE:
-        return (struct outcome){.verdict = VERDICT_SUCCESS};
+        return &policy->output_limit;
     case CAUSE_CANNOT_EXECUTE:
-    case CAUSE_REFUSED:
-        return (struct outcome){.verdict = VERDICT_DEAD};
+        return &policy->cannot_execute;
+    case CAUSE_CHECK:
+        return &policy->check;
     case CAUSE_REPORTED:
-        return ending->reported == VERDICT_RETRY ? retry_or_dead(policy, ending, random)
-                                                 : (struct outcome){.verdict = ending->reported};
+        return reported_rule(ending->reported);
+    case CAUSE_DONE:
+        return &always_success;
+    case CAUSE_REFUSED:
+        return &always_dead;
     case CAUSE_CANCELLED:
-        return (struct outcome){.verdict = VERDICT_CANCELLED};
     case CAUSE_HOST:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
     case CAUSE_BATCH:
         break;
     }
-    return (struct outcome){.verdict = VERDICT_RELEASE};
+    return NULL;
+}
+
+struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
+                              double random)
+{
+    const struct config_rule *rule = rule_of(policy, ending);
+    if (rule) {
+        return follow(policy, rule, ending, random);
+    }
+    return (struct outcome){.verdict = ending->cause == CAUSE_CANCELLED ? VERDICT_CANCELLED
+                                                                        : VERDICT_RELEASE};
+}
+
+bool ending_lacked_memory(const struct config_retry *policy, const struct ending *ending)
+{
+    bool own = ending->cause == CAUSE_EXIT || ending->cause == CAUSE_SIGNAL ||
+               ending->cause == CAUSE_KILLED;
+    return own && ending->oom_kills > 0 && rule_of(policy, ending)->kind != CONFIG_RULE_SUCCESS;
 }
 
 /* "SIGTERM", "SIG40" */

@@ -91,6 +91,9 @@ static void tasks_have_defaults(void **state)
     assert_true(config->retry.factor == 2);
     assert_int_equal(config->retry.cap_ms, 600000);
     assert_int_equal(config->retry.jitter, CONFIG_JITTER_FULL);
+    assert_int_equal(config->retry.exit.kind, CONFIG_RULE_RETRY);
+    assert_int_equal(config->retry.timeout.kind, CONFIG_RULE_RETRY);
+    assert_int_equal(config->retry.cannot_execute.kind, CONFIG_RULE_DEAD);
     for (int code = -1; code <= 256; code++) {
         assert_false(config_codes_has(&config->retry.permanent, code));
         assert_int_equal(config_codes_has(&config->retry.success, code), code == 0);

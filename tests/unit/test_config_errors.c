@@ -262,6 +262,9 @@ static void rules_between_keys_hold(void **state)
         {"[retry]\npermanent = 0-1\n", "f:4: permanent: 0 is always success; remove it\n"},
         {"[retry]\npermanent = 1-4\nsuccess = 3\n",
          "f:5: exit code 3 is in both permanent and success; remove it from one\n"},
+        {"[retry]\npermanent = 64\nexit.60-70 = retry\nsuccess = 70-71\n",
+         "f:5: exit code 64 is in permanent, and in a range of exit codes; remove it from one\n"
+         "f:6: exit code 70 is in success, and in a range of exit codes; remove it from one\n"},
         {"[task]\nbatch = 2\n",
          "f:4: batch needs a command that reads many tasks; add command, or remove batch\n"},
         {"[task]\nbatch = 2\nstdin = null\ncommand = x\n",

@@ -26,10 +26,11 @@
 static const char text[] =
     "[redis]\nuser = u\npassword = p\nnonsense = 1\n[queue]\nname = q\nlease = 2m\nscan = x\n"
     "[task]\ncommand = c\nenvironment = A=1\nenvironment = B=2\n[retry]\npermanent = 1\n"
-    "[log]\nlevel = loud\n";
+    "exit.7 = ded\nsignal.TREM = dead\noom = 1\n[log]\nlevel = loud\n";
 static const char good[] =
     "[redis]\nuser = u\npassword = p\n[queue]\nname = q\nlease = 2m\n[task]\ncommand = c\n"
-    "environment = A=1\nenvironment = B=2\n[retry]\npermanent = 1\n[intake]\nlists = a b\n";
+    "environment = A=1\nenvironment = B=2\n[retry]\npermanent = 1\nexit.7 = 3\n"
+    "signal.HUP = dead\npreset = qmail\n[intake]\nlists = a b\n";
 static const char other[] = "[redis]\nhost = h\n[queue]\nname = other\n";
 
 /* AddressSanitizer brings an allocator of its own, which cannot be replaced as well: there the work

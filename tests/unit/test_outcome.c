@@ -10,23 +10,17 @@
 
 #include "exec/outcome.h"
 
-static struct config_codes codes(int first, int second)
-{
-    struct config_codes set = {{0}};
-    set.bits[first / 64] |= UINT64_C(1) << (first % 64);
-    set.bits[second / 64] |= UINT64_C(1) << (second % 64);
-    return set;
-}
-
 static struct config_retry plain_policy(void)
 {
-    return (struct config_retry){.max_attempts = 3,
-                                 .base_ms = 2000,
-                                 .factor = 2,
-                                 .cap_ms = 60000,
-                                 .jitter = CONFIG_JITTER_NONE,
-                                 .permanent = codes(64, 255),
-                                 .success = codes(0, 99)};
+    struct config_retry policy = {.max_attempts = 3,
+                                  .base_ms = 2000,
+                                  .factor = 2,
+                                  .cap_ms = 60000,
+                                  .jitter = CONFIG_JITTER_NONE,
+                                  .cannot_execute = {CONFIG_RULE_DEAD, 0}};
+    policy.exits.of[64].kind = policy.exits.of[255].kind = CONFIG_RULE_DEAD;
+    policy.exits.of[99].kind = CONFIG_RULE_SUCCESS;
+    return policy;
 }
 
 static struct outcome decide(const struct config_retry *policy, enum cause cause, int code,
@@ -49,12 +43,12 @@ static void exit_codes_are_judged(void **state)
     }
 }
 
-/* Goal: 0 is success even where the policy's set does not say so. */
+/* Goal: 0 is success whatever the policy says. */
 static void zero_is_always_success(void **state)
 {
     (void)state;
     struct config_retry policy = plain_policy();
-    policy.success = (struct config_codes){{0}};
+    policy.exit.kind = policy.exits.of[0].kind = CONFIG_RULE_DEAD;
     assert_int_equal(decide(&policy, CAUSE_EXIT, 0, 3).verdict, VERDICT_SUCCESS);
 }
 
@@ -88,6 +82,128 @@ static void causes_are_judged(void **state)
         assert_int_equal(decide(&policy, table[i].cause, 1, 3).verdict, table[i].last);
         assert_int_equal(decide(&policy, table[i].cause, 1, 4).verdict, table[i].last);
     }
+}
+
+/* The rule for that cause; NULL where it has none. */
+static struct config_rule *rule_for(struct config_retry *policy, enum cause cause)
+{
+    switch (cause) {
+    case CAUSE_EXIT:
+        return &policy->exit;
+    case CAUSE_SIGNAL:
+        return &policy->signal;
+    case CAUSE_KILLED:
+        return &policy->killed;
+    case CAUSE_OOM:
+        return &policy->oom;
+    case CAUSE_TIMEOUT:
+        return &policy->timeout;
+    case CAUSE_OUTPUT_LIMIT:
+        return &policy->output_limit;
+    case CAUSE_CANNOT_EXECUTE:
+        return &policy->cannot_execute;
+    case CAUSE_CHECK:
+        return &policy->check;
+    default:
+        return NULL;
+    }
+}
+
+static enum verdict expected_by(struct config_rule rule, int64_t own, int64_t attempt, bool shared)
+{
+    int64_t most = rule.most > 0 ? rule.most : 3;
+    if (own > 0 && (rule.most == 0 || own < most)) {
+        most = own;
+    }
+    return rule.kind == CONFIG_RULE_SUCCESS                                ? VERDICT_SUCCESS
+           : !shared && (rule.kind == CONFIG_RULE_DEAD || attempt >= most) ? VERDICT_DEAD
+                                                                           : VERDICT_RETRY;
+}
+
+/* Goal: the whole table: each cause, with each rule for it, the task's own number of attempts less
+ * and more than the rule's, each attempt, alone and shared; and no cause follows another's rule. */
+static void rules_are_followed(void **state)
+{
+    (void)state;
+    static const struct config_rule rules[] = {
+        {CONFIG_RULE_NONE, 0},  {CONFIG_RULE_RETRY, 0}, {CONFIG_RULE_RETRY, 1},
+        {CONFIG_RULE_RETRY, 5}, {CONFIG_RULE_DEAD, 0},  {CONFIG_RULE_SUCCESS, 0},
+    };
+    static const int64_t owns[] = {0, 1, 4, 9};
+    for (enum cause cause = CAUSE_EXIT; cause <= CAUSE_CANCELLED; cause++) {
+        for (size_t at = 0; at < sizeof rules / sizeof *rules; at++) {
+            for (int all = 0; all < 4 * 10 * 2; all++) {
+                struct ending ending = {.cause = cause,
+                                        .exit_code = 1,
+                                        .signal = SIGTERM,
+                                        .max_attempts = owns[all % 4],
+                                        .attempt = all / 4 % 10 + 1,
+                                        .shared = all / 40 > 0};
+                struct config_retry policy = plain_policy(), plain = policy;
+                struct config_rule *rule = rule_for(&policy, cause);
+                if (rule) {
+                    *rule = rules[at];
+                    assert_int_equal(
+                        outcome_decide(&policy, &ending, 0.5).verdict,
+                        expected_by(rules[at], ending.max_attempts, ending.attempt, ending.shared));
+                }
+                /* with every rule but its own changed nothing changes */
+                for (enum cause other = CAUSE_EXIT; other <= CAUSE_CANCELLED; other++) {
+                    struct config_rule *foreign = rule_for(&policy, other);
+                    if (foreign && other != cause) {
+                        *foreign = rules[at];
+                    }
+                }
+                if (rule) {
+                    *rule = *rule_for(&plain, cause);
+                }
+                assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict,
+                                 outcome_decide(&plain, &ending, 0.5).verdict);
+            }
+        }
+    }
+}
+
+/* Goal: a code's and a signal's own rule goes before the one for all others, and has no say beside
+ * it; numbers that are none have the one for all. */
+static void own_rules_go_first(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    policy.exit = policy.signal = (struct config_rule){CONFIG_RULE_DEAD, 0};
+    policy.exits.of[75] = policy.signals.of[SIGTERM] = (struct config_rule){CONFIG_RULE_RETRY, 20};
+    for (int number = -1; number < 300; number++) {
+        struct ending ending = {.cause = CAUSE_EXIT, .exit_code = number, .attempt = 19};
+        bool well = number == 0 || number == 99;
+        assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, well ? VERDICT_SUCCESS
+                                                                        : number == 75
+                                                                            ? VERDICT_RETRY
+                                                                            : VERDICT_DEAD);
+        ending.cause = CAUSE_SIGNAL;
+        ending.signal = number;
+        assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict,
+                         number == SIGTERM ? VERDICT_RETRY : VERDICT_DEAD);
+    }
+    struct ending ending = {.cause = CAUSE_EXIT, .exit_code = 75, .attempt = 20};
+    assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, VERDICT_DEAD);
+}
+
+/* Goal: for want of memory failed what failed by itself, and of which something was killed. */
+static void want_of_memory_is_known(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    for (enum cause cause = CAUSE_EXIT; cause <= CAUSE_CANCELLED; cause++) {
+        bool own = cause == CAUSE_EXIT || cause == CAUSE_SIGNAL || cause == CAUSE_KILLED;
+        for (int64_t kills = -1; kills < 3; kills++) {
+            struct ending ending = {.cause = cause, .exit_code = 2, .oom_kills = kills};
+            assert_int_equal(ending_lacked_memory(&policy, &ending), own && kills > 0);
+        }
+    }
+    struct ending well = {.cause = CAUSE_EXIT, .oom_kills = 1};
+    assert_false(ending_lacked_memory(&policy, &well));
+    well.exit_code = 99;
+    assert_false(ending_lacked_memory(&policy, &well));
 }
 
 /* Goal: how a shared process failed leads to an attempt of its own for each task, whatever the code
@@ -250,6 +366,9 @@ int main(void)
         cmocka_unit_test(exit_codes_are_judged),
         cmocka_unit_test(zero_is_always_success),
         cmocka_unit_test(causes_are_judged),
+        cmocka_unit_test(rules_are_followed),
+        cmocka_unit_test(own_rules_go_first),
+        cmocka_unit_test(want_of_memory_is_known),
         cmocka_unit_test(reports_are_followed),
         cmocka_unit_test(shared_failures_lead_to_own_attempts),
         cmocka_unit_test(own_attempts_count),

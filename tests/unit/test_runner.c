@@ -262,7 +262,7 @@ static void missing_programs_are_host_faults(void **state)
     runner_set_config(trial->runner, &trial->config);
     assert_failure(run_task(trial, make_task(TEXTS("url", "x"), NULL, 0, true)), CAUSE_HOST,
                    "the configured command cannot be executed: exit 126");
-    trial->config.retry.permanent.bits[1] = UINT64_C(1) << (126 - 64);
+    trial->config.retry.exits.of[126].kind = CONFIG_RULE_DEAD;
     assert_ending(run_task(trial, make_task(TEXTS("url", "x"), NULL, 0, true)), "exit 126");
 }
 
