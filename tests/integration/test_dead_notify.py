@@ -91,6 +91,18 @@ def test_fields_that_no_variable_can_be(queue, teller, folder):
     assert found[b'TASK_good'] == b'1' and b'LEAT_COMMAND' not in found
 
 
+def test_letters_of_lost_workers_are_not_checked(queue, teller, folder):
+    """[task] check asks about tasks that may have been done; of a dead letter somebody is told in any case."""
+    told, checked = folder / 'told', folder / 'checked'
+    teller(f'echo "$LEAT_CAUSE" >> {told}', {'task': {'check': f'touch {checked}; exit 0'}})
+    queue.redis.execute_command('XADD', queue.dead, '*', 'payload', 'x', 'leat.tid', '5-5', 'leat.crashes', '3',
+                                'leat.cause', 'crash', 'leat.fields', '1')
+    queue.add({'command': 'exit 3'})
+    assert wait_lines(told, 2) == ['crash', 'exit']
+    wait_settled(queue, 2)
+    assert not checked.exists()
+
+
 def test_each_letter_once(queue, teller, folder):
     """Two workers, all kinds of letters: each is told exactly once."""
     told = folder / 'told'
