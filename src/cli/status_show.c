@@ -181,6 +181,21 @@ static void render_drained(const struct status *status, struct buffer *out)
         (void)buffer_append_text(out, "\n");
 }
 
+/* Why slots may be free though tasks are ready. */
+static void render_rate(const struct status *status, struct buffer *out)
+{
+    struct bytes rate = record_bytes(status->conf, "rate");
+    int64_t burst = record_number(status->conf, "burst", 1);
+
+    /* failures mark the buffer */
+    if (rate.size == 0)
+        return;
+    (void)buffer_append_text(out, ", rate ");
+    (void)text_append(out, rate.data, rate.size);
+    if (burst > 1)
+        (void)buffer_printf(out, ", burst %lld", (long long)burst);
+}
+
 static void render_conf(const struct status *status, struct buffer *out)
 {
     int64_t max_length = record_number(status->conf, "max_length", 0);
@@ -192,9 +207,11 @@ static void render_conf(const struct status *status, struct buffer *out)
     (void)buffer_printf(out, "  lease %s, max_crashes %lld, max_length ", time,
                         (long long)record_number(status->conf, "max_crashes", 3));
     if (max_length > 0)
-        (void)buffer_printf(out, "%lld\n", (long long)max_length);
+        (void)buffer_printf(out, "%lld", (long long)max_length);
     else
-        (void)buffer_append_text(out, "none\n");
+        (void)buffer_append_text(out, "none");
+    render_rate(status, out);
+    (void)buffer_append_text(out, "\n");
     render_keep(status, out);
     render_drained(status, out);
     if (hold_until_ms > status->now_ms) {

@@ -82,6 +82,18 @@ def test_limits(leat, queue):
     assert 'oldest ready task' in done.stdout
 
 
+def test_a_rate_is_shown(leat, queue):
+    """Why slots are free though tasks are ready."""
+    queue.register('w1:1:a', beat=beat())
+    assert 'max_length none\n' in leat('status').stdout
+    queue.conf_set('rate', '20/s')
+    assert 'max_length none, rate 20/s\n' in leat('status').stdout
+    queue.conf_set('burst', '40')
+    assert 'max_length none, rate 20/s, burst 40\n' in leat('status').stdout
+    queue.conf_set('rate', '')
+    assert 'max_length none\n' in leat('status').stdout
+
+
 def test_foreign_stream(leat, client):
     """A key of another type is said to be somebody else's: 78."""
     client.set('emails', 'x')
