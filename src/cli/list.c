@@ -58,10 +58,16 @@ struct listing {
     struct rows_array array;
 };
 
-/* Worker or due time, and the lane. */
+static bool follows(const struct redisReply *row)
+{
+    return bytes_equal(record_bytes(row, "state"), "following");
+}
+
+/* Worker or due time, or what it waits for, and the lane. */
 static void add_place(struct listing *listing, const struct redisReply *row)
 {
     struct bytes worker = record_bytes(row, "worker"), lane = record_bytes(row, "lane");
+    struct bytes unique = record_bytes(row, "unique");
     const char *nonce = worker.size > 0 ? memrchr(worker.data, ':', worker.size) : NULL;
     struct buffer place = BUFFER_INIT;
     char due[MOMENT_SIZE];
@@ -73,6 +79,9 @@ static void add_place(struct listing *listing, const struct redisReply *row)
     } else if (record_number(row, "due_ms", 0) > 0) {
         moment_relative(record_number(row, "due_ms", 0), listing->now_ms, due, sizeof due);
         (void)buffer_printf(&place, "due %s", due);
+    } else if (follows(row)) {
+        (void)buffer_append_text(&place, "follows ");
+        (void)buffer_append(&place, unique.data, unique.size);
     }
     if (lane.size > 0) {
         (void)buffer_append_text(&place, place.size > 0 ? ", lane " : "lane ");
@@ -113,7 +122,7 @@ static bool visit(void *context, const struct redisReply *row)
 {
     struct listing *listing = context;
 
-    if (!bytes_equal(record_bytes(row, "state"), listing->state))
+    if (!bytes_equal(record_bytes(row, "state"), listing->state) && !follows(row))
         return true;
     if (listing->limit > 0 && listing->shown == listing->limit) {
         listing->cut = true;
@@ -131,12 +140,16 @@ static bool visit(void *context, const struct redisReply *row)
 
 static int walk_state(struct cli *cli, struct listing *listing, const char *state)
 {
-    bool waiting = strcmp(state, "delayed") == 0 || strcmp(state, "retrying") == 0;
+    bool delayed = strcmp(state, "delayed") == 0;
+    bool waiting = delayed || strcmp(state, "retrying") == 0;
     int status;
 
     listing->state = state;
     listing->shown = 0;
     status = rows_walk(cli, waiting ? "waiting" : state, false, visit, listing);
+    /* what waits for another task is among those that wait for a time */
+    if (delayed && status == EX_OK && listing->status == EX_OK)
+        status = rows_walk(cli, "following", false, visit, listing);
     return status != EX_OK ? status : listing->status;
 }
 

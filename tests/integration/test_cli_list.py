@@ -34,6 +34,20 @@ def test_every_state(leat, queue):
     assert 'make thumbs' in leat('list', '--state', 'ready').stdout
 
 
+def test_a_follow_up(leat, queue):
+    """A task that waits for the one that holds its unique key is one of those that status counts as delayed."""
+    queue.register('w1:1:a')
+    queue.add({'command': 'first', 'unique': 'k'})
+    queue.begin('w1:1:a')
+    [tid] = queue.add({'command': 'again', 'unique': 'k', 'unique_next': '1'})
+    [row] = json.loads(leat('list', '--json', '--state', 'delayed').stdout)
+    assert (row['tid'], row['state'], row['unique']) == (tid, 'following', 'k')
+    for text in (leat('list').stdout, leat('list', '--state', 'delayed').stdout):
+        assert re.search(f'{tid} +delayed .* follows k +again', text), text
+    assert leat('list', '--state', 'retrying').stdout == 'no tasks\n'
+    assert tid in leat('list', '--limit', '1').stdout
+
+
 def test_nothing(leat, queue):
     """An empty queue is no error, and an empty array."""
     assert leat('list').stdout == 'no tasks\n' and json.loads(leat('list', '--json').stdout) == []

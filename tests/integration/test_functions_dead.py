@@ -76,6 +76,30 @@ def test_a_vanished_task_cannot_be_retried(queue, client):
     assert state.startswith('REFUSED') and len(queue.letters()) == 1
 
 
+@pytest.mark.parametrize('cause', ['expired', 'exit'])
+def test_what_has_expired_cannot_be_retried(queue, cause):
+    """It could not be started: the letter stays as it is, with what it knows of its end."""
+    queue.redis.execute_command('XADD', queue.dead, '9-9', 'command', 'x', 'expires', '1.5', 'leat.tid', '5-5',
+                                'leat.cause', cause, 'leat.fields', '2')
+    [state] = queue.dead_retry('9-9')
+    assert state.startswith('REFUSED 5-5 has expired') and letter_ids(queue) == ['9-9']
+    assert queue.places() == {'5-5': ['dead']} and not queue.redis.exists(queue.waiting, queue.laned)
+
+
+def test_follow_ups_are_listed(queue):
+    """Each that waits for its unique key and nothing else that has a name, page by page."""
+    keys = [{'command': f'f{i}', 'unique': f'k{i}', 'id': f'i{i}'} for i in range(1200)]
+    queue.add(*keys)
+    begun = 0
+    while begun < 1200:
+        begun += len(queue.begin('w1', 1200 - begun))
+    tids = queue.add(*[{**task, 'id': '', 'unique_next': '1'} for task in keys[:700]])
+    rows = queue.list('following')
+    assert sorted(row['tid'].decode() for row in rows) == sorted(tids)
+    assert {row['state'] for row in rows} == {b'following'}
+    assert queue.status()['delayed'] == 700 and queue.list('waiting') == []
+
+
 def test_status_counts_every_place(queue):
     """Ready, running, delayed, retrying, dead, the oldest age, the next due time, and totals."""
     bury(queue, 2)

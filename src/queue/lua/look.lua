@@ -214,6 +214,22 @@ local function list_waiting(q, cursor, limit, rows)
   return #page == limit * 2 and str(start + limit) or ''
 end
 
+-- Follow-ups wait for the holder of their unique key: only its name leads to them.
+local function list_following(q, cursor, limit, rows)
+  if redis.call('HLEN', q[WAITING]) == redis.call('ZCARD', q[LANED]) then
+    return ''
+  end
+  local start = str(number_arg(cursor, 'the cursor'))
+  local page = redis.call('HSCAN', q[NAMES], start, 'MATCH', 'n:*', 'COUNT', str(limit))
+  for i = 2, #page[2], 2 do
+    local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], page[2][i]:match('^%S*')))
+    if list then
+      rows[#rows + 1] = row(decode('w', list), 'following', {})
+    end
+  end
+  return page[1] == '0' and '' or page[1]
+end
+
 local function list_dead(q, cursor, limit, rows, whole)
   local tasks, following = page_of(q[DEAD], 'd', cursor, limit)
   for i, task in ipairs(tasks) do
@@ -226,12 +242,14 @@ local function list_dead(q, cursor, limit, rows, whole)
   return following
 end
 
-local LISTS = { ready = list_ready, running = list_running, waiting = list_waiting, dead = list_dead }
+local LISTS = {
+  ready = list_ready, running = list_running, waiting = list_waiting, following = list_following, dead = list_dead,
+}
 
--- KEYS: all. ARGV: group, what (ready, running, waiting, dead), cursor (first call: ready g0-0, running 0,
--- waiting 0, dead 0-0), how many rows at the most (1000), 1 to have whole_command with dead letters whose
+-- KEYS: all. ARGV: group, what (ready, running, waiting, following, dead), cursor (first call: ready g0-0, dead 0-0,
+-- else 0), how many rows at the most (1000), 1 to have whole_command with dead letters whose
 -- command a row cuts short. Reply: PROTOCOL, next cursor ('': that was all),
--- rows of {name, value …}; never a payload. A page may be shorter than asked, or longer for running.
+-- rows of {name, value …}; never a payload. A page may be shorter than asked, or longer for running and following.
 function leat.list(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local list_some = LISTS[args[2]]

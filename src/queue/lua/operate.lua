@@ -172,6 +172,10 @@ local function dead_retry_step(q, id, task)
   if task.lane and not leat.may_be_lane(task.lane) then
     fail('REFUSED ' .. leat.LANE_PROBLEM)
   end
+  local expires = task.expires and tonumber(task.expires)
+  if expires and expires * 1000 <= q.now then
+    fail('REFUSED ' .. task.tid .. ' has expired: it could not be started')
+  end
   task.fence, task.attempts, task.crashes, task.from = task.fence + 1, 0, 0, nil
   -- in a lane even without one: there may be very many, and go is read before all
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
