@@ -192,7 +192,7 @@ lint-manuals:
 
 # ---- installing
 MAN_PAGES = $(wildcard src/*/*.[1-8] conf/*.[1-8])
-EXAMPLES = $(wildcard conf/*.ini conf/*.service conf/*.timer)
+EXAMPLES = $(wildcard conf/*.ini conf/*.acl conf/*.service conf/*.timer)
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 

@@ -18,7 +18,7 @@
 struct client {
     redisContext *redis;
     int64_t timeout_ms;
-    bool may_load;
+    bool may_load, has_loaded;
 };
 
 /* Where an error is told. */
@@ -115,6 +115,8 @@ static int load_library(struct client *client, bool replace, const struct troubl
     queue_load_library(&command, replace);
     int result = perform(client, &command, "loading the function library", trouble);
     command_free(&command);
+
+    client->has_loaded = client->has_loaded || result == 0;
 
     /* somebody was faster */
     if (result && !replace && strstr(trouble->why, "already exists")) {
@@ -248,6 +250,11 @@ struct client *client_open(const struct config_redis *config, enum config_librar
         return NULL;
     }
     return client;
+}
+
+bool client_has_loaded(const struct client *client)
+{
+    return client->has_loaded;
 }
 
 void client_close(struct client *client)

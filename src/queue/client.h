@@ -22,6 +22,8 @@ struct client;
  * error here, not a signal. */
 struct client *client_open(const struct config_redis *config, enum config_library library,
                            enum redis_error *error, char *why, size_t why_size);
+/* It loaded the library itself. */
+bool client_has_loaded(const struct client *client);
 void client_close(struct client *client);
 
 /* Sends and waits. Returns the reply (free it with freeReplyObject), or NULL with class and

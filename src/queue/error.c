@@ -145,8 +145,8 @@ const char *redis_error_advice(enum redis_error error)
     case REDIS_ERROR_NO_GROUP:
         return "the stream or its group was deleted; a worker makes it again";
     case REDIS_ERROR_NO_LIBRARY:
-        return "load the function library: start a worker with load_library = auto, or have an "
-               "administrator load leat.lua";
+        return "load the function library: have an administrator run leat init, or start a worker "
+               "with load_library = auto";
     case REDIS_ERROR_FOREIGN:
         return "the keys belong to something else: choose another stream in [queue]";
     case REDIS_ERROR_CALLER:

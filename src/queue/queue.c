@@ -336,6 +336,12 @@ void queue_enqueue_field(struct command *command, struct bytes name, struct byte
     command_add(command, value.data, value.size);
 }
 
+void queue_init_group(struct command *command, const struct queue *queue)
+{
+    begin_function(command, queue, "leat_init", QUEUE_KEYS);
+    command_add_text(command, queue->group);
+}
+
 void queue_status(struct command *command, const struct queue *queue)
 {
     begin_function(command, queue, "leat_status", QUEUE_KEYS);

@@ -127,6 +127,7 @@ void queue_enqueue_task(struct command *command, const char *due, size_t field_c
 void queue_enqueue_field(struct command *command, struct bytes name, struct bytes value);
 
 /* Operators' functions: see leat.lua. */
+void queue_init_group(struct command *command, const struct queue *queue);
 void queue_status(struct command *command, const struct queue *queue);
 /* cursor: empty at first. */
 void queue_lanes(struct command *command, const struct queue *queue, struct bytes cursor,

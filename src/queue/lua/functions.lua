@@ -14,7 +14,7 @@ end
 
 register_all({ 'leat_enqueue', leat.enqueue, 'leat_intake', leat.intake, 'leat_output', leat.output }, {})
 register_all({
-  'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register,
+  'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register, 'leat_init', leat.init,
   'leat_finish', leat.finish, 'leat_requeue', leat.requeue_consumer, 'leat_cancel', leat.cancel,
   'leat_gate', leat.gate, 'leat_conf', leat.conf, 'leat_await', leat.await, 'leat_dead_retry', leat.dead_retry,
   'leat_dead_drop', leat.dead_drop, 'leat_lists_turn', leat.lists_turn,

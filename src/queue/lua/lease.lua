@@ -137,6 +137,17 @@ function leat.ensure_groups(q, lease)
     redis.call('XGROUP', 'CREATE', stream, q.group, '0', 'MKSTREAM')
   end
   redis.call('HSET', q[CONF], 'group', q.group)
+  return #missing
+end
+
+-- KEYS: all. ARGV: group. For an administrator, where workers may not make it. Reply: PROTOCOL, 1 where the group was
+-- made or 0 where it was there. Safe to call again.
+function leat.init(keys, args)
+  local q = open(keys, ALL_KEYS, args[1])
+  leat.check_types(q)
+  local made = leat.ensure_groups(q, leat.read_reclaim(q))
+  redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
+  return { PROTOCOL, made > 0 and 1 or 0 }
 end
 
 -- Up to PAGE pending entries of the consumer go through hand(q, task, …), but for those in keep. Answers how
