@@ -23,7 +23,7 @@ sysconfdir = /etc
 
 # ---- Debian packages
 BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
-	libjansson-dev
+	libjansson-dev libssl-dev
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container systemd-journal-remote logrotate
@@ -39,7 +39,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -W
 SANITIZE = $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer)
 HARDEN = -fstack-protector-strong -fPIE $(if $(SAN),,-D_FORTIFY_SOURCE=2)
-PACKAGES = hiredis inih libsystemd jansson
+PACKAGES = hiredis inih libsystemd jansson libcrypto
 # asked once, and not before something is compiled: pkg-config may have to be installed first
 PACKAGE_CFLAGS = $(eval PACKAGE_CFLAGS := $(patsubst -I%,-isystem %,$(shell \
 	pkg-config --cflags $(PACKAGES) 2>/dev/null)))$(PACKAGE_CFLAGS)
@@ -73,17 +73,17 @@ $(BUILD)/%.a:
 
 LINK = $(CC) $(ALL_LDFLAGS) -o $@ $^
 $(BUILD)/leatd: $(BUILD)/src/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
-	$(LINK) -lhiredis -lev -linih -lsystemd -ljansson -lm
+	$(LINK) -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
 
 $(BUILD)/leat: $(BUILD)/src/cli/main.o $(BUILD)/libcli.a $(BUILD)/libleat.a
-	$(LINK) -lhiredis -lev -linih -ljansson -lm
+	$(LINK) -lhiredis -lev -linih -ljansson -lcrypto -lm
 
 # unit tests, one program a file; test_cli_* are linked with the command's objects
 $(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/libcli.a $(BUILD)/libleat.a
-	$(LINK) -lcmocka -lhiredis -lev -linih -ljansson -lm
+	$(LINK) -lcmocka -lhiredis -lev -linih -ljansson -lcrypto -lm
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
-	$(LINK) -lcmocka -lhiredis -lev -linih -lsystemd -ljansson -lm
+	$(LINK) -lcmocka -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -98,7 +98,7 @@ $(BUILD)/flags: force
 # The function library: one chunk of Lua, in which each part uses what stands before it. It is built in with
 # .incbin, which dependency files do not see.
 LIBRARY = $(patsubst %,src/queue/lua/%.lua,leat limits agreed passing letters names lanes results enqueue lists \
-	scan claim lease finish operate look find doctor repair functions)
+	scan claim lease finish once operate look find doctor repair functions)
 $(BUILD)/leat.lua: $(LIBRARY) Makefile
 	@mkdir -p $(@D)
 	cat $(LIBRARY) > $@
@@ -138,7 +138,7 @@ fuzz: ## libFuzzer on config, task decoding and replies (FUZZ_SECONDS=60 for eac
 .PHONY: build-fuzz
 build-fuzz: $(FUZZ_SOURCES:%.c=$(BUILD)/%)
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
-	$(LINK) -fsanitize=fuzzer -lhiredis -lev -linih -lsystemd -ljansson -lm
+	$(LINK) -fsanitize=fuzzer -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
 
 # ---- lint: a stamp for each C file, so that only what changed is looked at again
 C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])

@@ -9,8 +9,8 @@
 #include "cli/cli.h"
 #include "cli/ended.h"
 
-#define RUN_TIMEOUT 124   /* exit statuses, as timeout(1) and env(1) have them */
-#define RUN_LOST 125      /* leat cannot tell, or it never ran to an end */
+#define RUN_TIMEOUT 124 /* exit statuses, as timeout(1) and env(1) have them */
+#define RUN_LOST 125    /* leat cannot tell, or it never ran to an end */
 #define RUN_CANNOT_EXECUTE 126
 #define RUN_CANCELLED 130 /* what a shell makes of SIGINT */
 

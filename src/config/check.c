@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "config/commands.h"
+#include "config/keys.h"
 #include "config/rules.h"
 #include "config/secret.h"
 
@@ -113,7 +115,7 @@ static bool is_item_field(const char *field)
 {
     static const char *const known[] = {"id",         "unique",       "unique_for", "lane",
                                         "timeout",    "max_attempts", "expires",    "result_ttl",
-                                        "max_output", "signature"};
+                                        "max_output", "signature",    "not_after"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(field, known[i]) == 0)
@@ -195,6 +197,71 @@ static void check_output(const struct config_output *output, const struct ini_pl
                        limits[i]);
 }
 
+static bool is_set(const struct ini_places *places, const char *section, const char *name)
+{
+    return line_of(places, section, name) != 0;
+}
+
+static void check_commands(const struct config *config, const struct ini_places *places,
+                           struct report *report)
+{
+    const struct config_command *command = &config->command;
+    bool listed = config->security.commands == CONFIG_COMMANDS_LISTED;
+    size_t line = line_of(places, "security", "commands");
+    size_t own = line_of(places, "task", "command");
+
+    if (listed && own != 0)
+        report_add(report, later(line, own),
+                   "commands = listed and [task] command exclude each other; remove one of them");
+    if (listed && !is_set(places, "command.NAME", "program"))
+        report_add(
+            report, line,
+            "commands = listed, but none is; add a section [command.NAME] with program = ...");
+    if (!listed && is_set(places, "command.NAME", "program"))
+        report_add(report, line_of(places, "command.NAME", "program"),
+                   "a listed command, but tasks may run any; add commands = listed under "
+                   "[security]");
+    for (char **entry = command->arguments; entry != NULL && *entry != NULL; entry++) {
+        const char *end = strchr(*entry, '=');
+        char name[COMMANDS_NAME_MOST + 1] = "";
+
+        if (end != NULL && (size_t)(end - *entry) < sizeof(name))
+            memcpy(name, *entry, (size_t)(end - *entry));
+        if (config_command_value(command->program, name) == NULL)
+            report_add(report, line_of(places, "command.NAME", "arguments"),
+                       "[command.%s] has no program; add program = ...", name);
+    }
+}
+
+static void check_signatures(const struct config *config, const struct ini_places *places,
+                             struct report *report)
+{
+    const struct config_security *security = &config->security;
+    size_t line = line_of(places, "security", "signatures");
+    size_t credentials = line_of(places, "security", "key_credentials");
+
+    for (char **entry = security->key_credentials; entry != NULL && *entry != NULL; entry++) {
+        size_t length = strcspn(*entry, ":");
+
+        if (keys_in_list(security->key_files, *entry, length))
+            report_add(report, later(credentials, line_of(places, "security", "key_files")),
+                       "the key %.*s is in key_files and in key_credentials; remove one of them",
+                       (int)length, *entry);
+    }
+    if (security->signatures != CONFIG_SIGNATURES_REQUIRED)
+        return;
+    if (!is_set(places, "security", "key_files") && credentials == 0)
+        report_add(report, line,
+                   "signatures are required, but there is no key; add key_files = NAME:FILE");
+    if (is_set(places, "intake", "lists") || is_set(places, "intake", "prefix"))
+        report_add(
+            report,
+            later(line,
+                  later(line_of(places, "intake", "lists"), line_of(places, "intake", "prefix"))),
+            "items of lists are not signed, and signatures are required; remove [intake], or "
+            "signatures");
+}
+
 /* Other keys are named {STREAM}:dead and so on; this key must fall into the same slot of a Cluster.
  */
 static bool has_own_slot(const char *stream)
@@ -235,6 +302,8 @@ void check_rules(const struct config *config, const struct ini_places *places,
     check_intake(config, places, report);
     check_batch(&config->task, places, report);
     check_output(&config->output, places, report);
+    check_commands(config, places, report);
+    check_signatures(config, places, report);
 }
 
 static void resolve_password(struct config_redis *redis, const struct ini_places *places,

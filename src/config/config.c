@@ -9,7 +9,9 @@
 
 #include "config/check.h"
 #include "config/ini.h"
+#include "config/keys.h"
 #include "config/report.h"
+#include "config/strings.h"
 #include "config/table.h"
 #include "config/value.h"
 
@@ -47,12 +49,13 @@ void config_free(struct config *config)
         return;
     for (size_t i = 0; i < TABLE_ROWS; i++)
         value_free(config, &table[i]);
+    strings_free_list(&config->security.secrets);
     free(config->path);
     free(config);
 }
 
-int config_parse(const char *path, const char *text, size_t size, struct config **config,
-                 struct buffer *errors)
+static int parse(const char *path, const char *text, size_t size, bool with_keys,
+                 struct config **config, struct buffer *errors)
 {
     struct report report = {.path = path};
     struct ini_places places = {0};
@@ -65,6 +68,8 @@ int config_parse(const char *path, const char *text, size_t size, struct config 
     }
     check_rules(made, &places, &report);
     check_resolve(made, &places, &report);
+    if (with_keys)
+        keys_load(&made->security, &places, &report);
     if (report.count > 0)
         goto fail;
     report_finish(&report, errors);
@@ -75,6 +80,12 @@ fail:
     report_finish(&report, errors);
     config_free(made);
     return -1;
+}
+
+int config_parse(const char *path, const char *text, size_t size, struct config **config,
+                 struct buffer *errors)
+{
+    return parse(path, text, size, false, config, errors);
 }
 
 /* Appends what the descriptor gives. Returns what is wrong, or NULL. */
@@ -103,7 +114,7 @@ static const char *read_text(int fd, struct buffer *text)
     return "it is longer than 1 MiB";
 }
 
-int config_load(const char *path, struct config **config, struct buffer *errors)
+static int load(const char *path, bool with_keys, struct config **config, struct buffer *errors)
 {
     struct buffer text = BUFFER_INIT;
     const char *fault;
@@ -122,11 +133,21 @@ int config_load(const char *path, struct config **config, struct buffer *errors)
     if (fault != NULL)
         (void)buffer_printf(errors, "%s: cannot be read: %s\n", path, fault); /* as above */
     else
-        result = config_parse(path, text.size > 0 ? text.data : "", text.size, config, errors);
+        result = parse(path, text.size > 0 ? text.data : "", text.size, with_keys, config, errors);
     if (text.data != NULL)
         explicit_bzero(text.data, text.size);
     buffer_free(&text);
     return result;
+}
+
+int config_load(const char *path, struct config **config, struct buffer *errors)
+{
+    return load(path, false, config, errors);
+}
+
+int config_load_with_keys(const char *path, struct config **config, struct buffer *errors)
+{
+    return load(path, true, config, errors);
 }
 
 static int note_restart(struct buffer *needs_restart, const struct table_row *row)

@@ -32,6 +32,8 @@ enum config_rule_kind {
     CONFIG_RULE_SUCCESS,
 };
 enum config_preset { CONFIG_PRESET_NONE, CONFIG_PRESET_QMAIL, CONFIG_PRESET_SYSEXITS };
+enum config_commands { CONFIG_COMMANDS_ANY, CONFIG_COMMANDS_LISTED };
+enum config_signatures { CONFIG_SIGNATURES_OFF, CONFIG_SIGNATURES_REQUIRED };
 enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
 
 #define CONFIG_BATCH_MOST 1000 /* tasks in a batch */
@@ -167,6 +169,21 @@ struct config_intake {
     int64_t scan_ms;
 };
 
+/* Who may order what. */
+struct config_security {
+    enum config_commands commands;
+    enum config_signatures signatures;
+    char **key_files;       /* NAME:FILE, NULL-terminated; NULL: none */
+    char **key_credentials; /* NAME or NAME:CREDENTIAL, the same */
+    char **secrets;         /* NAME:KEY of both, by config_load_with_keys; wiped by free */
+};
+
+/* The sections [command.NAME]: each list holds NAME=VALUE, NULL-terminated; NULL: none. */
+struct config_command {
+    char **program;
+    char **arguments; /* see config/arguments.h */
+};
+
 struct config_log_section {
     enum config_log target;
     int64_t level; /* syslog priority */
@@ -198,6 +215,8 @@ struct config {
     struct config_dead dead;
     struct config_intake intake;
     struct config_output output;
+    struct config_security security;
+    struct config_command command;
     struct config_log_section log;
     struct config_shutdown shutdown;
 };
@@ -206,7 +225,10 @@ struct config {
  * and errors holds every error found, a line each: "FILE:LINE: what is wrong; what to do". */
 int config_load(const char *path, struct config **config, struct buffer *errors);
 
-/* The same from memory; path is only for messages. */
+/* The same, with the keys that tasks are signed with: only who signs or verifies can read them. */
+int config_load_with_keys(const char *path, struct config **config, struct buffer *errors);
+
+/* The same from memory, without keys; path is only for messages. */
 int config_parse(const char *path, const char *text, size_t size, struct config **config,
                  struct buffer *errors);
 
@@ -218,6 +240,9 @@ void config_free(struct config *config);
  * without memory. */
 struct config *config_merge(const struct config *current, struct config *fresh,
                             struct buffer *needs_restart);
+
+/* What the section [command.NAME] has in that list (config->command's), or NULL. */
+const char *config_command_value(char *const *list, const char *name);
 
 bool config_codes_has(const struct config_codes *codes, int code);
 

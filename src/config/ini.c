@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "config/commands.h"
 #include "config/rules.h"
 #include "config/value.h"
 
@@ -88,6 +89,17 @@ static const char *shown(const char *data, size_t size, char text[SHOWN_MAX])
     return text;
 }
 
+/* Of a section for any name: inih cuts long ones. */
+static void check_section_name(struct reader *reader, const char *section)
+{
+    const char *name = table_section_name(section);
+
+    if (name != NULL && !commands_is_name(name))
+        report_add(reader->report, reader->line,
+                   "[%s]: the name is 1 to %d of the characters A-Z a-z 0-9 _ . : @ -", section,
+                   COMMANDS_NAME_MOST);
+}
+
 /* Returns true where the section line is one that inih can read. */
 static bool check_section(struct reader *reader, const char *line, size_t length)
 {
@@ -114,8 +126,10 @@ static bool check_section(struct reader *reader, const char *line, size_t length
     /* all keys of a section that is unknown would be as well: the section is the one error */
     shown(line + 1, end - 1, name);
     reader->section_known = table_has_section(name);
-    if (reader->section_known)
+    if (reader->section_known) {
+        check_section_name(reader, name);
         return true;
+    }
     nearest = table_nearest_section(name);
     report_add(reader->report, reader->line, "unknown section [%s]%s%s%s", name,
                nearest != NULL ? "; did you mean [" : "; see leat.ini(5)",
@@ -242,7 +256,7 @@ static void unknown_key(struct reader *reader, const char *section, const char *
     else if (strcmp(nearest->key.name, name) == 0)
         report_add(reader->report, reader->line, "%s is not a key of [%s]; it belongs into [%s]",
                    text, section, nearest->key.section);
-    else if (strcmp(nearest->key.section, section) == 0)
+    else if (table_is_section(nearest->key.section, section))
         report_add(reader->report, reader->line, "unknown key %s in [%s]; did you mean %s?", text,
                    section, nearest->key.name);
     else
@@ -266,7 +280,8 @@ static bool check_key(struct reader *reader, const struct table_row *row, const 
 {
     size_t *place = &reader->places->keys[table_index(row)];
     size_t separator = find_or_comment(reader->raw, reader->length, "=:");
-    bool free_text = row->type == TABLE_FREE || row->type == TABLE_LIST;
+    bool free_text =
+        row->type == TABLE_FREE || row->type == TABLE_LIST || row->type == TABLE_ARGUMENTS;
 
     if (*place != 0 && !table_is_open(row)) {
         report_add(reader->report, reader->line,
@@ -297,6 +312,7 @@ static int take_value(void *user, const char *section, const char *name, const c
 {
     struct reader *reader = user;
     const struct table_row *row;
+    const char *any_name;
     char text[SHOWN_MAX];
 
     /* some builds of inih tell of new sections, and of keys without a value, in this way */
@@ -317,7 +333,9 @@ static int take_value(void *user, const char *section, const char *name, const c
     if (!check_key(reader, row, text, value))
         return 1;
     buffer_clear(&reader->why);
-    if (value_set(reader->config, row, name, value, &reader->why) != 0)
+    any_name = table_section_name(section);
+    if (value_set(reader->config, row, any_name != NULL ? any_name : name, value, &reader->why) !=
+        0)
         report_reason(reader->report, reader->line, text, &reader->why);
     return 1;
 }

@@ -96,7 +96,7 @@ char *secret_read_credential(const char *name, struct buffer *why)
         /* the reader of `why` looks at its failure */
         (void)buffer_printf(why,
                             "CREDENTIALS_DIRECTORY is not set; run this as a systemd service with "
-                            "LoadCredential=%s:FILE, or use password_file",
+                            "LoadCredential=%s:FILE, or use a file",
                             name);
         return NULL;
     }

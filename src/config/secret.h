@@ -1,5 +1,5 @@
 /*
- * The Redis password from a file or a systemd credential.
+ * Secrets from a file or a systemd credential: the Redis password, keys.
  */
 #ifndef LEAT_CONFIG_SECRET_H
 #define LEAT_CONFIG_SECRET_H

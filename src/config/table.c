@@ -98,6 +98,16 @@ static const struct table_word at_max[] = {
     {"kill", CONFIG_AT_MAX_KILL},
     {NULL, 0},
 };
+static const struct table_word command_kinds[] = {
+    {"any", CONFIG_COMMANDS_ANY},
+    {"listed", CONFIG_COMMANDS_LISTED},
+    {NULL, 0},
+};
+static const struct table_word signature_uses[] = {
+    {"off", CONFIG_SIGNATURES_OFF},
+    {"required", CONFIG_SIGNATURES_REQUIRED},
+    {NULL, 0},
+};
 static const struct table_word targets[] = {
     {"auto", CONFIG_LOG_AUTO},
     {"journal", CONFIG_LOG_JOURNAL},
@@ -397,6 +407,26 @@ const struct table_row table[TABLE_ROWS] = {
          "How much of a task's output is taken in a second; one that writes more waits."),
      .type = TABLE_SIZE, MEMBER(output, rate), .low = 1024, .high = INT64_C(1) << 40,
      .words = none},
+
+    {KEY("security", "commands", "any or listed", "any", true,
+         "listed: tasks name one of the [command.NAME] sections instead of bringing a shell line."),
+     .type = TABLE_CHOICE, MEMBER(security, commands), .words = command_kinds},
+    {KEY("security", "signatures", "off or required", "off", true,
+         "required: only tasks run that are signed with one of the keys."),
+     .type = TABLE_CHOICE, MEMBER(security, signatures), .words = signature_uses},
+    {KEY("security", "key_files", "NAME:FILE ...", "", true,
+         "Keys that tasks are signed with, each in a file; not accessible to all users."),
+     .type = TABLE_KEY_FILES, MEMBER(security, key_files)},
+    {KEY("security", "key_credentials", "NAME[:CREDENTIAL] ...", "", true,
+         "Keys that are systemd credentials (LoadCredential=)."),
+     .type = TABLE_KEY_CREDENTIALS, MEMBER(security, key_credentials)},
+
+    {KEY("command.NAME", "program", "path or name", "", true,
+         "Program that runs tasks whose command is NAME."),
+     .type = TABLE_PROGRAM, MEMBER(command, program)},
+    {KEY("command.NAME", "arguments", "words", "", true,
+         "Its arguments; {FIELD} stands for a field of the task."),
+     .type = TABLE_ARGUMENTS, MEMBER(command, arguments)},
 
     {KEY("log", "target", "auto, journal or stderr", "auto", true,
          "Where records go; auto: the journal if stderr is connected to it, else stderr."),

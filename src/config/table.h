@@ -27,6 +27,13 @@ enum table_type {
     TABLE_RULE,    /* what follows: dead, retry, a number of attempts; the words say which */
     TABLE_EXITS,   /* the same; a row for all keys exit.CODE and exit.LOW-HIGH */
     TABLE_SIGNALS, /* the same; a row for all keys signal.NAME */
+
+    TABLE_KEY_FILES,       /* NAME:FILE, several with white space between */
+    TABLE_KEY_CREDENTIALS, /* NAME or NAME:CREDENTIAL, the same */
+
+    /* in sections for any NAME: each value is kept as NAME=VALUE */
+    TABLE_PROGRAM,   /* absolute, or a name for PATH */
+    TABLE_ARGUMENTS, /* words with placeholders */
 };
 
 /* A word with a meaning of its own: the values of a choice, or "auto" and "none" beside numbers. */
@@ -44,9 +51,16 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 94 };
+enum { TABLE_ROWS = 100 };
 
 extern const struct table_row table[TABLE_ROWS];
+
+/* Whether a file's section is that one of the table's. */
+bool table_is_section(const char *known, const char *section);
+
+/* What follows the dot in the name of a section that the table has for any NAME ("command.NAME"),
+ * or NULL. */
+const char *table_section_name(const char *section);
 
 /* The row of that key, or NULL. */
 const struct table_row *table_find(const char *section, const char *name);

@@ -23,17 +23,47 @@ static bool is_named(const struct table_row *row, const char *name)
     return head > 0 ? strncmp(row->key.name, name, head) == 0 : strcmp(row->key.name, name) == 0;
 }
 
+/* So end the sections of the table that a file has for any name. */
+#define ANY_NAME ".NAME"
+
+/* The length of what such sections have in common, with the dot; 0: it is no such section. */
+static size_t common_length(const char *known)
+{
+    size_t length = strlen(known), end = sizeof(ANY_NAME) - 1;
+
+    return length > end && strcmp(known + length - end, ANY_NAME) == 0 ? length - end + 1 : 0;
+}
+
+bool table_is_section(const char *known, const char *section)
+{
+    size_t common = common_length(known);
+
+    return common > 0 ? strncmp(known, section, common) == 0 : strcmp(known, section) == 0;
+}
+
+const char *table_section_name(const char *section)
+{
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        size_t common = common_length(table[i].key.section);
+
+        if (common > 0 && table_is_section(table[i].key.section, section))
+            return section + common;
+    }
+    return NULL;
+}
+
 const struct table_row *table_find(const char *section, const char *name)
 {
     for (size_t i = 0; i < TABLE_ROWS; i++)
-        if (strcmp(table[i].key.section, section) == 0 && is_named(&table[i], name))
+        if (table_is_section(table[i].key.section, section) && is_named(&table[i], name))
             return &table[i];
     return NULL;
 }
 
 bool table_is_open(const struct table_row *row)
 {
-    return row->type == TABLE_LIST || row->type == TABLE_LANES || head_length(row) > 0;
+    return row->type == TABLE_LIST || row->type == TABLE_LANES || head_length(row) > 0 ||
+           common_length(row->key.section) > 0;
 }
 
 size_t table_index(const struct table_row *row)
@@ -44,7 +74,7 @@ size_t table_index(const struct table_row *row)
 bool table_has_section(const char *section)
 {
     for (size_t i = 0; i < TABLE_ROWS; i++)
-        if (strcmp(table[i].key.section, section) == 0)
+        if (table_is_section(table[i].key.section, section))
             return true;
     return false;
 }
@@ -72,7 +102,7 @@ const struct table_row *table_nearest(const char *section, const char *name)
 
     /* among equals, that of one's own section */
     for (size_t i = 0; i < TABLE_ROWS; i++) {
-        bool own = strcmp(table[i].key.section, section) == 0;
+        bool own = table_is_section(table[i].key.section, section);
         size_t badness = badness_of(&table[i], name);
 
         if (badness < best || (badness == best && own && nearest != NULL)) {
@@ -83,13 +113,28 @@ const struct table_row *table_nearest(const char *section, const char *name)
     return nearest;
 }
 
+/* Of sections for any name, only what they have in common is compared. */
+static size_t section_badness(const char *section, const char *known)
+{
+    size_t common = common_length(known), length = strcspn(section, ".");
+    char given[NAME_LONGEST], kind[NAME_LONGEST];
+
+    if (common == 0 || common > NAME_LONGEST || length >= NAME_LONGEST)
+        return suggest_badness(section, known);
+    memcpy(given, section, length);
+    given[length] = '\0';
+    memcpy(kind, known, common - 1);
+    kind[common - 1] = '\0';
+    return suggest_badness(given, kind);
+}
+
 const char *table_nearest_section(const char *section)
 {
     const char *nearest = NULL;
     size_t best = SIZE_MAX;
 
     for (size_t i = 0; i < TABLE_ROWS; i++) {
-        size_t badness = suggest_badness(section, table[i].key.section);
+        size_t badness = section_badness(section, table[i].key.section);
 
         if (badness < best) {
             best = badness;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "config/commands.h"
+#include "config/keys.h"
 #include "config/limits.h"
 #include "config/rules.h"
 #include "config/scalar.h"
@@ -19,7 +21,9 @@ static const void *const_member_of(const struct config *config, const struct tab
 
 static bool is_list(const struct table_row *row)
 {
-    return row->type == TABLE_LIST || row->type == TABLE_WORDS || row->type == TABLE_LANES;
+    return row->type == TABLE_LIST || row->type == TABLE_WORDS || row->type == TABLE_LANES ||
+           row->type == TABLE_KEY_FILES || row->type == TABLE_KEY_CREDENTIALS ||
+           row->type == TABLE_PROGRAM || row->type == TABLE_ARGUMENTS;
 }
 
 /* Members that own memory are a string or a list of strings, all others plain numbers. */
@@ -47,6 +51,10 @@ static bool is_string(const struct table_row *row)
     case TABLE_RULE:
     case TABLE_EXITS:
     case TABLE_SIGNALS:
+    case TABLE_KEY_FILES:
+    case TABLE_KEY_CREDENTIALS:
+    case TABLE_PROGRAM:
+    case TABLE_ARGUMENTS:
         return false;
     }
     return false;
@@ -63,6 +71,12 @@ int value_set(struct config *config, const struct table_row *row, const char *na
         return strings_set_words(member, text, why);
     if (row->type == TABLE_LANES)
         return limits_add_lane(member, name, text, why);
+    if (row->type == TABLE_KEY_FILES || row->type == TABLE_KEY_CREDENTIALS)
+        return keys_set(member, text, row->type == TABLE_KEY_FILES, why);
+    if (row->type == TABLE_PROGRAM)
+        return commands_set_program(member, name, text, why);
+    if (row->type == TABLE_ARGUMENTS)
+        return commands_set_arguments(member, name, text, why);
     if (row->type == TABLE_RATE)
         return limits_set_rate(member, text, why);
     if (row->type == TABLE_RULE)

@@ -7,9 +7,9 @@
 #include "base/buffer.h"
 #include "config/table.h"
 
-/* Reads text into the row's member. name: the key as it was given, which a row for any name needs.
- * Returns 0, or -1; why then says what is wrong and what to do,
- * or is failed for want of memory. It never repeats free text, which may be a secret. */
+/* Reads text into the row's member. name: the key as it was given, or what NAME is in its section,
+ * which rows for any name need. Returns 0, or -1; why then says what is wrong and what to do, or is
+ * failed for want of memory. It never repeats free text, which may be a secret. */
 int value_set(struct config *config, const struct table_row *row, const char *name,
               const char *text, struct buffer *why);
 

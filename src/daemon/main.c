@@ -18,6 +18,7 @@
 #include "daemon/notify.h"
 #include "daemon/rights.h"
 #include "daemon/worker.h"
+#include "exec/commands.h"
 
 #define STATUS_PERIOD_S 1.0
 
@@ -97,6 +98,26 @@ static void log_lines(int priority, const char *message_id, const struct buffer 
         log_event(priority, message_id, NULL, 0, "%.*s", (int)size, line);
         at += size + 1;
     }
+}
+
+/* A listed program that is not here: no error, since other hosts may have it. */
+static void warn_of_programs(const struct config *config, const char *path)
+{
+    char **entries = config->command.program;
+    for (size_t i = 0; entries && entries[i]; i++) {
+        const char *program = strchr(entries[i], '=') + 1;
+        int error = commands_look(program, config->task.path);
+        if (error) {
+            log_text(LOG_WARNING, "%s: [command.%.*s]: %s: %s", path,
+                     (int)(program - 1 - entries[i]), entries[i], program, strerror(error));
+        }
+    }
+}
+
+static int test(const struct config *config, const char *path)
+{
+    warn_of_programs(config, path);
+    return printf("%s: ok\n", path) < 0 ? EX_IOERR : EX_OK;
 }
 
 /* Nothing that the parent left behind may change how leatd or its tasks are ended. */
@@ -201,7 +222,7 @@ static void reload(struct daemon *daemon)
 {
     struct buffer text = BUFFER_INIT;
     struct config *fresh = NULL, *merged = NULL;
-    if (config_load(daemon->path, &fresh, &text)) {
+    if (config_load_with_keys(daemon->path, &fresh, &text)) {
         log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &text);
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
                   "the configuration was not reloaded: the running one stays");
@@ -344,11 +365,11 @@ int main(int argc, char **argv)
     struct daemon daemon = {.path = options.path, .told = {.state = "", .trouble = ""}};
     struct buffer errors = BUFFER_INIT;
     struct rlimit nofile;
-    if (config_load(options.path, &daemon.config, &errors)) {
+    if (config_load_with_keys(options.path, &daemon.config, &errors)) {
         log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors);
         code = EX_CONFIG;
     } else if (options.test) {
-        code = printf("%s: ok\n", options.path) < 0 ? EX_IOERR : EX_OK;
+        code = test(daemon.config, options.path);
     } else if (reset_signals() || raise_nofile(&nofile) || open_log(daemon.config)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         code = EX_OSERR;

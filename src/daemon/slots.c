@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "daemon/record.h"
+#include "daemon/vetting.h"
 #include "daemon/waiting.h"
 #include "exec/batch.h"
 
@@ -30,6 +31,7 @@ struct slots {
     struct runner *runner;
     struct lease *lease;
     const struct host *host;
+    struct vetting *vetting;
     struct slots_events events;
 
     struct waiting single; /* each for a process of its own */
@@ -65,7 +67,8 @@ size_t slots_most(const struct slots *slots)
 
 size_t slots_taken(const struct slots *slots)
 {
-    return runner_count(slots->runner) + slots->single.count + slots->shared.count;
+    return runner_count(slots->runner) + slots->single.count + slots->shared.count +
+           vetting_count(slots->vetting);
 }
 
 static size_t at_most(size_t most, size_t taken)
@@ -77,8 +80,11 @@ size_t slots_room(const struct slots *slots)
 {
     size_t per_slot = host_is_doubtful(slots->host) ? 1 : slots->per_slot;
     size_t free = at_most(allowed(slots), runner_processes(slots->runner) + slots->single.count);
-    size_t room = at_most(free * per_slot, slots->shared.count);
+    size_t room = at_most(free * per_slot, slots->shared.count + vetting_count(slots->vetting));
     size_t most = at_most(MOST_TASKS, slots_taken(slots));
+    if (vetting_has_suspect(slots->vetting)) {
+        return 0; /* it will want the worker for itself */
+    }
     return room < most ? room : most;
 }
 
@@ -97,7 +103,12 @@ static size_t most_ahead(const struct slots *slots)
 
 size_t slots_ahead(const struct slots *slots)
 {
-    return at_most(most_ahead(slots), slots->single.count);
+    if (vetting_has_suspect(slots->vetting)) {
+        return 0;
+    }
+    size_t free = at_most(allowed(slots), runner_processes(slots->runner) + slots->single.count);
+    return at_most(most_ahead(slots),
+                   slots->single.count + at_most(vetting_count(slots->vetting), free));
 }
 
 bool slots_busy(const struct slots *slots)
@@ -110,8 +121,9 @@ bool slots_busy(const struct slots *slots)
 
 /* ---- starting ---- */
 
-static void put_back(struct slots *slots, struct task *task)
+static void put_back(void *context, struct task *task)
 {
+    struct slots *slots = context;
     slots->events.put_back(slots->events.context, task->token);
     task_free(task);
 }
@@ -258,6 +270,7 @@ static bool is_fit(const struct slots *slots, struct task *task, char *reason, s
 {
     const struct config_task *config = &slots->config->task;
     return task_check(task, config->command != NULL, reason, reason_size) &&
+           runner_accepts(slots->runner, task, reason, reason_size) &&
            (config->batch == 1 || batch_fits(config->batch_format, task, reason, reason_size));
 }
 
@@ -267,22 +280,41 @@ static bool came_after_return(const struct slots *slots, int64_t sent_ns)
     return batch_of(slots) == 1 && sent_ns < slots->back_ns;
 }
 
-void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
+static void refuse(void *context, struct task *task, const char *reason)
 {
+    struct slots *slots = context;
+    if (runner_refuse(slots->runner, task, reason)) {
+        put_back(slots, task);
+    }
+}
+
+/* A task that may run. */
+static void place(void *context, struct task *task, int64_t sent_ns)
+{
+    struct slots *slots = context;
     size_t most = allowed(slots);
-    char reason[160];
     if (most == 0 || came_after_return(slots, sent_ns)) {
         put_back(slots, task);
-    } else if (!is_fit(slots, task, reason, sizeof reason)) {
-        if (runner_refuse(slots->runner, task, reason)) {
-            put_back(slots, task);
-        }
     } else if (batch_of(slots) > 1 && batch_may_share(slots->config, task)) {
         keep(slots, &slots->shared, task, sent_ns);
     } else if (slots->single.count > 0 || runner_processes(slots->runner) >= most) {
         keep_single(slots, task, sent_ns);
     } else {
         start_single(slots, task, sent_ns);
+    }
+}
+
+void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
+{
+    char reason[160];
+    if (allowed(slots) == 0) {
+        put_back(slots, task);
+    } else if (!is_fit(slots, task, reason, sizeof reason)) {
+        refuse(slots, task, reason);
+    } else if (vetting_is_wanted(slots->vetting)) {
+        vetting_take(slots->vetting, task, sent_ns);
+    } else {
+        place(slots, task, sent_ns);
     }
 }
 
@@ -294,6 +326,7 @@ void slots_shut(struct slots *slots)
     while (slots->shared.count > 0) {
         put_back(slots, waiting_take(&slots->shared).task);
     }
+    vetting_shut(slots->vetting);
     ev_timer_stop(slots->loop, &slots->timer);
 }
 
@@ -315,7 +348,8 @@ static bool start_next(struct slots *slots, int64_t now_ns)
 
 void slots_turn(struct slots *slots)
 {
-    if (slots->single.count + slots->shared.count == 0) {
+    vetting_turn(slots->vetting);
+    if (slots->single.count + slots->shared.count + vetting_count(slots->vetting) == 0) {
         return;
     }
     int64_t now_ns = clock_boot_ns();
@@ -355,31 +389,16 @@ void slots_tokens(const struct slots *slots, struct token_list *list)
 {
     waiting_tokens(&slots->single, list);
     waiting_tokens(&slots->shared, list);
-}
-
-/* Each is taken from the front, and what stays is added at the end again: so they stay in order. */
-static void tell_waiting(struct slots *slots, struct waiting *waiting, const struct token_set *lost,
-                         const struct token_set *cancelled)
-{
-    for (size_t i = waiting->count; i > 0; i--) {
-        struct waiting_task next = waiting_take(waiting);
-        if (token_set_has(lost, next.task->token)) {
-            task_free(next.task);
-        } else if (token_set_has(cancelled, next.task->token)) {
-            record_cancelled(next.task->tid);
-            put_back(slots, next.task);
-        } else if (waiting_add(waiting, next.task, next.sent_ns, next.taken_ns)) {
-            put_back(slots, next.task); /* not really: there is room */
-        }
-    }
+    vetting_tokens(slots->vetting, list);
 }
 
 void slots_told(struct slots *slots, const struct token_set *lost,
                 const struct token_set *cancelled)
 {
     if (lost->count + cancelled->count > 0) {
-        tell_waiting(slots, &slots->single, lost, cancelled);
-        tell_waiting(slots, &slots->shared, lost, cancelled);
+        vetting_told(slots->vetting, lost, cancelled);
+        waiting_told(&slots->single, lost, cancelled, put_back, slots);
+        waiting_told(&slots->shared, lost, cancelled, put_back, slots);
     }
 }
 
@@ -387,17 +406,25 @@ void slots_down(struct slots *slots)
 {
     waiting_free(&slots->single);
     waiting_free(&slots->shared);
+    vetting_down(slots->vetting);
     ev_timer_stop(slots->loop, &slots->timer);
 }
 
 /* ---- life ---- */
 
 struct slots *slots_new(struct ev_loop *loop, const struct config *config, struct runner *runner,
-                        struct lease *lease, const struct host *host,
-                        const struct slots_events *events)
+                        struct lease *lease, struct host *host, struct session *session,
+                        const struct queue *queue, const struct slots_events *events)
 {
     struct slots *slots = calloc(1, sizeof *slots);
     if (slots) {
+        const struct vetting_events vetting_events = {
+            .passed = place, .refused = refuse, .put_back = put_back, .context = slots};
+        slots->vetting = vetting_new(config, session, queue, host, &vetting_events);
+        if (!slots->vetting) {
+            free(slots);
+            return NULL;
+        }
         slots->loop = loop;
         slots->config = config;
         slots->runner = runner;
@@ -413,19 +440,25 @@ struct slots *slots_new(struct ev_loop *loop, const struct config *config, struc
 }
 
 /* What was found fit to run, and how, may not be so any more. */
-static bool judges_otherwise(const struct config_task *former, const struct config_task *task)
+static bool judges_otherwise(const struct config *former_config, const struct config *config)
 {
-    return !former->command != !task->command || former->batch != task->batch ||
+    const struct config_task *former = &former_config->task, *task = &config->task;
+    const struct config_security *security = &config->security;
+    return security->commands != former_config->security.commands ||
+           security->commands == CONFIG_COMMANDS_LISTED ||
+           security->signatures == CONFIG_SIGNATURES_REQUIRED ||
+           !former->command != !task->command || former->batch != task->batch ||
            former->batch_format != task->batch_format;
 }
 
 void slots_set_config(struct slots *slots, const struct config *config)
 {
-    if (judges_otherwise(&slots->config->task, &config->task)) {
+    if (judges_otherwise(slots->config, config)) {
         slots_shut(slots);
         slots->per_slot = (size_t)config->task.batch;
     }
     slots->config = config;
+    vetting_set_config(slots->vetting, config);
 }
 
 void slots_set_max_crashes(struct slots *slots, int64_t max_crashes)
@@ -437,6 +470,7 @@ void slots_free(struct slots *slots)
 {
     if (slots) {
         slots_down(slots);
+        vetting_free(slots->vetting);
         free(slots);
     }
 }

@@ -21,6 +21,8 @@
 #include "exec/runner.h"
 
 struct ev_loop;
+struct queue;
+struct session;
 struct slots;
 
 struct slots_events {
@@ -33,8 +35,8 @@ struct slots_events {
 
 /* All parts outlive it. Returns NULL without memory. */
 struct slots *slots_new(struct ev_loop *loop, const struct config *config, struct runner *runner,
-                        struct lease *lease, const struct host *host,
-                        const struct slots_events *events);
+                        struct lease *lease, struct host *host, struct session *session,
+                        const struct queue *queue, const struct slots_events *events);
 /* What waits goes back where the new config judges tasks in another way. */
 void slots_set_config(struct slots *slots, const struct config *config);
 

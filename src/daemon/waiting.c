@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "daemon/record.h"
+
 enum { FIRST_CAPACITY = 16 };
 
 static int grow(struct waiting *waiting)
@@ -61,6 +63,24 @@ void waiting_tokens(const struct waiting *waiting, struct token_list *list)
     for (size_t i = 0; i < waiting->count; i++) {
         const struct waiting_task *next = &waiting->ring[(waiting->first + i) % waiting->capacity];
         token_list_add(list, next->task->token);
+    }
+}
+
+/* Each is taken from the front, and what stays is added at the end again: so they stay in order. */
+void waiting_told(struct waiting *waiting, const struct token_set *lost,
+                  const struct token_set *cancelled,
+                  void (*put_back)(void *context, struct task *task), void *context)
+{
+    for (size_t i = waiting->count; i > 0; i--) {
+        struct waiting_task next = waiting_take(waiting);
+        if (token_set_has(lost, next.task->token)) {
+            task_free(next.task);
+        } else if (token_set_has(cancelled, next.task->token)) {
+            record_cancelled(next.task->tid);
+            put_back(context, next.task);
+        } else if (waiting_add(waiting, next.task, next.sent_ns, next.taken_ns)) {
+            put_back(context, next.task); /* not really: there is room */
+        }
     }
 }
 

@@ -33,6 +33,11 @@ struct waiting_task waiting_take(struct waiting *waiting);
 /* Adds the tokens of all, in order. */
 void waiting_tokens(const struct waiting *waiting, struct token_list *list);
 
+/* The lost are forgotten, the cancelled go back. */
+void waiting_told(struct waiting *waiting, const struct token_set *lost,
+                  const struct token_set *cancelled,
+                  void (*put_back)(void *context, struct task *task), void *context);
+
 /* With the tasks that are left. */
 void waiting_free(struct waiting *waiting);
 

@@ -377,8 +377,8 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     if (!worker->herald || !worker->live || !worker->results || !worker->lease || !worker->lists) {
         return -1;
     }
-    worker->slots =
-        slots_new(loop, config, worker->runner, worker->lease, worker->host, &slots_events);
+    worker->slots = slots_new(loop, config, worker->runner, worker->lease, worker->host,
+                              worker->session, &worker->queue, &slots_events);
     if (!worker->slots) {
         return -1;
     }

@@ -68,6 +68,12 @@ struct recipe *recipe_new(const struct config *config, const char *worker)
         goto fail;
     }
     allowance_make(&recipe->allowance, config);
+    if (config->security.commands == CONFIG_COMMANDS_LISTED) {
+        recipe->commands = commands_new(&config->command);
+        if (!recipe->commands) {
+            goto fail;
+        }
+    }
     recipe_look(recipe);
     return recipe;
 
@@ -81,11 +87,23 @@ static bool is_remote(const char *program)
     return program && mounts_is_remote(program);
 }
 
+static bool is_any_remote(const struct commands *commands)
+{
+    const char *program;
+    for (size_t i = 0; commands && (program = commands_program(commands, i)); i++) {
+        if (program[0] == '/' && is_remote(program)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void recipe_look(struct recipe *recipe)
 {
     const struct config_task *task = &recipe->config->task;
     recipe->may_hang = recipe->may_hang || is_remote(task->directory) || is_remote(task->shell) ||
-                       is_remote(recipe->command.program) || is_remote(recipe->check.program);
+                       is_remote(recipe->command.program) || is_remote(recipe->check.program) ||
+                       is_any_remote(recipe->commands);
 }
 
 void recipe_free(struct recipe *recipe)
@@ -95,6 +113,7 @@ void recipe_free(struct recipe *recipe)
     }
     environment_free(recipe->environment);
     identity_free(recipe->identity);
+    commands_free(recipe->commands);
     free(recipe->command.words);
     free(recipe->command.program);
     free(recipe->check.words);

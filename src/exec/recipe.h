@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "exec/allowance.h"
+#include "exec/commands.h"
 #include "exec/environment.h"
 #include "exec/identity.h"
 
@@ -24,6 +25,7 @@ struct recipe {
     struct environment *environment; /* owned */
     char *shell_name;                /* argv[0] of the shell; points into the config */
     struct recipe_line command, check;
+    struct commands *commands; /* owned; NULL: tasks bring shell lines */
     struct allowance allowance;
     bool direct;            /* simple commands may be executed without the shell */
     bool no_new_privileges; /* to be set for each task */

@@ -341,6 +341,14 @@ void runner_set_config(struct runner *runner, const struct config *config)
     (void)make_recipe(runner); /* without memory now, it is tried again at the next start */
 }
 
+bool runner_accepts(struct runner *runner, const struct task *task, char *reason,
+                    size_t reason_size)
+{
+    /* without memory for it the start fails, with nothing counted */
+    return make_recipe(runner) < 0 || !runner->recipe->commands ||
+           commands_fit(runner->recipe->commands, task, reason, reason_size);
+}
+
 int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
 {
     if (make_recipe(runner) < 0) {

@@ -83,6 +83,11 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
 /* For attempts started from now on. */
 void runner_set_config(struct runner *runner, const struct config *config);
 
+/* Whether the config's listed commands let the task run, where it has any; else false with the
+ * reason. */
+bool runner_accepts(struct runner *runner, const struct task *task, char *reason,
+                    size_t reason_size);
+
 /* Starts one process for these tasks, and takes them; count > 0, and more than 1 only where the
  * config has batches. Reports each through `ended` whatever happens. Returns 0, or -1 without
  * memory for the attempts themselves: the tasks are then still the caller's. */

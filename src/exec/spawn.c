@@ -170,7 +170,9 @@ static void execute(const struct spawn *spawn)
     } else if (spawn->words) {
         execute_found(spawn, spawn->path);
     }
-    execve(spawn->shell, spawn->shell_words, spawn->environment);
+    if (spawn->shell) {
+        execve(spawn->shell, spawn->shell_words, spawn->environment);
+    }
 }
 
 static int set_limits(const struct spawn *spawn, struct telling *telling)
@@ -355,7 +357,7 @@ void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failu
     } else if (failure->step == SPAWN_PROGRAM) {
         object = spawn->program;
     } else if (failure->step == SPAWN_EXECUTE) {
-        object = spawn->shell;
+        object = spawn->shell ? spawn->shell : spawn->words ? spawn->words[0] : "its program";
     } else if (failure->step == SPAWN_LIMIT && failure->what) {
         object = failure->what;
     }

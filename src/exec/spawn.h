@@ -39,7 +39,7 @@ struct spawn_failure {
 };
 
 struct spawn {
-    const char *shell;        /* absolute path */
+    const char *shell;        /* absolute path; NULL: what words says is executed, or nothing */
     char *const *shell_words; /* its argv */
     char *const *words;       /* tried first, without the shell, if not NULL; see words.h */
     const char *path;         /* where words[0] is looked up if it has no slash */

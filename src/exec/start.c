@@ -109,6 +109,10 @@ static int make_words(struct parts *parts, const struct recipe *recipe,
     if (!command && (order->check || !task || !task->command)) {
         return -1; /* a reload took it away: it is judged anew */
     }
+    if (!command && recipe->commands) {
+        parts->words = commands_words(recipe->commands, task);
+        return parts->words ? 0 : -1; /* or a reload changed it: as above */
+    }
     if (!command) {
         command = (char *)task->command->data;
         if (recipe->direct) {
@@ -172,7 +176,7 @@ static struct spawn describe_spawn(const struct recipe *recipe, bool check)
     const struct config_task *task = &recipe->config->task;
     const struct recipe_line *line = line_of(recipe, check);
     return (struct spawn){
-        .shell = task->shell,
+        .shell = line->text || !recipe->commands ? task->shell : NULL,
         .words = line->words,
         .path = task->path,
         .program = line->program,

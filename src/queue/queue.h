@@ -19,6 +19,7 @@ struct redisReply;
 #define QUEUE_KEYS 15
 #define QUEUE_PRODUCER_KEYS 9
 #define QUEUE_FINISH_MAX 100 /* attempts in one leat_finish */
+#define QUEUE_ONCE_MAX 100   /* signatures in one leat_once */
 #define QUEUE_CANCEL_MAX 100 /* tasks in one leat_cancel */
 #define QUEUE_NAMED_MAX 1000 /* tokens in one leat_claim, and tasks that it begins */
 #define QUEUE_SCAN_START "g0-0"
@@ -69,6 +70,12 @@ struct queue_seed {
 void queue_register(struct command *command, const struct queue *queue, const char *consumer,
                     const char *beat, const struct queue_seed *seeds, size_t seed_count,
                     const char *const *tokens, size_t token_count);
+
+/* Signatures that are good: each may run once. Begin, add up to QUEUE_ONCE_MAX. mark names the
+ * signature. */
+void queue_once_begin(struct command *command, const struct queue *queue);
+void queue_once_add(struct command *command, const struct task *task, struct bytes mark,
+                    int64_t not_after_ms);
 
 enum queue_outcome { QUEUE_SUCCESS, QUEUE_RETRY, QUEUE_DEAD, QUEUE_RELEASE, QUEUE_CANCELLED };
 struct queue_result {
@@ -210,6 +217,15 @@ int queue_register_read(const struct redisReply *reply, struct queue_renew_reply
 /* A number of the ruling; `otherwise` where it is none, or was damaged by hand. */
 int64_t queue_ruling_number(const struct queue_renew_reply *reply, const char *name,
                             int64_t otherwise);
+
+/* What leat_once says of a task: it may run, its signature has run as another's, it is late by
+ * Redis's clock, or its entry has an id of a producer's choice. */
+enum queue_once { QUEUE_ONCE_OK, QUEUE_ONCE_SEEN, QUEUE_ONCE_LATE, QUEUE_ONCE_FORGED };
+
+/* The answer for the task that was added as number index. *tid, within the reply: for
+ * QUEUE_ONCE_SEEN, the other. Returns 0, or -1 where the reply has another form. */
+int queue_once_read(const struct redisReply *reply, size_t index, enum queue_once *once,
+                    const char **tid);
 
 enum queue_settled {
     QUEUE_OK,

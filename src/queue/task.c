@@ -199,6 +199,22 @@ static bool take_label(struct task *task, const struct bytes *value, const struc
     return true;
 }
 
+static bool take_signature(struct task *task, const struct bytes *value,
+                           const struct reason *reason)
+{
+    (void)reason; /* who has the keys looks at it */
+    task->signature = value;
+    return true;
+}
+
+static bool take_not_after(struct task *task, const struct bytes *value,
+                           const struct reason *reason)
+{
+    (void)reason; /* as for a signature */
+    task->not_after = value;
+    return true;
+}
+
 static bool take_timeout(struct task *task, const struct bytes *value, const struct reason *reason)
 {
     if (has_nul(*value) || units_parse_duration(value->data, &task->timeout_ms)) {
@@ -312,10 +328,9 @@ static const struct known {
     {"result_ttl", take_result_ttl},
     {"live", take_live},
     {"max_output", take_max_output},
+    {"signature", take_signature},
+    {"not_after", take_not_after},
 };
-
-/* Names that mean something to later versions: to ignore them would do the wrong thing. */
-static const char *const unsupported[] = {"signature"};
 
 static const struct known *find_known(struct bytes name)
 {
@@ -327,19 +342,9 @@ static const struct known *find_known(struct bytes name)
     return NULL;
 }
 
-static bool is_unsupported(struct bytes name)
-{
-    for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++) {
-        if (is_named(name, unsupported[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool task_field_is_variable(const struct task_field *field)
 {
-    return !find_known(field->name) && !is_unsupported(field->name);
+    return !find_known(field->name);
 }
 
 /* ---- variables ---- */
@@ -423,9 +428,6 @@ static bool check_field(struct task *task, const struct task_field *field, size_
     const struct known *found = find_known(field->name);
     if (found) {
         return found->take(task, &field->value, reason);
-    }
-    if (is_unsupported(field->name)) {
-        return refuse_field(reason, field->name, "is not supported by this version");
     }
     if (field->name.size >= 5 && memcmp(field->name.data, "leat.", 5) == 0) {
         return refuse_field(reason, field->name, "is reserved: leat.* names are leat's own");

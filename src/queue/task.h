@@ -45,8 +45,10 @@ struct task {
     /* Set by task_check from the fields; NULL or 0 where the task does not say. */
     const struct bytes *command;
     const struct bytes *payload;
-    const struct bytes *label; /* the field id */
-    int64_t timeout_ms;        /* −1: the task does not say; 0: none */
+    const struct bytes *label;     /* the field id */
+    const struct bytes *signature; /* not verified: see queue/keyring.h */
+    const struct bytes *not_after;
+    int64_t timeout_ms; /* −1: the task does not say; 0: none */
     int64_t max_attempts;
     int64_t max_output;         /* bytes; 0: the task does not say */
     bool live;                  /* what it writes goes to its live output */

@@ -72,7 +72,6 @@ def test_json_lines(leat, queue):
     ('{"command": "x", "payload_base64": "AA=A"}', 'not base64'),
     ('{"command": "x\\u0000y"}', 'NUL'),
     ('{"payload": "x"}', 'no command'),
-    ('{"command": "x", "signature": "y"}', 'not supported'),
     ('{"command": "x", "\\u001b[31m": "y"}', '\\x1b[31m'),
 ])
 def test_a_wrong_line_stops_there(leat, queue, line, said):

@@ -119,7 +119,6 @@ def test_wrong_usage(leat, queue, args):
 @pytest.mark.parametrize('args, said', [
     (['--field', 'PA-TH=x', 'x'], 'PA-TH'),
     (['--field', 'leat.tid=x', 'x'], 'reserved'),
-    (['--field', 'signature=x', 'x'], 'not supported'),
     (['--field', 'a=1', '--field', 'a=2', 'x'], 'twice'),
     (['--field', 'command=x', 'x'], 'twice'),
     (['x' * 70000, 'y' * 70000], '131071'),

@@ -350,7 +350,6 @@ REFUSED = {
     'bad expires': ({'command': 'RUN', 'expires': 'never'}, 'expires'),
     'bad unique_for': ({'command': 'RUN', 'unique_for': 'soon'}, 'unique_for'),
     'bad result_ttl': ({'command': 'RUN', 'result_ttl': '5 s'}, 'result_ttl'),
-    'signature': ({'command': 'RUN', 'signature': 'a'}, 'signature'),
 }
 
 

@@ -116,9 +116,10 @@ static int set_up(void **state)
     }
     world->lease = lease_new(world->loop, config, world->session, world->runner, &world->queue,
                              "host:1:x", 0, &lease_events);
-    world->slots = world->lease ? slots_new(world->loop, config, world->runner, world->lease,
-                                            world->host, &slots_events)
-                                : NULL;
+    world->slots = world->lease
+                       ? slots_new(world->loop, config, world->runner, world->lease, world->host,
+                                   world->session, &world->queue, &slots_events)
+                       : NULL;
     if (!world->slots) {
         return -1;
     }

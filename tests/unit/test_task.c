@@ -190,7 +190,7 @@ static void refuses_reserved_and_unsupported_names(void **state)
     CHECK("live is neither 0 nor 1", {"live", "yes"}, {"command", "true"});
     CHECK(NULL, {"live", ""}, {"command", "true"}, {"result_ttl", ""});
     CHECK(NULL, {"live", "0"}, {"command", "true"}, {"result_ttl", "0"});
-    CHECK("signature is not supported", {"signature", "a"}, {"command", "true"});
+    CHECK(NULL, {"signature", "a"}, {"not_after", "b"}, {"command", "true"});
     CHECK("field command is given twice", {"command", "true"}, {"x", ""}, {"command", "true"});
     CHECK("field x is given twice", {"x", "1"}, {"command", "true"}, {"x", "2"});
     CHECK(NULL, {"x", "1"}, {"command", "true"}, {"X", "2"}, {"xx", "2"});

@@ -8,7 +8,7 @@ local SHOWN = 20 -- items in a preview
 -- Fields with a meaning of their own that bytes of foreign making must not get.
 local TAKEN = {
   id = true, unique = true, unique_for = true, lane = true, timeout = true, max_attempts = true,
-  expires = true, result_ttl = true, max_output = true, signature = true,
+  expires = true, result_ttl = true, max_output = true, signature = true, not_after = true,
 }
 
 -- From place `at` on, up to n in order, and where to go on (nil: that is all).

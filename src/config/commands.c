@@ -1,0 +1,59 @@
+#include "config/commands.h"
+
+#include <string.h>
+
+#include "config/arguments.h"
+#include "config/config.h"
+#include "config/strings.h"
+
+#define NAME_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:@-"
+
+bool commands_is_name(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length >= 1 && length <= COMMANDS_NAME_MOST && strspn(name, NAME_LETTERS) == length;
+}
+
+const char *config_command_value(char *const *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (; list != NULL && *list != NULL; list++)
+        if (strncmp(*list, name, length) == 0 && (*list)[length] == '=')
+            return *list + length + 1;
+    return NULL;
+}
+
+static int add(char ***list, const char *name, const char *text, struct buffer *why)
+{
+    struct buffer entry = BUFFER_INIT;
+    int result = -1;
+
+    if (config_command_value(*list, name) != NULL) {
+        (void)buffer_append_text(why, "this was given before; remove one of the two lines");
+        return -1;
+    }
+    if (buffer_printf(&entry, "%s=%s", name, text) == 0)
+        result = strings_append(list, entry.data, entry.size);
+    why->failed |= result != 0;
+    buffer_free(&entry);
+    return result;
+}
+
+int commands_set_program(char ***list, const char *name, const char *text, struct buffer *why)
+{
+    if (*text != '/' && (strchr(text, '/') != NULL || strpbrk(text, " \t") != NULL))
+        return strings_refuse(why, text,
+                              "is neither an absolute path nor a name to be found on [task] path");
+    return add(list, name, text, why);
+}
+
+int commands_set_arguments(char ***list, const char *name, const char *text, struct buffer *why)
+{
+    struct arguments arguments;
+    int result = arguments_parse(text, &arguments, why);
+
+    arguments_free(&arguments);
+    return result == 0 ? add(list, name, text, why) : -1;
+}

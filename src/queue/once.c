@@ -1,0 +1,70 @@
+/*
+ * leat_once: signatures that have run (declared in queue/queue.h).
+ */
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+#include "queue/queue.h"
+
+/* "{queue}:" and that name. */
+static void add_key(struct command *command, const struct queue *queue, const char *name)
+{
+    const char *stats = queue->keys[QUEUE_KEY_STATS];
+    struct buffer key = BUFFER_INIT;
+    if (buffer_append(&key, stats, strlen(stats) - strlen("stats")) ||
+        buffer_append_text(&key, name)) {
+        command->wire.failed = true; /* as any other argument that does not fit */
+    } else {
+        command_add(command, key.data, key.size);
+    }
+    buffer_free(&key);
+}
+
+void queue_once_begin(struct command *command, const struct queue *queue)
+{
+    command_begin(command);
+    command_add_text(command, "FCALL");
+    command_add_text(command, "leat_once");
+    command_add_number(command, 2);
+    add_key(command, queue, "seen");
+    add_key(command, queue, "seen_until");
+}
+
+void queue_once_add(struct command *command, const struct task *task, struct bytes mark,
+                    int64_t not_after_ms)
+{
+    command_add_text(command, task->token);
+    command_add_text(command, task->tid);
+    command_add(command, mark.data, mark.size);
+    command_add_number(command, not_after_ms);
+}
+
+int queue_once_read(const redisReply *reply, size_t index, enum queue_once *once, const char **tid)
+{
+    static const struct {
+        const char *word;
+        enum queue_once once;
+    } words[] = {{"ok", QUEUE_ONCE_OK}, {"late", QUEUE_ONCE_LATE}, {"forged", QUEUE_ONCE_FORGED}};
+    const redisReply *answer =
+        reply && reply->type == REDIS_REPLY_ARRAY && index + 1 < reply->elements
+            ? reply->element[index + 1]
+            : NULL;
+    *tid = "";
+    if (!answer || (answer->type != REDIS_REPLY_STRING && answer->type != REDIS_REPLY_STATUS) ||
+        reply->element[0]->type != REDIS_REPLY_INTEGER ||
+        reply->element[0]->integer != QUEUE_PROTOCOL) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(answer->str, words[i].word) == 0) {
+            *once = words[i].once;
+            return 0;
+        }
+    }
+    if (strncmp(answer->str, "seen ", 5) != 0) {
+        return -1;
+    }
+    *once = QUEUE_ONCE_SEEN;
+    *tid = answer->str + 5;
+    return 0;
+}

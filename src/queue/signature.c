@@ -1,0 +1,171 @@
+#include "queue/signature.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VERSION "leat1"
+#define FIELD "signature"
+
+enum { LENGTH_SIZE = 24, TIME_DIGITS = 12 };
+
+bool signature_is_word(struct bytes text)
+{
+    if (text.size < 1 || text.size > SIGNATURE_WORD_MOST) {
+        return false;
+    }
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!letter && !(c >= '0' && c <= '9') && c != '_' && c != '.' && c != '-') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What stands before the next colon; *text then begins behind it. False where there is none. */
+static bool take_part(struct bytes *text, struct bytes *part)
+{
+    const char *colon = memchr(text->data, ':', text->size);
+    if (!colon) {
+        return false;
+    }
+    *part = (struct bytes){text->data, (size_t)(colon - text->data)};
+    text->data = colon + 1;
+    text->size -= part->size + 1;
+    return true;
+}
+
+/* -1: no digit. Upper case is none, so that a signature has one text. */
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool take_mac(struct bytes text, unsigned char mac[SIGNATURE_MAC_SIZE])
+{
+    if (text.size != 2 * SIGNATURE_MAC_SIZE) {
+        return false;
+    }
+    for (size_t i = 0; i < SIGNATURE_MAC_SIZE; i++) {
+        int high = digit(text.data[2 * i]), low = digit(text.data[2 * i + 1]);
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        mac[i] = (unsigned char)(high * 16 + low);
+    }
+    return true;
+}
+
+bool signature_parse(struct bytes text, struct signature *signature)
+{
+    struct bytes version;
+    return take_part(&text, &version) && version.size == sizeof VERSION - 1 &&
+           memcmp(version.data, VERSION, version.size) == 0 && take_part(&text, &signature->key) &&
+           signature_is_word(signature->key) && take_part(&text, &signature->nonce) &&
+           signature_is_word(signature->nonce) && take_mac(text, signature->mac);
+}
+
+void signature_format(const struct signature *signature, char text[SIGNATURE_TEXT_SIZE])
+{
+    /* words fit */
+    int size = snprintf(text, SIGNATURE_TEXT_SIZE, VERSION ":%.*s:%.*s:", (int)signature->key.size,
+                        signature->key.data, (int)signature->nonce.size, signature->nonce.data);
+    char *at = text + size;
+    for (size_t i = 0; i < SIGNATURE_MAC_SIZE; i++) {
+        *at++ = "0123456789abcdef"[signature->mac[i] >> 4];
+        *at++ = "0123456789abcdef"[signature->mac[i] & 15];
+    }
+    *at = '\0';
+}
+
+/* ---- the canonical form ---- */
+
+struct output {
+    int (*put)(void *context, const void *data, size_t size);
+    void *context;
+};
+
+static int put_string(const struct output *output, struct bytes text)
+{
+    char length[LENGTH_SIZE], *begin = length + sizeof length;
+    *--begin = ':';
+    size_t rest = text.size;
+    do {
+        *--begin = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    return output->put(output->context, begin, (size_t)(length + sizeof length - begin)) ||
+                   (text.size > 0 && output->put(output->context, text.data, text.size)) ||
+                   output->put(output->context, ",", 1)
+               ? -1
+               : 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct bytes *left = &(*(const struct task_field *const *)a)->name;
+    const struct bytes *right = &(*(const struct task_field *const *)b)->name;
+    size_t common = left->size < right->size ? left->size : right->size;
+    int order = memcmp(left->data, right->data, common);
+    if (order != 0) {
+        return order;
+    }
+    return left->size < right->size ? -1 : left->size > right->size;
+}
+
+static bool is_signature(const struct task_field *field)
+{
+    return field->name.size == sizeof FIELD - 1 &&
+           memcmp(field->name.data, FIELD, field->name.size) == 0;
+}
+
+int signature_canonical(const struct signature *signature, struct bytes stream,
+                        const struct task_field *fields, size_t count,
+                        int (*put)(void *context, const void *data, size_t size), void *context)
+{
+    const struct output output = {put, context};
+    const struct task_field *sorted[SIGNATURE_FIELDS_MOST];
+    size_t many = 0;
+    if (count > SIGNATURE_FIELDS_MOST) {
+        return -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!is_signature(&fields[i])) {
+            sorted[many++] = &fields[i];
+        }
+    }
+    qsort((void *)sorted, many, sizeof sorted[0], compare_names);
+
+    if (put_string(&output, (struct bytes){VERSION, sizeof VERSION - 1}) ||
+        put_string(&output, signature->key) || put_string(&output, signature->nonce) ||
+        put_string(&output, stream)) {
+        return -1;
+    }
+    for (size_t i = 0; i < many; i++) {
+        if (put_string(&output, sorted[i]->name) || put_string(&output, sorted[i]->value)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+bool signature_parse_time(struct bytes text, int64_t *ms)
+{
+    int64_t seconds = 0;
+    if (text.size < 1 || text.size > TIME_DIGITS) {
+        return false;
+    }
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9') {
+            return false;
+        }
+        seconds = seconds * 10 + (text.data[i] - '0');
+    }
+    *ms = seconds * 1000;
+    return true;
+}

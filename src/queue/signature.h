@@ -1,0 +1,50 @@
+/*
+ * Signed tasks: the canonical form that is signed, and the signature's text. Pure functions; the
+ * keys are in queue/keyring.h, what all this means in leat-protocol(7).
+ *
+ * A signature is leat1:KEY:NONCE:MAC. MAC is HMAC-SHA256, in lower-case hex, over the canonical
+ * form: netstrings (LENGTH:BYTES,) of leat1, KEY, NONCE, the stream's key, and then name and value
+ * of each field but `signature`, the fields sorted by the bytes of their names.
+ */
+#ifndef LEAT_QUEUE_SIGNATURE_H
+#define LEAT_QUEUE_SIGNATURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "queue/task.h"
+
+#define SIGNATURE_MAC_SIZE ((size_t)32)
+#define SIGNATURE_WORD_MOST ((size_t)64) /* bytes of a key's name, and of a nonce */
+/* Of the text, with its NUL. */
+#define SIGNATURE_TEXT_SIZE (5 + 1 + SIGNATURE_WORD_MOST + 1 + SIGNATURE_WORD_MOST + 1 + 64 + 1)
+#define SIGNATURE_FIELDS_MOST ((size_t)1000)
+/* A not_after lies no further ahead: it would be remembered for as long. */
+#define SIGNATURE_LONGEST_MS (INT64_C(366) * 86400 * 1000)
+
+struct signature {
+    struct bytes key, nonce; /* point into the text */
+    unsigned char mac[SIGNATURE_MAC_SIZE];
+};
+
+/* 1 to 64 of A-Z a-z 0-9 _ . - : the name of a key, or a nonce. */
+bool signature_is_word(struct bytes text);
+
+/* Takes the text apart. Returns false where it has another form. */
+bool signature_parse(struct bytes text, struct signature *signature);
+
+/* Writes the text, with a NUL. Key and nonce are words. */
+void signature_format(const struct signature *signature, char text[SIGNATURE_TEXT_SIZE]);
+
+/* Says the canonical form piece by piece. Returns 0; -1 where there are more than
+ * SIGNATURE_FIELDS_MOST fields or `put` has returned something else than 0, which ends it. No name
+ * may be there twice (task_check). */
+int signature_canonical(const struct signature *signature, struct bytes stream,
+                        const struct task_field *fields, size_t count,
+                        int (*put)(void *context, const void *data, size_t size), void *context);
+
+/* A not_after: whole seconds since 1970, into milliseconds. Returns false where it is none. */
+bool signature_parse_time(struct bytes text, int64_t *ms);
+
+#endif

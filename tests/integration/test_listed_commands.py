@@ -1,0 +1,165 @@
+"""Listed commands: tasks name what runs, and their fields become single arguments."""
+import json
+
+import pytest
+
+from harness.daemon import merged, program, write_config
+from harness.polling import wait_until
+from harness.tasks import wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+SHOW = '''#!/usr/bin/env python3
+import json, os, sys
+with open(sys.argv[0] + '.out', 'a') as out:
+    out.write(json.dumps([sys.argv[1:], sys.stdin.read(), os.environ.get('TASK_A')]) + '\\n')
+'''
+
+
+@pytest.fixture
+def tool(folder):
+    """A program that writes down what it was given."""
+    path = folder / 'tool'
+    path.write_text(SHOW)
+    path.chmod(0o755)
+
+    def runs():
+        out = folder / 'tool.out'
+        return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    path_of_runs = type('Tool', (), {'path': str(path), 'runs': staticmethod(runs)})
+    return path_of_runs
+
+
+@pytest.fixture
+def listed(tool):
+    return {
+        'security': {'commands': 'listed'},
+        'command.show': {'program': tool.path, 'arguments': '''--a={A} '{B=no B}' "" -- {A}'''},
+        'command.bare': {'program': 'true'},
+        'command.bytes': {'program': tool.path, 'arguments': '{payload}'},
+    }
+
+
+def test_fields_become_arguments(daemon, listed, tool, queue):
+    """Whatever stands in a value is one argument; payload and environment are as for all tasks; no shell sees it."""
+    daemon(listed).wait_ready()
+    evil = '"; touch /tmp/x $(id) `id` \'{B}\' * \\ \n é'
+    queue.add({'command': 'show', 'A': evil, 'B': '', 'payload': 'in'}, {'command': 'show', 'A': 'x y'},
+              {'command': 'show', 'A': '-rf', 'B': '{A}'}, {'command': 'bare'})
+    wait_succeeded(queue, 4)
+    assert sorted(tool.runs()) == sorted([
+        [[f'--a={evil}', '', '', '--', evil], 'in', evil],
+        [['--a=x y', 'no B', '', '--', 'x y'], '', 'x y'],
+        [['--a=-rf', '{A}', '', '--', '-rf'], '', '-rf']])
+
+
+def test_what_is_not_listed_is_refused(daemon, listed, tool, queue, client, folder):
+    """Shell lines, unknown names, missing fields, options, NUL and what is too long: dead letters with the reason."""
+    daemon(listed).wait_ready()
+    cases = [
+        ({'command': f'touch {folder}/ran'}, 'is not one of those that are listed'),
+        ({'command': 'show2', 'A': 'x'}, 'command show2 is not'),
+        ({'command': tool.path, 'A': 'x'}, 'is not one of'),
+        ({'A': 'x'}, 'no command'),
+        ({'command': 'show'}, 'field A is missing'),
+        ({'command': 'show', 'A': 'x', 'B': '-x'}, 'field B begins with -'),
+        ({'command': 'bytes', 'payload': b'a\0b'}, 'field payload holds a NUL byte'),
+        ({'command': 'bytes', 'payload': b'a' * 131072}, 'longer than 131071 bytes'),
+    ]
+    tids = [client.xadd('emails', fields).decode() for fields, _ in cases]
+    found = {letter.tid: letter for letter in wait_letters(queue, len(cases))}
+    for tid, (fields, reason) in zip(tids, cases):
+        assert found[tid].cause == 'refused' and reason in found[tid].reason, (fields, found[tid].own)
+    assert tool.runs() == [] and not (folder / 'ran').exists()
+    queue.add({'command': 'bytes', 'payload': b'a' * 131071})
+    wait_succeeded(queue, 1)
+
+
+@pytest.mark.parametrize('program_name', ['/none/tool', 'no-such-tool'])
+def test_a_missing_program_is_the_host_s_fault(daemon, listed, queue, folder, tool, program_name):
+    """No attempt is counted, and this host stops claiming; one that has the program runs the task."""
+    broken = dict(listed, **{'command.show': {'program': program_name, 'arguments': '{A}'}})
+    first = daemon(broken).wait_ready()
+    queue.add({'command': 'show', 'A': 'x'})
+    first.wait_log('this host cannot run tasks')
+    assert program_name in first.log()
+    daemon(listed).wait_ready()
+    wait_succeeded(queue, 1)
+    assert queue.counter('retried') == 0 and queue.entries('dead') == []
+
+
+def test_reload(daemon, listed, tool, queue):
+    """A reload brings new commands and takes old ones; what runs is what the file says then."""
+    worker = daemon(listed).wait_ready()
+    text = worker.config_path.read_text()
+    text = text.replace('[command.show]', '[command.other]')
+    worker.config_path.write_text(text)
+    worker.reload()
+    worker.wait_log('the configuration was reloaded')
+    queue.add({'command': 'other', 'A': 'x'})
+    wait_succeeded(queue, 1)
+    queue.add({'command': 'show', 'A': 'x'})
+    [letter] = wait_letters(queue)
+    assert 'command show is not' in letter.reason
+
+
+def test_notify_and_check_are_the_operator_s(daemon, listed, queue, folder):
+    """[dead] notify is a shell line also where tasks may not bring any."""
+    daemon(dict(listed, dead={'notify': f'echo $LEAT_COMMAND > {folder}/told'})).wait_ready()
+    queue.add({'command': 'none'})
+    wait_until(lambda: (folder / 'told').exists() and (folder / 'told').read_text() == 'none\n')
+
+
+def config_errors(folder, base_config, text):
+    """What leatd -t says of a file with that text behind the base."""
+    path = write_config(folder / 'test.ini', base_config)
+    first = path.read_text().count('\n')
+    path.write_text(path.read_text() + text)
+    done = __import__('subprocess').run([program('leatd'), '-t', '-c', str(path)], capture_output=True, text=True,
+                                        check=False)
+    return first, done
+
+
+@pytest.mark.parametrize('text, line, said', [
+    ('[security]\ncommands = listed\n', 2, 'none is; add a section [command.NAME]'),
+    ('[command.x]\nprogram = /bin/true\n', 2, 'add commands = listed'),
+    ('[security]\ncommands = listed\n[task]\ncommand = true\n[command.x]\nprogram = /bin/true\n', 4, 'exclude'),
+    ('[security]\ncommands = listed\n[command.x]\narguments = a\n', 4, '[command.x] has no program'),
+    ('[command.x]\nprogramm = /bin/true\n', 2, 'did you mean program?'),
+    ('[comand.x]\nprogram = /bin/true\n', 1, 'did you mean [command.NAME]?'),
+    ('[command]\nprogram = /bin/true\n', 1, 'did you mean [command.NAME]?'),
+    ('[command.x y]\nprogram = /bin/true\n', 1, 'the name is 1 to 40'),
+    ('[command.]\nprogram = /bin/true\n', 1, 'the name is 1 to 40'),
+    (f'[command.{"x" * 41}]\nprogram = /bin/true\n', 1, 'the name is 1 to 40'),
+    ('[command.x]\nprogram = bin/true\n', 2, 'neither an absolute path nor a name'),
+    ('[command.x]\nprogram = /bin/true\nprogram = /bin/false\n', 3, 'given before'),
+    ('[command.x]\nprogram = /bin/true\narguments = {A\n', 3, 'write {{ for a brace'),
+    ('[command.x]\nprogram = /bin/true\narguments = "a\n', 3, 'a quote does not end'),
+    ('[command.x]\nprogram = /bin/true\narguments = a ;b\n', 3, 'begin a comment'),
+    ('[task]\nprogram = /bin/true\n', 2, 'program is not a key of [task]; it belongs into [command.NAME]'),
+])
+def test_errors_name_file_and_line(folder, base_config, text, line, said):
+    """Each with what to do."""
+    first, done = config_errors(folder, base_config, text)
+    assert done.returncode == 78
+    assert any(f'test.ini:{first + line}: ' in row and said in row for row in done.stderr.splitlines()), done.stderr
+
+
+def test_a_missing_program_is_told_by_leatd_t(folder, base_config):
+    """As a warning: another host may have it."""
+    _, done = config_errors(folder, base_config, '[security]\ncommands = listed\n[command.x]\nprogram = /none/tool\n'
+                            '[command.y]\nprogram = no-such-tool\n[command.z]\nprogram = true\n')
+    assert done.returncode == 0 and done.stdout.endswith(': ok\n')
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert '[command.x]: /none/tool: No such file or directory' in lines[0]
+    assert '[command.y]: no-such-tool' in lines[1]
+
+
+def test_sections_are_merged_for_two_workers(daemon, listed, queue, tool):
+    """Two commands with one program: each has its own arguments."""
+    sections = merged(listed, {'command.second': {'program': tool.path, 'arguments': 'second {A=default}'}})
+    daemon(sections).wait_ready()
+    queue.add({'command': 'second'})
+    wait_succeeded(queue, 1)
+    assert tool.runs()[0][0] == ['second', 'default']

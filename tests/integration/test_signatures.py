@@ -1,0 +1,366 @@
+"""Signed tasks: what is signed runs, once; anything else becomes a dead letter and never runs."""
+import signal
+import time
+
+import pytest
+
+from harness.polling import wait_until
+from harness.queue import Queue
+from harness.signing import Key
+from harness.tasks import letters, wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+
+@pytest.fixture
+def key(folder):
+    return Key(folder, '2026a')
+
+
+@pytest.fixture
+def required(key):
+    """The sections of a worker that wants signatures."""
+    return {'security': {'signatures': 'required', 'key_files': key.entry}}
+
+
+@pytest.fixture
+def ran(folder):
+    """A command that leaves a line in a file, and what the file has."""
+    class Ran:
+        command = f'echo "$TASK_SIZE" >> {folder}/ran'
+
+        @staticmethod
+        def lines():
+            path = folder / 'ran'
+            return path.read_text().split() if path.exists() else []
+    return Ran
+
+
+# ---- what runs
+
+def test_a_signed_task_runs(daemon, required, key, queue, client, ran):
+    """By any way into the queue: XADD, enqueue, delayed, in a lane, with id and unique key; with bytes."""
+    daemon(required).wait_ready()
+    client.xadd('emails', key.sign({'command': ran.command, 'SIZE': 1, 'payload': b'\0\xff\n'}))
+    queue.add(key.sign({'command': ran.command, 'SIZE': 2, 'lane': 'a', 'id': 'x', 'unique': 'y', 'EMPTY': ''}))
+    queue.add(key.sign({'command': ran.command, 'SIZE': 3}), due='+50')
+    wait_succeeded(queue, 3)
+    assert sorted(ran.lines()) == ['1', '2', '3']
+
+
+def test_fields_in_another_order_are_the_same_task(daemon, required, key, queue, client, ran):
+    """The order of fields means nothing, and so is not signed."""
+    daemon(required).wait_ready()
+    signed = key.sign({'command': ran.command, 'SIZE': 1, 'b': 'x', 'Z': ''})
+    client.xadd('emails', dict(reversed(signed.items())))
+    wait_succeeded(queue, 1)
+
+
+def test_signatures_are_no_variables(daemon, required, key, queue, folder):
+    """Tasks see neither their signature nor not_after, nor do they get the daemon's keys in any way."""
+    daemon(required).wait_ready()
+    queue.add(key.sign({'command': f'env > {folder}/out; ls -l /proc/self/fd >> {folder}/out'}))
+    wait_succeeded(queue, 1)
+    text = (folder / 'out').read_text()
+    assert 'leat1:' not in text and 'not_after' not in text and key.secret not in text
+
+
+# ---- what does not
+
+def altered(key, ran):
+    """{what was done to it: (the task's flat fields, what the reason says)}"""
+    def signed(**options):
+        return key.sign({'command': ran.command, 'SIZE': 1, 'lane': 'a'}, **options)
+
+    def flat(fields, *more):
+        return [part for item in fields.items() for part in item] + list(more)
+
+    def without(fields, name):
+        return {other: value for other, value in fields.items() if other != name}
+
+    late = str(int(time.time()) + 7200)
+    mac = signed()['signature']
+    misfit, form = 'does not fit', 'is not leat1:KEY:NONCE:MAC'
+    return {
+        'unsigned': (flat({'command': ran.command}), 'not signed'),
+        'a field more': (flat(signed(), 'MORE', ''), misfit),
+        'a known field more': (flat(signed(), 'timeout', '1h'), misfit),
+        'a field less': (flat(without(signed(), 'SIZE')), misfit),
+        'no lane': (flat(without(signed(), 'lane')), misfit),
+        'another command': (flat(dict(signed(), command='true')), misfit),
+        'another value': (flat(dict(signed(), SIZE=2)), misfit),
+        'another name': (flat(dict(without(signed(), 'SIZE'), SIZF=1)), misfit),
+        'parts moved': (flat(dict(without(signed(), 'SIZE'), SIZE1='')), misfit),
+        'a field twice': (flat(signed(), 'SIZE', '1'), 'is given twice'),
+        'the signature twice': (flat(signed(), 'signature', mac), 'is given twice'),
+        'a later not_after': (flat(dict(signed(), not_after=late)), misfit),
+        'no not_after': (flat(without(signed(), 'not_after')), misfit),
+        'signed without not_after': (flat(signed(valid=None)), 'no not_after'),
+        'too late': (flat(signed(valid=-1)), 'was good until 20'),
+        'milliseconds': (flat(key.sign({'command': ran.command, 'not_after': int(time.time() * 1000)})),
+                         'whole seconds'),
+        'for years': (flat(signed(valid=400 * 86400)), '366 days'),
+        'another queue': (flat(signed(stream='emails2')), misfit),
+        'no such key': (flat(dict(signed(), signature=mac.replace('2026a', 'other'))), 'the key other, which'),
+        'another nonce': (flat(dict(signed(), signature=mac[:12] + 'x' + mac[12:])), misfit),
+        'another MAC': (flat(dict(signed(), signature=mac[:-1] + ('0' if mac[-1] != '0' else '1'))), misfit),
+        'upper case': (flat(dict(signed(), signature=mac[:-64] + mac[-64:].upper())), form),
+        'cut short': (flat(dict(signed(), signature=mac[:-1])), form),
+        'NUL behind it': (flat(dict(signed(), signature=mac.encode() + b'\0')), form),
+        'empty': (flat(dict(signed(), signature='')), form),
+        'junk': (flat(dict(signed(), signature=b':\xff:::')), form),
+    }
+
+
+def test_what_is_not_as_it_was_signed_never_runs(daemon, required, key, queue, client, ran):
+    """Each becomes a dead letter, cause refused, with the reason; nothing of them runs, and nothing else suffers."""
+    worker = daemon(required).wait_ready()
+    cases = altered(key, ran)
+    tids = {}
+    for name, (fields, _) in cases.items():
+        tids[client.execute_command('XADD', 'emails', '*', *fields).decode()] = name
+    found = {tids[letter.tid]: letter for letter in wait_letters(queue, len(cases))}
+    for name, (fields, reason) in cases.items():
+        letter = found[name]
+        assert letter.cause == 'refused' and reason in letter.reason, (name, letter.own)
+        assert letter.fields == [part if isinstance(part, bytes) else str(part).encode() for part in fields]
+    assert ran.lines() == []
+    queue.add(key.sign({'command': ran.command, 'SIZE': 7}))
+    wait_succeeded(queue, 1)
+    assert ran.lines() == ['7'] and worker.running()
+
+
+def test_another_key_of_that_name(daemon, required, folder, key, queue, client, ran):
+    """What was signed with another key is refused, whatever it calls itself."""
+    daemon(required).wait_ready()
+    other = folder / 'other'
+    other.mkdir()
+    client.xadd('emails', Key(other, key.name).sign({'command': ran.command}))
+    [letter] = wait_letters(queue)
+    assert 'does not fit' in letter.reason and ran.lines() == []
+
+
+# ---- replays
+
+def test_a_replay_never_runs(daemon, required, key, queue, client, ran):
+    """The same signature again, by any way and on any worker, also after restarts of worker and Redis's script."""
+    one, two = daemon(required).wait_ready(), daemon(required).wait_ready()
+    signed = key.sign({'command': ran.command, 'SIZE': 1})
+    first = client.xadd('emails', signed).decode()
+    wait_succeeded(queue, 1)
+    for _ in range(8):
+        client.xadd('emails', signed)
+    queue.add(signed, due='+50')
+    found = wait_letters(queue, 9)
+    assert {letter.cause for letter in found} == {'refused'}
+    assert {letter.reason for letter in found} == {f'replayed: its signature is that of the task {first}'}
+    for worker in (one, two):
+        worker.terminate()
+        assert worker.wait_exit() == 0
+    daemon(required).wait_ready()
+    client.xadd('emails', signed)
+    wait_letters(queue, 10)
+    assert ran.lines() == ['1'] and queue.counter('succeeded') == 1
+
+
+def test_of_many_that_come_at_once_one_runs(daemon, required, key, queue, client, ran):
+    """Two workers get a hundred copies in one moment: exactly one of them runs."""
+    workers = [daemon(dict(required, queue={'concurrency': 16})) for _ in range(2)]
+    signed = key.sign({'command': ran.command, 'SIZE': 1})
+    pipe = client.pipeline()
+    for _ in range(100):
+        pipe.xadd('emails', signed)
+    pipe.execute()
+    for worker in workers:
+        worker.wait_ready()
+    wait_letters(queue, 99)
+    wait_succeeded(queue, 1)
+    assert ran.lines() == ['1']
+
+
+def test_a_task_that_waits_is_not_run_by_its_double(daemon, required, key, queue, client, ran):
+    """A copy under an id that leat gave to the task that waits does not pass for that task."""
+    daemon(required).wait_ready()
+    signed = key.sign({'command': ran.command + '; exit 1', 'SIZE': 1, 'max_attempts': 9})
+    [tid] = queue.add(signed, due='+1')
+    wait_until(lambda: ran.lines() == ['1'])
+    client.xadd('emails', signed, id=tid)
+    [letter] = wait_letters(queue)
+    assert 'an id that Redis did not give' in letter.reason
+    queue.call('cancel', queue.group, '1', tid, '')
+    wait_until(lambda: queue.counter('cancelled') == 1 or len(ran.lines()) == 9)
+
+
+def test_retries_are_no_replays(daemon, required, key, queue, folder):
+    """A task that fails is tried again under its signature, and so is one whose worker was lost."""
+    worker = daemon(dict(required, queue={'lease': '1s', 'scan': '200ms'}), start=False).start().wait_ready()
+    queue.add(key.sign({'command': f'echo >> {folder}/tries; test $LEAT_ATTEMPT = 3'}))
+    wait_succeeded(queue, 1)
+    assert (folder / 'tries').read_text() == '\n' * 3
+    queue.add(key.sign({'command': f'echo >> {folder}/lost; test $(wc -l < {folder}/lost) = 2 || exec tail -f /dev/null'}))
+    wait_until((folder / 'lost').exists)
+    worker.kill9()
+    worker.start().wait_ready()
+    wait_succeeded(queue, 2)
+    assert letters(queue) == []
+
+
+def test_a_dead_letter_is_tried_again_while_its_signature_is_good(daemon, leat, required, key, queue, folder):
+    """leat dead retry works up to not_after; behind it, the letter comes back with that as its reason."""
+    daemon(required).wait_ready()
+    good = key.sign({'command': f'test -e {folder}/fixed', 'max_attempts': 1})
+    short = key.sign({'command': f'test -e {folder}/fixed', 'max_attempts': 1}, valid=3)
+    queue.add(good, short)
+    wait_letters(queue, 2)
+    (folder / 'fixed').touch()
+    wait_until(lambda: time.time() > int(short['not_after']))
+    done = leat('dead', 'retry', '--all', '--yes')
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: queue.counter('succeeded') == 1)
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'refused' and 'was good until' in letter.reason
+
+
+def test_what_is_remembered_is_bounded_by_not_after(queue, client):
+    """Marks are dropped some time after their not_after, some with each call; until then they are kept."""
+    keys = ['{emails}:seen', '{emails}:seen_until']
+    now = int(time.time() * 1000)
+
+    def once(*tasks):
+        args = [part for task in tasks for part in task]
+        return [answer.decode() for answer in client.execute_command('FCALL', 'leat_once', 2, *keys, *args)[1:]]
+    assert once(('s1-0', '1-0', b'\0a', now + 60000), ('s2-0', '2-0', b'\0a', now + 60000),
+                ('g3-0', '1-0', b'\0a', now + 60000), ('s4-0', '4-0', 'b', now - 1),
+                ('s5-1000000000', '5-1000000000', 'c', now + 60000)) == [
+                    'ok', 'seen 1-0', 'ok', 'late', 'forged']
+    assert client.hgetall(keys[0]) == {b'\0a': b'1-0'} and client.zcard(keys[1]) == 1
+    for i in range(10):
+        client.hset(keys[0], f'old{i}', '9-9')
+        client.zadd(keys[1], {f'old{i}': now - 601000})
+    client.hset(keys[0], 'kept', '9-9')
+    client.zadd(keys[1], {'kept': now - 300000})
+    for i in range(5):
+        once((f's{i}-9', f'{i}-9', f'new{i}', now + 60000))
+    assert client.hlen(keys[0]) == client.zcard(keys[1]) == 7
+
+
+# ---- keys
+
+def test_rotation(daemon, required, key, folder, queue, client, ran):
+    """Several keys are good at once; with a reload a new one is good, and an old one is not any more."""
+    new = Key(folder, '2026b')
+    worker = daemon(required).wait_ready()
+    client.xadd('emails', new.sign({'command': ran.command, 'SIZE': 'early'}))
+    [letter] = wait_letters(queue)
+    assert 'the key 2026b, which this worker does not have' in letter.reason
+
+    def use(entries, count):
+        text = worker.config_path.read_text().splitlines()
+        text = [f'key_files = {entries}' if line.startswith('key_files') else line for line in text]
+        worker.config_path.write_text('\n'.join(text) + '\n')
+        worker.reload()
+        wait_until(lambda: worker.log().count('the configuration was reloaded') == count)
+
+    use(f'{new.entry} {key.entry}', 1)
+    queue.add(key.sign({'command': ran.command, 'SIZE': 'old'}), new.sign({'command': ran.command, 'SIZE': 'new'}))
+    wait_succeeded(queue, 2)
+    use(new.entry, 2)
+    client.xadd('emails', key.sign({'command': ran.command, 'SIZE': 'late'}))
+    wait_letters(queue, 2)
+    assert sorted(ran.lines()) == ['new', 'old']
+
+
+def broken_keys(folder, key):
+    short, open_to_all = Key(folder, 'short'), Key(folder, 'open')
+    short.path.write_text('x' * 31)
+    open_to_all.path.chmod(0o644)
+    return {
+        'missing': (f'a:{folder}/none', 'No such file'),
+        'short': (short.entry, '31 bytes'),
+        'open': (open_to_all.entry, 'all users can reach it'),
+        'folder': (f'a:{folder}', 'not a regular file'),
+        'relative': ('a:key', 'absolute path'),
+        'no name': (f':{key.path}', "key's name"),
+        'twice': (f'{key.entry} {key.name}:/x', 'another key has'),
+    }
+
+
+@pytest.mark.parametrize('name', ['missing', 'short', 'open', 'folder', 'relative', 'no name', 'twice'])
+def test_a_key_that_cannot_be_had_stops_the_start(daemon, folder, key, queue, client, ran, name):
+    """The daemon does not start, says which line is wrong, and runs nothing; at a reload the keys that are stay."""
+    entry, reason = broken_keys(folder, key)[name]
+    client.xadd('emails', {'command': ran.command})
+    worker = daemon({'security': {'signatures': 'required', 'key_files': entry}})
+    assert worker.wait_exit() == 78
+    assert reason in worker.log() and f'{worker.config_path.name}:' in worker.log()
+    good = daemon({'security': {'signatures': 'required', 'key_files': key.entry}}).wait_ready()
+    wait_letters(queue)
+    good.config_path.write_text(good.config_path.read_text().replace(key.entry, entry))
+    good.reload()
+    good.wait_log('the running one stays')
+    queue.add(key.sign({'command': ran.command, 'SIZE': 1}))
+    wait_succeeded(queue, 1)
+    assert ran.lines() == ['1']
+
+
+def test_credentials(daemon, folder, key, queue, ran):
+    """A key can be a systemd credential, by its own name or another."""
+    other = Key(folder, '2026b')
+    (folder / 'credentials').mkdir()
+    (folder / 'credentials/2026a').write_text(key.secret)
+    (folder / 'credentials/file').write_text(other.secret)
+    daemon({'security': {'signatures': 'required', 'key_credentials': '2026a 2026b:file'}},
+           env={'CREDENTIALS_DIRECTORY': str(folder / 'credentials')}).wait_ready()
+    queue.add(key.sign({'command': ran.command, 'SIZE': 1}), other.sign({'command': ran.command, 'SIZE': 2}))
+    wait_succeeded(queue, 2)
+
+
+@pytest.mark.parametrize('sections, reason', [
+    ({'security': {'signatures': 'required'}}, 'there is no key'),
+    ({'security': {'signatures': 'required', 'key_files': 'a:/k'}, 'task': {'command': 'true'},
+      'intake': {'lists': 'jobs'}}, 'items of lists are not signed'),
+    ({'security': {'signatures': 'required', 'key_files': 'a:/k', 'key_credentials': 'a'}}, 'in key_files and in'),
+    ({'security': {'signatures': 'yes'}}, 'signatures'),
+])
+def test_what_contradicts_itself(daemon, sections, reason):
+    """Is an error of the configuration."""
+    worker = daemon(sections)
+    assert worker.wait_exit() == 78
+    assert reason in worker.log()
+
+
+def test_off(daemon, key, queue, client, ran):
+    """Without signatures = required nobody looks at them: producers can begin first."""
+    daemon({'security': {'key_files': key.entry}}).wait_ready()
+    client.xadd('emails', {'command': ran.command, 'SIZE': 1, 'signature': 'x', 'not_after': 'y'})
+    queue.add(key.sign({'command': ran.command, 'SIZE': 2}))
+    wait_succeeded(queue, 2)
+    assert client.exists('{emails}:seen') == 0
+
+
+# ---- faults
+
+def test_redis_goes_while_it_is_asked(daemon, required, key, redis_server, proxy, through_proxy, queue, ran):
+    """Connections that break at any moment: every signed task runs, once each, and none is taken for a replay."""
+    worker = daemon(dict(required, **through_proxy)).wait_ready()
+    for i in range(5):
+        queue.add(*[key.sign({'command': ran.command, 'SIZE': f'{i}-{j}'}) for j in range(20)])
+        proxy.cut()
+    wait_until(lambda: queue.counter('succeeded') == 100, 60, lambda: worker.log())
+    assert letters(queue) == []
+    assert len(set(ran.lines())) == 100
+
+
+def test_a_worker_that_stops_hands_back(daemon, required, key, queue, client, ran):
+    """With its memory of signatures damaged a worker runs nothing; put right, all runs. It stops cleanly meanwhile."""
+    client.set('{emails}:seen', 'damaged')
+    worker = daemon(required).wait_ready()
+    queue.add(key.sign({'command': ran.command, 'SIZE': 1}))
+    worker.wait_log('signatures')
+    worker.signal(signal.SIGTERM)
+    assert worker.wait_exit() == 0
+    assert ran.lines() == []
+    client.delete('{emails}:seen')
+    daemon(required).wait_ready()
+    wait_succeeded(queue, 1)
+    assert Queue(client).counter('succeeded') == 1
