@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_ids.h"
+#include "daemon/record.h"
 
 #define MARGIN_SHARE 20 /* of the lease: KILL is sent that much before its end */
 #define MARGIN_LEAST_MS 100
@@ -230,6 +231,9 @@ static void on_renewed(void *context, const struct redisReply *reply)
     }
     lease_update(lease, answer.lease_ms);
     apply(lease, &answer, lease->renew_sent_ns);
+    if (answer.dead_growth > 0) {
+        record_dead_growth(lease->config->queue.name, answer.dead_growth);
+    }
     if (lease->again) {
         renew(lease);
     }

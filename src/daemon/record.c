@@ -144,6 +144,17 @@ void record_buried(const struct redisReply *buried)
     }
 }
 
+void record_dead_growth(const char *queue, int64_t letters)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%" PRId64, letters); /* fits */
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "dead-growth"),
+                                 LOG_TEXT("LEAT_COUNT", number)};
+    log_event(LOG_WARNING, LOG_ID_DEAD_GROWN, fields, 2,
+              "there are %s dead letters by now; look at them with: leat -q %s dead list", number,
+              queue);
+}
+
 void record_told(const struct attempt *attempt, bool run)
 {
     const struct ending *ending = &attempt->ending;

@@ -19,6 +19,9 @@ void record_cancelled(const char *tid);
 /* Tasks that a claim ended, where no attempt of this worker did: tid, cause, … */
 void record_buried(const struct redisReply *buried);
 
+/* So many dead letters have gathered in the queue. */
+void record_dead_growth(const char *queue, int64_t letters);
+
 /* [dead] notify has ended for a letter; run: it is done with, else another worker runs it. */
 void record_told(const struct attempt *attempt, bool run);
 

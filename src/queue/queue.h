@@ -202,13 +202,13 @@ struct queue_claim_reply {
 int queue_claim_read(const struct redisReply *reply, struct queue_claim_reply *out);
 void queue_claim_reply_free(struct queue_claim_reply *out);
 
-/* Of renew and register; all but the numbers points into the reply. register sets all, renew the
- * first four. */
+/* Of renew and register; all but the numbers points into the reply. */
 struct queue_renew_reply {
     int64_t now_ms, lease_ms;
     const struct redisReply *lost;      /* array of tokens */
     const struct redisReply *cancelled; /* array of tokens */
-    bool more;
+    int64_t dead_growth;                /* renew: how many dead letters to warn of; 0: none */
+    bool more;                          /* this and what follows: register */
     const char *bell_id;
     const struct redisReply *ruling; /* array of texts: name and value of each seed as it rules */
 };

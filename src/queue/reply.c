@@ -171,7 +171,8 @@ void queue_claim_reply_free(struct queue_claim_reply *out)
 
 /* ---- renew, register, finish, requeue ---- */
 
-int queue_renew_read(const redisReply *reply, struct queue_renew_reply *out)
+/* What both have. */
+static int read_renewed(const redisReply *reply, struct queue_renew_reply *out)
 {
     *out = (struct queue_renew_reply){0};
     out->lost = element(reply, 3);
@@ -185,9 +186,18 @@ int queue_renew_read(const redisReply *reply, struct queue_renew_reply *out)
     return 0;
 }
 
+int queue_renew_read(const redisReply *reply, struct queue_renew_reply *out)
+{
+    if (read_renewed(reply, out) || number_at(reply, 5, &out->dead_growth)) {
+        errno = EPROTO;
+        return -1;
+    }
+    return 0;
+}
+
 int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
 {
-    if (queue_renew_read(reply, out)) {
+    if (read_renewed(reply, out)) {
         return -1;
     }
     out->bell_id = text_at(reply, 6);

@@ -88,8 +88,9 @@ static void reads_renewals(void **state)
     (void)state;
     struct queue_renew_reply out;
     redisReply *reply =
-        RESP("*5\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n$4\r\ns1-1\r\n*1\r\n$4\r\ng2-1\r\n");
+        RESP("*6\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n$4\r\ns1-1\r\n*1\r\n$4\r\ng2-1\r\n:107\r\n");
     assert_int_equal(queue_renew_read(reply, &out), 0);
+    assert_int_equal(out.dead_growth, 107);
     assert_int_equal(out.now_ms, 5);
     assert_int_equal(out.lost->elements, 1);
     assert_string_equal(out.cancelled->element[0]->str, "g2-1");
@@ -104,9 +105,16 @@ static void reads_renewals(void **state)
     assert_string_equal(out.bell_id, "8-1");
     freeReplyObject(reply);
 
-    reply = RESP("*5\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n:1\r\n*0\r\n");
-    assert_int_equal(queue_renew_read(reply, &out), -1);
-    freeReplyObject(reply);
+    static const char *const wrong[] = {
+        "*6\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n:1\r\n*0\r\n:0\r\n",
+        "*5\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n",
+        "*6\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n*0\r\n",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        reply = resp_parse(wrong[i], strlen(wrong[i]));
+        assert_int_equal(queue_renew_read(reply, &out), -1);
+        freeReplyObject(reply);
+    }
 }
 
 static void reads_finishes(void **state)

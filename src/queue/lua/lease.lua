@@ -76,7 +76,8 @@ end
 
 -- KEYS: all. ARGV: group, consumer, the worker's beat (JSON), then the tokens of its tasks: running, held, or
 -- ended with the finish not answered yet. Reply: PROTOCOL, now ms, lease ms, lost tokens, tokens of tasks that
--- somebody asked to cancel. Safe anywhere: it only lengthens leases.
+-- somebody asked to cancel, how many dead letters to warn of (0: this is not the time). Safe anywhere: it only
+-- lengthens leases.
 function leat.renew(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local lease = leat.read_lease(q)
@@ -86,7 +87,8 @@ function leat.renew(keys, args)
   end
   beat(q, args[3])
   leat.pump_freed(q)
-  return { PROTOCOL, q.now_text, lease, lost, cancelled }
+  local fine, growth = pcall(leat.dead_growth, q)
+  return { PROTOCOL, q.now_text, lease, lost, cancelled, fine and growth or 0 }
 end
 
 function leat.check_types(q)

@@ -53,6 +53,21 @@ function leat.has_died(q)
   pcall(keep_number, q)
 end
 
+-- How many letters there are, where it is time to warn of them: once whenever they have become 100, 1,000, 10,000 …;
+-- 0 else. Fewer than half of what was warned of are warned of again.
+function leat.dead_growth(q)
+  local letters = redis.call('XLEN', q[DEAD])
+  local warned, level = number_or(redis.call('HGET', q[STATS], 'dead_warned'), 0), 0
+  if letters >= 100 then
+    level = 10 ^ (#str(letters) - 1)
+  end
+  if level == warned or level < warned and letters * 2 >= warned then
+    return 0
+  end
+  redis.call('HSET', q[STATS], 'dead_warned', str(level))
+  return level > warned and letters or 0
+end
+
 -- ---------------------------------------------------------------- telling
 
 -- The group of the dead letters that hands each to one worker, which runs a program for it. Its consumers are

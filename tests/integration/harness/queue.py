@@ -140,9 +140,9 @@ class Queue:
         return [kinds[text(key)] + text(entry[0]) for key, entries in reply or [] for entry in entries]
 
     def renew(self, consumer, tokens=(), beat='{}'):
-        now, lease, lost, cancelled = self.call('renew', self.group, consumer, beat, *tokens)
+        now, lease, lost, cancelled, growth = self.call('renew', self.group, consumer, beat, *tokens)
         return {'now': int(now), 'lease': lease, 'lost': [text(token) for token in lost],
-                'cancelled': [text(token) for token in cancelled]}
+                'cancelled': [text(token) for token in cancelled], 'dead_growth': growth}
 
     @staticmethod
     def result(token, outcome='success', again=False, delay=0, duration=0, ttl=0, **texts):

@@ -1,0 +1,67 @@
+"""Dead letters that gather are warned of: once for each power of ten, whoever's beat it is."""
+import pytest
+
+from harness.polling import wait_until
+from harness.tasks import records
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+
+def letters(queue, count):
+    """Makes the dead letters so many."""
+    queue.redis.delete(queue.dead)
+    pipeline = queue.redis.pipeline(transaction=False)
+    for i in range(count):
+        pipeline.execute_command('XADD', queue.dead, f'1-{i + 1}', 'command', 'x', 'leat.tid', f'{i + 1}-0',
+                                 'leat.cause', 'exit', 'leat.fields', '1')
+    pipeline.execute()
+
+
+def growth(queue):
+    return queue.renew('w')['dead_growth']
+
+
+def test_each_power_of_ten_once(queue):
+    """99 are no matter; with 100 the next beat tells, and no further one until there are 1,000."""
+    queue.register('w')
+    told = []
+    for count in (0, 99, 100, 100, 101, 999, 1000, 1001, 9999, 12345, 12345):
+        letters(queue, count)
+        told.append(growth(queue))
+    assert told == [0, 0, 100, 0, 0, 0, 1000, 0, 0, 12345, 0]
+
+
+def test_around_a_limit(queue):
+    """Letters that come and go around a limit are told once; when more than half of them have gone, a
+    later growth is told again."""
+    queue.register('w')
+    told = []
+    for count in (1000, 999, 1000, 500, 1000, 499, 500, 999, 1000, 49, 99, 100):
+        letters(queue, count)
+        told.append(growth(queue))
+    assert told == [1000, 0, 0, 0, 0, 0, 0, 0, 1000, 0, 0, 100]
+
+
+def test_a_foreign_key_stops_no_renewal(queue):
+    """Where dead letters cannot be counted, leases are renewed all the same."""
+    queue.register('w')
+    queue.add({'command': 'x'})
+    [task] = queue.begin('w')
+    queue.redis.set(queue.dead, 'text')
+    answer = queue.renew('w', [task.token])
+    assert (answer['lost'], answer['dead_growth']) == ([], 0)
+
+
+def test_one_worker_warns(daemon, queue):
+    """Of two workers one writes one record, with the number and how to look."""
+    letters(queue, 99)
+    workers = [daemon({'retry': {'max_attempts': 1}}).wait_ready() for _ in range(2)]
+    queue.add({'command': 'exit 3'})
+    wanted = 'there are 100 dead letters by now; look at them with: leat -q emails dead list'
+    wait_until(lambda: any(wanted in worker.log() for worker in workers))
+    beats = dict(queue.redis.hgetall(queue.workers))
+    wait_until(lambda: all(now != beats[name] for name, now in queue.redis.hgetall(queue.workers).items()),
+               message='both have beaten again')
+    found = [(priority, message) for worker in workers for _, priority, message in records(worker.log())
+             if 'dead letters by now' in message]
+    assert found == [('warning', f'{wanted} (count=100)')]
