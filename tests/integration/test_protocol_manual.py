@@ -64,7 +64,7 @@ def in_code():
         keys = int(CONSTANTS.get(keys, keys)) + ('table.remove(keys' in body)
         starts = [int(n) for n in re.findall(r'rest\(args, (\d+)\)|for \w+ = (\d+), #args', body) for n in n if n]
         used = [int(n) for n in re.findall(r'\bargs\[(\d+)\]', body)]
-        repeated = bool(starts) or 'last_seed' in body or not used and 'args' in body
+        repeated = bool(starts) or 'last_seed' in body or 'places_of(args)' in body or not used and 'args' in body
         found[name] = (keys, min(starts) - 1 if starts else max(used, default=0), repeated)
     return found
 
