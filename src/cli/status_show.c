@@ -12,6 +12,9 @@
 #include "cli/status.h"
 #include "cli/table.h"
 
+#define DRAIN_PREFIX "drain:"
+#define DRAINED_SIZE 300
+
 static void render_figure(const struct status *status, const char *name, enum text_style style,
                           const char *note, bool color, struct buffer *out)
 {
@@ -152,26 +155,36 @@ static void render_by(struct bytes by, struct buffer *out)
     (void)text_append(out, by.data, by.size);
 }
 
+/* The host of that setting, "*" for all; "" where it drains none. */
+static void drained_host(const struct status *status, size_t index, char host[DRAINED_SIZE])
+{
+    struct bytes name = record_name_at(status->conf, index);
+    size_t size = sizeof DRAIN_PREFIX - 1;
+    bool drains = name.size > size && memcmp(name.data, DRAIN_PREFIX, size) == 0;
+
+    bytes_copy(drains ? (struct bytes){name.data + size, name.size - size} : (struct bytes){"", 0},
+               host, DRAINED_SIZE);
+}
+
 /* Which hosts start nothing, as the operators have it. */
 static void render_drained(const struct status *status, struct buffer *out)
 {
-    static const char prefix[] = "drain:";
     const char *separator = "  drained: ";
 
     /* failures mark the buffer */
     for (size_t i = 0; i < record_count(status->conf); i++) {
-        char host[300], time[MOMENT_SIZE];
+        char host[DRAINED_SIZE], time[MOMENT_SIZE];
         struct bytes by;
-        bytes_copy(record_name_at(status->conf, i), host, sizeof host);
-        if (strncmp(host, prefix, sizeof prefix - 1) != 0)
+        drained_host(status, i, host);
+        if (!*host)
             continue;
         moment_relative(record_stamp(record_value(record_value_at(status->conf, i)), &by),
                         status->now_ms, time, sizeof time);
         (void)buffer_append_text(out, separator);
-        if (strcmp(host, "drain:*") == 0)
+        if (strcmp(host, "*") == 0)
             (void)buffer_append_text(out, "all hosts");
         else
-            (void)text_append(out, host + sizeof prefix - 1, strlen(host) - sizeof prefix + 1);
+            (void)text_append(out, host, strlen(host));
         (void)buffer_printf(out, " (%s", time);
         render_by(by, out);
         (void)buffer_append_text(out, ")");
@@ -346,18 +359,33 @@ static json_t *lines_json(const struct buffer *lines)
     return array;
 }
 
+/* {host: who drained it}, as far as that is known. */
+static json_t *drained_by_json(const struct status *status)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < record_count(status->conf) && object; i++) {
+        char host[DRAINED_SIZE];
+        struct bytes by;
+        drained_host(status, i, host);
+        (void)record_stamp(record_value(record_value_at(status->conf, i)), &by);
+        if (*host && by.size > 0 && output_json_bytes(object, host, by) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+    }
+    return object;
+}
+
 /* Their names, "*" for all. */
 static json_t *drained_json(const struct status *status)
 {
-    static const char prefix[] = "drain:";
     json_t *array = json_array();
 
     for (size_t i = 0; i < record_count(status->conf) && array; i++) {
-        struct bytes name = record_name_at(status->conf, i);
-        if (name.size < sizeof prefix || memcmp(name.data, prefix, sizeof prefix - 1) != 0)
-            continue;
-        if (json_array_append_new(array, json_stringn(name.data + sizeof prefix - 1,
-                                                      name.size - sizeof prefix + 1)) != 0) {
+        char host[DRAINED_SIZE];
+        drained_host(status, i, host);
+        if (*host && json_array_append_new(array, json_string(host)) != 0) {
             json_decref(array);
             array = NULL;
         }
@@ -369,13 +397,13 @@ json_t *status_json(const struct status *status, const struct buffer *problems,
                     const char *queue_name)
 {
     /* 'o' takes each reference over, also where another is missing */
-    json_t *object =
-        json_pack("{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name,
-                  "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0),
-                  "problems", lines_json(problems), "paused", (int)(status->paused_ms > 0),
-                  "paused_since_ms", (json_int_t)status->paused_ms, "drained", drained_json(status),
-                  "rate", status->rate, "figures", record_json(status->figures), "workers",
-                  workers_json(status), "conf", record_json(status->conf));
+    json_t *object = json_pack(
+        "{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name,
+        "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0), "problems",
+        lines_json(problems), "paused", (int)(status->paused_ms > 0), "paused_since_ms",
+        (json_int_t)status->paused_ms, "drained", drained_json(status), "drained_by",
+        drained_by_json(status), "rate", status->rate, "figures", record_json(status->figures),
+        "workers", workers_json(status), "conf", record_json(status->conf));
 
     if (object && status->paused_by.size > 0 &&
         output_json_bytes(object, "paused_by", status->paused_by) != 0) {

@@ -178,9 +178,14 @@ def test_status_says_who(leat, queue):
     assert queue.gate('paused', True, 'bob@web2') is True
     answer = status(leat)
     assert (answer['paused'], answer['paused_by'], answer['drained']) == (True, who, ['w1'])
+    assert answer['drained_by'] == {'w1': who}
     assert answer['conf']['paused'] == answer['paused_since_ms'] > 0
     said(leat('resume'))
     queue.gate('paused', True)
     assert 'PAUSED since' in looks() and 'paused_by' not in status(leat)
+    queue.gate('drain:*', True)
+    assert (status(leat)['drained'], status(leat)['drained_by']) == (['w1', '*'], {'w1': who})
+    queue.gate('drain:*', False)
     said(leat('undrain', 'w1'))
+    assert (status(leat)['drained'], status(leat)['drained_by']) == ([], {})
     assert ' by ' not in looks()
