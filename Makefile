@@ -176,6 +176,14 @@ lint-lua: $(BUILD)/leat.lua
 lint-python:
 	@echo flake8
 	@flake8 --max-line-length=115 $(PYTHON)
+# with a drop-in, or none: ten times what systemd-analyze security may find at the most
+lint-exposure = \
+	@rm -rf $(ROOT)/etc && mkdir -p $(ROOT)/etc/systemd/system/leatd@.service.d $(if $(1),&& \
+		cp $(1) $(ROOT)/etc/systemd/system/leatd@.service.d && \
+		systemd-analyze verify --man=no --recursive-errors=no --root=$(ROOT) leatd@.service) && \
+	systemd-analyze security --offline=true --threshold=$(2) --no-pager --root=$(ROOT) \
+		leatd@.service >$(BUILD)/security || { cat $(BUILD)/security; exit 1; }; \
+	echo "exposure$(if $(1), with $(notdir $(1))):" $$(sed -n 's/.*: \([0-9.]* .*\)/\1/p' $(BUILD)/security)
 # in a root of its own, since ExecStart's program must exist
 lint-unit: ROOT = $(abspath $(BUILD))/root
 lint-unit:
@@ -185,14 +193,15 @@ lint-unit:
 		$(ROOT)/usr/lib/systemd/system/
 	systemd-analyze verify --man=no --recursive-errors=no --root=$(ROOT) leatd@.service leat.slice \
 		$(notdir $(wildcard conf/*.service conf/*.timer))
-	systemd-analyze security --offline=true --threshold=35 --no-pager systemd/leatd@.service \
-		>$(BUILD)/security || { cat $(BUILD)/security; exit 1; }
+	$(call lint-exposure,,30)
+	$(call lint-exposure,systemd/leatd-other-user.conf,33)
+	$(call lint-exposure,systemd/leatd-strict.conf,15)
 lint-manuals:
 	mandoc -T lint -W warning $(MAN_PAGES)
 
 # ---- installing
 MAN_PAGES = $(wildcard src/*/*.[1-8] conf/*.[1-8])
-EXAMPLES = $(wildcard conf/*.ini conf/*.acl conf/*.service conf/*.timer)
+EXAMPLES = $(wildcard systemd/*.conf conf/*.ini conf/*.acl conf/*.service conf/*.timer)
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 

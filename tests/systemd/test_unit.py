@@ -293,6 +293,58 @@ def test_password_as_credential(unit):
     assert line["MESSAGE"] == "seen: nothing"
 
 
+def shipped(name):
+    return (ROOT / "systemd" / name).read_text()
+
+
+def test_tasks_of_another_user(unit):
+    """With the drop-in tasks run as another user, without its capabilities: they cannot read the credential with
+    the password, the daemon ends them at a timeout, and what they leave in their session goes with them."""
+    machine = unit.machine
+    machine.run("redis-cli", "-s", SOCKET, "acl", "setuser", "other", "on", ">secret", "~*", "&*", "+@all")
+    machine.path("/etc/leat/other").write_text("secret\n")
+    machine.path("/etc/leat/other").chmod(0o600)
+    unit.configure(redis={"user": "other", "password_credential": "redis"}, retry={"max_attempts": 1},
+                   task={"user": "games", "timeout": "1s", "kill_grace": "200ms"})
+    unit.drop_in(shipped("leatd-other-user.conf") + "LoadCredential=redis:/etc/leat/other\n").start()
+    unit.add("echo $(id -un) $(id -G) $HOME; "
+             "grep -h -e CapEff -e CapBnd -e NoNewPrivs /proc/self/status | tr -s '[:space:]' ' '; "
+             "! cat /run/credentials/*/redis 2>/dev/null || echo readable; echo said >/dev/stderr")
+    lines = [line["MESSAGE"] for line in unit.event("TASK_OUTPUT", count=3)]
+    groups = machine.run("id", "-G", "games").stdout.strip()
+    home = machine.run("getent", "passwd", "games").stdout.split(":")[5]
+    assert sorted(lines) == sorted([f"games {groups} {home}",
+                                    "CapEff: 0000000000000000 CapBnd: 00000000000000e0 NoNewPrivs: 1 ", "said"])
+    unit.event("TASK_SUCCEEDED")
+    unit.add("trap '' TERM; set -m; sleep 1234 & sleep 1234")
+    unit.event("TASK_DEAD")
+    assert machine.run("pgrep", "-u", "games", "sleep", check=False).returncode == 1
+
+
+def test_without_the_drop_in(unit):
+    """A user for tasks without the rights for it is an error of the configuration, with what to do."""
+    unit.configure(task={"user": "games"})
+    unit.machine.run("systemctl", "start", unit.unit, check=False)
+    unit.machine.wait_show(unit.unit, "ActiveState", lambda state: state == "failed")
+    assert unit.show("ExecMainStatus") == "78"
+    [why] = unit.event("CONFIG_REJECTED")
+    assert "CAP_SETUID, CAP_SETGID, CAP_KILL" in why["MESSAGE"] and "leatd-other-user.conf" in why["MESSAGE"]
+
+
+def test_the_strict_drop_in(unit):
+    """Tasks that need little live with all that it takes away; and it is taken away."""
+    unit.configure(retry={"max_attempts": 1}).drop_in(shipped("leatd-strict.conf")).start()
+    unit.add("set -e; date > $HOME/file; cat < $HOME/file | sort >/dev/null; touch /tmp/t /var/log/leat/t; "
+             "python3 -c 'import json, subprocess; subprocess.run([\"true\"], check=True)'; "
+             "for path in /etc/x /usr/x /var/tmp/../x /opt/x; do ! touch $path; done; "
+             "! chown games $HOME/file; ! unshare -U true; "
+             "! python3 -c 'import mmap; mmap.mmap(-1, 4096, prot=7)'; ! ls /home/* /root", "payload", "x")
+    unit.event("TASK_SUCCEEDED")
+    unit.add("sleep 60", "timeout", "500ms")
+    unit.event("TASK_DEAD")
+    assert unit.show("NRestarts") == "0"
+
+
 def test_wrong_password_is_not_tried_again(unit):
     """Refused credentials end the worker with 77, and a person must act."""
     unit.configure(redis={"user": "nobody", "password": "wrong"})
