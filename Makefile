@@ -76,11 +76,11 @@ $(BUILD)/leatd: $(BUILD)/src/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libleat
 	$(LINK) -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
 
 $(BUILD)/leat: $(BUILD)/src/cli/main.o $(BUILD)/libcli.a $(BUILD)/libleat.a
-	$(LINK) -lhiredis -lev -linih -ljansson -lcrypto -lm
+	$(LINK) -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
 
 # unit tests, one program a file; test_cli_* are linked with the command's objects
 $(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/libcli.a $(BUILD)/libleat.a
-	$(LINK) -lcmocka -lhiredis -lev -linih -ljansson -lcrypto -lm
+	$(LINK) -lcmocka -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
 	$(LINK) -lcmocka -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm

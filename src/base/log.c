@@ -8,11 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log_ids.h"
 #include "base/log_record.h"
 #include "base/log_sink.h"
 
-enum { CLOSE_PATIENCE_MS = 200 };
+enum {
+    CLOSE_PATIENCE_MS = 200,
+    STUCK_MS = 2000, /* nobody waits longer for a sink that takes nothing */
+};
 
 /* The program's only global. */
 static struct {
@@ -23,7 +27,8 @@ static struct {
     struct buffer text;   /* MESSAGE while it is made */
     struct buffer record; /* as it is written */
     uint64_t dropped;
-    uint64_t reported; /* how much of that a record has told */
+    uint64_t reported;  /* how much of that a record has told */
+    int64_t refused_ns; /* since when the sink takes nothing that was offered; 0: it does */
 } logger = {
     .sink = LOG_SINK_INIT,
     .max_priority = LOG_INFO,
@@ -156,7 +161,8 @@ void log_flush(void)
     errno = error;
 }
 
-static void emit(int priority, const char *message_id, const struct log_field *fields, size_t count,
+/* Returns false where the sink takes nothing now. */
+static bool emit(int priority, const char *message_id, const struct log_field *fields, size_t count,
                  const void *message, size_t size)
 {
     /* a task's flood of output must not push the program's own records out */
@@ -172,7 +178,19 @@ static void emit(int priority, const char *message_id, const struct log_field *f
     };
 
     if ((!catch_up() && !keep) || !write_record(&record, keep))
-        logger.dropped++;
+        return false;
+    if (logger.sink.kept.size == 0)
+        logger.refused_ns = 0;
+    return true;
+}
+
+static bool is_stuck(void)
+{
+    int64_t now_ns = clock_boot_ns();
+
+    if (logger.refused_ns == 0)
+        logger.refused_ns = now_ns;
+    return now_ns - logger.refused_ns >= STUCK_MS * CLOCK_NS_PER_MS;
 }
 
 __attribute__((format(printf, 5, 0))) static void emit_format(int priority, const char *message_id,
@@ -194,7 +212,8 @@ __attribute__((format(printf, 5, 0))) static void emit_format(int priority, cons
         return;
     }
     logger.text.size = (size_t)length;
-    emit(priority, message_id, fields, count, logger.text.data, logger.text.size);
+    if (!emit(priority, message_id, fields, count, logger.text.data, logger.text.size))
+        logger.dropped++;
 }
 
 void log_text(int priority, const char *format, ...)
@@ -229,8 +248,21 @@ void log_bytes(int priority, const char *message_id, const struct log_field *fie
 {
     int error = errno;
 
-    if (!log_wants(priority))
-        return;
-    emit(priority, message_id, fields, count, message, size);
+    if (log_wants(priority) && !emit(priority, message_id, fields, count, message, size))
+        logger.dropped++;
     errno = error;
+}
+
+bool log_offer(int priority, const char *message_id, const struct log_field *fields, size_t count,
+               const void *message, size_t size)
+{
+    int error = errno;
+    bool taken = !log_wants(priority) || emit(priority, message_id, fields, count, message, size);
+
+    if (!taken && is_stuck()) {
+        logger.dropped++;
+        taken = true;
+    }
+    errno = error;
+    return taken;
 }

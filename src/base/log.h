@@ -1,9 +1,9 @@
 /*
  * The log: native journal records where stderr is the journal, readable lines otherwise. Writing
- * never blocks. What the sink does not take at once is dropped if it is task output; other records
- * are kept (up to 256 KiB) and written first as soon as it takes more. What is dropped is counted,
- * and the next record that gets through is preceded by one that says how many were lost. This sink
- * is the program's only global.
+ * never blocks. What the sink does not take at once is dropped, or given back to who offers it, if
+ * it is task output; other records are kept (up to 256 KiB) and written first as soon as it takes
+ * more. What is dropped is counted, and the next record that gets through is preceded by one that
+ * says how many were lost. This sink is the program's only global.
  */
 #ifndef LEAT_BASE_LOG_H
 #define LEAT_BASE_LOG_H
@@ -59,6 +59,11 @@ void log_event(int priority, const char *message_id, const struct log_field *fie
 /* A record whose MESSAGE is bytes as they came from a task: on a terminal or in a file, control
  * characters and invalid UTF-8 are escaped; in the journal they stay bytes. */
 void log_bytes(int priority, const char *message_id, const struct log_field *fields, size_t count,
+               const void *message, size_t size);
+
+/* The same, but returns false where the sink takes nothing now: to be offered again in some
+ * milliseconds. Only where it has taken nothing for two seconds the record is dropped. */
+bool log_offer(int priority, const char *message_id, const struct log_field *fields, size_t count,
                const void *message, size_t size);
 
 /* Records dropped since start. The log tells of them itself as soon as the sink takes more: nobody

@@ -116,7 +116,7 @@ static const char *shown_name(const char *name)
     static const char prefix[] = "LEAT_";
 
     if (strncmp(name, prefix, sizeof(prefix) - 1) != 0 || strcmp(name, "LEAT_QUEUE") == 0 ||
-        strcmp(name, "LEAT_EVENT") == 0)
+        strcmp(name, "LEAT_EVENT") == 0 || strcmp(name, "LEAT_CUT") == 0)
         return NULL;
     return name + sizeof(prefix) - 1;
 }

@@ -36,7 +36,8 @@ struct cli {
 
 extern const struct subcommand enqueue_command, import_command, status_command, list_command,
     show_command, dead_command, cancel_command, pause_command, resume_command, drain_command,
-    undrain_command, wait_command, run_command, conf_command, doctor_command, init_command;
+    undrain_command, wait_command, run_command, logs_command, conf_command, doctor_command,
+    init_command;
 
 /* "leat: …" on stderr: what failed: why; what to do. Control characters in it are escaped. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

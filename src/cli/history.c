@@ -86,6 +86,16 @@ int history_render(struct bytes history, const struct output *output, struct buf
     return result;
 }
 
+void history_workers(struct bytes history, void (*visit)(void *context, struct bytes worker),
+                     void *context)
+{
+    struct bytes parts[PARTS];
+    size_t at = 0;
+
+    while (next_line(history, &at, parts))
+        visit(context, parts[WORKER]);
+}
+
 static json_t *line_json(const struct bytes parts[PARTS])
 {
     json_t *object = json_pack("{s:I, s:I, s:I}", "attempt", (json_int_t)number_of(parts[ATTEMPT]),

@@ -55,7 +55,7 @@ _leat_value() { # OPTION
         case ${1:+${values[$1]-}} in
         '') return 1 ;;
         QUEUE) _leat_offer queues ;;
-        FILE) _leat_offer files ;;
+        FILE | DIR) _leat_offer files ;;
         esac
         ;;
     esac

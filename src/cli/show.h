@@ -21,6 +21,9 @@ struct show_options {
  * leat_show for freeReplyObject, or NULL with *status set and the error printed. */
 struct redisReply *show_find(struct cli *cli, const char *id, bool only_dead, int *status);
 
+/* The same, but where there is none nothing is printed: then NULL, and *status is 0. */
+struct redisReply *show_look(struct cli *cli, const char *id, int *status);
+
 /* The same among tasks that have not ended, and nothing is printed where there is none: then NULL,
  * and *status is 0. Its row has the token of an entry. */
 struct redisReply *show_find_live(struct cli *cli, const char *id, int *status);

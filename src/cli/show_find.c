@@ -136,6 +136,12 @@ struct redisReply *show_find_live(struct cli *cli, const char *id, int *status)
     return search(cli, id, "g0-0", true, status);
 }
 
+struct redisReply *show_look(struct cli *cli, const char *id, int *status)
+{
+    *status = EX_OK;
+    return find(cli, id, status);
+}
+
 struct redisReply *show_find(struct cli *cli, const char *id, bool only_dead, int *status)
 {
     struct redisReply *found;

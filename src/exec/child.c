@@ -13,7 +13,8 @@
 #include "exec/judge.h"
 
 enum {
-    SETTLE_MS = 500, /* how long output is waited for after the exit */
+    SETTLE_MS = 500,    /* how long output is waited for after the exit, */
+    CLOGGED_MS = 20000, /* and so much longer where the log is slow to take it */
     WATCH_MS = 5, /* after this time output is read as it comes. Before, it waits in the pipe: most
                      short tasks have ended by then, and need no watching of their pipes */
 };
@@ -82,6 +83,10 @@ static void settle(struct child *child)
 {
     int64_t left_ns = child->settle_ns - clock_boot_ns();
     child->empty = child->empty || is_group_gone(child);
+    if (left_ns <= 0 && child->attempt.ending.cause != CAUSE_SHUTDOWN &&
+        streams_are_clogged(child)) {
+        left_ns += CLOGGED_MS * CLOCK_NS_PER_MS;
+    }
     if (child->empty && (streams_are_silent(child) || left_ns <= 0)) {
         feed(child, NULL, streams_are_silent(child) ? JOB_QUIET : JOB_SETTLE_OVER);
         return;

@@ -20,6 +20,7 @@ struct outlet {
     enum config_output_to to;
     bool kills;         /* going over the limit ends the process */
     bool over;          /* it has */
+    bool last;          /* what the log does not take now is lost */
     int64_t limit;      /* bytes, of both streams; 0: none */
     int64_t taken;      /* bytes */
     int64_t rate;       /* bytes a second; 0: any */

@@ -6,7 +6,8 @@
 
 void output_open(struct output *output, int fd)
 {
-    *output = (struct output){.fd = fd, .line = BUFFER_INIT, .tail = BUFFER_INIT};
+    *output =
+        (struct output){.fd = fd, .line = BUFFER_INIT, .tail = BUFFER_INIT, .rest = BUFFER_INIT};
 }
 
 static void output_close(struct output *output)
@@ -17,49 +18,64 @@ static void output_close(struct output *output)
     }
 }
 
-/* The beginning that is kept, and these bytes, are a line. */
-static void pass_on(struct output *output, const struct output_lines *lines, const char *data,
+/* The beginning that is kept, and these bytes, are a line. Returns false, all being as before,
+ * where it was not taken. */
+static bool pass_on(struct output *output, const struct output_lines *lines, const char *data,
                     size_t size, bool ends)
 {
-    if (output->line.size == 0) {
-        lines->line(lines->context, data, size, ends);
-        return;
+    size_t begun = output->line.size;
+    bool taken;
+    if (begun == 0) {
+        return lines->line(lines->context, data, size, ends);
     }
 
     /* without memory the line comes in two pieces */
     if (buffer_append(&output->line, data, size)) {
-        lines->line(lines->context, output->line.data, output->line.size, false);
-        lines->line(lines->context, data, size, ends);
-    } else {
-        lines->line(lines->context, output->line.data, output->line.size, ends);
+        output->line.failed = false;
+        if (!lines->line(lines->context, output->line.data, begun, false)) {
+            return false;
+        }
+        buffer_clear(&output->line);
+        return lines->line(lines->context, data, size, ends);
     }
-    buffer_clear(&output->line);
+    taken = lines->line(lines->context, output->line.data, output->line.size, ends);
+    output->line.size = taken ? 0 : begun;
+    return taken;
 }
 
-void output_cut(struct output *output, const void *bytes, size_t size,
-                const struct output_lines *lines)
+size_t output_cut(struct output *output, const void *bytes, size_t size,
+                  const struct output_lines *lines)
 {
     const char *data = bytes;
-    while (size > 0) {
+    size_t done = 0;
+    while (done < size) {
         /* a newline right behind a full line belongs to it */
+        const char *at = data + done;
+        size_t left = size - done, taken;
         size_t room = output->line.size < lines->max ? lines->max - output->line.size : 0;
-        const char *newline = memchr(data, '\n', size <= room ? size : room + 1);
-        size_t taken;
+        const char *newline = memchr(at, '\n', left <= room ? left : room + 1);
         if (newline) {
-            taken = (size_t)(newline - data) + 1;
-            pass_on(output, lines, data, taken - 1, true);
-        } else if (size > room) {
+            taken = (size_t)(newline - at) + 1;
+            if (!pass_on(output, lines, at, taken - 1, true)) {
+                return done;
+            }
+        } else if (left > room) {
             taken = room;
-            pass_on(output, lines, data, taken, false);
+            if (!pass_on(output, lines, at, taken, false)) {
+                return done;
+            }
         } else {
-            taken = size;
-            if (buffer_append(&output->line, data, taken)) {
-                pass_on(output, lines, data, taken, false);
+            taken = left;
+            if (buffer_append(&output->line, at, taken)) {
+                output->line.failed = false;
+                if (!pass_on(output, lines, at, taken, false)) {
+                    return done;
+                }
             }
         }
-        data += taken;
-        size -= taken;
+        done += taken;
     }
+    return done;
 }
 
 /* Lets the tail grow to twice the limit before its front is dropped, so that each byte is moved
@@ -104,7 +120,7 @@ void output_finish(struct output *output, const struct output_lines *lines)
 {
     output_close(output);
     if (lines && output->line.size > 0) {
-        lines->line(lines->context, output->line.data, output->line.size, true);
+        (void)lines->line(lines->context, output->line.data, output->line.size, true); /* see .h */
     }
     buffer_free(&output->line);
 }
@@ -124,5 +140,6 @@ void output_free(struct output *output)
 {
     output_close(output);
     buffer_free(&output->line);
+    buffer_free(&output->rest);
     buffer_free(&output->tail);
 }

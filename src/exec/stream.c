@@ -19,6 +19,7 @@ enum {
     EXIT_READS = 4,    /* reads of each stream at the exit, before the loop has its turn */
     LAST_READ = 128 * 1024, /* and of what is there when it is not waited for any longer */
     IGNORED_TOLD = 10,      /* lines of descriptor 3 that are no verdicts; more are only counted */
+    CLOGGED_MS = 5,         /* until the log is offered again what it did not take */
     SHOWN_LINE = 80,        /* how much of such a line is shown */
 };
 
@@ -55,19 +56,27 @@ static const char *event_of(const struct child *child)
     return child->checking ? "check-output" : "output";
 }
 
-static void log_line(void *context, const void *data, size_t size, bool ends)
+static bool log_line(void *context, const void *data, size_t size, bool ends)
 {
-    (void)ends;
     const struct stream *stream = context;
     bool is_error = kind_of(stream) == STREAM_ERROR;
     char number[24];
-    struct log_field fields[WHO_FIELDS + 2];
+    struct log_field fields[WHO_FIELDS + 3];
+    size_t count = WHO_FIELDS;
     describe_who(stream->child, fields, number);
-    fields[WHO_FIELDS] = LOG_TEXT("LEAT_EVENT", event_of(stream->child));
-    fields[WHO_FIELDS + 1] = LOG_TEXT("LEAT_STREAM", is_error ? "stderr" : "stdout");
-    log_bytes(is_error ? LOG_NOTICE : LOG_INFO, LOG_ID_TASK_OUTPUT, fields, WHO_FIELDS + 2, data,
-              size);
+    fields[count++] = LOG_TEXT("LEAT_EVENT", event_of(stream->child));
+    fields[count++] = LOG_TEXT("LEAT_STREAM", is_error ? "stderr" : "stdout");
+    if (!ends) {
+        fields[count++] = LOG_TEXT("LEAT_CUT", "1");
+    }
+    int priority = is_error ? LOG_NOTICE : LOG_INFO;
+    if (stream->child->outlet.last) {
+        log_bytes(priority, LOG_ID_TASK_OUTPUT, fields, count, data, size);
+    } else if (!log_offer(priority, LOG_ID_TASK_OUTPUT, fields, count, data, size)) {
+        return false;
+    }
     stream->child->lines++;
+    return true;
 }
 
 static void log_about(const struct child *child, int priority, const char *id, const char *event,
@@ -113,7 +122,7 @@ static void set_verdict(struct attempt *attempt, const struct batch_verdict *ver
     buffer_free(&text);
 }
 
-static void take_verdict(void *context, const void *data, size_t size, bool ends)
+static bool take_verdict(void *context, const void *data, size_t size, bool ends)
 {
     const struct stream *stream = context;
     struct child *child = stream->child;
@@ -126,6 +135,7 @@ static void take_verdict(void *context, const void *data, size_t size, bool ends
     } else if (first) {
         ignore(child, data, size);
     }
+    return true;
 }
 
 /* ---- reading ---- */
@@ -219,11 +229,57 @@ static void ration(struct child *child, double seconds)
     ev_timer_start(loop, &child->ration);
 }
 
+/* Passes on lines of these bytes. What the log does not take is kept; without memory it is lost. */
+static void offer(struct stream *stream, const struct output_lines *lines, const char *data,
+                  size_t size)
+{
+    struct buffer *rest = &stream->output.rest;
+    size_t done = output_cut(&stream->output, data, size, lines);
+    if (done < size && buffer_append(rest, data + done, size - done)) {
+        rest->failed = false;
+    }
+}
+
+/* Offers again what was kept. Returns true where nothing of it is left. */
+static bool offer_rest(struct stream *stream, const struct output_lines *lines)
+{
+    struct buffer *rest = &stream->output.rest;
+    if (rest->size > 0 && lines) {
+        buffer_consume(rest, output_cut(&stream->output, rest->data, rest->size, lines));
+    }
+    if (rest->size == 0 || !lines) {
+        buffer_free(rest);
+    }
+    return rest->size == 0;
+}
+
+/* What was taken has cost that: the process waits until it is paid for and the log takes more. */
+static void pace(struct child *child, size_t cost)
+{
+    double wait_s = outlet_spend(&child->outlet, cost);
+    double clogged_s = (double)CLOGGED_MS / 1000;
+    if (streams_are_clogged(child) && wait_s < clogged_s) {
+        wait_s = clogged_s;
+    }
+    if (wait_s > 0) {
+        ration(child, wait_s);
+    }
+}
+
+/* The child may be gone afterwards. */
 static void on_ration(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
-    streams_watch(watcher->data);
+    struct child *child = watcher->data;
+    child->lines = 0;
+    for (int i = STREAM_OUTPUT; i <= STREAM_ERROR; i++) {
+        struct output_lines into;
+        (void)offer_rest(&child->streams[i], lines_of(&child->streams[i], &into)); /* see pace */
+    }
+    pace(child, child->lines * OUTLET_LINE_COST);
+    streams_watch(child);
+    child_heard(child);
 }
 
 /* What the last read has brought of stdout or stderr. */
@@ -236,7 +292,7 @@ static void take(struct stream *stream, const struct output_lines *lines)
     child->lines = 0;
     if (size > 0) {
         if (lines) {
-            output_cut(&stream->output, child->host->scratch, size, lines);
+            offer(stream, lines, child->host->scratch, size);
         }
         if (outlet->to == CONFIG_OUTPUT_FILE) {
             keep_file(child, size);
@@ -244,23 +300,25 @@ static void take(struct stream *stream, const struct output_lines *lines)
         pass_on(stream, size);
     }
     if (lines || outlet->to == CONFIG_OUTPUT_FILE) {
-        double wait_s = outlet_spend(outlet, size + child->lines * OUTLET_LINE_COST);
-        if (wait_s > 0) {
-            ration(child, wait_s);
-        }
+        pace(child, size + child->lines * OUTLET_LINE_COST);
     }
     if (outlet->over && !was_over) {
         go_over(child);
     }
 }
 
-/* One read. Returns true while there may be more at once. */
+/* One read, unless what was read before is still to be taken. Returns true while there may be more
+ * at once. */
 static bool read_some(struct stream *stream)
 {
     const struct child_host *host = stream->child->host;
     struct output_lines into;
     const struct output_lines *lines = lines_of(stream, &into);
     size_t size = lines && host->scratch_size > LINES_READ ? LINES_READ : host->scratch_size;
+    if (!offer_rest(stream, lines)) {
+        pace(stream->child, 0);
+        return false;
+    }
 
     /* the watcher goes before the descriptor does */
     int fd = stream->output.fd;
@@ -269,7 +327,7 @@ static bool read_some(struct stream *stream)
         ev_io_stop(host->loop, &stream->watcher);
     }
     if (stream->output.got > 0 && lines && kind_of(stream) == STREAM_VERDICTS) {
-        output_cut(&stream->output, host->scratch, stream->output.got, lines);
+        (void)output_cut(&stream->output, host->scratch, stream->output.got, lines); /* all */
     } else if (stream->output.got > 0) {
         take(stream, lines);
     }
@@ -321,10 +379,16 @@ void streams_hear(struct child *child)
     }
 }
 
+bool streams_are_clogged(const struct child *child)
+{
+    return child->streams[STREAM_OUTPUT].output.rest.size > 0 ||
+           child->streams[STREAM_ERROR].output.rest.size > 0;
+}
+
 bool streams_are_silent(const struct child *child)
 {
     for (int i = 0; i < STREAMS; i++) {
-        if (child->streams[i].output.fd >= 0) {
+        if (child->streams[i].output.fd >= 0 || child->streams[i].output.rest.size > 0) {
             return false;
         }
     }
@@ -377,6 +441,8 @@ static void give_tail(struct child *child, struct stream *stream)
 
 void streams_finish(struct child *child)
 {
+    child->outlet.last = true;
+
     /* verdicts first: they say who gets the tails */
     for (int i = STREAMS - 1; i >= 0; i--) {
         struct stream *stream = &child->streams[i];

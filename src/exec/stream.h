@@ -34,7 +34,10 @@ void streams_watch(struct child *child);
 /* Those that were held are read again. */
 void streams_hear(struct child *child);
 
-/* All are at their ends. */
+/* The log has not taken all that was read. */
+bool streams_are_clogged(const struct child *child);
+
+/* All are at their ends, and all of them was taken. */
 bool streams_are_silent(const struct child *child);
 
 /* What a last line without end holds is passed on, the tails go to the attempts, and nothing is

@@ -12,6 +12,7 @@ from harness import processes
 from harness.beside import Beside
 from harness.faults import SHORT, Beats
 from harness.gate import Gate
+from harness.journal import Journal, NotHere
 from harness.polling import Lateness
 from harness.polling import wait_until as poll
 from harness.proxy import Proxy
@@ -179,6 +180,17 @@ def daemon(request, folder, base_config):
         show_on_failure(request, f'log of {one.config_path.name}', one.log(whole=True))
         one.close()
     processes.end_orphans()
+
+
+@pytest.fixture
+def journal(folder):
+    """A journal of the test's own, which every daemon started with its prefix writes to."""
+    try:
+        one = Journal(folder)
+    except NotHere as why:
+        pytest.skip(str(why))
+    yield one
+    one.close()
 
 
 @pytest.fixture

@@ -13,10 +13,11 @@
 #include "exec/output.h"
 
 /* Lines as they come, each ended by '|', or by '/' where it goes on. */
-static void take_line(void *context, const void *data, size_t size, bool ends)
+static bool take_line(void *context, const void *data, size_t size, bool ends)
 {
     assert_int_equal(buffer_append(context, data, size), 0);
     assert_int_equal(buffer_append(context, ends ? "|" : "/", 1), 0);
+    return true;
 }
 
 static char scratch[65536];
@@ -25,7 +26,7 @@ static bool read_lines(struct output *output, char *into, size_t size, size_t ta
                        const struct output_lines *lines)
 {
     bool more = output_read(output, into, size, tail);
-    output_cut(output, into, output->got, lines);
+    assert_int_equal(output_cut(output, into, output->got, lines), output->got);
     return more;
 }
 
@@ -72,6 +73,41 @@ static void lines_do_not_depend_on_reads(void **state)
     }
     assert_lines("", 0, 1, 8, "");
     assert_lines("\n", 1, 1, 8, "|");
+}
+
+/* Takes every third line that it is offered. */
+struct picky {
+    struct buffer got;
+    size_t offered;
+};
+
+static bool take_some(void *context, const void *data, size_t size, bool ends)
+{
+    struct picky *picky = context;
+    return ++picky->offered % 3 == 0 && take_line(&picky->got, data, size, ends);
+}
+
+// Goal: a line that is not taken comes again, whole and in its place, wherever the reads ended.
+static void lines_that_are_not_taken_come_again(void **state)
+{
+    (void)state;
+    static const char data[] = "one\n\ntwo three\n12345678\n123456789\nlong-long-long-line\nend";
+    static const char expected[] = "one||two thre/e|12345678|12345678/9|long-lon/g-long-l/ine|end";
+    for (size_t step = 1; step < sizeof data; step++) {
+        struct picky picky = {.got = BUFFER_INIT};
+        struct output_lines lines = {.max = 8, .line = take_some, .context = &picky};
+        struct output output;
+        output_open(&output, -1);
+        for (size_t at = 0; at < sizeof data - 1;) {
+            size_t left = sizeof data - 1 - at;
+            at += output_cut(&output, data + at, left < step ? left : step, &lines);
+        }
+        assert_int_equal(buffer_append(&picky.got, output.line.data, output.line.size), 0);
+        assert_int_equal(picky.got.size, sizeof expected - 1);
+        assert_memory_equal(picky.got.data, expected, sizeof expected - 1);
+        buffer_free(&picky.got);
+        output_free(&output);
+    }
 }
 
 static struct bytes tail_of(size_t total, size_t step, size_t limit)
@@ -130,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_do_not_depend_on_reads),
+        cmocka_unit_test(lines_that_are_not_taken_come_again),
         cmocka_unit_test(tails_are_the_last_bytes),
         cmocka_unit_test(nothing_is_kept_for_nothing),
     };

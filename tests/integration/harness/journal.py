@@ -1,0 +1,105 @@
+"""A journal for one daemon: the socket that it writes to is ours, and systemd's own program makes journal files
+of what comes, by its own reading of it."""
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+
+from . import processes
+from .polling import wait_until
+
+REMOTE = '/lib/systemd/systemd-journal-remote'
+LARGEST = 4 << 20
+
+
+class NotHere(Exception):
+    """This machine has no journal to offer, and why."""
+
+
+def entry(record, now_us, host='here'):
+    """A datagram of the journal's protocol as an entry of its export format: the fields are the same."""
+    head = f'__REALTIME_TIMESTAMP={now_us}\n__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n'
+    head += f'_BOOT_ID=e6f6a0e0c2d1441ca1d7a1d2a5d5b5c1\n_HOSTNAME={host}\n_TRANSPORT=journal\n'
+    return head.encode() + record + b'\n'
+
+
+class Journal:
+    """path is a folder of journal files; prefix starts a program whose journal this is."""
+
+    def __init__(self, folder):
+        if not os.path.exists(REMOTE) or not shutil.which('unshare'):
+            raise NotHere('systemd-journal-remote and unshare are needed')
+        place = folder / 'journal'
+        self.path = place / 'files'
+        self.path.mkdir(parents=True)
+        sockets = place / 'sockets'
+        sockets.mkdir()
+        self.prefix = ['unshare', '--mount', '--propagation', 'private', 'sh', '-ec',
+                       'mount -t tmpfs tmpfs /run; mkdir -p /run/systemd/journal; '
+                       f'mount --bind {sockets} /run/systemd/journal; exec "$@"', 'sh']
+        if subprocess.run(self.prefix + ['true'], capture_output=True, check=False).returncode != 0:
+            raise NotHere('this machine does not let us mount')
+        self.config = {'log': {'target': 'journal'}}
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(sockets / 'socket'))
+        (sockets / 'socket').chmod(0o777)
+        self._remote = processes.start([REMOTE, '-o', str(self.path / 'test.journal'), '-'],
+                                       stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        while True:
+            record = self._socket.recv(LARGEST)
+            if not record:
+                return
+            self.add(record)
+
+    def add(self, record, at_us=None, **options):
+        """One more record: bytes as the journal's protocol has them."""
+        self._remote.stdin.write(entry(record, at_us or time.time_ns() // 1000, **options))
+        self._remote.stdin.flush()
+
+    def read(self, *matches):
+        """[{field: bytes}] as journalctl reads them, oldest first."""
+        done = subprocess.run(['journalctl', '-D', str(self.path), '-o', 'export', '--all', '-q', *matches],
+                              capture_output=True, check=False)
+        return list(parse(done.stdout))
+
+    def wait(self, *matches, count=1):
+        def there():
+            found = self.read(*matches)
+            return found if len(found) >= count else None
+        return wait_until(there, message=lambda: f'{count} records of {matches}: {self.read()[-20:]}')
+
+    def close(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
+            last.sendto(b'', self._socket.getsockname())
+        self._thread.join()
+        processes.end(self._remote)
+        self._socket.close()
+
+
+def parse(text):
+    """The entries of an export."""
+    fields, at = {}, 0
+    while at < len(text):
+        end = text.index(b'\n', at)
+        line = text[at:end]
+        if not line:
+            if fields:
+                yield fields
+            fields, at = {}, end + 1
+        elif b'=' in line:
+            name, value = line.split(b'=', 1)
+            fields[name.decode()] = value
+            at = end + 1
+        else:
+            size = int.from_bytes(text[end + 1:end + 9], 'little')
+            fields[line.decode()] = text[end + 9:end + 9 + size]
+            at = end + 9 + size + 1
+    if fields:
+        yield fields
