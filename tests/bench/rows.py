@@ -129,17 +129,17 @@ def pipe_times(rig, stamps, count):
     return times
 
 
-def worker_times(rig, daemon, stamps, count):
-    """µs from sending XADD to the task's first instruction."""
+def worker_times(rig, daemon, stamps, call, count):
+    """µs from sending the call, which enqueues a task that stamps, to that task's first instruction on an
+    idle worker."""
     times = []
-    entry = encode("XADD", daemon.queue, "*", "command", " ".join(stamps.program))
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(rig.server.socket)
         for _ in range(count):
             wait_for(lambda: rig.server.left(daemon.queue) == 0, "the task's end", pause_s=0.002)
             time.sleep(0.012)
             begun = time.monotonic_ns()
-            connection.sendall(entry)
+            connection.sendall(call)
             times.append((stamps.next_ns() - begun) / 1000)
             connection.recv(256)
     return times
@@ -150,13 +150,14 @@ def latency(rig):
     rig.need_leatd()
     stamps = Stamps(rig)
     daemon = Daemon(rig, "latency", 1)
+    entry = encode("XADD", daemon.queue, "*", "command", " ".join(stamps.program))
     rounds, each = (3, 30) if rig.quick else (6, 50)
     pipes, workers = [], []
     try:
         daemon.wait_idle()
         for _ in range(rounds):
             pipes.append(pipe_times(rig, stamps, each))
-            workers.append(worker_times(rig, daemon, stamps, each))
+            workers.append(worker_times(rig, daemon, stamps, entry, each))
     finally:
         daemon.stop()
         stamps.close()

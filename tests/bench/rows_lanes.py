@@ -1,12 +1,10 @@
 """Rows on lanes: what their number costs, and that a task of a lane starts as fast as one without."""
 
-import socket
 import statistics
-import time
 
 from harness.queue import Queue
-from rig import Daemon, encode, spread, wait_for
-from rows import COMMAND, Notes, Stamps, at_most, words_of
+from rig import Daemon, encode, spread
+from rows import COMMAND, Notes, Stamps, at_most, words_of, worker_times
 
 MANY = 10_000
 
@@ -44,21 +42,10 @@ def lanes(rig):
     yield f"a claim from {MANY:,} lanes to one from one", spread(ratios), *at_most(ratios, 2)
 
 
-def start_times(rig, daemon, stamps, lane, count):
-    """µs from sending leat_enqueue to the task's first instruction, on an idle worker."""
-    fields = {"command": " ".join(stamps.program), **({"lane": lane} if lane else {})}
-    call = encode(*words_of(lambda: Queue(Notes(), daemon.queue).enqueue(fields)))
-    times = []
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(rig.server.socket)
-        for _ in range(count):
-            wait_for(lambda: rig.server.left(daemon.queue) == 0, "the task's end", pause_s=0.002)
-            time.sleep(0.012)
-            begun = time.monotonic_ns()
-            connection.sendall(call)
-            times.append((stamps.next_ns() - begun) / 1000)
-            connection.recv(256)
-    return times
+def enqueue_call(daemon, stamps, **fields):
+    """leat_enqueue of a task that stamps, as it is sent."""
+    task = {"command": " ".join(stamps.program), **fields}
+    return encode(*words_of(lambda: Queue(Notes(), daemon.queue).enqueue(task)))
 
 
 def lane_latency(rig):
@@ -67,12 +54,13 @@ def lane_latency(rig):
     stamps = Stamps(rig)
     daemon = Daemon(rig, "laned", 1)
     rounds, each = (3, 30) if rig.quick else (6, 50)
+    without, within = enqueue_call(daemon, stamps), enqueue_call(daemon, stamps, lane="a")
     plain, laned = [], []
     try:
         daemon.wait_idle()
         for _ in range(rounds):
-            plain.append(start_times(rig, daemon, stamps, None, each))
-            laned.append(start_times(rig, daemon, stamps, "a", each))
+            plain.append(worker_times(rig, daemon, stamps, without, each))
+            laned.append(worker_times(rig, daemon, stamps, within, each))
     finally:
         daemon.stop()
         stamps.close()
