@@ -406,7 +406,7 @@ def test_leases_of_all_are_renewed(daemon, queue, seen):
     """A batch that runs for longer than the lease keeps all of its tasks."""
     add(queue, *numbers(30))
     daemon({'queue': {'lease': '3s', 'concurrency': 1},
-            **batched(seen.command('sleep 7'), batch=30, kill_grace='100ms')}).wait_ready()
+            **batched(seen.command('sleep 4.5'), batch=30, kill_grace='100ms')}).wait_ready()
     wait_succeeded(queue, 30, 40)
     assert len(seen.all()) == 1
     assert queue.counter('crashes') == queue.counter('fenced') == queue.counter('released') == 0

@@ -196,7 +196,7 @@ def test_dead_letter_has_the_check_s_output(daemon, queue, script):
 def test_lease_is_renewed(daemon, queue, folder, script):
     """A check that takes longer than the lease keeps it, and the task runs once."""
     add_crashed(queue, lease=4000)
-    daemon({'queue': {'lease': '4s'}, **checked(script, 'sleep 9; exit 1')}).wait_ready()
+    daemon({'queue': {'lease': '4s'}, **checked(script, 'sleep 6; exit 1')}).wait_ready()
     wait_succeeded(queue, 1, 40)
     assert order(folder) == ['checked', 'ran']
     assert queue.counter('crashes') == 1 and queue.counter('fenced') == 0

@@ -144,13 +144,13 @@ def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, beats, la
 # ---- a daemon that was stopped
 
 @pytest.mark.parametrize('code, outcome', [(0, 'success'), (1, 'retry'), (7, 'dead')])
-def test_stopped_worker_is_fenced(daemon, queue, client, beats, code, outcome):
+def test_stopped_worker_is_fenced(daemon, queue, client, beats, gate, code, outcome):
     """SIGSTOP for longer than the lease: whatever the first attempt ended with changes nothing once
     the second has begun; it is counted and logged. (That both run at once here is for the guard.)"""
     policy = {'retry': {'permanent': 7}}
     first = daemon(policy).wait_ready()
     wait_blocked(client)
-    tid = add(queue, f'test $LEAT_FENCE = 1 && exec {beats.task(3.5, code)}; exec {beats.task(8)}')
+    tid = add(queue, f'test $LEAT_FENCE = 1 && exec {beats.task(2, code)}; {beats.task(0.1)}; {gate.command}')
     beats.wait_runs(1)
     first.stop()
     second = daemon(policy).wait_ready()
@@ -165,6 +165,7 @@ def test_stopped_worker_is_fenced(daemon, queue, client, beats, code, outcome):
     assert queue.pending() == token and queue.letters() == []
     assert queue.redis.hlen(queue.waiting) == 0 and queue.redis.xlen(queue.go) == 1
     assert begun.tid == other.tid == tid
+    gate.open()
     wait_empty(queue)
     assert len(beats.runs()) == 2 and beats.runs()[1].ended
     assert queue.counter('succeeded') == 1, outcome
@@ -218,13 +219,13 @@ def test_old_claim_is_not_started(daemon, queue, client, proxy, through_proxy, b
 # ---- long tasks, many tasks
 
 def test_long_task_is_not_redelivered(daemon, queue, client, beats, late):
-    """A task of ten leases is renewed all the time: one run, one delivery, beside idle workers."""
+    """A task of four leases is renewed all the time: one run, one delivery, beside idle workers."""
     # long enough for a busy machine, on which a worker may stand still for a second or two
     sections = {'queue': {'lease': '3s'}, 'task': {'kill_grace': '50ms'}}
     daemon(sections).wait_ready()
     daemon(sections).wait_ready()
     wait_blocked(client, 2)
-    add(queue, beats.task(31))
+    add(queue, beats.task(12.5))
     beats.wait_runs(1)
     [token] = queue.pending()
     counts = set()
