@@ -68,7 +68,7 @@ static enum job_event judge_check(struct attempt *attempt)
 {
     struct ending *ending = &attempt->ending;
     int code = ending->exit_code;
-    if (ending->cause == CAUSE_HOST) {
+    if (ending->cause == CAUSE_HOST || ending->cause == CAUSE_LEASE_LOST) {
         return JOB_EXITED;
     }
     if (ending->cause == CAUSE_EXIT && code == CHECK_SAYS_RUN) {

@@ -23,9 +23,15 @@ static void check_config(const struct config *config)
     check(config->queue.lease_ms >= 1000);
     check(config->task.kill_grace_ms + margin_ms <= config->queue.lease_ms / 2);
     check(config_codes_has(&config->retry.success, 0));
-    for (int code = 0; code < 256; code++)
+    for (int code = 0; code < 256; code++) {
+        struct config_rule rule = config->retry.exits.of[code];
+
         check(!config_codes_has(&config->retry.success, code) ||
               !config_codes_has(&config->retry.permanent, code));
+        check(code != 0 || rule.kind == CONFIG_RULE_NONE);
+        check(rule.most >= 0 && (rule.most == 0 || rule.kind == CONFIG_RULE_RETRY));
+        check(rule.kind != CONFIG_RULE_NONE || !config_codes_has(&config->retry.permanent, code));
+    }
 }
 
 /* A config merged with itself is the same, and needs no restart. */

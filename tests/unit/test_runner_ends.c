@@ -109,6 +109,37 @@ static void kill_now_cuts_the_grace(void **state)
     assert_true(elapsed_ms(trial->last) < 20000);
 }
 
+// Goal: a KILL that nobody here sent is a cause of its own, but after the lease it is the lease
+// that has ended the task, or its check: whoever sees to that was faster.
+static void kill_by_others_has_its_cause(void **state)
+{
+    struct trial *trial = *state;
+    static const struct {
+        const char *command, *check;
+        int64_t deadline_ns;
+        const char *ending;
+    } table[] = {
+        {"kill -9 $$", NULL, 0, "killed by SIGKILL"},
+        {"kill -9 $$", NULL, INT64_MAX, "killed by SIGKILL"},
+        {"kill -9 $$", NULL, 1, "lease-lost"},
+        {"kill -15 $$", NULL, 1, "SIGTERM"},
+        {"true", "kill -9 $$", 1, "lease-lost"},
+        {"true", "kill -9 $$", INT64_MAX, "check"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct task *task = make_task(TEXTS("command", table[i].command), NULL, 0, false);
+        assert_non_null(task);
+        task->crashes = 1;
+        trial->config.task.check = (char *)table[i].check;
+        trial->config.task.check_timeout_ms = 30000;
+        runner_set_config(trial->runner, &trial->config);
+        const struct begun begun = {.task = task, .lease_deadline_ns = table[i].deadline_ns};
+        assert_int_equal(runner_start(trial->runner, &begun, 1), 0);
+        await(trial, 1);
+        assert_ending(trial->last, table[i].ending);
+    }
+}
+
 // Goal: who has exited already keeps its exit, though the loop has not heard of it when the end
 // comes.
 static void own_exit_stands(void **state)
@@ -325,6 +356,7 @@ int main(void)
         TEST(ends_have_their_causes),
         TEST(kill_now_cuts_the_grace),
         TEST(own_exit_stands),
+        TEST(kill_by_others_has_its_cause),
         TEST(background_does_not_survive),
         TEST(held_pipe_is_not_waited_for),
         TEST(free_leaves_nothing),
