@@ -21,6 +21,7 @@
 #include "daemon/results.h"
 #include "daemon/session.h"
 #include "daemon/slots.h"
+#include "daemon/standing.h"
 #include "daemon/stop.h"
 #include "exec/runner.h"
 
@@ -43,6 +44,7 @@ struct worker {
     struct stop *stop;
     struct herald *herald;
     struct live *live;
+    struct standing standing;
     struct command command;
 
     bool leaving; /* leat_requeue of our own consumer is under way */
@@ -53,19 +55,11 @@ struct worker {
 
 /* ---- what the worker tells of itself ---- */
 
-static const char *state_name(const struct worker *worker)
-{
-    if (stop_has_begun(worker->stop)) {
-        return "draining";
-    }
-    return host_is_closed(worker->host) ? "host-fault" : "running";
-}
-
 static const char *make_beat(void *context)
 {
     struct worker *worker = context;
     return beat_text(&worker->beat, slots_most(worker->slots), runner_count(worker->runner),
-                     state_name(worker));
+                     standing_state(&worker->standing));
 }
 
 static void list_tokens(void *context, struct token_list *list)
@@ -84,8 +78,7 @@ static void list_tokens(void *context, struct token_list *list)
 static bool is_closed(void *context)
 {
     const struct worker *worker = context;
-    return stop_has_begun(worker->stop) || host_is_closed(worker->host) ||
-           results_troubled(worker->results) || !lease_fits(worker->lease);
+    return standing_is_closed(&worker->standing);
 }
 
 static void put_back(void *context, const char *token)
@@ -384,6 +377,12 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     }
     worker->intake = intake_new(loop, config, worker->session, worker->slots, &worker->queue,
                                 worker->beat.consumer, worker->herald, &intake_events);
+    worker->standing = (struct standing){.session = worker->session,
+                                         .stop = worker->stop,
+                                         .host = worker->host,
+                                         .results = worker->results,
+                                         .lease = worker->lease,
+                                         .intake = worker->intake};
     return worker->intake ? 0 : -1;
 }
 
@@ -430,31 +429,6 @@ void worker_set_config(struct worker *worker, const struct config *config)
     intake_ask(worker->intake);
 }
 
-static const char *trouble(const struct worker *worker)
-{
-    if (!session_is_up(worker->session)) {
-        return session_trouble(worker->session);
-    }
-    if (host_is_closed(worker->host)) {
-        return "this host cannot run tasks";
-    }
-    if (!lease_fits(worker->lease)) {
-        return "kill_grace does not fit into the lease";
-    }
-    switch (intake_gate(worker->intake)) {
-    case GATE_HOLD:
-        return "waiting one lease after the group was lost";
-    case GATE_PAUSED:
-        return "the queue is paused";
-    case GATE_DRAINED:
-        return "drained";
-    case GATE_OPEN:
-    case GATE_RATE:
-        return "";
-    }
-    return "";
-}
-
 struct worker_figures worker_figures(const struct worker *worker)
 {
     return (struct worker_figures){.running = runner_count(worker->runner),
@@ -464,8 +438,8 @@ struct worker_figures worker_figures(const struct worker *worker)
                                    .dead = worker->beat.dead,
                                    .released = worker->beat.released,
                                    .cancelled = worker->beat.cancelled,
-                                   .state = state_name(worker),
-                                   .trouble = trouble(worker)};
+                                   .state = standing_state(&worker->standing),
+                                   .trouble = standing_trouble(&worker->standing)};
 }
 
 void worker_free(struct worker *worker)

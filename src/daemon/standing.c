@@ -1,0 +1,47 @@
+#include "daemon/standing.h"
+
+#include "daemon/host.h"
+#include "daemon/intake.h"
+#include "daemon/lease.h"
+#include "daemon/results.h"
+#include "daemon/session.h"
+#include "daemon/stop.h"
+
+bool standing_is_closed(const struct standing *standing)
+{
+    return stop_has_begun(standing->stop) || host_is_closed(standing->host) ||
+           results_troubled(standing->results) || !lease_fits(standing->lease);
+}
+
+const char *standing_state(const struct standing *standing)
+{
+    if (stop_has_begun(standing->stop)) {
+        return "draining";
+    }
+    return host_is_closed(standing->host) ? "host-fault" : "running";
+}
+
+const char *standing_trouble(const struct standing *standing)
+{
+    if (!session_is_up(standing->session)) {
+        return session_trouble(standing->session);
+    }
+    if (host_is_closed(standing->host)) {
+        return "this host cannot run tasks";
+    }
+    if (!lease_fits(standing->lease)) {
+        return "kill_grace does not fit into the lease";
+    }
+    switch (intake_gate(standing->intake)) {
+    case GATE_HOLD:
+        return "waiting one lease after the group was lost";
+    case GATE_PAUSED:
+        return "the queue is paused";
+    case GATE_DRAINED:
+        return "drained";
+    case GATE_OPEN:
+    case GATE_RATE:
+        return "";
+    }
+    return "";
+}
