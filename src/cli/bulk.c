@@ -39,6 +39,11 @@ struct bulk {
     int status;            /* of the first failure */
 };
 
+static const char *due_of(const struct bulk *bulk)
+{
+    return bulk->options->due[0] ? bulk->options->due : "0";
+}
+
 static void fail(struct bulk *bulk, int status)
 {
     if (bulk->status == EX_OK)
@@ -147,7 +152,7 @@ static void add_task(struct bulk *bulk, const struct draft *draft)
         bulk->filling.first_line = line;
     bulk->filling.last_line = line;
     bulk->filling.tasks++;
-    draft_append(draft, bulk->options->due[0] ? bulk->options->due : "0", &bulk->command);
+    draft_append(draft, due_of(bulk), &bulk->command);
     if (bulk->filling.tasks == BATCH_TASKS || bulk->command.wire.size >= BATCH_BYTES)
         send_batch(bulk);
 }
@@ -158,6 +163,7 @@ static void add_task(struct bulk *bulk, const struct draft *draft)
  * that is wrong: what stands before it is still sent. */
 static int next_task(struct bulk *bulk, struct draft *draft)
 {
+    const struct config *config = bulk->cli->config;
     char why[WHY_SIZE];
     int got;
 
@@ -175,8 +181,12 @@ static int next_task(struct bulk *bulk, struct draft *draft)
                       bulk->options->common.fields[i].value) != 0)
             got = -1;
     }
-    if (got > 0 && draft_check(draft, bulk->cli->config->task.command != NULL, why, sizeof why))
-        return 1;
+    if (got > 0 && draft_check(draft, config->task.command != NULL, why, sizeof why) &&
+        draft_is_listed(draft, config, why, sizeof why)) {
+        if (signer_sign(bulk->options->signer, draft, due_of(bulk)) == 0)
+            return 1;
+        (void)snprintf(why, sizeof why, SIGNER_FAILED); /* fits */
+    }
     progress_end(&bulk->progress);
     cli_error("%s:%llu: %s", bulk->options->file, (unsigned long long)input_line(bulk->input), why);
     return -1;

@@ -1,5 +1,6 @@
 #include "cli/draft.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,12 +35,40 @@ bool draft_has(const struct draft *draft, const char *name)
     return false;
 }
 
+void draft_remove(struct draft *draft, const char *name)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < draft->count; i++) {
+        if (!bytes_equal(draft->fields[i].name, name))
+            draft->fields[kept++] = draft->fields[i];
+    }
+    draft->count = kept;
+}
+
 bool draft_check(const struct draft *draft, bool own_command, char *reason, size_t reason_size)
 {
     struct task task = {
         .token = "", .tid = "", .field_count = draft->count, .fields = draft->fields};
 
     return task_check(&task, own_command, reason, reason_size);
+}
+
+bool draft_is_listed(const struct draft *draft, const struct config *config, char *reason,
+                     size_t reason_size)
+{
+    if (config->security.commands != CONFIG_COMMANDS_LISTED)
+        return true;
+    for (size_t i = 0; i < draft->count; i++) {
+        if (!bytes_equal(draft->fields[i].name, "command"))
+            continue;
+        if (config_command_value(config->command.program, draft->fields[i].value.data))
+            return true;
+        /* cut where it is too long */
+        (void)snprintf(reason, reason_size, "the configuration has no [command.%s]",
+                       draft->fields[i].value.data);
+    }
+    return false;
 }
 
 void draft_append(const struct draft *draft, const char *due, struct command *command)

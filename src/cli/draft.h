@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "config/config.h"
 #include "queue/queue.h"
 #include "queue/task.h"
 
@@ -22,8 +23,16 @@ int draft_add_text(struct draft *draft, const char *name, const char *value);
 
 bool draft_has(const struct draft *draft, const char *name);
 
+/* Takes the field out, wherever it is. */
+void draft_remove(struct draft *draft, const char *name);
+
 /* True, or false with the reason why leatd would refuse the task. */
 bool draft_check(const struct draft *draft, bool own_command, char *reason, size_t reason_size);
+
+/* True where the command of a task that was checked is one of those that the config lists, or it
+ * lists none; else false with the reason. */
+bool draft_is_listed(const struct draft *draft, const struct config *config, char *reason,
+                     size_t reason_size);
 
 /* Adds the task to an enqueue command. */
 void draft_append(const struct draft *draft, const char *due, struct command *command);

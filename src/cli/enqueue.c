@@ -34,7 +34,8 @@ static const char help[] =
     "\n"
     "Exit codes: 0 the task is in the queue, also where --id found it there already; 1 with\n"
     "--unique: nothing was added, the id printed is that of the task with the key; 64 usage; 65\n"
-    "refused, nothing of that task is in the queue; 66 FILE cannot be read; 69 Redis cannot be\n"
+    "refused, nothing of that task is in the queue; 66 FILE or key cannot be read; 69 Redis cannot "
+    "be\n"
     "reached; 74 ids cannot be written; 75 the queue is full, or Redis busy: try again; 77\n"
     "denied by Redis; 78 configuration.\n";
 
@@ -133,7 +134,7 @@ static int say_exists(const struct draft *draft)
     return EX_OK;
 }
 
-static int enqueue_one(struct cli *cli, const struct enqueue_options *options)
+static int enqueue_one(struct cli *cli, struct enqueue_options *options)
 {
     struct redisReply *reply;
     bool is_new;

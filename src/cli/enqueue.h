@@ -9,6 +9,9 @@
 #include "base/buffer.h"
 #include "cli/cli.h"
 #include "cli/draft.h"
+#include "cli/signing.h"
+
+#define TASK_VALID_MS (INT64_C(86400) * 1000)
 
 enum enqueue_input { ENQUEUE_ONE, ENQUEUE_LINES, ENQUEUE_NULL, ENQUEUE_JSON };
 
@@ -22,6 +25,9 @@ struct enqueue_options {
     struct buffer command; /* the task's own, joined; empty: none */
     struct buffer payload;
     char expires[32];
+    const char *sign;      /* as signer_open takes it; NULL: as the configuration says */
+    int64_t valid_ms;      /* 0: TASK_VALID_MS */
+    struct signer *signer; /* NULL: tasks are not signed */
 };
 
 /* ---- what leat run takes, too (task_options.c) ---- */
@@ -42,6 +48,8 @@ enum {
     TASK_OPTION_UNIQUE,
     TASK_OPTION_UNIQUE_FOR,
     TASK_OPTION_UNIQUE_NEXT,
+    TASK_OPTION_SIGN,
+    TASK_OPTION_VALID,
     TASK_OPTION_END, /* where a command's own begin */
 };
 
@@ -61,7 +69,9 @@ enum {
     {"lane", required_argument, NULL, TASK_OPTION_LANE},                                           \
     {"unique", required_argument, NULL, TASK_OPTION_UNIQUE},                                       \
     {"unique-for", required_argument, NULL, TASK_OPTION_UNIQUE_FOR},                               \
-    {"unique-next", no_argument, NULL, TASK_OPTION_UNIQUE_NEXT}
+    {"unique-next", no_argument, NULL, TASK_OPTION_UNIQUE_NEXT},                                   \
+    {"sign", required_argument, NULL, TASK_OPTION_SIGN},                                           \
+    {"valid", required_argument, NULL, TASK_OPTION_VALID}
 
 #define TASK_OPTIONS_HELP                                                                          \
     "  --payload TEXT       bytes for the task's stdin; - reads them from leat's stdin\n"          \
@@ -79,7 +89,10 @@ enum {
     "  --max-attempts N     give up after so many\n"                                               \
     "  --max-output SIZE    end an attempt that writes more, or drop the rest\n"                    \
     "  --result-ttl DUR     keep what became of it so long, for leat wait\n"                       \
-    "  --expires WHEN       a duration or a time; if not started by then, a dead letter\n"
+    "  --expires WHEN       a duration or a time; if not started by then, a dead letter\n"         \
+    "  --sign NAME[:FILE]   sign it with that key of the configuration, or of FILE; a queue\n"     \
+    "                       that wants signatures has a key for it\n"                             \
+    "  --valid DURATION     the signature is good so long once the task is due; 1d\n"
 /* clang-format on */
 
 /* Takes one of these, with its value in optarg. Returns 0 or EX_USAGE, as the others. */
@@ -88,13 +101,12 @@ int task_option(const struct cli *cli, struct enqueue_options *options, int lett
 /* A field more; the value is not copied. */
 int task_add_text(struct enqueue_options *options, const char *name, const char *value);
 
-/* After the options: the command, which begins at optind, and the payload. */
+/* After the options: the command, which begins at optind, the payload, and who signs. */
 int task_complete(struct cli *cli, struct enqueue_options *options, int argc, char **argv);
 
-/* Checks the task, connects and enqueues it. Returns leat_enqueue's reply for freeReplyObject, or
- * NULL with *status set and the error printed. */
-struct redisReply *task_enqueue(struct cli *cli, const struct enqueue_options *options,
-                                int *status);
+/* Checks the task, signs it, connects and enqueues it. Returns leat_enqueue's reply for
+ * freeReplyObject, or NULL with *status set and the error printed. */
+struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options, int *status);
 
 void task_options_free(struct enqueue_options *options);
 

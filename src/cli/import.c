@@ -298,6 +298,12 @@ static int check_field(struct import *import)
     bool fine;
     int status = cli_load(import->cli);
 
+    if (status == EX_OK && import->cli->config->security.signatures == CONFIG_SIGNATURES_REQUIRED) {
+        cli_error("what is imported is not signed, and workers of this queue would refuse it: %s "
+                  "has signatures = required",
+                  import->cli->config->path);
+        return EX_CONFIG;
+    }
     if (status != EX_OK)
         return status;
     if (!import->field)

@@ -152,7 +152,7 @@ static int add_defaults(const struct cli *cli, struct enqueue_options *options)
     return fine ? EX_OK : cli_no_memory();
 }
 
-static int enqueue(struct cli *cli, const struct enqueue_options *options, char *tid, size_t size)
+static int enqueue(struct cli *cli, struct enqueue_options *options, char *tid, size_t size)
 {
     struct redisReply *reply;
     bool is_new;

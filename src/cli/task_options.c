@@ -108,6 +108,8 @@ static int take_checked(const struct cli *cli, struct enqueue_options *options, 
             return cli_usage(cli, "--max-output wants a size such as 64K or 10M, not '%s'", optarg);
         return task_add_text(options, "max_output", optarg);
     }
+    if (letter == TASK_OPTION_VALID)
+        return cli_duration(cli, "--valid", optarg, &options->valid_ms);
     if (letter == TASK_OPTION_UNIQUE_FOR) {
         status = cli_duration(cli, "--unique-for", optarg, &number);
         return status == EX_OK ? task_add_text(options, "unique_for", optarg) : status;
@@ -131,6 +133,9 @@ int task_option(const struct cli *cli, struct enqueue_options *options, int lett
         return task_add_text(options, "unique", optarg);
     case TASK_OPTION_UNIQUE_NEXT:
         return task_add_text(options, "unique_next", "1");
+    case TASK_OPTION_SIGN:
+        options->sign = optarg;
+        return EX_OK;
     case TASK_OPTION_DELAY:
     case TASK_OPTION_AT:
         return set_due(cli, options, letter, optarg);
@@ -250,6 +255,16 @@ static int check_unique(struct cli *cli, const struct enqueue_options *options)
     return EX_OK;
 }
 
+/* A listed command has no arguments of the task's own. */
+static int check_listed(struct cli *cli, int words)
+{
+    if (words > 1 && cli->config->security.commands == CONFIG_COMMANDS_LISTED)
+        return cli_usage(cli,
+                         "commands of this queue are listed: give a name, and what it needs by "
+                         "--field");
+    return EX_OK;
+}
+
 int task_complete(struct cli *cli, struct enqueue_options *options, int argc, char **argv)
 {
     int status = check_words(cli, argc, argv);
@@ -257,23 +272,36 @@ int task_complete(struct cli *cli, struct enqueue_options *options, int argc, ch
     if (status == EX_OK)
         status = check_unique(cli, options);
     if (status == EX_OK)
+        status = check_listed(cli, argc - optind);
+    if (status == EX_OK)
         status = join_command(options, argc - optind, argv + optind);
     if (status == EX_OK)
         status = read_payload(options);
+    if (status == EX_OK)
+        status = signer_open(cli, options->sign,
+                             options->valid_ms > 0 ? options->valid_ms : TASK_VALID_MS,
+                             &options->signer);
     /* Redis takes no task without any field */
     if (status == EX_OK && !options->file && options->common.count == 0)
         status = task_add_text(options, "payload", "");
     return status;
 }
 
-struct redisReply *task_enqueue(struct cli *cli, const struct enqueue_options *options, int *status)
+struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options, int *status)
 {
     struct command command = {0};
     struct redisReply *reply;
     char reason[256];
 
-    if (!draft_check(&options->common, cli->config->task.command != NULL, reason, sizeof reason)) {
+    const char *due = options->due[0] ? options->due : "0";
+    if (!draft_check(&options->common, cli->config->task.command != NULL, reason, sizeof reason) ||
+        !draft_is_listed(&options->common, cli->config, reason, sizeof reason)) {
         cli_error("the task would be refused: %s", reason);
+        *status = EX_DATAERR;
+        return NULL;
+    }
+    if (signer_sign(options->signer, &options->common, due) != 0) {
+        cli_error("the task " SIGNER_FAILED);
         *status = EX_DATAERR;
         return NULL;
     }
@@ -281,7 +309,7 @@ struct redisReply *task_enqueue(struct cli *cli, const struct enqueue_options *o
     if (*status != EX_OK)
         return NULL;
     queue_enqueue_begin(&command, &cli->queue);
-    draft_append(&options->common, options->due[0] ? options->due : "0", &command);
+    draft_append(&options->common, due, &command);
     reply = cli_call(cli, &command, "cannot enqueue", 3, status);
     command_free(&command);
     return reply;
@@ -292,4 +320,5 @@ void task_options_free(struct enqueue_options *options)
     buffer_free(&options->command);
     buffer_free(&options->payload);
     draft_free(&options->common);
+    signer_close(options->signer);
 }

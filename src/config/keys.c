@@ -100,6 +100,31 @@ static int read_credential(char ***secrets, const char *entry, struct buffer *wh
     return secret != NULL ? add_secret(secrets, entry, secret, why) : -1;
 }
 
+/* The entry of that name (NULL: the first), or NULL. */
+static const char *find_entry(char *const *list, const char *name)
+{
+    for (; list != NULL && *list != NULL; list++)
+        if (name == NULL || is_named(*list, name, strlen(name)))
+            return *list;
+    return NULL;
+}
+
+int keys_read(const struct config_security *security, const char *name, char ***secrets,
+              struct buffer *why)
+{
+    const char *file = find_entry(security->key_files, name);
+    const char *credential = find_entry(security->key_credentials, name);
+    int result = 0;
+
+    if (file != NULL)
+        result = keys_read_file(secrets, file, why);
+    else if (credential != NULL)
+        result = read_credential(secrets, credential, why);
+    else
+        return 0;
+    return result == 0 ? 1 : -1;
+}
+
 void keys_load(struct config_security *security, const struct ini_places *places,
                struct report *report)
 {

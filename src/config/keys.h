@@ -21,6 +21,11 @@ bool keys_in_list(char *const *list, const char *name, size_t length);
  * reason in why. */
 int keys_read_file(char ***secrets, const char *entry, struct buffer *why);
 
+/* The same for one key of the config, by its name (NULL: the first). Returns 1, 0 where it has no
+ * such key, or -1 with the reason in why. */
+int keys_read(const struct config_security *security, const char *name, char ***secrets,
+              struct buffer *why);
+
 /* Reads all keys of the config into security->secrets; what is wrong is reported. */
 void keys_load(struct config_security *security, const struct ini_places *places,
                struct report *report);

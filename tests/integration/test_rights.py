@@ -11,6 +11,7 @@ import redis
 from harness.polling import wait_until
 from harness.queue import LIBRARY, Queue
 from harness.server import RedisServer
+from harness.signing import Key
 from harness.tasks import wait_file, wait_letters, wait_succeeded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -185,6 +186,21 @@ def test_a_worker_has_what_it_needs(init, daemon, config, client, folder, redis_
     assert worker.wait_exit() == 0
     refused = [what for what in denied(client, 'worker') if what[2] not in (b'client|kill', 'client|kill')]
     assert refused == []
+
+
+def test_a_worker_that_wants_signatures(init, daemon, config, client, folder):
+    """It may remember which have run."""
+    assert init().returncode == 0
+    key, queue = Key(folder, 'a'), Queue(client)
+    worker = daemon(config('worker', security={'signatures': 'required', 'key_files': key.entry})).wait_ready()
+    signed = key.sign({'command': 'true'})
+    client.xadd('emails', signed)
+    wait_succeeded(queue, 1)
+    client.zadd('{emails}:seen_until', {'old': 1})
+    client.xadd('emails', signed)
+    wait_letters(queue)
+    assert client.zscore('{emails}:seen_until', 'old') is None
+    assert denied(client, 'worker') == [] and worker.running()
 
 
 FORBIDDEN = [

@@ -351,6 +351,29 @@ def test_redis_goes_while_it_is_asked(daemon, required, key, redis_server, proxy
     assert len(set(ran.lines())) == 100
 
 
+def test_an_answer_that_is_lost(daemon, required, key, proxy, through_proxy, queue, ran):
+    """Redis has noted the signature, and the worker does not hear of it: the task is no replay of itself."""
+    daemon(dict(required, **through_proxy)).wait_ready()
+    trap = proxy.trap('leat_once')
+    queue.add(key.sign({'command': ran.command, 'SIZE': 1}))
+    trap.wait()
+    wait_succeeded(queue, 1)
+    assert ran.lines() == ['1'] and letters(queue) == []
+
+
+def test_a_task_that_is_cancelled_while_redis_is_asked(daemon, required, key, proxy, through_proxy, queue, ran):
+    """It does not run, and the worker goes on."""
+    daemon(dict(required, **through_proxy)).wait_ready()
+    trap = proxy.trap('leat_once', action='hold')
+    [tid] = queue.add(key.sign({'command': ran.command, 'SIZE': 1}))
+    trap.wait()
+    assert queue.call('cancel', queue.group, '1', tid, '')[0].startswith(b'asked')
+    trap.release()
+    wait_until(lambda: queue.counter('cancelled') + queue.counter('succeeded') == 1)
+    queue.add(key.sign({'command': ran.command, 'SIZE': 2}))
+    wait_until(lambda: '2' in ran.lines())
+
+
 def test_a_worker_that_stops_hands_back(daemon, required, key, queue, client, ran):
     """With its memory of signatures damaged a worker runs nothing; put right, all runs. It stops cleanly meanwhile."""
     client.set('{emails}:seen', 'damaged')

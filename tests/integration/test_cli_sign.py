@@ -1,0 +1,168 @@
+"""leat enqueue and leat run sign, for workers that want it."""
+import json
+import os
+import stat
+import time
+
+import pytest
+
+from harness.queue import text
+from harness.signing import Key, signature
+from harness.tasks import wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+EX_USAGE, EX_DATAERR, EX_NOINPUT, EX_CONFIG = 64, 65, 66, 78
+
+
+@pytest.fixture
+def key(folder):
+    return Key(folder, '2026a')
+
+
+@pytest.fixture
+def other(folder):
+    return Key(folder, '2026b')
+
+
+@pytest.fixture
+def required(key, other):
+    return {'security': {'signatures': 'required', 'key_files': f'{key.entry} {other.entry}'}}
+
+
+def sent(queue):
+    """The fields of the tasks in the stream, in order."""
+    return [{text(flat[i]): flat[i + 1] for i in range(0, len(flat), 2)} for _, flat in queue.entries('stream')]
+
+
+def fields_of(shown):
+    """What leat show --json has, as leat enqueue --json-lines takes it."""
+    return {field['name']: field['value'] for field in shown['fields']}
+
+
+def is_good(fields, key):
+    """Whether that is what the key makes of these fields, by another's HMAC."""
+    given = text(fields['signature'])
+    return given == signature(key.secret, key.name, given.split(':')[2], 'emails', fields)
+
+
+def test_signed_tasks_run(daemon, leat, required, queue, folder):
+    """One task, many lines, JSON, a delayed one and leat run: all run on a worker that wants signatures."""
+    daemon(required).wait_ready()
+    out = f'>> {folder}/out'
+
+    def enqueue(*args, **options):
+        done = leat('enqueue', *args, config=required, **options)
+        assert done.returncode == 0, done.stderr
+    enqueue('--payload', 'x', '--field', 'A=b', f'echo one {out}')
+    enqueue('--delay', '1', f'echo two {out}')
+    enqueue('--file', '-', input=''.join(f'echo line {out}\n' for _ in range(700)))
+    enqueue('--file', '-', '--json-lines', input=json.dumps(
+        {'command': f'wc -c {out}', 'payload_base64': 'AP8=', 'unique': 'u', 'lane': 'a'}))
+    done = leat('run', 'echo three', config=required)
+    assert (done.returncode, done.stdout) == (0, 'three\n'), done.stderr
+    wait_succeeded(queue, 704)
+    assert len((folder / 'out').read_text().splitlines()) == 703
+
+
+def test_which_key(leat, required, queue, key, other, folder):
+    """The configuration's first, or the one that is named, there or in a file; each signature is what it should be."""
+    third = Key(folder, 'third')
+    here = os.path.relpath(third.path)
+    for args in ([], ['--sign', '2026b'], ['--sign', f'third:{third.path}'], ['--sign', f'third:{here}']):
+        assert leat('enqueue', *args, 'true', config=required).returncode == 0
+    assert leat('enqueue', '--sign', '2026b', 'true', config={'security': {'key_files': other.entry}}).returncode == 0
+    assert leat('enqueue', 'true', config={'security': {'key_files': other.entry}}).returncode == 0
+    tasks = sent(queue)
+    for fields, by in zip(tasks, (key, other, third, third, other)):
+        assert is_good(fields, by)
+    assert 'signature' not in tasks[5]
+    nonces = {text(fields['signature']).split(':')[2] for fields in tasks[:5]}
+    assert len(nonces) == 5 and all(len(nonce) == 32 for nonce in nonces)
+
+
+def test_how_long(leat, required, queue):
+    """A day from when it is due, or as --valid says; a not_after that was given stays."""
+    day = 86400
+    for args in (['true'], ['--valid', '1h', 'true'], ['--delay', '30d', 'true'], ['--at', '@1', 'true'],
+                 ['--field', 'not_after=4000000000', 'true']):
+        assert leat('enqueue', *args, config=required).returncode == 0
+    now = time.time()
+    rows = {}
+    for fields in sent(queue):
+        rows[len(rows)] = int(fields['not_after']) - now
+    assert abs(rows[0] - day) < 60 and abs(rows[1] - 3600) < 60 and abs(rows[2] - day) < 60
+    assert rows[3] > 4e9 - now - 1
+    [tid] = queue.redis.hkeys(queue.waiting)
+    shown = fields_of(json.loads(leat('show', text(tid), '--json', config=required).stdout))
+    assert abs(int(shown['not_after']) - now - 31 * day) < 60
+
+
+def test_a_letter_that_is_too_late_is_signed_anew(daemon, leat, required, key, queue, client, folder):
+    """What came too late can be enqueued again from its letter's fields: --sign replaces signature and time."""
+    daemon(required).wait_ready()
+    client.xadd('emails', key.sign({'command': f'echo $TASK_A > {folder}/out', 'A': 'b'}, valid=-5))
+    wait_letters(queue)
+    [letter] = json.loads(leat('dead', 'show', '--all', '--json').stdout)
+    line = json.dumps(fields_of(letter))
+    done = leat('enqueue', '--file', '-', '--json-lines', '--sign', '2026a', input=line, config=required)
+    assert done.returncode == 0, done.stderr
+    wait_succeeded(queue, 1)
+    assert (folder / 'out').read_text() == 'b\n'
+    # as it is, it stays what it was
+    assert leat('enqueue', '--file', '-', '--json-lines', input=line, config=required).returncode == 0
+    assert 'was good until' in wait_letters(queue, 2)[1].reason
+
+
+def broken(folder, key):
+    closed = Key(folder, 'closed')
+    closed.path.chmod(stat.S_IRUSR | stat.S_IROTH)
+    return closed
+
+
+@pytest.mark.parametrize('sign, code, said', [
+    ('nobody', EX_USAGE, 'has no key nobody'),
+    ('a:/none', EX_NOINPUT, '/none: No such file'),
+    ('closed:FOLDER/closed.key', EX_NOINPUT, 'all users can reach it'),
+    ('a b:FOLDER/2026a.key', EX_NOINPUT, "key's name"),
+    (':FOLDER/2026a.key', EX_NOINPUT, "key's name"),
+])
+def test_no_such_key(leat, required, queue, folder, key, sign, code, said):
+    """Nothing is sent, and the message says why."""
+    broken(folder, key)
+    for args in (['enqueue', '--sign', sign.replace('FOLDER', str(folder)), 'true'],
+                 ['enqueue', '--file', '-', '--sign', sign.replace('FOLDER', str(folder))],
+                 ['run', '--sign', sign.replace('FOLDER', str(folder)), 'true']):
+        done = leat(*args, config=required)
+        assert done.returncode == code and said in done.stderr and key.secret not in done.stderr
+    assert queue.places() == {}
+
+
+def test_other_commands_need_no_keys(leat, folder, queue):
+    """Who may not read the keys can look and act, but not enqueue."""
+    config = {'security': {'signatures': 'required', 'key_files': f'a:{folder}/none'}}
+    queue.register('w1')
+    for args in (['status'], ['list'], ['dead', 'list'], ['doctor']):
+        done = leat(*args, config=config)
+        assert 'none' not in done.stderr and done.returncode < 64, done.stderr
+    assert leat('enqueue', 'true', config=config).returncode == EX_NOINPUT
+
+
+def test_nothing_unsigned_is_imported(leat, required, queue, client):
+    """leat import says that workers would refuse it, and takes nothing."""
+    client.lpush('jobs', 'true')
+    done = leat('import', 'jobs', '--field', 'command', config=required)
+    assert done.returncode == EX_CONFIG and 'signatures = required' in done.stderr
+    assert client.llen('jobs') == 1 and queue.places() == {}
+
+
+def test_listed_commands(leat, queue):
+    """A name that is not listed, or words behind one, are refused before anything is sent."""
+    config = {'security': {'commands': 'listed'}, 'command.thumbs': {'program': 'true', 'arguments': '{SIZE}'}}
+    assert leat('enqueue', '--field', 'SIZE=64', 'thumbs', config=config).returncode == 0
+    done = leat('enqueue', 'thumb', config=config)
+    assert done.returncode == EX_DATAERR and 'no [command.thumb]' in done.stderr
+    done = leat('enqueue', 'thumbs', '--big', config=config)
+    assert done.returncode == EX_USAGE and 'by --field' in done.stderr
+    done = leat('enqueue', '--file', '-', input='thumbs\nrm -rf x\n', config=config)
+    assert done.returncode == EX_DATAERR and '-:2: the configuration has no [command.rm -rf x]' in done.stderr
+    assert [text(fields['command']) for fields in sent(queue)] == ['thumbs', 'thumbs']
