@@ -109,6 +109,11 @@ int units_parse_size(const char *text, int64_t *bytes)
     return 0;
 }
 
+int units_parse_percent(const char *text, int64_t *percent)
+{
+    return parse_digits(&text, percent) != 0 || strcmp(text, "%") != 0 ? -1 : 0;
+}
+
 int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value)
 {
     bool negative = *text == '-';

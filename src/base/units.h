@@ -15,6 +15,9 @@ int units_parse_duration(const char *text, int64_t *ms);
 /* Bytes into *bytes. Returns 0, or -1 where text is no size or over INT64_MAX. */
 int units_parse_size(const char *text, int64_t *bytes);
 
+/* A whole number of percent, "150%", into *percent. Returns 0 or -1. */
+int units_parse_percent(const char *text, int64_t *percent);
+
 /* A whole decimal number within [low, high] into *value. Returns 0 or -1. */
 int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *value);
 

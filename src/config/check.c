@@ -113,9 +113,10 @@ static void check_codes(const struct config_retry *retry, const struct ini_place
  * but nothing that leat obeys. */
 static bool is_item_field(const char *field)
 {
-    static const char *const known[] = {"id",         "unique",       "unique_for", "lane",
-                                        "timeout",    "max_attempts", "expires",    "result_ttl",
-                                        "max_output", "signature",    "not_after"};
+    static const char *const known[] = {
+        "id",          "unique",     "unique_for", "lane",       "timeout",   "max_attempts",
+        "expires",     "result_ttl", "max_output", "signature",  "not_after", "memory_max",
+        "memory_high", "pids_max",   "cpu_max",    "cpu_weight", "io_weight"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(field, known[i]) == 0)
@@ -262,6 +263,25 @@ static void check_signatures(const struct config *config, const struct ini_place
             "signatures");
 }
 
+/* Only a cgroup can hold them. */
+static void check_isolation(const struct config_isolation *isolation,
+                            const struct ini_places *places, struct report *report)
+{
+    static const char *const bounds[] = {"memory_max", "memory_high", "pids_max",
+                                         "cpu_max",    "cpu_weight",  "io_weight"};
+
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+        if (isolation->cgroup == CONFIG_CGROUP_OFF && line_of(places, "isolation", bounds[i]) != 0)
+            report_add(report, line_of(places, "isolation", bounds[i]),
+                       "%s needs cgroups; remove it, or cgroup = off", bounds[i]);
+    if (isolation->memory_max > 0 && isolation->memory_high > isolation->memory_max)
+        report_add(report,
+                   later(line_of(places, "isolation", "memory_high"),
+                         line_of(places, "isolation", "memory_max")),
+                   "memory_high is more than memory_max, and so without effect; exchange or change "
+                   "them");
+}
+
 /* Other keys are named {STREAM}:dead and so on; this key must fall into the same slot of a Cluster.
  */
 static bool has_own_slot(const char *stream)
@@ -304,6 +324,7 @@ void check_rules(const struct config *config, const struct ini_places *places,
     check_output(&config->output, places, report);
     check_commands(config, places, report);
     check_signatures(config, places, report);
+    check_isolation(&config->isolation, places, report);
 }
 
 static void resolve_password(struct config_redis *redis, const struct ini_places *places,

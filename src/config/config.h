@@ -36,6 +36,8 @@ enum config_commands { CONFIG_COMMANDS_ANY, CONFIG_COMMANDS_LISTED };
 enum config_signatures { CONFIG_SIGNATURES_OFF, CONFIG_SIGNATURES_REQUIRED };
 enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
 
+enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_REQUIRED, CONFIG_CGROUP_OFF };
+
 #define CONFIG_BATCH_MOST 1000 /* tasks in a batch */
 
 /* Among numbers for tasks: as the daemon has it; and no limit. */
@@ -136,6 +138,17 @@ struct config_task {
     int64_t oom_score_adj; /* −1000 to 1000 */
 };
 
+/* How tasks are held together; the bounds are of all processes of a task, 0: none. */
+struct config_isolation {
+    enum config_cgroup cgroup;
+    int64_t memory_max; /* bytes, as the next */
+    int64_t memory_high;
+    int64_t pids_max; /* processes and threads */
+    int64_t cpu_max;  /* percent of one CPU */
+    int64_t cpu_weight;
+    int64_t io_weight;
+};
+
 struct config_retry {
     int64_t max_attempts;
     int64_t base_ms;
@@ -211,6 +224,7 @@ struct config {
     struct config_limits limits;
     struct config_lanes lanes;
     struct config_task task;
+    struct config_isolation isolation;
     struct config_retry retry;
     struct config_dead dead;
     struct config_intake intake;

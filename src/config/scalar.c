@@ -89,6 +89,8 @@ static void format_limit(const struct table_row *row, int64_t limit, char *text,
         unit[0] = letters[i];
     }
     /* 48 bytes hold any number */
+    if (row->type == TABLE_PERCENT)
+        unit[0] = '%';
     (void)snprintf(text, size, row->type == TABLE_MODE ? "0%llo%s" : "%lld%s",
                    (unsigned long long)limit, unit);
 }
@@ -131,6 +133,10 @@ static int set_whole(void *member, const struct table_row *row, const char *text
     case TABLE_SIZE:
         if (units_parse_size(text, &value) != 0)
             return not_a(why, text, "a size; write it like 512, 64K or 10M");
+        break;
+    case TABLE_PERCENT:
+        if (units_parse_percent(text, &value) != 0)
+            return not_a(why, text, "a percentage; write it like 50%");
         break;
     case TABLE_MODE:
         if (parse_mode(text, &value) != 0)

@@ -108,6 +108,12 @@ static const struct table_word signature_uses[] = {
     {"required", CONFIG_SIGNATURES_REQUIRED},
     {NULL, 0},
 };
+static const struct table_word cgroups[] = {
+    {"auto", CONFIG_CGROUP_AUTO},
+    {"required", CONFIG_CGROUP_REQUIRED},
+    {"off", CONFIG_CGROUP_OFF},
+    {NULL, 0},
+};
 static const struct table_word targets[] = {
     {"auto", CONFIG_LOG_AUTO},
     {"journal", CONFIG_LOG_JOURNAL},
@@ -298,6 +304,31 @@ const struct table_row table[TABLE_ROWS] = {
          "Which processes the kernel kills first without memory: -1000 (never) to 1000 (first)."),
      .type = TABLE_INTEGER, MEMBER(task, oom_score_adj), .low = -1000, .high = 1000,
      .words = inherited},
+
+    {KEY("isolation", "cgroup", "auto, required or off", "auto", false,
+         "Whether each task has a cgroup of its own; auto: where the service may make some."),
+     .type = TABLE_CHOICE, MEMBER(isolation, cgroup), .words = cgroups},
+    {KEY("isolation", "memory_max", "size or none", "none", true,
+         "How much memory a task may use; beyond that the kernel kills it."),
+     .type = TABLE_SIZE, MEMBER(isolation, memory_max), .low = 1 << 20, .high = SIZE_MOST,
+     .words = none},
+    {KEY("isolation", "memory_high", "size or none", "none", true,
+         "With how much memory a task is slowed down."),
+     .type = TABLE_SIZE, MEMBER(isolation, memory_high), .low = 1 << 20, .high = SIZE_MOST,
+     .words = none},
+    {KEY("isolation", "pids_max", "integer or none", "none", true,
+         "How many processes and threads a task may have."),
+     .type = TABLE_INTEGER, MEMBER(isolation, pids_max), .low = 1, .high = 1 << 30, .words = none},
+    {KEY("isolation", "cpu_max", "percent or none", "none", true,
+         "How much CPU time a task may use, of one CPU: 150% is one and a half."),
+     .type = TABLE_PERCENT, MEMBER(isolation, cpu_max), .low = 1, .high = 1000000, .words = none},
+    {KEY("isolation", "cpu_weight", "integer or none", "none", true,
+         "A task's share of CPU time beside other tasks, from 1 to 10000; the kernel's own is "
+         "100."),
+     .type = TABLE_INTEGER, MEMBER(isolation, cpu_weight), .low = 1, .high = 10000, .words = none},
+    {KEY("isolation", "io_weight", "integer or none", "none", true,
+         "Its share of the disks beside other tasks, likewise."),
+     .type = TABLE_INTEGER, MEMBER(isolation, io_weight), .low = 1, .high = 10000, .words = none},
 
     {KEY("retry", "max_attempts", "integer", "5", true,
          "How often a task is tried before it becomes a dead letter."),

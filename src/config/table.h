@@ -10,6 +10,7 @@ enum table_type {
     TABLE_DURATION,
     TABLE_SIZE,
     TABLE_INTEGER,
+    TABLE_PERCENT,
     TABLE_MODE,    /* octal */
     TABLE_NUMBER,  /* a decimal fraction */
     TABLE_BOOLEAN, /* yes or no */
@@ -51,7 +52,7 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 100 };
+enum { TABLE_ROWS = 107 };
 
 extern const struct table_row table[TABLE_ROWS];
 

@@ -39,6 +39,7 @@ static bool is_string(const struct table_row *row)
         return true;
     case TABLE_DURATION:
     case TABLE_SIZE:
+    case TABLE_PERCENT:
     case TABLE_INTEGER:
     case TABLE_MODE:
     case TABLE_NUMBER:

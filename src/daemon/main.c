@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "config/config.h"
+#include "daemon/isolation.h"
 #include "daemon/notify.h"
 #include "daemon/rights.h"
 #include "daemon/worker.h"
@@ -27,6 +28,7 @@ struct daemon {
     struct config *config;
     const char *path;
     struct worker *worker;
+    struct isolation isolation;
     int exit_code;
     bool ready;                 /* told to be so */
     struct worker_figures told; /* figures in the last STATUS */
@@ -245,6 +247,7 @@ static void reload(struct daemon *daemon)
         log_event(LOG_WARNING, LOG_ID_CONFIG_RELOADED, NULL, 0, "these need a restart:");
         log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text);
     }
+    isolation_look(&daemon->isolation, merged);
     worker_set_config(daemon->worker, merged);
     config_free(daemon->config);
     daemon->config = merged;
@@ -324,8 +327,8 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
         log_text(LOG_ERR, "no event loop: %s", strerror(errno));
         return EX_OSERR;
     }
-    daemon->worker =
-        worker_new(daemon->loop, daemon->config, nofile, notify_watchdog_ms(), &events);
+    daemon->worker = worker_new(daemon->loop, daemon->config, nofile, &daemon->isolation,
+                                notify_watchdog_ms(), &events);
     if (!daemon->worker) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         ev_loop_destroy(daemon->loop);
@@ -376,7 +379,9 @@ int main(int argc, char **argv)
     } else if (rights_check(daemon.config)) {
         code = EX_CONFIG;
     } else {
-        code = run(&daemon, &nofile);
+        code = isolation_open(&daemon.isolation, daemon.config);
+        code = code ? code : run(&daemon, &nofile);
+        isolation_close(&daemon.isolation);
     }
     buffer_free(&errors);
     config_free(daemon.config);

@@ -30,6 +30,7 @@
 struct worker {
     struct ev_loop *loop;
     const struct config *config;
+    const struct isolation *isolation;
     struct worker_events events;
     struct queue queue;
     struct beat beat;
@@ -359,6 +360,7 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     if (!worker->host || !worker->stop || !worker->session || !worker->runner) {
         return -1;
     }
+    runner_set_cgroups(worker->runner, worker->isolation->cgroups);
     worker->herald = herald_new(config, worker->session, worker->runner, &worker->queue);
     worker->live =
         live_new(loop, worker->session, worker->runner, &worker->queue, worker->beat.consumer);
@@ -387,8 +389,8 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
 }
 
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,
-                          const struct rlimit *nofile, int64_t watchdog_ms,
-                          const struct worker_events *events)
+                          const struct rlimit *nofile, const struct isolation *isolation,
+                          int64_t watchdog_ms, const struct worker_events *events)
 {
     struct worker *worker = calloc(1, sizeof *worker);
     if (!worker) {
@@ -396,6 +398,7 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
     }
     worker->loop = loop;
     worker->config = config;
+    worker->isolation = isolation;
     worker->events = *events;
     ev_prepare_init(&worker->turn, on_turn);
     worker->turn.data = worker;

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "config/config.h"
+#include "daemon/isolation.h"
 
 struct ev_loop;
 struct worker;
@@ -36,10 +37,10 @@ struct worker_figures {
 };
 
 /* config must outlive the worker or be replaced. nofile: the limit of open files that tasks get.
- * watchdog_ms as in lease_new. Returns NULL with errno. */
+ * isolation must outlive the worker. watchdog_ms as in lease_new. Returns NULL with errno. */
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,
-                          const struct rlimit *nofile, int64_t watchdog_ms,
-                          const struct worker_events *events);
+                          const struct rlimit *nofile, const struct isolation *isolation,
+                          int64_t watchdog_ms, const struct worker_events *events);
 void worker_start(struct worker *worker);
 
 /* Takes a merged config; the old one may be freed afterwards. */

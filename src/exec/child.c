@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "exec/batch.h"
-#include "exec/group.h"
 #include "exec/judge.h"
 
 enum {
@@ -40,18 +39,11 @@ static void start_pause(struct child *child, double seconds)
     ev_timer_start(loop, &child->pause);
 }
 
-/* A stopped process is woken to hear it. */
-static void send_term(const struct child *child)
-{
-    group_signal(child->pid, SIGTERM);
-    group_signal(child->pid, SIGCONT);
-}
-
 /* Kills what the leader left and reaps it, in this order: while it is a zombie its number, and that
  * of its group and session, cannot be another's. */
 static void kill_group(struct child *child)
 {
-    group_signal(child->pid, SIGKILL);
+    family_kill(&child->family);
 
     /* what was there already is read at once; so short tasks end in one turn */
     streams_drain(child);
@@ -60,34 +52,29 @@ static void kill_group(struct child *child)
      * attempt */
     const struct ending *ending = &child->attempt.ending;
     if (!streams_are_silent(child) || ending->cause != CAUSE_EXIT || ending->exit_code != 0) {
-        child->strays = group_kill_session(child->pid);
+        family_kill_strays(&child->family);
     }
-    siginfo_t reaped;
-    while (waitid(P_PID, (id_t)child->pid, &reaped, WEXITED) < 0 && errno == EINTR) {
+    if (ending->signal == SIGKILL) {
+        family_was_killed(&child->family);
     }
-}
-
-/* Zombies do not count, and may stay for long where their parent has left the group, or where
- * process 1 is slow: seen only by a closer look, if they are not gone at once. */
-static bool is_group_gone(const struct child *child)
-{
-    if (child->strays && group_session_is_alive(child->pid)) {
-        return false;
+    struct rusage used = {0};
+    while (wait4(child->pid, NULL, 0, &used) < 0 && errno == EINTR) {
     }
-    return group_is_empty(child->pid) ||
-           (child->wait_s >= zombie_wait_s && !group_is_alive(child->pid));
+    usage_add_exit(&child->attempt.usage, &used);
 }
 
 /* Looks what is left of the attempt, and waits on if need be. */
 static void settle(struct child *child)
 {
     int64_t left_ns = child->settle_ns - clock_boot_ns();
-    child->empty = child->empty || is_group_gone(child);
+    /* zombies may stay for long where their parent has left the group, or where process 1 is slow
+     */
+    bool gone = family_is_gone(&child->family, child->wait_s >= zombie_wait_s);
     if (left_ns <= 0 && child->attempt.ending.cause != CAUSE_SHUTDOWN &&
         streams_are_clogged(child)) {
         left_ns += CLOGGED_MS * CLOCK_NS_PER_MS;
     }
-    if (child->empty && (streams_are_silent(child) || left_ns <= 0)) {
+    if (gone && (streams_are_silent(child) || left_ns <= 0)) {
         feed(child, NULL, streams_are_silent(child) ? JOB_QUIET : JOB_SETTLE_OVER);
         return;
     }
@@ -96,7 +83,7 @@ static void settle(struct child *child)
      * it */
     streams_watch(child);
     double left_s = left_ns > 0 ? (double)left_ns / (double)CLOCK_NS_PER_S : longest_wait_s;
-    start_pause(child, child->empty || child->wait_s > left_s ? left_s : child->wait_s);
+    start_pause(child, gone || child->wait_s > left_s ? left_s : child->wait_s);
     child->wait_s = child->wait_s * 2 < longest_wait_s ? child->wait_s * 2 : longest_wait_s;
 }
 
@@ -115,8 +102,18 @@ static bool is_settling(const struct child *child)
 
 void child_heard(struct child *child)
 {
-    if (is_settling(child) && child->empty && streams_are_silent(child)) {
+    if (is_settling(child) && child->family.empty && streams_are_silent(child)) {
         feed(child, NULL, JOB_QUIET);
+    }
+}
+
+/* What one process has used counts for each of its batch. */
+static void note_usage(struct child *child)
+{
+    struct usage *usage = &child->attempt.usage;
+    family_usage(&child->family, usage);
+    for (size_t i = 1; i < child->count; i++) {
+        child->others[i - 1]->usage = *usage;
     }
 }
 
@@ -124,10 +121,10 @@ void child_heard(struct child *child)
 static void perform(struct child *child, unsigned actions)
 {
     if (actions & JOB_SEND_TERM) {
-        send_term(child);
+        family_term(&child->family);
     }
     if (actions & JOB_SEND_KILL) {
-        group_signal(child->pid, SIGKILL);
+        family_kill(&child->family);
     }
     if (actions & JOB_START_GRACE) {
         streams_watch(child);
@@ -146,6 +143,7 @@ static void perform(struct child *child, unsigned actions)
     }
     if (actions & JOB_REPORT) {
         streams_finish(child);
+        note_usage(child);
         judge_end(child);
         child_release(child);
         child->host->done(child->host, child);
@@ -217,6 +215,7 @@ static void init_attempt(struct attempt *attempt, struct child *child, const str
                    .max_attempts = begun->task->max_attempts,
                    .shared = shared},
         .started_wall_ms = clock_wall_ms(),
+        .usage = USAGE_NONE,
         .lease_deadline_ns = begun->lease_deadline_ns,
         .child = child,
     };
@@ -314,6 +313,27 @@ static int make_input(struct child *child, struct buffer *made, struct bytes *in
     return 0;
 }
 
+/* The cgroup of the child's place, ready for it; NULL without cgroups. Returns 0, or -1 with the
+ * reason. */
+static int prepare_cell(const struct child *child, struct cell **cell, char *reason, size_t size)
+{
+    struct cgroups *cgroups = child->host->cgroups;
+    struct bounds bounds;
+    const char *what = "tasks";
+    *cell = cgroups ? cgroups_cell(cgroups, child->place) : NULL;
+    if (!cgroups) {
+        return 0;
+    }
+    bounds_make(&bounds, child->host->config, child->count > 1 ? NULL : child->attempt.task);
+    if (!*cell || cell_prepare(*cell, &bounds, &what) < 0) {
+        /* cut where it is too long */
+        (void)snprintf(reason, size, "cannot prepare the task's cgroup: %s: %s", what,
+                       strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
 /* Returns 0; or -1 with the cause and the reason. */
 static int start_process(struct child *child, int64_t timeout_ms, struct started *started,
                          enum cause *cause, char *reason, size_t reason_size)
@@ -334,13 +354,22 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     };
     struct buffer made = BUFFER_INIT;
     struct bytes input = {NULL, 0};
+    struct cell *cell = NULL;
     int result = -1;
+    *cause = CAUSE_HOST;
     if (!child->host->start.recipe || make_input(child, &made, &input)) {
-        *cause = CAUSE_HOST;
         (void)snprintf(reason, reason_size, "cannot prepare the start: out of memory"); /* fits */
-    } else {
+    } else if (prepare_cell(child, &cell, reason, reason_size) == 0) {
         order.input = input.size > 0 ? &input : NULL;
+        order.cgroup = cell ? cell_directory(cell) : 0;
         result = start_task(&child->host->start, &order, started, cause, reason, reason_size);
+    }
+    if (result == 0) {
+        const struct group_orphans orphans = {
+            .task = order.task, .is_started = child->host->is_started, .context = child->host};
+        family_begin(&child->family, started->pid, cell, &orphans);
+    } else if (cell) {
+        cell_doubt(cell);
     }
     buffer_free(&made);
     return result;
@@ -396,12 +425,14 @@ int child_start(struct child *child)
 int child_run(struct child *child)
 {
     streams_finish(child);
-    child_release(child); /* the check's */
+    note_usage(child); /* the check's: what follows counts from here */
+    child_release(child);
     free((char *)child->attempt.stdout_tail.data);
     free((char *)child->attempt.stderr_tail.data);
     child->attempt.stdout_tail = child->attempt.stderr_tail = (struct bytes){NULL, 0};
     child->attempt.ending.exit_code = child->attempt.ending.signal = 0;
-    child->checking = child->empty = child->strays = false;
+    child->checking = false;
+    child->attempt.usage = (struct usage)USAGE_NONE;
     return launch(child);
 }
 

@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "exec/cgroups.h"
+#include "exec/family.h"
 #include "exec/outlet.h"
 #include "exec/runner.h"
 #include "exec/start.h"
@@ -27,9 +29,12 @@ struct child_host {
     struct start start;
     char *scratch; /* for reading output */
     size_t scratch_size;
+    struct cgroups *cgroups;     /* not owned; NULL: none */
     struct runner_follow follow; /* its functions NULL: nobody does */
     bool files_fail;             /* output could not be written to its file, and that was told */
     uint64_t files_lost;         /* bytes since then */
+    /* That process was started here, and has not been reaped. */
+    bool (*is_started)(const void *host, pid_t pid);
     /* Nothing of the child is left but its memory, which goes to the receiver. Comes from the loop,
      * or from child_exited. */
     void (*done)(struct child_host *host, struct child *child);
@@ -48,8 +53,7 @@ struct child {
     struct child_host *host;
     size_t place; /* see places.h; the runner allots it, from before the start to the end */
     pid_t pid;
-    bool strays;        /* processes of its session that had left the group were killed */
-    bool empty;         /* its group is, and so are they gone */
+    struct family family;
     int report;         /* of a forked start, or -1 */
     int64_t started_ns; /* CLOCK_BOOTTIME, as the others */
     int64_t settle_ns;  /* until when output is waited for */

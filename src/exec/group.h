@@ -1,7 +1,8 @@
 /*
  * What a task leaves behind: the processes of its process group, and of its session. The ids of
  * both are the leader's, and cannot pass to another process while the leader has not been reaped or
- * any member lives.
+ * any member lives. Orphans are children of this process, which alone reaps them: so neither can
+ * theirs.
  */
 #ifndef LEAT_EXEC_GROUP_H
 #define LEAT_EXEC_GROUP_H
@@ -9,17 +10,28 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "queue/task.h"
+
 /* To every process of the group, or to the leader alone while it has no group yet. Only before the
  * leader is reaped. A process that cannot be signalled is not a failure here: its end is seen. */
 void group_signal(pid_t leader, int signal);
 
-/* SIGKILL to processes of the session that left the group; returns whether there were any, which
- * then may take a moment to die. Reads all of /proc, so only where there may be some; only before
- * the leader is reaped. */
-bool group_kill_session(pid_t leader);
+/* How orphans are told from others. */
+struct group_orphans {
+    const struct task *task;                            /* NULL: they cannot be */
+    bool (*is_started)(const void *context, pid_t pid); /* by this process, and not reaped yet */
+    const void *context;
+};
 
-/* Something of the session is left that is no zombie. Reads all of /proc. */
-bool group_session_is_alive(pid_t leader);
+/* SIGKILL to processes that left the group: those of the session; and orphans that came to this
+ * process as children, if their environment is still that of the task's attempt.
+ * Returns whether there were any, which then may take a moment to die. Reads all of /proc, so only
+ * where there may be some; only before the leader is reaped. */
+bool group_kill_strays(pid_t leader, const struct group_orphans *orphans);
+
+/* Some of them are left that are no zombies; orphans among them are killed again, since one that
+ * was just killed may have left them. Reads all of /proc. */
+bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans);
 
 /* Nothing of the group is left, not even zombies. One system call. */
 bool group_is_empty(pid_t leader);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "exec/child.h"
+#include "exec/children.h"
 #include "exec/group.h"
 #include "exec/mounts.h"
 #include "exec/places.h"
@@ -18,14 +19,7 @@
 
 enum {
     SCRATCH_SIZE = 64 * 1024,
-    FIRST_BUCKETS = 64, /* a power of two, as all sizes of the table are */
-    FREE_TRIES = 2000,  /* milliseconds that runner_free waits for killed processes */
-};
-
-/* Those with a process, by its id. */
-struct process_table {
-    struct child **buckets;
-    size_t bucket_count, count;
+    FREE_TRIES = 2000, /* milliseconds that runner_free waits for killed processes */
 };
 
 struct runner {
@@ -39,68 +33,20 @@ struct runner {
     struct attempt *first;
     size_t count;
     size_t processes;
-    struct process_table *table; /* the first runner's */
-    struct process_table own_table;
+    struct children *table; /* the first runner's */
+    struct children own_table;
     struct places *places; /* the first runner's */
     struct places own_places;
     char *scratch; /* owned; NULL where it is the first runner's */
 };
 
-/* ---- the table of processes ---- */
-
-static struct child **bucket_of(const struct process_table *table, pid_t pid)
-{
-    return &table->buckets[(size_t)pid & (table->bucket_count - 1)];
-}
-
-/* Without memory the table stays as it is, and its chains get longer. */
-static void grow_table(struct process_table *table)
-{
-    struct child **former = table->buckets;
-    size_t former_count = table->bucket_count;
-    struct child **buckets = calloc(former_count * 2, sizeof(struct child *));
-    if (!buckets) {
-        return;
-    }
-    table->buckets = buckets;
-    table->bucket_count = former_count * 2;
-    for (size_t i = 0; i < former_count; i++) {
-        for (struct child *child = former[i], *next; child; child = next) {
-            next = child->next_in_bucket;
-            struct child **bucket = bucket_of(table, child->pid);
-            child->next_in_bucket = *bucket;
-            *bucket = child;
-        }
-    }
-    free(former);
-}
-
-static void table_add(struct process_table *table, struct child *child)
-{
-    if (++table->count > table->bucket_count) {
-        grow_table(table);
-    }
-    struct child **bucket = bucket_of(table, child->pid);
-    child->next_in_bucket = *bucket;
-    *bucket = child;
-}
-
-/* The child with that process, no longer in the table; or NULL. */
-static struct child *table_take(struct process_table *table, pid_t pid)
-{
-    struct child **link = bucket_of(table, pid);
-    while (*link && (*link)->pid != pid) {
-        link = &(*link)->next_in_bucket;
-    }
-    struct child *child = *link;
-    if (child) {
-        *link = child->next_in_bucket;
-        table->count--;
-    }
-    return child;
-}
-
 /* ---- the list of attempts ---- */
+
+static bool is_started(const void *host, pid_t pid)
+{
+    const struct runner *runner = host; /* whose first member it is */
+    return children_find(runner->table, pid) != NULL;
+}
 
 static void list_add(struct runner *runner, struct attempt *attempt)
 {
@@ -181,7 +127,7 @@ static void on_run(struct child_host *host, struct child *child)
         child_release(child);
         on_done(host, child);
     } else {
-        table_add(runner->table, child);
+        children_add(runner->table, child);
     }
 }
 
@@ -197,7 +143,7 @@ static void on_exits(struct ev_loop *loop, ev_signal *watcher, int events)
         if (waitid(P_ALL, 0, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 || exit.si_pid == 0) {
             return;
         }
-        struct child *child = table_take(runner->table, exit.si_pid);
+        struct child *child = children_take(runner->table, exit.si_pid);
         if (child) {
             child_exited(child, &exit);
         } else {
@@ -270,6 +216,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .start = {.files = &runner->files,
                   .null = start_above_standard(open("/dev/null", O_RDWR | O_CLOEXEC))},
         .scratch_size = SCRATCH_SIZE,
+        .is_started = is_started,
         .done = on_done,
         .run = on_run,
     };
@@ -307,9 +254,7 @@ struct runner *runner_new(struct ev_loop *loop, const struct config *config, con
     }
     runner->worker = strdup(worker);
     runner->scratch = runner->host.scratch = malloc(SCRATCH_SIZE);
-    runner->own_table.buckets = calloc(FIRST_BUCKETS, sizeof(struct child *));
-    runner->own_table.bucket_count = FIRST_BUCKETS;
-    if (!runner->worker || !runner->scratch || !runner->own_table.buckets) {
+    if (!runner->worker || !runner->scratch || children_init(&runner->own_table)) {
         runner_free(runner);
         errno = ENOMEM;
         return NULL;
@@ -330,8 +275,14 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
     }
     runner->table = first->table;
     runner->places = first->places;
+    runner->host.cgroups = first->host.cgroups;
     runner->host.scratch = first->host.scratch;
     return complete(runner);
+}
+
+void runner_set_cgroups(struct runner *runner, struct cgroups *cgroups)
+{
+    runner->host.cgroups = cgroups;
 }
 
 void runner_set_config(struct runner *runner, const struct config *config)
@@ -379,7 +330,7 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
     for (size_t i = 0; i < count; i++) {
         list_add(runner, child_attempt(child, i));
     }
-    table_add(runner->table, child);
+    children_add(runner->table, child);
     return 0;
 }
 
@@ -432,17 +383,17 @@ static void drop_attempts(struct runner *runner)
 {
     /* all are killed before the first is waited for */
     for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
-        const struct child *child = attempt->child;
+        struct child *child = attempt->child;
         if (attempt == &child->attempt && has_leader(child)) {
-            group_signal(child->pid, SIGKILL);
-            group_kill_session(child->pid);
+            family_kill(&child->family);
+            family_kill_strays(&child->family);
         }
     }
     while (runner->first) {
         struct child *child = runner->first->child;
         if (has_leader(child)) {
             await_exit(child->pid);
-            table_take(runner->table, child->pid);
+            children_take(runner->table, child->pid);
         }
         forget(runner, child);
         child_release(child);
@@ -477,7 +428,7 @@ void runner_free(struct runner *runner)
         close(runner->host.start.null);
     }
     recipe_free(runner->recipe);
-    free(runner->own_table.buckets);
+    children_free(&runner->own_table);
     places_free(&runner->own_places);
     free(runner->scratch);
     free(runner->worker);

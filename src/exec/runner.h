@@ -13,8 +13,10 @@
 #include "config/config.h"
 #include "exec/job.h"
 #include "exec/outcome.h"
+#include "exec/usage.h"
 #include "queue/task.h"
 
+struct cgroups;
 struct child;
 struct ev_loop;
 struct rlimit;
@@ -33,10 +35,11 @@ struct attempt {
     int64_t started_wall_ms;
     int64_t duration_us;                   /* from start to the leader's exit */
     struct bytes stdout_tail, stderr_tail; /* valid when reported */
-    int64_t lease_deadline_ns;             /* CLOCK_BOOTTIME; the daemon's */
-    uint64_t renewal;                      /* the last renewal that named it; the daemon's */
-    struct attempt *next, *previous;       /* links in the list of running attempts; the runner's */
-    struct child *child;                   /* its process, while it runs; the runner's */
+    struct usage usage;              /* likewise; of its process, also where that is others' */
+    int64_t lease_deadline_ns;       /* CLOCK_BOOTTIME; the daemon's */
+    uint64_t renewal;                /* the last renewal that named it; the daemon's */
+    struct attempt *next, *previous; /* links in the list of running attempts; the runner's */
+    struct child *child;             /* its process, while it runs; the runner's */
     void *owner;
 };
 
@@ -79,6 +82,10 @@ struct runner *runner_new(struct ev_loop *loop, const struct config *config, con
  * not told of a worker: LEAT_WORKER is the task's to say. Returns NULL with errno. */
 struct runner *runner_new_beside(struct runner *first, const struct config *config,
                                  const struct runner_events *events);
+
+/* Each attempt gets a cgroup of these, which must outlive the runner: before the first start, and
+ * before runner_new_beside. */
+void runner_set_cgroups(struct runner *runner, struct cgroups *cgroups);
 
 /* For attempts started from now on. */
 void runner_set_config(struct runner *runner, const struct config *config);

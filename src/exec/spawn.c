@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exec/control.h"
+
 /* ---- in the child: only system calls, and no memory but the stack ---- */
 
 /* How the child tells how far it came: in the parent's memory, or by a pipe. */
@@ -21,6 +24,7 @@ struct telling {
     volatile struct spawn_failure *shared; /* or NULL */
     int pipe;                              /* or -1 */
     const char *what;                      /* of SPAWN_LIMIT */
+    bool inside;                           /* it was started in its cgroup */
 };
 
 static void tell(const struct telling *telling, enum spawn_step step, int error)
@@ -198,6 +202,10 @@ static int set_user(const struct spawn *spawn)
 static enum spawn_step become_task(const struct spawn *spawn, struct telling *telling)
 {
     sigset_t none;
+    if (spawn->cgroup > 0 && !telling->inside &&
+        control_write(spawn->cgroup, "cgroup.procs", "0") < 0) {
+        return SPAWN_CGROUP;
+    }
     default_signals(spawn->signals);
     if (setsid() < 0) {
         return SPAWN_SESSION;
@@ -241,26 +249,81 @@ static _Noreturn void run_child(const struct spawn *spawn, struct telling *telli
 
 /* ---- in the parent ---- */
 
+/* vfork into a cgroup. clone3 has no function in libc, and one in C could not be: child and parent
+ * return from it one after the other on the same stack, so the return address must not stay there.
+ * The kernel keeps all registers but those that carry the call itself. */
+#if defined __x86_64__ || defined __aarch64__
+long spawn_vfork_into(const struct clone_args *args, size_t size)
+    __attribute__((returns_twice, visibility("hidden")));
+__asm__(".pushsection .text\n"
+        ".globl spawn_vfork_into\n"
+        ".hidden spawn_vfork_into\n"
+        ".type spawn_vfork_into, %function\n"
+        "spawn_vfork_into:\n"
+#ifdef __x86_64__
+        "    pop %r8\n"
+        "    mov $435, %eax\n"
+        "    syscall\n"
+        "    push %r8\n"
+        "    ret\n"
+#else
+        "    mov x8, #435\n"
+        "    svc #0\n"
+        "    ret\n"
+#endif
+        ".size spawn_vfork_into, . - spawn_vfork_into\n"
+        ".popsection\n");
+#else
+static long spawn_vfork_into(const struct clone_args *args, size_t size)
+{
+    (void)args;
+    (void)size;
+    return -ENOSYS;
+}
+#endif
+
+/* What clone3 answers where it, or its flag, is not known or not allowed; see spawn.h. */
+static bool is_without_clone3(long result)
+{
+    return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
+}
+
+/* With a cgroup, clone3 where it can be had. */
 static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *failure)
 {
     volatile struct spawn_failure shared = {.step = SPAWN_RUNNING};
     struct telling telling = {.shared = &shared, .pipe = -1};
-    pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see spawn.h */
-    if (pid == 0) {
-        run_child(spawn, &telling);
+    const struct clone_args args = {.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP,
+                                    .exit_signal = SIGCHLD,
+                                    .cgroup = (__u64)spawn->cgroup};
+    volatile long pid = -ENOSYS;
+    if (spawn->cgroup > 0) {
+        telling.inside = true;
+        pid = spawn_vfork_into(&args, sizeof args);
+        if (pid == 0) {
+            run_child(spawn, &telling);
+        }
+        telling.inside = false;
+    }
+    if (spawn->cgroup == 0 || is_without_clone3(pid)) {
+        pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see spawn.h */
+        if (pid == 0) {
+            run_child(spawn, &telling);
+        }
+        pid = pid < 0 ? -errno : pid;
     }
     if (pid < 0) {
-        *failure = (struct spawn_failure){.step = SPAWN_PROCESS, .error = errno};
+        *failure = (struct spawn_failure){.step = SPAWN_PROCESS, .error = (int)-pid};
         return -1;
     }
     if (shared.step == SPAWN_RUNNING) {
-        return pid;
+        return (pid_t)pid;
     }
 
     /* it has exited without executing: nobody else shall see it */
     *failure =
         (struct spawn_failure){.step = shared.step, .error = shared.error, .what = shared.what};
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR) {
     }
     return -1;
 }
@@ -328,6 +391,8 @@ static const char *step_text(enum spawn_step step)
     switch (step) {
     case SPAWN_PROCESS:
         return "cannot start a process";
+    case SPAWN_CGROUP:
+        return "cannot move into the task's cgroup";
     case SPAWN_SESSION:
         return "cannot begin a session";
     case SPAWN_DESCRIPTORS:

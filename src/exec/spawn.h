@@ -3,6 +3,9 @@
  * own, default signals and an empty mask, the three descriptors (or four) and no other, umask,
  * limit of open files, user and directory, and then executes.
  *
+ * With a cgroup it is started in it (clone3), or moves there by itself first where that cannot be
+ * done: with an older kernel, where namespaces are restricted, or when forked.
+ *
  * The child normally borrows the parent's memory until it executes (vfork), which costs the same
  * however large the parent is; the parent waits for it, all signals blocked. Where the child may
  * hang on the way (a directory on a network file system) it is forked instead, and nobody waits.
@@ -22,6 +25,7 @@
 /* Where a start can fail. */
 enum spawn_step {
     SPAWN_PROCESS,     /* no process to be had */
+    SPAWN_CGROUP,      /* moving into the cgroup, where it could not be started in it */
     SPAWN_SESSION,     /* own session, descriptors: not seen in practice */
     SPAWN_DESCRIPTORS, /* closing what the task must not have */
     SPAWN_LIMIT,       /* limits and priorities */
@@ -53,6 +57,7 @@ struct spawn {
     bool no_new_privileges;
     int input, output, error; /* become 0, 1 and 2; ≥ 3, or that very number already */
     int verdicts;             /* ≥ 4, becomes 3; or 0 for none */
+    int cgroup;               /* directory of the one that it starts in, ≥ 1; or 0 */
     uint64_t signals;         /* as spawn_signals found them; all others are default already */
     bool may_hang;            /* fork, and do not wait */
 };

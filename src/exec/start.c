@@ -243,6 +243,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
     spawn.words = parts.words ? parts.words : spawn.words;
     spawn.environment = parts.environment;
     spawn.files = allowance_limits(&start->recipe->allowance, RLIMIT_NOFILE) ? NULL : start->files;
+    spawn.cgroup = order->cgroup;
     spawn.signals = start->signals;
     spawn.input = parts.input >= 0 ? parts.input : start->null;
     set_ends(&spawn, &parts, order->ends, start->null);

@@ -29,6 +29,7 @@ struct start_order {
     bool check;              /* the config's check instead of the command */
     const struct task *task; /* NULL: several, of which nothing but the input is passed on */
     struct environment_limits limits;
+    int cgroup;                /* directory of the cgroup to start in; 0: none */
     const struct bytes *input; /* for stdin; NULL: /dev/null */
     enum outlet_ends ends;     /* of its stdout and stderr */
     bool verdicts;             /* the process gets descriptor 3 to write to */

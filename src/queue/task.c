@@ -9,6 +9,7 @@
 
 #include "base/escape.h"
 #include "base/units.h"
+#include "queue/task_bounds.h"
 
 /* ---- decoding ---- */
 
@@ -311,6 +312,17 @@ static bool take_expires(struct task *task, const struct bytes *value, const str
     return true;
 }
 
+static bool take_bound(struct task *task, size_t bound, const struct bytes *value,
+                       const struct reason *reason)
+{
+    const char *form = task_bound_take(task, bound, value);
+    if (form) {
+        (void)snprintf(reason->text, reason->size, "%s is not %s", task_bound_name(bound),
+                       form); /* cut where it is too long */
+    }
+    return !form;
+}
+
 static const struct known {
     const char *name;
     bool (*take)(struct task *task, const struct bytes *value, const struct reason *reason);
@@ -344,7 +356,7 @@ static const struct known *find_known(struct bytes name)
 
 bool task_field_is_variable(const struct task_field *field)
 {
-    return !find_known(field->name);
+    return !find_known(field->name) && task_bound_named(field->name) == TASK_BOUNDS;
 }
 
 /* ---- variables ---- */
@@ -428,6 +440,10 @@ static bool check_field(struct task *task, const struct task_field *field, size_
     const struct known *found = find_known(field->name);
     if (found) {
         return found->take(task, &field->value, reason);
+    }
+    size_t bound = task_bound_named(field->name);
+    if (bound < TASK_BOUNDS) {
+        return take_bound(task, bound, &field->value, reason);
     }
     if (field->name.size >= 5 && memcmp(field->name.data, "leat.", 5) == 0) {
         return refuse_field(reason, field->name, "is reserved: leat.* names are leat's own");

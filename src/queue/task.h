@@ -28,6 +28,17 @@ struct task_field {
     struct bytes value;
 };
 
+/* What all processes of a task together may use. */
+enum task_bound {
+    TASK_MEMORY_MAX,  /* bytes */
+    TASK_MEMORY_HIGH, /* bytes */
+    TASK_PIDS_MAX,    /* processes and threads */
+    TASK_CPU_MAX,     /* percent of one CPU */
+    TASK_CPU_WEIGHT,
+    TASK_IO_WEIGHT,
+    TASK_BOUNDS,
+};
+
 /* What a dead letter says of its task's end; see queue/letter.h. */
 struct task_end {
     struct bytes cause, status, reason, attempts, worker;
@@ -50,10 +61,11 @@ struct task {
     const struct bytes *not_after;
     int64_t timeout_ms; /* −1: the task does not say; 0: none */
     int64_t max_attempts;
-    int64_t max_output;         /* bytes; 0: the task does not say */
-    bool live;                  /* what it writes goes to its live output */
-    int64_t result_ttl_ms;      /* −1: the task does not say; 0: its result is not kept */
-    const struct task_end *end; /* of a dead letter that is told of; NULL where it is to run */
+    int64_t bounds[TASK_BOUNDS]; /* see task_bounds.h; 0: the task does not say */
+    int64_t max_output;          /* bytes; 0: the task does not say */
+    bool live;                   /* what it writes goes to its live output */
+    int64_t result_ttl_ms;       /* −1: the task does not say; 0: its result is not kept */
+    const struct task_end *end;  /* of a dead letter that is told of; NULL where it is to run */
 };
 
 /* Decodes one task of leat_claim's reply. Returns a task owned by the caller, or NULL: errno is

@@ -10,6 +10,7 @@ import pytest
 from harness import daemon as daemons
 from harness import processes
 from harness.beside import Beside
+from harness.cgroup import Group
 from harness.faults import SHORT, Beats
 from harness.gate import Gate
 from harness.journal import Journal, NotHere
@@ -191,6 +192,29 @@ def journal(folder):
         pytest.skip(str(why))
     yield one
     one.close()
+
+
+@pytest.fixture
+def group():
+    """A cgroup to start daemons in: see caged."""
+    try:
+        one = Group()
+    except OSError as error:
+        pytest.skip(f'no cgroup of one\'s own: {error}')
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def caged(group, daemon):
+    """Like daemon: one that starts in `group` and has to give its tasks cgroups there."""
+    def start(sections=None, start=True, **options):
+        required = {'isolation': {'cgroup': 'required'}}
+        one = daemon(daemons.merged(required, sections), start=False, **options)
+        one.popen = {'preexec_fn': group.enter}
+        return one.start() if start else one
+
+    return start
 
 
 @pytest.fixture

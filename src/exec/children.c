@@ -1,0 +1,83 @@
+#include "exec/children.h"
+
+#include <stdlib.h>
+
+#include "exec/child.h"
+
+enum { FIRST_BUCKETS = 64 }; /* a power of two, as all sizes are */
+
+static struct child **bucket_of(const struct children *children, pid_t pid)
+{
+    return &children->buckets[(size_t)pid & (children->bucket_count - 1)];
+}
+
+int children_init(struct children *children)
+{
+    children->buckets = calloc(FIRST_BUCKETS, sizeof(struct child *));
+    children->bucket_count = FIRST_BUCKETS;
+    return children->buckets ? 0 : -1;
+}
+
+/* Without memory the table stays as it is, and its chains get longer. */
+static void grow(struct children *children)
+{
+    struct child **former = children->buckets;
+    size_t former_count = children->bucket_count;
+    struct child **buckets = calloc(former_count * 2, sizeof(struct child *));
+    if (!buckets) {
+        return;
+    }
+    children->buckets = buckets;
+    children->bucket_count = former_count * 2;
+    for (size_t i = 0; i < former_count; i++) {
+        for (struct child *child = former[i], *next; child; child = next) {
+            next = child->next_in_bucket;
+            struct child **bucket = bucket_of(children, child->pid);
+            child->next_in_bucket = *bucket;
+            *bucket = child;
+        }
+    }
+    free(former);
+}
+
+void children_add(struct children *children, struct child *child)
+{
+    if (++children->count > children->bucket_count) {
+        grow(children);
+    }
+    struct child **bucket = bucket_of(children, child->pid);
+    child->next_in_bucket = *bucket;
+    *bucket = child;
+}
+
+/* What points to the child with that process, or to the end of its chain. */
+static struct child **link_of(const struct children *children, pid_t pid)
+{
+    struct child **link = bucket_of(children, pid);
+    while (*link && (*link)->pid != pid) {
+        link = &(*link)->next_in_bucket;
+    }
+    return link;
+}
+
+struct child *children_find(const struct children *children, pid_t pid)
+{
+    return *link_of(children, pid);
+}
+
+struct child *children_take(struct children *children, pid_t pid)
+{
+    struct child **link = link_of(children, pid);
+    struct child *child = *link;
+    if (child) {
+        *link = child->next_in_bucket;
+        children->count--;
+    }
+    return child;
+}
+
+void children_free(struct children *children)
+{
+    free(children->buckets);
+    children->buckets = NULL;
+}

@@ -1,0 +1,70 @@
+#include "queue/task_bounds.h"
+
+#include <string.h>
+
+#include "base/units.h"
+
+static bool parse_size(const char *text, int64_t *value)
+{
+    return !units_parse_size(text, value) && *value > 0;
+}
+
+static bool parse_count(const char *text, int64_t *value)
+{
+    return !units_parse_integer(text, 1, INT64_C(1) << 30, value);
+}
+
+static bool parse_weight(const char *text, int64_t *value)
+{
+    return !units_parse_integer(text, 1, 10000, value);
+}
+
+static bool parse_share(const char *text, int64_t *value)
+{
+    return !units_parse_percent(text, value) && *value > 0;
+}
+
+static const struct {
+    const char *name;
+    bool (*parse)(const char *text, int64_t *value);
+    const char *form;
+} fields[TASK_BOUNDS] = {
+    [TASK_MEMORY_MAX] = {"memory_max", parse_size, "a size such as 512M"},
+    [TASK_MEMORY_HIGH] = {"memory_high", parse_size, "a size such as 512M"},
+    [TASK_PIDS_MAX] = {"pids_max", parse_count, "a number from 1 on"},
+    [TASK_CPU_MAX] = {"cpu_max", parse_share, "a share of a CPU such as 50%"},
+    [TASK_CPU_WEIGHT] = {"cpu_weight", parse_weight, "a number from 1 to 10000"},
+    [TASK_IO_WEIGHT] = {"io_weight", parse_weight, "a number from 1 to 10000"},
+};
+
+const char *task_bound_name(size_t bound)
+{
+    return fields[bound].name;
+}
+
+size_t task_bound_named(struct bytes name)
+{
+    size_t bound = 0;
+    while (bound < TASK_BOUNDS && (strlen(fields[bound].name) != name.size ||
+                                   memcmp(fields[bound].name, name.data, name.size) != 0)) {
+        bound++;
+    }
+    return bound;
+}
+
+bool task_is_bounded(const struct task *task)
+{
+    for (size_t i = 0; i < TASK_BOUNDS; i++) {
+        if (task->bounds[i] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *task_bound_take(struct task *task, size_t bound, const struct bytes *value)
+{
+    bool fine = value->size == 0 || (strlen(value->data) == value->size &&
+                                     fields[bound].parse(value->data, &task->bounds[bound]));
+    return fine ? NULL : fields[bound].form;
+}

@@ -1,0 +1,318 @@
+"""Cgroups of tasks on the real daemon: nothing of a task survives it, whatever it has become. Only the limits and
+accounts that need controllers are left to hosts that have them."""
+import ctypes
+import os
+import re
+import signal
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import processes
+from harness.faults import wait_empty
+from harness.polling import wait_until
+from harness.tasks import records, wait_file, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+COUNT = 15
+ONE = {'queue': {'concurrency': 1}}
+SURVIVORS = Path(__file__).parent / 'harness' / 'survivors.py'
+STAYS = 'tail -f /dev/null'
+WHERE = 'sed -n s/^0:://p /proc/self/cgroup'
+
+
+@pytest.fixture
+def survivors(folder):
+    return Survivors(folder / 'survivors')
+
+
+class Survivors:
+    def __init__(self, path):
+        self.path = path
+
+    def command(self, *code):
+        words = [sys.executable, '-S', '-E', SURVIVORS, self.path, COUNT, *code]
+        return 'exec ' + ' '.join(map(str, words))
+
+    def pids(self):
+        return [int(pid) for pid in self.path.read_text().split()] if self.path.exists() else []
+
+    def wait(self, count=COUNT):
+        wait_until(lambda: len(self.pids()) == count, message=f'{count} survivors')
+        return self.pids()
+
+    def alive(self):
+        return [pid for pid in self.pids() if processes.alive(pid)]
+
+
+# ---- no survivors
+
+def end_by_timeout(worker, queue, leat, tid):
+    pass  # its own
+
+
+def end_by_cancel(worker, queue, leat, tid):
+    assert leat('cancel', '--now', tid).returncode == 0
+
+
+def end_by_drain(worker, queue, leat, tid):
+    worker.terminate()
+
+
+@pytest.mark.parametrize('end, counter', [
+    (end_by_timeout, 'dead'), (end_by_cancel, 'cancelled'), (end_by_drain, 'released')])
+def test_no_survivors(caged, queue, leat, group, survivors, end, counter):
+    """At its timeout, a cancel or the end of a drain all of a task dies, double-forked and with sessions of their
+    own or not, before anybody else can hear of its end."""
+    worker = caged({'retry': {'max_attempts': 1}, 'shutdown': {'drain': 0}}).wait_ready()
+    fields = {'timeout': '5s'} if counter == 'dead' else {}
+    [tid] = queue.add({'command': survivors.command(), **fields})
+    wait_file(survivors.path.with_name('survivors.all'))
+    assert len(survivors.alive()) == COUNT
+    end(worker, queue, leat, tid)
+    wait_until(lambda: queue.counter(counter) == 1)
+    assert survivors.alive() == []
+    if counter == 'released':
+        assert worker.wait_exit() == 0 and group.below() == ['daemon']
+
+
+def test_no_survivors_of_an_exit(caged, queue, survivors):
+    """What a task leaves that exits by itself is dead before its success counts."""
+    caged().wait_ready()
+    queue.add({'command': survivors.command(0)})
+    wait_succeeded(queue, 1)
+    assert len(survivors.pids()) == COUNT and survivors.alive() == []
+
+
+def test_no_survivors_of_a_lost_lease(caged, queue, short_leases, proxy, through_proxy, survivors):
+    """A worker that is cut off from Redis kills all of its task."""
+    caged(through_proxy).wait_ready()
+    queue.add({'command': survivors.command()})
+    survivors.wait()
+    proxy.refuse()
+    wait_until(lambda: not survivors.alive())
+
+
+def test_output_ends_with_the_task(caged, queue, folder):
+    """A survivor that holds the task's output ends with the task, and so does the output."""
+    caged().wait_ready()
+    queue.add({'command': f'setsid setsid sh -c "echo $$ > {folder}/pid; exec {STAYS}" &'
+               f' until [ -s {folder}/pid ]; do :; done; echo over'})
+    wait_succeeded(queue, 1)
+    assert not processes.alive(int((folder / 'pid').read_text()))
+
+
+def test_leftovers_die_first(caged, queue, group, survivors):
+    """What a killed worker has left is dead before the next one in that group says anything to Redis."""
+    first = caged(ONE).wait_ready()
+    queue.add({'command': survivors.command()})
+    wait_file(survivors.path.with_name('survivors.all'))
+    first.kill9()
+    # a leftover that no guard knows of
+    stray = processes.start(STAYS.split(), preexec_fn=lambda: (group / 'tasks/0/cgroup.procs').write_text('0'))
+    second = caged(ONE)
+    second.wait_log('registered')
+    assert survivors.alive() == [] and stray.poll() == -signal.SIGKILL
+    second.terminate()
+    assert second.wait_exit() == 0
+
+
+@pytest.mark.parametrize('fields', [{'timeout': '3s'}, {}], ids=['timeout', 'exit 3'])
+def test_orphans_without_cgroups(daemon, queue, survivors, fields):
+    """Without cgroups what has left group and session comes to the daemon when its parent ends: it is known by its
+    environment, killed and reaped before the task's end counts."""
+    worker = daemon({'isolation': {'cgroup': 'off'}, 'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': survivors.command(*[] if fields else [3]), **fields})
+    wait_until(lambda: queue.counter('dead') == 1)
+    assert len(survivors.pids()) == COUNT and survivors.alive() == []
+    wait_until(lambda: not worker.descendants())
+    wait_until(lambda: not [pid for pid in survivors.pids() if Path(f'/proc/{pid}').exists()])
+
+
+def test_others_are_not_orphans(daemon, queue, survivors, folder, gate):
+    """Without cgroups the end of one task touches nothing of another, nor what a successful one has left."""
+    daemon({'isolation': {'cgroup': 'off'}, 'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': survivors.command(0)})
+    wait_succeeded(queue, 1)
+    queue.add({'command': f'echo $$ > {folder}/pid; {gate.wait}'})
+    wait_file(folder / 'pid')
+    queue.add({'command': 'setsid true & exit 3'})
+    wait_until(lambda: queue.counter('dead') == 1)
+    assert len(survivors.alive()) == COUNT
+    gate.open()
+    wait_succeeded(queue, 2)
+
+
+# ---- kept groups
+
+def test_groups_are_kept(caged, queue, group, folder):
+    """Each task runs in a group of its own, which the next one at its place finds empty; the daemon in another."""
+    worker = caged(ONE).wait_ready()
+    line = f'{{ {WHERE}; wc -l < {group.path}/tasks/0/cgroup.procs; stat -c %i {group.path}/tasks/0; }}'
+    queue.add(*[{'command': f'{line} >> {folder}/out'}] * 3)
+    wait_succeeded(queue, 3)
+    lines = (folder / 'out').read_text().splitlines()
+    assert lines[0].endswith(f'/{group.path.name}/tasks/0') and lines[1] == '2'
+    assert lines == lines[:3] * 3
+    assert worker.pid in group.pids('daemon') and group.pids('.') == []
+
+
+def test_tasks_beside_each_other(caged, queue, folder, gate):
+    """Two tasks at a time are in two groups."""
+    caged({'queue': {'concurrency': 2}}).wait_ready()
+    queue.add(*[{'command': f'{WHERE} >> {folder}/out; {gate.wait}'}] * 2)
+    wait_until(lambda: len(wait_file(folder / 'out').split()) == 2)
+    gate.open()
+    wait_succeeded(queue, 2)
+    assert len(set((folder / 'out').read_text().split())) == 2
+
+
+@pytest.mark.parametrize('mischief', [
+    'mkdir {0}/below && echo $$ > {0}/below/cgroup.procs',
+    'mkdir -p {0}/below/deep',
+    'echo 1 > {0}/cgroup.freeze',
+    'echo 1 > {0}/cgroup.kill',
+    f'setsid setsid {STAYS} > /dev/null 2>&1 &',
+], ids=['moved', 'made groups', 'froze', 'killed', 'left a process'])
+def test_next_task_finds_a_clean_group(caged, queue, group, folder, mischief):
+    """Whatever a task has done to its group, the next one runs in one that is as new."""
+    caged({**ONE, 'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': mischief.format(group / 'tasks/0'), 'timeout': '1s'})
+    wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 1)
+    queue.add(*[{'command': f'{WHERE} >> {folder}/out; ls -d {group}/tasks/0/*/ >> {folder}/out'}] * 2)
+    wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 3)
+    lines = wait_file(folder / 'out').split()
+    assert [line.decode().rsplit('/', 1)[1] for line in lines] == ['0', '0']
+
+
+def test_nothing_is_left(caged, queue, group):
+    """A clean stop leaves no group of tasks, and one start after the other works."""
+    for number in range(3):
+        worker = caged().wait_ready()
+        queue.add(*[{'command': 'true'}] * 5)
+        wait_succeeded(queue, 5 * (number + 1))
+        worker.terminate()
+        assert worker.wait_exit() == 0
+        assert group.below() == ['daemon'] and not group.is_populated()
+
+
+# ---- how it is started
+
+def forbid_clone3():
+    """As RestrictNamespaces= does it: a filter by which clone3 answers ENOSYS."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    load, jump, answer = 0x20, 0x15, 0x06
+    allow, enosys = 0x7fff0000, 0x00050000 | 38
+    steps = [(load, 0, 0, 0), (jump, 0, 1, 435), (answer, 0, 0, enosys), (answer, 0, 0, allow)]
+    code = b''.join(struct.pack('HBBI', *step) for step in steps)
+    buffer = ctypes.create_string_buffer(code)
+    program = struct.pack('HxxxxxxQ', len(steps), ctypes.addressof(buffer))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.create_string_buffer(program), 0, 0):
+        raise OSError(ctypes.get_errno(), 'prctl')
+
+
+def test_without_clone3(caged, queue, group, survivors, folder):
+    """Where clone3 cannot be had, tasks move into their groups by themselves before they execute."""
+    worker = caged(ONE, start=False)
+    worker.popen = {'preexec_fn': lambda: (group.enter(), forbid_clone3())}
+    worker.start().wait_ready()
+    queue.add({'command': f'{WHERE} > {folder}/out'}, {'command': survivors.command(0)},
+              {'command': f'{WHERE} >> {folder}/out'})
+    wait_succeeded(queue, 3)
+    assert (folder / 'out').read_text() == f'/{group.path.name}/tasks/0\n' * 2
+    assert len(survivors.pids()) == COUNT and survivors.alive() == []
+
+
+# ---- auto, required, off
+
+def cgroup_of(pid):
+    return re.search('^0::(.*)$', Path(f'/proc/{pid}/cgroup').read_text(), re.M)[1]
+
+
+@pytest.mark.parametrize('mode', ['not delegated', 'off'])
+def test_without_cgroups(daemon, queue, group, folder, mode):
+    """In a group that is not left to the service, and with off, tasks run in the daemon's own."""
+    sections = {'isolation': {'cgroup': 'off'}} if mode == 'off' else {}
+    if mode == 'off':
+        os.setxattr(group.path, 'user.delegate', b'1')
+    worker = daemon(sections, start=False)
+    worker.popen = {'preexec_fn': group.enter}
+    worker.start().wait_ready()
+    queue.add({'command': f'{WHERE} > {folder}/out'})
+    wait_succeeded(queue, 1)
+    assert (folder / 'out').read_text().strip() == cgroup_of(worker.pid)
+    assert group.below() == [] and 'warning: tasks have no cgroups' not in worker.log()
+
+
+@pytest.mark.parametrize('mark', ['user.delegate', 'trusted.delegate'])
+def test_delegated(daemon, queue, group, folder, mark):
+    """auto uses cgroups where the service manager says that the group is the service's."""
+    os.setxattr(group.path, mark, b'1')
+    worker = daemon(start=False)
+    worker.popen = {'preexec_fn': group.enter}
+    worker.start().wait_ready()
+    queue.add({'command': f'{WHERE} > {folder}/out'})
+    wait_succeeded(queue, 1)
+    assert cgroup_of(worker.pid) == f'/{group.path.name}/daemon'
+    assert (folder / 'out').read_text().startswith(f'/{group.path.name}/tasks/')
+
+
+def test_required_and_refused(caged, daemon, group):
+    """required: without a way to make groups leatd does not start, and says why; auto says so and goes on."""
+    (group / 'cgroup.max.descendants').write_text('0')
+    worker = caged()
+    assert worker.wait_exit() == 78
+    assert re.search('error: cgroup = required, but tasks cannot have cgroups: .*no groups can be made',
+                     worker.log())
+    os.setxattr(group.path, 'user.delegate', b'1')
+    other = daemon(start=False)
+    other.popen = {'preexec_fn': group.enter}
+    other.start().wait_ready()
+    assert 'warning: tasks have no cgroups: ' in other.log()
+
+
+def test_one_daemon_a_group(caged, queue, survivors, group):
+    """A second daemon in the same group leaves the first one's tasks alone, and does not start."""
+    first = caged(ONE).wait_ready()
+    queue.add({'command': survivors.command()})
+    survivors.wait()
+    second = caged()
+    assert second.wait_exit() == 78 and 'another leatd runs tasks in it' in second.log()
+    assert len(survivors.alive()) == COUNT and first.running()
+
+
+def test_missing_controllers(caged, daemon, group):
+    """A limit that no controller holds: required refuses to start, auto warns."""
+    if 'memory' in group.controllers():
+        pytest.skip('this host has the memory controller')
+    worker = caged({'isolation': {'memory_max': '64M', 'pids_max': 100}})
+    assert worker.wait_exit() == 78
+    assert 'error: memory_max, pids_max of [isolation] cannot be held here' in worker.log()
+    other = daemon({'isolation': {'memory_max': '64M'}}).wait_ready()
+    assert 'warning: memory_max of [isolation] cannot be held here: tasks have no cgroups' in other.log()
+
+
+# ---- a start that fails
+
+def test_group_is_taken_away(caged, queue, group, folder):
+    """Somebody removes the group of a place: tasks run on, in a new one."""
+    caged(ONE).wait_ready()
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    (group / 'tasks/0').rmdir()
+    queue.add({'command': f'{WHERE} > {folder}/out'})
+    wait_succeeded(queue, 2)
+    wait_empty(queue)
+    assert (folder / 'out').read_text().endswith('/tasks/0\n')
+
+
+def test_log_tells(caged, group):
+    """The log says where the groups are, and with which controllers."""
+    worker = caged().wait_ready()
+    [text] = [text for _, _, text in records(worker.log()) if text.startswith('tasks have cgroups')]
+    found = text.split('controllers: ')[1]
+    wanted = sorted({'cpu', 'io', 'memory', 'pids'} & set(group.controllers()))
+    assert str(group.path) in text and found == (' '.join(wanted) or 'none')
