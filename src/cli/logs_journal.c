@@ -231,12 +231,14 @@ static bool matches_unreadable(const char *pattern, bool *any)
 /* Nothing was found. Says so where that is for want of a journal, or of rights to read it. */
 static int explain_nothing(const struct logs_options *options)
 {
-    bool any = false, unreadable;
+    static const char *const places[] = {"/var/log/journal/*", "/var/log/journal/*/system.journal",
+                                         "/run/log/journal/*", "/run/log/journal/*/system.journal"};
+    bool any = false, unreadable = false;
 
     if (options->directory)
         return LOGS_NOTHING;
-    unreadable = matches_unreadable("/var/log/journal/*/system.journal", &any);
-    unreadable = matches_unreadable("/run/log/journal/*/system.journal", &any) || unreadable;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        unreadable = matches_unreadable(places[i], &any) || unreadable;
     if (unreadable) {
         cli_error("you may not read this host's journal; be root, or in the group systemd-journal "
                   "or adm");

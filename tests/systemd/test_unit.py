@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from machine import Machine, NotHere, check_host
+from harness.daemon import is_sanitized
 from harness.polling import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -403,3 +404,96 @@ def test_a_periodic_task(machine, request):
     [ended] = unit.event("TASK_SUCCEEDED")
     assert ended["LEAT_ID"] == "nightly"
     assert machine.run("ls", "/var/lib/leat/thumbnails").stdout.split() == ["new"]
+
+
+def logs(unit, *words, **options):
+    return unit.machine.run("leat", "-c", f"/etc/leat/{unit.name}.ini", "logs", *words, check=False, **options)
+
+
+def test_logs_of_a_task(unit):
+    """leat logs shows what a task wrote from the real journal, each stream on its own, and follows to the end."""
+    unit.configure(retry={"max_attempts": 2, "base": "100ms"}).start()
+    task = unit.add("echo out $LEAT_ATTEMPT; echo err $LEAT_ATTEMPT >&2; exit 1")
+    unit.event("TASK_DEAD", f"LEAT_TASK={task}")
+    done = logs(unit, task)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "out 1\nout 2\n", "err 1\nerr 2\n")
+    slow = unit.add(f"echo begun; while ! [ -e /run/{unit.name}.go ]; do sleep 0.05; done; echo through")
+    unit.event("TASK_OUTPUT", f"LEAT_TASK={slow}")
+    unit.machine.run("systemd-run", "--on-active=1s", "touch", f"/run/{unit.name}.go")
+    done = logs(unit, "-f", slow)
+    assert (done.returncode, done.stdout) == (0, "begun\nthrough\n")
+
+
+def test_logs_are_not_for_everybody(unit):
+    """Who may not read the journal is told so; so is who may not read the files."""
+    unit.start()
+    task = unit.add("echo x")
+    unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
+    done = unit.machine.run("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "leat", "-c",
+                            f"/etc/leat/{unit.name}.ini", "logs", task, check=False)
+    assert done.returncode == 77 and "you may not read this host's journal" in done.stderr
+    unit.configure(output={"to": "file"})
+    unit.machine.run("systemctl", "reload", unit.unit)
+    unit.event("CONFIG_RELOADED")
+    task = unit.add("echo y")
+    unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
+    done = unit.machine.run("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "leat", "-c",
+                            f"/etc/leat/{unit.name}.ini", "logs", task, check=False)
+    assert done.returncode == 77 and "cannot open the task's file" in done.stderr
+
+
+def test_output_in_files(unit):
+    """Files are in the unit's LogsDirectory, the service's own; leat logs finds them there without being told,
+    and logrotate takes its part."""
+    unit.configure(output={"to": "file"}).start()
+    task = unit.add("seq 3")
+    unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
+    path = f"/var/log/leat/{unit.name}/{task}.log"
+    assert unit.machine.run("stat", "-c", "%U:%G %a", path, "/var/log/leat").stdout.splitlines() == [
+        "leat:leat 640", "leat:leat 750"]
+    assert logs(unit, task).stdout == "1\n2\n3\n"
+    unit.machine.run("touch", "-d", "40 days ago", path)
+    unit.machine.path("/run/rotated").write_text(f'logrotate state -- version 2\n"{path}" 2020-1-1-0:0:0\n')
+    unit.machine.run("chmod", "600", "/run/rotated")
+    unit.machine.run("logrotate", "-s", "/run/rotated", "/etc/logrotate.d/leat")
+    assert not inside(unit.machine, path)()
+
+
+def test_forged_fields(unit):
+    """What a task writes is one value of its record, whatever fields of the journal's protocol it looks like."""
+    unit.start()
+    task = unit.add("printf 'x\\nLEAT_TASK=9-9\\nMESSAGE=forged\\nPRIORITY=0\\n\\nMESSAGE\\n\\006\\000\\000"
+                    "\\000\\000\\000\\000\\000forged\\n<0>forged'")
+    unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
+    lines = unit.event("TASK_OUTPUT", f"LEAT_TASK={task}", count=7)
+    assert {line["PRIORITY"] for line in lines} == {"6"}
+    assert unit.machine.journal("LEAT_TASK=9-9") == unit.machine.journal("MESSAGE=forged") == []
+
+
+def test_flood_in_the_journal(unit):
+    """Floods of several tasks on the real journald: nothing of the daemon's own records is dropped, and neither is
+    a line of a task that wrote little, leases are renewed, the daemon stays small."""
+    unit.configure(queue={"lease": "4s", "concurrency": 4}, task={"kill_grace": "200ms"},
+                   retry={"max_attempts": 1}).start()
+    unit.add("true")
+    unit.event("TASK_SUCCEEDED")
+    status = unit.machine.path(f"/proc/{unit.pid()}/status")
+    before = resident_kib(status)
+    for _ in range(3):
+        unit.machine.run("redis-cli", "-s", SOCKET, "xadd", unit.name, "*", "command", "exec yes", "timeout", "4s")
+    quiet, largest = [], before
+    while unit.figures()["dead"] < 3:
+        quiet.append(unit.add("seq 3"))
+        unit.event("TASK_SUCCEEDED", f"LEAT_TASK={quiet[-1]}")
+        largest = max(largest, resident_kib(status))
+    floods = unit.event("TASK_DEAD", count=3)
+    assert {record["LEAT_CAUSE"] for record in floods} == {"timeout"}
+    for task in quiet:
+        assert logs(unit, task).stdout == "1\n2\n3\n"
+    assert unit.machine.journal(f"MESSAGE_ID={message_id('LOG_DROPPED')}", f"LEAT_QUEUE={unit.name}") == []
+    assert unit.machine.journal(f"MESSAGE_ID={message_id('LEASE_LOST')}", f"LEAT_QUEUE={unit.name}") == []
+    assert is_sanitized() or largest < before + 8 * 1024
+
+
+def resident_kib(status):
+    return int(re.search(r"^VmRSS:\s+(\d+)", status.read_text(), re.M)[1])
