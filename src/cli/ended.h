@@ -34,7 +34,7 @@ void ended_set_unknown(struct ended *ended);
 /* "succeeded", "dead", "cancelled", "unknown". */
 const char *ended_name(enum ended_state state);
 
-/* "exit:0", "signal:SIGKILL", "timeout", …, "-" for nothing. */
+/* "exit:0", "signal:SIGTERM", "timeout", …, "-" for nothing. */
 void ended_why(const struct ended *ended, char *text, size_t size);
 
 /* A line on stdout: id, state, why, attempts, duration, and the name by which it was asked for

@@ -140,7 +140,8 @@ void judge_end(struct child *child)
         if (attempt->has_verdict) {
             attempt->ending.cause = CAUSE_REPORTED;
             attempt->ending.reported = attempt->verdict;
-        } else if (ending_lacked_memory(&child->host->config->retry, &attempt->ending)) {
+        } else if (ending_lacked_memory(&child->host->config->retry, &attempt->ending,
+                                        attempt->usage.oom_kills)) {
             attempt->ending.cause = CAUSE_OOM;
         } else {
             judge_program(child->host->config, attempt);

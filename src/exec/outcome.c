@@ -163,11 +163,12 @@ struct outcome outcome_decide(const struct config_retry *policy, const struct en
                                                                         : VERDICT_RELEASE};
 }
 
-bool ending_lacked_memory(const struct config_retry *policy, const struct ending *ending)
+bool ending_lacked_memory(const struct config_retry *policy, const struct ending *ending,
+                          int64_t oom_kills)
 {
     bool own = ending->cause == CAUSE_EXIT || ending->cause == CAUSE_SIGNAL ||
                ending->cause == CAUSE_KILLED;
-    return own && ending->oom_kills > 0 && rule_of(policy, ending)->kind != CONFIG_RULE_SUCCESS;
+    return own && oom_kills > 0 && rule_of(policy, ending)->kind != CONFIG_RULE_SUCCESS;
 }
 
 /* "SIGTERM", "SIG40" */

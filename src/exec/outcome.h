@@ -47,7 +47,6 @@ struct ending {
     enum cause cause;
     int exit_code;        /* CAUSE_EXIT */
     int signal;           /* by which the process ended; 0: it exited */
-    int64_t oom_kills;    /* of its processes, by the kernel; 0 or less: none that is known of */
     int64_t attempt;      /* 1 for the first */
     int64_t max_attempts; /* of the task, 0: the policy's */
     bool shared;          /* the process was others' too: how it failed says nothing of this task */
@@ -63,8 +62,10 @@ struct outcome {
 struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
                               double random);
 
-/* Whether it was for want of memory that it failed, where it has failed by itself. */
-bool ending_lacked_memory(const struct config_retry *policy, const struct ending *ending);
+/* Whether it was for want of memory that it failed, where it has failed by itself. oom_kills: how
+ * many of its processes the kernel has killed for that; 0 or less: none that is known of. */
+bool ending_lacked_memory(const struct config_retry *policy, const struct ending *ending,
+                          int64_t oom_kills);
 
 /* "exit 3", "SIGSEGV", "out of memory, SIGKILL", "timeout": for people; size ≥ 48. */
 void ending_describe(const struct ending *ending, char *text, size_t size);

@@ -34,7 +34,7 @@ def tid_of(queue):
 
 @pytest.mark.parametrize('line, status', [
     ('true', 0), ('exit 3', 3), ('exit 255', 255), ('exit 126', 126), ('no-such-program', 127),
-    ('kill -KILL $$', 137), ('kill -TERM $$', 143), ('kill -SEGV $$', 139)])
+    ('kill -KILL $$', 137), ('kill -TERM $$', 143), ('kill -SEGV $$', 139), ('kill -40 $$', 168)])
 def test_exit_status(daemon, leat, queue, line, status):
     """The command's own status, or 128 and the signal's number."""
     daemon().wait_ready()

@@ -196,14 +196,14 @@ static void want_of_memory_is_known(void **state)
     for (enum cause cause = CAUSE_EXIT; cause <= CAUSE_CANCELLED; cause++) {
         bool own = cause == CAUSE_EXIT || cause == CAUSE_SIGNAL || cause == CAUSE_KILLED;
         for (int64_t kills = -1; kills < 3; kills++) {
-            struct ending ending = {.cause = cause, .exit_code = 2, .oom_kills = kills};
-            assert_int_equal(ending_lacked_memory(&policy, &ending), own && kills > 0);
+            struct ending ending = {.cause = cause, .exit_code = 2};
+            assert_int_equal(ending_lacked_memory(&policy, &ending, kills), own && kills > 0);
         }
     }
-    struct ending well = {.cause = CAUSE_EXIT, .oom_kills = 1};
-    assert_false(ending_lacked_memory(&policy, &well));
+    struct ending well = {.cause = CAUSE_EXIT};
+    assert_false(ending_lacked_memory(&policy, &well, 1));
     well.exit_code = 99;
-    assert_false(ending_lacked_memory(&policy, &well));
+    assert_false(ending_lacked_memory(&policy, &well, 1));
 }
 
 /* Goal: how a shared process failed leads to an attempt of its own for each task, whatever the code
