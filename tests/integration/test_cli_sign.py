@@ -65,13 +65,14 @@ def test_signed_tasks_run(daemon, leat, required, queue, folder):
 
 
 def test_which_key(leat, required, queue, key, other, folder):
-    """The configuration's first, or the one that is named, there or in a file; each signature is what it should be."""
+    """The configuration's first, or the one that is named, there or in a file; each is as it should be."""
     third = Key(folder, 'third')
     here = os.path.relpath(third.path)
     for args in ([], ['--sign', '2026b'], ['--sign', f'third:{third.path}'], ['--sign', f'third:{here}']):
         assert leat('enqueue', *args, 'true', config=required).returncode == 0
-    assert leat('enqueue', '--sign', '2026b', 'true', config={'security': {'key_files': other.entry}}).returncode == 0
-    assert leat('enqueue', 'true', config={'security': {'key_files': other.entry}}).returncode == 0
+    off = {'security': {'key_files': other.entry}}
+    assert leat('enqueue', '--sign', '2026b', 'true', config=off).returncode == 0
+    assert leat('enqueue', 'true', config=off).returncode == 0
     tasks = sent(queue)
     for fields, by in zip(tasks, (key, other, third, third, other)):
         assert is_good(fields, by)

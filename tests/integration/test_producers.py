@@ -10,6 +10,7 @@ import pytest
 
 from harness.daemon import BUILD, ROOT
 from harness.queue import KEYS
+from harness.signing import Key
 
 PRODUCERS = ROOT / 'tests/producers'
 LANGUAGES = ('sh', 'py', 'cjs', 'c')
@@ -23,8 +24,8 @@ NPM_SECONDS = 90
 
 def built(folder):
     """producer.c, compiled with the package's own options."""
-    options = subprocess.run(['pkg-config', '--cflags', '--libs', 'hiredis'], capture_output=True, text=True,
-                             check=True).stdout
+    options = subprocess.run(['pkg-config', '--cflags', '--libs', 'hiredis', 'libcrypto'], capture_output=True,
+                             text=True, check=True).stdout
     program = folder / 'producer'
     argv = [os.environ.get('CC') or 'cc', '-std=gnu17', '-Wall', '-Wextra', '-Werror', '-o', str(program),
             str(PRODUCERS / 'producer.c'), *shlex.split(options)]
@@ -63,9 +64,9 @@ def node_modules():
     return str(own / 'node_modules')
 
 
-def produce(language, folder, server):
+def produce(language, folder, server, **env):
     """Runs the program; the completed process."""
-    env = dict(os.environ, REDIS_SOCKET=server.socket)
+    env = dict(os.environ, REDIS_SOCKET=server.socket, **env)
     path = PRODUCERS / f'producer.{language}'
     if language == 'cjs':
         env['NODE_PATH'] = node_modules()
@@ -102,6 +103,19 @@ def test_a_producer(language, queue_of_examples, folder, redis_server, daemon, w
                message=lambda: client.hgetall('{thumbnails}:stats'))
     assert sorted((folder / 'done').read_text().splitlines()) == RAN
     assert (folder / 'bytes').read_bytes() == BYTES
+
+
+@pytest.mark.parametrize('language', PROGRAMS)
+def test_a_producer_that_signs(language, queue_of_examples, folder, redis_server, daemon, wait_until):
+    """Of its tasks, a worker that wants signatures runs the one that it has signed; the others never run."""
+    key, client = Key(folder, '2026a'), redis_server.client()
+    done = produce(language, folder, redis_server, LEAT_KEY=str(key.path))
+    assert done.returncode == 0, done.stderr
+    daemon(dict(queue_of_examples, security={'signatures': 'required', 'key_files': key.entry})).wait_ready()
+    stats, dead = '{thumbnails}:stats', '{thumbnails}:dead'
+    wait_until(lambda: (client.hget(stats, 'succeeded'), client.xlen(dead)) == (b'1', 5),
+               message=lambda: (client.hgetall(stats), client.xrange(dead)))
+    assert (folder / 'done').read_text() == 'signed 32\n'
 
 
 @pytest.mark.parametrize('language', PROGRAMS)

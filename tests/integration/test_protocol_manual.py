@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 import redis
@@ -254,6 +255,54 @@ def test_the_go_example(folder):
     """It is parsed, and formatted as Go is."""
     script = folder / 'example.go'
     script.write_text(example('Go (go-redis)'))
+    done = subprocess.run(['gofmt', '-l', str(script)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, ''), done.stderr
+
+
+SIGNERS = {
+    'sh (openssl)': (['sh'], """
+sign k "$1" media command 'a b' Z '' a.b '100%\\n' command2 'x
+y'
+echo "$not_after $signature"
+"""),
+    'Python': ([sys.executable, '-'], """
+import sys
+task = {'command': 'a b', 'Z': '', 'a.b': '100%\\\\n', 'command2': 'x\\ny'}
+task = signed(task, 'media', 'k', sys.argv[1])
+print(task['not_after'], task['signature'])
+"""),
+    'Node': (['node', '--input-type=module', '-'], """
+const fields = { command: 'a b', Z: '', 'a.b': '100%\\\\n', command2: 'x\\ny' };
+const task = signed(fields, 'media', 'k', process.argv[2]);
+console.log(`${task.not_after} ${task.signature}`);
+"""),
+}
+
+
+@pytest.mark.parametrize('title', SIGNERS)
+def test_the_signing_examples(title, folder):
+    """Each makes what another's HMAC makes of the same fields, in their own order."""
+    argv, call = SIGNERS[title]
+    if not shutil.which(argv[0]):
+        pytest.skip(f'no {argv[0]} here')
+    key = signing.Key(folder, 'k')
+    given = argv + [str(key.path)]
+    if title.startswith('sh'):
+        given = ['sh', '-s', str(key.path)]
+    done = subprocess.run(given, input=example(f'Signing in {title}') + call, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, '')
+    not_after, signature = done.stdout.split()
+    fields = {'command': 'a b', 'Z': '', 'a.b': '100%\\n', 'command2': 'x\ny', 'not_after': not_after}
+    assert signature == signing.signature(key.secret, 'k', signature.split(':')[2], 'media', fields)
+    assert abs(int(not_after) - time.time() - 86400) < 600
+
+
+@pytest.mark.skipif(not shutil.which('gofmt'), reason='no gofmt here')
+def test_the_go_signing_example(folder):
+    """It is parsed, and formatted as Go is."""
+    script = folder / 'example.go'
+    script.write_text(example('Signing in Go'))
     done = subprocess.run(['gofmt', '-l', str(script)], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, ''), done.stderr
 

@@ -113,7 +113,7 @@ def altered(key, ran):
 
 
 def test_what_is_not_as_it_was_signed_never_runs(daemon, required, key, queue, client, ran):
-    """Each becomes a dead letter, cause refused, with the reason; nothing of them runs, and nothing else suffers."""
+    """Each becomes a dead letter, cause refused, with the reason; none runs, and nothing else suffers."""
     worker = daemon(required).wait_ready()
     cases = altered(key, ran)
     tids = {}
@@ -197,7 +197,8 @@ def test_retries_are_no_replays(daemon, required, key, queue, folder):
     queue.add(key.sign({'command': f'echo >> {folder}/tries; test $LEAT_ATTEMPT = 3'}))
     wait_succeeded(queue, 1)
     assert (folder / 'tries').read_text() == '\n' * 3
-    queue.add(key.sign({'command': f'echo >> {folder}/lost; test $(wc -l < {folder}/lost) = 2 || exec tail -f /dev/null'}))
+    lost = f'echo >> {folder}/lost; test $(wc -l < {folder}/lost) = 2 || exec tail -f /dev/null'
+    queue.add(key.sign({'command': lost}))
     wait_until((folder / 'lost').exists)
     worker.kill9()
     worker.start().wait_ready()
@@ -287,7 +288,7 @@ def broken_keys(folder, key):
 
 @pytest.mark.parametrize('name', ['missing', 'short', 'open', 'folder', 'relative', 'no name', 'twice'])
 def test_a_key_that_cannot_be_had_stops_the_start(daemon, folder, key, queue, client, ran, name):
-    """The daemon does not start, says which line is wrong, and runs nothing; at a reload the keys that are stay."""
+    """The daemon does not start, and says which line is wrong; at a reload the keys that are stay."""
     entry, reason = broken_keys(folder, key)[name]
     client.xadd('emails', {'command': ran.command})
     worker = daemon({'security': {'signatures': 'required', 'key_files': entry}})
@@ -375,7 +376,7 @@ def test_a_task_that_is_cancelled_while_redis_is_asked(daemon, required, key, pr
 
 
 def test_a_worker_that_stops_hands_back(daemon, required, key, queue, client, ran):
-    """With its memory of signatures damaged a worker runs nothing; put right, all runs. It stops cleanly meanwhile."""
+    """With its memory of signatures damaged a worker runs nothing, and stops cleanly; put right, all runs."""
     client.set('{emails}:seen', 'damaged')
     worker = daemon(required).wait_ready()
     queue.add(key.sign({'command': ran.command, 'SIZE': 1}))

@@ -1,5 +1,7 @@
 /* A producer in Node with ioredis. Where REDIS_SOCKET is not set, Redis is that of this host. */
 'use strict';
+const { createHmac, randomBytes } = require('crypto');
+const { readFileSync } = require('fs');
 const Redis = require('ioredis');
 
 const NAMES = 'bell waiting delayed names conf stats lanes laned'.split(' ');
@@ -10,6 +12,20 @@ async function enqueue(client, queue, tasks, due = 0) {
   const args = tasks.flatMap((task) => [due, Object.keys(task).length, ...Object.entries(task).flat()]);
   const [, ...reply] = await client.fcall('leat_enqueue', keys.length, ...keys, ...args);
   return tasks.map((_, i) => [reply[2 * i], reply[2 * i + 1]]);
+}
+
+/* The task with not_after, a day ahead, and signature. Values are text, numbers or Buffers. */
+function signed(task, stream, name, path) {
+  const key = readFileSync(path, 'latin1').replace(/\n$/, '');
+  const nonce = randomBytes(16).toString('hex');
+  const all = { ...task, not_after: Math.floor(Date.now() / 1000) + 86400 };
+  const names = Object.keys(all).map((one) => Buffer.from(one)).sort(Buffer.compare);
+  const mac = createHmac('sha256', Buffer.from(key, 'latin1'));
+  for (const part of ['leat1', name, nonce, stream, ...names.flatMap((one) => [one, all[one]])]) {
+    const bytes = Buffer.isBuffer(part) ? part : Buffer.from(String(part));
+    mac.update(`${bytes.length}:`).update(bytes).update(',');
+  }
+  return { ...all, signature: `leat1:${name}:${nonce}:${mac.digest('hex')}` };
 }
 
 function show(answers) {
@@ -38,6 +54,13 @@ async function produce(client) {
   } catch (error) {
     if (!error.message.startsWith('REFUSED')) throw error;
     console.log(`not taken: 65\n${error.message}`);
+  }
+
+  // one for workers that want signatures: [security] key_files = 2026a:FILE
+  if (process.env.LEAT_KEY) {
+    const task = { command: 'echo signed $TASK_SIZE >> done', SIZE: 32, a: '', payload: Buffer.from([0, 255]) };
+    const fields = signed(task, 'thumbnails', '2026a', process.env.LEAT_KEY);
+    await client.xadd('thumbnails', '*', ...Object.entries(fields).flat());
   }
 }
 

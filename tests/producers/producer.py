@@ -1,6 +1,9 @@
 """A producer in Python with redis-py. Where REDIS_SOCKET is not set, Redis is that of this host."""
+import hmac
 import os
+import secrets
 import sys
+import time
 
 import redis
 
@@ -15,6 +18,18 @@ def enqueue(client, queue, tasks, due=0):
         args += [due, len(task), *(part for field in task.items() for part in field)]
     reply = client.execute_command('FCALL', 'leat_enqueue', len(keys), *keys, *args)
     return list(zip(reply[1::2], reply[2::2]))
+
+
+def signed(task, stream, name, path):
+    """The task with not_after, a day ahead, and signature. Names are text, values text or bytes."""
+    with open(path, 'rb') as file:
+        key = file.read().removesuffix(b'\n')
+    nonce = secrets.token_hex(16)
+    task = dict(task, not_after=str(int(time.time()) + 86400))
+    parts = ['leat1', name, nonce, stream, *(part for field in sorted(task) for part in (field, task[field]))]
+    parts = [part if isinstance(part, bytes) else str(part).encode() for part in parts]
+    form = b''.join(b'%d:%s,' % (len(part), part) for part in parts)
+    return dict(task, signature=f'leat1:{name}:{nonce}:{hmac.new(key, form, "sha256").hexdigest()}')
 
 
 def show(answers):
@@ -48,6 +63,11 @@ def main():
         if not str(error).startswith('REFUSED'):
             raise
         print('not taken: 65', error, sep='\n')
+
+    # one for workers that want signatures: [security] key_files = 2026a:FILE
+    if 'LEAT_KEY' in os.environ:
+        task = {'command': 'echo signed $TASK_SIZE >> done', 'SIZE': 32, 'a': '', 'payload': b'\x00\xff'}
+        client.xadd('thumbnails', signed(task, 'thumbnails', '2026a', os.environ['LEAT_KEY']))
 
 
 if __name__ == '__main__':

@@ -33,6 +33,32 @@ enqueue() {
     esac
 }
 
+# sign KEY FILE STREAM {NAME VALUE}: sets not_after, a day ahead, and signature. Values are text. While openssl runs,
+# the users of this host can see the key: where that matters, leat enqueue signs.
+netstring() {
+    printf '%s:%s,' "$(printf %s "$1" | wc -c)" "$1"
+}
+octal() {
+    od -An -v -t o1 | tr -d '\n' | sed 's/ /\\0/g'
+}
+sign() {
+    key=$1 file=$2 stream=$3 nonce=$(openssl rand -hex 16) not_after=$(($(date +%s) + 86400))
+    shift 3
+    set -- "$@" not_after "$not_after"
+    fields=$(
+        while [ $# -gt 0 ]; do
+            printf '%s %s\n' "$(printf %s "$1" | octal)" "$({ netstring "$1"; netstring "$2"; } | octal)"
+            shift 2
+        done | LC_ALL=C sort | cut -d ' ' -f 2
+    )
+    signature=leat1:$key:$nonce:$(
+        {
+            for part in leat1 "$key" "$nonce" "$stream"; do netstring "$part"; done
+            printf %b "$(printf %s "$fields" | tr -d '\n')"
+        } | openssl dgst -sha256 -mac HMAC -macopt "key:$(cat "$file")" -r | cut -d ' ' -f 1
+    )
+}
+
 # one task, the plain way
 redis XADD $queue '*' command 'echo plain $TASK_SIZE >> done' SIZE 640
 
@@ -49,3 +75,10 @@ printf '\000\001\376\377\n' | enqueue -x \
 
 # one that cannot be taken as it is
 enqueue 0 2 command 'echo never >> done' result_ttl soon || echo "not taken: $?"
+
+# one for workers that want signatures: [security] key_files = 2026a:FILE
+if [ -n "${LEAT_KEY-}" ]; then
+    sign 2026a "$LEAT_KEY" $queue command 'echo signed $TASK_SIZE >> done' SIZE 32 a '' payload '100% \n'
+    redis XADD $queue '*' command 'echo signed $TASK_SIZE >> done' SIZE 32 a '' payload '100% \n' \
+        not_after "$not_after" signature "$signature" >/dev/null
+fi
