@@ -213,6 +213,13 @@ struct config_output {
     int64_t rate; /* bytes a second of an attempt; 0: no limit */
 };
 
+/* Limits beyond which nothing is claimed; 0: none. */
+struct config_admission {
+    int64_t memory_pressure, io_pressure, cpu_pressure; /* percent of time */
+    int64_t load;                                       /* percent of the processors */
+    int64_t free_memory; /* bytes, or below 0 percent of all memory: at least so much */
+};
+
 struct config_shutdown {
     int64_t drain_ms;
 };
@@ -232,6 +239,7 @@ struct config {
     struct config_security security;
     struct config_command command;
     struct config_log_section log;
+    struct config_admission admission;
     struct config_shutdown shutdown;
 };
 

@@ -84,7 +84,8 @@ static void format_limit(const struct table_row *row, int64_t limit, char *text,
         units_format_duration(limit, text, size);
         return;
     }
-    for (size_t i = 0; row->type == TABLE_SIZE && limit >= 1024 && limit % 1024 == 0; i++) {
+    bool is_size = row->type == TABLE_SIZE || row->type == TABLE_MEMORY;
+    for (size_t i = 0; is_size && letters[i] != '\0' && limit >= 1024 && limit % 1024 == 0; i++) {
         limit /= 1024;
         unit[0] = letters[i];
     }
@@ -125,6 +126,12 @@ static int set_whole(void *member, const struct table_row *row, const char *text
         store(member, row, value);
         return 0;
     }
+    if (row->type == TABLE_MEMORY && units_parse_percent(text, &value) == 0) {
+        if (value < 1 || value > 99)
+            return not_a(why, text, "from 1% to 99%");
+        store(member, row, -value);
+        return 0;
+    }
     switch (row->type) {
     case TABLE_DURATION:
         if (units_parse_duration(text, &value) != 0)
@@ -133,6 +140,10 @@ static int set_whole(void *member, const struct table_row *row, const char *text
     case TABLE_SIZE:
         if (units_parse_size(text, &value) != 0)
             return not_a(why, text, "a size; write it like 512, 64K or 10M");
+        break;
+    case TABLE_MEMORY:
+        if (units_parse_size(text, &value) != 0)
+            return not_a(why, text, "a size or a percentage; write it like 512M or 5%");
         break;
     case TABLE_PERCENT:
         if (units_parse_percent(text, &value) != 0)

@@ -469,6 +469,26 @@ const struct table_row table[TABLE_ROWS] = {
          "Whether the start of a task is logged too, not only its end."),
      .type = TABLE_BOOLEAN, MEMBER(log, started)},
 
+    {KEY("admission", "memory_pressure", "percent or none", "none", true,
+         "For how much of the time processes of this host may wait for memory, before no more tasks "
+         "are claimed."),
+     .type = TABLE_PERCENT, MEMBER(admission, memory_pressure), .low = 1, .high = 100,
+     .words = none},
+    {KEY("admission", "io_pressure", "percent or none", "none", true,
+         "The same for disks."),
+     .type = TABLE_PERCENT, MEMBER(admission, io_pressure), .low = 1, .high = 100, .words = none},
+    {KEY("admission", "cpu_pressure", "percent or none", "none", true,
+         "The same for processors."),
+     .type = TABLE_PERCENT, MEMBER(admission, cpu_pressure), .low = 1, .high = 100, .words = none},
+    {KEY("admission", "load", "percent or none", "none", true,
+         "Up to which load average of the last minute tasks are claimed, in percent of the "
+         "processors."),
+     .type = TABLE_PERCENT, MEMBER(admission, load), .low = 1, .high = 1000000, .words = none},
+    {KEY("admission", "free_memory", "size, percent or none", "none", true,
+         "How much memory must be available for tasks to be claimed, such as 512M or 5%."),
+     .type = TABLE_MEMORY, MEMBER(admission, free_memory), .low = 1 << 20, .high = SIZE_MOST,
+     .words = none},
+
     {KEY("shutdown", "drain", "duration", "90s", true,
          "How long running tasks may go on when the service stops, before they are handed back."),
      .type = TABLE_DURATION, MEMBER(shutdown, drain_ms), .low = 0, .high = DAY_MS},

@@ -10,6 +10,7 @@ enum table_type {
     TABLE_DURATION,
     TABLE_SIZE,
     TABLE_INTEGER,
+    TABLE_MEMORY,  /* a size, or percent, stored below 0 */
     TABLE_PERCENT,
     TABLE_MODE,    /* octal */
     TABLE_NUMBER,  /* a decimal fraction */
@@ -52,7 +53,7 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 107 };
+enum { TABLE_ROWS = 112 };
 
 extern const struct table_row table[TABLE_ROWS];
 

@@ -41,6 +41,7 @@ static bool is_string(const struct table_row *row)
     case TABLE_SIZE:
     case TABLE_PERCENT:
     case TABLE_INTEGER:
+    case TABLE_MEMORY:
     case TABLE_MODE:
     case TABLE_NUMBER:
     case TABLE_BOOLEAN:

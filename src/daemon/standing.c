@@ -1,5 +1,6 @@
 #include "daemon/standing.h"
 
+#include "daemon/admission.h"
 #include "daemon/host.h"
 #include "daemon/intake.h"
 #include "daemon/lease.h"
@@ -10,7 +11,8 @@
 bool standing_is_closed(const struct standing *standing)
 {
     return stop_has_begun(standing->stop) || host_is_closed(standing->host) ||
-           results_troubled(standing->results) || !lease_fits(standing->lease);
+           admission_trouble(standing->admission) || results_troubled(standing->results) ||
+           !lease_fits(standing->lease);
 }
 
 const char *standing_state(const struct standing *standing)
@@ -18,7 +20,10 @@ const char *standing_state(const struct standing *standing)
     if (stop_has_begun(standing->stop)) {
         return "draining";
     }
-    return host_is_closed(standing->host) ? "host-fault" : "running";
+    if (host_is_closed(standing->host)) {
+        return "host-fault";
+    }
+    return admission_trouble(standing->admission) ? "pressed" : "running";
 }
 
 const char *standing_trouble(const struct standing *standing)
@@ -28,6 +33,10 @@ const char *standing_trouble(const struct standing *standing)
     }
     if (host_is_closed(standing->host)) {
         return "this host cannot run tasks";
+    }
+    const char *pressure = admission_trouble(standing->admission);
+    if (pressure) {
+        return pressure;
     }
     if (!lease_fits(standing->lease)) {
         return "kill_grace does not fit into the lease";

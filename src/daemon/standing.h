@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+struct admission;
 struct host;
 struct intake;
 struct lease;
@@ -19,6 +20,7 @@ struct standing {
     const struct session *session;
     const struct stop *stop;
     const struct host *host;
+    const struct admission *admission;
     const struct results *results;
     const struct lease *lease;
     const struct intake *intake;

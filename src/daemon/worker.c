@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/log_ids.h"
+#include "daemon/admission.h"
 #include "daemon/beat.h"
 #include "daemon/herald.h"
 #include "daemon/host.h"
@@ -42,6 +43,7 @@ struct worker {
     struct lists *lists;
     struct slots *slots;
     struct host *host;
+    struct admission *admission;
     struct stop *stop;
     struct herald *herald;
     struct live *live;
@@ -78,7 +80,8 @@ static void list_tokens(void *context, struct token_list *list)
 
 static bool is_closed(void *context)
 {
-    const struct worker *worker = context;
+    struct worker *worker = context;
+    admission_look(worker->admission);
     return standing_is_closed(&worker->standing);
 }
 
@@ -221,6 +224,18 @@ static void on_open(void *context)
     }
 }
 
+/* The record in Redis says it at once. */
+static void on_pressure(void *context)
+{
+    struct worker *worker = context;
+    worker->renew = session_is_up(worker->session);
+    if (admission_trouble(worker->admission)) {
+        on_close(worker);
+    } else {
+        on_open(worker);
+    }
+}
+
 static void on_end(void *context, enum job_event event)
 {
     struct worker *worker = context;
@@ -353,11 +368,13 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     const struct host_events host_events = {.close = on_close, .open = on_open, .context = worker};
 
     worker->host = host_new(loop, &host_events);
+    worker->admission = admission_new(loop, config, on_pressure, worker);
     worker->stop = stop_new(loop, config, &stop_events);
     worker->session =
         session_new(loop, config, &worker->queue, worker->beat.consumer, &session_events);
     worker->runner = runner_new(loop, config, worker->beat.consumer, nofile, &runner_events);
-    if (!worker->host || !worker->stop || !worker->session || !worker->runner) {
+    if (!worker->host || !worker->admission || !worker->stop || !worker->session ||
+        !worker->runner) {
         return -1;
     }
     runner_set_cgroups(worker->runner, worker->isolation->cgroups);
@@ -382,6 +399,7 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     worker->standing = (struct standing){.session = worker->session,
                                          .stop = worker->stop,
                                          .host = worker->host,
+                                         .admission = worker->admission,
                                          .results = worker->results,
                                          .lease = worker->lease,
                                          .intake = worker->intake};
@@ -428,6 +446,7 @@ void worker_set_config(struct worker *worker, const struct config *config)
     lists_set_config(worker->lists, config);
     stop_set_config(worker->stop, config);
     slots_set_config(worker->slots, config);
+    admission_set_config(worker->admission, config);
     herald_set_config(worker->herald, config);
     intake_ask(worker->intake);
 }
@@ -463,6 +482,7 @@ void worker_free(struct worker *worker)
     queue_free(&worker->queue);
     beat_free(&worker->beat);
     host_free(worker->host);
+    admission_free(worker->admission);
     stop_free(worker->stop);
     command_free(&worker->command);
     free(worker);
