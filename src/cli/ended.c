@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/record.h"
 #include "cli/text.h"
+#include "cli/used.h"
 
 #define WHY_WIDTH 13 /* of most */
 
@@ -23,6 +24,7 @@ static void read_common(const struct redisReply *record, struct ended *ended)
     ended->worker = record_bytes(record, "worker");
     ended->stdout_tail = record_bytes(record, "stdout");
     ended->stderr_tail = record_bytes(record, "stderr");
+    ended->usage = record_bytes(record, "usage");
     ended->begun_ms = record_number(record, "begun", -1);
 }
 
@@ -54,7 +56,7 @@ void ended_set_unknown(struct ended *ended)
     static const struct bytes nothing = {"", 0};
 
     *ended = (struct ended){ENDED_UNKNOWN, nothing, nothing, nothing, nothing, nothing,
-                            nothing,       -1,      -1,      -1,      -1};
+                            nothing,       nothing, -1,      -1,      -1,      -1};
 }
 
 /* ---- showing */
@@ -159,6 +161,8 @@ int ended_print_json(const char *tid, const char *asked, const struct ended *end
         add_number(object, "begun_ms", ended->begun_ms) != 0 ||
         add_number(object, "ended_ms", ended->ended_ms) != 0 ||
         add_number(object, "duration_ms", duration_ms(ended)) != 0 ||
+        (ended->usage.size > 0 &&
+         json_object_set_new(object, "usage", usage_json(ended->usage)) != 0) ||
         add_bytes(object, "stdout", ended->stdout_tail) != 0 ||
         add_bytes(object, "stderr", ended->stderr_tail) != 0) {
         json_decref(object);

@@ -21,7 +21,7 @@ enum ended_state {
  * where a number is not known. */
 struct ended {
     enum ended_state state;
-    struct bytes cause, status, reason, worker, stdout_tail, stderr_tail;
+    struct bytes cause, status, reason, worker, stdout_tail, stderr_tail, usage;
     int64_t attempt, begun_ms, ended_ms, duration_us;
 };
 

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/record.h"
 #include "cli/text.h"
+#include "cli/used.h"
 
 #define TEXT_SHOWN 4096 /* bytes of a printable payload */
 #define RAW_SHOWN 256   /* bytes of any other */
@@ -81,6 +82,16 @@ static void add_time(struct buffer *out, const char *title, int64_t unix_ms)
     (void)buffer_printf(out, "%-9s %s (%s)\n", title, local, relative);
 }
 
+static void add_usage(struct buffer *out, struct bytes usage)
+{
+    /* failures mark the buffer */
+    if (usage.size == 0)
+        return;
+    (void)buffer_printf(out, "%-9s ", "used");
+    usage_append(out, usage);
+    (void)buffer_append_text(out, "\n");
+}
+
 static void add_summary(struct buffer *out, const struct redisReply *row)
 {
     /* failures mark the buffer */
@@ -102,6 +113,7 @@ static void add_summary(struct buffer *out, const struct redisReply *row)
     add_time(out, "due", record_number(row, "due_ms", 0));
     add_time(out, "begun", record_number(row, "begun_ms", record_number(row, "begun", 0)));
     add_time(out, "died", record_number(row, "died_ms", 0));
+    add_usage(out, record_bytes(row, "usage"));
 }
 
 /* Text of several lines stands below its title, behind bars; of other bytes only the beginning. */
@@ -197,6 +209,11 @@ static json_t *found_json(const struct found *found)
     /* there may be none */
     (void)json_object_del(object, "command_base64");
     (void)json_object_del(object, "command");
+    struct bytes usage = record_bytes(found->row, "usage");
+    if (usage.size > 0 && json_object_set_new(object, "usage", usage_json(usage)) != 0) {
+        json_decref(object);
+        return NULL;
+    }
     if (json_object_set_new(object, "fields", fields_json(found->fields)) == 0 &&
         json_object_set_new(object, "history", history_json(found->history)) == 0)
         return object;

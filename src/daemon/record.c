@@ -8,13 +8,13 @@
 #include "base/log.h"
 #include "base/log_ids.h"
 
-#define FIELDS_MOST 8
+#define FIELDS_MOST 14
 
 /* Fields of one record with room for the numbers' texts. */
 struct fields {
     struct log_field list[FIELDS_MOST];
     size_t count;
-    char attempt[24], status[24], duration[24];
+    char attempt[24], status[24], duration[24], used[USAGE_ITEMS][24];
 };
 
 static void add_field(struct fields *fields, const char *name, const char *text)
@@ -86,6 +86,21 @@ static void describe_outcome(const struct outcome *outcome, char *text, size_t s
     }
 }
 
+/* What of it is known. */
+static void add_usage(struct fields *fields, const struct usage *usage)
+{
+    static const char *const names[USAGE_ITEMS] = {
+        [USAGE_CPU_US] = "LEAT_CPU_USEC",         [USAGE_MAX_RSS] = "LEAT_MAX_RSS",
+        [USAGE_MEMORY_PEAK] = "LEAT_MEMORY_PEAK", [USAGE_OOM_KILLS] = "LEAT_OOM_KILLS",
+        [USAGE_IO_READ] = "LEAT_IO_READ",         [USAGE_IO_WRITTEN] = "LEAT_IO_WRITTEN",
+    };
+    for (size_t i = 0; i < USAGE_ITEMS; i++) {
+        if (usage->items[i] >= 0) {
+            add_number(fields, names[i], fields->used[i], sizeof fields->used[i], usage->items[i]);
+        }
+    }
+}
+
 void record_ended(const struct attempt *attempt, const struct outcome *outcome)
 {
     int priority = verdict_records[outcome->verdict].priority;
@@ -108,6 +123,7 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
     }
     add_number(&fields, "LEAT_DURATION_USEC", fields.duration, sizeof fields.duration,
                attempt->duration_us);
+    add_usage(&fields, &attempt->usage);
 
     char how[64], then[64];
     ending_describe(ending, how, sizeof how);

@@ -165,15 +165,19 @@ static enum queue_outcome queue_outcome_of(enum verdict verdict)
     return QUEUE_RELEASE;
 }
 
-/* status: room for ending_status. */
-static void tell_attempt(const struct result *result, struct queue_result *told, char *status,
-                         size_t size)
+/* Texts of numbers that go into the call. */
+struct texts {
+    char status[32], usage[USAGE_TEXT];
+};
+
+static void tell_attempt(const struct result *result, struct queue_result *told,
+                         struct texts *texts)
 {
     const struct attempt *attempt = result->attempt;
     told->duration_us = attempt->duration_us;
     if (told->outcome != QUEUE_RELEASE) {
-        ending_status(&attempt->ending, status, size);
-        told->status = status;
+        ending_status(&attempt->ending, texts->status, sizeof texts->status);
+        told->status = texts->status;
     }
     if (told->outcome == QUEUE_RETRY || told->outcome == QUEUE_DEAD) {
         told->cause = cause_name(attempt->ending.cause);
@@ -186,6 +190,8 @@ static void tell_attempt(const struct result *result, struct queue_result *told,
     if (told->outcome == QUEUE_DEAD || told->result_ttl_ms > 0) {
         told->stdout_tail = attempt->stdout_tail;
         told->stderr_tail = attempt->stderr_tail;
+        usage_format(&attempt->usage, texts->usage, sizeof texts->usage);
+        told->usage = texts->usage;
     }
 }
 
@@ -196,11 +202,12 @@ static void add_to_command(struct command *command, const struct result *result)
                                 .cause = "",
                                 .status = "",
                                 .reason = "",
+                                .usage = "",
                                 .delay_ms = result->outcome.delay_ms,
                                 .again = result->again};
-    char status[32] = "";
+    struct texts texts;
     if (result->attempt) {
-        tell_attempt(result, &told, status, sizeof status);
+        tell_attempt(result, &told, &texts);
     }
     queue_finish_add(command, &told);
 }

@@ -237,11 +237,11 @@ static void read_memory(struct cell *cell, struct usage *usage)
 {
     char text[STAT_SIZE];
     if (control_read(cell->memory_events, text, sizeof text) > 0) {
-        usage->oom_kills = growth(control_value(text, "oom_kill"), &cell->oom_kills);
+        usage->items[USAGE_OOM_KILLS] = growth(control_value(text, "oom_kill"), &cell->oom_kills);
     }
     if (cell->memory_peak >= 0 && control_read(cell->memory_peak, text, sizeof text) > 0) {
         int64_t peak = strtoll(text, NULL, 10);
-        usage->memory_peak = cell->peak_resets || peak > cell->peak ? peak : -1;
+        usage->items[USAGE_MEMORY_PEAK] = cell->peak_resets || peak > cell->peak ? peak : -1;
         cell->peak = peak;
     }
 }
@@ -250,13 +250,13 @@ void cell_usage(struct cell *cell, struct usage *usage)
 {
     char text[STAT_SIZE];
     if (cell->cpu_stat >= 0 && control_read(cell->cpu_stat, text, sizeof text) > 0) {
-        usage->cpu_us = growth(control_value(text, "usage_usec"), &cell->cpu_us);
+        usage->items[USAGE_CPU_US] = growth(control_value(text, "usage_usec"), &cell->cpu_us);
     }
     if (cell->memory_events >= 0) {
         read_memory(cell, usage);
     }
     if (cell->io_stat >= 0 && control_read(cell->io_stat, text, sizeof text) >= 0) {
-        usage->io_read = growth(control_sum(text, "rbytes"), &cell->io_read);
-        usage->io_written = growth(control_sum(text, "wbytes"), &cell->io_written);
+        usage->items[USAGE_IO_READ] = growth(control_sum(text, "rbytes"), &cell->io_read);
+        usage->items[USAGE_IO_WRITTEN] = growth(control_sum(text, "wbytes"), &cell->io_written);
     }
 }

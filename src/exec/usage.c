@@ -2,7 +2,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
+
+static const char *const names[USAGE_ITEMS] = {
+    [USAGE_CPU_US] = "cpu_us",           [USAGE_MAX_RSS] = "max_rss",
+    [USAGE_MEMORY_PEAK] = "memory_peak", [USAGE_OOM_KILLS] = "oom_kills",
+    [USAGE_IO_READ] = "io_read",         [USAGE_IO_WRITTEN] = "io_written",
+};
 
 static int64_t microseconds(const struct timeval *time)
 {
@@ -11,26 +16,19 @@ static int64_t microseconds(const struct timeval *time)
 
 void usage_add_exit(struct usage *usage, const struct rusage *exit)
 {
-    usage->cpu_us = microseconds(&exit->ru_utime) + microseconds(&exit->ru_stime);
-    usage->max_rss = (int64_t)exit->ru_maxrss * 1024;
-}
-
-static void add(char *text, size_t size, const char *name, int64_t value)
-{
-    size_t used = strlen(text);
-    if (value >= 0) {
-        (void)snprintf(text + used, size - used, "%s%s %" PRId64, used > 0 ? " " : "", name,
-                       value); /* USAGE_TEXT holds all */
-    }
+    usage->items[USAGE_CPU_US] = microseconds(&exit->ru_utime) + microseconds(&exit->ru_stime);
+    usage->items[USAGE_MAX_RSS] = (int64_t)exit->ru_maxrss * 1024;
 }
 
 void usage_format(const struct usage *usage, char *text, size_t size)
 {
+    size_t used = 0;
     text[0] = '\0';
-    add(text, size, "cpu_us", usage->cpu_us);
-    add(text, size, "max_rss", usage->max_rss);
-    add(text, size, "memory_peak", usage->memory_peak);
-    add(text, size, "oom_kills", usage->oom_kills);
-    add(text, size, "io_read", usage->io_read);
-    add(text, size, "io_written", usage->io_written);
+    for (size_t i = 0; i < USAGE_ITEMS; i++) {
+        if (usage->items[i] >= 0 && used < size) {
+            int length = snprintf(text + used, size - used, "%s%s %" PRId64, used > 0 ? " " : "",
+                                  names[i], usage->items[i]);
+            used += length > 0 ? (size_t)length : 0; /* USAGE_TEXT holds all */
+        }
+    }
 }

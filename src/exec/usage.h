@@ -8,14 +8,19 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
+enum usage_item {
+    USAGE_CPU_US,      /* user and system time: of all its processes where it has a cgroup, else of
+                          the first and of those that were waited for */
+    USAGE_MAX_RSS,     /* bytes, of the largest of those that were waited for */
+    USAGE_MEMORY_PEAK, /* bytes, of all its processes together */
+    USAGE_OOM_KILLS,   /* how many of them the kernel killed for want of memory */
+    USAGE_IO_READ,     /* bytes, from block devices */
+    USAGE_IO_WRITTEN,
+    USAGE_ITEMS,
+};
+
 struct usage {
-    int64_t cpu_us;  /* user and system time: of all its processes where it has a cgroup, else
-                        of the first and of those that were waited for */
-    int64_t max_rss; /* bytes, of the largest of those that were waited for */
-    int64_t
-        memory_peak;   /* bytes, of all its processes together; -1: not known, as the next three */
-    int64_t oom_kills; /* how many of its processes the kernel killed for want of memory */
-    int64_t io_read, io_written; /* bytes, of block devices */
+    int64_t items[USAGE_ITEMS]; /* −1: not known */
 };
 
 /* Room for usage_format. */
@@ -24,7 +29,9 @@ struct usage {
 /* Nothing is known yet. */
 #define USAGE_NONE                                                                                 \
     {                                                                                              \
-        .memory_peak = -1, .oom_kills = -1, .io_read = -1, .io_written = -1                        \
+        {                                                                                          \
+            -1, -1, -1, -1, -1, -1                                                                 \
+        }                                                                                          \
     }
 
 /* What wait4 said of the first process. */

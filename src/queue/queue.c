@@ -181,6 +181,7 @@ void queue_finish_add(struct command *command, const struct queue_result *result
         {"duration_us", result->duration_us ? number_of(result->duration_us, duration) : nothing},
         {"stdout", result->stdout_tail},
         {"stderr", result->stderr_tail},
+        {"usage", bytes_of(result->usage)},
         {"again", bytes_of(result->again ? "1" : "")},
         {"result_ttl_ms", result->result_ttl_ms ? number_of(result->result_ttl_ms, ttl) : nothing},
     };

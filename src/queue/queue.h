@@ -87,6 +87,7 @@ struct queue_result {
     int64_t delay_ms;
     int64_t duration_us;
     struct bytes stdout_tail, stderr_tail;
+    const char *usage;     /* what it has used, "NAME NUMBER …"; "": nothing to say */
     bool again;            /* sent before: the reply was lost */
     int64_t result_ttl_ms; /* for how long the outcome is kept; 0: as the task says */
 };

@@ -1,6 +1,7 @@
 """Cgroups of tasks on the real daemon: nothing of a task survives it, whatever it has become. Only the limits and
 accounts that need controllers are left to hosts that have them."""
 import ctypes
+import json
 import os
 import re
 import signal
@@ -197,6 +198,45 @@ def test_nothing_is_left(caged, queue, group):
         worker.terminate()
         assert worker.wait_exit() == 0
         assert group.below() == ['daemon'] and not group.is_populated()
+
+
+# ---- what a task has used
+
+# a process in a session of its own that its parent never waits for uses CPU time, until the task ends
+BURNS = ('mkfifo {0}/fifo; setsid sh -c "i=0; while [ \\$i -lt 300000 ]; do i=\\$((i+1)); done; echo > {0}/fifo" &'
+         ' read x < {0}/fifo; exit {1}')
+
+
+def used_cpu(log):
+    """Microseconds of each attempt that ended."""
+    return [int(found) for found in re.findall(r'cpu_usec=(\d+)', log)]
+
+
+@pytest.mark.parametrize('code', [0, 3])
+def test_usage(caged, queue, leat, folder, code):
+    """CPU time of all of a task, waited for or not, is in the log, in its result, and in its dead letter."""
+    worker = caged({'retry': {'max_attempts': 1}}).wait_ready()
+    alone = {'command': 'exit 0', 'result_ttl': '1m'}
+    [tid, small] = queue.add({'command': BURNS.format(folder, code), 'result_ttl': '1m'}, alone)
+    wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 2)
+    found = json.loads(leat('wait', '--json', tid).stdout)
+    other = json.loads(leat('wait', '--json', small).stdout)['usage']
+    assert found['usage']['cpu_us'] > 100_000 > other['cpu_us'] > 0
+    assert found['usage']['max_rss'] > 1 << 19
+    assert found['usage']['cpu_us'] in used_cpu(worker.log())
+    if code:
+        shown = json.loads(leat('dead', 'show', '--json', tid).stdout)
+        assert shown['usage'] == found['usage']
+        assert re.search(r'^used +cpu \d\.\d+ s, largest process', leat('dead', 'show', tid).stdout, re.M)
+
+
+def test_usage_without_cgroups(daemon, queue, leat):
+    """Without cgroups it is the CPU time of what was waited for."""
+    daemon({'isolation': {'cgroup': 'off'}}).wait_ready()
+    [tid] = queue.add({'command': 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done', 'result_ttl': '1m'})
+    wait_succeeded(queue, 1)
+    usage = json.loads(leat('wait', '--json', tid).stdout)['usage']
+    assert set(usage) == {'cpu_us', 'max_rss'} and usage['cpu_us'] > 20_000
 
 
 # ---- how it is started

@@ -74,6 +74,7 @@ def test_json(daemon, queue, start):
     assert row.pop('worker').count(':') == 2
     assert 0 < row.pop('begun_ms') <= row.pop('ended_ms')
     assert 0 <= row.pop('duration_ms') < 20000
+    assert set(row.pop('usage')) >= {'cpu_us', 'max_rss'}
     assert row == {'tid': tid, 'state': 'succeeded', 'cause': 'success', 'status': '3',
                    'attempts': 1, 'stdout': 'out\n', 'stderr': 'err\n'}
 

@@ -37,7 +37,7 @@ ENDS = {
 @pytest.mark.parametrize('kind', ENDS)
 def test_end_of_a_task(daemon, queue, kind):
     """Each end of an attempt is one record: with its priority, what happened in words, task, attempt,
-    label, cause, status and duration."""
+    label, cause, status, duration, CPU time and size."""
     command, priority, how, then, fields = ENDS[kind]
     worker = daemon({'retry': {'permanent': '64', 'base': '60s'},
                      'task': {'timeout': '200ms' if kind == 'timeout' else '10m'}}).wait_ready()
@@ -45,9 +45,10 @@ def test_end_of_a_task(daemon, queue, kind):
     worker.wait_log(f'task {tid}: attempt 1: {how}')
     [(found, message, own)] = about(worker, tid)
     assert found == priority and message.split(' (')[0].endswith(then)
-    duration = int(own.pop('duration_usec'))
+    duration, used = int(own.pop('duration_usec')), [int(own.pop(name)) for name in ('cpu_usec', 'max_rss')]
     assert own == {'task': tid, 'attempt': '1', 'id': '"the label"', **fields}
     assert duration < 50_000_000 and (kind != 'timeout' or duration >= 200_000)
+    assert 0 < used[0] < 10_000_000 and used[1] > 1 << 18
 
 
 def test_start_of_a_task(daemon, queue):

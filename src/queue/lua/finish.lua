@@ -188,7 +188,7 @@ end
 
 -- KEYS: all. ARGV: group, consumer, then for each of at most PAGE attempts: token, outcome (success, retry,
 -- dead, release, cancelled), how many pairs follow, and these, as far as there is something to say: cause, status,
--- reason, delay_ms (of a retry: never missing), duration_us, stdout and stderr (tails), again (1: it was sent before),
+-- reason, delay_ms (of a retry: never missing), duration_us, stdout and stderr (tails), usage, again (1: it was sent before),
 -- result_ttl_ms (for how long its result is kept; missing: as the task says). Reply: PROTOCOL, then for each:
 -- ok, cancelled (it did not succeed, and somebody had asked for its end: that is what became of it), fenced (begun
 -- by another, or passed on), gone (settled before, or by another), vanished (deleted by hand), or the error

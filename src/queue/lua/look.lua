@@ -288,7 +288,7 @@ end
 local function letter_extra(task)
   local known = trailer(task.fields) or {}
   local extra = dead_extra(task.token:sub(2), task.fields)
-  for _, name in ipairs({ 'stdout', 'stderr', 'begun', 'fence' }) do
+  for _, name in ipairs({ 'stdout', 'stderr', 'usage', 'begun', 'fence' }) do
     extra[#extra + 1] = name
     extra[#extra + 1] = known['leat.' .. name] or ''
   end

@@ -107,7 +107,7 @@ end
 
 -- ---------------------------------------------------------------- passing on and burying
 
--- Writes the dead letter. letter: cause, status, reason, record, stdout, stderr, damaged. A task with more fields than
+-- Writes the dead letter. letter: cause, status, reason, record, stdout, stderr, usage, damaged. A task with more fields than
 -- one call can write keeps them packed in leat.packed.
 local function write_letter(q, task, letter)
   local list, n
@@ -145,6 +145,7 @@ local function write_letter(q, task, letter)
   add('leat.history', task.history)
   add('leat.stdout', letter.stdout)
   add('leat.stderr', letter.stderr)
+  add('leat.usage', letter.usage)
   add('leat.damaged', letter.damaged)
   add('leat.fields', str(own_pairs))
   return add_entry(q, q[DEAD], list)

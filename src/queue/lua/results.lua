@@ -44,7 +44,7 @@ local function post(q, holder, state, ending)
   for name, value in pairs({
     cause = ending.cause, status = ending.status, reason = ending.reason, worker = record.consumer,
     attempt = record.attempt, begun = record.begun, ended = q.now_text, stdout = ending.stdout,
-    stderr = ending.stderr, duration_us = ending.duration_us,
+    stderr = ending.stderr, duration_us = ending.duration_us, usage = ending.usage,
   }) do
     list[#list + 1] = name
     list[#list + 1] = value
@@ -55,7 +55,7 @@ local function post(q, holder, state, ending)
 end
 
 -- Tells the end of a task, whoever asked. holder: the task or its record. state: success, dead, cancelled. ending:
--- cause, status, reason, record, stdout, stderr, duration_us, ttl_ms (all may be missing).
+-- cause, status, reason, record, stdout, stderr, duration_us, usage, ttl_ms (all may be missing).
 function leat.tell_end(q, holder, state, ending)
   pcall(post, q, holder, state, ending)
 end
