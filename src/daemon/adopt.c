@@ -334,7 +334,7 @@ struct adopt *adopt_new(struct ev_loop *loop, const struct config *config, struc
     ev_timer_init(&adopt->soon, on_soon, 0., 0.);
     ev_io_init(&adopt->changed, on_changed, inotify_init1(IN_NONBLOCK | IN_CLOEXEC), EV_READ);
     adopt->soon.data = adopt->changed.data = adopt;
-    adopt->folder = holds_folder(NULL, config->queue.name);
+    adopt->folder = holds_folder(config->isolation.state, config->queue.name);
     if (!adopt->folder) {
         adopt_free(adopt);
         return NULL;

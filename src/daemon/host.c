@@ -14,6 +14,7 @@ struct host {
     struct ev_loop *loop;
     struct host_events events;
     bool doubtful;
+    bool unguarded;
     double closed_s; /* how long after the next fault */
     ev_timer closed; /* while it runs, nothing is claimed */
 };
@@ -36,6 +37,13 @@ void host_fault(struct host *host, const char *tid, const char *reason)
     host->events.close(host->events.context);
 }
 
+static void open_again(struct host *host)
+{
+    if (!host_is_closed(host)) {
+        host->events.open(host->events.context);
+    }
+}
+
 void host_fine(struct host *host)
 {
     if (!host->doubtful) {
@@ -43,8 +51,19 @@ void host_fine(struct host *host)
     }
     host->doubtful = false;
     host->closed_s = CLOSED_BASE_S;
-    if (!ev_is_active(&host->closed)) {
-        host->events.open(host->events.context);
+    open_again(host);
+}
+
+void host_unguarded(struct host *host, bool unguarded)
+{
+    if (host->unguarded == unguarded) {
+        return;
+    }
+    host->unguarded = unguarded;
+    if (unguarded) {
+        host->events.close(host->events.context);
+    } else {
+        open_again(host);
     }
 }
 
@@ -82,13 +101,17 @@ static void on_closed_over(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
-    struct host *host = watcher->data;
-    host->events.open(host->events.context);
+    open_again(watcher->data);
 }
 
 bool host_is_closed(const struct host *host)
 {
-    return ev_is_active(&host->closed);
+    return host->unguarded || ev_is_active(&host->closed);
+}
+
+const char *host_trouble(const struct host *host)
+{
+    return host->unguarded ? "no guard over running tasks" : "this host cannot run tasks";
 }
 
 bool host_is_doubtful(const struct host *host)

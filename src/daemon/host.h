@@ -31,7 +31,13 @@ void host_fine(struct host *host);
 /* An attempt has ended: one of the two, or neither. What those of a batch tell is told once. */
 void host_ended(struct host *host, const struct attempt *attempt);
 
+/* Nobody would end tasks if the daemon could not: closed until that is over. */
+void host_unguarded(struct host *host, bool unguarded);
+
 bool host_is_closed(const struct host *host);
+
+/* Why, for people. */
+const char *host_trouble(const struct host *host);
 
 /* The last task that was tried here could not be run. */
 bool host_is_doubtful(const struct host *host);

@@ -56,6 +56,12 @@ bool lease_fits(const struct lease *lease)
     return notice_ms(lease) <= lease->lease_ms / 2;
 }
 
+/* It acts where the daemon should have acted and did not. */
+static void tell_guard(const struct lease *lease)
+{
+    runner_set_guard_margin(lease->runner, margin_ms(lease) * CLOCK_NS_PER_MS / 2);
+}
+
 static void tell_fit(const struct lease *lease)
 {
     if (!lease_fits(lease)) {
@@ -212,6 +218,7 @@ static void apply(struct lease *lease, const struct queue_renew_reply *answer, i
     lease->events.told(lease->events.context, &lost, &cancelled);
     token_set_free(&lost);
     token_set_free(&cancelled);
+    runner_renewed(lease->runner);
     enforce_all(lease);
 }
 
@@ -300,6 +307,7 @@ void lease_update(struct lease *lease, int64_t lease_ms)
         return;
     }
     lease->lease_ms = lease_ms;
+    tell_guard(lease);
     set_beat_timer(lease);
     tell_fit(lease);
 }
@@ -361,6 +369,7 @@ struct lease *lease_new(struct ev_loop *loop, const struct config *config, struc
     ev_check_start(loop, &lease->turn);
     ev_io_start(loop, &lease->deadline);
     set_beat_timer(lease);
+    tell_guard(lease);
     return lease;
 
 fail:

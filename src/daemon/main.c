@@ -20,6 +20,7 @@
 #include "daemon/rights.h"
 #include "daemon/worker.h"
 #include "exec/commands.h"
+#include "exec/guard_process.h"
 
 #define STATUS_PERIOD_S 1.0
 
@@ -327,6 +328,10 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
         log_text(LOG_ERR, "no event loop: %s", strerror(errno));
         return EX_OSERR;
     }
+    /* before the worker, whose start takes a moment: they are heard when the loop runs */
+    watch_signal(daemon, &daemon->terminate, SIGTERM, on_stop_signal);
+    watch_signal(daemon, &daemon->interrupt, SIGINT, on_stop_signal);
+    watch_signal(daemon, &daemon->hangup, SIGHUP, on_reload_signal);
     daemon->worker = worker_new(daemon->loop, daemon->config, nofile, &daemon->isolation,
                                 notify_watchdog_ms(), &events);
     if (!daemon->worker) {
@@ -334,9 +339,6 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
         ev_loop_destroy(daemon->loop);
         return EX_OSERR;
     }
-    watch_signal(daemon, &daemon->terminate, SIGTERM, on_stop_signal);
-    watch_signal(daemon, &daemon->interrupt, SIGINT, on_stop_signal);
-    watch_signal(daemon, &daemon->hangup, SIGHUP, on_reload_signal);
     ev_prepare_init(&daemon->turn, on_turn);
     ev_timer_init(&daemon->status, on_status, 0., 0.);
     daemon->turn.data = daemon->status.data = daemon;
@@ -352,6 +354,9 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
 
 int main(int argc, char **argv)
 {
+    if (argc > 0 && strcmp(argv[0], GUARD_NAME) == 0) {
+        return guard_process(argc, argv);
+    }
     struct options options = {0};
     int code = parse_options(argc, argv, &options);
     if (code >= 0) {

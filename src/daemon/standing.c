@@ -32,7 +32,7 @@ const char *standing_trouble(const struct standing *standing)
         return session_trouble(standing->session);
     }
     if (host_is_closed(standing->host)) {
-        return "this host cannot run tasks";
+        return host_trouble(standing->host);
     }
     const char *pressure = admission_trouble(standing->admission);
     if (pressure) {

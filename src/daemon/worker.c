@@ -24,6 +24,7 @@
 #include "daemon/slots.h"
 #include "daemon/standing.h"
 #include "daemon/stop.h"
+#include "daemon/warden.h"
 #include "exec/runner.h"
 
 #define DEFAULT_MAX_CRASHES 3 /* as the functions take it where conf was damaged by hand */
@@ -44,6 +45,7 @@ struct worker {
     struct slots *slots;
     struct host *host;
     struct admission *admission;
+    struct warden *warden;
     struct stop *stop;
     struct herald *herald;
     struct live *live;
@@ -203,6 +205,7 @@ static void stopped(struct worker *worker, int exit_code)
 {
     const struct beat *beat = &worker->beat;
     stop_finish(worker->stop);
+    warden_part(worker->warden, exit_code == EX_OK);
     log_event(LOG_INFO, LOG_ID_WORKER_STOPPED, NULL, 0,
               "stopped: %" PRIu64 " succeeded, %" PRIu64 " retried, %" PRIu64 " dead, %" PRIu64
               " handed back, %" PRIu64 " cancelled",
@@ -403,7 +406,11 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
                                          .results = worker->results,
                                          .lease = worker->lease,
                                          .intake = worker->intake};
-    return worker->intake ? 0 : -1;
+    if (!worker->intake) {
+        return -1;
+    }
+    worker->warden = warden_new(loop, config, worker->beat.consumer, worker->host, worker->runner);
+    return worker->warden ? 0 : -1;
 }
 
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,
@@ -475,6 +482,7 @@ void worker_free(struct worker *worker)
     slots_free(worker->slots);
     herald_free(worker->herald);
     runner_free(worker->runner);
+    warden_free(worker->warden);
     live_free(worker->live);
     lease_free(worker->lease);
     lists_free(worker->lists);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "exec/batch.h"
 #include "exec/judge.h"
+#include "exec/ward.h"
 
 enum {
     SETTLE_MS = 500,    /* how long output is waited for after the exit, */
@@ -57,6 +58,7 @@ static void kill_group(struct child *child)
     if (ending->signal == SIGKILL) {
         family_was_killed(&child->family);
     }
+    ward_reaps(child);
     struct rusage used = {0};
     while (wait4(child->pid, NULL, 0, &used) < 0 && errno == EINTR) {
     }
@@ -140,10 +142,12 @@ static void perform(struct child *child, unsigned actions)
         return;
     }
     if (actions & JOB_RUN) {
+        ward_release(child);
         child->host->run(child->host, child);
         return;
     }
     if (actions & JOB_REPORT) {
+        ward_release(child);
         streams_finish(child);
         note_usage(child);
         judge_end(child);
@@ -364,6 +368,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     } else if (prepare_cell(child, &cell, reason, reason_size) == 0) {
         order.input = input.size > 0 ? &input : NULL;
         order.cgroup = cell ? cell_directory(cell) : 0;
+        order.slot = ward_arm(child);
         result = start_task(&child->host->start, &order, started, cause, reason, reason_size);
     }
     if (result == 0) {
@@ -397,6 +402,7 @@ static int launch(struct child *child)
     char reason[sizeof child->attempt.reason];
     child->started_ns = clock_boot_ns();
     if (start_process(child, timeout_ms, &started, &cause, reason, sizeof reason) < 0) {
+        ward_release(child);
         fail(child, cause, reason);
         return -1;
     }

@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "exec/cgroups.h"
 #include "exec/family.h"
+#include "exec/guard.h"
 #include "exec/outlet.h"
 #include "exec/runner.h"
 #include "exec/start.h"
@@ -27,7 +28,9 @@ struct child_host {
     struct ev_loop *loop;
     const struct config *config; /* of now: it may change while a child runs */
     struct start start;
-    char *scratch; /* for reading output */
+    struct guard *guard;     /* NULL: none */
+    int64_t guard_margin_ns; /* it acts so long before a lease's end */
+    char *scratch;           /* for reading output */
     size_t scratch_size;
     struct cgroups *cgroups;     /* not owned; NULL: none */
     struct runner_follow follow; /* its functions NULL: nobody does */

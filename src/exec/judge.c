@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "exec/ward.h"
 
 enum { CHECK_SAYS_DONE = 0, CHECK_SAYS_RUN = 1 };
 
@@ -57,6 +58,23 @@ static void judge_start(struct child *child)
     }
 }
 
+/* A guard ends what the daemon could not renew, and could not end itself. */
+static void judge_guard(struct child *child, const siginfo_t *exit)
+{
+    if (exit->si_code == CLD_EXITED || exit->si_status != SIGKILL || !ward_is_taken(child)) {
+        return;
+    }
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        if (attempt->ending.cause == CAUSE_KILLED || attempt->ending.cause == CAUSE_LEASE_LOST) {
+            attempt->ending.cause = CAUSE_LEASE_LOST;
+            (void)snprintf(
+                attempt->reason, sizeof attempt->reason,
+                "killed by the guard: its lease could not be renewed in time"); /* fits */
+        }
+    }
+}
+
 /* 126 and 127 are how a shell says that it cannot execute. */
 static bool is_not_executable(int code)
 {
@@ -95,6 +113,7 @@ enum job_event judge_exit(struct child *child, const siginfo_t *exit)
         note_exit(child_attempt(child, i), exit, duration_us);
     }
     judge_start(child);
+    judge_guard(child, exit);
     if (attempt->state == JOB_CHECKING) {
         return judge_check(attempt);
     }

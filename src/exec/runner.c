@@ -16,6 +16,7 @@
 #include "exec/mounts.h"
 #include "exec/places.h"
 #include "exec/recipe.h"
+#include "exec/ward.h"
 
 enum {
     SCRATCH_SIZE = 64 * 1024,
@@ -33,7 +34,8 @@ struct runner {
     struct attempt *first;
     size_t count;
     size_t processes;
-    struct children *table; /* the first runner's */
+    struct runner *first_runner; /* itself, or the one that it is beside */
+    struct children *table;      /* the first runner's */
     struct children own_table;
     struct places *places; /* the first runner's */
     struct places own_places;
@@ -220,6 +222,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .done = on_done,
         .run = on_run,
     };
+    runner->first_runner = runner;
     runner->table = &runner->own_table;
     runner->places = &runner->own_places;
     if (runner->host.start.null < 0) {
@@ -276,6 +279,7 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
     runner->table = first->table;
     runner->places = first->places;
     runner->host.cgroups = first->host.cgroups;
+    runner->first_runner = first;
     runner->host.scratch = first->host.scratch;
     return complete(runner);
 }
@@ -283,6 +287,25 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
 void runner_set_cgroups(struct runner *runner, struct cgroups *cgroups)
 {
     runner->host.cgroups = cgroups;
+}
+
+void runner_set_guard(struct runner *runner, struct guard *guard)
+{
+    runner->host.guard = guard;
+}
+
+void runner_set_guard_margin(struct runner *runner, int64_t margin_ns)
+{
+    runner->host.guard_margin_ns = margin_ns;
+}
+
+void runner_renewed(struct runner *runner)
+{
+    for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
+        if (attempt == &attempt->child->attempt) {
+            ward_renew(attempt->child);
+        }
+    }
 }
 
 void runner_set_config(struct runner *runner, const struct config *config)
@@ -315,6 +338,7 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
         return -1;
     }
     child->place = place;
+    runner->host.guard = runner->first_runner->host.guard;
 
     if (!runner->host.start.signals) {
         runner->host.start.signals = spawn_signals();
@@ -365,11 +389,19 @@ void runner_end(struct runner *runner, struct attempt *attempt, enum job_event e
 
 /* ---- the end ---- */
 
-/* Waits until the killed leader is gone, but not for ever: it may hang in the kernel. */
-static void await_exit(pid_t pid)
+/* Waits until the killed leader is gone, but not for ever: it may hang in the kernel. Whether
+ * something is left is for the guard to find out. */
+static void await_exit(struct child *child)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    for (int tries = 0; tries < FREE_TRIES && waitpid(pid, NULL, WNOHANG) == 0; tries++) {
+    siginfo_t exit = {0};
+    for (int tries = 0; tries < FREE_TRIES; tries++) {
+        if (waitid(P_PID, (id_t)child->pid, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+            exit.si_pid == child->pid) {
+            ward_reaps(child);
+            (void)waitpid(child->pid, NULL, WNOHANG); /* it is there */
+            return;
+        }
         nanosleep(&pause, NULL);
     }
 }
@@ -392,7 +424,7 @@ static void drop_attempts(struct runner *runner)
     while (runner->first) {
         struct child *child = runner->first->child;
         if (has_leader(child)) {
-            await_exit(child->pid);
+            await_exit(child);
             children_take(runner->table, child->pid);
         }
         forget(runner, child);

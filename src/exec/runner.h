@@ -19,6 +19,7 @@
 struct cgroups;
 struct child;
 struct ev_loop;
+struct guard;
 struct rlimit;
 struct runner;
 
@@ -86,6 +87,16 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
 /* Each attempt gets a cgroup of these, which must outlive the runner: before the first start, and
  * before runner_new_beside. */
 void runner_set_cgroups(struct runner *runner, struct cgroups *cgroups);
+
+/* Who ends processes where the daemon cannot, also those of runners beside this one; outlives the
+ * runner. To be called before the first start. */
+void runner_set_guard(struct runner *runner, struct guard *guard);
+
+/* So long before a lease's end the guard acts. */
+void runner_set_guard_margin(struct runner *runner, int64_t margin_ns);
+
+/* Leases of attempts were renewed (lease_deadline_ns). */
+void runner_renewed(struct runner *runner);
 
 /* For attempts started from now on. */
 void runner_set_config(struct runner *runner, const struct config *config);

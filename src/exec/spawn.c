@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "exec/control.h"
+#include "exec/guard_slot.h"
 
 /* ---- in the child: only system calls, and no memory but the stack ---- */
 
@@ -202,6 +203,11 @@ static int set_user(const struct spawn *spawn)
 static enum spawn_step become_task(const struct spawn *spawn, struct telling *telling)
 {
     sigset_t none;
+    /* first: from then on it can be killed by those who watch over it */
+    if (spawn->slot && !guard_slot_enter(spawn->slot)) {
+        errno = ETIME;
+        return SPAWN_LATE;
+    }
     if (spawn->cgroup > 0 && !telling->inside &&
         control_write(spawn->cgroup, "cgroup.procs", "0") < 0) {
         return SPAWN_CGROUP;
@@ -393,6 +399,8 @@ static const char *step_text(enum spawn_step step)
         return "cannot start a process";
     case SPAWN_CGROUP:
         return "cannot move into the task's cgroup";
+    case SPAWN_LATE:
+        return "the lease passed before it began";
     case SPAWN_SESSION:
         return "cannot begin a session";
     case SPAWN_DESCRIPTORS:

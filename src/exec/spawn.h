@@ -26,6 +26,7 @@
 enum spawn_step {
     SPAWN_PROCESS,     /* no process to be had */
     SPAWN_CGROUP,      /* moving into the cgroup, where it could not be started in it */
+    SPAWN_LATE,        /* a guard ended it before it began */
     SPAWN_SESSION,     /* own session, descriptors: not seen in practice */
     SPAWN_DESCRIPTORS, /* closing what the task must not have */
     SPAWN_LIMIT,       /* limits and priorities */
@@ -35,6 +36,8 @@ enum spawn_step {
     SPAWN_EXECUTE,     /* executing the shell */
     SPAWN_RUNNING,     /* none: it executes */
 };
+
+struct guard_slot;
 
 struct spawn_failure {
     enum spawn_step step;
@@ -58,6 +61,7 @@ struct spawn {
     int input, output, error; /* become 0, 1 and 2; ≥ 3, or that very number already */
     int verdicts;             /* ≥ 4, becomes 3; or 0 for none */
     int cgroup;               /* directory of the one that it starts in, ≥ 1; or 0 */
+    struct guard_slot *slot;  /* armed; NULL: no guard. See guard_slot.h */
     uint64_t signals;         /* as spawn_signals found them; all others are default already */
     bool may_hang;            /* fork, and do not wait */
 };

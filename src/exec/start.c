@@ -216,6 +216,9 @@ void start_describe(const struct recipe *recipe, bool check, const struct spawn_
 
 enum cause start_failure_cause(const struct spawn_failure *failure, bool several)
 {
+    if (failure->step == SPAWN_LATE) {
+        return CAUSE_LEASE_LOST;
+    }
     return failure->step == SPAWN_EXECUTE && failure->error == E2BIG && !several
                ? CAUSE_CANNOT_EXECUTE
                : CAUSE_HOST;
@@ -245,6 +248,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
     spawn.files = allowance_limits(&start->recipe->allowance, RLIMIT_NOFILE) ? NULL : start->files;
     spawn.cgroup = order->cgroup;
     spawn.signals = start->signals;
+    spawn.slot = order->slot;
     spawn.input = parts.input >= 0 ? parts.input : start->null;
     set_ends(&spawn, &parts, order->ends, start->null);
     spawn.verdicts = order->verdicts ? parts.verdicts[1] : 0;

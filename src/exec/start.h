@@ -32,6 +32,7 @@ struct start_order {
     int cgroup;                /* directory of the cgroup to start in; 0: none */
     const struct bytes *input; /* for stdin; NULL: /dev/null */
     enum outlet_ends ends;     /* of its stdout and stderr */
+    struct guard_slot *slot;   /* as in spawn.h */
     bool verdicts;             /* the process gets descriptor 3 to write to */
 };
 
@@ -48,8 +49,8 @@ struct started {
 int start_task(const struct start *start, const struct start_order *order, struct started *started,
                enum cause *cause, char *reason, size_t reason_size);
 
-/* Arguments that are too long are a single task's own fault: CAUSE_CANNOT_EXECUTE; else CAUSE_HOST.
- */
+/* Arguments that are too long are a single task's own fault: CAUSE_CANNOT_EXECUTE; one that
+ * came too late has CAUSE_LEASE_LOST; else it is CAUSE_HOST. */
 enum cause start_failure_cause(const struct spawn_failure *failure, bool several);
 
 /* The reason of a forked child that did not come to execute; check as in its order. */

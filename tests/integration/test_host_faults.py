@@ -132,7 +132,7 @@ def test_no_more_processes(daemon, queue, redis_server, folder):
         os.setgroups([])
         os.setgid(uid)
         os.setuid(uid)
-        resource.setrlimit(resource.RLIMIT_NPROC, (1, 100))
+        resource.setrlimit(resource.RLIMIT_NPROC, (3, 100))  # itself and its guards
 
     worker = daemon(start=False)
     worker.popen = {'preexec_fn': before}

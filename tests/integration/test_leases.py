@@ -1,7 +1,7 @@
 """Leases on the real daemon: who may run a task, until when, and what a stale worker can still do.
 
-Without a guard (a later issue) the processes of a daemon that was killed or stopped outlive it: the
-tests of those faults look at what Redis accepts and at when the task runs again, not at overlaps.
+What becomes of the processes of a daemon that was killed or stopped is in test_guard.py; where they are to
+outlive it here, so that something stale is there to be refused, its guards are killed too.
 """
 import signal
 import threading
@@ -145,14 +145,15 @@ def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, beats, la
 
 @pytest.mark.parametrize('code, outcome', [(0, 'success'), (1, 'retry'), (7, 'dead')])
 def test_stopped_worker_is_fenced(daemon, queue, client, beats, gate, code, outcome):
-    """SIGSTOP for longer than the lease: whatever the first attempt ended with changes nothing once
-    the second has begun; it is counted and logged. (That both run at once here is for the guard.)"""
+    """SIGSTOP for longer than the lease, and no guard is left: whatever the first attempt ended with
+    changes nothing once the second has begun; it is counted and logged."""
     policy = {'retry': {'permanent': 7}}
     first = daemon(policy).wait_ready()
     wait_blocked(client)
     tid = add(queue, f'test $LEAT_FENCE = 1 && exec {beats.task(2, code)}; {beats.task(0.1)}; {gate.command}')
     beats.wait_runs(1)
     first.stop()
+    first.kill_guards()
     second = daemon(policy).wait_ready()
     begun, other = beats.wait_runs(2)
     assert other.fence == 2

@@ -125,6 +125,16 @@ class Daemon:
         self.signal(signal.SIGKILL)
         self.process.wait()
 
+    def kill_guards(self):
+        for pid in self.guards():
+            processes.send(pid, signal.SIGKILL)
+
+    def kill9_unguarded(self):
+        """The daemon and its guards at once: nobody ends what it had started."""
+        self.stop()
+        self.kill_guards()
+        self.kill9()
+
     def stop(self):
         self.signal(signal.SIGSTOP)
 
@@ -138,7 +148,14 @@ class Daemon:
         return self.process.returncode
 
     def descendants(self):
-        return processes.descendants(self.pid)
+        """What runs for it, but for its guards."""
+        guards = self.guards()
+        return [pid for pid in processes.descendants(self.pid) if pid not in guards]
+
+    def guards(self):
+        """Process ids of its guards, in the order of their numbers."""
+        named = [pid for pid in processes.descendants(self.pid) if processes.name(pid) == 'leat-guard']
+        return sorted(named, key=lambda pid: processes.arguments(pid)[-1:])
 
     def close(self):
         if self.process:

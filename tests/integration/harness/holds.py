@@ -17,6 +17,20 @@ def gone_pid():
     return process.pid
 
 
+def is_locked(path):
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+
+
 class Holds:
     """The folder of a queue's hold files."""
 
@@ -24,7 +38,8 @@ class Holds:
         self.path = folder
 
     def names(self):
-        return {path.name for path in self.path.iterdir()} if self.path.exists() else set()
+        """Of files that no living worker holds."""
+        return {path.name for path in self.path.iterdir() if not is_locked(path)} if self.path.exists() else set()
 
     def put(self, consumer, dead=True, boot=BOOT_ID, pid=None, cgroup='-', lock=False):
         """Writes one in one step; answers its descriptor, which has the lock, if that is wanted."""

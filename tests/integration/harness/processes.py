@@ -51,6 +51,24 @@ def _children():
     return parents
 
 
+def name(pid):
+    """As ps tells it; '' where it is gone."""
+    try:
+        with open(f'/proc/{pid}/comm', encoding='ascii', errors='replace') as file:
+            return file.read().rstrip('\n')
+    except (FileNotFoundError, ProcessLookupError):
+        return ''
+
+
+def arguments(pid):
+    """Its command line; [] where it is gone."""
+    try:
+        with open(f'/proc/{pid}/cmdline', encoding='utf-8', errors='replace') as file:
+            return file.read().split('\0')[:-1]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def descendants(pid):
     """All living descendants of the process, whatever their session."""
     parents = _children()

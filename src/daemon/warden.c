@@ -1,0 +1,237 @@
+#include "daemon/warden.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/log_ids.h"
+#include "exec/guard.h"
+#include "exec/hold.h"
+#include "exec/holds.h"
+
+#define READY_FIRST_MS 10000 /* how long the worker's start waits for its guards */
+#define READY_S 0.5          /* how long one that is replaced may take before the host is closed */
+#define RETRY_BASE_S 1.0     /* after a guard that could not be started; doubled up to the cap */
+#define RETRY_CAP_S 60.0
+
+struct post { /* of one guard */
+    struct warden *warden;
+    size_t index;
+    bool starting; /* and not ready yet */
+    bool ready;
+    bool told; /* that it is missing */
+    double retry_s;
+    ev_io heard;
+    ev_timer late; /* until it must be ready, or is tried again */
+};
+
+struct warden {
+    struct ev_loop *loop;
+    struct host *host;
+    struct guard *guard;
+    struct hold hold;
+    bool parted;
+    struct post posts[GUARD_COUNT];
+};
+
+static void start(struct post *post);
+
+static void set_timer(struct post *post, double seconds)
+{
+    struct ev_loop *loop = post->warden->loop;
+    ev_now_update(loop);
+    ev_timer_stop(loop, &post->late);
+    ev_timer_set(&post->late, seconds, 0.);
+    ev_timer_start(loop, &post->late);
+}
+
+static bool is_missing(const struct warden *warden)
+{
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        if (warden->posts[index].told) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* It could not be started, or does not do its work: no new tasks until there is one. */
+static void miss(struct post *post, const char *why)
+{
+    struct warden *warden = post->warden;
+    log_event(LOG_ERR, LOG_ID_GUARD, NULL, 0,
+              "no guard over running tasks: %s; claiming nothing, trying again in %.0f s", why,
+              post->retry_s);
+    post->told = true;
+    host_unguarded(warden->host, true);
+    set_timer(post, post->retry_s);
+    post->retry_s = post->retry_s * 2 < RETRY_CAP_S ? post->retry_s * 2 : RETRY_CAP_S;
+}
+
+static void be_ready(struct post *post)
+{
+    struct warden *warden = post->warden;
+    if (post->ready) {
+        return;
+    }
+    ev_timer_stop(warden->loop, &post->late);
+    post->ready = true;
+    post->starting = post->told = false;
+    post->retry_s = RETRY_BASE_S;
+    if (!is_missing(warden)) {
+        host_unguarded(warden->host, false);
+    }
+}
+
+static void listen_to(struct post *post)
+{
+    struct warden *warden = post->warden;
+    ev_io_stop(warden->loop, &post->heard);
+    ev_io_set(&post->heard, guard_socket(warden->guard, post->index), EV_READ);
+    ev_io_start(warden->loop, &post->heard);
+}
+
+static void start(struct post *post)
+{
+    struct warden *warden = post->warden;
+    ev_io_stop(warden->loop, &post->heard); /* before its descriptor is closed */
+    post->ready = post->starting = false;
+    if (guard_start(warden->guard, post->index)) {
+        miss(post, strerror(errno));
+        return;
+    }
+    post->starting = true;
+    listen_to(post);
+    set_timer(post, READY_S);
+}
+
+static void on_heard(struct ev_loop *loop, ev_io *watcher, int events)
+{
+    (void)events;
+    struct post *post = watcher->data;
+    struct warden *warden = post->warden;
+    bool was_ready = post->ready;
+    switch (guard_hear(warden->guard, post->index)) {
+    case GUARD_HEARD_NOTHING:
+        return;
+    case GUARD_HEARD_READY:
+        be_ready(post);
+        log_event(LOG_NOTICE, LOG_ID_GUARD, NULL, 0, "guard %zu does its work", post->index + 1);
+        return;
+    case GUARD_HEARD_DEAD:
+        break;
+    }
+    ev_io_stop(loop, watcher);
+    ev_timer_stop(loop, &post->late);
+    if (was_ready) {
+        log_event(LOG_WARNING, LOG_ID_GUARD, NULL, 0, "guard %zu has died: starting another",
+                  post->index + 1);
+        start(post);
+    } else {
+        miss(post, "it ended before it did its work");
+    }
+}
+
+static void on_late(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct post *post = watcher->data;
+    if (post->starting) {
+        /* on a slow machine it may come yet, until the next is tried */
+        post->starting = false;
+        miss(post, "it takes long to begin");
+    } else {
+        start(post);
+    }
+}
+
+/* ---- life ---- */
+
+/* A worker whose guards are there from its first task on. */
+static void await_guards(struct warden *warden)
+{
+    int64_t end_ns = clock_boot_ns() + READY_FIRST_MS * CLOCK_NS_PER_MS;
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        struct post *post = &warden->posts[index];
+        int64_t left_ms = (end_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
+        struct pollfd socket = {.fd = guard_socket(warden->guard, index), .events = POLLIN};
+        if (socket.fd >= 0 && poll(&socket, 1, left_ms > 0 ? (int)left_ms : 0) > 0 &&
+            guard_hear(warden->guard, index) == GUARD_HEARD_READY) {
+            be_ready(post);
+        }
+    }
+}
+
+static void make_hold(struct warden *warden, const struct config *config, const char *consumer)
+{
+    char *folder = holds_folder(config->isolation.state, config->queue.name);
+    if (!folder || hold_make(&warden->hold, folder, consumer, NULL)) {
+        log_text(LOG_WARNING,
+                 "cannot write to %s: %s; if this worker dies, its tasks run again only when their "
+                 "leases have run out. Set [isolation] state to a folder of leatd's user",
+                 folder ? folder : "the state folder", strerror(errno));
+    }
+    free(folder);
+}
+
+struct warden *warden_new(struct ev_loop *loop, const struct config *config, const char *consumer,
+                          struct host *host, struct runner *runner)
+{
+    struct warden *warden = calloc(1, sizeof *warden);
+    if (!warden) {
+        return NULL;
+    }
+    warden->loop = loop;
+    warden->host = host;
+    warden->hold.fd = -1;
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        struct post *post = &warden->posts[index];
+        *post = (struct post){.warden = warden, .index = index, .retry_s = RETRY_BASE_S};
+        ev_init(&post->heard, on_heard);
+        ev_init(&post->late, on_late);
+        post->heard.data = post->late.data = post;
+    }
+    make_hold(warden, config, consumer);
+    warden->guard = guard_new(config->queue.name, consumer, warden->hold.fd);
+    if (!warden->guard) {
+        warden_part(warden, true);
+        warden_free(warden);
+        return NULL;
+    }
+    runner_set_guard(runner, warden->guard);
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        start(&warden->posts[index]);
+    }
+    await_guards(warden);
+    return warden;
+}
+
+void warden_part(struct warden *warden, bool clean)
+{
+    warden->parted = clean;
+}
+
+void warden_free(struct warden *warden)
+{
+    if (!warden) {
+        return;
+    }
+    int error = errno;
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        ev_io_stop(warden->loop, &warden->posts[index].heard);
+        ev_timer_stop(warden->loop, &warden->posts[index].late);
+    }
+    bool parts = warden->parted && (!warden->guard || !guard_is_needed(warden->guard));
+    hold_drop(&warden->hold, parts);
+    if (parts && warden->guard) {
+        guard_leave(warden->guard);
+    }
+    guard_free(warden->guard);
+    free(warden);
+    errno = error;
+}

@@ -1,0 +1,398 @@
+#include "exec/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "exec/guard_process.h"
+
+enum {
+    ABOVE = 16,        /* our descriptors have numbers that are not a guard's own */
+    PATIENCE_MS = 1000 /* for a guard that takes no packets, or does not exit */
+};
+
+struct cgroup_fds {
+    int kill_fd, events_fd; /* -1: none */
+};
+
+struct guard {
+    struct guard_shared *shared;
+    char *queue, *consumer;
+    int program; /* leatd's own file, so that an upgrade changes nothing for those started later */
+    int memory, hold, null;
+    int sockets[GUARD_COUNT];
+    pid_t pids[GUARD_COUNT];    /* for as long as its socket is not at its end */
+    struct cgroup_fds *cgroups; /* by place; NULL: none was set yet */
+};
+
+/* ---- packets */
+
+static ssize_t send_once(int socket, const struct guard_packet *packet, const int fds[2])
+{
+    _Alignas(struct cmsghdr) char space[CMSG_SPACE(2 * sizeof(int))] = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)packet, .iov_len = sizeof *packet};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fds) {
+        message.msg_control = space;
+        message.msg_controllen = sizeof space;
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(2 * sizeof(int));
+        memcpy(CMSG_DATA(rights), fds, 2 * sizeof(int));
+    }
+    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* A guard reads at once; one that does not for a while is no guard. */
+static int tell(struct guard *guard, size_t index, const struct guard_packet *packet,
+                const int fds[2])
+{
+    struct pollfd room = {.fd = guard->sockets[index], .events = POLLOUT};
+    if (room.fd < 0) {
+        return 0; /* the next one is told what still matters */
+    }
+    ssize_t sent;
+    do {
+        sent = send_once(room.fd, packet, fds);
+    } while (sent < 0 && (errno == EINTR || (errno == EAGAIN && poll(&room, 1, PATIENCE_MS) > 0)));
+    if (sent < 0 && errno != EPIPE && errno != ECONNRESET) {
+        int error = errno;
+        guard_end(guard, index);
+        errno = error;
+        return -1;
+    }
+    return 0;
+}
+
+static int tell_cgroup(struct guard *guard, size_t index, size_t place)
+{
+    const struct cgroup_fds *cgroup = &guard->cgroups[place];
+    const struct guard_packet packet = {.word = GUARD_CGROUP, .place = (uint32_t)place};
+    const int fds[2] = {cgroup->kill_fd, cgroup->events_fd};
+    return tell(guard, index, &packet, cgroup->kill_fd >= 0 ? fds : NULL);
+}
+
+int guard_set_cgroup(struct guard *guard, size_t place, int kill_fd, int events_fd)
+{
+    if (place >= GUARD_PLACES) {
+        errno = ERANGE;
+        return -1;
+    }
+    if (!guard->cgroups) {
+        guard->cgroups = malloc(GUARD_PLACES * sizeof *guard->cgroups);
+        if (!guard->cgroups) {
+            return -1;
+        }
+        for (size_t i = 0; i < GUARD_PLACES; i++) {
+            guard->cgroups[i] = (struct cgroup_fds){-1, -1};
+        }
+    }
+    guard->cgroups[place] = (struct cgroup_fds){kill_fd, events_fd};
+    int result = 0;
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        result = tell_cgroup(guard, index, place) ? -1 : result;
+    }
+    return result;
+}
+
+/* ---- starting */
+
+/* By its path, which it has since a moment ago: /proc/self/exe is another program under some
+ * tools. */
+static int open_program(void)
+{
+    char path[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+    int fd = -1;
+    if (size > 0) {
+        path[size] = '\0';
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    return fd >= 0 ? fd : open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+}
+
+/* The same descriptor with a number above a guard's own; closes the former. Takes and gives back -1
+ * with errno. */
+static int move_above(int fd)
+{
+    if (fd < 0 || fd >= ABOVE) {
+        return fd;
+    }
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, ABOVE);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return moved;
+}
+
+/* Returns 0, or the number of an error. */
+static int describe(const struct guard *guard, int socket, posix_spawn_file_actions_t *actions,
+                    posix_spawnattr_t *attributes)
+{
+    sigset_t all;
+    sigfillset(&all);
+    const int from[GUARD_DESCRIPTORS] = {
+        guard->null,   guard->null,   guard->null,
+        socket,        guard->memory, guard->hold >= 0 ? guard->hold : guard->null,
+        guard->program};
+    int error = 0;
+    for (int to = 0; !error && to < GUARD_DESCRIPTORS; to++) {
+        error = posix_spawn_file_actions_adddup2(actions, from[to], to);
+    }
+    error = error ? error : posix_spawn_file_actions_addclosefrom_np(actions, GUARD_DESCRIPTORS);
+    error = error ? error : posix_spawnattr_setsigmask(attributes, &all);
+    return error
+               ? error
+               : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+}
+
+static int spawn_guard(struct guard *guard, size_t index, int socket)
+{
+    char path[32];
+    char number[] = {(char)('0' + index), '\0'};
+    char *arguments[] = {GUARD_NAME, guard->queue, guard->consumer, number, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", GUARD_PROGRAM); /* fits */
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) {
+        return error;
+    }
+    error = posix_spawnattr_init(&attributes);
+    if (!error) {
+        error = describe(guard, socket, &actions, &attributes);
+        error = error ? error
+                      : posix_spawn(&guard->pids[index], path, &actions, &attributes, arguments,
+                                    environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+static void close_socket(struct guard *guard, size_t index)
+{
+    if (guard->sockets[index] >= 0) {
+        close(guard->sockets[index]);
+        guard->sockets[index] = -1;
+    }
+}
+
+int guard_start(struct guard *guard, size_t index)
+{
+    int ends[2];
+    guard_end(guard, index);
+    close_socket(guard, index);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
+        return -1;
+    }
+    ends[1] = move_above(ends[1]);
+    int error = ends[1] < 0 ? errno : spawn_guard(guard, index, ends[1]);
+    if (ends[1] >= 0) {
+        close(ends[1]);
+    }
+    if (error) {
+        close(ends[0]);
+        errno = error;
+        return -1;
+    }
+    guard->sockets[index] = ends[0];
+    for (size_t place = 0; guard->cgroups && place < GUARD_PLACES; place++) {
+        if (guard->cgroups[place].kill_fd >= 0 && tell_cgroup(guard, index, place)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- hearing */
+
+int guard_socket(const struct guard *guard, size_t index)
+{
+    return guard->sockets[index];
+}
+
+static enum guard_heard look(const struct guard *guard, size_t index, int flags)
+{
+    struct guard_packet packet;
+    if (guard->sockets[index] < 0) {
+        return GUARD_HEARD_DEAD;
+    }
+    ssize_t size = recv(guard->sockets[index], &packet, sizeof packet, MSG_DONTWAIT | flags);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return GUARD_HEARD_NOTHING;
+    }
+    return size == (ssize_t)sizeof packet ? GUARD_HEARD_READY : GUARD_HEARD_DEAD;
+}
+
+enum guard_heard guard_hear(struct guard *guard, size_t index)
+{
+    enum guard_heard heard = look(guard, index, 0);
+    if (heard == GUARD_HEARD_DEAD) {
+        close_socket(guard, index);
+    }
+    return heard;
+}
+
+void guard_end(struct guard *guard, size_t index)
+{
+    /* its number is its own while its end of the socket is open: it is a process then */
+    if (look(guard, index, MSG_PEEK) != GUARD_HEARD_DEAD) {
+        (void)kill(guard->pids[index], SIGKILL);
+    }
+}
+
+/* ---- slots */
+
+struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline_ns)
+{
+    struct guard_shared *shared = guard->shared;
+    if (place >= GUARD_PLACES) {
+        return NULL;
+    }
+    if (place >= atomic_load_explicit(&shared->bound, memory_order_relaxed)) {
+        atomic_store(&shared->bound, (uint32_t)place + 1);
+    }
+    uint64_t deadline = guard_slot_arm(&shared->slots[place], deadline_ns);
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        if (deadline < atomic_load(&shared->wake_ms[index])) {
+            const struct guard_packet packet = {.word = GUARD_LOOK};
+            (void)tell(guard, index, &packet, NULL); /* then it was ended, which is heard of */
+        }
+    }
+    return &shared->slots[place];
+}
+
+void guard_renew(struct guard *guard, size_t place, int64_t deadline_ns)
+{
+    (void)guard_slot_renew(&guard->shared->slots[place], deadline_ns); /* lost is lost */
+}
+
+bool guard_has_taken(const struct guard *guard, size_t place)
+{
+    return guard_slot_is_taken(&guard->shared->slots[place]);
+}
+
+void guard_reaps(struct guard *guard, size_t place)
+{
+    guard_slot_ends(&guard->shared->slots[place], clock_boot_ns());
+}
+
+void guard_disarm(struct guard *guard, size_t place)
+{
+    guard_slot_disarm(&guard->shared->slots[place]);
+}
+
+/* ---- life */
+
+static struct guard_shared *make_shared(int *memory)
+{
+    *memory = move_above(memfd_create(GUARD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (*memory < 0 || ftruncate(*memory, sizeof(struct guard_shared)) ||
+        fcntl(*memory, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
+        return NULL;
+    }
+    void *at =
+        mmap(NULL, sizeof(struct guard_shared), PROT_READ | PROT_WRITE, MAP_SHARED, *memory, 0);
+    if (at == MAP_FAILED) {
+        return NULL;
+    }
+    struct guard_shared *shared = at;
+    shared->magic = GUARD_MAGIC;
+    shared->daemon = getpid();
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        atomic_store(&shared->wake_ms[index], UINT64_MAX);
+    }
+    return shared;
+}
+
+struct guard *guard_new(const char *queue, const char *consumer, int hold_fd)
+{
+    struct guard *guard = calloc(1, sizeof *guard);
+    if (!guard) {
+        return NULL;
+    }
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        guard->sockets[index] = -1;
+    }
+    guard->hold = hold_fd >= 0 ? fcntl(hold_fd, F_DUPFD_CLOEXEC, ABOVE) : -1;
+    guard->queue = strdup(queue);
+    guard->consumer = strdup(consumer);
+    guard->null = move_above(open("/dev/null", O_RDWR | O_CLOEXEC));
+    guard->program = move_above(open_program());
+    guard->shared = make_shared(&guard->memory);
+    if (!guard->queue || !guard->consumer || guard->null < 0 || guard->program < 0 ||
+        !guard->shared || (hold_fd >= 0 && guard->hold < 0)) {
+        int error = errno;
+        guard_free(guard);
+        errno = error;
+        return NULL;
+    }
+    return guard;
+}
+
+bool guard_is_needed(const struct guard *guard)
+{
+    size_t bound = atomic_load(&guard->shared->bound);
+    for (size_t place = 0; place < bound; place++) {
+        if (guard_slot_is_armed(&guard->shared->slots[place])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void guard_leave(struct guard *guard)
+{
+    const struct guard_packet packet = {.word = GUARD_LEAVE};
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        (void)tell(guard, index, &packet, NULL); /* then it was ended */
+    }
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        struct pollfd end = {.fd = guard->sockets[index], .events = 0};
+        if (end.fd >= 0 && poll(&end, 1, PATIENCE_MS) > 0) {
+            (void)waitpid(guard->pids[index], NULL, 0); /* it may be reaped already */
+        }
+        close_socket(guard, index);
+    }
+}
+
+static void close_if_open(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void guard_free(struct guard *guard)
+{
+    if (!guard) {
+        return;
+    }
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        close_socket(guard, index);
+    }
+    if (guard->shared) {
+        (void)munmap(guard->shared, sizeof *guard->shared); /* what was mapped */
+    }
+    close_if_open(guard->hold);
+    close_if_open(guard->memory);
+    close_if_open(guard->program);
+    close_if_open(guard->null);
+    free(guard->cgroups);
+    free(guard->queue);
+    free(guard->consumer);
+    free(guard);
+}

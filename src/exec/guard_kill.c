@@ -1,0 +1,317 @@
+#include "exec/guard_kill.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "exec/proc.h"
+
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#define TO_GROUP 4U /* PIDFD_SIGNAL_PROCESS_GROUP */
+
+enum {
+    STRAYS_FIRST = 4, /* rounds in which the leader is spared while others of its session live: it
+                         keeps the session's number from passing on */
+    CLEAN_ROUNDS = 2, /* one may miss a process that forks and ends, fast */
+};
+
+struct target {
+    uint64_t word; /* of the slot when it was taken; 0: nothing is to be killed here */
+    struct guard_process process;
+    int64_t known_ns; /* until then the numbers are known to have been the task's */
+    unsigned rounds;
+    unsigned clean; /* the last so many rounds found nothing */
+    bool living, doubtful, strays;
+};
+
+struct cgroup {
+    int kill_fd, events_fd; /* plus 1: 0 is none */
+};
+
+/* a guard has no heap */
+static struct target targets[GUARD_PLACES];
+static struct cgroup cgroups[GUARD_PLACES];
+static size_t bound;
+
+/* ---- processes */
+
+static int open_process(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static int signal_process(int fd, int signal, unsigned flags)
+{
+    return (int)syscall(SYS_pidfd_send_signal, fd, signal, NULL, flags);
+}
+
+/* Where there are no such descriptors, numbers have to do. */
+static void send(int fd, pid_t pid, int signal)
+{
+    /* what cannot be killed is seen to live on */
+    (void)(fd >= 0 ? signal_process(fd, signal, 0) : kill(pid, signal));
+}
+
+/* The process of the descriptor is not reaped: so its number was its own until now. */
+static bool is_there(int fd)
+{
+    return fd < 0 || signal_process(fd, 0, 0) == 0 || errno != ESRCH;
+}
+
+/* ---- the leader */
+
+enum leader { /* in this order */
+              LEADER_GONE,
+              LEADER_HIDDEN, /* a process with the number is there, and nothing can be known of it
+                              */
+              LEADER_ZOMBIE,
+              LEADER_LIVES,
+};
+
+static bool is_current(const struct target *target, const struct guard_slot *slot)
+{
+    struct guard_process now;
+    return guard_slot_read(slot, target->word, &now) && now.pid == target->process.pid &&
+           now.ended_ns == 0;
+}
+
+/* *fd is the leader's where it is there, the caller's to close, or -1. */
+static enum leader look(struct target *target, const struct guard_slot *slot, int *fd)
+{
+    struct proc proc;
+    int64_t now_ns = clock_boot_ns();
+    *fd = target->process.ended_ns == 0 ? open_process(target->process.pid) : -1;
+    if (target->process.ended_ns != 0 || (*fd < 0 && errno == ESRCH)) {
+        return LEADER_GONE;
+    }
+    enum leader leader = LEADER_GONE;
+    if (!proc_read(target->process.pid, &proc)) {
+        leader = *fd >= 0 && is_there(*fd) ? LEADER_HIDDEN : LEADER_GONE;
+    } else if (proc.started_ns <= target->process.born_ns && is_there(*fd) &&
+               is_current(target, slot)) {
+        target->known_ns = now_ns;
+        leader = proc_is_alive(&proc) ? LEADER_LIVES : LEADER_ZOMBIE;
+    }
+    if (leader == LEADER_GONE && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return leader;
+}
+
+static bool is_known(struct target *target, const struct guard_slot *slot)
+{
+    int fd;
+    enum leader leader = look(target, slot, &fd);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return leader == LEADER_LIVES || leader == LEADER_ZOMBIE;
+}
+
+/* To its group, and to itself while it has none yet. No process of the group escapes by forking. */
+static void signal_group(const struct target *target, int fd, int signal)
+{
+    pid_t leader = target->process.pid;
+    if (fd < 0 || (signal_process(fd, signal, TO_GROUP) < 0 && errno != ESRCH)) {
+        (void)kill(-leader, signal); /* see send */
+    }
+    send(fd, leader, signal);
+}
+
+/* As long as others of its session may live the leader is not killed, so that the number cannot
+ * pass on, but stopped: a shell must not go on with what follows a command that was killed. */
+static void hold_leader(struct target *target, const struct guard_slot *slot)
+{
+    int fd;
+    if (look(target, slot, &fd) >= LEADER_ZOMBIE) {
+        signal_group(target, fd, SIGSTOP);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* ---- the others of its session */
+
+/* The leader's own group gets its signal as a whole, as long as the leader is there. */
+static void meet(struct target *target, const struct guard_slot *slot, pid_t pid)
+{
+    struct proc proc;
+    int64_t now_ns = clock_boot_ns();
+    int fd = open_process(pid);
+    if (fd < 0 && errno == ESRCH) {
+        return;
+    }
+    if (!proc_read(pid, &proc) || proc.session != target->process.pid || !proc_is_alive(&proc)) {
+        goto done;
+    }
+    bool is_led = is_known(target, slot);
+    if (!is_led && proc.started_ns + PROC_TICK_NS > target->known_ns) {
+        target->doubtful = true;
+    } else if (is_there(fd)) {
+        bool is_stray = proc.group != target->process.pid;
+        target->known_ns = fd >= 0 && now_ns > target->known_ns ? now_ns : target->known_ns;
+        target->living = true;
+        target->strays = target->strays || is_stray;
+        if (is_stray || !is_led) {
+            send(fd, pid, SIGKILL);
+        }
+    }
+done:
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static struct target *find(pid_t session)
+{
+    for (size_t place = 0; place < bound; place++) {
+        const struct target *target = &targets[place];
+        if (target->word && target->clean < CLEAN_ROUNDS && target->process.pid == session) {
+            return &targets[place];
+        }
+    }
+    return NULL;
+}
+
+/* Every process of all sessions that are to be killed, in one walk. */
+static void kill_sessions(const struct guard_shared *shared)
+{
+    struct proc_walk walk;
+    struct proc proc;
+    if (proc_walk_open(&walk)) {
+        for (size_t place = 0; place < bound; place++) {
+            targets[place].doubtful = true;
+        }
+        return;
+    }
+    while (proc_walk_next(&walk, &proc)) {
+        struct target *target = proc.session > 0 ? find(proc.session) : NULL;
+        if (target && proc.pid != proc.session) {
+            meet(target, &shared->slots[target - targets], proc.pid);
+        }
+    }
+    proc_walk_close(&walk);
+}
+
+/* ---- cgroups */
+
+static void kill_cgroup(const struct cgroup *cgroup)
+{
+    if (cgroup->kill_fd) {
+        ssize_t written = pwrite(cgroup->kill_fd - 1, "1", 1, 0);
+        (void)written; /* see is_populated, and send */
+    }
+}
+
+static bool is_populated(const struct cgroup *cgroup)
+{
+    char text[128];
+    if (!cgroup->events_fd) {
+        return false;
+    }
+    ssize_t size = pread(cgroup->events_fd - 1, text, sizeof text - 1, 0);
+    if (size < 0) {
+        return errno != ENODEV; /* one that was removed is empty */
+    }
+    text[size] = '\0';
+    return !strstr(text, "populated 0");
+}
+
+void guard_kill_set_cgroup(size_t place, int kill_fd, int events_fd)
+{
+    struct cgroup *cgroup = &cgroups[place];
+    if (cgroup->kill_fd) {
+        close(cgroup->kill_fd - 1);
+    }
+    if (cgroup->events_fd) {
+        close(cgroup->events_fd - 1);
+    }
+    *cgroup = (struct cgroup){kill_fd + 1, events_fd + 1};
+}
+
+/* ---- rounds */
+
+void guard_kill_add(size_t place, uint64_t word)
+{
+    if (targets[place].word != word) {
+        targets[place] = (struct target){.word = word};
+    }
+    bound = place < bound ? bound : place + 1;
+}
+
+/* False where there is nothing to do, or no more. */
+static bool begin_round(struct target *target, const struct guard_slot *slot)
+{
+    if (!target->word) {
+        return false;
+    }
+    if (!guard_slot_read(slot, target->word, &target->process)) {
+        target->word = 0; /* the daemon has seen to it */
+        return false;
+    }
+    target->living = target->doubtful = target->strays = false;
+    if (target->process.pid == 0) {
+        target->clean = CLEAN_ROUNDS; /* a child that now comes to life ends by itself */
+    }
+    int64_t told_ns = target->process.ended_ns > target->process.born_ns ? target->process.ended_ns
+                                                                         : target->process.born_ns;
+    target->known_ns = told_ns > target->known_ns ? told_ns : target->known_ns;
+    return target->clean < CLEAN_ROUNDS;
+}
+
+static void end_round(struct target *target, const struct guard_slot *slot,
+                      const struct cgroup *cgroup)
+{
+    int fd;
+    enum leader leader = look(target, slot, &fd);
+    if (leader == LEADER_HIDDEN) {
+        target->doubtful = true;
+    } else if (leader != LEADER_GONE && (!target->strays || target->rounds >= STRAYS_FIRST)) {
+        signal_group(target, fd, SIGKILL);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    target->living = target->living || leader == LEADER_LIVES || is_populated(cgroup);
+    target->clean = target->living || target->doubtful ? 0 : target->clean + 1;
+    target->rounds++;
+}
+
+enum guard_left guard_kill_round(const struct guard_shared *shared)
+{
+    enum guard_left left = GUARD_LEFT_NONE;
+    bool any = false;
+    for (size_t place = 0; place < bound; place++) {
+        if (begin_round(&targets[place], &shared->slots[place])) {
+            kill_cgroup(&cgroups[place]);
+            hold_leader(&targets[place], &shared->slots[place]);
+            any = true;
+        }
+    }
+    if (!any) {
+        return left;
+    }
+    kill_sessions(shared);
+    for (size_t place = 0; place < bound; place++) {
+        struct target *target = &targets[place];
+        if (!target->word || target->clean >= CLEAN_ROUNDS) {
+            continue;
+        }
+        end_round(target, &shared->slots[place], &cgroups[place]);
+        if (target->clean < CLEAN_ROUNDS) {
+            bool doubtful = target->doubtful && !target->living;
+            left = doubtful && left != GUARD_LEFT_LIVING ? GUARD_LEFT_DOUBTFUL : GUARD_LEFT_LIVING;
+        }
+    }
+    return left;
+}

@@ -1,0 +1,46 @@
+#include "exec/ward.h"
+
+/* Its attempts share the process: the first lease to end counts. */
+static int64_t deadline_ns(struct child *child)
+{
+    int64_t first_ns = GUARD_NEVER;
+    for (size_t i = 0; i < child->count; i++) {
+        int64_t lease_ns = child_attempt(child, i)->lease_deadline_ns;
+        if (lease_ns > 0 && lease_ns < first_ns) {
+            first_ns = lease_ns;
+        }
+    }
+    return first_ns == GUARD_NEVER ? first_ns : first_ns - child->host->guard_margin_ns;
+}
+
+struct guard_slot *ward_arm(struct child *child)
+{
+    struct guard *guard = child->host->guard;
+    return guard ? guard_arm(guard, child->place, deadline_ns(child)) : NULL;
+}
+
+void ward_renew(struct child *child)
+{
+    if (child->host->guard) {
+        guard_renew(child->host->guard, child->place, deadline_ns(child));
+    }
+}
+
+void ward_reaps(struct child *child)
+{
+    if (child->host->guard) {
+        guard_reaps(child->host->guard, child->place);
+    }
+}
+
+bool ward_is_taken(const struct child *child)
+{
+    return child->host->guard && guard_has_taken(child->host->guard, child->place);
+}
+
+void ward_release(struct child *child)
+{
+    if (child->host->guard) {
+        guard_disarm(child->host->guard, child->place);
+    }
+}

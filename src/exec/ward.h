@@ -1,0 +1,27 @@
+/*
+ * A child's process under guard (exec/guard.h), from before its start until nothing of it is left.
+ * Nothing is done where its host has no guard.
+ */
+#ifndef LEAT_EXEC_WARD_H
+#define LEAT_EXEC_WARD_H
+
+#include <stdbool.h>
+
+#include "exec/child.h"
+
+/* Before the start. For spawn; NULL: there is no guard. */
+struct guard_slot *ward_arm(struct child *child);
+
+/* Leases of its attempts may have been renewed. */
+void ward_renew(struct child *child);
+
+/* Its leader is reaped next. */
+void ward_reaps(struct child *child);
+
+/* A guard has ended it, or will. */
+bool ward_is_taken(const struct child *child);
+
+/* The process is gone, or none came to be. */
+void ward_release(struct child *child);
+
+#endif
