@@ -114,10 +114,8 @@ static void note_usage(struct child *child)
 {
     struct usage *usage = &child->attempt.usage;
     family_usage(&child->family, usage);
-    for (size_t i = 0; i < child->count; i++) {
-        struct attempt *attempt = child_attempt(child, i);
-        attempt->usage = *usage;
-        attempt->ending.oom_kills = usage->items[USAGE_OOM_KILLS];
+    for (size_t i = 1; i < child->count; i++) {
+        child->others[i - 1]->usage = *usage;
     }
 }
 

@@ -160,7 +160,7 @@ void judge_end(struct child *child)
             attempt->ending.cause = CAUSE_REPORTED;
             attempt->ending.reported = attempt->verdict;
         } else if (ending_lacked_memory(&child->host->config->retry, &attempt->ending,
-                                        attempt->usage.oom_kills)) {
+                                        attempt->usage.items[USAGE_OOM_KILLS])) {
             attempt->ending.cause = CAUSE_OOM;
         } else {
             judge_program(child->host->config, attempt);
