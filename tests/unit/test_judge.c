@@ -20,7 +20,7 @@ static enum cause judged(enum cause cause, int code, int64_t oom_kills, const ch
         .host = &host,
         .count = 1,
         .attempt = {.ending = {.cause = cause, .exit_code = code},
-                    .usage = {.oom_kills = oom_kills},
+                    .usage = {.items = {[USAGE_OOM_KILLS] = oom_kills}},
                     .has_verdict = reported,
                     .verdict = VERDICT_SUCCESS},
     };
