@@ -11,11 +11,14 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
+#include "cli/ended.h"
+#include "cli/entry.h"
 #include "cli/history.h"
 #include "cli/record.h"
 #include "cli/show.h"
 #include "cli/text.h"
 #include "config/outputs.h"
+#include "queue/results.h"
 
 #define ASK_NS CLOCK_NS_PER_S
 
@@ -93,6 +96,7 @@ static void read_task(struct logs_task *task, const struct redisReply *reply)
 static int find_task(struct cli *cli, const char *id, struct logs_task *task)
 {
     enum redis_error error = REDIS_ERROR_NONE;
+    struct entry_id entry;
     struct redisReply *reply;
     char why[512];
     int status = EX_OK;
@@ -101,7 +105,9 @@ static int find_task(struct cli *cli, const char *id, struct logs_task *task)
     if (cli_try_connect(cli, &error, why, sizeof why) != 0) {
         cli_error("Redis cannot be asked about the task: %s", why);
     } else {
-        reply = show_look(cli, id, &status);
+        /* a dead letter is found among all of them: not before it must be */
+        reply = entry_parse(id, &entry) ? show_find_live(cli, id, &status)
+                                        : show_look(cli, id, &status);
         task->known = reply || status == EX_OK;
         task->live = reply != NULL;
         if (reply)
@@ -140,11 +146,46 @@ bool logs_has_ended(struct cli *cli, struct logs_task *task)
 
 /* ---- the command */
 
-static int tell_nothing(const struct cli *cli, const struct logs_task *task, const char *where)
+static void on_result(void *context, const struct queue_entry *entry)
+{
+    struct ended ended;
+
+    ended_read_result(entry->fields, &ended);
+    add_host(context, ended.worker);
+}
+
+/* Where one that has ended was tried: its dead letter says so, or the result that it left. */
+static void look_closer(struct cli *cli, struct logs_task *task)
+{
+    const struct queue_source source = {QUEUE_RESULT, task->tid, QUEUE_FROM_START};
+    struct command command = {0};
+    enum redis_error error;
+    struct redisReply *reply;
+    char why[512];
+    int status;
+
+    if (task->live || !task->known)
+        return;
+    reply = show_look(cli, task->tid, &status);
+    if (reply) {
+        read_task(task, reply);
+    } else if (status == EX_OK) {
+        queue_read(&command, &cli->queue, &source, 1, 1, 0);
+        reply = client_call(cli->client, &command, &error, why, sizeof why);
+        /* what cannot be read, or may not, is not known */
+        if (reply)
+            (void)queue_read_entries(&cli->queue, reply, on_result, &task->hosts);
+        command_free(&command);
+    }
+    freeReplyObject(reply);
+}
+
+static int tell_nothing(struct cli *cli, struct logs_task *task, const char *where)
 {
     char host[256] = "";
     bool elsewhere;
 
+    look_closer(cli, task);
     (void)gethostname(host, sizeof host - 1); /* then it is named among the others */
     elsewhere =
         task->hosts.size > 0 && !memmem(task->hosts.data, task->hosts.size, host, strlen(host));

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/entry.h"
 #include "cli/logs.h"
 #include "cli/record.h"
 
@@ -249,14 +250,6 @@ static int explain_nothing(const struct logs_options *options)
     return LOGS_NOTHING;
 }
 
-static bool is_tid(const char *id)
-{
-    size_t digits = strspn(id, "0123456789");
-
-    return digits > 0 && id[digits] == '-' && id[digits + 1] != '\0' &&
-           id[digits + 1 + strspn(id + digits + 1, "0123456789")] == '\0';
-}
-
 /* A label that Redis knows no more: the record of an end has it, and the newest counts. */
 static int find_label(struct journal *journal)
 {
@@ -283,6 +276,7 @@ static int find_label(struct journal *journal)
 static int open_journal(struct journal *journal)
 {
     const char *directory = journal->options->directory;
+    struct entry_id id;
     int result = directory ? sd_journal_open_directory(&journal->handle, directory, 0)
                            : sd_journal_open(&journal->handle, SD_JOURNAL_LOCAL_ONLY);
 
@@ -293,7 +287,7 @@ static int open_journal(struct journal *journal)
     }
     /* lines are shown whole */
     result = sd_journal_set_data_threshold(journal->handle, 0);
-    if (result >= 0 && !is_tid(journal->task->tid))
+    if (result >= 0 && !entry_parse(journal->task->tid, &id))
         result = find_label(journal);
     if (result >= 0)
         result = match_batches(journal);

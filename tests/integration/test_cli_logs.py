@@ -259,6 +259,9 @@ def test_where_it_ran(daemon, queue, logs):
     queue.redis.execute_command('XADD', queue.dead, '*', *elsewhere)
     done = logs(tid)
     assert done.returncode == 1 and 'it ran on far.example; look there' in done.stderr
+    [tid] = queue.add({'command': 'true', 'result_ttl': '1h'})
+    wait_succeeded(queue, 1)
+    assert 'it has written nothing yet, or that was removed since' in logs(tid).stderr
 
 
 def test_this_host_s_journal(leat, queue):

@@ -90,6 +90,15 @@ def test_limit_that_is_none(daemon, queue, value):
     assert (letter.cause, letter.reason) == ('refused', 'max_output is not a size such as 64K or 10M')
 
 
+def test_limit_by_enqueue(leat, queue):
+    """leat enqueue says what is no size before it enqueues anything."""
+    done = leat('enqueue', '--max-output', '1 mile', 'true')
+    assert done.returncode == os.EX_USAGE and "--max-output wants a size such as 64K" in done.stderr
+    assert leat('enqueue', '--max-output', '64K', 'true').returncode == 0
+    [(_, fields)] = queue.entries('stream')
+    assert dict(zip(fields[::2], fields[1::2]))[b'max_output'] == b'64K'
+
+
 def test_limit_of_a_batch(daemon, queue):
     """A batch that writes too much is tried again one by one, and only who is to blame dies."""
     command = 'while read -r line; do if [ $line = bad ]; then seq 1000; fi; done'
