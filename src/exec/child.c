@@ -345,7 +345,8 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     const struct task *task = child->attempt.task;
     const struct config *config = child->host->config;
     bool follows = child->live && !child->checking;
-    outlet_begin(&child->outlet, config, child->count > 1 ? NULL : task, follows);
+    outlet_begin(&child->outlet, config, child->count > 1 ? NULL : task, follows,
+                 child->started_ns);
     struct start_order order = {
         .check = child->checking,
         .task = child->count > 1 ? NULL : task,

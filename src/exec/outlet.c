@@ -18,7 +18,7 @@ static int64_t limit_of(const struct config *config, const struct task *task)
 }
 
 void outlet_begin(struct outlet *outlet, const struct config *config, const struct task *task,
-                  bool followed)
+                  bool followed, int64_t now_ns)
 {
     *outlet = (struct outlet){
         .to = config->output.to,
@@ -26,7 +26,7 @@ void outlet_begin(struct outlet *outlet, const struct config *config, const stru
         .limit = limit_of(config, task),
         .rate = config->output.rate,
         .credit = config->output.rate,
-        .counted_ns = clock_boot_ns(),
+        .counted_ns = now_ns,
         .file = -1,
     };
 

@@ -32,10 +32,10 @@ struct outlet {
 /* What a process has for its stdout and stderr. */
 enum outlet_ends { OUTLET_PIPES, OUTLET_NULL, OUTLET_INHERITED };
 
-/* For a process that is about to start: of one task, or NULL for several. followed: what it writes
- * is wanted live. A reload changes nothing for those that run. */
+/* For a process that is about to start, now: of one task, or NULL for several. followed: what it
+ * writes is wanted live. A reload changes nothing for those that run. */
 void outlet_begin(struct outlet *outlet, const struct config *config, const struct task *task,
-                  bool followed);
+                  bool followed, int64_t now_ns);
 
 enum outlet_ends outlet_ends(const struct outlet *outlet, const struct config *config,
                              bool followed);
