@@ -210,6 +210,10 @@ static void set_ends(struct spawn *spawn, const struct parts *parts, enum outlet
 void start_describe(const struct recipe *recipe, bool check, const struct spawn_failure *failure,
                     char *reason, size_t reason_size)
 {
+    if (!recipe) {
+        (void)snprintf(reason, reason_size, "cannot be started"); /* fits; there is no memory */
+        return;
+    }
     struct spawn spawn = describe_spawn(recipe, check);
     spawn_describe(&spawn, failure, reason, reason_size);
 }

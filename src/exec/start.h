@@ -53,7 +53,8 @@ int start_task(const struct start *start, const struct start_order *order, struc
  * came too late has CAUSE_LEASE_LOST; else it is CAUSE_HOST. */
 enum cause start_failure_cause(const struct spawn_failure *failure, bool several);
 
-/* The reason of a forked child that did not come to execute; check as in its order. */
+/* The reason of a forked child that did not come to execute; check as in its order. recipe may be
+ * NULL. */
 void start_describe(const struct recipe *recipe, bool check, const struct spawn_failure *failure,
                     char *reason, size_t reason_size);
 

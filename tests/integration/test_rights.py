@@ -100,6 +100,22 @@ def test_redis_does_not_start_without_passwords(folder):
     assert done.returncode != 0 and 'HASH_OF_ADMIN' in done.stdout + done.stderr
 
 
+def test_the_file_knows_every_command_of_the_library():
+    """A command that a part of the library newly uses has to be in leat.acl, or workers with those rights fail."""
+    parts = sorted((ROOT / 'src/queue/lua').glob('*.lua'))
+    used = set()
+    for path in parts:
+        text = path.read_text()
+        used |= set(re.findall(r"redis\.p?call\('([A-Z]+)'", text)) | set(re.findall(r"{ '(X[A-Z]+)'", text))
+        used |= set(re.findall(r"scanning\('([A-Z]+)'", text)) | set(re.findall(r"undo_with\(q, '([A-Z]+)'", text))
+    allowed = {line.split()[1].rsplit('-', 1)[1]: set(re.findall(r'\+(\w+)', line)) for line in acl_lines()}
+    missing = {command for command in used if command.lower() not in allowed['operator']}
+    assert len(used) > 40 and missing == {'LTRIM'}, missing  # of lists that are taken in: see the file
+    looks = {'HVALS', 'HSCAN', 'SSCAN', 'ZSCAN'}  # leat doctor
+    missing = {command for command in used - looks if command.lower() not in allowed['worker']}
+    assert missing == {'LTRIM'}, missing
+
+
 # ---- leat init
 
 def test_init(init, config, leat, client, daemon):

@@ -114,6 +114,16 @@ def test_the_daemon_ends_them(start, queue, folder):
     wait_until(lambda: not any(alive(pid) for pid in pids))
 
 
+def test_the_guard_ends_them(start, queue, folder):
+    """When the daemon is killed, its tasks of another user are, too."""
+    worker = start({'task': {'user': 'thumbs'}}, UNPRIVILEGED)
+    queue.add({'command': f"trap '' TERM; set -m; sleep 1000 & echo $$ $! >{folder}/pids; while :; do wait; done"})
+    wait_file(folder / 'pids', 3)
+    pids = [int(pid) for pid in (folder / 'pids').read_text().split()]
+    worker.kill9()
+    wait_until(lambda: not any(alive(pid) for pid in pids))
+
+
 def test_the_daemon_is_out_of_their_reach(start, queue, folder):
     """A task of another user can neither signal the daemon nor look into it."""
     worker = start({'task': {'user': 'thumbs'}}, UNPRIVILEGED)
@@ -247,6 +257,31 @@ def password(redis_server, client, folder):
     return word
 
 
+SEARCH = '''
+import os
+found = []
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    if int(pid) == os.getpid():
+        continue
+    for name in ("environ", "cmdline", "maps"):
+        try:
+            text = open(f"/proc/{pid}/{name}", "rb").read()
+        except OSError:
+            continue
+        if b"Pa55-" in text:
+            found.append(f"{pid} {name}")
+        for line in text.decode(errors="replace").splitlines() if name == "maps" else []:
+            first, last = (int(number, 16) for number in line.split()[0].split("-"))
+            try:
+                memory = open(f"/proc/{pid}/mem", "rb")
+                memory.seek(first)
+                if b"Pa55-" + b"of-the-worker" in memory.read(last - first):
+                    found.append(f"{pid} {line}")
+            except (OSError, OverflowError, ValueError):
+                continue
+print(found or "nothing")
+'''
+
 TRACE = '''
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -264,13 +299,16 @@ def test_the_password_stays_with_the_daemon(start, queue, folder, password):
             f'ls -l /proc/$PPID/fd /proc/$PPID/cwd/ >>{folder}/seen',
             f'for fd in 0 1 2 3 4 5 6 7 8 9 10 11 12; do cat <&$fd >>{folder}/seen; done 2>/dev/null',
             f'cat /proc/$PPID/cmdline /proc/self/environ >>{folder}/seen',
-            f'python3 -c {chr(39)}{TRACE}{chr(39)} $PPID >>{folder}/traced']
+            f'python3 -c {chr(39)}{TRACE}{chr(39)} $PPID >>{folder}/traced',
+            f'python3 {folder}/search.py >>{folder}/found']
+    (folder / 'search.py').write_text(SEARCH)
     for line in look:
         queue.add({'command': f'({line}); touch {folder}/done-{look.index(line)}'})
     wait_until(lambda: all((folder / f'done-{n}').exists() for n in range(len(look))), message=worker.log)
     wait_succeeded(queue, len(look))
     seen = (folder / 'seen').read_bytes()
     assert b'LEAT_TASK' in seen and password.encode() not in seen
+    assert (folder / 'found').read_text() == 'nothing\n'
     assert (folder / 'traced').read_text() == 'Operation not permitted\n'
     assert password not in worker.log() and worker.log().count('Permission denied') >= 6
     assert password.encode() not in (folder / 'passwd').read_bytes()

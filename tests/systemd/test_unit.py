@@ -306,8 +306,10 @@ def test_tasks_of_another_user(unit):
     machine.path("/etc/leat/other").write_text("secret\n")
     machine.path("/etc/leat/other").chmod(0o600)
     unit.configure(redis={"user": "other", "password_credential": "redis"}, retry={"max_attempts": 1},
-                   task={"user": "games", "timeout": "1s", "kill_grace": "200ms"})
-    unit.drop_in(shipped("leatd-other-user.conf") + "LoadCredential=redis:/etc/leat/other\n").start()
+                   task={"user": "games", "timeout": "1s", "kill_grace": "200ms"},
+                   isolation={"cgroup": "required"})
+    unit.drop_in(shipped("leatd-other-user.conf") + "LoadCredential=redis:/etc/leat/other\n"
+                 "Delegate=yes\n").start()
     unit.add("echo $(id -un) $(id -G) $HOME; "
              "grep -h -e CapEff -e CapBnd -e NoNewPrivs /proc/self/status | tr -s '[:space:]' ' '; "
              "! cat /run/credentials/*/redis 2>/dev/null || echo readable; echo said >/dev/stderr")
@@ -334,7 +336,9 @@ def test_without_the_drop_in(unit):
 
 def test_the_strict_drop_in(unit):
     """Tasks that need little live with all that it takes away; and it is taken away."""
-    unit.configure(retry={"max_attempts": 1}).drop_in(shipped("leatd-strict.conf")).start()
+    # also without clone3
+    unit.configure(retry={"max_attempts": 1}, isolation={"cgroup": "required"})
+    unit.drop_in(shipped("leatd-strict.conf") + "Delegate=yes\n").start()
     unit.add("set -e; date > $HOME/file; cat < $HOME/file | sort >/dev/null; touch /tmp/t /var/log/leat/t; "
              "python3 -c 'import json, subprocess; subprocess.run([\"true\"], check=True)'; "
              "for path in /etc/x /usr/x /var/tmp/../x /opt/x; do ! touch $path; done; "
