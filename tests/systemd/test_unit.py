@@ -1,134 +1,15 @@
 """leatd@.service as systemd runs it: the unit, the user and the programs that `make install` puts there,
-on a machine that really boots. The tests share it and each takes a queue of its own."""
-import json
-import os
+on a machine that really boots."""
 import re
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from machine import Machine, NotHere, check_host
 from harness.daemon import is_sanitized
 from harness.polling import wait_until
+from unit import ROOT, SOCKET, Unit, inside, message_id
 
-ROOT = Path(__file__).resolve().parents[2]
-SOCKET = "/run/test-redis/redis.sock"
 pytestmark = pytest.mark.xdist_group("systemd")
-
-
-def message_id(name):
-    """The identifier that src/base/log_ids.h gives to a record."""
-    text = (ROOT / "src/base/log_ids.h").read_text()
-    return re.search(rf'LOG_ID_{name} "([0-9a-f]+)"', text).group(1)
-
-
-def install(stage):
-    build = os.environ.get("LEAT_BUILD", "build")
-    if not (ROOT / build / "leatd").exists():
-        raise FileNotFoundError(f"{build}/leatd: build it first")
-    subprocess.run(["make", "-s", "install-files", f"BUILD={build}", "PREFIX=/usr", f"DESTDIR={stage}"],
-                   cwd=ROOT, check=True, env={"PATH": os.environ["PATH"]})
-    # under a sanitizer: the leak check at exit uses ptrace, which the unit does not allow
-    drop_in = stage / "etc/systemd/system/leatd@.service.d/sanitizer.conf"
-    drop_in.parent.mkdir(parents=True)
-    drop_in.write_text("[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n")
-    # packages of this machine may stand where leat would be installed
-    shutil.rmtree(stage / "usr/share", ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def machine(tmp_path_factory):
-    """Booted, leat installed, its user made, a redis-server running."""
-    try:
-        check_host()
-        folder = tmp_path_factory.mktemp("machine")
-        stage = folder / "stage"
-        stage.mkdir()
-        install(stage)
-        machine = Machine(folder, stage)
-    except NotHere as why:
-        pytest.skip(str(why))
-    try:
-        machine.run("systemd-sysusers", "leat.conf")
-        machine.run("systemd-tmpfiles", "--create", "leat.conf")
-        machine.run("systemd-run", "--unit=test-redis", "-p", "RuntimeDirectory=test-redis", "redis-server",
-                    "--port", "0", "--unixsocket", SOCKET, "--unixsocketperm", "777", "--save", "",
-                    "--dir", "/run/test-redis")
-        wait_until(lambda: machine.run("redis-cli", "-s", SOCKET, "ping", check=False).returncode == 0,
-                   20, machine.tail)
-        yield machine
-    finally:
-        machine.close()
-
-
-class Unit:
-    """leatd@NAME with a configuration of its own."""
-
-    def __init__(self, machine, name):
-        self.machine, self.name, self.unit = machine, name, f"leatd@{name}"
-        self.sections = {"redis": {"socket": SOCKET}, "queue": {"name": name, "concurrency": 2}}
-
-    def configure(self, **sections):
-        for section, values in sections.items():
-            self.sections.setdefault(section, {}).update(values)
-        lines = []
-        for section, values in self.sections.items():
-            lines += [f"[{section}]"] + [f"{key} = {value}" for key, value in values.items()]
-        self.write("\n".join(lines) + "\n")
-        return self
-
-    def write(self, text):
-        self.machine.path(f"/etc/leat/{self.name}.ini").write_text(text)
-
-    def drop_in(self, text):
-        folder = self.machine.path(f"/etc/systemd/system/{self.unit}.service.d")
-        folder.mkdir(exist_ok=True)
-        (folder / "test.conf").write_text(text)
-        self.machine.run("systemctl", "daemon-reload")
-        return self
-
-    def start(self):
-        self.machine.run("systemctl", "start", self.unit)
-        return self
-
-    def show(self, name):
-        return self.machine.show(self.unit, name)
-
-    def pid(self):
-        return int(self.show("MainPID"))
-
-    def add(self, command, *fields):
-        """Enqueues with plain XADD; returns the task's id."""
-        done = self.machine.run("redis-cli", "-s", SOCKET, "xadd", self.name, "*", "command", command,
-                                *fields)
-        return done.stdout.strip()
-
-    def figures(self):
-        """What leat status counts."""
-        done = self.machine.run("leat", "-c", f"/etc/leat/{self.name}.ini", "status", "--json", check=False)
-        return json.loads(done.stdout)["figures"]
-
-    def event(self, name, *matches, count=1):
-        """Waits for so many records of that kind of this queue."""
-        return self.machine.wait_journal(f"MESSAGE_ID={message_id(name)}", f"LEAT_QUEUE={self.name}", *matches,
-                                         count=count)
-
-
-@pytest.fixture
-def unit(machine, request):
-    """A configured unit that is not started yet."""
-    name = re.sub(r"\W", "", request.node.name.replace("test_", ""))[:40]
-    one = Unit(machine, name).configure()
-    yield one
-    machine.run("systemctl", "kill", "-s", "KILL", one.unit, check=False)
-    machine.run("systemctl", "stop", one.unit, check=False)
-    machine.run("systemctl", "reset-failed", one.unit, check=False)
-
-
-def inside(machine, path):
-    return lambda: machine.path(path).exists()
 
 
 def test_starts_and_tells_its_state(unit):
@@ -236,7 +117,7 @@ def test_watchdog_lives_with_a_redis_outage(unit):
     machine.run("systemctl", "kill", "-s", "KILL", f"{unit.name}-redis")
     unit.event("REDIS_DOWN")
     # longer than the watchdog's time: a task of systemd's own is the clock
-    machine.run("systemd-run", "--wait", "sleep", "6")
+    machine.run("systemd-run", "--wait", "sleep", "5")
     assert unit.pid() == before and unit.show("NRestarts") == "0"
 
 
@@ -259,8 +140,8 @@ def test_stop_waits_for_running_tasks(unit):
 def test_stop_releases_what_does_not_end(unit):
     """A task that outlives the drain is killed and goes back unspent; TimeoutStopSec is not reached
     although it is shorter than the drain."""
-    unit.configure(shutdown={"drain": "7s"}, task={"kill_grace": "300ms"})
-    unit.drop_in("[Service]\nTimeoutStopSec=5s\n").start()
+    unit.configure(shutdown={"drain": "3s"}, task={"kill_grace": "300ms"})
+    unit.drop_in("[Service]\nTimeoutStopSec=2s\n").start()
     unit.add("trap '' TERM; while :; do sleep 1; done")
     wait_until(lambda: unit.figures()["running"] == 1, 20, unit.machine.tail)
     unit.machine.run("systemctl", "stop", unit.unit)
@@ -423,7 +304,8 @@ def test_logs_of_a_task(unit):
     assert (done.returncode, done.stdout, done.stderr) == (0, "out 1\nout 2\n", "err 1\nerr 2\n")
     slow = unit.add(f"echo begun; while ! [ -e /run/{unit.name}.go ]; do sleep 0.05; done; echo through")
     unit.event("TASK_OUTPUT", f"LEAT_TASK={slow}")
-    unit.machine.run("systemd-run", "--on-active=1s", "touch", f"/run/{unit.name}.go")
+    unit.machine.run("systemd-run", "--on-active=1s", "--timer-property=AccuracySec=100ms", "touch",
+                     f"/run/{unit.name}.go")
     done = logs(unit, "-f", slow)
     assert (done.returncode, done.stdout) == (0, "begun\nthrough\n")
 
