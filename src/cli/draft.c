@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/record.h"
+#include "config/commands.h"
 
 int draft_add(struct draft *draft, struct bytes name, struct bytes value)
 {
@@ -60,13 +61,16 @@ bool draft_is_listed(const struct draft *draft, const struct config *config, cha
     if (config->security.commands != CONFIG_COMMANDS_LISTED)
         return true;
     for (size_t i = 0; i < draft->count; i++) {
+        struct bytes command = draft->fields[i].value;
+        char name[COMMANDS_NAME_MOST + 2];
+
         if (!bytes_equal(draft->fields[i].name, "command"))
             continue;
-        if (config_command_value(config->command.program, draft->fields[i].value.data))
+        bytes_copy(command, name, sizeof name); /* cut: it is too long for any */
+        if (command.size < sizeof name && config_command_value(config->command.program, name))
             return true;
-        /* cut where it is too long */
-        (void)snprintf(reason, reason_size, "the configuration has no [command.%s]",
-                       draft->fields[i].value.data);
+        (void)snprintf(reason, reason_size, "the configuration has no [command.%s%s]", name,
+                       command.size < sizeof name ? "" : "..."); /* may be cut */
     }
     return false;
 }

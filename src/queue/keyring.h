@@ -42,7 +42,7 @@ enum keyring_verdict keyring_refuse_late(int64_t until_ms, char *reason, size_t 
 
 /* Signs with the key of that name (NULL: the first), and a nonce of its own. Returns 0, or -1:
  * there is no such key, too many fields, or libcrypto failed. */
-int keyring_sign(const struct keyring *keyring, const char *key, const char *stream,
+int keyring_sign(const struct keyring *keyring, const char *name, const char *stream,
                  const struct task_field *fields, size_t count, char text[SIGNATURE_TEXT_SIZE]);
 
 #endif

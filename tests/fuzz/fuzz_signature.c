@@ -102,6 +102,15 @@ static void verify(struct task_field *fields, size_t count)
     }
 }
 
+/* A copy with a NUL behind it, as tasks have them. */
+static struct bytes copy(char **arena, const void *data, size_t size)
+{
+    struct bytes bytes = {*arena, size};
+    *arena = mempcpy(*arena, data, size);
+    *(*arena)++ = '\0';
+    return bytes;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *line = size > 0 ? memchr(data, '\n', size) : NULL;
@@ -115,7 +124,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!line) {
         return 0;
     }
-    fields[0][counts[0]++] = (struct task_field){{"signature", 9}, text};
+    /* a value is a length byte at the least; the last one may be without */
+    char *const arena = malloc(2 * size + 4), *at_arena = arena;
+    if (!arena) {
+        return 0;
+    }
+    fields[0][counts[0]++] =
+        (struct task_field){{"signature", 9}, copy(&at_arena, text.data, text.size)};
 
     size -= text.size + 1;
     data = line + 1;
@@ -123,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct bytes pair[2];
         for (int i = 0; i < 2; i++) {
             size_t length = size > 0 && data[0] < size ? data[0] : 0;
-            pair[i] = (struct bytes){size > 0 ? (const char *)data + 1 : "", length};
+            pair[i] = copy(&at_arena, size > 0 ? (const char *)data + 1 : "", length);
             data += size > 0 ? length + 1 : 0;
             size -= size > 0 ? length + 1 : 0;
         }
@@ -133,5 +148,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     compare(&signature, fields, counts);
     verify(fields[0], counts[0]);
+    free(arena);
     return 0;
 }

@@ -26,11 +26,15 @@
 static const char text[] =
     "[redis]\nuser = u\npassword = p\nnonsense = 1\n[queue]\nname = q\nlease = 2m\nscan = x\n"
     "[task]\ncommand = c\nenvironment = A=1\nenvironment = B=2\n[retry]\npermanent = 1\n"
-    "exit.7 = ded\nsignal.TREM = dead\noom = 1\n[log]\nlevel = loud\n";
+    "exit.7 = ded\nsignal.TREM = dead\noom = 1\n[log]\nlevel = loud\n"
+    "[security]\nkey_files = a:b\n[command.x]\nprogram = a\narguments = 'a {A=b}' c "
+    "{D}\n[command.y]\n"
+    "arguments = {\n";
 static const char good[] =
     "[redis]\nuser = u\npassword = p\n[queue]\nname = q\nlease = 2m\n[task]\ncommand = c\n"
     "environment = A=1\nenvironment = B=2\n[retry]\npermanent = 1\nexit.7 = 3\n"
-    "signal.HUP = dead\npreset = qmail\n[intake]\nlists = a b\n";
+    "signal.HUP = dead\npreset = qmail\n[intake]\nlists = a b\n"
+    "[security]\nkey_files = a:/a b:/b\nkey_credentials = c\n";
 static const char other[] = "[redis]\nhost = h\n[queue]\nname = other\n";
 
 /* AddressSanitizer brings an allocator of its own, which cannot be replaced as well: there the work
