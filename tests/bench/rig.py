@@ -144,7 +144,8 @@ class Server:
 class Daemon:
     """A leatd of its own queue; its log goes to a file."""
 
-    def __init__(self, rig, queue, concurrency, more=""):
+    def __init__(self, rig, queue, concurrency, more="", enter=None):
+        """enter: called in the process before it becomes leatd."""
         self.rig, self.queue = rig, queue
         self.config = rig.folder / f"{queue}.ini"
         self.log = rig.folder / f"{queue}.log"
@@ -154,7 +155,8 @@ class Daemon:
             f"[log]\ntarget = stderr\n{more}\n")
         self.process = subprocess.Popen(
             [str(rig.leatd), "-c", str(self.config)], env=ENVIRONMENT, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=open(self.log, "ab"), start_new_session=True)
+            stdout=subprocess.DEVNULL, stderr=open(self.log, "ab"), start_new_session=True,
+            preexec_fn=enter)
 
     @property
     def pid(self):
