@@ -1,6 +1,5 @@
 """[dead] notify: a program is run by one worker for each dead letter."""
 import json
-import os
 import signal
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from harness import processes
 from harness.faults import SHORT
 from harness.polling import wait_until
-from harness.tasks import environment, wait_letters
+from harness.tasks import environment, open_files, wait_letters
 
 TELLERS = 'tellers'
 DEAD_AT_ONCE = {'retry': {'permanent': '1-125'}}
@@ -333,10 +332,10 @@ def test_records(queue, daemon, folder, quick_tasks, leat):
     """status counts what was told; nothing is left open in the worker."""
     one = daemon({'dead': {'notify': 'true'}, **DEAD_AT_ONCE}).wait_ready()
     wait_begun(queue)
-    files = len(os.listdir(f'/proc/{one.pid}/fd'))
+    files = open_files(one.pid)
     queue.add(*[{'command': 'exit 1'}] * 30)
     wait_settled(queue, 30)
-    wait_until(lambda: len(os.listdir(f'/proc/{one.pid}/fd')) == files, 10, 'files are closed')
+    wait_until(lambda: open_files(one.pid) == files, 10, 'files are closed')
     one.wait_log('dead letter: notify: exit 0')
     status = json.loads(leat('status', '--json').stdout)
     assert status['figures']['total_told'] == 30

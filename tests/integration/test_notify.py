@@ -60,7 +60,7 @@ def test_reload_before_ready(daemon, redis_server, manager):
     redis_server.stop()
     worker = daemon({'redis': {'connect_timeout': '5s'}}, env=manager.environment(), start=False)
     worker.start()
-    wait_until(worker.listens, message='the worker has opened its connections')
+    wait_until(worker.listens, message='the worker hears signals')
     worker.reload()
     worker.wait_log('was reloaded')
     assert manager.having('READY') == []

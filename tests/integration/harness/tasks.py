@@ -3,6 +3,8 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 from .faults import is_empty
 from .polling import PATIENCE_S, wait_until
 from .queue import trailer
@@ -81,7 +83,15 @@ def records(log):
 
 
 def open_files(pid):
-    return len(os.listdir(f'/proc/{pid}/fd'))
+    """How many descriptors a process has. Only root may look at those of a daemon; how many there are,
+    newer kernels (6.2) tell everybody."""
+    try:
+        return len(os.listdir(f'/proc/{pid}/fd'))
+    except PermissionError:
+        count = os.stat(f'/proc/{pid}/fd').st_size
+        if count == 0:
+            pytest.skip('only root may count the descriptors of a daemon here')
+        return count
 
 
 def status_of(pid, name):
