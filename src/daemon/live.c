@@ -344,7 +344,7 @@ static bool on_wrote(void *context, struct attempt *attempt, int number, const v
         return true;
     }
     bool stalled = is_stalled(live);
-    if (live->bytes + size > DROP_MOST || (stalled && is_full(task))) {
+    if (!data || live->bytes + size > DROP_MOST || (stalled && is_full(task))) {
         drop(task, size);
     } else {
         keep(task, number, data, size);

@@ -63,7 +63,8 @@ struct runner_events {
  * have their process for themselves. */
 struct runner_follow {
     void (*began)(void *context, struct attempt *attempt);
-    /* It has written that to stdout (1) or stderr (2). Returns false where no more is wanted for
+    /* It has written that to stdout (1) or stderr (2); data NULL: so much over its limit, which is
+     * dropped. Returns false where no more is wanted for
      * now: the process then waits, until runner_hear; what its pipe holds at its end still comes.
      */
     bool (*wrote)(void *context, struct attempt *attempt, int number, const void *data,

@@ -165,14 +165,15 @@ static size_t tail_of(const struct stream *stream)
                : (size_t)stream->child->host->config->dead.output_tail;
 }
 
-/* To whoever follows the task. What a process leaves is taken whole, held or not. */
-static void pass_on(struct stream *stream, size_t size)
+/* To whoever follows the task; without data, only how much it is. What a process leaves is taken
+ * whole, held or not. */
+static void pass_on(struct stream *stream, const char *data, size_t size)
 {
     int number = kind_of(stream) == STREAM_ERROR ? STDERR_FILENO : STDOUT_FILENO;
     struct child *child = stream->child;
     const struct child_host *host = child->host;
-    if (child->live && !child->checking &&
-        !host->follow.wrote(host->follow.context, &child->attempt, number, host->scratch, size)) {
+    if (size > 0 && child->live && !child->checking &&
+        !host->follow.wrote(host->follow.context, &child->attempt, number, data, size)) {
         stream->held = child->attempt.state < JOB_SETTLING;
         if (stream->held) {
             ev_io_stop(host->loop, &stream->watcher);
@@ -297,8 +298,9 @@ static void take(struct stream *stream, const struct output_lines *lines)
         if (outlet->to == CONFIG_OUTPUT_FILE) {
             keep_file(child, size);
         }
-        pass_on(stream, size);
     }
+    pass_on(stream, child->host->scratch, size);
+    pass_on(stream, NULL, stream->output.got - size);
     if (lines || outlet->to == CONFIG_OUTPUT_FILE) {
         pace(child, size + child->lines * OUTLET_LINE_COST);
     }

@@ -119,6 +119,14 @@ def test_limit_without_the_log(daemon, queue):
     assert wait_letters(queue)[0].cause == 'output-limit'
 
 
+def test_limit_of_what_is_followed(daemon, queue, leat):
+    """Who follows a task gets as much of its output as it may write, and hears how much was dropped."""
+    daemon({'output': {'max_output': '10', 'to': 'discard'}}).wait_ready()
+    done = leat('run', 'echo 12345678901234567890')
+    assert (done.returncode, done.stdout) == (0, '1234567890')
+    assert '11 bytes of its output are lost here' in done.stderr
+
+
 # ---- how fast
 
 def test_rate(daemon, queue):
