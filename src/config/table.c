@@ -474,15 +474,14 @@ const struct table_row table[TABLE_ROWS] = {
      .type = TABLE_BOOLEAN, MEMBER(log, started)},
 
     {KEY("admission", "memory_pressure", "percent or none", "none", true,
-         "For how much of the time processes of this host may wait for memory, before no more tasks "
+         "For how much of the time processes of this host may wait for memory, before no more "
+         "tasks "
          "are claimed."),
      .type = TABLE_PERCENT, MEMBER(admission, memory_pressure), .low = 1, .high = 100,
      .words = none},
-    {KEY("admission", "io_pressure", "percent or none", "none", true,
-         "The same for disks."),
+    {KEY("admission", "io_pressure", "percent or none", "none", true, "The same for disks."),
      .type = TABLE_PERCENT, MEMBER(admission, io_pressure), .low = 1, .high = 100, .words = none},
-    {KEY("admission", "cpu_pressure", "percent or none", "none", true,
-         "The same for processors."),
+    {KEY("admission", "cpu_pressure", "percent or none", "none", true, "The same for processors."),
      .type = TABLE_PERCENT, MEMBER(admission, cpu_pressure), .low = 1, .high = 100, .words = none},
     {KEY("admission", "load", "percent or none", "none", true,
          "Up to which load average of the last minute tasks are claimed, in percent of the "

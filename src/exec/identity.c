@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -331,14 +332,17 @@ void identity_free(struct identity *identity)
 #define SETGROUPS SYS_setgroups
 #endif
 
-/* The kernel's calls: those of libc would change the daemon's own threads, whose memory this is. */
+/* The kernel's calls: those of libc would change the daemon's own threads, whose memory this is. It
+ * must stay closed to others of that user, and a change of user makes of this what
+ * fs.suid_dumpable says. */
 int identity_become(const struct identity *identity)
 {
     gid_t gid = identity->gid;
     uid_t uid = identity->uid;
     if (identity->other &&
         (syscall(SETGROUPS, identity->group_count, identity->groups) < 0 ||
-         syscall(SETRESGID, gid, gid, gid) < 0 || syscall(SETRESUID, uid, uid, uid) < 0)) {
+         syscall(SETRESGID, gid, gid, gid) < 0 || syscall(SETRESUID, uid, uid, uid) < 0 ||
+         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)) {
         return -1;
     }
     if (identity->disarm) {

@@ -104,7 +104,7 @@ def test_batches_checks_and_notices(start, queue, folder):
 
 def test_the_daemon_ends_them(start, queue, folder):
     """At a timeout TERM, then KILL; also what went into other process groups."""
-    start({'task': {'user': 'thumbs', 'timeout': '500ms'}, 'retry': {'max_attempts': 1}}, UNPRIVILEGED)
+    start({'task': {'user': 'thumbs', 'timeout': '2s'}, 'retry': {'max_attempts': 1}}, UNPRIVILEGED)
     queue.add({'command': f"trap 'echo TERM >>{folder}/told' TERM; set -m; sleep 1000 & "
                           f'echo $$ $! >{folder}/pids; while :; do wait; done'})
     [letter] = wait_letters(queue)
