@@ -437,7 +437,7 @@ def test_cancelled_task_ends_its_batch(daemon, queue, folder):
     tids = add(queue, *numbers(3))
     command = (f'[ -e {folder}/up ] && {{ cat >> {folder}/out; exit; }}; trap "touch {folder}/told; exit 1" TERM;'
                f' touch {folder}/up; while :; do sleep 0.02; done')
-    daemon({'queue': {'concurrency': 1}, **batched(command)}).wait_ready()
+    daemon({'queue': {'concurrency': 1}, **batched(command, kill_grace='2s')}).wait_ready()
     wait_until((folder / 'up').exists)
     token = queue.show(tids[1])['row']['token'].decode()
     [state] = queue.call_off((tids[1], token), now=True)
@@ -454,8 +454,8 @@ def test_cut_off_worker_ends_its_batch(daemon, queue, proxy, through_proxy, fold
     add(queue, *numbers(3))
     command = (f'[ -e {folder}/go ] && {{ cat >> {folder}/out; exit; }}; trap "touch {folder}/told; exit 1" TERM;'
                f' touch {folder}/up; while :; do sleep 0.02; done')
-    daemon({**through_proxy, 'queue': {'lease': '2s', 'concurrency': 1}, **batched(command)}
-           ).wait_ready()
+    daemon({**through_proxy, 'queue': {'lease': '4s', 'concurrency': 1},
+            **batched(command, kill_grace='1500ms')}).wait_ready()
     wait_until((folder / 'up').exists)
     (folder / 'go').touch()
     proxy.silence()

@@ -226,9 +226,9 @@ def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, scr
 
 def test_cancel_while_checking(daemon, queue, folder, script):
     """A task that is cancelled while it is checked: the check is ended, and it never runs."""
-    tid = add_crashed(queue)
-    daemon(checked(script, f'touch {folder}/up; trap "touch {folder}/told; exit 1" TERM;'
-                           f' while :; do sleep 0.02; done')).wait_ready()
+    tid = add_crashed(queue, lease=20000)
+    says = f'trap "touch {folder}/told; exit 1" TERM; touch {folder}/up; while :; do sleep 0.02; done'
+    daemon({'queue': {'lease': '20s'}, **checked(script, says, kill_grace='5s')}).wait_ready()
     wait_until((folder / 'up').exists)
     token = queue.show(tid)['row']['token'].decode()
     [state] = queue.call_off((tid, token), now=True)
