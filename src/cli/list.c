@@ -63,6 +63,12 @@ static bool follows(const struct redisReply *row)
     return bytes_equal(record_bytes(row, "state"), "following");
 }
 
+/* By a worker, until it may run there alone: counted as running. */
+static bool is_held(const struct redisReply *row)
+{
+    return bytes_equal(record_bytes(row, "state"), "held");
+}
+
 /* Worker or due time, or what it waits for, and the lane. */
 static void add_place(struct listing *listing, const struct redisReply *row)
 {
@@ -108,7 +114,7 @@ static void add_row(struct listing *listing, const struct redisReply *row)
     struct bytes tid = record_bytes(row, "tid");
 
     table_add(table, tid.data, tid.size);
-    table_printf(table, "%s", listing->state);
+    table_printf(table, "%s", is_held(row) ? "held" : listing->state);
     if (strcmp(listing->state, "dead") == 0)
         table_style(table, TEXT_RED);
     rows_add_ago(table, record_number(row, "enqueued_ms", 0), listing->now_ms);
@@ -122,7 +128,7 @@ static bool visit(void *context, const struct redisReply *row)
 {
     struct listing *listing = context;
 
-    if (!bytes_equal(record_bytes(row, "state"), listing->state) && !follows(row))
+    if (!bytes_equal(record_bytes(row, "state"), listing->state) && !follows(row) && !is_held(row))
         return true;
     if (listing->limit > 0 && listing->shown == listing->limit) {
         listing->cut = true;

@@ -178,6 +178,10 @@ static void on_claimed(void *context, const struct redisReply *reply)
     }
     for (size_t i = 0; i < answer.held_count; i++) {
         add_named(intake, answer.held[i]);
+        if (!intake->held) {
+            log_text(LOG_INFO, "a task that was lost with its worker is to run alone: nothing more "
+                               "is taken until what runs has ended");
+        }
         intake->held = true;
     }
     queue_claim_reply_free(&answer);
@@ -253,7 +257,9 @@ static void on_scanned(void *context, const struct redisReply *reply)
 
 static void scan(struct intake *intake)
 {
-    queue_claim(&intake->command, intake->queue, intake->consumer, 0, 0, intake->cursor, NULL, 0);
+    size_t taken = slots_taken(intake->slots);
+    queue_claim(&intake->command, intake->queue, intake->consumer, 0, (int64_t)taken,
+                intake->cursor, NULL, 0);
     if (session_send(intake->session, &intake->command, on_scanned, intake)) {
         session_recover(intake->session, REDIS_ERROR_LOST, "cannot send a command");
         return;

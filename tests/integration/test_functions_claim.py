@@ -2,6 +2,9 @@
 import pytest
 import redis
 
+from harness.polling import wait_until
+from harness.queue import SCAN_START
+
 MIB = 1024 * 1024
 
 
@@ -263,12 +266,13 @@ def test_crashes_end_in_the_dead_letters_after_the_budget(queue):
 
 def test_a_suspect_runs_alone(queue):
     """A task with crashes behind it begins on an empty worker only, and what was read after it goes
-    back; on a busy one it is held, and begins when an empty worker names it."""
+    back; on a busy one, where no other is, it is held, and begins when an empty worker names it."""
     tid = suspect(queue)
     queue.add(*[{'command': 'good'}] * 3)
     reply = queue.claim('w1', 4)
     assert tids(reply['tasks']) == [tid] and reply['held'] == []
     queue.finish('w1', reply['tasks'][0], 'release')
+    queue.redis.hdel(queue.workers, 'w2')
     reply = queue.claim('w1', 4, busy=1)
     assert reply['tasks'] == [] and len(reply['held']) == 1
     [held] = reply['held']
@@ -277,6 +281,41 @@ def test_a_suspect_runs_alone(queue):
     reply = queue.claim('w1', 4, busy=0, named=[held])
     assert tids(reply['tasks']) == [tid]
     assert len(queue.begin('w2', 5)) == 3
+
+
+def test_a_suspect_finds_an_idle_worker(queue):
+    """Busy workers pass it on, each once; who is idle begins it. It may then be passed on as often again."""
+    tid = suspect(queue)
+    for name in ('w3', 'w4'):
+        queue.register(name)
+    for _ in range(2):
+        for name in ('w1', 'w2', 'w3'):
+            reply = queue.claim(name, 1, busy=1)
+            assert reply['tasks'] == reply['held'] == [] and len(queue.entries('go')) == 1
+        [task] = queue.begin('w4', 1)
+        assert task.tid == tid and queue.finish('w4', task, 'release') == 'ok'
+
+
+def wait_held(queue):
+    """What was read just now is on its way to the gate."""
+    return wait_until(lambda: [row for row in queue.list('running') if row['state'] == b'held'])
+
+
+def test_a_suspect_that_nobody_has_room_for(queue):
+    """All are busy: who has it last holds it; named again, it stays, until another worker is idle and looks."""
+    tid = suspect(queue)
+    assert queue.claim('w1', 1, busy=1)['held'] == []
+    [held] = queue.claim('w2', 1, busy=1)['held']
+    assert queue.claim('w2', 1, busy=1, named=[held])['held'] == [held]
+    [row] = wait_held(queue)
+    assert (row['tid'].decode(), row['worker']) == (tid, b'w2')
+    queue.claim('w1', 0, busy=1, cursor=SCAN_START)
+    queue.claim('w2', 0, busy=0, cursor=SCAN_START)
+    assert queue.pending() == [held]
+    queue.claim('w1', 0, busy=0, cursor=SCAN_START)
+    assert queue.pending() == [] and queue.renew('w2', [held])['lost'] == [held]
+    assert tids(queue.begin('w1', 1)) == [tid]
+    assert [row['state'] for row in queue.list('running')] == [b'running']
 
 
 def test_suspects_in_a_row_start_one_by_one(queue):

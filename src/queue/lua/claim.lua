@@ -1,5 +1,7 @@
 do -- Claim: the one gate.
 
+local SCAN_START = 'g0-0'
+
 local function answer(task, attempt)
   local fields = task.fields
   if #fields ~= task.count then
@@ -38,6 +40,18 @@ local function begin_step(q, task)
   end
 end
 
+-- Whether a suspect that this worker is too busy for went on to the others, of whom one may be idle: whoever has
+-- waited longest reads it next. Where all have passed it on, it stays with the one that has it.
+local function pass_on(q, task, out)
+  local passed = task.passed or 0
+  if passed + 1 >= redis.call('HLEN', q[WORKERS]) then
+    return false
+  end
+  task.passing, out.passed = passed + 1, true
+  leat.requeue(q, task)
+  return true
+end
+
 -- What becomes of one entry that was read: 'begin' (nothing was written yet), 'begun', 'again' (this consumer has
 -- begun it already), 'hold', or nothing where it went back or was ended.
 local function judge(q, task, record, out)
@@ -63,7 +77,7 @@ local function judge(q, task, record, out)
   elseif out.alone or out.left < 1 then
     return leat.requeue(q, task)
   elseif task.crashes > 0 and out.busy > 0 then
-    return 'hold'
+    return not pass_on(q, task, out) and 'hold' or nil
   elseif task.lane and not leat.lane_is_open(q, task.lane) then
     return whole_step(leat.back_to_lane, q, task)
   elseif task.lane or task.unique then
@@ -84,8 +98,8 @@ local function begin_plain(q, plain, out)
   end
 end
 
--- The gate for what one read brought. A task with crashes behind it runs alone on its worker: it is held,
--- un-begun, until the worker is empty, and what was read after it goes back.
+-- The gate for what one read brought. A task with crashes behind it, a suspect, runs alone on its worker: a busy one
+-- passes it on, or holds it, un-begun, until it is empty, and what was read after it goes back.
 local function admit(q, tasks, out)
   local tokens = {}
   for i = 1, #tasks do
@@ -142,8 +156,9 @@ local function admit_named(q, named, out)
   end
 end
 
+-- What was passed on is for others to read.
 local function may_go_on(out)
-  return not out.alone and out.bytes < MOVE_BYTES
+  return not out.alone and not out.passed and out.bytes < MOVE_BYTES
 end
 
 -- Begins up to `wanted` new tasks; answers how many are still wanted. What is dropped on the way does not
@@ -241,7 +256,8 @@ end
 -- read brought. A worker on which a task with crashes runs asks for nothing.
 -- Reply: PROTOCOL, now ms, lease ms, closed until ms (0: open), why ('', hold, paused, drained, rate), next due
 -- ms (0: none), scan cursor ('': done), begun tasks {token, tid, attempt, crashes, fence, enqueued ms,
--- {name, value …}}, held tokens (un-begun: name them again when nothing runs), {tid, cause …} of tasks that this
+-- {name, value …}}, held tokens (un-begun: name them again when nothing runs; a worker without tasks that begins a
+-- scan frees them before), {tid, cause …} of tasks that this
 -- call ended without their running: dead letters, or cancelled. A named token that comes back in neither list is
 -- not this worker's. Closed by rate, some may have begun.
 -- What has begun is always answered: an error is kept for a call that begins nothing. Stopped half-way, what
@@ -267,6 +283,9 @@ function leat.claim(keys, args)
   read_rate(q, conf, out)
   try(out, admit_named, q, named, out)
   if cursor ~= '' then
+    if busy == 0 and cursor == SCAN_START then
+      try(out, leat.free_held, q)
+    end
     local fine, following = pcall(leat.scan, q, cursor, lease, out)
     cursor = fine and following or ''
     out.problem = out.problem or not fine and following or nil

@@ -200,6 +200,7 @@ local function decode(token, fields)
     task.crashes = tonumber(known['leat.crashes']) or 0
     task.fence = tonumber(known['leat.fence']) or 1
     task.from, task.history = known['leat.from'], known['leat.history'] or ''
+    task.passed = tonumber(known['leat.passed']) or 0
     task.enqueued = known['leat.enqueued'] or '0'
   else
     -- ids may be anything that a producer gives; a time is a number that all can read
@@ -240,6 +241,9 @@ local function encode(task)
   end
   if task.history ~= '' then
     add('leat.history', task.history)
+  end
+  if task.passing then
+    add('leat.passed', str(task.passing))
   end
   add('leat.fields', str(task.count / 2))
   return list

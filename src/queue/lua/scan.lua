@@ -36,6 +36,37 @@ local function scan_pending(q, kind, start, out)
   return found[1]
 end
 
+local HELD_MS = 100 -- what was read a shorter time ago is on its way to the gate
+
+-- Suspects that busy workers hold until they are empty: tasks, each with its holder in `held_by`. In go alone: the
+-- first CHUNK of what is leased there.
+function leat.held(q)
+  local tokens, holders, found = {}, {}, {}
+  for _, row in ipairs(redis.call('XPENDING', q[GO], q.group, '-', '+', CHUNK)) do
+    if row[3] >= HELD_MS then
+      tokens[#tokens + 1], holders[#holders + 1] = 'g' .. row[1], row[2]
+    end
+  end
+  local records = #tokens > 0 and redis.call('HMGET', q[RUNNING], unpack(tokens)) or {}
+  for i, token in ipairs(tokens) do
+    local task = not records[i] and fetch(q, token)
+    if task and task.crashes > 0 then
+      task.held_by = holders[i]
+      found[#found + 1] = task
+    end
+  end
+  return found
+end
+
+-- For a worker that has nothing to do: they go up again, and whoever waits reads them.
+function leat.free_held(q)
+  for _, task in ipairs(leat.held(q)) do
+    if task.held_by ~= q.consumer then
+      leat.requeue(q, task)
+    end
+  end
+end
+
 -- Consumers that fell silent long ago and hold nothing.
 local function strike_off(q, span)
   local all = redis.call('HGETALL', q[WORKERS])
