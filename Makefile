@@ -26,7 +26,7 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 	libjansson-dev libssl-dev
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
-	curl procps systemd-container systemd-journal-remote logrotate
+	curl procps systemd-container openssl systemd-journal-remote logrotate
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check mandoc systemd
 FUZZ_PACKAGES = clang libclang-rt-14-dev
 BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis

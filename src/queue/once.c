@@ -39,32 +39,40 @@ void queue_once_add(struct command *command, const struct task *task, struct byt
     command_add_number(command, not_after_ms);
 }
 
+/* The text at that place, without NUL in it; or NULL. */
+static const char *text_at(const redisReply *reply, size_t index)
+{
+    const redisReply *value = index < reply->elements ? reply->element[index] : NULL;
+    if (!value || (value->type != REDIS_REPLY_STRING && value->type != REDIS_REPLY_STATUS) ||
+        strlen(value->str) != value->len) {
+        return NULL;
+    }
+    return value->str;
+}
+
 int queue_once_read(const redisReply *reply, size_t index, enum queue_once *once, const char **tid)
 {
     static const struct {
         const char *word;
         enum queue_once once;
     } words[] = {{"ok", QUEUE_ONCE_OK}, {"late", QUEUE_ONCE_LATE}, {"forged", QUEUE_ONCE_FORGED}};
-    const redisReply *answer =
-        reply && reply->type == REDIS_REPLY_ARRAY && index + 1 < reply->elements
-            ? reply->element[index + 1]
-            : NULL;
     *tid = "";
-    if (!answer || (answer->type != REDIS_REPLY_STRING && answer->type != REDIS_REPLY_STATUS) ||
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < 1 ||
         reply->element[0]->type != REDIS_REPLY_INTEGER ||
         reply->element[0]->integer != QUEUE_PROTOCOL) {
         return -1;
     }
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcmp(answer->str, words[i].word) == 0) {
+    const char *answer = text_at(reply, index + 1);
+    for (size_t i = 0; answer && i < sizeof words / sizeof *words; i++) {
+        if (strcmp(answer, words[i].word) == 0) {
             *once = words[i].once;
             return 0;
         }
     }
-    if (strncmp(answer->str, "seen ", 5) != 0) {
+    if (!answer || strncmp(answer, "seen ", 5) != 0) {
         return -1;
     }
     *once = QUEUE_ONCE_SEEN;
-    *tid = answer->str + 5;
+    *tid = answer + 5;
     return 0;
 }

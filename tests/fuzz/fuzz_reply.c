@@ -158,6 +158,12 @@ static void read_rest(const redisReply *reply)
          !memchr(server.maxmemory_policy, '\0', sizeof server.maxmemory_policy))) {
         abort();
     }
+    enum queue_once once = QUEUE_ONCE_OK;
+    for (size_t i = 0; queue_once_read(reply, i, &once, &text) == 0; i++) {
+        if ((once == QUEUE_ONCE_SEEN) != (text == reply->element[i + 1]->str + strlen("seen "))) {
+            abort();
+        }
+    }
     if (reply->type == REDIS_REPLY_ERROR) {
         (void)redis_error_classify(reply->str, reply->len);
         if (redis_error_text(reply->str, reply->len, &text) > reply->len) {

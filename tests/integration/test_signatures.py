@@ -5,7 +5,7 @@ import time
 import pytest
 
 from harness.polling import wait_until
-from harness.queue import Queue
+from harness.queue import LIBRARY, Queue
 from harness.signing import Key
 from harness.tasks import letters, wait_letters, wait_succeeded
 
@@ -32,7 +32,7 @@ def ran(folder):
         @staticmethod
         def lines():
             path = folder / 'ran'
-            return path.read_text().split() if path.exists() else []
+            return path.read_text().splitlines() if path.exists() else []
     return Ran
 
 
@@ -360,6 +360,49 @@ def test_an_answer_that_is_lost(daemon, required, key, proxy, through_proxy, que
     trap.wait()
     wait_succeeded(queue, 1)
     assert ran.lines() == ['1'] and letters(queue) == []
+
+
+@pytest.mark.parametrize('answer, reason', [("return 'late'", 'was good until 20'), ("return 'perhaps'", None)])
+def test_what_redis_says_counts(daemon, required, key, queue, client, ran, answer, reason):
+    """A task that is late by Redis's clock alone is refused, too; an answer that nobody knows lets nothing run."""
+    source = LIBRARY.read_text()
+    begin = 'local function judge_mark(q, token, tid, mark, until_ms)\n'
+    queue.load(source.replace(begin, f'{begin}  if q.now > 0 then {answer} end\n'))
+    worker = daemon(required).wait_ready()
+    client.xadd('emails', key.sign({'command': ran.command}))
+    if reason:
+        [letter] = wait_letters(queue)
+        assert letter.cause == 'refused' and reason in letter.reason
+    else:
+        worker.wait_log('an answer in an unknown form')
+        queue.load()
+        wait_succeeded(queue, 1)
+    assert len(ran.lines()) == (0 if reason else 1)
+
+
+def test_batches(daemon, required, key, queue, client, folder):
+    """Of tasks that would share a process, those that are not signed well are left out."""
+    sections = dict(required, task={'command': f'cat >> {folder}/out', 'batch': 10, 'batch_wait': '1s'})
+    for i in range(10):
+        fields = {'payload': f'line {i}'}
+        client.xadd('emails', fields if i % 2 else key.sign(fields))
+    client.xadd('emails', dict(key.sign({'payload': 'x'}), payload='line 11'))
+    daemon(sections).wait_ready()
+    wait_letters(queue, 6)
+    wait_succeeded(queue, 5)
+    assert (folder / 'out').read_text().splitlines() == [f'line {i}' for i in range(0, 10, 2)]
+
+
+def test_a_large_task(daemon, required, key, queue, folder):
+    """Payloads of any size and hundreds of fields are signed, all of them."""
+    daemon(required).wait_ready()
+    payload = bytes(range(256)) * 65536
+    fields = {f'F{i}': 'x' * 100 for i in range(900)}
+    queue.add(key.sign({'command': f'wc -c > {folder}/out', 'payload': payload, **fields}))
+    wait_succeeded(queue, 1)
+    assert (folder / 'out').read_text().strip() == str(len(payload))
+    queue.add(dict(key.sign({'command': 'true', 'payload': payload, **fields}), payload=payload[:-1] + b'x'))
+    assert 'does not fit' in wait_letters(queue)[0].reason
 
 
 def test_a_task_that_is_cancelled_while_redis_is_asked(daemon, required, key, proxy, through_proxy, queue, ran):

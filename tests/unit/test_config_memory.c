@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "config/config.h"
+#include "exec/commands.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
@@ -144,6 +145,24 @@ static void merge_work(bool failing)
     buffer_free(&notes);
 }
 
+static void commands_work(bool failing)
+{
+    static const struct task_field fields[] = {{{"command", 7}, {"x", 1}}, {{"A", 1}, {"b", 1}}};
+    const struct config_command config = {
+        .program = (char *[]){(char *)"x=tool", (char *)"y=other", NULL},
+        .arguments = (char *[]){(char *)"x='a {A}' {B=c}d {{ {C=}", (char *)"y={A}", NULL}};
+    struct task task = {.fields = fields, .field_count = 2, .command = &fields[0].value};
+    struct commands *commands = commands_new(&config);
+    char **words = commands != NULL ? commands_words(commands, &task) : NULL;
+
+    if (words == NULL ? !failing
+                      : strcmp(words[1], "a b") != 0 || strcmp(words[2], "cd") != 0 ||
+                            strcmp(words[4], "") != 0 || words[5] != NULL)
+        abort();
+    free(words);
+    commands_free(commands);
+}
+
 static void log_work(bool failing)
 {
     const struct log_field field[] = {LOG_TEXT("LEAT_QUEUE", "q"), LOG_TEXT("LEAT_TASK", "1")};
@@ -175,6 +194,13 @@ static void merging_survives(void **state)
     fail_each(merge_work);
 }
 
+/* Goal: so does making of argv from listed commands. */
+static void commands_survive(void **state)
+{
+    (void)state;
+    fail_each(commands_work);
+}
+
 /* Goal: so does the log, which counts what it lost. */
 static void logging_survives(void **state)
 {
@@ -190,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parsing_survives),
         cmocka_unit_test(merging_survives),
+        cmocka_unit_test(commands_survive),
         cmocka_unit_test(logging_survives),
     };
 

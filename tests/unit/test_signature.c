@@ -12,7 +12,9 @@
 
 #include "base/buffer.h"
 #include "queue/keyring.h"
+#include "queue/queue.h"
 #include "queue/signature.h"
+#include "resp.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"
 
@@ -214,13 +216,55 @@ static void what_is_signed(void **state)
     keyring_free(keyring);
 }
 
+/* ---- what Redis answers */
+
+static int read_once(const char *wire, size_t index, enum queue_once *once, const char *expected)
+{
+    struct buffer out = BUFFER_INIT;
+    const char *tid;
+    assert_int_equal(buffer_append_text(&out, wire), 0);
+    redisReply *reply = resp_take(&out);
+    int result = queue_once_read(reply, index, once, &tid);
+    assert_string_equal(tid, expected);
+    freeReplyObject(reply);
+    return result;
+}
+
+static void answers(void **state)
+{
+    (void)state;
+    static const char all[] = "*5\r\n:1\r\n$2\r\nok\r\n$8\r\nseen 1-2\r\n+late\r\n$6\r\nforged\r\n";
+    static const enum queue_once wanted[] = {QUEUE_ONCE_OK, QUEUE_ONCE_SEEN, QUEUE_ONCE_LATE,
+                                             QUEUE_ONCE_FORGED};
+    static const char *const bad[] = {
+        "*2\r\n:2\r\n$2\r\nok\r\n",
+        "*2\r\n$1\r\n1\r\n$2\r\nok\r\n",
+        "*2\r\n:1\r\n$3\r\nokk\r\n",
+        "*2\r\n:1\r\n$0\r\n\r\n",
+        "*2\r\n:1\r\n:1\r\n",
+        "*2\r\n:1\r\n$-1\r\n",
+        "*1\r\n:1\r\n",
+        "*0\r\n",
+        "-ERR x\r\n",
+        "*2\r\n:1\r\n$4\r\nseen\r\n",
+        "$2\r\nok\r\n",
+    };
+    enum queue_once once;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(read_once(all, i, &once, i == 1 ? "1-2" : ""), 0);
+        assert_int_equal(once, wanted[i]);
+    }
+    assert_int_equal(read_once(all, 4, &once, ""), -1);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(read_once(bad[i], 0, &once, ""), -1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_s_examples),
-        cmocka_unit_test(texts),
-        cmocka_unit_test(times),
-        cmocka_unit_test(what_is_signed),
+        cmocka_unit_test(the_page_s_examples), cmocka_unit_test(texts),   cmocka_unit_test(times),
+        cmocka_unit_test(what_is_signed),      cmocka_unit_test(answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
