@@ -230,3 +230,74 @@ def test_redis_goes_away_meanwhile(daemon, queue, holds, proxy, through_proxy):
     trap.wait()
     wait_succeeded(queue, 300, 60)
     assert queue.counter('crashes') == 300 and holds.names() == set()
+
+
+# ---- the real guard
+
+
+def beating(beats, seconds=60):
+    """A task, in the session that leat gives it, and one more process that nobody waits for, in a process group of
+    its own: without cgroups nothing reaches further."""
+    beat = beats.task(seconds, stubborn=True)
+    return f"sh -mc '( {beat} & ) &'; exec {beat}"
+
+
+def test_killed_daemon_restarted_at_once(daemon, queue, beats, holds, late):
+    """kill -9 of the daemon alone, restarted at once: its guards end all of the task before the new one's
+    first run begins, and that is far ahead of the lease's end."""
+    first = daemon(LONG).wait_ready()
+    [tid] = queue.add({'command': beating(beats)})
+    beats.wait_runs(2)
+    consumer, killed = consumer_of(first), boot_s()
+    first.kill9()
+    second = daemon(LONG).wait_ready()
+    runs = beats.wait_runs(4)
+    assert max(run.last for run in runs[:2]) < min(run.first for run in runs[2:])
+    assert runs[2].first - killed < SOON_S + late.start()
+    assert {(run.tid, run.attempt) for run in runs} == {(tid, 1)}
+    assert queue.counter('crashes') == 1
+    second.wait_log(f'adopted 1 task of worker {consumer}, dead since')
+    wait_until(lambda: holds.names() == set())
+
+
+def test_killed_daemon_s_neighbour(daemon, queue, client, beats, holds, late):
+    """The same without a restart: another worker of the host runs it, though it scans for nothing."""
+    first = daemon(RARE).wait_ready()
+    queue.add({'command': beating(beats)})
+    beats.wait_runs(2)
+    daemon(RARE).wait_ready()
+    wait_blocked(client)
+    killed = boot_s()
+    first.kill9()
+    runs = beats.wait_runs(4)
+    assert max(run.last for run in runs[:2]) < min(run.first for run in runs[2:])
+    assert runs[2].first - killed < SOON_S + late.start()
+
+
+def test_worker_killer_with_long_leases(daemon, queue, beats):
+    """A task that kills its daemon each time is a dead letter after its crashes, and no lease is waited for."""
+    worker = daemon(LONG).wait_ready()
+    killer, begun = queue.add({'command': f'{beats.task(0.05)}; kill -9 $PPID'})[0], boot_s()
+
+    def over():
+        if not worker.running():
+            worker.start()
+        return queue.letters()
+
+    [(_, letter)] = wait_until(over, 60)
+    assert letter['leat.tid'].decode() == killer and letter['leat.cause'] == b'crash'
+    assert len(beats.runs(killer)) == 3 and queue.counter('crashes') == 3
+    assert boot_s() - begun < 60
+    assert_apart(beats.runs(killer))
+
+
+def test_clean_stop_leaves_nothing(daemon, queue, holds):
+    """Stopped as asked, a worker leaves no file, and the next has nothing to adopt."""
+    first = daemon(LONG).wait_ready()
+    assert (holds.path / consumer_of(first)).exists()
+    first.terminate()
+    assert first.wait_exit() == 0
+    assert list(holds.path.iterdir()) == []
+    second = daemon(LONG).wait_ready()
+    assert (holds.path / consumer_of(second)).exists()
+    assert 'adopted' not in second.log() and 'proved' not in second.log()

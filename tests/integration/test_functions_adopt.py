@@ -114,6 +114,21 @@ def test_cancelled_meanwhile(queue):
     assert queue.places() == {}
 
 
+def test_what_another_has_begun(queue):
+    """The group was made anew and the dead worker was given, un-begun, what another runs still: that is no crash
+    of the dead one's, and the other's success counts."""
+    queue.register('w1', max_crashes=1)
+    queue.conf_set('max_crashes', 1)
+    [task] = begin(queue, consumer='w1')
+    queue.redis.execute_command('XGROUP', 'DESTROY', queue.stream, queue.group)
+    queue.register('dead')
+    assert queue.block('dead') == [task.token]
+    assert adopt(queue) == (1, 1, {})
+    assert queue.counter('crashes') == 0 and queue.letters() == []
+    assert queue.finish('w1', task) == 'ok'
+    assert queue.places() == {} and queue.counter('succeeded') == 1
+
+
 def test_two_adopters(queue):
     """Calls of two workers in any order: each entry moves once, and who comes late finds nothing."""
     begin(queue, 250)

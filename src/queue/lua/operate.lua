@@ -1,5 +1,14 @@
 do -- Requeue: a consumer that is gone.
 
+-- Where the group was made anew, the dead one may have been given what another had begun, and may still run.
+local function adopt_entry(q, task, max_crashes)
+  local record = record_of(q, task.token)
+  if record and record.consumer ~= q.consumer then
+    return leat.requeue(q, task, not record.moved and record or nil)
+  end
+  leat.take_over(q, task, max_crashes)
+end
+
 -- KEYS: all. ARGV: group, the consumer that is proved dead or leaves, 1 if it died (begun attempts are then
 -- crashes, as where a lease runs out). Reply: PROTOCOL, entries moved, more (1: call again), 1 if the consumer was
 -- known (it had entries or a record), {tid, cause …} of tasks that this call ended. The consumer is deleted only
@@ -8,7 +17,7 @@ function leat.requeue_consumer(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local moved, more, problem
   if args[3] == '1' then
-    moved, more, problem = leat.hand_back(q, {}, leat.take_over, leat.read_max_crashes(q))
+    moved, more, problem = leat.hand_back(q, {}, adopt_entry, leat.read_max_crashes(q))
   else
     moved, more, problem = leat.hand_back(q, {}, leat.requeue)
   end
