@@ -155,6 +155,18 @@ def test_clients_lists_are_lanes(daemon, client, queue, output, folder):
     assert sorted(output.lines()) == sorted(['first', 'b', *[f'a{n}' for n in range(60)]])
 
 
+def test_a_paused_queue_takes_in(daemon, client, queue, output):
+    """Items leave their lists while the queue is paused, wait in it, and run in their order afterwards."""
+    daemon().wait_ready()
+    wait_watching(client)
+    queue.gate('paused', True)
+    client.lpush('work', *range(5))
+    wait_until(lambda: not client.exists('work'))
+    assert queue.status()['ready'] == 5 and output.lines() == []
+    queue.gate('paused', False)
+    wait_lines(output, [str(n) for n in range(5)])
+
+
 def test_equal_items_run_once(daemon, client, queue, output, folder):
     """unique = item: while one waits or runs, an equal one is taken away; afterwards it runs again."""
     gate = folder / 'gate'
