@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOCKET = "/run/test-redis/redis.sock"
+TOOLS = "/usr/lib/leat-tests"  # programs that tasks are made of; the user leat may not see where the tests are
 
 
 def message_id(name):
@@ -22,6 +23,9 @@ def install(stage):
         raise FileNotFoundError(f"{build}/leatd: build it first")
     subprocess.run(["make", "-s", "install-files", f"BUILD={build}", "PREFIX=/usr", f"DESTDIR={stage}"],
                    cwd=ROOT, check=True, env={"PATH": os.environ["PATH"]})
+    (stage / TOOLS[1:]).mkdir(parents=True)
+    for tool in ("beat.py", "survivors.py"):
+        shutil.copy(ROOT / "tests/integration/harness" / tool, stage / TOOLS[1:])
     # under a sanitizer: the leak check at exit uses ptrace, which the unit does not allow
     drop_in = stage / "etc/systemd/system/leatd@.service.d/sanitizer.conf"
     drop_in.parent.mkdir(parents=True)
@@ -77,10 +81,10 @@ class Unit:
         done = self.machine.run("leat", "-c", f"/etc/leat/{self.name}.ini", "status", "--json", check=False)
         return json.loads(done.stdout)["figures"]
 
-    def event(self, name, *matches, count=1):
+    def event(self, name, *matches, **options):
         """Waits for so many records of that kind of this queue."""
         return self.machine.wait_journal(f"MESSAGE_ID={message_id(name)}", f"LEAT_QUEUE={self.name}", *matches,
-                                         count=count)
+                                         **options)
 
 
 def inside(machine, path):
