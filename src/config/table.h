@@ -10,7 +10,7 @@ enum table_type {
     TABLE_DURATION,
     TABLE_SIZE,
     TABLE_INTEGER,
-    TABLE_MEMORY,  /* a size, or percent, stored below 0 */
+    TABLE_MEMORY, /* a size, or percent, stored below 0 */
     TABLE_PERCENT,
     TABLE_MODE,    /* octal */
     TABLE_NUMBER,  /* a decimal fraction */
