@@ -129,7 +129,7 @@ bench: ## throughput and latency against a bare vfork loop, as ratios
 	@tests/bench/run --build $(BUILD)
 
 # ---- fuzzing: the whole library instrumented, in a folder of its own
-fuzz: ## libFuzzer on config, task decoding and replies (FUZZ_SECONDS=60 for each)
+fuzz: ## libFuzzer on config, task decoding, signatures and replies (FUZZ_SECONDS=60 for each)
 	@$(SUBMAKE) deps-fuzz
 	@$(SUBMAKE) -j$(JOBS) BUILD=build-fuzz CC=clang SAN=1 \
 		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link' build-fuzz

@@ -40,17 +40,25 @@ static int check_entry(const char *entry, bool file, struct buffer *why)
     return 0;
 }
 
-int keys_set(char ***list, const char *text, bool files, struct buffer *why)
+static int check_entries(char *const *list, bool files, struct buffer *why)
 {
-    if (strings_set_words(list, text, why) != 0)
-        return -1;
-    for (char **entry = *list; entry != NULL && *entry != NULL; entry++) {
+    for (char *const *entry = list; entry != NULL && *entry != NULL; entry++) {
         if (check_entry(*entry, files, why) != 0)
             return -1;
         if (keys_in_list(entry + 1, *entry, name_length(*entry)))
             return strings_refuse(why, *entry, "has a name that another key has, too");
     }
     return 0;
+}
+
+int keys_set(char ***list, const char *text, bool files, struct buffer *why)
+{
+    if (strings_set_words(list, text, why) != 0)
+        return -1;
+    if (check_entries(*list, files, why) == 0)
+        return 0;
+    strings_free_list(list); /* what is wrong is not looked for as well */
+    return -1;
 }
 
 /* Takes secret, wiped. */
