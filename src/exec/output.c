@@ -116,12 +116,20 @@ bool output_read(struct output *output, void *scratch, size_t scratch_size, size
     return true;
 }
 
+bool output_end(struct output *output, const struct output_lines *lines)
+{
+    if (lines && output->line.size > 0 &&
+        !lines->line(lines->context, output->line.data, output->line.size, true)) {
+        return false;
+    }
+    buffer_free(&output->line);
+    return true;
+}
+
 void output_finish(struct output *output, const struct output_lines *lines)
 {
     output_close(output);
-    if (lines && output->line.size > 0) {
-        (void)lines->line(lines->context, output->line.data, output->line.size, true); /* see .h */
-    }
+    (void)output_end(output, lines); /* see .h */
     buffer_free(&output->line);
 }
 

@@ -40,6 +40,10 @@ bool output_read(struct output *output, void *scratch, size_t scratch_size, size
 size_t output_cut(struct output *output, const void *bytes, size_t size,
                   const struct output_lines *lines);
 
+/* At the end of the stream: passes on what a last line without end holds. Returns false where it
+ * was not taken: to be called again. */
+bool output_end(struct output *output, const struct output_lines *lines);
+
 /* Closes where that has not happened, and passes on what a last line without end holds; it is lost
  * where it is not taken. */
 void output_finish(struct output *output, const struct output_lines *lines);

@@ -241,7 +241,7 @@ static void offer(struct stream *stream, const struct output_lines *lines, const
     }
 }
 
-/* Offers again what was kept. Returns true where nothing of it is left. */
+/* Offers again what was kept, and a last line without end. Returns true where nothing is left. */
 static bool offer_rest(struct stream *stream, const struct output_lines *lines)
 {
     struct buffer *rest = &stream->output.rest;
@@ -251,7 +251,12 @@ static bool offer_rest(struct stream *stream, const struct output_lines *lines)
     if (rest->size == 0 || !lines) {
         buffer_free(rest);
     }
-    return rest->size == 0;
+    return rest->size == 0 && (stream->output.fd >= 0 || output_end(&stream->output, lines));
+}
+
+static bool has_rest(const struct output *output)
+{
+    return output->rest.size > 0 || (output->fd < 0 && output->line.size > 0);
 }
 
 /* What was taken has cost that: the process waits until it is paid for and the log takes more. */
@@ -327,6 +332,9 @@ static bool read_some(struct stream *stream)
     bool more = output_read(&stream->output, host->scratch, size, tail_of(stream));
     if (stream->output.fd < 0 && fd >= 0) {
         ev_io_stop(host->loop, &stream->watcher);
+        if (!offer_rest(stream, lines)) {
+            pace(stream->child, 0);
+        }
     }
     if (stream->output.got > 0 && lines && kind_of(stream) == STREAM_VERDICTS) {
         (void)output_cut(&stream->output, host->scratch, stream->output.got, lines); /* all */
@@ -383,14 +391,14 @@ void streams_hear(struct child *child)
 
 bool streams_are_clogged(const struct child *child)
 {
-    return child->streams[STREAM_OUTPUT].output.rest.size > 0 ||
-           child->streams[STREAM_ERROR].output.rest.size > 0;
+    return has_rest(&child->streams[STREAM_OUTPUT].output) ||
+           has_rest(&child->streams[STREAM_ERROR].output);
 }
 
 bool streams_are_silent(const struct child *child)
 {
     for (int i = 0; i < STREAMS; i++) {
-        if (child->streams[i].output.fd >= 0 || child->streams[i].output.rest.size > 0) {
+        if (child->streams[i].output.fd >= 0 || has_rest(&child->streams[i].output)) {
             return false;
         }
     }

@@ -92,7 +92,7 @@ static void lines_that_are_not_taken_come_again(void **state)
 {
     (void)state;
     static const char data[] = "one\n\ntwo three\n12345678\n123456789\nlong-long-long-line\nend";
-    static const char expected[] = "one||two thre/e|12345678|12345678/9|long-lon/g-long-l/ine|end";
+    static const char expected[] = "one||two thre/e|12345678|12345678/9|long-lon/g-long-l/ine|end|";
     for (size_t step = 1; step < sizeof data; step++) {
         struct picky picky = {.got = BUFFER_INIT};
         struct output_lines lines = {.max = 8, .line = take_some, .context = &picky};
@@ -102,7 +102,8 @@ static void lines_that_are_not_taken_come_again(void **state)
             size_t left = sizeof data - 1 - at;
             at += output_cut(&output, data + at, left < step ? left : step, &lines);
         }
-        assert_int_equal(buffer_append(&picky.got, output.line.data, output.line.size), 0);
+        while (!output_end(&output, &lines)) {
+        }
         assert_int_equal(picky.got.size, sizeof expected - 1);
         assert_memory_equal(picky.got.data, expected, sizeof expected - 1);
         buffer_free(&picky.got);
