@@ -167,10 +167,11 @@ static void await_guards(struct warden *warden)
     }
 }
 
-static void make_hold(struct warden *warden, const struct config *config, const char *consumer)
+static void make_hold(struct warden *warden, const struct config *config, const char *consumer,
+                      const char *cgroup)
 {
     char *folder = holds_folder(config->isolation.state, config->queue.name);
-    if (!folder || hold_make(&warden->hold, folder, consumer, NULL)) {
+    if (!folder || hold_make(&warden->hold, folder, consumer, cgroup)) {
         log_text(LOG_WARNING,
                  "cannot write to %s: %s; if this worker dies, its tasks run again only when their "
                  "leases have run out. Set [isolation] state to a folder of leatd's user",
@@ -180,7 +181,7 @@ static void make_hold(struct warden *warden, const struct config *config, const 
 }
 
 struct warden *warden_new(struct ev_loop *loop, const struct config *config, const char *consumer,
-                          struct host *host, struct runner *runner)
+                          const char *cgroup, struct host *host, struct runner *runner)
 {
     struct warden *warden = calloc(1, sizeof *warden);
     if (!warden) {
@@ -196,7 +197,7 @@ struct warden *warden_new(struct ev_loop *loop, const struct config *config, con
         ev_init(&post->late, on_late);
         post->heard.data = post->late.data = post;
     }
-    make_hold(warden, config, consumer);
+    make_hold(warden, config, consumer, cgroup);
     warden->guard = guard_new(config->queue.name, consumer, warden->hold.fd);
     if (!warden->guard) {
         warden_part(warden, true);
@@ -209,6 +210,18 @@ struct warden *warden_new(struct ev_loop *loop, const struct config *config, con
     }
     await_guards(warden);
     return warden;
+}
+
+size_t warden_guards(const struct warden *warden, pid_t *pids)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        pid_t pid = guard_pid(warden->guard, index);
+        if (pid > 0) {
+            pids[count++] = pid;
+        }
+    }
+    return count;
 }
 
 void warden_part(struct warden *warden, bool clean)

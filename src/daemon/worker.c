@@ -409,7 +409,8 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     if (!worker->intake) {
         return -1;
     }
-    worker->warden = warden_new(loop, config, worker->beat.consumer, worker->host, worker->runner);
+    worker->warden = warden_new(loop, config, worker->beat.consumer,
+                                worker->isolation->hierarchy.name, worker->host, worker->runner);
     return worker->warden ? 0 : -1;
 }
 

@@ -197,6 +197,16 @@ int cell_kill_fd(const struct cell *cell)
     return cell->kill;
 }
 
+int cell_events_fd(const struct cell *cell)
+{
+    return cell->events;
+}
+
+int64_t cell_mark(const struct cell *cell)
+{
+    return cell->made_ns;
+}
+
 void cell_doubt(struct cell *cell)
 {
     cell->dirty = true;

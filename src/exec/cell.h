@@ -26,6 +26,10 @@ int cell_prepare(struct cell *cell, const struct bounds *bounds, const char **wh
 int cell_directory(const struct cell *cell);
 int cell_kill_fd(const struct cell *cell);
 
+/* Likewise cgroup.events, and a number that another group of this cell does not have. */
+int cell_events_fd(const struct cell *cell);
+int64_t cell_mark(const struct cell *cell);
+
 /* Something was wrong with it, or somebody else may have killed it: the next task gets another. */
 void cell_doubt(struct cell *cell);
 

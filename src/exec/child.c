@@ -367,7 +367,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     } else if (prepare_cell(child, &cell, reason, reason_size) == 0) {
         order.input = input.size > 0 ? &input : NULL;
         order.cgroup = cell ? cell_directory(cell) : 0;
-        order.slot = ward_arm(child);
+        order.slot = ward_arm(child, cell);
         result = start_task(&child->host->start, &order, started, cause, reason, reason_size);
     }
     if (result == 0) {

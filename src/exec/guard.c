@@ -23,7 +23,8 @@ enum {
 };
 
 struct cgroup_fds {
-    int kill_fd, events_fd; /* -1: none */
+    int kill_fd, events_fd; /* owned; -1: none */
+    int64_t mark;
 };
 
 struct guard {
@@ -37,6 +38,13 @@ struct guard {
 };
 
 /* ---- packets */
+
+static void close_if_open(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
 
 static ssize_t send_once(int socket, const struct guard_packet *packet, const int fds[2])
 {
@@ -84,27 +92,54 @@ static int tell_cgroup(struct guard *guard, size_t index, size_t place)
     return tell(guard, index, &packet, cgroup->kill_fd >= 0 ? fds : NULL);
 }
 
-int guard_set_cgroup(struct guard *guard, size_t place, int kill_fd, int events_fd)
+static int copy(int fd)
 {
-    if (place >= GUARD_PLACES) {
-        errno = ERANGE;
+    return fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, ABOVE) : -1;
+}
+
+static void close_cgroup(struct cgroup_fds *cgroup)
+{
+    close_if_open(cgroup->kill_fd);
+    close_if_open(cgroup->events_fd);
+    *cgroup = (struct cgroup_fds){-1, -1, 0};
+}
+
+static int make_cgroups(struct guard *guard)
+{
+    guard->cgroups = malloc(GUARD_PLACES * sizeof *guard->cgroups);
+    for (size_t place = 0; guard->cgroups && place < GUARD_PLACES; place++) {
+        guard->cgroups[place] = (struct cgroup_fds){-1, -1, 0};
+    }
+    return guard->cgroups ? 0 : -1;
+}
+
+int guard_set_cgroup(struct guard *guard, size_t place, int kill_fd, int events_fd, int64_t mark)
+{
+    if (place >= GUARD_PLACES || (!guard->cgroups && make_cgroups(guard))) {
         return -1;
     }
-    if (!guard->cgroups) {
-        guard->cgroups = malloc(GUARD_PLACES * sizeof *guard->cgroups);
-        if (!guard->cgroups) {
-            return -1;
-        }
-        for (size_t i = 0; i < GUARD_PLACES; i++) {
-            guard->cgroups[i] = (struct cgroup_fds){-1, -1};
-        }
+    struct cgroup_fds *cgroup = &guard->cgroups[place];
+    close_cgroup(cgroup);
+    *cgroup = (struct cgroup_fds){copy(kill_fd), copy(events_fd), mark};
+    int result = 0, error = 0;
+    if (cgroup->kill_fd < 0 || cgroup->events_fd < 0) {
+        error = errno;
+        close_cgroup(cgroup);
+        result = kill_fd < 0 ? 0 : -1;
     }
-    guard->cgroups[place] = (struct cgroup_fds){kill_fd, events_fd};
-    int result = 0;
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        result = tell_cgroup(guard, index, place) ? -1 : result;
+        if (tell_cgroup(guard, index, place)) {
+            error = errno;
+            result = -1;
+        }
     }
+    errno = error;
     return result;
+}
+
+int64_t guard_cgroup_mark(const struct guard *guard, size_t place)
+{
+    return guard->cgroups && place < GUARD_PLACES ? guard->cgroups[place].mark : 0;
 }
 
 /* ---- starting */
@@ -354,6 +389,11 @@ bool guard_is_needed(const struct guard *guard)
     return false;
 }
 
+pid_t guard_pid(const struct guard *guard, size_t index)
+{
+    return guard->sockets[index] >= 0 ? guard->pids[index] : 0;
+}
+
 void guard_leave(struct guard *guard)
 {
     const struct guard_packet packet = {.word = GUARD_LEAVE};
@@ -366,13 +406,6 @@ void guard_leave(struct guard *guard)
             (void)waitpid(guard->pids[index], NULL, 0); /* it may be reaped already */
         }
         close_socket(guard, index);
-    }
-}
-
-static void close_if_open(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
     }
 }
 
@@ -391,6 +424,9 @@ void guard_free(struct guard *guard)
     close_if_open(guard->memory);
     close_if_open(guard->program);
     close_if_open(guard->null);
+    for (size_t place = 0; guard->cgroups && place < GUARD_PLACES; place++) {
+        close_cgroup(&guard->cgroups[place]);
+    }
     free(guard->cgroups);
     free(guard->queue);
     free(guard->consumer);

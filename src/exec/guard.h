@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "exec/guard_slot.h"
 
@@ -62,15 +63,20 @@ void guard_reaps(struct guard *guard, size_t place);
 void guard_disarm(struct guard *guard, size_t place);
 
 /* The cgroup that the processes of this place are in: its cgroup.kill, open for writing, and its
- * cgroup.events, for reading. They stay the caller's and must be open until they are replaced, or
- * by -1, -1 taken away: guards that are started later get them, too. To be called while nothing
- * runs there. Returns 0, or -1 with errno where a guard could not be told, which is then ended. */
-int guard_set_cgroup(struct guard *guard, size_t place, int kill_fd, int events_fd);
+ * cgroup.events, for reading. Copies of both are kept, for guards that are started later, too; -1,
+ * -1: none any more. mark is another than the one before, to be asked for with guard_cgroup_mark
+ * (0: none). To be called while nothing runs there. Returns 0, or -1 with errno: the place then has
+ * none, or a guard could not be told, which is ended. */
+int guard_set_cgroup(struct guard *guard, size_t place, int kill_fd, int events_fd, int64_t mark);
+int64_t guard_cgroup_mark(const struct guard *guard, size_t place);
 
 /* ---- the end */
 
 /* Something is armed. */
 bool guard_is_needed(const struct guard *guard);
+
+/* The process of number index, or 0. */
+pid_t guard_pid(const struct guard *guard, size_t index);
 
 /* Nothing is armed, and nobody is to be told of a death: the guards exit. Waits for that, but not
  * for long. */

@@ -80,7 +80,7 @@ int hold_make(struct hold *hold, const char *folder, const char *consumer, const
         making = NULL;
     }
     if (asprintf(&text, "worker %s\nboot %s\npid %ld\ncgroup %s\n", consumer, boot, (long)getpid(),
-                 cgroup ? cgroup : "-") < 0) {
+                 cgroup) < 0) {
         text = NULL;
     }
     errno = ENOMEM;

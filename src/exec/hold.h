@@ -14,7 +14,7 @@ struct hold {
 };
 
 /* Makes the file in that folder, which is made, too, and the one above it. cgroup: what the line
- * says, or NULL. Returns 0; or -1 with errno: hold is then one without a file. */
+ * says. Returns 0; or -1 with errno: hold is then one without a file. */
 int hold_make(struct hold *hold, const char *folder, const char *consumer, const char *cgroup);
 
 /* Closes it. remove: nothing need be proved of this worker any more. */

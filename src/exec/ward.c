@@ -13,9 +13,14 @@ static int64_t deadline_ns(struct child *child)
     return first_ns == GUARD_NEVER ? first_ns : first_ns - child->host->guard_margin_ns;
 }
 
-struct guard_slot *ward_arm(struct child *child)
+struct guard_slot *ward_arm(struct child *child, const struct cell *cell)
 {
     struct guard *guard = child->host->guard;
+    if (guard && cell && guard_cgroup_mark(guard, child->place) != cell_mark(cell)) {
+        /* where that fails the guard kills what it finds by itself */
+        (void)guard_set_cgroup(guard, child->place, cell_kill_fd(cell), cell_events_fd(cell),
+                               cell_mark(cell));
+    }
     return guard ? guard_arm(guard, child->place, deadline_ns(child)) : NULL;
 }
 

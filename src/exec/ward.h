@@ -9,8 +9,8 @@
 
 #include "exec/child.h"
 
-/* Before the start. For spawn; NULL: there is no guard. */
-struct guard_slot *ward_arm(struct child *child);
+/* Before the start, in the cell or without (NULL). For spawn; NULL: there is no guard. */
+struct guard_slot *ward_arm(struct child *child, const struct cell *cell);
 
 /* Leases of its attempts may have been renewed. */
 void ward_renew(struct child *child);
