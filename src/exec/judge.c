@@ -68,9 +68,8 @@ static void judge_guard(struct child *child, const siginfo_t *exit)
         struct attempt *attempt = child_attempt(child, i);
         if (attempt->ending.cause == CAUSE_KILLED || attempt->ending.cause == CAUSE_LEASE_LOST) {
             attempt->ending.cause = CAUSE_LEASE_LOST;
-            (void)snprintf(
-                attempt->reason, sizeof attempt->reason,
-                "killed by the guard: its lease could not be renewed in time"); /* fits */
+            (void)snprintf(attempt->reason, sizeof attempt->reason,
+                           "killed by the guard"); /* fits */
         }
     }
 }

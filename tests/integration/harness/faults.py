@@ -34,7 +34,8 @@ class Run:
     """One process of a beating task."""
 
     def __init__(self, values):
-        self.tid, self.attempt, self.fence = values[1], int(values[2]), int(values[3])
+        # those of a batch are not told
+        self.tid, self.attempt, self.fence = values[1], *(int(n) if n != '-' else 0 for n in values[2:4])
         self.pid, self.first = int(values[4]), int(values[5]) / 1e9
         self.last, self.ended = self.first, False
 
