@@ -447,6 +447,7 @@ static bool judges_otherwise(const struct config *former_config, const struct co
     return security->commands != former_config->security.commands ||
            security->commands == CONFIG_COMMANDS_LISTED ||
            security->signatures == CONFIG_SIGNATURES_REQUIRED ||
+           former_config->security.signatures == CONFIG_SIGNATURES_REQUIRED ||
            !former->command != !task->command || former->batch != task->batch ||
            former->batch_format != task->batch_format;
 }

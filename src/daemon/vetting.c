@@ -2,12 +2,15 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "daemon/record.h"
 #include "queue/keyring.h"
 
 enum { REASON_SIZE = 160, FIRST_CAPACITY = 16 };
+
+#define CLOCKS_MS 60000 /* by so much clocks may differ, and nobody is told */
 
 struct vetted {
     struct task *task; /* NULL: given away while Redis was asked */
@@ -75,7 +78,7 @@ void vetting_take(struct vetting *vetting, struct task *task, int64_t sent_ns)
     enum keyring_verdict verdict = KEYRING_FAILED;
     if (vetting->keyring) {
         verdict = keyring_verify(vetting->keyring, vetting->config->queue.stream, task,
-                                 clock_wall_ms(), &vetted.mark, reason, sizeof reason);
+                                 &vetted.mark, reason, sizeof reason);
     }
     switch (verdict) {
     case KEYRING_REFUSED:
@@ -105,29 +108,64 @@ static void forget(struct vetting *vetting, size_t many)
     }
 }
 
-static void settle(struct vetting *vetting, struct vetted vetted, enum queue_once once,
-                   const char *other)
+static void refuse(struct vetting *vetting, const struct vetted *vetted, const char *reason)
+{
+    vetting->events.refused(vetting->events.context, vetted->task, reason);
+}
+
+static void refuse_late(struct vetting *vetting, const struct vetted *vetted)
+{
+    time_t until = (time_t)(vetted->mark.not_after_ms / 1000);
+    struct tm parts;
+    char when[32] = "", reason[REASON_SIZE];
+    if (gmtime_r(&until, &parts)) {
+        (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &parts); /* fits, or stays empty */
+    }
+    (void)snprintf(reason, sizeof reason, "its signature was good until %s", when); /* fits */
+    refuse(vetting, vetted, reason);
+}
+
+/* Redis lets it run, unless it is late by this host's clock. Where that is far ahead of Redis's,
+ * one of the two is wrong, which is not the task's fault. */
+static void pass(struct vetting *vetting, const struct vetted *vetted)
 {
     const struct vetting_events *events = &vetting->events;
+    int64_t late_ms = clock_wall_ms() - vetted->mark.not_after_ms;
+    if (late_ms < 0) {
+        events->passed(events->context, vetted->task, vetted->sent_ns);
+    } else if (late_ms < CLOCKS_MS) {
+        refuse_late(vetting, vetted);
+    } else {
+        host_fault(vetting->host, vetted->task->tid,
+                   "by its clock a signature is late, by that of Redis it is not");
+        events->put_back(events->context, vetted->task);
+    }
+}
+
+static void settle(struct vetting *vetting, const struct vetted *vetted, enum queue_once once,
+                   const char *other)
+{
     char reason[REASON_SIZE];
     switch (once) {
     case QUEUE_ONCE_OK:
-        events->passed(events->context, vetted.task, vetted.sent_ns);
+        pass(vetting, vetted);
         return;
     case QUEUE_ONCE_SEEN:
         /* cut where it is too long */
         (void)snprintf(reason, sizeof reason, "replayed: its signature is that of the task %s",
                        other);
-        break;
+        refuse(vetting, vetted, reason);
+        return;
     case QUEUE_ONCE_LATE:
-        (void)keyring_refuse_late(vetted.mark.not_after_ms, reason, sizeof reason);
-        break;
+        refuse_late(vetting, vetted);
+        return;
+    case QUEUE_ONCE_FAR:
+        refuse(vetting, vetted, "not_after lies more than 366 days ahead");
+        return;
     case QUEUE_ONCE_FORGED:
-        (void)snprintf(reason, sizeof reason,
-                       "its entry has an id that Redis did not give"); /* fits */
-        break;
+        refuse(vetting, vetted, "its entry has an id that Redis did not give");
+        return;
     }
-    events->refused(events->context, vetted.task, reason);
 }
 
 static void on_answer(void *context, const struct redisReply *reply)
@@ -150,7 +188,7 @@ static void on_answer(void *context, const struct redisReply *reply)
         struct vetted vetted = vetting->list[i];
         if (take_out(vetting, i)) {
             (void)queue_once_read(reply, i, &once, &other); /* read well before */
-            settle(vetting, vetted, once, other);
+            settle(vetting, &vetted, once, other);
         }
     }
     vetting->asked = 0;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -136,8 +135,8 @@ static enum keyring_verdict refuse_key(char *reason, size_t size, struct bytes n
     return KEYRING_REFUSED;
 }
 
-static enum keyring_verdict check_time(const struct task *task, int64_t now_ms, int64_t *until_ms,
-                                       char *reason, size_t size)
+static enum keyring_verdict check_time(const struct task *task, int64_t *until_ms, char *reason,
+                                       size_t size)
 {
     if (!task->not_after) {
         return refuse(reason, size, "it is signed, but has no not_after");
@@ -145,30 +144,12 @@ static enum keyring_verdict check_time(const struct task *task, int64_t now_ms, 
     if (!signature_parse_time(*task->not_after, until_ms)) {
         return refuse(reason, size, "not_after is not a unix time in whole seconds");
     }
-    if (*until_ms <= now_ms) {
-        return keyring_refuse_late(*until_ms, reason, size);
-    }
-    if (*until_ms - now_ms > SIGNATURE_LONGEST_MS) {
-        return refuse(reason, size, "not_after lies more than 366 days ahead");
-    }
     return KEYRING_GOOD;
 }
 
-enum keyring_verdict keyring_refuse_late(int64_t until_ms, char *reason, size_t size)
-{
-    time_t seconds = (time_t)(until_ms / 1000);
-    struct tm parts;
-    char when[32] = "";
-    if (gmtime_r(&seconds, &parts)) {
-        (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &parts); /* fits, or stays empty */
-    }
-    (void)snprintf(reason, size, "its signature was good until %s", when); /* fits */
-    return KEYRING_REFUSED;
-}
-
 enum keyring_verdict keyring_verify(const struct keyring *keyring, const char *stream,
-                                    const struct task *task, int64_t now_ms,
-                                    struct keyring_mark *mark, char *reason, size_t reason_size)
+                                    const struct task *task, struct keyring_mark *mark,
+                                    char *reason, size_t reason_size)
 {
     struct signature signature;
     unsigned char mac[SIGNATURE_MAC_SIZE];
@@ -194,7 +175,7 @@ enum keyring_verdict keyring_verify(const struct keyring *keyring, const char *s
                       "what was signed");
     }
     memcpy(mark->mark, mac, sizeof mark->mark);
-    return check_time(task, now_ms, &mark->not_after_ms, reason, reason_size);
+    return check_time(task, &mark->not_after_ms, reason, reason_size);
 }
 
 /* ---- signing ---- */

@@ -31,14 +31,11 @@ struct keyring_mark {
     int64_t not_after_ms;
 };
 
-/* Verifies a task that task_check has let pass. now_ms: unix time. The reason is for
+/* Verifies a task that task_check has let pass; not whether it is late. The reason is for
  * KEYRING_REFUSED. */
 enum keyring_verdict keyring_verify(const struct keyring *keyring, const char *stream,
-                                    const struct task *task, int64_t now_ms,
-                                    struct keyring_mark *mark, char *reason, size_t reason_size);
-
-/* The reason of a task that comes too late. Returns KEYRING_REFUSED. */
-enum keyring_verdict keyring_refuse_late(int64_t until_ms, char *reason, size_t reason_size);
+                                    const struct task *task, struct keyring_mark *mark,
+                                    char *reason, size_t reason_size);
 
 /* Signs with the key of that name (NULL: the first), and a nonce of its own. Returns 0, or -1:
  * there is no such key, too many fields, or libcrypto failed. */

@@ -55,7 +55,10 @@ int queue_once_read(const redisReply *reply, size_t index, enum queue_once *once
     static const struct {
         const char *word;
         enum queue_once once;
-    } words[] = {{"ok", QUEUE_ONCE_OK}, {"late", QUEUE_ONCE_LATE}, {"forged", QUEUE_ONCE_FORGED}};
+    } words[] = {{"ok", QUEUE_ONCE_OK},
+                 {"late", QUEUE_ONCE_LATE},
+                 {"far", QUEUE_ONCE_FAR},
+                 {"forged", QUEUE_ONCE_FORGED}};
     *tid = "";
     if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < 1 ||
         reply->element[0]->type != REDIS_REPLY_INTEGER ||

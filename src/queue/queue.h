@@ -219,9 +219,15 @@ int queue_register_read(const struct redisReply *reply, struct queue_renew_reply
 int64_t queue_ruling_number(const struct queue_renew_reply *reply, const char *name,
                             int64_t otherwise);
 
-/* What leat_once says of a task: it may run, its signature has run as another's, it is late by
- * Redis's clock, or its entry has an id of a producer's choice. */
-enum queue_once { QUEUE_ONCE_OK, QUEUE_ONCE_SEEN, QUEUE_ONCE_LATE, QUEUE_ONCE_FORGED };
+/* What leat_once says of a task: it may run, its signature has run as another's, by Redis's clock
+ * it is late or good for too long, or its entry has an id of a producer's choice. */
+enum queue_once {
+    QUEUE_ONCE_OK,
+    QUEUE_ONCE_SEEN,
+    QUEUE_ONCE_LATE,
+    QUEUE_ONCE_FAR,
+    QUEUE_ONCE_FORGED,
+};
 
 /* The answer for the task that was added as number index. *tid, within the reply: for
  * QUEUE_ONCE_SEEN, the other. Returns 0, or -1 where the reply has another form. */

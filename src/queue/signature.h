@@ -20,8 +20,6 @@
 /* Of the text, with its NUL. */
 #define SIGNATURE_TEXT_SIZE (5 + 1 + SIGNATURE_WORD_MOST + 1 + SIGNATURE_WORD_MOST + 1 + 64 + 1)
 #define SIGNATURE_FIELDS_MOST ((size_t)1000)
-/* A not_after lies no further ahead: it would be remembered for as long. */
-#define SIGNATURE_LONGEST_MS (INT64_C(366) * 86400 * 1000)
 
 struct signature {
     struct bytes key, nonce; /* point into the text */

@@ -97,7 +97,7 @@ static void verify(struct task_field *fields, size_t count)
         keyring = keyring_new((char *[]){(char *)"k:0123456789abcdef0123456789abcdef", NULL});
     }
     if (task_check(&task, true, reason, sizeof reason) &&
-        keyring_verify(keyring, "q", &task, 0, &mark, reason, sizeof reason) != KEYRING_REFUSED) {
+        keyring_verify(keyring, "q", &task, &mark, reason, sizeof reason) != KEYRING_REFUSED) {
         abort();
     }
 }

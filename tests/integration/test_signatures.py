@@ -232,8 +232,8 @@ def test_what_is_remembered_is_bounded_by_not_after(queue, client):
         return [answer.decode() for answer in client.execute_command('FCALL', 'leat_once', 2, *keys, *args)[1:]]
     assert once(('s1-0', '1-0', b'\0a', now + 60000), ('s2-0', '2-0', b'\0a', now + 60000),
                 ('g3-0', '1-0', b'\0a', now + 60000), ('s4-0', '4-0', 'b', now - 1),
-                ('s5-1000000000', '5-1000000000', 'c', now + 60000)) == [
-                    'ok', 'seen 1-0', 'ok', 'late', 'forged']
+                ('s5-1000000000', '5-1000000000', 'c', now + 60000),
+                ('s6-0', '6-0', 'd', now + 367 * 86400000)) == ['ok', 'seen 1-0', 'ok', 'late', 'forged', 'far']
     assert client.hgetall(keys[0]) == {b'\0a': b'1-0'} and client.zcard(keys[1]) == 1
     for i in range(10):
         client.hset(keys[0], f'old{i}', '9-9')
@@ -360,6 +360,24 @@ def test_an_answer_that_is_lost(daemon, required, key, proxy, through_proxy, que
     trap.wait()
     wait_succeeded(queue, 1)
     assert ran.lines() == ['1'] and letters(queue) == []
+
+
+def test_clocks_that_differ(daemon, required, key, queue, client, ran):
+    """A worker whose clock is far ahead refuses nothing that is good by Redis's, and runs nothing either."""
+    source, first = LIBRARY.read_text(), '  local q = open(keys, 2)\n'
+    queue.load(source.replace(first, f'{first}  q.now = q.now - 7200000\n'))
+    worker = daemon(required).wait_ready()
+    tid = client.xadd('emails', key.sign({'command': ran.command}, valid=-600)).decode()
+    worker.wait_log('by its clock a signature is late, by that of Redis it is not')
+    assert letters(queue) == [] and tid in queue.places() and ran.lines() == []
+    queue.load()
+    [letter] = wait_letters(queue)
+    assert 'was good until' in letter.reason and ran.lines() == []
+    # by a little less than a minute: it is late
+    queue.load(source.replace(first, f'{first}  q.now = q.now - 30000\n'))
+    client.xadd('emails', key.sign({'command': ran.command}, valid=-5))
+    wait_letters(queue, 2)
+    assert ran.lines() == []
 
 
 @pytest.mark.parametrize('answer, reason', [("return 'late'", 'was good until 20'), ("return 'perhaps'", None)])

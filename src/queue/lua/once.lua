@@ -4,6 +4,7 @@ do -- Signed tasks: each signature runs once.
 -- good. The workers have verified it: what is in here is only what a producer with a key has signed.
 
 local KEPT_MS = 600000 -- for so long after its end: Redis's clock may be set back
+local LONGEST_MS = 366 * 86400e3 -- what is good for longer is refused: it would be remembered for as long
 local TRIM = 2 -- for each that is added, so many that are over are dropped
 local OWN_SEQUENCE = 1e9 -- new_tid counts from there; Redis gives no such ids
 
@@ -24,6 +25,8 @@ end
 local function judge_mark(q, token, tid, mark, until_ms)
   if until_ms <= q.now then
     return 'late'
+  elseif until_ms - q.now > LONGEST_MS then
+    return 'far'
   end
   local sequence = token:sub(1, 1) == 's' and tonumber(token:match('%-(%d+)$'))
   if sequence and sequence >= OWN_SEQUENCE then
@@ -40,7 +43,7 @@ end
 
 -- KEYS: {queue}:seen, {queue}:seen_until. ARGV: for each of at most PAGE tasks that have begun: token, tid, mark of
 -- its signature, until when that is good (ms). Reply: PROTOCOL, then for each: ok (the task may run: no other has
--- this signature), 'seen TID' (that one has), late (by Redis's clock), forged (its entry's id is of a producer's
+-- this signature), 'seen TID' (that one has), late, far (by Redis's clock), forged (its entry's id is of a producer's
 -- choice). Repeatable: a task may be asked for at each of its attempts.
 function leat.once(keys, args)
   local q = open(keys, 2)
