@@ -228,11 +228,11 @@ bool cell_is_empty(struct cell *cell)
     char text[128];
     if (control_read(cell->events, text, sizeof text) < 0) {
         cell->dirty = true;
-        return true;
+        return errno == ENODEV; /* somebody has removed the group, which needs an empty one */
     }
     /* whoever was started in a frozen group would stand still, and the daemon with it */
     cell->dirty = cell->dirty || control_value(text, "frozen") > 0;
-    return control_value(text, "populated") <= 0;
+    return control_value(text, "populated") == 0;
 }
 
 /* How much it has grown; *last follows. */

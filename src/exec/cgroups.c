@@ -55,14 +55,23 @@ static int move_to_leaf(int unit)
     return result;
 }
 
-/* Enables what there is, one by one: none of them is needed. Returns those that are enabled. */
+/* For the groups below: sign '+' gives them the controllers that there are, '-' takes them away.
+ * One by one, since none of them is needed. */
+static void set_controllers(int directory, char sign)
+{
+    char text[32];
+    for (size_t i = 0; i < CONTROLLERS; i++) {
+        (void)snprintf(text, sizeof text, "%c%s", sign,
+                       bounds_controller_name(controllers[i]));         /* fits */
+        (void)control_write(directory, "cgroup.subtree_control", text); /* what is set is read */
+    }
+}
+
+/* Returns those that groups below have. */
 static unsigned enable(int directory)
 {
     char text[256];
-    for (size_t i = 0; i < CONTROLLERS; i++) {
-        (void)snprintf(text, sizeof text, "+%s", bounds_controller_name(controllers[i])); /* fits */
-        (void)control_write(directory, "cgroup.subtree_control", text); /* seen below */
-    }
+    set_controllers(directory, '+');
     unsigned enabled = 0;
     if (control_read_file(directory, "cgroup.subtree_control", text, sizeof text) > 0) {
         char *rest = NULL;
@@ -266,6 +275,11 @@ void cgroups_free(struct cgroups *cgroups)
     if (cgroups->tasks >= 0) {
         close(cgroups->tasks);
         (void)unlinkat(cgroups->unit, tasks_name, AT_REMOVEDIR); /* unless somebody is in it */
+
+        /* who comes after us could not be in the group while groups below have controllers */
+        if (cgroups->controllers) {
+            set_controllers(cgroups->unit, '-');
+        }
     }
     if (cgroups->unit >= 0) {
         close(cgroups->unit);

@@ -18,6 +18,15 @@ def find_mount():
     return None
 
 
+def enable_controllers(mount):
+    """Without systemd, which sees to it, nobody may have enabled them for groups below."""
+    if Path('/run/systemd/system').exists():
+        return
+    for name in (mount / 'cgroup.controllers').read_text().split():
+        with contextlib.suppress(OSError):
+            (mount / 'cgroup.subtree_control').write_text(f'+{name}')
+
+
 class Group:
     """Groups below are found by name: group / 'tasks'."""
 
@@ -26,6 +35,7 @@ class Group:
         mount = find_mount()
         if mount is None:
             raise OSError('cgroup v2 is not mounted')
+        enable_controllers(mount)
         self.path = mount / f'leat-test-{os.getpid()}-{next(_numbers)}'
         self.path.mkdir()
         if not (self.path / 'cgroup.kill').exists():
@@ -40,6 +50,13 @@ class Group:
 
     def enter(self):
         """For preexec_fn: the process that calls it moves here."""
+        with contextlib.suppress(OSError):
+            (self.path / 'cgroup.procs').write_text('0')
+            return
+        # a daemon before has enabled controllers below: then nobody can be in the group itself
+        for place in (self.path / 'tasks', self.path):
+            for name in (place / 'cgroup.subtree_control').read_text().split() if place.exists() else []:
+                (place / 'cgroup.subtree_control').write_text(f'-{name}')
         (self.path / 'cgroup.procs').write_text('0')
 
     def below(self):
