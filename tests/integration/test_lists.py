@@ -17,14 +17,14 @@ def output(folder):
 
 @pytest.fixture(autouse=True)
 def intake(base_config, quick_tasks, output):
-    """One slot, so that tasks end in the order in which they were begun. Nothing is found by the scan unless a
-    test makes it frequent."""
-    base_config['queue']['concurrency'] = 1
+    """One slot, so that tasks end in the order in which they were begun; no lease runs out, even where the machine
+    stops for a while. Nothing is found by the scan unless a test makes it frequent."""
+    base_config['queue'].update(concurrency=1, lease='60s')
     base_config['task']['command'] = output.command
     base_config['intake'] = {'lists': 'work other', 'prefix': 'work:', 'scan': '1h'}
 
 
-def wait_lines(output, lines, timeout=20.0):
+def wait_lines(output, lines, timeout=60.0):
     wait_until(lambda: len(output.lines()) >= len(lines), timeout, lambda: f'{lines}: {output.lines()}')
     assert output.lines() == lines
 
