@@ -128,7 +128,7 @@ def test_does_not_know(daemon, queue, folder, script, says, reason):
     tid = add_crashed(queue)
     sections = {'retry': {'max_attempts': 3, 'permanent': 64, 'base': '200ms', 'factor': 2,
                           'jitter': 'none'},
-                **checked(script, says, check_timeout='400ms')}
+                **checked(script, says, check_timeout='1500ms' if reason == 'timeout' else '20s')}
     daemon(sections).wait_ready()
     [letter] = wait_letters(queue)
     wait_empty(queue)
