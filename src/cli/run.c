@@ -183,7 +183,11 @@ static int start(struct cli *cli, struct enqueue_options *options, int argc, cha
     if (status == EX_OK)
         status = add_defaults(cli, options);
     if (status == EX_OK)
-        status = enqueue(cli, options, tid, sizeof tid);
+        status = cli_connect(cli);
+    if (status != EX_OK)
+        return status;
+    run_catch_signals();
+    status = enqueue(cli, options, tid, sizeof tid);
     return status == EX_OK ? run_follow(cli, tid) : status;
 }
 

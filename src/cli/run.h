@@ -17,8 +17,12 @@
 /* The exit status that stands for the task's end, and what is to be said of it; "" for nothing. */
 int run_status(const struct ended *ended, char *text, size_t size);
 
-/* Follows the task until its end: its output comes out here. SIGINT and SIGTERM cancel it; the
- * second leaves it alone. Returns the exit status. */
+/* From before the task is enqueued on: a signal that comes while that is under way must not leave a
+ * task that nobody follows. */
+void run_catch_signals(void);
+
+/* Follows the task until its end: its output comes out here. SIGINT and SIGTERM cancel it, also
+ * where they came before; the second leaves it alone. Returns the exit status. */
 int run_follow(struct cli *cli, const char *tid);
 
 #endif

@@ -52,21 +52,28 @@ static void on_signal(int number)
     signals = signals + 1;
 }
 
-/* Let in only while something is waited for. `before`: what is blocked then. */
-static void catch_signals(sigset_t *before)
-{
-    static const int caught[] = {SIGINT, SIGTERM};
-    struct sigaction action = {.sa_handler = on_signal}, found;
-    sigset_t blocked;
+static const int caught[] = {SIGINT, SIGTERM};
 
-    (void)sigemptyset(&blocked);
+void run_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal}, found;
+
     (void)sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
-        (void)sigaddset(&blocked, caught[i]);
         /* what was ignored when leat began stays so */
         if (sigaction(caught[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN)
             (void)sigaction(caught[i], &action, NULL);
     }
+}
+
+/* Let in only while something is waited for. `before`: what is blocked then. */
+static void block_signals(sigset_t *before)
+{
+    sigset_t blocked;
+
+    (void)sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        (void)sigaddset(&blocked, caught[i]);
     (void)sigprocmask(SIG_BLOCK, &blocked, before);
 }
 
@@ -399,7 +406,7 @@ int run_follow(struct cli *cli, const char *tid)
     };
     int status;
 
-    catch_signals(&before);
+    block_signals(&before);
     do
         status = step(&follow);
     while (status == 0 && !follow.done && !follow.left);

@@ -266,6 +266,18 @@ def test_second_interrupt(daemon, start, queue, wait_until, folder):
     assert f'task {tid} is left alone: it is being cancelled' in run.error
 
 
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_while_it_is_enqueued(start, queue, proxy, through_proxy, number):
+    """The signal comes after Redis has taken the task and before leat knows: the task is cancelled."""
+    trap = proxy.trap('leat_enqueue', action='hold')
+    run = start('run', 'true', config=through_proxy)
+    trap.wait()
+    run.process.send_signal(number)
+    trap.release()
+    assert run.ended() == CANCELLED and 'cancelling task' in run.error
+    assert queue.places() == {} and queue.counter('cancelled') == 1
+
+
 def test_it_succeeds_before_the_cancel(start, queue, wait_until):
     """A task that has ended well in spite of the signal has ended well."""
     queue.register('w1')
