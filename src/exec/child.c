@@ -119,6 +119,15 @@ static void note_usage(struct child *child)
     }
 }
 
+/* Where a guard has killed it, that may have been by its cgroup. */
+static void leave_guard(struct child *child)
+{
+    if (ward_is_taken(child)) {
+        family_was_killed(&child->family);
+    }
+    ward_release(child);
+}
+
 /* The child may be gone afterwards. */
 static void perform(struct child *child, unsigned actions)
 {
@@ -140,12 +149,12 @@ static void perform(struct child *child, unsigned actions)
         return;
     }
     if (actions & JOB_RUN) {
-        ward_release(child);
+        leave_guard(child);
         child->host->run(child->host, child);
         return;
     }
     if (actions & JOB_REPORT) {
-        ward_release(child);
+        leave_guard(child);
         streams_finish(child);
         note_usage(child);
         judge_end(child);

@@ -39,7 +39,8 @@ void family_kill(struct family *family);
 /* KILL to what has left the process group: reads all of /proc where there is no cgroup. */
 void family_kill_strays(struct family *family);
 
-/* A KILL has ended it: the cgroup is not used again, see cell_kill. */
+/* A KILL has ended it, or others may have killed its cgroup: that is not used again, see
+ * cell_kill. */
 void family_was_killed(struct family *family);
 
 /* Nothing of it is left. closely: zombies do not count either, which takes a look at all of /proc

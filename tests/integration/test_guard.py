@@ -110,11 +110,13 @@ def test_all_killed(daemon, queue, beats, holds):
 
 
 def test_killed_before_it_can_say_anything(daemon, queue, holds):
-    """A daemon without tasks is killed: its hold file gets its proof all the same."""
+    """A daemon without tasks is killed: its hold file gets its proof all the same, and the guards exit well."""
     worker = daemon(LONG).wait_ready()
-    consumer = consumer_of(worker)
+    consumer, guards = consumer_of(worker), worker.guards()
     worker.kill9()
-    wait_until(lambda: f'dead {consumer}\n' in hold_text(holds, consumer))
+    # they are ours now; their output is nobody's, so a sanitizer has nothing but the status
+    assert [os.waitpid(pid, 0)[1] for pid in guards] == [0, 0]
+    assert f'dead {consumer}\n' in hold_text(holds, consumer)
 
 
 def test_killed_under_load(daemon, queue, holds, folder):
