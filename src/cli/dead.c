@@ -133,12 +133,29 @@ static int run_action(struct cli *cli, const char *name, const struct dead_optio
     return cli_usage(cli, "no such action: %s;%s it is list, show, retry or drop", name, hint);
 }
 
+/* What no letter can have died of is a slip, and not a reason to say that there are none. */
+static int check_cause(const struct cli *cli, const char *cause)
+{
+    static const char *const causes[] = {
+        "exit",    "signal",   "killed", "oom",   "timeout", "output-limit", "cannot-execute",
+        "refused", "reported", "check",  "crash", "expired", "vanished",     "damaged"};
+    char hint[64];
+
+    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
+        if (strcmp(cause, causes[i]) == 0)
+            return EX_OK;
+    }
+    cli_suggest(cause, causes, sizeof causes / sizeof *causes, hint, sizeof hint);
+    return cli_usage(cli, "--cause: no dead letter has the cause %s%s%s", cause, *hint ? ";" : "",
+                     hint);
+}
+
 static int take_option(const struct cli *cli, struct dead_options *options, int letter)
 {
     switch (letter) {
     case OPTION_CAUSE:
         options->cause = optarg;
-        return EX_OK;
+        return check_cause(cli, optarg);
     case OPTION_OLDER:
         return cli_duration(cli, "--older-than", optarg, &options->older_ms);
     case OPTION_NEWER:

@@ -286,6 +286,20 @@ def test_drop_asks_on_a_terminal(folder, base_config, queue, answer, left):
     assert 'Drop 2 dead letters of emails' in stderr and len(dead_tids(queue)) == left
 
 
+def test_causes(leat, queue):
+    """Those that the help names, and no others: a slip must not look like an empty list."""
+    named = leat('dead', '--help').stdout.split('--cause CAUSE')[1].split('--older-than')[0]
+    causes = named.replace(',', ' ').split()
+    assert 'timeout' in causes and len(causes) >= 14
+    for cause in causes:
+        done = leat('dead', 'list', '--cause', cause)
+        assert (done.returncode, done.stdout) == (0, 'no dead letters\n')
+    done = leat('dead', 'drop', '--yes', '--cause', 'timout')
+    assert done.returncode == EX_USAGE and 'did you mean timeout?' in done.stderr
+    done = leat('dead', 'list', '--cause', 'exit:3')
+    assert done.returncode == EX_USAGE and 'no dead letter has the cause exit:3' in done.stderr
+
+
 @pytest.mark.parametrize('args', [
     ['retry'], ['drop'], ['retry', '1-1', '--all'], ['drop', '1-1', '--cause', 'exit'], ['show'],
     ['list', '1-1', '--all'], ['show', '--payload', '1-1', '2-2'], ['show', '--payload', '--all'],
