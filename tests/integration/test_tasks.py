@@ -47,9 +47,10 @@ def bytes_of(size):
 def test_payload_is_stdin(daemon, queue, folder, size):
     """The payload is what the task reads, byte for byte and whatever its size."""
     payload = bytes_of(size)[:size]
-    daemon().wait_ready()
+    # what takes so long to arrive that too little of its lease is left goes back
+    daemon({'queue': {'lease': '60s'}}).wait_ready()
     queue.add({'command': f'sha256sum > {folder}/out', 'payload': payload})
-    digest = wait_file(folder / 'out', 64, 30).split()[0].decode()
+    digest = wait_file(folder / 'out', 64, 120).split()[0].decode()
     assert digest == hashlib.sha256(payload).hexdigest()
     wait_succeeded(queue, 1)
 
