@@ -35,6 +35,7 @@ struct adopt {
     const struct queue *queue;
     const char *consumer;
     struct herald *herald;
+    const struct warden *warden;
     char *folder;
     ev_io changed; /* inotify's descriptor; −1: none */
     ev_timer soon;
@@ -165,6 +166,9 @@ static void go_on(struct adopt *adopt)
         enum holds_state state = holds_look(adopt->folder, name, &adopt->found);
         if (strcmp(adopt->found.consumer, adopt->consumer) == 0) {
             continue;
+        }
+        if (state == HOLDS_UNPROVED && warden_proves(adopt->warden, adopt->found.cgroup)) {
+            state = HOLDS_PROVED;
         }
         switch (state) {
         case HOLDS_NONE:
@@ -318,7 +322,8 @@ static void on_changed(struct ev_loop *loop, ev_io *watcher, int events)
 }
 
 struct adopt *adopt_new(struct ev_loop *loop, const struct config *config, struct session *session,
-                        const struct queue *queue, const char *consumer, struct herald *herald)
+                        const struct queue *queue, const char *consumer, struct herald *herald,
+                        const struct warden *warden)
 {
     struct adopt *adopt = calloc(1, sizeof *adopt);
     if (!adopt) {
@@ -330,6 +335,7 @@ struct adopt *adopt_new(struct ev_loop *loop, const struct config *config, struc
     adopt->queue = queue;
     adopt->consumer = consumer;
     adopt->herald = herald;
+    adopt->warden = warden;
     adopt->soon_s = SOONEST_S;
     ev_timer_init(&adopt->soon, on_soon, 0., 0.);
     ev_io_init(&adopt->changed, on_changed, inotify_init1(IN_NONBLOCK | IN_CLOEXEC), EV_READ);

@@ -9,14 +9,16 @@
 #include "config/config.h"
 #include "daemon/herald.h"
 #include "daemon/session.h"
+#include "daemon/warden.h"
 
 struct adopt;
 struct ev_loop;
 
 /* consumer: this worker's own. All parts outlive it; herald hears of the dead letters that it
- * makes. Returns NULL without memory. */
+ * makes; warden proves what hold files alone do not. Returns NULL without memory. */
 struct adopt *adopt_new(struct ev_loop *loop, const struct config *config, struct session *session,
-                        const struct queue *queue, const char *consumer, struct herald *herald);
+                        const struct queue *queue, const char *consumer, struct herald *herald,
+                        const struct warden *warden);
 void adopt_set_config(struct adopt *adopt, const struct config *config);
 void adopt_free(struct adopt *adopt);
 

@@ -412,7 +412,7 @@ enum gate_state intake_gate(const struct intake *intake)
 
 struct intake *intake_new(struct ev_loop *loop, const struct config *config,
                           struct session *session, struct slots *slots, const struct queue *queue,
-                          const char *consumer, struct herald *herald,
+                          const char *consumer, struct herald *herald, const struct warden *warden,
                           const struct intake_events *events)
 {
     struct intake *intake = calloc(1, sizeof *intake);
@@ -431,7 +431,7 @@ struct intake *intake_new(struct ev_loop *loop, const struct config *config,
     ev_timer_init(&intake->scan, on_scan, 0., 0.);
     intake->due.data = intake->scan.data = intake;
     intake->gate = gate_new(loop, on_reopened, intake);
-    intake->adopt = adopt_new(loop, config, session, queue, consumer, herald);
+    intake->adopt = adopt_new(loop, config, session, queue, consumer, herald, warden);
     if (!intake->gate || !intake->adopt) {
         gate_free(intake->gate);
         adopt_free(intake->adopt);

@@ -14,6 +14,7 @@
 #include "daemon/herald.h"
 #include "daemon/session.h"
 #include "daemon/slots.h"
+#include "daemon/warden.h"
 
 struct ev_loop;
 struct intake;
@@ -27,10 +28,11 @@ struct intake_events {
 };
 
 /* slots say how many tasks are wanted, and take them. herald: hears of the dead letters that claims
- * make, and looks once a scan period. All parts outlive it. Returns NULL without memory. */
+ * make, and looks once a scan period. warden: for adopting. All parts outlive it. Returns NULL
+ * without memory. */
 struct intake *intake_new(struct ev_loop *loop, const struct config *config,
                           struct session *session, struct slots *slots, const struct queue *queue,
-                          const char *consumer, struct herald *herald,
+                          const char *consumer, struct herald *herald, const struct warden *warden,
                           const struct intake_events *events);
 void intake_set_config(struct intake *intake, const struct config *config);
 void intake_free(struct intake *intake);

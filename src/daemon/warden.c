@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -31,6 +32,7 @@ struct post { /* of one guard */
 
 struct warden {
     struct ev_loop *loop;
+    const struct isolation *isolation;
     struct host *host;
     struct guard *guard;
     struct hold hold;
@@ -167,9 +169,9 @@ static void await_guards(struct warden *warden)
     }
 }
 
-static void make_hold(struct warden *warden, const struct config *config, const char *consumer,
-                      const char *cgroup)
+static void make_hold(struct warden *warden, const struct config *config, const char *consumer)
 {
+    const char *cgroup = warden->isolation->hierarchy.name;
     char *folder = holds_folder(config->isolation.state, config->queue.name);
     if (!folder || hold_make(&warden->hold, folder, consumer, cgroup)) {
         log_text(LOG_WARNING,
@@ -181,7 +183,8 @@ static void make_hold(struct warden *warden, const struct config *config, const 
 }
 
 struct warden *warden_new(struct ev_loop *loop, const struct config *config, const char *consumer,
-                          const char *cgroup, struct host *host, struct runner *runner)
+                          const struct isolation *isolation, struct host *host,
+                          struct runner *runner)
 {
     struct warden *warden = calloc(1, sizeof *warden);
     if (!warden) {
@@ -189,6 +192,7 @@ struct warden *warden_new(struct ev_loop *loop, const struct config *config, con
     }
     warden->loop = loop;
     warden->host = host;
+    warden->isolation = isolation;
     warden->hold.fd = -1;
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         struct post *post = &warden->posts[index];
@@ -197,7 +201,7 @@ struct warden *warden_new(struct ev_loop *loop, const struct config *config, con
         ev_init(&post->late, on_late);
         post->heard.data = post->late.data = post;
     }
-    make_hold(warden, config, consumer, cgroup);
+    make_hold(warden, config, consumer);
     warden->guard = guard_new(config->queue.name, consumer, warden->hold.fd);
     if (!warden->guard) {
         warden_part(warden, true);
@@ -212,16 +216,20 @@ struct warden *warden_new(struct ev_loop *loop, const struct config *config, con
     return warden;
 }
 
-size_t warden_guards(const struct warden *warden, pid_t *pids)
+bool warden_proves(const struct warden *warden, const char *cgroup)
 {
-    size_t count = 0;
+    pid_t own[1 + GUARD_COUNT] = {getpid()};
+    size_t count = 1;
+    if (cgroup[0] == '\0' || strcmp(cgroup, warden->isolation->hierarchy.name) != 0) {
+        return false;
+    }
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         pid_t pid = guard_pid(warden->guard, index);
         if (pid > 0) {
-            pids[count++] = pid;
+            own[count++] = pid;
         }
     }
-    return count;
+    return isolation_is_alone(warden->isolation, own, count);
 }
 
 void warden_part(struct warden *warden, bool clean)

@@ -5,25 +5,26 @@
 #ifndef LEAT_DAEMON_WARDEN_H
 #define LEAT_DAEMON_WARDEN_H
 
-#include <stddef.h>
-#include <sys/types.h>
+#include <stdbool.h>
 
 #include "config/config.h"
 #include "daemon/host.h"
+#include "daemon/isolation.h"
 #include "exec/runner.h"
 
 struct ev_loop;
 struct warden;
 
 /* Starts the guards and waits until they do their work, gives them to the runner, and makes the
- * consumer's hold file, with what it says of the cgroup. host and runner outlive the loop's use of
+ * consumer's hold file. isolation outlives it; host and runner outlive the loop's use of
  * it; it outlives the runner's. Returns NULL with errno. */
 struct warden *warden_new(struct ev_loop *loop, const struct config *config, const char *consumer,
-                          const char *cgroup, struct host *host, struct runner *runner);
+                          const struct isolation *isolation, struct host *host,
+                          struct runner *runner);
 
-/* Process ids of the guards that there are now, at most GUARD_COUNT (exec/guard.h). Returns how
- * many. */
-size_t warden_guards(const struct warden *warden, pid_t *pids);
+/* Of the worker that was started in the cgroup with that name (exec/hierarchy.h), and is gone,
+ * nothing is left: it is this worker's own, too, and nobody else is in it. Reads some files. */
+bool warden_proves(const struct warden *warden, const char *cgroup);
 
 /* The worker has stopped. clean: as asked, so that nothing has to be proved of it later. */
 void warden_part(struct warden *warden, bool clean);

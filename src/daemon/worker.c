@@ -397,8 +397,14 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     if (!worker->slots) {
         return -1;
     }
-    worker->intake = intake_new(loop, config, worker->session, worker->slots, &worker->queue,
-                                worker->beat.consumer, worker->herald, &intake_events);
+    worker->warden = warden_new(loop, config, worker->beat.consumer, worker->isolation,
+                                worker->host, worker->runner);
+    if (!worker->warden) {
+        return -1;
+    }
+    worker->intake =
+        intake_new(loop, config, worker->session, worker->slots, &worker->queue,
+                   worker->beat.consumer, worker->herald, worker->warden, &intake_events);
     worker->standing = (struct standing){.session = worker->session,
                                          .stop = worker->stop,
                                          .host = worker->host,
@@ -406,12 +412,7 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
                                          .results = worker->results,
                                          .lease = worker->lease,
                                          .intake = worker->intake};
-    if (!worker->intake) {
-        return -1;
-    }
-    worker->warden = warden_new(loop, config, worker->beat.consumer,
-                                worker->isolation->hierarchy.name, worker->host, worker->runner);
-    return worker->warden ? 0 : -1;
+    return worker->intake ? 0 : -1;
 }
 
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,

@@ -42,8 +42,12 @@ static int open_below(int directory, const char *name)
     return openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* Into a new one where that can be, since somebody may have killed the former: see cell_kill, for
+ * which it is the same on whose side that was. Where a former guard still is at work, nobody has.
+ */
 static int move_to_leaf(int unit)
 {
+    (void)unlinkat(unit, leaf_name, AT_REMOVEDIR);
     int leaf = open_below(unit, leaf_name);
     if (leaf < 0) {
         return -1;

@@ -148,6 +148,51 @@ def test_others_are_not_orphans(daemon, queue, survivors, folder, gate):
     wait_succeeded(queue, 2)
 
 
+def test_adopted_by_cgroup(caged, queue, group, folder):
+    """Daemon and guards are killed at once, and nobody can say of their task that it is dead but the group itself:
+    the next worker in it runs the task again at once, and not a lease later."""
+    slow = {'queue': {'lease': '10m', 'scan': '500ms'}, 'isolation': {'state': folder / 'state'}}
+    first = caged(slow).wait_ready()
+    queue.add({'command': f'echo $$ >> {folder}/pids; [ $LEAT_FENCE != 1 ] || exec {STAYS}'})
+    wait_file(folder / 'pids')
+    assert len(group.pids('daemon')) > 1
+    (group / 'daemon/cgroup.kill').write_text('1')
+    assert first.wait_exit() == -signal.SIGKILL
+    pid = int((folder / 'pids').read_text())
+    wait_until(lambda: group.pids('daemon') == [])
+    assert processes.alive(pid)
+    second = caged(slow)
+    wait_succeeded(queue, 1)
+    assert not processes.alive(pid)
+    second.wait_log('of which nothing is left')
+
+
+def test_not_adopted_beside_others(daemon, queue, group, folder):
+    """Without cgroups of their own the same two: as long as anything else is in the group, nothing is proved; when
+    it has gone, it is."""
+    slow = {'queue': {'lease': '10m', 'scan': '200ms'},
+            'isolation': {'state': folder / 'state', 'cgroup': 'off'}}
+    first = daemon(slow, start=False)
+    first.popen = {'preexec_fn': group.enter}
+    first.start().wait_ready()
+    queue.add({'command': f'echo $$ >> {folder}/pids; [ $LEAT_FENCE != 1 ] || exec {STAYS}'})
+    task = int(wait_file(folder / 'pids'))
+    # all at once, so that no guard does its work
+    others = [pid for pid in group.pids() if pid != task]
+    for pid in others:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in others:
+        os.kill(pid, signal.SIGKILL)
+    first.wait_exit()
+    assert processes.alive(task)
+    second = daemon(slow, start=False)
+    second.popen = {'preexec_fn': group.enter}
+    second.start().wait_log('it is not proved that nothing of its tasks runs')
+    os.kill(task, signal.SIGKILL)
+    wait_succeeded(queue, 1)
+    assert (folder / 'pids').read_text().count('\n') == 2
+
+
 # ---- kept groups
 
 def test_groups_are_kept(caged, queue, group, folder):
