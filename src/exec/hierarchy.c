@@ -104,7 +104,7 @@ static void join(const char *root, const char *point, const char *group, size_t 
     }
 }
 
-void hierarchy_locate(char *mounts, const char *groups, char *path, char *inside)
+size_t hierarchy_locate(char *mounts, const char *groups, char *path, char *inside)
 {
     const char *group = NULL;
     size_t size = own_group(groups, &group);
@@ -113,7 +113,7 @@ void hierarchy_locate(char *mounts, const char *groups, char *path, char *inside
     /* a group outside the own namespace, or one that was removed */
     if (size == 0 || size >= PATH_MAX || strncmp(group, "/..", 3) == 0 ||
         (size > 10 && strncmp(group + size - 10, " (deleted)", 10) == 0)) {
-        return;
+        return 0;
     }
     char *rest = NULL;
     for (char *line = strtok_r(mounts, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -123,23 +123,28 @@ void hierarchy_locate(char *mounts, const char *groups, char *path, char *inside
             if (path[0] != '\0') {
                 memcpy(inside, group, size);
                 inside[size] = '\0';
-                return;
+                return strlen(point);
             }
         }
     }
+    return 0;
 }
 
-/* Within a namespace of its own a path tells little: two containers have the same. */
-static void name_group(struct hierarchy *hierarchy, const char *inside)
+/* Within a namespace of its own a path tells little: two containers have the same. But no two have
+ * the same root: numbers of groups are not used again. */
+static void name_group(struct hierarchy *hierarchy, const char *inside, size_t mount_size)
 {
-    struct stat space, group;
+    struct stat space, root;
+    char mount[PATH_MAX];
     (void)snprintf(hierarchy->name, sizeof hierarchy->name, "%s", inside); /* each fits */
     if (stat("/proc/self/ns/cgroup", &space) == 0 && space.st_ino == INITIAL_NAMESPACE) {
         return;
     }
-    if (stat(hierarchy->path, &group) == 0) {
+    memcpy(mount, hierarchy->path, mount_size);
+    mount[mount_size] = '\0';
+    if (stat(mount, &root) == 0) {
         (void)snprintf(hierarchy->name, sizeof hierarchy->name, "%s#%" PRIuMAX, inside,
-                       (uintmax_t)group.st_ino);
+                       (uintmax_t)root.st_ino);
     } else {
         (void)snprintf(hierarchy->name, sizeof hierarchy->name, "-");
     }
@@ -151,11 +156,10 @@ void hierarchy_find(struct hierarchy *hierarchy)
     char inside[PATH_MAX] = "";
     hierarchy->path[0] = '\0';
     (void)snprintf(hierarchy->name, sizeof hierarchy->name, "-"); /* fits */
-    if (mounts && groups) {
-        hierarchy_locate(mounts, groups, hierarchy->path, inside);
-    }
+    size_t mount_size =
+        mounts && groups ? hierarchy_locate(mounts, groups, hierarchy->path, inside) : 0;
     if (inside[0] != '\0') {
-        name_group(hierarchy, inside);
+        name_group(hierarchy, inside, mount_size);
     }
     free(mounts);
     free(groups);

@@ -18,9 +18,10 @@ struct hierarchy {
 /* To be asked before the process moves to another group. */
 void hierarchy_find(struct hierarchy *hierarchy);
 
-/* The same from the texts of /proc/self/mountinfo and /proc/self/cgroup; path: room for PATH_MAX,
- * and for "" where they tell of no such group. Changes the first text. */
-void hierarchy_locate(char *mounts, const char *groups, char *path, char *inside);
+/* The same from the texts of /proc/self/mountinfo and /proc/self/cgroup. path and inside (the group
+ * as the second text has it): room for PATH_MAX, "" where they tell of no such group. Changes the
+ * first text. Returns how much of the path is where the hierarchy is mounted. */
+size_t hierarchy_locate(char *mounts, const char *groups, char *path, char *inside);
 
 /* systemd has left the group to this service, or it belongs to this process's user, who is not
  * root. */

@@ -106,7 +106,7 @@ def test_no_survivors_of_a_timeout(unit):
 
 # ---- the end of the daemon
 
-@pytest.mark.parametrize("who, mode", [("main", "process")])
+@pytest.mark.parametrize("who, mode", [("main", "process"), ("main", "mixed"), ("all", "mixed")])
 def test_kill(unit, who, mode):
     """Tasks of a killed daemon are dead before they run again, at once and not a lease later. That nothing is left
     of them the next start knows from the unit's empty cgroup, or from the guards, where systemd

@@ -23,8 +23,9 @@ static void check(const char *mounts, const char *groups, const char *path, cons
 {
     char found[PATH_MAX], found_inside[PATH_MAX], *text = strdup(mounts);
     assert_non_null(text);
-    hierarchy_locate(text, groups, found, found_inside);
+    size_t mount = hierarchy_locate(text, groups, found, found_inside);
     assert_string_equal(found, path);
+    assert_true(mount <= strlen(path) && (mount > 0) == (*path != '\0'));
     assert_string_equal(found_inside, inside);
     free(text);
 }
