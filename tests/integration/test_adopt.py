@@ -301,3 +301,37 @@ def test_clean_stop_leaves_nothing(daemon, queue, holds):
     second = daemon(LONG).wait_ready()
     assert (holds.path / consumer_of(second)).exists()
     assert 'adopted' not in second.log() and 'proved' not in second.log()
+
+
+# ---- the service's own cgroup
+
+
+def kill_group(group, worker):
+    """All at once, guards included: nobody could say any more that it is dead."""
+    (group / 'cgroup.kill').write_text('1')
+    worker.process.wait()
+
+
+def test_service_was_killed_as_a_whole(caged, queue, beats, group, holds, late):
+    """As where systemd kills a unit: there is no line of the guard's, but nobody is left in the group."""
+    first = caged(LONG).wait_ready()
+    queue.add({'command': f'setsid -w {beats.task(60)} & exec {beats.task(60)}'})
+    beats.wait_runs(2)
+    consumer, killed = consumer_of(first), boot_s()
+    kill_group(group, first)
+    assert b'dead' not in (holds.path / consumer).read_bytes()
+    second = caged(LONG).wait_ready()
+    runs = beats.wait_runs(4)
+    assert max(run.last for run in runs[:2]) < min(run.first for run in runs[2:])
+    assert runs[2].first - killed < SOON_S + late.start()
+    second.wait_log(f'adopted 1 task of worker {consumer}, of which nothing is left')
+
+
+def test_another_group_says_nothing(daemon, queue, group, holds):
+    """An empty group proves something only of workers that were in it."""
+    crashed(queue, NOBODY, 1)
+    holds.put(NOBODY, dead=False, cgroup='/another')
+    worker = daemon(LONG, start=False)
+    worker.popen = {'preexec_fn': group.enter}
+    worker.start().wait_ready().wait_log(f'worker {NOBODY} is gone, but it is not proved')
+    assert len(queue.pending(NOBODY)) == 1
