@@ -17,12 +17,8 @@ end
 local function refusal(q, task)
   if task.lane and not leat.may_be_lane(task.lane) then
     return leat.LANE_PROBLEM
-  elseif task.unique then
-    local holder = leat.holder_of(q, task.unique)
-    if holder and holder ~= task.tid then
-      return 'unique key ' .. task.unique:sub(1, 100) .. ' is held by ' .. holder
-    end
   end
+  return task.unique and leat.unique_problem(q, task) or nil
 end
 
 -- A task that holds something begins.

@@ -20,6 +20,23 @@ function leat.holder_of(q, key)
   return value:match('^(%S+) ?(%S*)$')
 end
 
+-- Why a task may not have its unique key now, or nil.
+function leat.unique_problem(q, task)
+  if not task.unique then
+    return nil
+  end
+  local holder, _, until_ms = leat.holder_of(q, task.unique)
+  if not holder or holder == task.tid then
+    return nil
+  end
+  local name = 'unique key ' .. task.unique:sub(1, 100)
+  if until_ms then
+    return name .. ' is refused for ' .. str(math.ceil((until_ms - q.now) / 1000)) .. ' s more: ' .. holder
+      .. ' has succeeded'
+  end
+  return name .. ' is held by ' .. holder
+end
+
 -- The task that a tid names, or its own id while it lives.
 function leat.tid_of(q, id)
   return redis.call('HGET', q[NAMES], 'i:' .. id) or id

@@ -174,9 +174,9 @@ local function check_letter_ids(args)
 end
 
 local function dead_retry_step(q, id, task)
-  local holder = task.unique and leat.holder_of(q, task.unique)
-  if holder and holder ~= task.tid then
-    fail('REFUSED unique key ' .. task.unique:sub(1, 100) .. ' is held by ' .. holder)
+  local problem = leat.unique_problem(q, task)
+  if problem then
+    fail('REFUSED ' .. problem)
   end
   if task.lane and not leat.may_be_lane(task.lane) then
     fail('REFUSED ' .. leat.LANE_PROBLEM)
