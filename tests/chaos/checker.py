@@ -1,0 +1,389 @@
+"""Holds the history of a run against what must hold of a queue: a pure function, check(events).
+
+Events, all with `t` and `e`:
+
+    meta      lease_ns, late_ns (what the machine was late by), max_attempts, max_crashes, permanent (an exit
+              code that is not tried again), workers, wall_ns (wall clock less CLOCK_BOOTTIME)
+    invoke    n, payload, fails, code, kills, key ('' for none): an enqueue is sent; then one of
+              ok {n, what, tid}, fail {n} (it was refused), info {n} (nobody knows)
+    cancel    n, tid is sent; cancelled {n, state} its answer
+    up, down  a daemon: w, pid
+    fault     id, kind, w (-1: all); healed {id}
+    heal      all faults have been taken back; drained: the queue is empty
+    claim     w, token, n, tid, attempt, crashes, fence: what Redis answered
+    finish    w, call, results [[token, outcome, cause]]: it is on its way to Redis;
+              finished {w, call, states} what Redis answered, [] where that was an error
+    renewed   w: Redis answered a renewal, a claim or a register
+    start, beat, end {code}, kill {code: pid of the worker}: n, task, attempt, fence, worker, pid, by the task
+    final     left {place: count}, dead [{n, cause, attempts, crashes, payload, died_ms}], names, stats, orphans,
+              zombies, descriptors [[w, at first, in the end]]
+"""
+from collections import defaultdict, namedtuple
+
+Violation = namedtuple('Violation', 'invariant n text')  # n: -1 where it is about no single task
+FINISHED = ('ok', 'cancelled')
+CLOCK_NS = 10 ** 7  # what the wall clock in ms may differ by
+MORE_DESCRIPTORS = 8
+
+
+class Run:
+    """One process of a task, by what it and its descendant wrote."""
+
+    def __init__(self, event):
+        self.n, self.fence, self.attempt = event['n'], event['fence'], event['attempt']
+        self.worker, self.pid = event['worker'], event['pid']
+        self.start = self.last = event['t']
+        self.end = self.code = None
+
+    def add(self, event):
+        self.last = max(self.last, event['t'])
+        if event['e'] == 'end':
+            self.end, self.code = event['t'], event['code']
+
+    @property
+    def daemon(self):
+        return int(self.worker.split(':')[-2])
+
+    def __repr__(self):
+        return (f'run(attempt {self.attempt}, fence {self.fence}, pid {self.pid} of {self.worker}, '
+                f'{self.start / 1e9:.3f}–{self.last / 1e9:.3f}, code {self.code})')
+
+
+class Result:
+    """One try to end one attempt. state is '' where no answer came."""
+
+    def __init__(self, n, token, outcome, sent):
+        self.n, self.token, self.outcome, self.sent = n, token, outcome, sent
+        self.state, self.answered = '', None
+
+    def accepted(self):
+        return self.state in FINISHED
+
+
+class Facts:
+    """The events, sorted by what they are about."""
+
+    def __init__(self, events):
+        self.of = defaultdict(list)
+        for event in events:
+            self.of[event['e']].append(event)
+        self.meta, self.final = self.of['meta'][0], self.of['final'][0]
+        self.heal = self.of['heal'][0]['t'] if self.of['heal'] else None
+        self.lease = self.meta['lease_ns']
+        self.tasks = {event['n']: event for event in self.of['invoke']}
+        self.ok = {event['n']: event for event in self.of['ok']}
+        self.info = {event['n'] for event in self.of['info']}
+        self.number_of = {event['tid']: event['n'] for event in self.of['ok'] if event['what'] == 'new'}
+        self.claims = {}  # token → the claim; by the gate it is one
+        self.claims_of = defaultdict(list)
+        for claim in self.of['claim']:
+            self.number_of[claim['tid']] = claim['n']
+            self.claims.setdefault(claim['token'], claim)
+            self.claims_of[claim['n']].append(claim)
+        self.runs_of = self._runs(events)
+        self.results_of = self._results(events)
+        self.letters = defaultdict(list)
+        for letter in self.final['dead']:
+            self.letters[letter['n']].append(letter)
+        self.cancels = {event['n']: event['t'] for event in reversed(self.of['cancel'])}
+        self.cancelled = {event['n'] for event in self.of['cancelled'] if event['state'] == 'cancelled'}
+        self.index_of = {event['pid']: event['w'] for event in self.of['up']}
+        self.faults = self._faults()
+
+    def _runs(self, events):
+        found, order = {}, defaultdict(list)
+        for event in events:
+            if event['e'] in ('start', 'beat', 'end'):
+                key = event['n'], event['pid'], event['fence']
+                if key not in found:
+                    found[key] = Run(event)
+                    order[event['n']].append(found[key])
+                found[key].add(event)
+        return order
+
+    def _results(self, events):
+        calls, found = {}, defaultdict(list)
+        for event in events:
+            if event['e'] == 'finish':
+                calls[event['call']] = []
+                for token, outcome, _ in event['results']:
+                    n = self.claims[token]['n'] if token in self.claims else -1
+                    calls[event['call']].append(Result(n, token, outcome, event['t']))
+                    found[n].append(calls[event['call']][-1])
+            elif event['e'] == 'finished':
+                for result, state in zip(calls[event['call']], event['states']):
+                    result.state, result.answered = state, event['t']
+        return found
+
+    def _faults(self):
+        """[(begin, until when it can be felt, w, kind)]; the kills of tasks are among them."""
+        ends = {event['id']: event['t'] for event in self.of['healed']}
+        latest = self.of['heal'][0]['t'] if self.of['heal'] else self.final['t']
+        found = []
+        for event in self.of['fault']:
+            found.append((event['t'], ends.get(event['id'], latest), event['w'], event['kind']))
+        for event in self.of['kill']:
+            found.append((event['t'], event['t'], self.index_of.get(event['code'], -1), 'killer'))
+        # what a fault begins, such as a lease that runs out, comes to its end this much later
+        slack = 2 * self.lease + self.meta['late_ns']
+        return [(begin, end + slack, w, kind) for begin, end, w, kind in found]
+
+    def disturbances(self, w, since, until):
+        """Faults that this worker may have felt in that time."""
+        return [fault for fault in self.faults
+                if fault[2] in (w, -1) and fault[0] <= until and fault[1] >= since]
+
+    def accepted(self, n, outcome):
+        return [result for result in self.results_of[n] if result.outcome == outcome and result.accepted()]
+
+    def unanswered(self, n, outcome):
+        return [result for result in self.results_of[n] if result.outcome == outcome
+                and result.state not in FINISHED and result.state != 'fenced']
+
+    def succeeded(self, n):
+        """Redis has taken a success, or may have, and has nothing of the task left."""
+        if self.accepted(n, 'success'):
+            return not any(result.state == 'cancelled' for result in self.accepted(n, 'success'))
+        return bool(self.unanswered(n, 'success')) and not self.letters[n] and n not in self.cancelled
+
+    def was_cancelled(self, n):
+        """By an operator's word before it ran, or while it did."""
+        return n in self.cancels and (
+            n in self.cancelled or bool(self.accepted(n, 'cancelled'))
+            or any(result.state == 'cancelled' for result in self.results_of[n])
+            or not self.letters[n] and not self.accepted(n, 'success'))
+
+    def ended(self, n):
+        """(at the earliest, at the latest known) the task's end, or None where nobody knows."""
+        for result in self.accepted(n, 'success'):
+            tries = [other.sent for other in self.results_of[n] if other.outcome == 'success']
+            return min(tries), result.answered
+        for letter in self.letters[n]:
+            died = letter['died_ms'] * 10 ** 6 - self.meta['wall_ns']
+            return died - CLOCK_NS, died + CLOCK_NS
+        return None
+
+
+def lost(facts):
+    """I1: each answered enqueue ends in exactly one way; what was refused does not appear."""
+    for n, task in facts.tasks.items():
+        ends = [bool(facts.succeeded(n)), bool(facts.letters[n])]
+        if not any(ends) and facts.was_cancelled(n):
+            continue
+        if n in facts.cancelled and any(ends):
+            yield Violation('I1', n, 'it was cancelled before it began, and ended otherwise')
+        answer = facts.ok.get(n)
+        if answer and answer['what'] == 'new' and sum(ends) != 1:
+            yield Violation('I1', n, f'ended in {sum(ends)} ways: success {ends[0]}, dead letter {ends[1]}')
+        elif (not answer and n not in facts.info or answer and answer['what'] == 'exists') and (
+                any(ends) or facts.runs_of[n]):
+            yield Violation('I1', n, 'it was never in the queue, and ran or ended there')
+        elif n in facts.info and facts.runs_of[n] and sum(ends) != 1:
+            yield Violation('I1', n, f'its enqueue had no answer, it ran, and ended in {sum(ends)} ways')
+    for n in (set(facts.runs_of) | set(facts.letters)) - set(facts.tasks):
+        if facts.runs_of[n] or facts.letters[n]:
+            yield Violation('I1', n, 'nobody has enqueued it')
+    if not facts.of['drained']:
+        yield Violation('I1', -1, f'the queue has not drained: {facts.final["left"]}')
+
+
+def unearned(facts):
+    """I2: who has a success accepted has run to an exit 0 before."""
+    for n in list(facts.results_of):
+        for result in facts.accepted(n, 'success'):
+            claim = facts.claims.get(result.token)
+            if not claim or not any(run.fence == claim['fence'] and run.code == 0 and run.end <= result.answered
+                                    for run in facts.runs_of[n]):
+                yield Violation('I2', n, f'success of {result.token} accepted without a run that exited with 0')
+
+
+def overlapping(facts):
+    """I3: the executions of one task are apart, descendants and all."""
+    for n, runs in list(facts.runs_of.items()):
+        last = None
+        for run in sorted(runs, key=lambda one: one.start):
+            if last and run.start <= last.last:
+                yield Violation('I3', n, f'{run} began before {last} was dead')
+            if not last or run.last > last.last:
+                last = run
+
+
+def fences(facts):
+    """I4: they grow, and nothing is accepted from an attempt once a newer one has begun."""
+    for n, claims in list(facts.claims_of.items()):
+        tokens = {}
+        for claim in sorted(claims, key=lambda one: one['fence']):
+            if tokens.setdefault(claim['fence'], claim['token']) != claim['token']:
+                yield Violation('I4', n, f'fence {claim["fence"]} was given twice')
+        newer = sorted((claim['fence'], claim['t']) for claim in claims)
+        for result in facts.results_of[n]:
+            mine = facts.claims[result.token]['fence']
+            later = [when for fence, when in newer if fence > mine]
+            if result.accepted() and later and min(later) < result.sent:
+                yield Violation('I4', n, f'{result.outcome} of {result.token}, fence {mine}, was accepted after '
+                                         f'a newer attempt had begun')
+    for n, runs in list(facts.runs_of.items()):
+        ordered = [run.fence for run in sorted(runs, key=lambda one: one.start)]
+        if any(later <= earlier for earlier, later in zip(ordered, ordered[1:])):
+            yield Violation('I4', n, f'fences of its runs do not grow: {ordered}')
+
+
+def cause_is_right(facts, n, letter):
+    """Whether it had to become a dead letter as it did; else says why not."""
+    task, meta = facts.tasks[n], facts.meta
+    if letter['cause'] == 'exit':
+        if not task['fails']:
+            return 'it never fails'
+        permanent = task['code'] == meta['permanent']
+        if letter['attempts'] != (1 if permanent else meta['max_attempts']):
+            return f'after {letter["attempts"]} attempts'
+        if task['fails'] < meta['max_attempts'] and not permanent:
+            return f'it fails {task["fails"]} times only'
+    elif letter['cause'] == 'crash':
+        if letter['crashes'] != meta['max_crashes']:
+            return f'after {letter["crashes"]} crashes'
+        since, until = facts.tasks[n]['t'], letter['died_ms'] * 10 ** 6 - meta['wall_ns']
+        # beside a task that kills its worker it can be lost once, and by nothing else without a fault
+        felt = [fault for fault in facts.faults if fault[0] <= until and fault[1] >= since]
+        others = [fault for fault in felt if fault[3] != 'killer']
+        if not task['kills'] and len(others) + (len(felt) > len(others)) < meta['max_crashes']:
+            return f'{len(others)} faults explain {letter["crashes"]} crashes'
+    else:
+        return 'nothing here ends so'
+    return ''
+
+
+def budgets(facts):
+    """I5: no attempt beyond the last; a dead letter if and only if it has to be one, one, and as it was."""
+    for n, runs in list(facts.runs_of.items()):
+        if any(run.attempt > facts.meta['max_attempts'] for run in runs):
+            yield Violation('I5', n, f'an attempt too many: {runs}')
+    for n, letters in list(facts.letters.items()):
+        if len(letters) > 1:
+            yield Violation('I5', n, f'{len(letters)} dead letters')
+        for letter in letters:
+            if n not in facts.tasks:
+                continue
+            if letter['payload'] != facts.tasks[n]['payload']:
+                yield Violation('I5', n, 'its payload has changed')
+            wrong = cause_is_right(facts, n, letter)
+            if wrong:
+                yield Violation('I5', n, f'a dead letter, cause {letter["cause"]}: {wrong}')
+    for n, task in facts.tasks.items():
+        if task['fails'] >= facts.meta['max_attempts'] and facts.accepted(n, 'success'):
+            yield Violation('I5', n, 'it always fails, and has succeeded')
+
+
+def repeated(facts):
+    """I6: runs beyond the first have a reason."""
+    for n, runs in list(facts.runs_of.items()):
+        ordered = sorted(runs, key=lambda one: one.start)
+        for before, after in zip(ordered, ordered[1:]):
+            given_back = any(
+                result.outcome in ('retry', 'release') and before.start <= result.sent <= after.start
+                and facts.claims[result.token]['fence'] == before.fence for result in facts.results_of[n])
+            failed = before.code not in (None, 0) and before.code == facts.tasks.get(n, {}).get('code')
+            w = facts.index_of.get(before.daemon, -1)
+            felt = facts.disturbances(w, before.start - facts.lease, after.start)
+            if not failed and not given_back and not felt:
+                yield Violation('I6', n, f'ran again without a reason: {before}, {after}')
+
+
+def unique_keys(facts):
+    """I7: one live task a key; a key is free when its task has ended, not before and not later."""
+    holders, answers = defaultdict(list), defaultdict(list)
+    for n, task in facts.tasks.items():
+        if task['key']:
+            holders[task['key']].append(n)
+            if n in facts.ok:
+                answers[task['key']].append((facts.ok[n]['t'], n))
+    for key, numbers in holders.items():
+        runs = sorted((run for n in numbers for run in facts.runs_of[n]), key=lambda one: one.start)
+        for before, after in zip(runs, runs[1:]):
+            if before.n != after.n and after.start <= (before.end or before.last):
+                yield Violation('I7', after.n, f'ran beside task {before.n} of the key {key}: {before}, {after}')
+    for key, rows in answers.items():
+        yield from answers_of_key(facts, key, sorted(rows))
+    if facts.final['names']:
+        yield Violation('I7', -1, f'{facts.final["names"]} names are held in the end')
+
+
+def answers_of_key(facts, key, rows):
+    holder = None
+    for when, n in rows:
+        if facts.ok[n]['what'] == 'new':
+            end = facts.ended(holder) if holder is not None else None
+            if end and end[0] > when:
+                yield Violation('I7', n, f'it was taken while task {holder} held the key {key}')
+            holder = n
+            continue
+        other = facts.number_of.get(facts.ok[n]['tid'])
+        end = facts.ended(other) if other is not None else None
+        if end and end[1] < facts.tasks[n]['t']:
+            yield Violation('I7', n, f'refused for task {other}, which had ended: the key {key} was not released')
+
+
+def remains(facts):
+    """I8: nothing is left."""
+    final = facts.final
+    for place, count in final['left'].items():
+        if count:
+            yield Violation('I8', -1, f'{count} left in {place}')
+    for what in ('orphans', 'zombies'):
+        if final[what]:
+            yield Violation('I8', -1, f'{what}: {final[what]}')
+    for w, before, after in final['descriptors']:
+        if after > before + MORE_DESCRIPTORS:
+            yield Violation('I8', -1, f'worker {w} had {before} descriptors, and has {after}')
+
+
+def recovery(facts):
+    """I9: each worker is at work again within 3 leases of healing."""
+    if facts.heal is None:
+        return
+    until = facts.heal + 3 * facts.lease + facts.meta['late_ns']
+    for w in range(facts.meta['workers']):
+        after = [event['t'] for event in facts.of['renewed'] if event['w'] == w and event['t'] > facts.heal]
+        if not after or min(after) > until:
+            what = f'{(min(after) - facts.heal) / 1e9:.1f} s' if after else 'never'
+            yield Violation('I9', -1, f'worker {w} was heard of again after healing: {what}')
+
+
+def counters(facts):
+    """I10: the queue has counted what has happened."""
+    stats, known = facts.final['stats'], [n for n in set(facts.tasks) | set(facts.runs_of)]
+    accepted = {n for n in known if any(result.state == 'ok' for result in facts.accepted(n, 'success'))}
+    likely = {n for n in known if facts.succeeded(n)}
+    fenced = sum(result.state == 'fenced' for results in facts.results_of.values() for result in results)
+    bounds = {'succeeded': (len(accepted), len(accepted | likely)),
+              'dead': (len(facts.final['dead']), len(facts.final['dead'])),
+              'fenced': (fenced, float('inf'))}
+    for name, (least, most) in bounds.items():
+        if not least <= stats.get(name, 0) <= most:
+            yield Violation('I10', -1, f'{name} is {stats.get(name, 0)}, and not from {least} to {most}')
+
+
+INVARIANTS = {'I1': lost, 'I2': unearned, 'I3': overlapping, 'I4': fences, 'I5': budgets, 'I6': repeated,
+              'I7': unique_keys, 'I8': remains, 'I9': recovery, 'I10': counters}
+
+
+def check(events):
+    """All violations, in the order of the invariants."""
+    facts = Facts(sorted(events, key=lambda event: event['t']))
+    return [violation for rule in INVARIANTS.values() for violation in rule(facts)]
+
+
+def story(events, n):
+    """The shortest history that says what became of a task: its own events, those of its key's holders left out,
+    and faults from its enqueue to its end."""
+    facts = Facts(sorted(events, key=lambda event: event['t']))
+    tokens = {claim['token'] for claim in facts.claims_of[n]}
+    calls = {event['call'] for event in facts.of['finish']
+             if any(row[0] in tokens for row in event['results'])}
+    mine = [event for event in events if event.get('n') == n or event.get('call') in calls]
+    if not mine:
+        return []
+    since, until = mine[0]['t'] - 2 * facts.lease, mine[-1]['t'] + facts.lease
+    around = [event for event in events if event['e'] in ('fault', 'healed', 'up', 'down', 'kill', 'heal')
+              and since <= event['t'] <= until and event.get('n') != n]
+    return sorted(mine + around, key=lambda event: event['t'])

@@ -1,0 +1,390 @@
+"""The checker proves itself on histories made by hand: a sound one passes, and each thing that must not be is
+found, by the invariant that forbids it, and by no other."""
+import copy
+
+import pytest
+
+from checker import check, story
+
+S = 10 ** 9
+META = {'e': 'meta', 'lease_ns': 2 * S, 'late_ns': 0, 'max_attempts': 3, 'max_crashes': 3, 'permanent': 100,
+        'workers': 1, 'wall_ns': 0}
+FINAL = {'e': 'final', 'left': {'stream': 0, 'pending': 0}, 'dead': [], 'names': 0, 'stats': {}, 'orphans': [],
+         'zombies': [], 'descriptors': [[0, 20, 22]]}
+PID = 10  # of the worker
+
+
+class Made:
+    """A history. Times are seconds."""
+
+    def __init__(self):
+        self.events, self.final, self.calls = [], copy.deepcopy(FINAL), 0
+        self.pid = 1000
+        self.say(0, 'up', w=0, pid=PID)
+
+    def say(self, at, event, **values):
+        self.events.append({'t': round(at * S), 'e': event, **values})
+        return self.events[-1]
+
+    def enqueue(self, at, n, answer='ok', what='new', tid=None, **values):
+        task = {'payload': 'p', 'fails': 0, 'code': 1, 'kills': 0, 'key': '', **values}
+        self.say(at, 'invoke', n=n, **task)
+        if answer == 'ok':
+            self.say(at + 0.01, 'ok', n=n, what=what, tid=tid or f'{n}-0')
+        else:
+            self.say(at + 0.01, answer, n=n)
+
+    def claim(self, at, n, fence=1, attempt=1, crashes=0):
+        self.say(at, 'claim', w=0, token=f's{n}-{fence}', n=n, tid=f'{n}-0', attempt=attempt, crashes=crashes,
+                 fence=fence)
+
+    def run(self, at, n, fence=1, attempt=1, lasts=0.1, code=0, beats=()):
+        """A code of None: it is killed."""
+        self.pid += 1
+        who = {'n': n, 'task': f'{n}-0', 'attempt': attempt, 'fence': fence, 'worker': f'h:{PID}:x',
+               'pid': self.pid, 'code': 0}
+        self.say(at, 'start', **who)
+        for beat in beats:
+            self.say(at + beat, 'beat', **who)
+        if code is not None:
+            self.say(at + lasts, 'end', **{**who, 'code': code})
+
+    def finish(self, at, n, fence=1, outcome='success', state='ok'):
+        """A state of None: no answer comes."""
+        self.calls += 1
+        self.say(at, 'finish', w=0, call=self.calls, results=[[f's{n}-{fence}', outcome, '']])
+        if state is not None:
+            self.say(at + 0.01, 'finished', w=0, call=self.calls, states=[state])
+
+    def attempt(self, at, n, fence=1, attempt=1, outcome='success', code=0, **values):
+        """0.2 s in all."""
+        self.claim(at, n, fence, attempt)
+        self.run(at + 0.01, n, fence, attempt, code=code, **values)
+        self.finish(at + 0.15, n, fence, outcome)
+
+    def letter(self, at, n, cause='exit', attempts=3, crashes=0, payload='p'):
+        self.final['dead'].append({'n': n, 'cause': cause, 'attempts': attempts, 'crashes': crashes,
+                                   'payload': payload, 'died_ms': round(at * 1000)})
+
+    def fault(self, number, since, until, w=0, kind='kill'):
+        self.say(since, 'fault', id=number, kind=kind, w=w)
+        self.say(until, 'healed', id=number)
+
+    def heal(self, at=50.0, again=51.0):
+        self.say(at, 'heal')
+        self.say(again, 'renewed', w=0)
+
+    def close(self, drained=True, **stats):
+        if not any(event['e'] == 'heal' for event in self.events):
+            self.heal()
+        if drained:
+            self.say(90, 'drained')
+        ended = {event['n'] for event in self.events if event['e'] == 'end' and event['code'] == 0}
+        dead = len(self.final['dead'])
+        self.final['stats'] = {'succeeded': len(ended), 'dead': dead, **stats}
+        self.say(100, 'final', **{name: value for name, value in self.final.items() if name != 'e'})
+        self.say(100, 'meta', **{name: value for name, value in META.items() if name != 'e'})
+        return self.events
+
+    def found(self, **close):
+        """The invariants that are violated, and the tasks."""
+        return sorted({(violation.invariant, violation.n) for violation in check(self.close(**close))})
+
+
+@pytest.fixture
+def made():
+    """With a task that is as it should be."""
+    one = Made()
+    one.enqueue(1, 0)
+    one.attempt(2, 0)
+    return one
+
+
+def lost_worker(made, n):
+    """A run that its worker's death ends at 4 s, and another one behind the lease."""
+    made.fault(n, 4, 5)
+    made.claim(3.5, n)
+    made.run(3.6, n, code=None, beats=[0.1, 0.3])
+    made.attempt(7, n, fence=2)
+
+
+# ---- what is as it should be
+
+def test_sound(made):
+    """Successes, retries up to a dead letter, losses of workers, lost answers, cancels and unique keys."""
+    made.enqueue(3, 1)
+    lost_worker(made, 1)
+    made.enqueue(3, 2, fails=1000)
+    for i in (1, 2, 3):
+        made.attempt(3 + i, 2, i, i, 'dead' if i == 3 else 'retry', code=1)
+    made.letter(6.15, 2)
+    made.enqueue(3, 3)
+    made.claim(4, 3)
+    made.run(4.1, 3)
+    made.finish(4.2, 3, state=None)
+    made.finish(4.5, 3, state='gone')
+    made.enqueue(3, 4)
+    made.say(3.1, 'cancel', n=4, tid='4-0')
+    made.say(3.2, 'cancelled', n=4, state='cancelled')
+    made.enqueue(3, 5, key='k')
+    made.enqueue(3.5, 6, key='k', what='exists', tid='5-0')
+    made.attempt(4, 5)
+    made.enqueue(5, 7, key='k')
+    made.attempt(6, 7)
+    made.enqueue(3, 8, answer='info')
+    made.enqueue(3, 9, answer='fail')
+    made.enqueue(3, 10, answer='info')
+    made.attempt(4, 10)
+    made.enqueue(3, 11, fails=1000, code=100)
+    made.attempt(4, 11, outcome='dead', code=100)
+    made.letter(4.15, 11, attempts=1)
+    assert made.found() == []
+
+
+def test_killers(made):
+    """Who kills its worker every time is dead after its budget; who ran beside it runs again."""
+    made.enqueue(3, 1, kills=1)
+    made.enqueue(3, 2)
+    for i in (1, 2, 3):
+        made.claim(4 + 3 * i, 1, fence=i, attempt=1, crashes=i - 1)
+        made.run(4 + 3 * i + 0.1, 1, fence=i, code=None)
+        made.say(4 + 3 * i + 0.2, 'kill', n=1, task='1-0', attempt=1, fence=i, worker=f'h:{PID}:x', pid=1,
+                 code=PID)
+    made.letter(15, 1, 'crash', 0, 3)
+    made.claim(7.1, 2)
+    made.run(7.11, 2, code=None)
+    made.attempt(10, 2, fence=2)
+    assert made.found() == []
+
+
+# ---- each invariant, violated
+
+def test_i1_lost(made):
+    """An answered enqueue of which nothing came."""
+    made.enqueue(3, 1)
+    assert made.found() == [('I1', 1)]
+
+
+def test_i1_two_ends(made):
+    """A success and a dead letter."""
+    made.enqueue(3, 1, fails=1000, code=100)
+    made.attempt(4, 1, code=100, outcome='dead')
+    made.letter(4.2, 1, attempts=1)
+    made.finish(4.4, 1)
+    assert ('I1', 1) in made.found()
+
+
+def test_i1_refused_but_there(made):
+    """What was answered by an error has run."""
+    made.enqueue(3, 1, answer='fail')
+    made.attempt(4, 1)
+    assert made.found() == [('I1', 1)]
+
+
+def test_i1_unknown(made):
+    """A run of what nobody has enqueued."""
+    made.attempt(4, 1)
+    assert made.found() == [('I1', 1)]
+
+
+def test_i1_cancelled_but_run(made):
+    """What was called off before it began has succeeded."""
+    made.enqueue(3, 1)
+    made.say(3.1, 'cancel', n=1, tid='1-0')
+    made.say(3.2, 'cancelled', n=1, state='cancelled')
+    made.attempt(4, 1)
+    assert made.found() == [('I1', 1)]
+
+
+def test_i1_not_drained(made):
+    made.final['left']['stream'] = 1
+    assert made.found(drained=False) == [('I1', -1), ('I8', -1)]
+
+
+@pytest.mark.parametrize('code', [1, None])
+def test_i2_success_unearned(made, code):
+    """A failure is told as a success."""
+    made.enqueue(3, 1, fails=1)
+    made.attempt(4, 1, code=code)
+    assert made.found(succeeded=2) == [('I2', 1)]
+
+
+def test_i2_success_before_the_end(made):
+    made.enqueue(3, 1)
+    made.claim(4, 1)
+    made.run(4.1, 1, lasts=2)
+    made.finish(5, 1)
+    assert made.found() == [('I2', 1)]
+
+
+def test_i3_overlap(made):
+    """A second worker begins what the first still does."""
+    made.enqueue(3, 1)
+    made.fault(1, 4, 6)
+    made.claim(3.5, 1)
+    made.run(3.6, 1, lasts=3)
+    made.attempt(6, 1, fence=2)
+    assert made.found() == [('I3', 1)]
+
+
+def test_i3_descendant_lives_on(made):
+    """The run is dead, but not what it had started; a shorter run between does not hide it."""
+    made.enqueue(3, 1, fails=2)
+    made.attempt(3.5, 1, code=1, outcome='retry', beats=[1.8])
+    made.attempt(4.5, 1, fence=2, attempt=2, code=1, outcome='retry')
+    made.attempt(5.2, 1, fence=3, attempt=3)
+    assert made.found() == [('I3', 1)]
+
+
+def test_i4_fence_twice(made):
+    """Two claims have one fence."""
+    made.enqueue(3, 1)
+    lost_worker(made, 1)
+    made.say(6.9, 'claim', w=0, token='g9-9', n=1, tid='1-0', attempt=1, crashes=1, fence=2)
+    assert made.found() == [('I4', 1)]
+
+
+def test_i4_falls(made):
+    """A later run has a smaller one."""
+    made.enqueue(3, 1)
+    made.fault(1, 4, 5)
+    made.run(3.6, 1, fence=5, code=None)
+    made.attempt(7, 1, fence=2)
+    assert made.found() == [('I4', 1)]
+
+
+def test_i4_stale_accepted(made):
+    """The old owner's word counts though the new one has begun."""
+    made.enqueue(3, 1)
+    made.fault(1, 4, 5)
+    made.claim(3.5, 1)
+    made.run(3.6, 1, lasts=1)
+    made.claim(7, 1, fence=2)
+    made.run(7.1, 1, fence=2)
+    made.finish(7.2, 1, fence=1)
+    assert made.found() == [('I4', 1)]
+
+
+def test_i5_attempt_too_many(made):
+    made.enqueue(3, 1, fails=3)
+    for i in (1, 2, 3, 4):
+        made.attempt(3 + i, 1, i, i, 'retry' if i < 4 else 'success', code=i < 4)
+    assert ('I5', 1) in made.found()
+
+
+@pytest.mark.parametrize('values', [
+    {'attempts': 2}, {'cause': 'refused'}, {'payload': 'q'}, {'cause': 'crash', 'crashes': 2},
+    {'cause': 'crash', 'crashes': 3}])
+def test_i5_letters(made, values):
+    """Dead too soon, for no reason of ours, with another payload, or of crashes that nothing explains."""
+    made.enqueue(3, 1, fails=1000)
+    for i in (1, 2, 3):
+        made.attempt(3 + i, 1, i, i, 'dead' if i == 3 else 'retry', code=1)
+    made.letter(6.15, 1, **values)
+    assert made.found() == [('I5', 1)]
+
+
+def test_i5_fails_never(made):
+    """A dead letter of a task that does not fail, and one of a task that fails once."""
+    for n, fails in ((1, 0), (2, 1)):
+        made.enqueue(3, n, fails=fails)
+        made.attempt(4, n, outcome='dead', code=1)
+        made.letter(4.15, n)
+    assert made.found() == [('I5', 1), ('I5', 2)]
+
+
+def test_i5_twice(made):
+    made.enqueue(3, 1, fails=1000, code=100)
+    made.attempt(4, 1, outcome='dead', code=100)
+    made.letter(4.15, 1, attempts=1)
+    made.letter(4.15, 1, attempts=1)
+    assert made.found() == [('I5', 1)]
+
+
+def test_i5_must_be_dead(made):
+    made.enqueue(3, 1, fails=1000)
+    made.attempt(4, 1)
+    assert made.found() == [('I5', 1)]
+
+
+def test_i6_unexplained(made):
+    """A second run though the first was fine; a fault of another worker, or long ago, is no reason."""
+    made.enqueue(20, 1)
+    made.fault(1, 2, 3)
+    made.fault(2, 20, 21, w=1)
+    made.claim(20.5, 1)
+    made.run(20.6, 1)
+    made.attempt(21, 1, fence=2)
+    assert made.found() == [('I6', 1)]
+
+
+def test_i7_two_at_once(made):
+    """Two tasks of one key run side by side."""
+    made.enqueue(3, 1, key='k')
+    made.enqueue(3.2, 2, key='k', answer='info')
+    made.attempt(4, 1)
+    made.attempt(4.05, 2)
+    assert made.found() == [('I7', 2)]
+
+
+def test_i7_taken_while_held(made):
+    """The key is given away before its holder has ended."""
+    made.enqueue(3, 1, key='k')
+    made.enqueue(3.5, 2, key='k')
+    made.attempt(4, 1)
+    made.attempt(5, 2)
+    assert made.found() == [('I7', 2)]
+
+
+@pytest.mark.parametrize('dies', [False, True])
+def test_i7_not_released(made, dies):
+    """The key is refused for a task that has ended."""
+    made.enqueue(3, 1, key='k', code=100, fails=1000 * dies)
+    made.attempt(4, 1, outcome='dead' if dies else 'success', code=100 * dies)
+    if dies:
+        made.letter(4.15, 1, attempts=1)
+    made.enqueue(5, 2, key='k', what='exists', tid='1-0')
+    assert made.found() == [('I7', 2)]
+
+
+def test_i7_names_left(made):
+    made.final['names'] = 1
+    assert made.found() == [('I7', -1)]
+
+
+@pytest.mark.parametrize('final', [
+    {'left': {'pending': 1}}, {'orphans': [4711]}, {'zombies': [4711]}, {'descriptors': [[0, 20, 60]]}])
+def test_i8(made, final):
+    made.final.update(final)
+    assert made.found() == [('I8', -1)]
+
+
+@pytest.mark.parametrize('again', [49.0, 56.5])
+def test_i9(made, again):
+    """A worker that is not heard of again, or too late."""
+    made.heal(again=again)
+    assert made.found() == [('I9', -1)]
+
+
+@pytest.mark.parametrize('stats', [{'succeeded': 0}, {'succeeded': 2}, {'dead': 1}])
+def test_i10(made, stats):
+    assert made.found(**stats) == [('I10', -1)]
+
+
+def test_i10_fenced(made):
+    """Who was refused is counted."""
+    made.enqueue(3, 1)
+    lost_worker(made, 1)
+    made.finish(8, 1, state='fenced')
+    assert made.found() == [('I10', -1)]
+
+
+def test_story(made):
+    """What is shown of a task is what is about it, and the faults around it."""
+    made.enqueue(3, 1)
+    lost_worker(made, 1)
+    made.fault(9, 30, 31)
+    shown = story(made.close(), 1)
+    assert {event.get('n', 1) for event in shown} == {1}
+    assert [event['id'] for event in shown if event['e'] == 'fault'] == [1]
+    assert [event['e'] for event in shown].count('finished') == 1
