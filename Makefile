@@ -7,6 +7,8 @@ endif
 BUILD ?= build$(if $(SAN),-san)
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 FUZZ_SECONDS ?= 60
+CHAOS_SECONDS ?= 60
+CHAOS_FAULTS ?= all
 VERSION = 0.1.0
 
 # ---- where things are installed; sysconfdir is where the unit looks for QUEUE.ini
@@ -54,7 +56,7 @@ UNIT_SOURCES = $(wildcard tests/unit/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-.PHONY: all help clean force check run-check unit-tests demo bench fuzz run-fuzz lint run-lint \
+.PHONY: all help clean force check run-check unit-tests demo bench chaos fuzz run-fuzz lint run-lint \
 	install install-files uninstall deps deps-build deps-demo deps-check deps-lint deps-bench deps-fuzz
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -128,6 +130,17 @@ bench: ## throughput and latency against a bare vfork loop, as ratios
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/bench/run --build $(BUILD)
 
+# ---- chaos: the task is linked statically, since its start is what most of a run's time goes to
+chaos: ## random faults, and what must hold under them (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all)
+	@$(SUBMAKE) deps-check
+	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
+	@tests/chaos/run --build $(BUILD) --seconds $(CHAOS_SECONDS) --faults $(CHAOS_FAULTS) \
+		$(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
+
+$(BUILD)/tests/chaos/task: tests/chaos/task.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O2 -static -o $@ $<
+
 # ---- fuzzing: the whole library instrumented, in a folder of its own
 fuzz: ## libFuzzer on config, task decoding, signatures and replies (FUZZ_SECONDS=60 for each)
 	@$(SUBMAKE) deps-fuzz
@@ -144,7 +157,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
 C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
 	tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
-PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* 2>/dev/null)
+PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* 2>/dev/null)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck, luacheck, flake8, unit file, man pages
 	@$(SUBMAKE) deps-lint

@@ -106,6 +106,7 @@ class Connection:
                 await self.proxy.pass_on(self, command, 'before')
                 await self.proxy.gate(self.proxy.to_server)
                 self.sent.append(command)
+                self.proxy.saw(self, command, None)
                 self.server_writer.write(command)
                 await self.server_writer.drain()
 
@@ -117,6 +118,7 @@ class Connection:
                 reply, buffer = buffer[:end], buffer[end:]
                 # what the server says unasked answers no command
                 command = self.sent.pop(0) if self.sent else b''
+                self.proxy.saw(self, command, reply)
                 await self.proxy.pass_on(self, command, 'after')
                 await self.proxy.gate(self.proxy.to_client)
                 self.writer.write(reply)
@@ -233,6 +235,10 @@ class Proxy:
     def _heal(self):
         self.to_server.set()
         self.to_client.set()
+
+    def saw(self, connection, command, reply):
+        """For those who write down what was said: a command is on its way to the server (reply is None), or it
+        has answered, whatever becomes of the answer."""
 
     async def gate(self, event):
         if self.delay_s:

@@ -1,0 +1,198 @@
+"""Faults, each a step that begins it and one that takes it back; the plan of a run comes from its seed alone."""
+import contextlib
+
+import redis
+
+LEASE_S = 2.0
+WORKERS = 3
+
+# kind → how long it lasts, in seconds
+OF_WORKERS = {'kill': (0, 1), 'stop': (0.1, 3 * LEASE_S), 'term': (0, 0.1), 'guard': (0, 0.1),
+              'guard-kill': (0, 1)}
+OF_WAYS = {'cut': (0, 0.1), 'half-open': (0.1, 3 * LEASE_S), 'deaf': (0.1, 3 * LEASE_S),
+           'mute': (0.1, 3 * LEASE_S), 'refuse': (0.1, 3 * LEASE_S), 'delay': (0.5, 3),
+           'drop-reply': (0.5, 2), 'drop-command': (0.5, 2)}
+OF_REDIS = {'redis-kill': (0, 1.5 * LEASE_S), 'redis-stop': (0.1, 1.5 * LEASE_S), 'redis-flush': (0, 0.1),
+            'redis-group': (0, 0.1), 'redis-oom': (0.1, 2), 'redis-readonly': (0.1, 2),
+            'redis-noreplicas': (0.1, 2)}
+KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS}
+CALLS = ('leat_claim', 'leat_finish', 'leat_renew', 'leat_register')
+
+
+class Fault:
+    def __init__(self, number, kind, at, randomly):
+        self.number, self.kind, self.at = number, kind, at
+        self.w = -1 if kind in OF_REDIS else randomly.randrange(WORKERS)
+        self.lasts = randomly.uniform(*KINDS[kind])
+        self.call = randomly.choice(CALLS)
+        self.share = randomly.random()
+        self.until = None
+
+    def __repr__(self):
+        return f'{self.kind} of {"redis" if self.w < 0 else self.w}, {self.lasts:.2f} s'
+
+
+def plan(kinds, seconds, every, randomly):
+    """[Fault] in the order in which they begin."""
+    found, at = [], 1.0
+    while kinds and at < seconds:
+        found.append(Fault(len(found) + 1, randomly.choice(kinds), at, randomly))
+        at += randomly.uniform(0.2 * every, 1.8 * every)
+    return found
+
+
+class Chaos:
+    """Carries out a plan on a rig; one fault at a time for each worker, its way, and Redis."""
+
+    def __init__(self, rig, faults, writer):
+        self._rig, self._todo, self._writer = rig, list(faults), writer
+        self._open = []
+        self.done = {}  # kind → how many began
+
+    def _target(self, fault):
+        part = 'way' if fault.kind in OF_WAYS else 'worker'
+        return ('redis', 0) if fault.w < 0 else (part, fault.w)
+
+    def turn(self, elapsed):
+        for fault in [one for one in self._open if one.until <= elapsed]:
+            self._heal(fault)
+        while self._todo and self._todo[0].at <= elapsed:
+            fault = self._todo.pop(0)
+            busy = {self._target(one) for one in self._open}
+            if self._target(fault) in busy or fault.kind in OF_WORKERS and not self._rig.is_up(fault.w):
+                continue
+            fault.until = elapsed + fault.lasts
+            self._open.append(fault)
+            self._writer.say('fault', id=fault.number, kind=fault.kind, w=fault.w)
+            self.done[fault.kind] = self.done.get(fault.kind, 0) + 1
+            self._begin(fault)
+
+    def heal(self):
+        """Takes everything back."""
+        self._todo.clear()
+        for fault in list(self._open):
+            self._heal(fault)
+
+    def _begin(self, fault):
+        with contextlib.suppress(redis.exceptions.RedisError):
+            getattr(self, '_' + fault.kind.replace('-', '_'))(fault, True)
+
+    def _heal(self, fault):
+        getattr(self, '_' + fault.kind.replace('-', '_'))(fault, False)
+        self._open.remove(fault)
+        self._writer.say('healed', id=fault.number)
+
+    # ---- workers; who is down at the end of a fault is started again by the rig
+
+    def _kill(self, fault, begins):
+        if begins:
+            self._rig.hold(fault.w)
+            self._rig.workers[fault.w].kill9()
+        else:
+            self._rig.release(fault.w)
+
+    def _stop(self, fault, begins):
+        worker = self._rig.workers[fault.w]
+        if begins:
+            worker.stop()
+        elif worker.running():
+            worker.cont()
+
+    def _term(self, fault, begins):
+        if begins:
+            self._rig.workers[fault.w].terminate()
+
+    def _guard(self, fault, begins):
+        """One of its guards, as the others have to go on."""
+        if begins:
+            self._rig.kill_guard(fault.w, fault.share)
+
+    def _guard_kill(self, fault, begins):
+        """A guard, and at once the daemon."""
+        self._guard(fault, begins)
+        self._kill(fault, begins)
+
+    # ---- the network
+
+    def _cut(self, fault, begins):
+        if begins:
+            self._rig.ways[fault.w].cut()
+
+    def _silence(self, fault, begins, **directions):
+        way = self._rig.ways[fault.w]
+        if begins:
+            way.silence(**directions)
+        else:
+            way.heal()
+
+    def _half_open(self, fault, begins):
+        self._silence(fault, begins)
+
+    def _deaf(self, fault, begins):
+        self._silence(fault, begins, to_server=False)
+
+    def _mute(self, fault, begins):
+        self._silence(fault, begins, to_client=False)
+
+    def _refuse(self, fault, begins):
+        way = self._rig.ways[fault.w]
+        if begins:
+            way.refuse()
+        else:
+            way.accept()
+
+    def _delay(self, fault, begins):
+        self._rig.ways[fault.w].delay(0.2 * fault.share if begins else 0)
+
+    def _drop(self, fault, begins, when):
+        way = self._rig.ways[fault.w]
+        if begins:
+            way.trap(fault.call, when, 'cut')
+        else:
+            way.run(way.traps.clear)
+
+    def _drop_reply(self, fault, begins):
+        """The command has run, and nobody hears of it."""
+        self._drop(fault, begins, 'after')
+
+    def _drop_command(self, fault, begins):
+        self._drop(fault, begins, 'before')
+
+    # ---- Redis
+
+    def _redis_kill(self, _, begins):
+        if begins:
+            self._rig.server.kill()
+        else:
+            self._rig.server.restart()
+
+    def _redis_stop(self, _, begins):
+        if begins:
+            self._rig.server.stop()
+        else:
+            self._rig.server.cont()
+
+    def _redis_flush(self, _, begins):
+        if begins:
+            self._rig.admin.execute_command('FUNCTION', 'FLUSH')
+
+    def _redis_group(self, fault, begins):
+        """Of one of the two streams that workers read."""
+        if begins:
+            queue = self._rig.queue
+            key = queue.stream if fault.share < 0.5 else queue.go
+            self._rig.admin.execute_command('XGROUP', 'DESTROY', key, queue.group)
+
+    def _configure(self, begins, name, value):
+        self._rig.admin.config_set(name, value if begins else 0)
+
+    def _redis_oom(self, _, begins):
+        self._configure(begins, 'maxmemory', 1)
+
+    def _redis_noreplicas(self, _, begins):
+        self._configure(begins, 'min-replicas-to-write', 1)
+
+    def _redis_readonly(self, _, begins):
+        """A replica of nobody: it keeps what it has, and takes nothing."""
+        master = ('127.0.0.1', '1') if begins else ('NO', 'ONE')
+        self._rig.admin.execute_command('REPLICAOF', *master)

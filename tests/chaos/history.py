@@ -1,0 +1,34 @@
+"""What happened, as JSON lines: a file for each writer, each event with its time `t` in ns of CLOCK_BOOTTIME,
+its name `e`, and for tasks their number `n`. tests/chaos/checker.py says which events there are."""
+import json
+import threading
+import time
+
+
+def now_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Writer:
+    """One file. Threads may share it."""
+
+    def __init__(self, path):
+        self._file = open(path, 'a', encoding='utf-8', buffering=1)
+        self._lock = threading.Lock()
+
+    def say(self, event, at=None, **values):
+        line = json.dumps({'t': at or now_ns(), 'e': event, **values})
+        with self._lock:
+            self._file.write(line + '\n')
+
+    def close(self):
+        self._file.close()
+
+
+def read(paths):
+    """All events of these files, in the order of their times."""
+    events = []
+    for path in paths:
+        for line in path.read_text().splitlines():
+            events.append(json.loads(line))
+    return sorted(events, key=lambda event: event['t'])

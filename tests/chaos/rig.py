@@ -1,0 +1,174 @@
+"""What a run stands on: a redis-server, a proxy for each worker, workers, and what is left of them in the end."""
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from faults import LEASE_S, WORKERS
+from harness import processes
+from harness.daemon import BUILD, Daemon, merged
+from harness.faults import SHORT
+from harness.polling import wait_until
+from harness.queue import Queue, trailer
+from harness.server import RedisServer
+from history import now_ns
+from witness import Witness
+from workload import PERMANENT
+
+SLOTS, MAX_ATTEMPTS, MAX_CRASHES = 8, 3, 3
+RESTART_S = 0.2
+TASK = BUILD / 'tests' / 'chaos' / 'task'
+
+
+def descriptors(pid):
+    with contextlib.suppress(OSError):
+        return len(os.listdir(f'/proc/{pid}/fd'))
+    return 0
+
+
+class Rig:
+    def __init__(self, folder, writer, witnesses):
+        """witnesses: a writer for each proxy."""
+        self.folder, self._writer = folder, writer
+        self.trace = folder / 'history-tasks'
+        (folder / 'redis').mkdir()
+        self.server = RedisServer(folder / 'redis', appendonly='yes', appendfsync='everysec').start()
+        self.admin = self.server.client()
+        self.queue = Queue(self.admin, 'chaos').load()
+        self.ways = [Witness(folder / f'way-{w}.sock', self.server.socket, w, witnesses[w]).start()
+                     for w in range(WORKERS)]
+        self.workers = [Daemon(folder, w, self._sections(w)) for w in range(WORKERS)]
+        self._held, self._down_since, self._first = set(), {}, {}
+        for w in range(WORKERS):
+            self._start(w)
+        for worker in self.workers:
+            worker.wait_ready()
+
+    def _sections(self, w):
+        return merged(SHORT, {
+            'redis': {'socket': self.ways[w].path},
+            'queue': {'name': 'chaos', 'lease': f'{LEASE_S:g}s', 'concurrency': SLOTS,
+                      'max_crashes': MAX_CRASHES},
+            'task': {'command': f'exec {TASK} {self.trace}'},
+            'retry': {'max_attempts': MAX_ATTEMPTS, 'permanent': PERMANENT},
+            'shutdown': {'drain': '1s'},
+            'log': {'started': 'yes', 'target': 'stderr'}})
+
+    # ---- workers
+
+    def _start(self, w):
+        worker = self.workers[w].start()
+        self._writer.say('up', w=w, pid=worker.pid)
+
+    def is_up(self, w):
+        worker = self.workers[w]
+        return w not in self._held and worker.running() and worker.pid in self._first
+
+    def hold(self, w):
+        """It is not started again until release()."""
+        self._held.add(w)
+
+    def release(self, w):
+        self._held.discard(w)
+
+    def kill_guard(self, w, share):
+        guards = self.workers[w].guards()
+        if guards:
+            processes.send(guards[int(share * len(guards))], signal.SIGKILL)
+
+    def supervise(self, elapsed):
+        """Starts again who has ended; reaps what daemons that were killed have left to us."""
+        for w, worker in enumerate(self.workers):
+            if worker.running():
+                if worker.pid not in self._first and 'ready' in worker.log():
+                    self._first[worker.pid] = descriptors(worker.pid)
+                continue
+            if w not in self._down_since:
+                self._down_since[w] = elapsed
+                self._writer.say('down', w=w, pid=worker.pid, status=worker.process.returncode)
+            if w not in self._held and elapsed >= self._down_since[w] + RESTART_S:
+                del self._down_since[w]
+                self._start(w)
+        self._reap()
+
+    def _reap(self):
+        own = {worker.pid for worker in self.workers} | {self.server.process.pid}
+        with contextlib.suppress(ChildProcessError):
+            while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if found.si_pid in own:
+                    break
+                os.waitpid(found.si_pid, os.WNOHANG)
+
+    def all_up(self):
+        return all(self.is_up(w) for w in range(WORKERS))
+
+    # ---- the end
+
+    def task_processes(self):
+        """Those of this run."""
+        found = []
+        for name in filter(str.isdigit, os.listdir('/proc')):
+            if processes.arguments(name)[:2] == [str(TASK), str(self.trace)] and processes.alive(int(name)):
+                found.append(int(name))
+        return found
+
+    def zombies(self):
+        found = []
+        parents = {worker.pid for worker in self.workers}
+        for name in filter(str.isdigit, os.listdir('/proc')):
+            with contextlib.suppress(OSError):
+                state, parent = Path(f'/proc/{name}/stat').read_text().rsplit(')', 1)[1].split()[:2]
+                if state == 'Z' and int(parent) in parents:
+                    found.append(int(name))
+        return found
+
+    def _settled(self, what):
+        """What is there still, when it had a lease to go."""
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: not what(), LEASE_S)
+        return what()
+
+    def final(self):
+        """The final event; workers still run."""
+        queue, letters = self.queue, []
+        for _, flat in queue.entries('dead'):
+            own = trailer(flat)
+            fields = dict(zip(flat[::2], flat[1::2]))
+            letters.append({
+                'n': int(fields.get(b'N', -1)), 'cause': own.get('leat.cause', ''),
+                'attempts': int(own.get('leat.attempts', 0)), 'crashes': int(own.get('leat.crashes', 0)),
+                'payload': fields.get(b'payload', b'').decode(), 'died_ms': int(own.get('leat.died', 0))})
+        redis = self.admin
+        left = {'stream': redis.xlen(queue.stream), 'go': redis.xlen(queue.go),
+                'waiting': redis.hlen(queue.waiting), 'delayed': redis.zcard(queue.delayed),
+                'running': redis.hlen(queue.running), 'lanes': redis.zcard(queue.laned),
+                'pending': len(queue.pending()), 'cancel': redis.scard(queue.cancel)}
+        stats = {name.decode('latin-1'): int(value) for name, value in redis.hgetall(queue.stats).items()
+                 if value.lstrip(b'-').isdigit()}
+        self._writer.say(
+            'final', left=left, dead=letters, names=redis.hlen(queue.names), stats=stats,
+            orphans=self._settled(self.task_processes), zombies=self._settled(self.zombies),
+            descriptors=[[w, self._first[worker.pid], descriptors(worker.pid)]
+                         for w, worker in enumerate(self.workers) if worker.pid in self._first])
+
+    def meta(self, late_s):
+        wall = int(self.queue.now()) * 10 ** 6 - now_ns()
+        self._writer.say(
+            'meta', lease_ns=int(LEASE_S * 1e9), late_ns=int(late_s * 1e9), max_attempts=MAX_ATTEMPTS,
+            max_crashes=MAX_CRASHES, permanent=PERMANENT, workers=WORKERS, wall_ns=wall)
+
+    def logs(self, text, most=30):
+        """What daemons say of it."""
+        found = []
+        for worker in self.workers:
+            lines = [line for line in worker.log(whole=True).splitlines() if text in line]
+            found += [f'{worker.log_path.name}: {line}' for line in lines[:most]]
+        return found
+
+    def close(self):
+        for worker in self.workers:
+            worker.close()
+        for way in self.ways:
+            way.close()
+        self.server.close()
+        processes.end_orphans()

@@ -1,0 +1,119 @@
+"""The tasks of a run, and the producer that puts them up while Redis comes and goes."""
+import contextlib
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+KEYS, LANES = 40, 5
+ALWAYS = 1000          # so many attempts fail
+PERMANENT = 100        # an exit code that is not tried again
+KILLER_EVERY_S = 20.0
+PAYLOAD = 40           # bytes at the most
+
+
+class Task:
+    """What is put up, and how."""
+
+    def __init__(self, n, randomly):
+        self.n, draw = n, randomly.random()
+        self.ms = randomly.randrange(50) if draw < 0.92 else (
+            randomly.randrange(200, 1000) if draw < 0.99 else randomly.randrange(3000, 5000))
+        draw = randomly.random()
+        self.fails = 1 if draw < 0.10 else ALWAYS if draw < 0.13 else 0
+        self.code = randomly.choice([1, 2, PERMANENT]) if self.fails == ALWAYS else 1
+        self.left = randomly.randrange(50, 3000) if randomly.random() < 0.02 else 0
+        self.kills = 0
+        self.key = f'key-{randomly.randrange(KEYS)}' if randomly.random() < 0.10 else ''
+        self.lane = f'lane-{randomly.randrange(LANES)}' if randomly.random() < 0.20 else ''
+        self.due = f'+{randomly.randrange(2000)}' if randomly.random() < 0.10 else 0
+        # as producers that know nothing of functions do it
+        self.plain = not (self.key or self.lane or self.due) and randomly.random() < 0.5
+        self.payload = randomly.randbytes(randomly.randrange(PAYLOAD)).hex()
+
+    def fields(self):
+        fields = {'N': self.n, 'MS': self.ms, 'FAILS': self.fails, 'CODE': self.code, 'LEFT': self.left,
+                  'KILLS': self.kills, 'payload': self.payload}
+        fields.update({name: value for name, value in (('unique', self.key), ('lane', self.lane)) if value})
+        return fields
+
+
+class Producer:
+    """Puts up `rate` tasks a second, cancels one at times, and pauses the queue at times."""
+
+    CANCEL, PAUSE = 0.01, 0.002  # a task's chance to be followed by one
+    PAUSE_S = 0.5
+
+    def __init__(self, queue, writer, randomly, rate):
+        self.queue, self._writer, self._randomly, self._rate = queue, writer, randomly, rate
+        self.count, self._killer_at, self._paused_until = 0, 5.0, None
+        self._recent = []
+
+    @staticmethod
+    def connect(server):
+        """A client that does everything once, and knows soon that nobody answers."""
+        return server.client(socket_timeout=0.5, socket_connect_timeout=0.5, retry=Retry(NoBackoff(), 0))
+
+    def turn(self, elapsed):
+        """What is due by now."""
+        self._resume(elapsed)
+        for _ in range(20):
+            if self.count >= elapsed * self._rate:
+                break
+            task = Task(self.count, self._randomly)
+            self.count += 1
+            if elapsed >= self._killer_at:
+                self._killer_at += KILLER_EVERY_S
+                task.kills, task.fails, task.key, task.left = 1, 0, '', 0
+                task.ms = max(task.ms, 200)
+            if not self._put(task):
+                break
+            if self._randomly.random() < self.CANCEL and self._recent:
+                self._cancel(*self._randomly.choice(self._recent))
+            if self._randomly.random() < self.PAUSE and self._paused_until is None:
+                self._gate(True, elapsed)
+
+    def _put(self, task):
+        """False where nobody answers."""
+        self._writer.say('invoke', n=task.n, payload=task.payload, fails=task.fails, code=task.code,
+                         kills=task.kills, key=task.key)
+        try:
+            if task.plain:
+                what, tid = 'new', self.queue.redis.xadd(self.queue.stream, task.fields()).decode()
+            else:
+                what, tid = self.queue.enqueue(task.fields(), due=task.due)[0]
+        except redis.exceptions.BusyLoadingError:
+            self._writer.say('fail', n=task.n, why='loading')
+        except redis.exceptions.ResponseError as error:
+            self._writer.say('fail', n=task.n, why=str(error)[:80])
+        except redis.exceptions.RedisError as error:
+            self._writer.say('info', n=task.n, why=str(error)[:80])
+            return False
+        else:
+            self._writer.say('ok', n=task.n, what=what, tid=tid)
+            if what == 'new':
+                self._recent = self._recent[-20:] + [(task.n, tid)]
+        return True
+
+    def _cancel(self, n, tid):
+        self._writer.say('cancel', n=n, tid=tid)
+        try:
+            state = self.queue.call_off(tid, now=self._randomly.random() < 0.5)[0]
+        except redis.exceptions.RedisError as error:
+            state = 'unknown: ' + str(error)[:80]
+        self._writer.say('cancelled', n=n, state=state)
+
+    def _gate(self, close, elapsed):
+        # without an answer it may be closed
+        self._paused_until = elapsed + self.PAUSE_S
+        with contextlib.suppress(redis.exceptions.RedisError):
+            self.queue.gate('paused', close, 'chaos')
+            self._paused_until = self._paused_until if close else None
+
+    def _resume(self, elapsed):
+        if self._paused_until is not None and elapsed >= self._paused_until:
+            self._gate(False, elapsed)
+
+    def stop(self):
+        """Opens what is closed; Redis is well again."""
+        self.queue.gate('paused', False, 'chaos')
