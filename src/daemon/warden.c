@@ -111,10 +111,8 @@ static void start(struct post *post)
     set_timer(post, READY_S);
 }
 
-static void on_heard(struct ev_loop *loop, ev_io *watcher, int events)
+static void hear(struct post *post)
 {
-    (void)events;
-    struct post *post = watcher->data;
     struct warden *warden = post->warden;
     bool was_ready = post->ready;
     switch (guard_hear(warden->guard, post->index)) {
@@ -122,19 +120,31 @@ static void on_heard(struct ev_loop *loop, ev_io *watcher, int events)
         return;
     case GUARD_HEARD_READY:
         be_ready(post);
-        log_event(LOG_NOTICE, LOG_ID_GUARD, NULL, 0, "guard %zu does its work", post->index + 1);
         return;
     case GUARD_HEARD_DEAD:
         break;
     }
-    ev_io_stop(loop, watcher);
-    ev_timer_stop(loop, &post->late);
+    ev_io_stop(warden->loop, &post->heard);
+    ev_timer_stop(warden->loop, &post->late);
+    post->starting = false;
     if (was_ready) {
         log_event(LOG_WARNING, LOG_ID_GUARD, NULL, 0, "guard %zu has died: starting another",
                   post->index + 1);
         start(post);
     } else {
         miss(post, "it ended before it did its work");
+    }
+}
+
+static void on_heard(struct ev_loop *loop, ev_io *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct post *post = watcher->data;
+    bool was_ready = post->ready;
+    hear(post);
+    if (post->ready && !was_ready) {
+        log_event(LOG_NOTICE, LOG_ID_GUARD, NULL, 0, "guard %zu does its work", post->index + 1);
     }
 }
 
@@ -162,9 +172,8 @@ static void await_guards(struct warden *warden)
         struct post *post = &warden->posts[index];
         int64_t left_ms = (end_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
         struct pollfd socket = {.fd = guard_socket(warden->guard, index), .events = POLLIN};
-        if (socket.fd >= 0 && poll(&socket, 1, left_ms > 0 ? (int)left_ms : 0) > 0 &&
-            guard_hear(warden->guard, index) == GUARD_HEARD_READY) {
-            be_ready(post);
+        if (socket.fd >= 0 && poll(&socket, 1, left_ms > 0 ? (int)left_ms : 0) > 0) {
+            hear(post);
         }
     }
 }

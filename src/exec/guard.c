@@ -33,7 +33,7 @@ struct guard {
     int program; /* leatd's own file, so that an upgrade changes nothing for those started later */
     int memory, hold, null;
     int sockets[GUARD_COUNT];
-    pid_t pids[GUARD_COUNT];    /* for as long as its socket is not at its end */
+    pid_t pids[GUARD_COUNT];    /* 0 where it is known to be dead */
     struct cgroup_fds *cgroups; /* by place; NULL: none was set yet */
 };
 
@@ -63,7 +63,8 @@ static ssize_t send_once(int socket, const struct guard_packet *packet, const in
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A guard reads at once; one that does not for a while is no guard. */
+/* A guard reads at once; one that does not for a while is no guard. Where it only has to look, it
+ * has enough to read that makes it. */
 static int tell(struct guard *guard, size_t index, const struct guard_packet *packet,
                 const int fds[2])
 {
@@ -71,11 +72,12 @@ static int tell(struct guard *guard, size_t index, const struct guard_packet *pa
     if (room.fd < 0) {
         return 0; /* the next one is told what still matters */
     }
+    int patience_ms = packet->word == GUARD_LOOK ? 0 : PATIENCE_MS;
     ssize_t sent;
     do {
         sent = send_once(room.fd, packet, fds);
-    } while (sent < 0 && (errno == EINTR || (errno == EAGAIN && poll(&room, 1, PATIENCE_MS) > 0)));
-    if (sent < 0 && errno != EPIPE && errno != ECONNRESET) {
+    } while (sent < 0 && (errno == EINTR || (errno == EAGAIN && poll(&room, 1, patience_ms) > 0)));
+    if (sent < 0 && packet->word != GUARD_LOOK && errno != EPIPE && errno != ECONNRESET) {
         int error = errno;
         guard_end(guard, index);
         errno = error;
@@ -276,7 +278,7 @@ enum guard_heard guard_hear(struct guard *guard, size_t index)
 {
     enum guard_heard heard = look(guard, index, 0);
     if (heard == GUARD_HEARD_DEAD) {
-        close_socket(guard, index);
+        guard->pids[index] = 0; /* the socket stays until it is started anew, or guard_free */
     }
     return heard;
 }
@@ -284,7 +286,7 @@ enum guard_heard guard_hear(struct guard *guard, size_t index)
 void guard_end(struct guard *guard, size_t index)
 {
     /* its number is its own while its end of the socket is open: it is a process then */
-    if (look(guard, index, MSG_PEEK) != GUARD_HEARD_DEAD) {
+    if (guard->pids[index] > 0 && look(guard, index, MSG_PEEK) != GUARD_HEARD_DEAD) {
         (void)kill(guard->pids[index], SIGKILL);
     }
 }
@@ -304,7 +306,7 @@ struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         if (deadline < atomic_load(&shared->wake_ms[index])) {
             const struct guard_packet packet = {.word = GUARD_LOOK};
-            (void)tell(guard, index, &packet, NULL); /* then it was ended, which is heard of */
+            (void)tell(guard, index, &packet, NULL); /* one that is dead is heard of */
         }
     }
     return &shared->slots[place];
@@ -391,7 +393,7 @@ bool guard_is_needed(const struct guard *guard)
 
 pid_t guard_pid(const struct guard *guard, size_t index)
 {
-    return guard->sockets[index] >= 0 ? guard->pids[index] : 0;
+    return guard->pids[index];
 }
 
 void guard_leave(struct guard *guard)
@@ -402,7 +404,7 @@ void guard_leave(struct guard *guard)
     }
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         struct pollfd end = {.fd = guard->sockets[index], .events = 0};
-        if (end.fd >= 0 && poll(&end, 1, PATIENCE_MS) > 0) {
+        if (end.fd >= 0 && guard->pids[index] > 0 && poll(&end, 1, PATIENCE_MS) > 0) {
             (void)waitpid(guard->pids[index], NULL, 0); /* it may be reaped already */
         }
         close_socket(guard, index);

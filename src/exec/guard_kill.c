@@ -68,13 +68,8 @@ static bool is_there(int fd)
 
 /* ---- the leader */
 
-enum leader { /* in this order */
-              LEADER_GONE,
-              LEADER_HIDDEN, /* a process with the number is there, and nothing can be known of it
-                              */
-              LEADER_ZOMBIE,
-              LEADER_LIVES,
-};
+/* In this order. Hidden: a process with the number is there, and nothing can be known of it. */
+enum leader { LEADER_GONE, LEADER_HIDDEN, LEADER_ZOMBIE, LEADER_LIVES };
 
 static bool is_current(const struct target *target, const struct guard_slot *slot)
 {
@@ -241,12 +236,14 @@ void guard_kill_set_cgroup(size_t place, int kill_fd, int events_fd)
 
 /* ---- rounds */
 
-void guard_kill_add(size_t place, uint64_t word)
+bool guard_kill_add(size_t place, uint64_t word)
 {
-    if (targets[place].word != word) {
+    bool is_new = targets[place].word != word;
+    if (is_new) {
         targets[place] = (struct target){.word = word};
     }
     bound = place < bound ? bound : place + 1;
+    return is_new;
 }
 
 /* False where there is nothing to do, or no more. */

@@ -26,8 +26,8 @@
 
 #include "exec/guard_slot.h"
 
-/* From now on the process that has that word in its slot is to be killed. */
-void guard_kill_add(size_t place, uint64_t word);
+/* From now on the process that has that word in its slot is to be killed. False: it is already. */
+bool guard_kill_add(size_t place, uint64_t word);
 
 /* The place has a cgroup: what kills it (cgroup.kill, to be written to) and what tells that it is
  * empty (cgroup.events). Takes both; -1: none any more. */

@@ -145,11 +145,9 @@ static void hear(struct guard *guard)
         if (size < 0 && errno == EINTR) {
             continue;
         }
-        if (size < 0 && errno == EAGAIN) {
-            return;
-        }
-        if (size != (ssize_t)sizeof packet) {
-            guard->is_orphan = true;
+        if (size <= 0) {
+            /* what else fails, as for want of memory, says nothing of the daemon */
+            guard->is_orphan = size == 0 || errno == ECONNRESET;
             return;
         }
         int fds[2];
@@ -184,8 +182,8 @@ static enum guard_left kill_what_is_due(struct guard *guard)
     size_t bound = atomic_load(&guard->shared->bound);
     for (size_t place = 0; place < bound; place++) {
         uint64_t word = guard_slot_take(&guard->shared->slots[place], now_ms);
-        if (word) {
-            guard_kill_add(place, word);
+        if (word && guard_kill_add(place, word)) {
+            guard->pause_ms = 0; /* whatever hangs there: this one is seen to at once */
         }
     }
     return guard_kill_round(guard->shared);

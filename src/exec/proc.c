@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -71,23 +72,10 @@ static bool parse(const char *text, struct proc *proc)
     return true;
 }
 
-/* "/proc/PID/stat" */
-static void make_path(char path[32], pid_t pid)
-{
-    char digits[16], *first = digits + sizeof digits;
-    for (int64_t left = pid; left > 0; left /= 10) {
-        *--first = (char)('0' + left % 10);
-    }
-    size_t count = (size_t)(digits + sizeof digits - first);
-    memcpy(path, "/proc/", 6);
-    memcpy(path + 6, first, count);
-    memcpy(path + 6 + count, "/stat", 6);
-}
-
 bool proc_read(pid_t pid, struct proc *proc)
 {
     char path[32], text[1024];
-    make_path(path, pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid); /* fits */
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return false;

@@ -32,8 +32,9 @@ static int set_up(void **state)
 {
     (void)state;
     shared = calloc(1, sizeof *shared);
+    assert_non_null(shared);
     shared->bound = PLACE + 1;
-    return shared && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : -1;
+    return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : -1;
 }
 
 static int tear_down(void **state)
