@@ -59,7 +59,7 @@ def terminal(folder, base_config):
 
 
 def finished(terminal, wait_until):
-    wait_until(lambda: (terminal.read(), terminal.process.poll() is not None)[1], 20, terminal.read)
+    wait_until(lambda: (terminal.read(), terminal.process.poll() is not None)[1], 120, terminal.read)
     return terminal.read().replace('\r\n', '\n')
 
 
