@@ -154,7 +154,8 @@ class Daemon:
             f"[queue]\nname = {queue}\nconcurrency = {concurrency}\n"
             f"[log]\ntarget = stderr\n{more}\n")
         self.process = subprocess.Popen(
-            [str(rig.leatd), "-c", str(self.config)], env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+            [str(rig.leatd), "-c", str(self.config)],
+            env=dict(ENVIRONMENT, RUNTIME_DIRECTORY=str(rig.folder / "state")), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=open(self.log, "ab"), start_new_session=True,
             preexec_fn=enter)
 
