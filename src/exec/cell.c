@@ -217,7 +217,8 @@ void cell_doubt(struct cell *cell)
 void cell_kill(struct cell *cell)
 {
     /* It fails where the group was taken away, which needs an empty one. A group that was ever
-     * killed is of no more use: since Linux 6.14 what clone3 starts in it gets the KILL, too. */
+     * killed is of no more use: with newer kernels (seen with 6.18) what clone3 starts in it gets
+     * the KILL, too. */
     ssize_t written = write(cell->kill, "1", 1);
     (void)written;
     cell->dirty = true;

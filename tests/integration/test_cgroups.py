@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 COUNT = 15
 ONE = {'queue': {'concurrency': 1}}
 SURVIVORS = Path(__file__).parent / 'harness' / 'survivors.py'
-STAYS = 'tail -f /dev/null'
+STAYS = 'tail -f /dev/null > /dev/null'  # where it writes to a pipe it ends with the reader
 WHERE = 'sed -n s/^0:://p /proc/self/cgroup'
 
 
@@ -114,7 +114,8 @@ def test_leftovers_die_first(caged, queue, group, survivors):
     pids = survivors.wait()
     first.kill9()
     # a leftover that no guard knows of
-    stray = processes.start(STAYS.split(), preexec_fn=lambda: (group / 'tasks/0/cgroup.procs').write_text('0'))
+    stray = processes.start(['tail', '-f', '/dev/null'],
+                            preexec_fn=lambda: (group / 'tasks/0/cgroup.procs').write_text('0'))
     second = caged({**ONE, 'shutdown': {'drain': 0}})
     second.wait_log('registered')
     assert not any(map(processes.alive, pids)) and stray.poll() == -signal.SIGKILL
