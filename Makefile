@@ -30,6 +30,7 @@ DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container openssl systemd-journal-remote logrotate
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check mandoc systemd
+MODEL_PACKAGES = gcc libc6-dev spin
 FUZZ_PACKAGES = clang libclang-rt-14-dev
 BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis
 
@@ -56,8 +57,8 @@ UNIT_SOURCES = $(wildcard tests/unit/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-.PHONY: all help clean force check run-check unit-tests demo bench chaos fuzz run-fuzz lint run-lint \
-	install install-files uninstall deps deps-build deps-demo deps-check deps-lint deps-bench deps-fuzz
+.PHONY: all help clean force check run-check unit-tests demo bench chaos fuzz run-fuzz model lint run-lint \
+	install install-files uninstall deps deps-build deps-demo deps-check deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -153,10 +154,14 @@ build-fuzz: $(FUZZ_SOURCES:%.c=$(BUILD)/%)
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
 	$(LINK) -fsanitize=fuzzer -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
 
+model: ## the protocol of leases and fencing, every order of its steps, by spin (MODEL_FAULTS=1 in each)
+	@$(SUBMAKE) deps-model
+	@tests/model/run $(BUILD)/model $(MODEL_FAULTS)
+
 # ---- lint: a stamp for each C file, so that only what changed is looked at again
 C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
-	tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
+	tests/model/* tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
 PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* 2>/dev/null)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck, luacheck, flake8, unit file, man pages
@@ -255,7 +260,7 @@ uninstall: ## removes what install put there; leaves /etc/leat where configs are
 # ---- packages
 deps: ## installs the Debian packages that are missing for any target here
 	@tests/tools/install-packages $(sort $(BUILD_PACKAGES) $(CHECK_PACKAGES) $(LINT_PACKAGES) \
-		$(FUZZ_PACKAGES) $(BENCH_PACKAGES))
+		$(FUZZ_PACKAGES) $(BENCH_PACKAGES) $(MODEL_PACKAGES))
 deps-build:
 	@tests/tools/install-packages $(BUILD_PACKAGES)
 deps-demo:
@@ -266,6 +271,8 @@ deps-lint:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(LINT_PACKAGES) libcmocka-dev
 deps-fuzz:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(FUZZ_PACKAGES)
+deps-model:
+	@tests/tools/install-packages $(MODEL_PACKAGES)
 deps-bench:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(BENCH_PACKAGES)
 

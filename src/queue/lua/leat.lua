@@ -5,6 +5,11 @@
 -- passes on (retry, release, expired lease, dead worker, host fault) it is written as a new entry and the old
 -- one is acked and deleted in the same step, so whatever a stale worker still wants is fenced by the id alone.
 --
+-- tests/model/leat.pml has what of this decides who may run a task, and is checked in every order of its steps: the
+-- blocking read is do_read there, leat_claim do_claim, leat_renew do_renew, leat_finish do_finish, leat_register
+-- do_register, and what the scan and leat_requeue do with what was left behind is take_over. Who changes one of
+-- them changes the model first.
+--
 -- Scripts do not roll back. A step that moves a task therefore notes how each of its writes is taken back,
 -- and where one is refused takes back the others (see whole_step): the task stands where it stood, and the
 -- call can be repeated. The write that cannot be taken back, XDEL, comes last; XACK and counters, which

@@ -1,0 +1,614 @@
+/*
+ * The protocol of leases and fencing, for spin: who may run a task, until when, and what a worker that is late
+ * can still do. What stands in src/queue/lua is here as steps of Redis; what stands in src/daemon and in the
+ * guard, as steps of workers. Nothing is here of lanes, names, delays, or of how processes are found.
+ *
+ * Checked in every order of all steps:
+ *   I1  whenever faults cease, each task ends: it has succeeded or is a dead letter
+ *   I2  when a success is taken no process of the task runs, and no task that has ended runs again
+ *   I3  two processes never run one task at the same time
+ *
+ * Time is a count of ticks, which may pass at any moment, only not before what is urgent was done: at its
+ * deadline a process is killed, if anybody is there to do it. A lease runs out LEASE ticks after Redis heard
+ * of its owner; the deadline is MARGIN sooner, and counted from when that call was sent.
+ *
+ * FAULTS of these happen, in any order, anywhere: a connection breaks, a daemon is stopped, it is killed with or
+ * without all that belongs to it, the group is lost, an answer takes longer than a tick. Not here: guards that are
+ * killed together with their daemon while their tasks live on; that is for cgroups.
+ *
+ * Each BUG takes one rule away, and must be found: see run.
+ */
+#ifndef FAULTS
+#define FAULTS 1
+#endif
+#ifndef ONLY
+#define ONLY 0 /* of I1, I2, I3 the number of the one that is looked for; 0: all */
+#endif
+#define TASKS 2
+#define STARTS 3  /* of workers, all in all: each start is a consumer of its own */
+#define WORKERS 2 /* that live at a time */
+#define LEASE 2
+#ifdef BUG_NO_MARGIN
+#define MARGIN 0
+#else
+#define MARGIN 1
+#endif
+#define CRASHES 2
+#define NONE 15
+
+/* ---- Redis ---- */
+
+mtype:place = { ready, pending, succeeded, died };
+mtype:place place[TASKS]; /* of the task's one entry; or how it ended */
+byte owner[TASKS];        /* pending: whose */
+byte idle[TASKS];         /* pending: ticks since Redis heard of its owner */
+byte record[TASKS];       /* `running`: who began this entry, or NONE */
+byte moved[TASKS];        /* who had begun the entry before, of which a success would still count, or NONE */
+byte crashes[TASKS];
+byte hold;                /* ticks for which the gate stays shut */
+
+/* ---- workers ---- */
+
+mtype:life = { unborn, up, stopped, dead };
+mtype:life life[STARTS];
+bool guard[STARTS];
+bool proof[STARTS];       /* the guard's line in the hold file */
+bool process[STARTS];     /* of its task: it lives */
+byte deadline[STARTS];    /* ticks until it is killed */
+
+mtype:state = { free, named, running, ended };
+mtype:state state[STARTS];
+byte task[STARTS];        /* unless free: which */
+mtype:token = { current, former, stale };
+mtype:token token[STARTS]; /* and the entry by which it is held: the task's, that before, or one long gone */
+mtype:result = { exit0, failed, released };
+mtype:result result[STARTS]; /* of a process that is not: what is to be told */
+
+/* The call under way, and the session. */
+mtype:call = { nothing, read, claim, renew, finish, register };
+mtype:call call[STARTS];
+bool answered[STARTS];    /* the answer is on its way */
+bool granted[STARTS];     /* it says yes */
+byte age[STARTS];         /* ticks since the call was sent */
+bool broken[STARTS];      /* the connection is: nobody reads the answer */
+
+byte faults = FAULTS;
+bool calm;                /* faults have ceased, and everybody does what is to be done */
+
+/* Not looked for; a failed assertion says by them what it is. */
+bool I1 = (ONLY && ONLY != 1), I2 = (ONLY && ONLY != 2), I3 = (ONLY && ONLY != 3);
+
+#define is_up(c) (life[c] == up)
+#define is_alive(c) (life[c] == up || life[c] == stopped)
+#define alive (is_alive(0) + is_alive(1) + is_alive(2))
+#define to_come ((life[0] == unborn) + (life[1] == unborn) + (life[2] == unborn))
+#define is_idle(c) (is_up(c) && call[c] == nothing && !broken[c])
+#define has_answer(c) (is_up(c) && call[c] != nothing && answered[c] && !broken[c])
+#define will_run(c) (call[c] != nothing && !answered[c])
+#define is_over(t) (place[t] == succeeded || place[t] == died)
+#define is_named(c, t) (state[c] != free && task[c] == t && token[c] == current)
+#define is_new(t) (moved[t] == NONE && record[t] == NONE && crashes[t] == 0)
+#define runs(c, t) (process[c] && task[c] == t)
+#define awaits(c) (is_up(c) && !broken[c] && call[c] != nothing)
+#define is_waiting (awaits(0) || awaits(1) || awaits(2))
+#define can_kill(c) (process[c] && deadline[c] == 0 && (is_up(c) || guard[c]))
+
+/* ---- steps of Redis: each is one function call ---- */
+
+/* A new entry, and nothing of the old one is left: whoever holds that has something stale. Only whether entries
+ * are the same matters, so they have no numbers. */
+inline requeue_as(t, what)
+{
+    place[t] = ready;
+    owner[t] = NONE;
+    idle[t] = 0;
+    record[t] = NONE;
+    age_tokens(t, what)
+}
+
+/* Who held the current entry now holds what; the former one is nobody's when another comes to be it. */
+inline age_tokens(t, what)
+{
+    i = 0;
+    do
+    :: i < STARTS ->
+        if
+        :: state[i] == free || task[i] != t -> skip
+        :: state[i] != free && task[i] == t && token[i] == former && what == former -> token[i] = stale
+        :: state[i] != free && task[i] == t && token[i] == current -> token[i] = what
+        :: else -> skip
+        fi;
+        i++
+    :: else -> break
+    od;
+    i = 0
+}
+
+#define requeue(t) requeue_as(t, stale)
+
+/* The record of who had begun it stays, and points to the new entry. */
+inline requeue_begun(t)
+{
+    moved[t] = record[t];
+    requeue_as(t, former)
+}
+
+inline end_task(t, how)
+{
+    place[t] = how;
+    owner[t] = NONE;
+    idle[t] = 0;
+    record[t] = NONE;
+    moved[t] = NONE;
+    age_tokens(t, stale);
+    forget_former(t)
+}
+
+inline forget_former(t)
+{
+    moved[t] = NONE;
+    i = 0;
+    do
+    :: i < STARTS ->
+        if
+        :: state[i] != free && task[i] == t && token[i] == former -> token[i] = stale
+        :: else -> skip
+        fi;
+        i++
+    :: else -> break
+    od;
+    i = 0
+}
+
+/* take_over: its lease ran out, or its worker is proved dead. */
+inline take_over(t)
+{
+    if
+    :: record[t] == NONE -> requeue(t)
+    :: record[t] != NONE && crashes[t] + 1 >= CRASHES -> end_task(t, died)
+    :: record[t] != NONE && crashes[t] + 1 < CRASHES ->
+        crashes[t]++;
+        requeue_begun(t)
+    fi
+}
+
+/* The blocking read, where something is ready: delivered, not begun. Of two that nobody has touched it is the
+ * first: they are alike. */
+inline do_read(c)
+{
+    if
+    :: place[0] == ready -> t = 0
+    :: place[1] == ready && !(place[0] == ready && is_new(0) && is_new(1)) -> t = 1
+    fi;
+    place[t] = pending;
+    owner[t] = c;
+    if
+    :: broken[c] || life[c] == dead -> skip
+    :: else ->
+        state[c] = named;
+        task[c] = t;
+        token[c] = current
+    fi
+}
+
+/* leat_claim with that name. */
+inline do_claim(c)
+{
+    t = task[c];
+    granted[c] = false;
+    if
+    :: place[t] == pending && owner[t] == c && token[c] == current ->
+        if
+        :: hold > 0 -> requeue(t)
+#ifndef BUG_NO_OWNER_CHECK
+        :: hold == 0 && record[t] != NONE && record[t] != c ->
+            /* the group was made anew, and delivers what somebody had begun */
+            requeue_begun(t)
+        :: hold == 0 && (record[t] == NONE || record[t] == c) ->
+#else
+        :: hold == 0 ->
+#endif
+            record[t] = c;
+            idle[t] = 0;
+#ifndef BUG_LATE_ALWAYS
+            forget_former(t);
+#endif
+            granted[c] = true
+        fi
+    :: else -> skip
+    fi
+}
+
+/* The lease of the one token that is named. XCLAIM takes it from whoever has it. */
+inline do_renew(c)
+{
+    t = task[c];
+    granted[c] = false;
+    if
+    :: place[t] == pending && token[c] == current &&
+#ifndef BUG_NO_OWNER_CHECK
+       (record[t] == c || (record[t] == NONE && owner[t] == c))
+#else
+       true
+#endif
+       ->
+        owner[t] = c;
+        idle[t] = 0;
+        granted[c] = true
+    :: else -> skip
+    fi
+}
+
+inline succeed(t)
+{
+    assert(I2 || (!runs(0, t) && !runs(1, t) && !runs(2, t)));
+    end_task(t, succeeded)
+}
+
+inline do_finish(c)
+{
+    t = task[c];
+    if
+    :: !is_over(t) && token[c] == current &&
+#ifndef BUG_NO_OWNER_CHECK
+       record[t] == c
+#else
+       record[t] != NONE
+#endif
+       ->
+        if
+        :: result[c] == exit0 -> succeed(t)
+        :: result[c] == failed -> end_task(t, died)
+        :: result[c] == released -> requeue(t) /* as is one that is to be tried again */
+        fi
+    :: !is_over(t) && token[c] == former && moved[t] == c && result[c] == exit0 ->
+        succeed(t) /* late, but nothing has begun since */
+    :: else -> skip /* fenced, or gone */
+    fi
+}
+
+/* The first call of a session: renews what is named, and all else that is pending for the caller goes back. */
+inline do_register(c)
+{
+    if
+    :: state[c] == running || state[c] == ended -> do_renew(c)
+    :: else -> granted[c] = false
+    fi;
+    t = 0;
+    do
+    :: t < TASKS && place[t] == pending && owner[t] == c && !is_named(c, t) ->
+        requeue(t);
+        t++
+    :: t < TASKS && !(place[t] == pending && owner[t] == c && !is_named(c, t)) -> t++
+    :: t >= TASKS -> break
+    od
+}
+
+/* Nothing that is not asked any more may tell two states apart. */
+inline forget(c)
+{
+    state[c] = free;
+    task[c] = 0;
+    token[c] = stale;
+    result[c] = released;
+    deadline[c] = 0
+}
+
+inline forget_call(c)
+{
+    call[c] = nothing;
+    answered[c] = false;
+    granted[c] = false;
+    age[c] = 0
+}
+
+/* Of the dead nothing is kept that nobody asks for any more. */
+inline forget_dead(c)
+{
+    if
+    :: life[c] == dead && !process[c] && !will_run(c) -> forget(c); forget_call(c)
+    :: else -> skip
+    fi
+}
+
+active [TASKS] proctype leases()
+{
+    byte i;
+    byte t = _pid;
+end:
+    do
+    /* the scan of whichever worker lives */
+#ifndef BUG_NO_SCAN
+    :: atomic { place[t] == pending && owner[t] != NONE && idle[t] >= LEASE -> take_over(t) }
+#endif
+    /* adoption by whichever worker lives */
+    :: atomic { place[t] == pending && owner[t] != NONE &&
+#ifdef BUG_ADOPT_UNPROVED
+        life[owner[t]] == dead
+#else
+        proof[owner[t]]
+#endif
+        ->
+#ifdef BUG_DROP_CONSUMER
+        owner[t] = NONE /* DELCONSUMER with entries pending: nobody finds them any more */
+#else
+        if
+#ifndef BUG_ADOPT_BLINDLY
+        :: record[t] != NONE && record[t] != owner[t] -> requeue_begun(t) /* that one may live */
+#endif
+        :: else -> take_over(t)
+        fi
+#endif
+    }
+    od
+}
+
+/* The group is lost and made anew: everything is delivered again, after one lease. */
+active proctype group()
+{
+    byte t;
+end:
+    do
+    :: atomic { faults > 0 && !calm && hold == 0 ->
+        faults--;
+        do
+        :: t < TASKS ->
+            if
+            :: place[t] == pending ->
+                place[t] = ready;
+                owner[t] = NONE;
+                idle[t] = 0
+            :: else -> skip
+            fi;
+            t++
+        :: else -> break
+        od;
+#ifndef BUG_NO_HOLD
+        hold = LEASE;
+#endif
+        t = 0
+    }
+    od
+}
+
+/* ---- steps of workers ---- */
+
+inline send(c, what)
+{
+    call[c] = what;
+    answered[c] = false;
+    granted[c] = false;
+    age[c] = 0
+}
+
+inline start_process(c)
+{
+    assert(I2 || !is_over(task[c]));
+    assert(I3 || (!runs(0, task[c]) && !runs(1, task[c]) && !runs(2, task[c])));
+    process[c] = true;
+    state[c] = running;
+    set_deadline(c)
+}
+
+inline set_deadline(c)
+{
+#ifdef BUG_FROM_ANSWER
+    deadline[c] = LEASE - MARGIN
+#else
+    deadline[c] = LEASE - MARGIN - age[c]
+#endif
+}
+
+#ifdef BUG_FROM_ANSWER
+#define in_time(c) true
+#else
+#define in_time(c) (age[c] < LEASE - MARGIN)
+#endif
+
+inline release(c)
+{
+    state[c] = ended;
+    result[c] = released
+}
+
+inline take_answer(c)
+{
+    if
+    :: call[c] == read ->
+#ifdef BUG_UNGATED
+        start_process(c)
+#else
+        skip
+#endif
+    :: call[c] == claim && granted[c] && in_time(c) -> start_process(c)
+    :: call[c] == claim && granted[c] && !in_time(c) -> release(c)
+    :: call[c] == claim && !granted[c] -> forget(c)
+    :: (call[c] == renew || call[c] == register) && state[c] == running ->
+        if
+        :: !granted[c] -> process[c] = false; forget(c)
+        :: granted[c] && process[c] && in_time(c) -> set_deadline(c)
+        :: else -> skip
+        fi
+    :: (call[c] == renew || call[c] == register) && state[c] != running -> skip
+    :: call[c] == finish -> forget(c)
+    fi;
+    forget_call(c);
+    go_on(c)
+}
+
+/* What is to be said is said at once; when it arrives is another matter. */
+inline go_on(c)
+{
+    if
+    :: is_idle(c) && state[c] == named -> send(c, claim)
+    :: is_idle(c) && state[c] == ended -> send(c, finish)
+    :: else -> skip
+    fi
+}
+
+/* Who is free waits in a blocking read, which may still bring something when nobody hears of it. */
+inline leave_read(c)
+{
+    if
+    :: state[c] == free && call[c] == nothing -> send(c, read)
+    :: else -> skip
+    fi
+}
+
+proctype worker(byte c)
+{
+    byte t, i;
+end:
+    do
+    :: atomic { life[c] == unborn && alive < WORKERS && (c == 0 || life[c - 1] != unborn) ->
+        life[c] = up;
+#ifndef BUG_NO_GUARD
+        guard[c] = true
+#endif
+    }
+
+    /* its calls arrive when they arrive, also those of the dead and of broken connections; only a read that
+     * nobody waits for is one that was sent before, see below */
+    :: atomic { will_run(c) && (call[c] != read || place[0] == ready || place[1] == ready) ->
+        if
+        :: call[c] == read -> do_read(c)
+        :: call[c] == claim -> do_claim(c)
+        :: call[c] == renew -> do_renew(c)
+        :: call[c] == finish -> do_finish(c)
+        :: call[c] == register -> do_register(c)
+        fi;
+        answered[c] = true;
+        forget_dead(c);
+        t = 0
+    }
+
+    /* what it does on its own */
+    :: atomic { is_idle(c) && state[c] == free && (place[0] == ready || place[1] == ready) &&
+        !(calm && hold > 0) ->
+        send(c, read);
+        do_read(c);
+        answered[c] = true;
+        t = 0
+    }
+    :: atomic { is_idle(c) && state[c] == running && process[c] && deadline[c] == 0 && !calm -> send(c, renew) }
+    :: atomic { has_answer(c) -> take_answer(c) }
+    :: atomic { is_up(c) && broken[c] -> /* the former connections are killed first: see join_start */
+        if
+        :: state[c] == named -> forget(c)
+        :: else -> skip
+        fi;
+        broken[c] = false;
+        send(c, register)
+    }
+
+    /* the process, and who ends it: itself, the daemon or its guard, the guard of a dead daemon */
+    :: atomic { process[c] ->
+        process[c] = false;
+        deadline[c] = 0;
+        if
+        :: result[c] = exit0
+        :: result[c] = failed
+        fi;
+        forget_dead(c)
+    }
+#ifndef BUG_NO_DEADLINE
+    :: atomic { can_kill(c) -> process[c] = false; forget_dead(c) }
+#endif
+    :: atomic { is_up(c) && state[c] == running && !process[c] -> state[c] = ended; go_on(c) }
+    :: atomic { life[c] == dead && guard[c] ->
+        process[c] = false;
+        guard[c] = false;
+        proof[c] = true;
+        forget_dead(c)
+    }
+
+    /* faults: a broken connection, SIGSTOP, the daemon killed, all of its unit killed */
+    :: atomic { faults > 0 && !calm && is_up(c) && !broken[c] -> faults--; broken[c] = true; leave_read(c) }
+    :: atomic { faults > 0 && !calm && is_up(c) -> faults--; life[c] = stopped }
+    :: atomic { life[c] == stopped -> life[c] = up }
+    :: atomic { faults > 0 && !calm && is_alive(c) && alive + to_come > 1 ->
+        faults--;
+        life[c] = dead;
+        broken[c] = false;
+        leave_read(c);
+        if
+        :: skip
+        :: guard[c] = false; process[c] = false
+        fi;
+        if
+        :: skip
+        :: call[c] = nothing /* it had not left yet */
+        fi;
+        forget_dead(c)
+    }
+    od
+}
+
+/* ---- time, and the end ---- */
+
+active proctype clock()
+{
+    byte c, t;
+    do
+    :: atomic { !calm -> calm = true }
+    :: atomic { calm && is_over(0) && is_over(1) -> break }
+    :: atomic {
+#ifdef BUG_NO_DEADLINE
+        (!calm || timeout) && (!is_waiting || (faults > 0 && !calm)) ->
+#else
+        (!calm || timeout) && !can_kill(0) && !can_kill(1) && !can_kill(2) &&
+        (!is_waiting || (faults > 0 && !calm)) ->
+#endif
+        faults = faults - is_waiting;
+        /* where nothing else can happen, something waits for time: else it would wait for ever */
+        assert(I1 || !calm || hold > 0 || (place[0] == pending && idle[0] < LEASE) ||
+               (place[1] == pending && idle[1] < LEASE));
+        do
+        :: c < STARTS ->
+            deadline[c] = deadline[c] - (process[c] && deadline[c] > 0);
+            age[c] = age[c] + (age[c] < LEASE - MARGIN &&
+                               (call[c] == claim || call[c] == renew || call[c] == register));
+            /* what the dead had sent has arrived by now, or never will */
+            if
+            :: life[c] == dead && call[c] != nothing -> forget_call(c); forget_dead(c)
+            :: else -> skip
+            fi;
+            c++
+        :: else -> break
+        od;
+        do
+        :: t < TASKS ->
+            idle[t] = idle[t] + (place[t] == pending && idle[t] < LEASE);
+            t++
+        :: else -> break
+        od;
+        hold = hold - (hold > 0);
+        c = 0;
+        t = 0
+    }
+    od
+}
+
+init {
+    byte t, c;
+    atomic {
+        do
+        :: t < TASKS ->
+            place[t] = ready;
+            owner[t] = NONE;
+            record[t] = NONE;
+            moved[t] = NONE;
+            t++
+        :: else -> break
+        od;
+        do
+        :: c < STARTS ->
+            life[c] = unborn;
+            forget(c);
+            forget_call(c);
+            run worker(c);
+            c++
+        :: else -> break
+        od
+    }
+}
