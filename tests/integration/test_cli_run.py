@@ -201,7 +201,8 @@ def test_deleted_by_hand(start, queue, wait_until, proxy, through_proxy):
     run = start('run', 'true', config=through_proxy)
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
     queue.redis.delete(queue.stream)
-    wait_until(lambda: proxy.connections, 20)
+    # it knows that the task is enqueued, and follows it
+    wait_until(lambda: any('b' in one['flags'] for one in queue.redis.client_list()))
     proxy.cut()
     assert run.ended() == LOST and 'nothing tells' in run.error
 
