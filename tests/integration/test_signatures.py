@@ -191,6 +191,18 @@ def test_a_task_that_waits_is_not_run_by_its_double(daemon, required, key, queue
     wait_until(lambda: queue.counter('cancelled') == 1 or len(ran.lines()) == 9)
 
 
+def test_a_double_that_goes_from_hand_to_hand(daemon, required, key, queue, client, ran):
+    """Nor when its entry was passed on before anybody asked: the worker that had read it was lost."""
+    signed = key.sign({'command': ran.command, 'SIZE': 1})
+    [tid] = queue.add(signed, due='+3600000')
+    client.xadd('emails', signed, id=tid)
+    client.xgroup_create('emails', queue.group, '0', mkstream=True)
+    client.xreadgroup(queue.group, 'lost', {'emails': '>'})
+    daemon(dict(required, queue={'lease': '1s', 'scan': '200ms'})).wait_ready()
+    [letter] = wait_letters(queue)
+    assert 'an id that Redis did not give' in letter.reason and ran.lines() == []
+
+
 def test_retries_are_no_replays(daemon, required, key, queue, folder):
     """A task that fails is tried again under its signature, and so is one whose worker was lost."""
     worker = daemon(dict(required, queue={'lease': '1s', 'scan': '200ms'}), start=False).start().wait_ready()

@@ -55,8 +55,9 @@ local function judge(q, task, record, out)
     -- the group was recreated and delivers again what somebody had begun
     return leat.requeue(q, task, not record.moved and record or nil)
   end
-  if leat.too_many_fields(task) then
-    return leat.refuse(q, task, TOO_MANY_FIELDS)
+  local misfit = leat.misfit(task)
+  if misfit then
+    return leat.refuse(q, task, misfit)
   elseif leat.is_cancelled(q, task.tid) then
     return leat.cancel_entry(q, task, record)
   elseif record then

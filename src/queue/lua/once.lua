@@ -6,7 +6,7 @@ do -- Signed tasks: each signature runs once.
 local KEPT_MS = 600000 -- for so long after its end: Redis's clock may be set back
 local LONGEST_MS = 366 * 86400e3 -- what is good for longer is refused: it would be remembered for as long
 local TRIM = 2 -- for each that is added, so many that are over are dropped
-local OWN_SEQUENCE = 1e9 -- new_tid counts from there; Redis gives no such ids
+local OWN_SEQUENCE = 1e9 -- new_tid counts from there; Redis gives no such ids (leat.misfit knows those of its form)
 
 -- Marks that are over go, some at a time.
 local function trim(q, most)

@@ -252,8 +252,15 @@ function leat.refuse(q, task, reason)
   leat.bury(q, task, { cause = 'refused', reason = reason, worker = q.consumer })
 end
 
-function leat.too_many_fields(task)
-  return task.count > MAX_FIELDS * 2
+-- Why an entry may neither begin nor be passed on, or nil. An id of new_tid's form that a producer chose would make it
+-- pass for a task of leat's own.
+function leat.misfit(task)
+  local token = task.token
+  if task.count > MAX_FIELDS * 2 then
+    return TOO_MANY_FIELDS
+  elseif #token >= OWN_SHORTEST and #token <= OWN_LONGEST and token:match('^s%d%d%d%d%d%d%d%d%d%d%d%d%d%-') then
+    return FORGED_ID
+  end
 end
 
 local function requeue_step(q, task, record)
@@ -277,8 +284,9 @@ end
 -- The one routine by which a task becomes a new entry. record is given where a begun attempt lost its lease:
 -- it stays and points to the new entry, so that its late success still counts until that one has begun.
 function leat.requeue(q, task, record)
-  if leat.too_many_fields(task) then
-    return leat.refuse(q, task, TOO_MANY_FIELDS)
+  local misfit = leat.misfit(task)
+  if misfit then
+    return leat.refuse(q, task, misfit)
   end
   whole_step(requeue_step, q, task, record)
 end
@@ -315,7 +323,7 @@ function leat.take_over(q, task, max_crashes)
   local record = record_of(q, task.token)
   if leat.is_cancelled(q, task.tid) then
     return leat.cancel_entry(q, task, record)
-  elseif not record or leat.too_many_fields(task) then
+  elseif not record or leat.misfit(task) then
     return leat.requeue(q, task)
   end
   task.crashes = task.crashes + 1
