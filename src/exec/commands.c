@@ -118,18 +118,23 @@ static const struct command_line *find_line(const struct commands *commands,
     return NULL;
 }
 
+/* What the task has for the piece, or NULL. */
+static const struct bytes *brought(const struct argument_piece *piece, const struct task *task)
+{
+    for (size_t i = 0; piece->is_field && i < task->field_count; i++) {
+        if (is_named(task->fields[i].name, piece->text)) {
+            return &task->fields[i].value;
+        }
+    }
+    return NULL;
+}
+
 /* What the piece stands for; data NULL: the task lacks the field. */
 static struct bytes value_of(const struct argument_piece *piece, const struct task *task)
 {
-    if (!piece->is_field) {
-        return (struct bytes){piece->text, strlen(piece->text)};
-    }
-    for (size_t i = 0; i < task->field_count; i++) {
-        if (is_named(task->fields[i].name, piece->text)) {
-            return task->fields[i].value;
-        }
-    }
-    return (struct bytes){piece->fallback, piece->fallback ? strlen(piece->fallback) : 0};
+    const struct bytes *value = brought(piece, task);
+    const char *text = piece->is_field ? piece->fallback : piece->text;
+    return value ? *value : (struct bytes){text, text ? strlen(text) : 0};
 }
 
 static bool refuse_field(const struct argument_piece *piece, const char *what, char *reason,
@@ -156,7 +161,7 @@ static bool refuse_command(const struct task *task, char *reason, size_t size)
     return false;
 }
 
-/* options: a value at a word's beginning may begin with '-'. */
+/* options: what a task brings may begin with '-' at a word's beginning. */
 static bool word_fits(const struct argument *word, const struct task *task, bool options,
                       char *reason, size_t size)
 {
@@ -171,7 +176,8 @@ static bool word_fits(const struct argument *word, const struct task *task, bool
         if (memchr(value.data, '\0', value.size)) {
             return refuse_field(piece, "holds a NUL byte: it cannot be an argument", reason, size);
         }
-        if (piece->is_field && !options && length == 0 && value.size > 0 && value.data[0] == '-') {
+        if (!options && length == 0 && value.size > 0 && value.data[0] == '-' &&
+            brought(piece, task)) {
             return refuse_field(piece, "begins with -: it would pass for an option", reason, size);
         }
         if (value.size > TASK_MAX_STRING - length) {

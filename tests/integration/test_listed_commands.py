@@ -54,6 +54,17 @@ def test_fields_become_arguments(daemon, listed, tool, queue):
         [['--a=-rf', '{A}', '', '--', '-rf'], '', '-rf']])
 
 
+def test_an_option_as_the_fallback(daemon, listed, tool, queue):
+    """What stands in the config may begin with a '-': it is the operator's. What a task brings may not."""
+    daemon(merged(listed, {'command.show': {'arguments': '{A=-9}{B=--all}'}})).wait_ready()
+    queue.add({'command': 'show'}, {'command': 'show', 'A': ''}, {'command': 'show', 'B': '-x'})
+    wait_succeeded(queue, 3)
+    assert sorted(args for args, _, _ in tool.runs()) == [['--all'], ['-9--all'], ['-9-x']]
+    queue.add({'command': 'show', 'A': '', 'B': '-x'})
+    [letter] = wait_letters(queue)
+    assert letter.reason == 'field B begins with -: it would pass for an option'
+
+
 def test_what_is_not_listed_is_refused(daemon, listed, tool, queue, client, folder):
     """Shell lines, unknown names, missing fields, options, NUL, what is too long: dead letters with the reason."""
     daemon(listed).wait_ready()
