@@ -138,14 +138,17 @@ static int64_t limit_of(const struct admission *admission, enum measure measure)
     return 0;
 }
 
-static int compare_memory(int64_t limit, struct reading *reading)
+/* over: it has to come back to four thirds of the limit; half of the way to all memory where that
+ * would be too far. */
+static int compare_memory(int64_t limit, bool over, struct reading *reading)
 {
     double available, total;
     if (read_memory(&available, &total)) {
         return -1;
     }
     double least = limit < 0 ? total * (double)-limit / 100 : (double)limit;
-    reading->share = available > 0 ? least / available : 2;
+    double enough = least / RELIEF < (least + total) / 2 ? least / RELIEF : (least + total) / 2;
+    reading->share = available > 0 ? (over ? enough * RELIEF : least) / available : 2;
     (void)snprintf(reading->text, sizeof reading->text,
                    "%.0f MiB of memory are free, the least is %.0f MiB", available / MIB,
                    least / MIB); /* fits */
@@ -153,7 +156,7 @@ static int compare_memory(int64_t limit, struct reading *reading)
 }
 
 /* Returns 0, or -1 with errno where the kernel does not tell. */
-static int compare(enum measure measure, int64_t limit, struct reading *reading)
+static int compare(enum measure measure, int64_t limit, bool over, struct reading *reading)
 {
     static const char *const names[MEASURES] = {[MEMORY_PRESSURE] = "memory pressure",
                                                 [IO_PRESSURE] = "I/O pressure",
@@ -161,7 +164,7 @@ static int compare(enum measure measure, int64_t limit, struct reading *reading)
                                                 [LOAD] = "the load of each CPU"};
     double percent;
     if (measure == FREE_MEMORY) {
-        return compare_memory(limit, reading);
+        return compare_memory(limit, over, reading);
     }
     if (measure == LOAD ? read_load(&percent) : read_pressure(known[measure].path, &percent)) {
         return -1;
@@ -191,7 +194,7 @@ static bool is_over(struct admission *admission, enum measure measure, struct re
     if (limit == 0) {
         return false;
     }
-    if (compare(measure, limit, reading)) {
+    if (compare(measure, limit, admission->over[measure], reading)) {
         tell_silent(admission, measure);
         return false;
     }

@@ -40,6 +40,7 @@ MEASURES = [
     ('load', '150%', 'loadavg', load, 145, 160, 120, 105),
     ('free_memory', '512M', 'meminfo', memory, 520, 500, 600, 700),
     ('free_memory', '25%', 'meminfo', memory, 2050, 2040, 2500, 2800),
+    ('free_memory', '80%', 'meminfo', memory, 6600, 6500, 7000, 7400),
 ]
 
 
