@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/standard.h"
 #include "cli/cli.h"
 
 static const struct subcommand *const subcommands[] = {
@@ -127,6 +128,8 @@ int main(int argc, char **argv)
 
     /* character widths and the local way of writing; without such a locale C stays */
     (void)setlocale(LC_CTYPE, "");
+    if (standard_fill(false))
+        return EX_OSERR; /* there is nothing to say it to */
     /* a reader that goes away is an error to report, not a signal to die by */
     (void)signal(SIGPIPE, SIG_IGN);
 

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/log_ids.h"
+#include "base/standard.h"
 #include "config/config.h"
 #include "daemon/isolation.h"
 #include "daemon/notify.h"
@@ -356,6 +357,9 @@ int main(int argc, char **argv)
 {
     if (argc > 0 && strcmp(argv[0], GUARD_NAME) == 0) {
         return guard_process(argc, argv);
+    }
+    if (standard_fill(true)) {
+        return EX_OSERR; /* there is nothing to say it to */
     }
     struct options options = {0};
     int code = parse_options(argc, argv, &options);

@@ -8,7 +8,7 @@ import pytest
 from harness.daemon import ROOT, program, write_config
 
 COMMANDS = ('enqueue', 'import', 'wait', 'status', 'list', 'show', 'dead', 'cancel', 'pause', 'resume',
-            'drain', 'undrain', 'conf', 'doctor')
+            'drain', 'undrain', 'conf', 'doctor', 'run', 'logs', 'init')
 EX_USAGE, EX_UNAVAILABLE, EX_IOERR, EX_NOPERM, EX_CONFIG = 64, 69, 74, 77, 78
 
 
@@ -146,6 +146,19 @@ def test_output_that_cannot_be_written(args, folder, base_config, queue):
         done = subprocess.run([program('leat'), '-c', str(path), *args], stdout=full,
                               stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == EX_IOERR and 'No space left' in done.stderr
+
+
+@pytest.mark.parametrize('closed', ['<&- >&-', '<&- >&- 2>&-', '2>&-'])
+def test_closed_descriptors(folder, base_config, queue, client, closed):
+    """What would go to a closed stdout or stderr does not go to Redis, whose connection is opened next."""
+    queue.add({'command': 'FLUSHALL'})
+    argv = [program('leat'), '-c', str(write_config(folder / 'q.ini', base_config))]
+    done = subprocess.run(['sh', '-c', f'"$@" {closed}', 'sh', *argv, 'list'], stderr=subprocess.PIPE, check=False)
+    assert done.returncode == (EX_IOERR if '>&- ' in closed + ' ' and closed != '2>&-' else 0)
+    done = subprocess.run(['sh', '-c', f'"$@" {closed}', 'sh', *argv, 'show', '1-1'], stderr=subprocess.PIPE,
+                          check=False)
+    assert done.returncode == 1
+    assert client.info('errorstats') == {}
 
 
 def test_a_reader_that_goes_away(folder, base_config, queue):

@@ -219,6 +219,16 @@ def test_inherit(daemon, queue, folder):
     assert b'\nbad\n' in wait_file(folder / 'err') and b'stream=' not in wait_file(folder / 'err')
 
 
+def test_inherit_of_what_is_closed(daemon, queue, folder):
+    """Where the daemon was started without stdin, stdout and stderr, tasks get none of what it opens instead."""
+    worker = daemon({'output': {'to': 'inherit'}, **ONCE}, start=False)
+    worker.prefix = ['sh', '-c', 'exec "$@" <&- >&- 2>&-', 'sh']
+    worker.start()
+    queue.add({'command': f'echo out; echo bad >&2; cd /proc/$$/fd; all=$(readlink 0 1 2); echo $all > {folder}/links'})
+    wait_succeeded(queue, 1)
+    assert (folder / 'links').read_text().split() == ['/dev/null'] * 3
+
+
 def test_inherit_and_a_limit(daemon, queue, folder):
     """A task with a limit of its own is read all the same, and its lines are records."""
     worker = daemon({'output': {'to': 'inherit', 'at_max': 'kill'}, **ONCE}).wait_ready()
