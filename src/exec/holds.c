@@ -171,6 +171,9 @@ enum holds_state holds_look(const char *folder, const char *name, struct holds_f
     if (fd >= 0) {
         state = look_at(folder, fd, found);
         (void)close(fd); /* was only read; this lets go of the lock */
+        if (strcmp(name, found->consumer) != 0) {
+            state = HOLDS_NONE; /* a copy of one, which nobody would have locked */
+        }
     }
     (void)close(at); /* the same */
     return state;

@@ -175,6 +175,7 @@ static void takes_nothing_else(void **state)
     assert_int_equal(look(place, &found), HOLDS_NONE);
     assert_int_equal(unlink(path), 0);
 
+    assert_int_equal(judge(place, "worker other\nboot other\ndead other\n"), HOLDS_NONE);
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     assert_int_equal(judge(place, text), HOLDS_NONE);
