@@ -46,10 +46,12 @@ static int write_line(int fd, const char *text)
     return write(fd, text, size) == (ssize_t)size ? 0 : -1;
 }
 
-/* Whole and locked before others see it: they pass over names with a dot in front. */
+/* Whole and locked before others see it: they pass over names with a dot in front. For this user
+ * alone: who can open it can lock it, and so keep its worker from living, or being dead, to others.
+ */
 static int write_file(struct hold *hold, const char *making, const char *text)
 {
-    hold->fd = open(making, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    hold->fd = open(making, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (hold->fd < 0) {
         return -1;
     }

@@ -133,6 +133,14 @@ def test_the_daemon_is_out_of_their_reach(start, queue, folder):
     assert worker.log().count('ermi') >= 3, worker.log()
 
 
+def test_hold_files_are_out_of_their_reach(start, queue, folder):
+    """A task of another user cannot lock a hold file, by which the next worker would be kept from its tasks."""
+    worker = start({'task': {'user': 'thumbs'}, 'isolation': {'state': folder / 'state'}}, UNPRIVILEGED)
+    queue.add({'command': f'for file in {folder}/state/emails/*; do flock -n "$file" true; echo $?; done > {folder}/out'})
+    wait_succeeded(queue, 1)
+    assert (folder / 'out').read_text() == '66\n' and 'adopt' not in worker.log()
+
+
 @pytest.mark.parametrize('task, capabilities, lacking', [
     ({'user': 'thumbs'}, (), 'CAP_SETUID, CAP_SETGID, CAP_KILL'),
     ({'user': 'thumbs'}, ('setuid', 'setgid'), 'CAP_KILL'),
