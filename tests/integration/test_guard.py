@@ -11,6 +11,7 @@ import pytest
 from harness import processes
 from harness.faults import LEASE_S, assert_apart, boot_s, pass_time, wait_blocked
 from harness.holds import Holds, consumer_of, is_locked
+from harness.notify import NotifySocket
 from harness.polling import wait_until
 from harness.tasks import wait_file, wait_succeeded
 
@@ -25,6 +26,13 @@ MARGIN_S = 0.05  # a guard's, for a lease of the usual length here
 @pytest.fixture
 def holds(folder):
     return Holds(folder / 'state' / 'emails')
+
+
+@pytest.fixture
+def manager(folder):
+    one = NotifySocket(folder / 'notify.sock')
+    yield one
+    one.close()
 
 
 def add(queue, command, **fields):
@@ -312,25 +320,34 @@ def test_replaced_guards_know_what_runs(daemon, queue, beats, late):
     assert max(run.last for run in runs) < stopped + LEASE_S + late()
 
 
-def test_no_guard_to_be_had(daemon, queue, client, gate, folder):
+@pytest.mark.skipif(os.geteuid() != 0, reason='needs root, to look at the descriptors of the daemon')
+def test_no_guard_to_be_had(daemon, queue, client, gate, folder, manager):
     """Where a guard cannot be replaced the worker claims nothing and says so; what runs goes on. When there is one
     again, so does the worker."""
-    worker = daemon({'queue': {'concurrency': 2}}).wait_ready()
+    worker = daemon({'queue': {'concurrency': 2}}, env=manager.environment()).wait_ready()
     wait_blocked(client)
     add(queue, gate.command)
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
     rows = Path(f'/proc/{worker.pid}/limits').read_text().splitlines()
     [before] = [row for row in rows if 'open files' in row]
     hard = before.split()[4]
-    limit(worker.pid, f'8:{hard}')
+    # none is free: what the dead guard leaves is enough for a status, and not for a guard
+    wait_until(lambda: any('1 of 2 running' in text for text in manager.having('STATUS')),
+               message=lambda: f'{manager.messages}')
+    looks = []
+    wait_until(lambda: looks.append(set(map(int, os.listdir(f'/proc/{worker.pid}/fd')))) or len(looks) > 20)
+    taken = set.intersection(*looks)
+    limit(worker.pid, f'{min(set(range(len(taken) + 1)) - taken)}:{hard}')
     processes.send(worker.guards()[0], signal.SIGKILL)
     worker.wait_log('no guard over running tasks')
     assert 'Too many open files' in worker.log() and 'claiming nothing' in worker.log()
+    wait_until(lambda: 'no guard over running tasks' in manager.having('STATUS')[-1])
     add(queue, f'echo > {folder}/second')
     pass_time(0.5)
     assert not (folder / 'second').exists()
     limit(worker.pid, f'{hard}:{hard}')
     wait_file(folder / 'second')
+    wait_until(lambda: 'no guard' not in manager.having('STATUS')[-1])
     gate.open()
     wait_succeeded(queue, 2)
     assert len(worker.guards()) == 2

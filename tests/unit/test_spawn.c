@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "exec/guard_slot.h"
 #include "exec/spawn.h"
 
 struct files {
@@ -171,6 +172,54 @@ static void killed_on_the_way_is_no_execution(void **state)
     close(ends[0]);
 }
 
+// Goal: where a guard has taken the slot before the child came to life, nothing is executed.
+static void taken_slot_is_no_execution(void **state)
+{
+    (void)state;
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)"echo wrong", NULL};
+    struct guard_slot slot = {0};
+    guard_slot_arm(&slot, 1);
+    assert_true(guard_slot_take(&slot, UINT64_MAX) != 0);
+    struct files files = open_files();
+    struct spawn spawn = describe(&files, words);
+    spawn.slot = &slot;
+    assert_reported(&spawn, &files, SPAWN_LATE, ETIME,
+                    "the lease passed before it began: Timer expired");
+
+    int report;
+    struct spawn_failure failure;
+    files = open_files();
+    spawn = describe(&files, words);
+    spawn.slot = &slot;
+    spawn.may_hang = false;
+    assert_int_equal(spawn_start(&spawn, &report, &failure), -1);
+    assert_int_equal(failure.step, SPAWN_LATE);
+    close(files.input);
+    close(files.output);
+    close(files.reader);
+}
+
+// Goal: a child tells its number before it executes.
+static void armed_slot_has_the_number(void **state)
+{
+    (void)state;
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)"echo $$", NULL};
+    char text[32];
+    int report;
+    struct spawn_failure failure;
+    struct guard_slot slot = {0};
+    guard_slot_arm(&slot, GUARD_NEVER);
+    struct files files = open_files();
+    struct spawn spawn = describe(&files, words);
+    spawn.slot = &slot;
+    spawn.may_hang = false;
+    pid_t pid = spawn_start(&spawn, &report, &failure);
+    assert_true(pid > 0);
+    assert_int_equal(slot.pid, pid);
+    assert_int_equal(finish(pid, &files, text, sizeof text), 0);
+    assert_int_equal(atoi(text), pid);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +227,8 @@ int main(void)
         cmocka_unit_test(forked_task_runs),
         cmocka_unit_test(forked_failures_are_reported),
         cmocka_unit_test(killed_on_the_way_is_no_execution),
+        cmocka_unit_test(taken_slot_is_no_execution),
+        cmocka_unit_test(armed_slot_has_the_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
