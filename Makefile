@@ -57,8 +57,9 @@ UNIT_SOURCES = $(wildcard tests/unit/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-.PHONY: all help clean force check run-check unit-tests demo bench chaos fuzz run-fuzz model lint run-lint \
-	install install-files uninstall deps deps-build deps-demo deps-check deps-lint deps-bench deps-fuzz deps-model
+.PHONY: all help clean force check run-check unit-tests demo bench chaos chaos-mutants fuzz run-fuzz model lint \
+	run-lint install install-files uninstall deps deps-build deps-demo deps-check deps-lint deps-bench deps-fuzz \
+	deps-model
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -137,6 +138,11 @@ chaos: ## random faults, and what must hold under them (CHAOS_SECONDS=60 CHAOS_S
 	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
 	@tests/chaos/run --build $(BUILD) --seconds $(CHAOS_SECONDS) --faults $(CHAOS_FAULTS) \
 		$(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
+
+chaos-mutants: ## bugs sown into copies of leat, of which the chaos checker has to find each
+	@$(SUBMAKE) deps-check
+	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
+	@tests/chaos/mutants --build $(BUILD)
 
 $(BUILD)/tests/chaos/task: tests/chaos/task.c
 	@mkdir -p $(@D)
@@ -280,5 +286,5 @@ clean: ## removes what was built
 	rm -rf build build-*
 
 help: ## this list
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || \
-		sed -nE 's/^([a-z]+):[^#]*## (.*)/make \1: \2/p' Makefile
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || \
+		sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1: \2/p' Makefile

@@ -50,7 +50,7 @@ class Rig:
             'queue': {'name': 'chaos', 'lease': f'{LEASE_S:g}s', 'concurrency': SLOTS,
                       'max_crashes': MAX_CRASHES},
             'task': {'command': f'exec {TASK} {self.trace}'},
-            'retry': {'max_attempts': MAX_ATTEMPTS, 'permanent': PERMANENT},
+            'retry': {'base': '200ms', 'max_attempts': MAX_ATTEMPTS, 'permanent': PERMANENT},
             'shutdown': {'drain': '1s'},
             'log': {'started': 'yes', 'target': 'stderr'}})
 

@@ -5,7 +5,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-KEYS, LANES = 40, 5
+KEYS, LANES = 8, 5
 ALWAYS = 1000          # so many attempts fail
 PERMANENT = 100        # an exit code that is not tried again
 KILLER_EVERY_S = 20.0
