@@ -13,8 +13,8 @@ OF_WAYS = {'cut': (0, 0.1), 'half-open': (0.1, 3 * LEASE_S), 'deaf': (0.1, 3 * L
            'mute': (0.1, 3 * LEASE_S), 'refuse': (0.1, 3 * LEASE_S), 'delay': (0.5, 3),
            'drop-reply': (0.5, 2), 'drop-command': (0.5, 2)}
 OF_REDIS = {'redis-kill': (0, 1.5 * LEASE_S), 'redis-stop': (0.1, 1.5 * LEASE_S), 'redis-flush': (0, 0.1),
-            'redis-group': (0, 0.1), 'redis-oom': (0.1, 2), 'redis-readonly': (0.1, 2),
-            'redis-noreplicas': (0.1, 2)}
+            'redis-group': (0, 0.1), 'redis-oom': (0.1, 1), 'redis-readonly': (0.1, 1),
+            'redis-noreplicas': (0.1, 1)}
 KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS}
 CALLS = ('leat_claim', 'leat_finish', 'leat_renew', 'leat_register')
 
