@@ -108,8 +108,13 @@ static int take_checked(const struct cli *cli, struct enqueue_options *options, 
             return cli_usage(cli, "--max-output wants a size such as 64K or 10M, not '%s'", optarg);
         return task_add_text(options, "max_output", optarg);
     }
-    if (letter == TASK_OPTION_VALID)
-        return cli_duration(cli, "--valid", optarg, &options->valid_ms);
+    if (letter == TASK_OPTION_VALID) {
+        if (units_parse_duration(optarg, &number) != 0 || number < 1000 ||
+            number > TASK_VALID_MOST_MS)
+            return cli_usage(cli, "--valid wants a duration from 1s to 365d, not '%s'", optarg);
+        options->valid_ms = number;
+        return EX_OK;
+    }
     if (letter == TASK_OPTION_UNIQUE_FOR) {
         status = cli_duration(cli, "--unique-for", optarg, &number);
         return status == EX_OK ? task_add_text(options, "unique_for", optarg) : status;

@@ -98,6 +98,15 @@ def test_how_long(leat, required, queue):
     assert abs(int(shown['not_after']) - now - 31 * day) < 60
 
 
+@pytest.mark.parametrize('valid', ['0', '500ms', '366d', '500d'])
+def test_too_long_and_too_short(leat, required, queue, valid):
+    """What workers would refuse for that is not sent."""
+    done = leat('enqueue', '--valid', valid, 'true', config=required)
+    assert done.returncode == EX_USAGE and '--valid wants a duration from 1s to 365d' in done.stderr
+    assert queue.places() == {}
+    assert leat('enqueue', '--valid', '365d', 'true', config=required).returncode == 0
+
+
 def test_a_letter_that_is_too_late_is_signed_anew(daemon, leat, required, key, queue, client, folder):
     """What came too late can be enqueued again from its letter's fields: --sign replaces signature and time."""
     daemon(required).wait_ready()
