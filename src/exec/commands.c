@@ -239,7 +239,7 @@ char **commands_words(const struct commands *commands, const struct task *task)
         words[i + 1] = at;
         for (size_t j = 0; j < arguments->words[i].count; j++) {
             struct bytes value = value_of(&arguments->words[i].pieces[j], task);
-            at = mempcpy(at, value.data, value.size);
+            at = value.data ? mempcpy(at, value.data, value.size) : at; /* it has: see above */
         }
         *at++ = '\0';
     }

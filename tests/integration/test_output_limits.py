@@ -224,7 +224,8 @@ def test_inherit_of_what_is_closed(daemon, queue, folder):
     worker = daemon({'output': {'to': 'inherit'}, **ONCE}, start=False)
     worker.prefix = ['sh', '-c', 'exec "$@" <&- >&- 2>&-', 'sh']
     worker.start()
-    queue.add({'command': f'echo out; echo bad >&2; cd /proc/$$/fd; all=$(readlink 0 1 2); echo $all > {folder}/links'})
+    queue.add({'command': f'echo out; echo bad >&2; cd /proc/$$/fd; '
+                          f'all=$(readlink 0 1 2); echo $all > {folder}/links'})
     wait_succeeded(queue, 1)
     assert (folder / 'links').read_text().split() == ['/dev/null'] * 3
 

@@ -136,7 +136,8 @@ def test_the_daemon_is_out_of_their_reach(start, queue, folder):
 def test_hold_files_are_out_of_their_reach(start, queue, folder):
     """A task of another user cannot lock a hold file, by which the next worker would be kept from its tasks."""
     worker = start({'task': {'user': 'thumbs'}, 'isolation': {'state': folder / 'state'}}, UNPRIVILEGED)
-    queue.add({'command': f'for file in {folder}/state/emails/*; do flock -n "$file" true; echo $?; done > {folder}/out'})
+    queue.add({'command': f'for file in {folder}/state/emails/*; do flock -n "$file" true; echo $?; done '
+                          f'> {folder}/out'})
     wait_succeeded(queue, 1)
     assert (folder / 'out').read_text() == '66\n' and 'adopt' not in worker.log()
 
