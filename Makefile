@@ -29,6 +29,7 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container openssl systemd-journal-remote logrotate
+NIGHTLY_PACKAGES = user-mode-linux kmod
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check mandoc systemd
 MODEL_PACKAGES = gcc libc6-dev spin
 FUZZ_PACKAGES = clang libclang-rt-14-dev
@@ -57,9 +58,9 @@ UNIT_SOURCES = $(wildcard tests/unit/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-.PHONY: all help clean force check run-check unit-tests demo bench chaos chaos-mutants fuzz run-fuzz model lint \
-	run-lint install install-files uninstall deps deps-build deps-demo deps-check deps-lint deps-bench deps-fuzz \
-	deps-model
+.PHONY: all help clean force check check-nightly run-check unit-tests demo bench chaos chaos-mutants \
+	fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
+	deps-nightly deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -122,6 +123,12 @@ check: ## every test (SAN=1: under ASan and UBSan)
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@$(SUBMAKE) run-check
 
+check-nightly: ## tests of limits on memory, processes and CPU, in a guest with a kernel of its own; minutes
+	@$(SUBMAKE) deps-nightly
+	@$(SUBMAKE) -j$(JOBS) all
+	@tests/guest/run $(BUILD) tests/integration/test_bounds.py tests/integration/test_cgroups.py \
+		tests/systemd/test_unit_memory.py
+
 run-check: # what check does after installing and building
 	@tests/tools/check $(BUILD)
 
@@ -167,7 +174,7 @@ model: ## the protocol of leases and fencing, every order of its steps, by spin 
 # ---- lint: a stamp for each C file, so that only what changed is looked at again
 C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
-	tests/model/* tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
+	tests/model/* tests/guest/* tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
 PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* 2>/dev/null)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck, luacheck, flake8, unit file, man pages
@@ -264,7 +271,7 @@ uninstall: ## removes what install put there; leaves /etc/leat where configs are
 	$(if $(LIVE),systemctl daemon-reload)
 
 # ---- packages
-deps: ## installs the Debian packages that are missing for any target here
+deps: ## installs the Debian packages that are missing for any target but check-nightly
 	@tests/tools/install-packages $(sort $(BUILD_PACKAGES) $(CHECK_PACKAGES) $(LINT_PACKAGES) \
 		$(FUZZ_PACKAGES) $(BENCH_PACKAGES) $(MODEL_PACKAGES))
 deps-build:
@@ -273,6 +280,8 @@ deps-demo:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(DEMO_PACKAGES)
 deps-check:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(CHECK_PACKAGES)
+deps-nightly:
+	@tests/tools/install-packages $(BUILD_PACKAGES) $(CHECK_PACKAGES) $(NIGHTLY_PACKAGES)
 deps-lint:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(LINT_PACKAGES) libcmocka-dev
 deps-fuzz:

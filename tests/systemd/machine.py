@@ -65,7 +65,7 @@ class Machine:
             lines = self.console().strip().splitlines() or ["no output"]
             raise NotHere(f"no systemd can be booted here: {lines[-1]}")
         for child in children(self.process.pid):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 if Path(f"/proc/{child}/comm").read_text().strip() == "systemd":
                     self.init = child
         if not self.init:

@@ -1,0 +1,75 @@
+"""What the controllers of cgroups do to tasks, and what it looks like. Few machines let a test have them: `make
+check-nightly` runs this file in a guest."""
+import json
+import re
+
+import pytest
+
+from harness.daemon import is_sanitized
+from harness.tasks import wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+MIB = 1 << 20
+PYTHON = '/usr/bin/python3 -IS -c'
+ONCE = {'retry': {'max_attempts': 1}}
+
+
+@pytest.fixture
+def bounded(caged, group):
+    missing = {'cpu', 'io', 'memory', 'pids'} - set(group.controllers())
+    if missing:
+        pytest.skip(f'cgroups here have no {", ".join(sorted(missing))}: make check-nightly')
+    return caged
+
+
+def touches(mib):
+    """Uses so much memory at the same time, beside the interpreter's own."""
+    return f"{PYTHON} 'bytearray({mib} << 20)'"
+
+
+def usage(leat, tid):
+    return json.loads(leat('wait', '--json', tid).stdout)['usage']
+
+
+def test_rule_for_oom(bounded, queue):
+    """[retry] oom says what follows: here the task is tried again, though other failures are final."""
+    bounded({'retry': {'max_attempts': 3, 'exit.1-255': 'dead', 'oom': 'retry'},
+             'isolation': {'memory_max': '64M'}}).wait_ready()
+    queue.add({'command': f'[ $LEAT_ATTEMPT -gt 1 ] || exec {touches(200)}'})
+    wait_succeeded(queue, 1)
+
+
+def test_share_of_a_cpu(bounded, queue, group, folder):
+    """With cpu_max a task that would take a whole CPU is made to wait."""
+    bounded({**ONCE, 'isolation': {'cpu_max': '25%'}}).wait_ready()
+    burn = f"{PYTHON} 'import time\nwhile time.process_time() < 0.5: pass'"
+    queue.add({'command': f'{burn}; cd {group / "tasks/0"}; cat cpu.max cpu.stat > {folder}/stat'})
+    wait_succeeded(queue, 1)
+    text = (folder / 'stat').read_text()
+    assert text.startswith('25000 100000\n') and int(re.search(r'^throttled_usec (\d+)', text, re.M)[1]) > 100_000
+
+
+def test_accounts(bounded, queue, leat):
+    """CPU time and memory of an attempt stand in the log, in its result, and in what leat tells of the letter."""
+    worker = bounded(ONCE).wait_ready()
+    [tid] = queue.add({'command': f'{touches(50)}; exit 3', 'result_ttl': '1m'})
+    [letter] = wait_letters(queue)
+    found = usage(leat, tid)
+    assert 50 * MIB < found['memory_peak'] < 90 * MIB and found['cpu_us'] > 1000 and found['oom_kills'] == 0
+    assert json.loads(leat('dead', 'show', '--json', tid).stdout)['usage'] == found
+    [logged] = re.findall(r'memory_peak=(\d+)', worker.log())
+    assert int(logged) == found['memory_peak']
+    shown = leat('dead', 'show', tid).stdout
+    assert re.search(r'^used +cpu \d+\.\d+ s, .*memory 5\dM', shown, re.M), shown
+
+
+def test_memory_of_the_daemon(bounded, queue, group):
+    """Many tasks, large payloads and a flood of output: the daemon's own group stays small."""
+    bounded({**ONCE, 'queue': {'concurrency': 4}}).wait_ready()
+    queue.add(*[{'command': 'true'}] * 100)
+    queue.add(*[{'command': 'wc -c', 'payload': b'x' * (4 * MIB)}] * 3)
+    queue.add({'command': 'yes $(printf %01000d 0) | head -c 8M'})
+    wait_succeeded(queue, 104, 120)
+    peak = int((group / 'daemon/memory.peak').read_text())
+    assert is_sanitized() or peak < 48 * MIB, peak / MIB
