@@ -7,7 +7,7 @@ Events, all with `t` and `e`:
     invoke    n, payload, fails, code, kills, key ('' for none): an enqueue is sent; then one of
               ok {n, what, tid}, fail {n} (it was refused), info {n} (nobody knows)
     cancel    n, tid is sent; cancelled {n, state} its answer
-    up, down  a daemon: w, pid
+    up, down {status}  a daemon: w, pid
     fault     id, kind, w (-1: all); healed {id}
     heal      all faults have been taken back; drained: the queue is empty
     claim     w, token, n, tid, attempt, crashes, fence: what Redis answered
@@ -22,6 +22,8 @@ from collections import defaultdict, namedtuple
 
 Violation = namedtuple('Violation', 'invariant n text')  # n: -1 where it is about no single task
 FINISHED = ('ok', 'cancelled')
+# faults that end a daemon, and its status then; 75: Redis did not take all that it had to say
+ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}}
 CLOCK_NS = 10 ** 7  # what the wall clock in ms may differ by
 MORE_DESCRIPTORS = 8
 
@@ -337,8 +339,22 @@ def remains(facts):
             yield Violation('I8', -1, f'worker {w} had {before} descriptors, and has {after}')
 
 
+def fallen(facts):
+    """Daemons that ended though nobody had ended them, or otherwise than they were asked to."""
+    for down in facts.of['down']:
+        up = max(event['t'] for event in facts.of['up'] if event['pid'] == down['pid'] and event['t'] <= down['t'])
+        allowed = {-9} if any(event['code'] == down['pid'] for event in facts.of['kill']) else set()
+        for fault in facts.of['fault']:
+            if fault['w'] == down['w'] and fault['kind'] in ENDS and up <= fault['t'] <= down['t']:
+                allowed.update(ENDS[fault['kind']])
+        if down['status'] not in allowed:
+            yield down
+
+
 def recovery(facts):
-    """I9: each worker is at work again within 3 leases of healing."""
+    """I9: each worker is at work again within 3 leases of healing, and ends for a reason only."""
+    for down in fallen(facts):
+        yield Violation('I9', -1, f'worker {down["w"]}, process {down["pid"]}, ended with status {down["status"]}')
     if facts.heal is None:
         return
     until = facts.heal + 3 * facts.lease + facts.meta['late_ns']

@@ -366,6 +366,23 @@ def test_i9(made, again):
     assert made.found() == [('I9', -1)]
 
 
+@pytest.mark.parametrize('kind, status', [
+    ('cut', 0), ('cut', -9), ('term', 1), ('term', -6), ('term', -9), (None, -11)])
+def test_i9_ended(made, kind, status):
+    """A daemon ends by itself, or not as it was asked to."""
+    if kind:
+        made.fault(1, 4, 5, kind=kind)
+    made.say(4.5, 'down', w=0, pid=PID, status=status)
+    assert made.found() == [('I9', -1)]
+
+
+@pytest.mark.parametrize('kind, status', [('kill', -9), ('guard-kill', -9), ('term', 0), ('term', 75)])
+def test_ended_by_a_fault(made, kind, status):
+    made.fault(1, 4, 5, kind=kind)
+    made.say(4.5, 'down', w=0, pid=PID, status=status)
+    assert made.found() == []
+
+
 @pytest.mark.parametrize('stats', [{'succeeded': 0}, {'succeeded': 2}, {'dead': 1}])
 def test_i10(made, stats):
     assert made.found(**stats) == [('I10', -1)]
