@@ -17,6 +17,7 @@ from workload import PERMANENT
 
 SLOTS, MAX_ATTEMPTS, MAX_CRASHES = 8, 3, 3
 RESTART_S = 0.2
+ABROAD = 2  # this worker starts on another host each time: nobody finds a proof that the last one is dead
 TASK = BUILD / 'tests' / 'chaos' / 'task'
 
 
@@ -38,6 +39,7 @@ class Rig:
         self.ways = [Witness(folder / f'way-{w}.sock', self.server.socket, w, witnesses[w]).start()
                      for w in range(WORKERS)]
         self.workers = [Daemon(folder, w, self._sections(w)) for w in range(WORKERS)]
+        self._hosts = 0
         self._held, self._down_since, self._first = set(), {}, {}
         for w in range(WORKERS):
             self._start(w)
@@ -57,7 +59,11 @@ class Rig:
     # ---- workers
 
     def _start(self, w):
-        worker = self.workers[w].start()
+        worker = self.workers[w]
+        if w == ABROAD:
+            self._hosts += 1
+            worker.env['RUNTIME_DIRECTORY'] = str(self.folder / f'state-{self._hosts}')
+        worker.start()
         self._writer.say('up', w=w, pid=worker.pid)
 
     def is_up(self, w):
@@ -150,6 +156,15 @@ class Rig:
             orphans=self._settled(self.task_processes), zombies=self._settled(self.zombies),
             descriptors=[[w, self._first[worker.pid], descriptors(worker.pid)]
                          for w, worker in enumerate(self.workers) if worker.pid in self._first])
+
+    def stop(self):
+        """Each worker is asked to end, with nothing left to do."""
+        for w, worker in enumerate(self.workers):
+            self._writer.say('fault', id=-1 - w, kind='term', w=w)
+            worker.terminate()
+        for w, worker in enumerate(self.workers):
+            status = worker.wait_exit()
+            self._writer.say('down', w=w, pid=worker.pid, status=status)
 
     def meta(self, late_s):
         wall = int(self.queue.now()) * 10 ** 6 - now_ns()

@@ -42,12 +42,13 @@ static void say(const struct run *run, const char *event, int code)
     (void)clock_gettime(CLOCK_BOOTTIME, &now);
     char line[1024];
     int size = snprintf(line, sizeof line,
-                        "{\"t\":%lld,\"e\":\"%s\",\"n\":%d,\"task\":\"%s\",\"attempt\":%s,"
+                        "\n{\"t\":%lld,\"e\":\"%s\",\"n\":%d,\"task\":\"%s\",\"attempt\":%s,"
                         "\"fence\":%s,\"worker\":\"%s\",\"pid\":%d,\"code\":%d}\n",
                         (long long)now.tv_sec * 1000000000 + now.tv_nsec, event, number("TASK_N"),
                         variable("LEAT_TASK"), variable("LEAT_ATTEMPT"), variable("LEAT_FENCE"),
                         variable("LEAT_WORKER"), (int)run->pid, code);
-    /* in one write: others append to the same file */
+    /* in one write: others append to the same file. KILL can stop it in the middle, so that a line
+     * does not rely on the one before. */
     if (size < 0 || (size_t)size >= sizeof line ||
         write(run->trace, line, (size_t)size) != (ssize_t)size) {
         _exit(99);

@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from checker import check, story
+from history import read
 
 S = 10 ** 9
 META = {'e': 'meta', 'lease_ns': 2 * S, 'late_ns': 0, 'max_attempts': 3, 'max_crashes': 3, 'permanent': 100,
@@ -405,3 +406,10 @@ def test_story(made):
     assert {event.get('n', 1) for event in shown} == {1}
     assert [event['id'] for event in shown if event['e'] == 'fault'] == [1]
     assert [event['e'] for event in shown].count('finished') == 1
+
+
+def test_torn_lines(tmp_path):
+    """Half a line, from a task that was killed while it wrote, costs nobody else's."""
+    file = tmp_path / 'history'
+    file.write_text('\n{"t": 2, "e": "a"}\n\n{"t": 3, "e": \n{"t": 1, "e": "b"}\n{"t": 4')
+    assert [event['e'] for event in read([file])] == ['b', 'a']
