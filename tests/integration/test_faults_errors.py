@@ -309,7 +309,7 @@ def test_stream_or_group_is_gone(daemon, queue, client, beats, late, fault, busy
 
 def test_lost_group_while_another_works(daemon, queue, client, beats):
     """The group is destroyed while one worker runs a task and another waits: the other makes it anew
-    at once, and does not start what may still run elsewhere; no attempt is used up."""
+    at once, and does not start what may still run elsewhere; no attempt is used up. Nobody is busy meanwhile."""
     first = daemon().wait_ready()
     wait_blocked(client)
     queue.add({'command': beats.task(2.5, stubborn=True)})
@@ -318,7 +318,9 @@ def test_lost_group_while_another_works(daemon, queue, client, beats):
     wait_blocked(client)
     client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
     second.wait_log('made anew')
+    before = client.info('commandstats')['cmdstat_fcall']['calls']
     runs = beats.wait_runs(2)
+    assert client.info('commandstats')['cmdstat_fcall']['calls'] - before < 200, 'they do not ask all the time'
     assert_apart(runs)
     assert [run.attempt for run in runs] == [1, 1] and runs[1].fence > 1
     wait_empty(queue)

@@ -378,8 +378,9 @@ def test_a_recreated_group_keeps_the_gate_shut_for_a_lease(queue, client):
     [task] = queue.begin('w1')
     client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
     reply = queue.register('w2')
-    closed = queue.claim('w2', 5)
+    closed = queue.claim('w2', 5, cursor='g0-0')
     assert closed['closed'] == reply['now'] + 60000 and closed['tasks'] == []
+    assert closed['cursor'] == '', 'where all must wait, the scan is not to go on at once'
     assert queue.register('w1', [task.token])['lost'] == [task.token]
     client.hset(queue.conf, 'hold_until', queue.now() - 1)
     got = queue.begin('w2', 5) + queue.begin('w2', 5)

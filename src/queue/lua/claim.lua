@@ -237,15 +237,16 @@ local function settle_rate(q, out)
   return 0, ''
 end
 
--- The gate is closed for this worker: it gets nothing, and the scan goes on unless all must wait.
+-- The gate is closed for this worker: it gets nothing, and the scan goes on unless all must wait. Then it is over:
+-- with a cursor to go on from, they would all ask again at once.
 local function claim_closed(q, closed_until, why, cursor, lease, named)
   put_back(q, named)
-  local out = {}
+  local following = ''
   if cursor ~= '' and why ~= 'hold' then
-    local fine, following = pcall(leat.scan, q, cursor, lease, out)
-    cursor = fine and following or ''
+    local fine, found = pcall(leat.scan, q, cursor, lease, {})
+    following = fine and found or ''
   end
-  return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, cursor, {}, {}, q.buried }
+  return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.buried }
 end
 
 -- KEYS: all. ARGV: group, consumer, how many new tasks at the most, how many run already, where to go on with
