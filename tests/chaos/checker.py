@@ -13,7 +13,7 @@ Events, all with `t` and `e`:
     claim     w, token, n, tid, attempt, crashes, fence: what Redis answered
     finish    w, call, results [[token, outcome, cause]]: it is on its way to Redis;
               finished {w, call, states} what Redis answered, [] where that was an error
-    renewed   w: Redis answered a renewal, a claim or a register
+    renewed   w, call: Redis answered a renewal, a claim or a register
     start, beat, end {code}, kill {code: pid of the worker}: n, task, attempt, fence, worker, pid, by the task
     final     left {place: count}, dead [{n, cause, attempts, crashes, payload, died_ms}], names, stats, orphans,
               zombies, descriptors [[w, at first, in the end]]

@@ -54,7 +54,7 @@ class Witness(Proxy):
         elif reply is not None and (value := self._value(reply)):
             if what == b'leat_claim':
                 self._claimed(value)
-            self._writer.say('renewed', w=self._w)
+            self._writer.say('renewed', w=self._w, call=what.decode())
 
     @staticmethod
     def _value(reply):
