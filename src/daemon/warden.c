@@ -218,11 +218,15 @@ struct warden *warden_new(struct ev_loop *loop, const struct config *config, con
         return NULL;
     }
     runner_set_guard(runner, warden->guard);
+    return warden;
+}
+
+void warden_start(struct warden *warden)
+{
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         start(&warden->posts[index]);
     }
     await_guards(warden);
-    return warden;
 }
 
 bool warden_proves(const struct warden *warden, const char *cgroup)

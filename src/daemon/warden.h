@@ -15,12 +15,16 @@
 struct ev_loop;
 struct warden;
 
-/* Starts the guards and waits until they do their work, gives them to the runner, and makes the
- * consumer's hold file. isolation outlives it; host and runner outlive the loop's use of
- * it; it outlives the runner's. Returns NULL with errno. */
+/* Makes the guards and gives them to the runner, and makes the consumer's hold file. isolation
+ * outlives it; host and runner outlive the loop's use of it; it outlives the runner's. Returns NULL
+ * with errno. */
 struct warden *warden_new(struct ev_loop *loop, const struct config *config, const char *consumer,
                           const struct isolation *isolation, struct host *host,
                           struct runner *runner);
+
+/* Starts the guards and waits for a moment until they do their work. Where they can't be started
+ * the host hears of it, and it is tried again and again. */
+void warden_start(struct warden *warden);
 
 /* Of the worker that was started in the cgroup with that name (exec/hierarchy.h), and is gone,
  * nothing is left: it is this worker's own, too, and nobody else is in it. Reads some files. */

@@ -442,6 +442,7 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
 void worker_start(struct worker *worker)
 {
     intake_open(worker->intake);
+    warden_start(worker->warden); /* closes it again where no guard can be had */
     session_start(worker->session);
 }
 
