@@ -153,6 +153,22 @@ static void bound_memory(void)
     (void)mallopt(M_TRIM_THRESHOLD, THRESHOLD);
 }
 
+/* For libev, which can't do without and would abort. The guards see to the tasks. */
+static void *allocate_for_loop(void *old, long size)
+{
+    if (size <= 0) {
+        free(old);
+        return NULL;
+    }
+    void *found = realloc(old, (size_t)size);
+    if (!found) {
+        log_text(LOG_ERR, "the event loop cannot go on: out of memory");
+        log_close();
+        exit(EX_OSERR);
+    }
+    return found;
+}
+
 /* The daemon needs a few descriptors per task; tasks get the limit that the daemon found. */
 static int raise_nofile(struct rlimit *found)
 {
@@ -324,6 +340,7 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
 {
     const struct worker_events events = {
         .ready = on_ready, .alive = on_alive, .stopped = on_stopped, .context = daemon};
+    ev_set_allocator(allocate_for_loop);
     daemon->loop = ev_loop_new(EVFLAG_NOENV | EVFLAG_SIGNALFD | EVBACKEND_EPOLL);
     if (!daemon->loop) {
         log_text(LOG_ERR, "no event loop: %s", strerror(errno));
