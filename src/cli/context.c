@@ -30,9 +30,12 @@ void cli_error(const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    /* without memory not what was to be said, which may hold anything, but why; there is nobody
+     * left to tell that stderr is gone */
     if (escape_append(&line, message, strlen(message)) == 0)
-        /* there is nobody left to tell that stderr is gone */
         (void)fprintf(stderr, "leat: %.*s\n", (int)line.size, line.data);
+    else
+        (void)fputs("leat: out of memory\n", stderr);
     buffer_free(&line);
 }
 
