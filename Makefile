@@ -58,8 +58,8 @@ UNIT_SOURCES = $(wildcard tests/unit/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-.PHONY: all help clean force check check-nightly run-check unit-tests demo bench chaos chaos-mutants \
-	fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
+.PHONY: all help clean force check check-nightly run-check unit-tests inject demo bench chaos \
+	chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
 	deps-nightly deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -132,7 +132,19 @@ check-nightly: ## tests of limits on memory, processes and CPU, in a guest with 
 run-check: # what check does after installing and building
 	@tests/tools/check $(BUILD)
 
-unit-tests: $(UNIT_SOURCES:%.c=$(BUILD)/%)
+unit-tests: $(UNIT_SOURCES:%.c=$(BUILD)/%) $(BUILD)/tests/inject/inject.so
+
+# always as it is here: it stands between a program and the sanitizers' functions, and vfork in it has to
+# be left with a jump
+$(BUILD)/tests/inject/inject.so: tests/inject/inject.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) -O2 -g -fPIC -fno-builtin -fno-stack-protector -shared -o $@ $<
+
+inject: ## every allocation and many system calls fail, one after the other (SAN=1); half an hour
+	@$(SUBMAKE) deps-check
+	@$(SUBMAKE) -j$(JOBS) all unit-tests
+	@LEAT_INJECT=all LEAT_BUILD=$(BUILD) /usr/bin/python3 -B -m pytest -q -p no:cacheprovider -n $(JOBS) \
+		tests/integration/test_injection.py
 
 bench: ## throughput and latency against a bare vfork loop, as ratios
 	@$(SUBMAKE) deps-bench

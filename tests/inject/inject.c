@@ -1,0 +1,463 @@
+/*
+ * Makes the Nth call of a kind fail in the program that it is preloaded into: once, some times, or
+ * from then on. Which kind and when stands in a file that program and test share ($INJECT_FILE, at
+ * least sizeof struct order), so a test can begin to count while the program runs. What the program
+ * executes under another name (leatd's guards) is left alone.
+ *
+ * Allocations are told apart by who makes them: hiredis 0.14 ends the program in places where it
+ * gets no memory, which is a matter of its own.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* As inject.py numbers them. */
+enum kind {
+    KIND_NONE,
+    KIND_ALLOC,   /* malloc and its like, by the program and most libraries */
+    KIND_LIBRARY, /* the same by hiredis, and by libev where it does not ask leatd */
+    KIND_FORK,    /* vfork, fork */
+    KIND_PIPE,    /* pipe2 */
+    KIND_SEND,    /* write, send, sendto, sendmsg */
+    KIND_READ,    /* read, recv, recvmsg of a socket */
+    KIND_OPEN,    /* open, openat, opendir, fopen, inotify_init1 */
+    KIND_PAYLOAD, /* memfd_create, pwrite */
+    KIND_EPOLL,   /* epoll_ctl */
+    KIND_TIMER,   /* timerfd_create, timerfd_settime */
+    KIND_SOCKET,  /* socket, socketpair, connect */
+    KIND_CHILD,   /* what a child does before it executes: setsid, dup2, dup3, setrlimit, chdir */
+    KIND_FILE,    /* fsync, rename, unlink, mkdir, ftruncate, fcntl */
+    KIND_MAP,     /* mmap, mlock */
+};
+
+/* Counts from 1. Calls number `first` to `last` fail. */
+struct order {
+    _Atomic uint64_t kind;
+    _Atomic uint64_t first;
+    _Atomic uint64_t last;
+    _Atomic uint64_t count;  /* calls so far */
+    _Atomic uint64_t failed; /* and how many of them failed */
+};
+
+static struct order nobody;
+/* A function that allocates was counted itself. Reached without a call, which would allocate. */
+static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
+static struct order *order = &nobody;
+
+/* Addresses of the libraries of KIND_LIBRARY. */
+static struct {
+    uintptr_t begin, end;
+} libraries[4];
+static int library_count;
+
+static int note_library(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    if (!strstr(info->dlpi_name, "libev.") && !strstr(info->dlpi_name, "libhiredis")) {
+        return 0;
+    }
+    uintptr_t end = info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && info->dlpi_addr + part->p_vaddr + part->p_memsz > end) {
+            end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
+        }
+    }
+    libraries[library_count].begin = info->dlpi_addr;
+    libraries[library_count++].end = end;
+    return library_count == (int)(sizeof libraries / sizeof *libraries);
+}
+
+static enum kind allocation_by(const void *caller)
+{
+    for (int i = 0; i < library_count; i++) {
+        if ((uintptr_t)caller >= libraries[i].begin && (uintptr_t)caller < libraries[i].end) {
+            return KIND_LIBRARY;
+        }
+    }
+    return KIND_ALLOC;
+}
+
+/* True where this call fails; then with errno. */
+static bool fails(enum kind kind, int error)
+{
+    if (inside || atomic_load(&order->kind) != kind) {
+        return false;
+    }
+    uint64_t number = atomic_fetch_add(&order->count, 1) + 1;
+    if (number < atomic_load(&order->first) || number > atomic_load(&order->last)) {
+        return false;
+    }
+    atomic_fetch_add(&order->failed, 1);
+    errno = error;
+    return true;
+}
+
+__attribute__((constructor)) static void begin(int argc, char **argv)
+{
+    const char *path = getenv("INJECT_FILE");
+    if (!path || argc < 1 || strcmp(argv[0], "leat-guard") == 0) {
+        return;
+    }
+    dl_iterate_phdr(note_library, NULL);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    void *shared = mmap(NULL, sizeof *order, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (shared == MAP_FAILED) {
+        abort();
+    }
+    close(fd);
+    order = shared;
+}
+
+/* The function that would be called without this file. */
+#define REAL(result, name, ...)                                                                    \
+    static result (*real)(__VA_ARGS__);                                                            \
+    if (!real) {                                                                                   \
+        *(void **)&real = dlsym(RTLD_NEXT, #name);                                                 \
+    }
+
+#define CALLER __builtin_return_address(0)
+
+/* ---- memory ---- */
+
+/* dlsym may allocate before it has found calloc: from here, never to be freed. */
+static void *calloc_early(size_t size)
+{
+    static _Alignas(16) char room[65536];
+    static size_t used;
+    char *found = room + used;
+    used += (size + 15) & ~(size_t)15;
+    return used <= sizeof room ? found : NULL;
+}
+
+void *malloc(size_t size)
+{
+    REAL(void *, malloc, size_t)
+    return fails(allocation_by(CALLER), ENOMEM) ? NULL : real(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    static bool looking;
+    if (looking) {
+        return calloc_early(count * size);
+    }
+    looking = true;
+    REAL(void *, calloc, size_t, size_t)
+    looking = false;
+    return fails(allocation_by(CALLER), ENOMEM) ? NULL : real(count, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+    REAL(void *, realloc, void *, size_t)
+    return fails(allocation_by(CALLER), ENOMEM) ? NULL : real(old, size);
+}
+
+void *reallocarray(void *old, size_t count, size_t size)
+{
+    REAL(void *, reallocarray, void *, size_t, size_t)
+    if (fails(allocation_by(CALLER), ENOMEM)) {
+        return NULL;
+    }
+    inside = true;
+    void *grown = real(old, count, size);
+    inside = false;
+    return grown;
+}
+
+char *strdup(const char *text)
+{
+    REAL(char *, strdup, const char *)
+    if (fails(allocation_by(CALLER), ENOMEM)) {
+        return NULL;
+    }
+    inside = true;
+    char *copy = real(text);
+    inside = false;
+    return copy;
+}
+
+char *strndup(const char *text, size_t size)
+{
+    REAL(char *, strndup, const char *, size_t)
+    if (fails(allocation_by(CALLER), ENOMEM)) {
+        return NULL;
+    }
+    inside = true;
+    char *copy = real(text, size);
+    inside = false;
+    return copy;
+}
+
+void *mmap64(void *where, size_t size, int access, int flags, int fd, off64_t offset)
+{
+    REAL(void *, mmap64, void *, size_t, int, int, int, off64_t)
+    return fails(KIND_MAP, ENOMEM) ? MAP_FAILED : real(where, size, access, flags, fd, offset);
+}
+
+int mlock(const void *where, size_t size)
+{
+    REAL(int, mlock, const void *, size_t)
+    return fails(KIND_MAP, ENOMEM) ? -1 : real(where, size);
+}
+
+/* ---- processes ---- */
+
+pid_t fork(void)
+{
+    REAL(pid_t, fork, void)
+    return fails(KIND_FORK, EAGAIN) ? -1 : real();
+}
+
+/* Must be left before the process doubles: the compiler is to jump to the real one, which it does
+ * as long as it is optimising and does not know what it jumps to. Found beforehand: a call would
+ * need a frame. */
+static pid_t (*real_vfork)(void);
+
+__attribute__((constructor)) static void find_vfork(void)
+{
+    *(void **)&real_vfork = dlsym(RTLD_NEXT, "vfork");
+}
+
+pid_t vfork(void)
+{
+    if (fails(KIND_FORK, EAGAIN)) {
+        return -1;
+    }
+    return real_vfork();
+}
+
+pid_t setsid(void)
+{
+    REAL(pid_t, setsid, void)
+    return fails(KIND_CHILD, EPERM) ? -1 : real();
+}
+
+int chdir(const char *path)
+{
+    REAL(int, chdir, const char *)
+    return fails(KIND_CHILD, EIO) ? -1 : real(path);
+}
+
+int dup2(int from, int to)
+{
+    REAL(int, dup2, int, int)
+    return fails(KIND_CHILD, EMFILE) ? -1 : real(from, to);
+}
+
+int dup3(int from, int to, int flags)
+{
+    REAL(int, dup3, int, int, int)
+    return fails(KIND_CHILD, EMFILE) ? -1 : real(from, to, flags);
+}
+
+int setrlimit64(__rlimit_resource_t what, const struct rlimit64 *limit)
+{
+    REAL(int, setrlimit64, __rlimit_resource_t, const struct rlimit64 *)
+    return fails(KIND_CHILD, EPERM) ? -1 : real(what, limit);
+}
+
+/* ---- descriptors ---- */
+
+int pipe2(int ends[2], int flags)
+{
+    REAL(int, pipe2, int *, int)
+    return fails(KIND_PIPE, EMFILE) ? -1 : real(ends, flags);
+}
+
+int open64(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    REAL(int, open64, const char *, int, ...)
+    return fails(KIND_OPEN, EMFILE) ? -1 : real(path, flags, mode);
+}
+
+int openat64(int folder, const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    REAL(int, openat64, int, const char *, int, ...)
+    return fails(KIND_OPEN, EMFILE) ? -1 : real(folder, path, flags, mode);
+}
+
+int inotify_init1(int flags)
+{
+    REAL(int, inotify_init1, int)
+    return fails(KIND_OPEN, EMFILE) ? -1 : real(flags);
+}
+
+void *opendir(const char *path)
+{
+    REAL(void *, opendir, const char *)
+    return fails(KIND_OPEN, EMFILE) ? NULL : real(path);
+}
+
+void *fopen64(const char *path, const char *mode)
+{
+    REAL(void *, fopen64, const char *, const char *)
+    return fails(KIND_OPEN, EMFILE) ? NULL : real(path, mode);
+}
+
+int memfd_create(const char *name, unsigned flags)
+{
+    REAL(int, memfd_create, const char *, unsigned)
+    return fails(KIND_PAYLOAD, EMFILE) ? -1 : real(name, flags);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset)
+{
+    REAL(ssize_t, pwrite64, int, const void *, size_t, off64_t)
+    return fails(KIND_PAYLOAD, ENOSPC) ? -1 : real(fd, data, size, offset);
+}
+
+int epoll_ctl(int fd, int what, int of, struct epoll_event *event)
+{
+    REAL(int, epoll_ctl, int, int, int, struct epoll_event *)
+    return fails(KIND_EPOLL, ENOMEM) ? -1 : real(fd, what, of, event);
+}
+
+int timerfd_create(int clock, int flags)
+{
+    REAL(int, timerfd_create, int, int)
+    return fails(KIND_TIMER, EMFILE) ? -1 : real(clock, flags);
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *fresh, struct itimerspec *old)
+{
+    REAL(int, timerfd_settime, int, int, const struct itimerspec *, struct itimerspec *)
+    return fails(KIND_TIMER, EINVAL) ? -1 : real(fd, flags, fresh, old);
+}
+
+int socket(int family, int type, int protocol)
+{
+    REAL(int, socket, int, int, int)
+    return fails(KIND_SOCKET, EMFILE) ? -1 : real(family, type, protocol);
+}
+
+int socketpair(int family, int type, int protocol, int ends[2])
+{
+    REAL(int, socketpair, int, int, int, int *)
+    return fails(KIND_SOCKET, EMFILE) ? -1 : real(family, type, protocol, ends);
+}
+
+int connect(int fd, const struct sockaddr *address, socklen_t size)
+{
+    REAL(int, connect, int, const struct sockaddr *, socklen_t)
+    return fails(KIND_SOCKET, ECONNREFUSED) ? -1 : real(fd, address, size);
+}
+
+/* ---- bytes ---- */
+
+/* What a pipe holds can be read. */
+static bool is_socket(int fd)
+{
+    struct stat found;
+    return fstat(fd, &found) == 0 && S_ISSOCK(found.st_mode);
+}
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+    REAL(ssize_t, write, int, const void *, size_t)
+    return fails(KIND_SEND, EIO) ? -1 : real(fd, data, size);
+}
+
+ssize_t send(int fd, const void *data, size_t size, int flags)
+{
+    REAL(ssize_t, send, int, const void *, size_t, int)
+    return fails(KIND_SEND, EPIPE) ? -1 : real(fd, data, size, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    REAL(ssize_t, sendmsg, int, const struct msghdr *, int)
+    return fails(KIND_SEND, ENOBUFS) ? -1 : real(fd, message, flags);
+}
+
+ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *address,
+               socklen_t length)
+{
+    REAL(ssize_t, sendto, int, const void *, size_t, int, const struct sockaddr *, socklen_t)
+    return fails(KIND_SEND, ENOBUFS) ? -1 : real(fd, data, size, flags, address, length);
+}
+
+ssize_t read(int fd, void *data, size_t size)
+{
+    REAL(ssize_t, read, int, void *, size_t)
+    return is_socket(fd) && fails(KIND_READ, ECONNRESET) ? -1 : real(fd, data, size);
+}
+
+ssize_t recv(int fd, void *data, size_t size, int flags)
+{
+    REAL(ssize_t, recv, int, void *, size_t, int)
+    return fails(KIND_READ, ECONNRESET) ? -1 : real(fd, data, size, flags);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+    REAL(ssize_t, recvmsg, int, struct msghdr *, int)
+    return fails(KIND_READ, ECONNRESET) ? -1 : real(fd, message, flags);
+}
+
+/* ---- files ---- */
+
+int fsync(int fd)
+{
+    REAL(int, fsync, int)
+    return fails(KIND_FILE, EIO) ? -1 : real(fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    REAL(int, rename, const char *, const char *)
+    return fails(KIND_FILE, EIO) ? -1 : real(from, to);
+}
+
+int unlink(const char *path)
+{
+    REAL(int, unlink, const char *)
+    return fails(KIND_FILE, EIO) ? -1 : real(path);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    REAL(int, mkdir, const char *, mode_t)
+    return fails(KIND_FILE, ENOSPC) ? -1 : real(path, mode);
+}
+
+int ftruncate64(int fd, off64_t size)
+{
+    REAL(int, ftruncate64, int, off64_t)
+    return fails(KIND_FILE, ENOSPC) ? -1 : real(fd, size);
+}
+
+int fcntl64(int fd, int what, ...)
+{
+    va_list rest;
+    va_start(rest, what);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    REAL(int, fcntl64, int, int, ...)
+    return fails(KIND_FILE, EMFILE) ? -1 : real(fd, what, argument);
+}
