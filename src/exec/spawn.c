@@ -288,6 +288,22 @@ static long spawn_vfork_into(const struct clone_args *args, size_t size)
 }
 #endif
 
+/* A child that shares the memory has left its frames for good, and AddressSanitizer would go on to
+ * keep them from whoever has that stack next. It knows of vfork, but not of clone3. */
+#ifdef __SANITIZE_ADDRESS__
+void __asan_unpoison_memory_region(const volatile void *start, size_t size);
+enum { CHILD_FRAMES = 65536 };
+static void forget_child(const char *frame)
+{
+    __asan_unpoison_memory_region(frame - CHILD_FRAMES, CHILD_FRAMES);
+}
+#else
+static void forget_child(const char *frame)
+{
+    (void)frame;
+}
+#endif
+
 /* What clone3 answers where it, or its flag, is not known or not allowed; see spawn.h. */
 static bool is_without_clone3(long result)
 {
@@ -309,6 +325,7 @@ static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *fail
         if (pid == 0) {
             run_child(spawn, &telling);
         }
+        forget_child(__builtin_frame_address(0));
         telling.inside = false;
     }
     if (spawn->cgroup == 0 || is_without_clone3(pid)) {
