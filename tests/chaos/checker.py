@@ -18,7 +18,7 @@ Events, all with `t` and `e`:
     final     left {place: count}, dead [{n, cause, attempts, crashes, payload, died_ms}], names, stats, orphans,
               zombies, descriptors [[w, at first, in the end]]
 """
-from collections import defaultdict, namedtuple
+from collections import Counter, defaultdict, namedtuple
 
 Violation = namedtuple('Violation', 'invariant n text')  # n: -1 where it is about no single task
 FINISHED = ('ok', 'cancelled')
@@ -26,6 +26,7 @@ FINISHED = ('ok', 'cancelled')
 ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}}
 CLOCK_NS = 10 ** 7  # what the wall clock in ms may differ by
 MORE_DESCRIPTORS = 8
+BUSY = 500  # calls a second that bring no task; a few renewals, scans and bells are usual
 
 
 class Run:
@@ -351,8 +352,20 @@ def fallen(facts):
             yield down
 
 
+def busy(facts):
+    """(worker, second, calls) where one asked Redis all the time, and got nothing for it."""
+    asked = Counter((event['w'], event['t'] // 10 ** 9) for event in facts.of['renewed'])
+    brought = Counter((event['w'], event['t'] // 10 ** 9) for event in facts.of['claim'])
+    for (w, second), calls in sorted(asked.items()):
+        if calls > BUSY + 2 * brought[w, second]:
+            yield w, second, calls
+
+
 def recovery(facts):
-    """I9: each worker is at work again within 3 leases of healing, and ends for a reason only."""
+    """I9: each worker is at work again within 3 leases of healing, ends for a reason only, and waits where there
+    is nothing to do."""
+    for w, second, calls in list(busy(facts))[:1]:
+        yield Violation('I9', -1, f'worker {w} called Redis {calls} times in second {second} for next to nothing')
     for down in fallen(facts):
         yield Violation('I9', -1, f'worker {down["w"]}, process {down["pid"]}, ended with status {down["status"]}')
     if facts.heal is None:

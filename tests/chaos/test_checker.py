@@ -367,6 +367,13 @@ def test_i9(made, again):
     assert made.found() == [('I9', -1)]
 
 
+def test_i9_busy(made):
+    """A worker asks Redis all the time."""
+    for i in range(600):
+        made.say(20 + i / 1000, 'renewed', w=0, call='leat_claim')
+    assert made.found() == [('I9', -1)]
+
+
 @pytest.mark.parametrize('kind, status', [
     ('cut', 0), ('cut', -9), ('term', 1), ('term', -6), ('term', -9), (None, -11)])
 def test_i9_ended(made, kind, status):
