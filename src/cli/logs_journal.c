@@ -125,11 +125,20 @@ static bool is_new(const struct journal *journal)
            (int64_t)at_us >= journal->begun_us;
 }
 
+/* Seen: a record that does not match, in a journal that was rotated under the reader's hands. */
+static bool is_of_task(const struct journal *journal)
+{
+    return bytes_equal(value_of(journal->handle, "LEAT_TASK"), journal->task->tid) ||
+           value_of(journal->handle, "LEAT_BATCH_ID").size > 0;
+}
+
 /* True where the current record is a line that is wanted; sees the task's end. */
 static bool is_wanted(struct journal *journal)
 {
     struct bytes event = value_of(journal->handle, "LEAT_EVENT");
 
+    if (!is_of_task(journal))
+        return false;
     if (!bytes_equal(event, "output") && !bytes_equal(event, "check-output")) {
         journal->ended = !journal->task->known || is_new(journal);
         return false;
