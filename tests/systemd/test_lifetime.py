@@ -40,8 +40,16 @@ def wait_survivors(unit):
     return wait_until(there, 60, unit.machine.tail)
 
 
+def is_alive(unit, pid):
+    """One that its parent has not reaped yet is dead."""
+    try:
+        return unit.machine.path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def alive(unit, pids):
-    return [pid for pid in pids if unit.machine.path(f"/proc/{pid}").exists()]
+    return [pid for pid in pids if is_alive(unit, pid)]
 
 
 class Beating:
