@@ -136,11 +136,11 @@ static int append_lower(struct buffer *buffer, const char *name)
 /* A value as it is; in quotes where it could be taken for several fields. */
 static int append_value(struct buffer *buffer, const char *data, size_t size)
 {
-    static const char special[] = " ()=\"";
     bool quoted = false;
 
     for (size_t i = 0; i < size && !quoted; i++)
-        quoted = data[i] != '\0' && strchr(special, data[i]) != NULL;
+        quoted =
+            data[i] == ' ' || data[i] == '(' || data[i] == ')' || data[i] == '=' || data[i] == '"';
     if (!quoted)
         return escape_append(buffer, data, size);
 
