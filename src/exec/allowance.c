@@ -1,12 +1,12 @@
 #include "exec/allowance.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "exec/control.h"
 
 enum { IOPRIO_PROCESS = 1 }; /* IOPRIO_WHO_PROCESS, which no header of libc has */
 
@@ -62,23 +62,11 @@ bool allowance_limits(const struct allowance *allowance, int resource)
     return false;
 }
 
-static int write_oom_score(const char *text)
-{
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-    ssize_t written = write(fd, text, strlen(text));
-    int error = errno;
-    close(fd);
-    errno = error;
-    return written < 0 ? -1 : 0;
-}
-
 const char *allowance_apply(const struct allowance *allowance)
 {
     /* the descriptor before the limit of descriptors */
-    if (allowance->oom_score_adj[0] != '\0' && write_oom_score(allowance->oom_score_adj) < 0) {
+    if (allowance->oom_score_adj[0] != '\0' &&
+        control_write(AT_FDCWD, "/proc/self/oom_score_adj", allowance->oom_score_adj) < 0) {
         return "[task] oom_score_adj";
     }
     if (allowance->has_nice && setpriority(PRIO_PROCESS, 0, allowance->nice) < 0) {
