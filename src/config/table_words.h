@@ -1,0 +1,130 @@
+/*
+ * Words that values may be, and the numbers that they stand for: for table.c alone.
+ */
+#ifndef LEAT_CONFIG_TABLE_WORDS_H
+#define LEAT_CONFIG_TABLE_WORDS_H
+
+#include <syslog.h>
+
+#include "config/table.h"
+
+static const struct table_word automatic[] = {{"auto", 0}, {NULL, 0}};
+static const struct table_word none[] = {{"none", 0}, {NULL, 0}};
+static const struct table_word inherited[] = {{"inherit", CONFIG_INHERIT}, {NULL, 0}};
+static const struct table_word unlimited[] = {
+    {"none", CONFIG_UNLIMITED},
+    {"inherit", CONFIG_INHERIT},
+    {NULL, 0},
+};
+#define IO_CLASS(number, level) (((number) << 13) | (level))
+static const struct table_word io_classes[] = {
+    {"inherit", CONFIG_INHERIT},
+    {"idle", IO_CLASS(3, 0)},
+    {"best-effort", IO_CLASS(2, 4)},
+    {"best-effort 0", IO_CLASS(2, 0)},
+    {"best-effort 1", IO_CLASS(2, 1)},
+    {"best-effort 2", IO_CLASS(2, 2)},
+    {"best-effort 3", IO_CLASS(2, 3)},
+    {"best-effort 4", IO_CLASS(2, 4)},
+    {"best-effort 5", IO_CLASS(2, 5)},
+    {"best-effort 6", IO_CLASS(2, 6)},
+    {"best-effort 7", IO_CLASS(2, 7)},
+    {"realtime", IO_CLASS(1, 4)},
+    {"realtime 0", IO_CLASS(1, 0)},
+    {"realtime 1", IO_CLASS(1, 1)},
+    {"realtime 2", IO_CLASS(1, 2)},
+    {"realtime 3", IO_CLASS(1, 3)},
+    {"realtime 4", IO_CLASS(1, 4)},
+    {"realtime 5", IO_CLASS(1, 5)},
+    {"realtime 6", IO_CLASS(1, 6)},
+    {"realtime 7", IO_CLASS(1, 7)},
+    {NULL, 0},
+};
+static const struct table_word libraries[] = {
+    {"auto", CONFIG_LIBRARY_AUTO},
+    {"never", CONFIG_LIBRARY_NEVER},
+    {NULL, 0},
+};
+static const struct table_word inputs[] = {
+    {"payload", CONFIG_STDIN_PAYLOAD},
+    {"null", CONFIG_STDIN_NULL},
+    {NULL, 0},
+};
+static const struct table_word formats[] = {
+    {"lines", CONFIG_FORMAT_LINES},
+    {"nul", CONFIG_FORMAT_NUL},
+    {"json", CONFIG_FORMAT_JSON},
+    {NULL, 0},
+};
+static const struct table_word jitters[] = {
+    {"full", CONFIG_JITTER_FULL},
+    {"none", CONFIG_JITTER_NONE},
+    {NULL, 0},
+};
+static const struct table_word rules[] = {
+    {"dead", CONFIG_RULE_DEAD},
+    {"retry", CONFIG_RULE_RETRY},
+    {NULL, 0},
+};
+static const struct table_word exit_rules[] = {
+    {"dead", CONFIG_RULE_DEAD},
+    {"retry", CONFIG_RULE_RETRY},
+    {"success", CONFIG_RULE_SUCCESS},
+    {NULL, 0},
+};
+static const struct table_word presets[] = {
+    {"none", CONFIG_PRESET_NONE},
+    {"qmail", CONFIG_PRESET_QMAIL},
+    {"sysexits", CONFIG_PRESET_SYSEXITS},
+    {NULL, 0},
+};
+static const struct table_word lane_origins[] = {
+    {"none", CONFIG_LANE_FROM_NONE},
+    {"suffix", CONFIG_LANE_FROM_SUFFIX},
+    {NULL, 0},
+};
+static const struct table_word unique_parts[] = {
+    {"none", CONFIG_UNIQUE_NONE},
+    {"item", CONFIG_UNIQUE_ITEM},
+    {NULL, 0},
+};
+static const struct table_word sinks[] = {
+    {"journal", CONFIG_OUTPUT_JOURNAL},
+    {"file", CONFIG_OUTPUT_FILE},
+    {"discard", CONFIG_OUTPUT_DISCARD},
+    {"inherit", CONFIG_OUTPUT_INHERIT},
+    {NULL, 0},
+};
+static const struct table_word at_max[] = {
+    {"truncate", CONFIG_AT_MAX_TRUNCATE},
+    {"kill", CONFIG_AT_MAX_KILL},
+    {NULL, 0},
+};
+static const struct table_word command_kinds[] = {
+    {"any", CONFIG_COMMANDS_ANY},
+    {"listed", CONFIG_COMMANDS_LISTED},
+    {NULL, 0},
+};
+static const struct table_word signature_uses[] = {
+    {"off", CONFIG_SIGNATURES_OFF},
+    {"required", CONFIG_SIGNATURES_REQUIRED},
+    {NULL, 0},
+};
+static const struct table_word cgroups[] = {
+    {"auto", CONFIG_CGROUP_AUTO},
+    {"required", CONFIG_CGROUP_REQUIRED},
+    {"off", CONFIG_CGROUP_OFF},
+    {NULL, 0},
+};
+static const struct table_word targets[] = {
+    {"auto", CONFIG_LOG_AUTO},
+    {"journal", CONFIG_LOG_JOURNAL},
+    {"stderr", CONFIG_LOG_STDERR},
+    {NULL, 0},
+};
+static const struct table_word levels[] = {
+    {"error", LOG_ERR}, {"warning", LOG_WARNING}, {"notice", LOG_NOTICE},
+    {"info", LOG_INFO}, {"debug", LOG_DEBUG},     {NULL, 0},
+};
+
+#endif
