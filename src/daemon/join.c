@@ -19,7 +19,11 @@ struct join {
     struct join_events events;
     struct command command;
     int64_t register_sent_ns;
-    char warned[200]; /* the last warnings about the server, so that they are said once */
+    const int64_t *old_clients; /* the owner's */
+    size_t old_count;
+    char run_id[48];     /* of the server */
+    char old_run_id[48]; /* and of that which was registered with last */
+    char warned[200];    /* the last warnings about the server, so that they are said once */
 };
 
 static void send_register(struct join *join);
@@ -83,6 +87,7 @@ static void on_registered(void *context, const struct redisReply *reply)
     } else if (answer.more) {
         send_register(join);
     } else {
+        memcpy(join->old_run_id, join->run_id, sizeof join->old_run_id);
         tell_ruling(join->config, &answer);
         join->events.joined(join->events.context, &answer, join->register_sent_ns);
     }
@@ -171,6 +176,31 @@ static void warn_about(struct join *join, const struct queue_server *server)
     memcpy(join->warned, warnings, sizeof warnings);
 }
 
+static void ignore_reply(void *context, const struct redisReply *reply)
+{
+    (void)context;
+    (void)reply;
+}
+
+/* What former connections may still have sent and the server not yet read must not run after the
+ * registration; where the ACL forbids CLIENT KILL, the lease is the net below. Another server, or
+ * the same one started anew, has given those numbers to others. */
+static int kill_clients(struct join *join, const struct queue_server *server)
+{
+    bool same = strcmp(server->run_id, join->old_run_id) == 0;
+    memcpy(join->run_id, server->run_id, sizeof join->run_id);
+    for (size_t i = 0; same && i < join->old_count; i++) {
+        if (join->old_clients[i] < 0) {
+            continue;
+        }
+        queue_kill_client(&join->command, join->old_clients[i]);
+        if (send_command(join, ignore_reply)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static void on_info(void *context, const struct redisReply *reply)
 {
     struct join *join = context;
@@ -191,6 +221,8 @@ static void on_info(void *context, const struct redisReply *reply)
         fail(join, REDIS_ERROR_LATER, "Redis is loading its data");
     } else if (!server.is_master) {
         fail(join, REDIS_ERROR_ROLE, "this Redis is a replica");
+    } else if (kill_clients(join, &server)) {
+        fail(join, REDIS_ERROR_LOST, "cannot send a command");
     } else {
         warn_about(join, &server);
         queue_version(&join->command);
@@ -198,34 +230,10 @@ static void on_info(void *context, const struct redisReply *reply)
     }
 }
 
-static void ignore_reply(void *context, const struct redisReply *reply)
-{
-    (void)context;
-    (void)reply;
-}
-
-/* What former connections may still have sent and the server not yet read must not run after the
- * registration; where the ACL forbids CLIENT KILL, the lease is the net below. */
-static int kill_clients(struct join *join, const int64_t *clients, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (clients[i] < 0) {
-            continue;
-        }
-        queue_kill_client(&join->command, clients[i]);
-        if (send_command(join, ignore_reply)) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 void join_start(struct join *join, const int64_t *old_clients, size_t count)
 {
-    if (kill_clients(join, old_clients, count)) {
-        fail(join, REDIS_ERROR_LOST, "cannot send a command");
-        return;
-    }
+    join->old_clients = old_clients;
+    join->old_count = count;
     queue_info(&join->command);
     send_or_fail(join, on_info);
 }

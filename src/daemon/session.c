@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "daemon/join.h"
+#include "daemon/retry.h"
 
 #define UNBLOCK_REPEAT_S 0.01
 #define SOONEST_S 0.02 /* after errors that a new registration mends at once */
@@ -74,43 +74,13 @@ static void close_all(struct session *session, bool was_up)
     session->blocked = false;
 }
 
-static double retry_delay(const struct session *session)
+static double pause_for(const struct session *session)
 {
     if (session->failures <= 1 &&
         (session->error == REDIS_ERROR_NO_GROUP || session->error == REDIS_ERROR_NO_LIBRARY)) {
         return SOONEST_S;
     }
-
-    /* full jitter, but never at once: exponential up to the cap */
-    double cap = (double)session->config->redis.backoff_cap_ms / 1000;
-    double delay = (double)session->config->redis.backoff_base_ms / 1000;
-    for (unsigned i = 1; i < session->failures && delay < cap; i++) {
-        delay *= 2;
-    }
-    delay = delay < cap ? delay : cap;
-    return delay / 2 + delay / 2 * drand48();
-}
-
-/* Before the first success some errors cannot mend themselves. */
-static int fatal_exit_code(enum redis_error error)
-{
-    switch (error) {
-    case REDIS_ERROR_DENIED:
-        return EX_NOPERM;
-    case REDIS_ERROR_FOREIGN:
-    case REDIS_ERROR_CALLER:
-        return EX_CONFIG;
-    case REDIS_ERROR_NONE:
-    case REDIS_ERROR_LOST:
-    case REDIS_ERROR_LATER:
-    case REDIS_ERROR_ROLE:
-    case REDIS_ERROR_NO_WRITE:
-    case REDIS_ERROR_NO_GROUP:
-    case REDIS_ERROR_NO_LIBRARY:
-    case REDIS_ERROR_OTHER:
-        return 0;
-    }
-    return 0;
+    return retry_delay(&session->config->redis, session->failures);
 }
 
 static void declare_outage(struct session *session, double delay)
@@ -141,14 +111,14 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
     close_all(session, was_up);
     session->failures++;
 
-    int exit_code = session->was_up ? 0 : fatal_exit_code(session->error);
+    int exit_code = session->was_up ? 0 : retry_exit_code(session->error);
     if (exit_code) {
         log_text(LOG_ERR, "%s; %s", session->why, redis_error_advice(session->error));
         session->events.fatal(session->events.context, exit_code);
         return;
     }
     session->answered = true;
-    double delay = retry_delay(session);
+    double delay = pause_for(session);
     declare_outage(session, delay);
     ev_timer_set(&session->retry, delay, 0.);
     ev_timer_start(loop, &session->retry);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "daemon/retry.h"
 #include "queue/lists.h"
 
 #define ENOUGH_FAILURES 3   /* to listen; then it goes without */
@@ -42,17 +43,6 @@ static void close_both(struct watch *watch)
     watch->listens = false;
 }
 
-static double retry_delay(const struct watch *watch)
-{
-    double cap = (double)watch->config->redis.backoff_cap_ms / 1000;
-    double delay = (double)watch->config->redis.backoff_base_ms / 1000;
-    for (unsigned i = 1; i < watch->failures && delay < cap; i++) {
-        delay *= 2;
-    }
-    delay = delay < cap ? delay : cap;
-    return delay / 2 + delay / 2 * drand48();
-}
-
 static void set_timer(struct watch *watch, ev_timer *timer, double delay)
 {
     ev_timer_stop(watch->loop, timer);
@@ -70,7 +60,7 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
     watch->state = WATCH_WAITING;
     close_both(watch);
     watch->failures++;
-    set_timer(watch, &watch->retry, retry_delay(watch));
+    set_timer(watch, &watch->retry, retry_delay(&watch->config->redis, watch->failures));
     if (was_up) {
         watch->events.down(watch->events.context);
     }

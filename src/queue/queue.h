@@ -278,6 +278,7 @@ int queue_version_read(const struct redisReply *reply, int64_t *protocol, int64_
  * no snapshots: INFO does not tell the setting. */
 struct queue_server {
     char version[32];
+    char run_id[48]; /* of this process of it; "" where INFO does not tell */
     int major;
     bool is_master, loading, aof_enabled, rdb_enabled;
     char maxmemory_policy[32];

@@ -453,6 +453,8 @@ int queue_info_read(const redisReply *reply, struct queue_server *out)
     long major = strtol(out->version, NULL, 10);
     out->major = major > INT_MAX ? INT_MAX : (int)major;
     (void)info_value(text, "role", role, sizeof role); /* absent: no master */
+    /* absent: "" */
+    (void)info_value(text, "run_id", out->run_id, sizeof out->run_id);
     out->is_master = strcmp(role, "master") == 0;
     out->loading = info_number(text, "loading", 0) != 0;
     out->aof_enabled = info_number(text, "aof_enabled", 0) != 0;
