@@ -1,6 +1,5 @@
 #include "base/buffer.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +67,17 @@ int buffer_append_text(struct buffer *buffer, const char *text)
 
 int buffer_printf(struct buffer *buffer, const char *format, ...)
 {
+    va_list arguments;
+    int result;
+
+    va_start(arguments, format);
+    result = buffer_vprintf(buffer, format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
+{
     int length;
 
     if (buffer->failed)
@@ -77,11 +87,11 @@ int buffer_printf(struct buffer *buffer, const char *format, ...)
      * writes a final NUL, which needs room but does not count */
     for (int round = 0; round < 2; round++) {
         size_t room = buffer->capacity - buffer->size;
-        va_list arguments;
+        va_list again;
 
-        va_start(arguments, format);
-        length = vsnprintf(room > 0 ? buffer->data + buffer->size : NULL, room, format, arguments);
-        va_end(arguments);
+        va_copy(again, arguments);
+        length = vsnprintf(room > 0 ? buffer->data + buffer->size : NULL, room, format, again);
+        va_end(again);
         if (length < 0)
             break;
         if ((size_t)length < room) {

@@ -5,6 +5,7 @@
 #ifndef LEAT_BASE_BUFFER_H
 #define LEAT_BASE_BUFFER_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +33,8 @@ int buffer_append(struct buffer *buffer, const void *data, size_t size);
 int buffer_append_text(struct buffer *buffer, const char *text);
 int buffer_printf(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
 
 /* Appends it in decimal, with zeros in front up to width ≤ 20 digits: several times as fast as
  * buffer_printf. Returns 0 or -1. */

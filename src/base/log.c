@@ -198,21 +198,9 @@ __attribute__((format(printf, 5, 0))) static void emit_format(int priority, cons
                                                               size_t count, const char *format,
                                                               va_list arguments)
 {
-    va_list again;
-    int length;
-
-    /* measured first, then made: a message may be of any length */
-    va_copy(again, arguments);
-    length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
     buffer_clear(&logger.text);
-    if (length < 0 || buffer_reserve(&logger.text, (size_t)length + 1) != 0 ||
-        vsnprintf(logger.text.data, (size_t)length + 1, format, arguments) != length) {
-        logger.dropped++;
-        return;
-    }
-    logger.text.size = (size_t)length;
-    if (!emit(priority, message_id, fields, count, logger.text.data, logger.text.size))
+    if (buffer_vprintf(&logger.text, format, arguments) != 0 ||
+        !emit(priority, message_id, fields, count, logger.text.data, logger.text.size))
         logger.dropped++;
 }
 

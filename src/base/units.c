@@ -131,6 +131,24 @@ int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *va
     return 0;
 }
 
+size_t units_format_integer(int64_t number, char *text)
+{
+    uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    char digits[UNITS_INTEGER_SIZE], *first = digits + sizeof(digits);
+    size_t length;
+
+    *--first = '\0';
+    do {
+        *--first = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (number < 0)
+        *--first = '-';
+    length = (size_t)(digits + sizeof(digits) - first);
+    memcpy(text, first, length);
+    return length - 1;
+}
+
 void units_format_duration(int64_t ms, char *text, size_t size)
 {
     size_t used = 0;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/log_ids.h"
+#include "base/units.h"
 
 #define FIELDS_MOST 14
 
@@ -14,7 +15,8 @@
 struct fields {
     struct log_field list[FIELDS_MOST];
     size_t count;
-    char attempt[24], status[24], duration[24], used[USAGE_ITEMS][24];
+    char attempt[UNITS_INTEGER_SIZE], status[UNITS_INTEGER_SIZE], duration[UNITS_INTEGER_SIZE];
+    char used[USAGE_ITEMS][UNITS_INTEGER_SIZE];
 };
 
 static void add_field(struct fields *fields, const char *name, const char *text)
@@ -22,18 +24,17 @@ static void add_field(struct fields *fields, const char *name, const char *text)
     fields->list[fields->count++] = LOG_TEXT(name, text);
 }
 
-static void add_number(struct fields *fields, const char *name, char *text, size_t size,
-                       int64_t number)
+static void add_number(struct fields *fields, const char *name, char *text, int64_t number)
 {
-    (void)snprintf(text, size, "%" PRId64, number); /* fits */
-    add_field(fields, name, text);
+    size_t size = units_format_integer(number, text);
+    fields->list[fields->count++] = (struct log_field){.name = name, .data = text, .size = size};
 }
 
 static void describe_task(struct fields *fields, const struct task *task, const char *event)
 {
     fields->count = 0;
     add_field(fields, "LEAT_TASK", task->tid);
-    add_number(fields, "LEAT_ATTEMPT", fields->attempt, sizeof fields->attempt, task->attempt);
+    add_number(fields, "LEAT_ATTEMPT", fields->attempt, task->attempt);
     if (task->label) {
         fields->list[fields->count++] = (struct log_field){
             .name = "LEAT_ID", .data = task->label->data, .size = task->label->size};
@@ -64,26 +65,24 @@ static const struct {
     [VERDICT_CANCELLED] = {LOG_NOTICE, LOG_ID_TASK_CANCELLED, "cancelled"},
 };
 
-/* "retried in 2.0 s" and the like. */
-static void describe_outcome(const struct outcome *outcome, char *text, size_t size)
+/* "succeeded", "tried again in 2.0 s" and the like; text is room for what needs some. */
+static const char *describe_outcome(const struct outcome *outcome, bool done, char *text,
+                                    size_t size)
 {
     switch (outcome->verdict) {
     case VERDICT_SUCCESS:
-        (void)snprintf(text, size, "succeeded"); /* each fits */
-        return;
+        return done ? "succeeded without running" : "succeeded";
     case VERDICT_RETRY:
         (void)snprintf(text, size, "tried again in %.1f s", (double)outcome->delay_ms / 1000);
-        return;
+        return text; /* it fits */
     case VERDICT_DEAD:
-        (void)snprintf(text, size, "moved to the dead letters");
-        return;
+        return "moved to the dead letters";
     case VERDICT_RELEASE:
-        (void)snprintf(text, size, "handed back");
-        return;
+        return "handed back";
     case VERDICT_CANCELLED:
-        (void)snprintf(text, size, "for good");
-        return;
+        return "for good";
     }
+    return "";
 }
 
 /* What of it is known. */
@@ -96,7 +95,7 @@ static void add_usage(struct fields *fields, const struct usage *usage)
     };
     for (size_t i = 0; i < USAGE_ITEMS; i++) {
         if (usage->items[i] >= 0) {
-            add_number(fields, names[i], fields->used[i], sizeof fields->used[i], usage->items[i]);
+            add_number(fields, names[i], fields->used[i], usage->items[i]);
         }
     }
 }
@@ -118,24 +117,18 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
         add_field(&fields, "LEAT_BATCH_ID", attempt->batch);
     }
     if (ending->cause == CAUSE_EXIT) {
-        add_number(&fields, "LEAT_EXIT_STATUS", fields.status, sizeof fields.status,
-                   ending->exit_code);
+        add_number(&fields, "LEAT_EXIT_STATUS", fields.status, ending->exit_code);
     }
-    add_number(&fields, "LEAT_DURATION_USEC", fields.duration, sizeof fields.duration,
-               attempt->duration_us);
+    add_number(&fields, "LEAT_DURATION_USEC", fields.duration, attempt->duration_us);
     add_usage(&fields, &attempt->usage);
 
     char how[64], then[64];
     ending_describe(ending, how, sizeof how);
-    describe_outcome(outcome, then, sizeof then);
-    if (done) {
-        (void)snprintf(then, sizeof then, "succeeded without running"); /* fits */
-    }
     log_event(priority, verdict_records[outcome->verdict].id, fields.list, fields.count,
               "task %s: attempt %" PRId64 ": %s%s%s after %" PRId64 ".%03" PRId64 " s: %s",
               attempt->task->tid, attempt->task->attempt, how, *attempt->reason ? ", " : "",
               attempt->reason, attempt->duration_us / 1000000, attempt->duration_us / 1000 % 1000,
-              then);
+              describe_outcome(outcome, done, then, sizeof then));
 }
 
 void record_cancelled(const char *tid)
@@ -162,8 +155,8 @@ void record_buried(const struct redisReply *buried)
 
 void record_dead_growth(const char *queue, int64_t letters)
 {
-    char number[24];
-    (void)snprintf(number, sizeof number, "%" PRId64, letters); /* fits */
+    char number[UNITS_INTEGER_SIZE];
+    (void)units_format_integer(letters, number);
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "dead-growth"),
                                  LOG_TEXT("LEAT_COUNT", number)};
     log_event(LOG_WARNING, LOG_ID_DEAD_GROWN, fields, 2,
@@ -182,8 +175,7 @@ void record_told(const struct attempt *attempt, bool run)
     struct fields fields = {.count = 0};
     add_field(&fields, "LEAT_TASK", attempt->task->tid);
     add_field(&fields, "LEAT_EVENT", fine ? "notified" : "notify-failed");
-    add_number(&fields, "LEAT_DURATION_USEC", fields.duration, sizeof fields.duration,
-               attempt->duration_us);
+    add_number(&fields, "LEAT_DURATION_USEC", fields.duration, attempt->duration_us);
     char how[64];
     ending_describe(ending, how, sizeof how);
     log_event(priority, fine ? LOG_ID_NOTIFIED : LOG_ID_NOTIFY_FAILED, fields.list, fields.count,

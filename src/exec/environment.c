@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/units.h"
+
 struct environment {
     char **entries; /* NAME=VALUE, each owned */
     size_t count;
@@ -164,19 +166,22 @@ static void write_text(struct writer *writer, const char *name, struct bytes val
 
 static void write_number(struct writer *writer, const char *name, int64_t value)
 {
-    char digits[NUMBER_SIZE];
-    int size = snprintf(digits, sizeof digits, "%lld", (long long)value);
-    write_text(writer, name, (struct bytes){digits, (size_t)size});
+    char digits[UNITS_INTEGER_SIZE];
+    size_t size = units_format_integer(value, digits);
+    write_text(writer, name, (struct bytes){digits, size});
 }
 
 /* Seconds with three decimals. */
 static void write_time(struct writer *writer, const char *name, int64_t ms)
 {
-    char digits[NUMBER_SIZE];
+    char digits[UNITS_INTEGER_SIZE + sizeof ".000"];
     ms = ms > 0 ? ms : 0;
-    int size =
-        snprintf(digits, sizeof digits, "%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
-    write_text(writer, name, (struct bytes){digits, (size_t)size});
+    size_t size = units_format_integer(ms / 1000, digits);
+    digits[size++] = '.';
+    for (int64_t left = ms % 1000, unit = 100; unit > 0; left %= unit, unit /= 10) {
+        digits[size++] = (char)('0' + left / unit);
+    }
+    write_text(writer, name, (struct bytes){digits, size});
 }
 
 static void write_variables(struct writer *writer, const struct task *task)

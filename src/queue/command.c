@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
+
 /* The header "*N\r\n" is only known at the end; it is written right before the arguments, into
  * room kept for the longest one, so that nothing has to move. */
 enum { HEADER_ROOM = 24, NUMBER_SIZE = 24 };
@@ -39,13 +41,8 @@ void command_add_text(struct command *command, const char *text)
 
 void command_add_number(struct command *command, int64_t number)
 {
-    char text[NUMBER_SIZE];
-    int written = snprintf(text, sizeof text, "%lld", (long long)number);
-    if (written < 0) {
-        command->wire.failed = true;
-        return;
-    }
-    command_add(command, text, (size_t)written);
+    char text[UNITS_INTEGER_SIZE];
+    command_add(command, text, units_format_integer(number, text));
 }
 
 int command_finish(struct command *command, const char **data, size_t *size)

@@ -1,10 +1,10 @@
 #include "queue/queue.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "queue/library.h"
 
 /* ---- keys ---- */
@@ -149,8 +149,6 @@ static const char *outcome_name(enum queue_outcome outcome)
     return "";
 }
 
-enum { NUMBER_SIZE = 24 };
-
 struct pair {
     const char *name;
     struct bytes value;
@@ -161,18 +159,17 @@ static struct bytes bytes_of(const char *text)
     return (struct bytes){text ? (char *)text : "", text ? strlen(text) : 0};
 }
 
-/* text, of size NUMBER_SIZE, holds it as long as it is needed. */
+/* text, of size UNITS_INTEGER_SIZE, holds it as long as it is needed. */
 static struct bytes number_of(int64_t number, char *text)
 {
-    (void)snprintf(text, NUMBER_SIZE, "%" PRId64, number);
-    return bytes_of(text);
+    return (struct bytes){text, units_format_integer(number, text)};
 }
 
 /* What there is nothing to say of is not sent: each argument costs Redis a microsecond. */
 void queue_finish_add(struct command *command, const struct queue_result *result)
 {
     const struct bytes nothing = bytes_of(NULL);
-    char delay[NUMBER_SIZE], duration[NUMBER_SIZE], ttl[NUMBER_SIZE];
+    char delay[UNITS_INTEGER_SIZE], duration[UNITS_INTEGER_SIZE], ttl[UNITS_INTEGER_SIZE];
     const struct pair pairs[] = {
         {"cause", bytes_of(result->cause)},
         {"status", bytes_of(result->status)},

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -207,13 +208,35 @@ static void clocks_go_forward(void **state)
     assert_true(clock_wall_ms() > INT64_C(1600000000000));
 }
 
+/* Goal: whole numbers of every size are written whole, the sign of the smallest included. */
+static void integers_are_written(void **state)
+{
+    (void)state;
+    const struct {
+        int64_t number;
+        const char *text;
+    } cases[] = {
+        {0, "0"},
+        {7, "7"},
+        {-10, "-10"},
+        {INT64_MAX, "9223372036854775807"},
+        {INT64_MIN, "-9223372036854775808"},
+    };
+    char text[UNITS_INTEGER_SIZE];
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(units_format_integer(cases[i].number, text), strlen(cases[i].text));
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_are_read),    cmocka_unit_test(other_durations_are_refused),
         cmocka_unit_test(sizes_are_read),        cmocka_unit_test(integers_keep_to_their_range),
         cmocka_unit_test(durations_are_written), cmocka_unit_test(short_buffers_are_not_overrun),
-        cmocka_unit_test(clocks_go_forward),
+        cmocka_unit_test(integers_are_written),  cmocka_unit_test(clocks_go_forward),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
