@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 #define KEPT_RETRY_S 1.0
-#define LINGER_MS 2
+#define LINGER_MS 4
 
 struct result {
     struct result *next, *previous;

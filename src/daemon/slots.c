@@ -12,7 +12,8 @@
 #define HOLD_MS 20         /* a task waits so long for a slot at the most */
 #define EXPECTED_US 10000  /* and is claimed ahead where it should start within that */
 #define SHORT_US 2000      /* tasks that take less on average are claimed ahead of free slots */
-#define LEAST_AHEAD 16     /* so many at the most, or as many as there are slots */
+#define LEAST_AHEAD 16     /* so many at the most, or for each slot: */
+#define SLOT_AHEAD 4       /* the more a call carries, the less it costs for each task */
 #define AVERAGE_SHARE 8    /* the newest duration's share in the average: one in so many */
 #define NO_TIME_US 1000000 /* what the average begins with, and after a task had to go back */
 
@@ -97,7 +98,7 @@ static size_t most_ahead(const struct slots *slots)
         return 0;
     }
     size_t in_time = concurrency * (size_t)(EXPECTED_US / (slots->average_us + 1));
-    size_t most = concurrency > LEAST_AHEAD ? concurrency : LEAST_AHEAD;
+    size_t most = SLOT_AHEAD * concurrency > LEAST_AHEAD ? SLOT_AHEAD * concurrency : LEAST_AHEAD;
     return in_time < most ? in_time : most;
 }
 
