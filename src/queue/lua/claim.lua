@@ -161,9 +161,9 @@ end
 -- Begins up to `wanted` new tasks; answers how many are still wanted. What is dropped on the way does not
 -- count as begun, but bounds the work.
 local function read(q, kind, wanted, out)
-  local stream, dropped = stream_of(q, kind), 0
+  local stream, dropped, most = stream_of(q, kind), 0, READ_STEP
   while wanted > 0 and dropped < PAGE and may_go_on(out) do
-    local step = math.min(wanted, READ_STEP)
+    local step = math.min(wanted, most)
     local got = redis.call('XREADGROUP', 'GROUP', q.group, q.consumer, 'COUNT', step, 'STREAMS', stream, '>')
     local tasks = {}
     for i, entry in ipairs(got and got[1][2] or {}) do
@@ -177,6 +177,9 @@ local function read(q, kind, wanted, out)
     end
     if #tasks < step then
       break
+    end
+    if out.bytes < SMALL_BYTES then
+      most = math.min(2 * most, READ_MOST)
     end
   end
   return wanted

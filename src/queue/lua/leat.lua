@@ -34,6 +34,7 @@ local MAX_FIELDS = 1000 -- pairs in a task; more is refused (a Lua call takes ab
 local CHUNK = 1000 -- arguments in one unpack
 local PAGE = 100 -- entries that one call moves or shows at the most on rare paths
 local READ_STEP = 8 -- entries that are read at once: only then are their sizes known
+local READ_MOST, SMALL_BYTES = 32, 65536 -- and more and more of them while all together are so small
 local MOVE_BYTES = 16 * 1024 * 1024 -- a call that has read or moved so much stops there and says so
 local HISTORY = 2000 -- bytes of history that a task carries along
 local PREVIEW = 200 -- bytes of a command in a list
