@@ -37,8 +37,8 @@ enum gate_state gate_told(const struct gate *gate);
 /* An operator has closed it. */
 bool gate_is_shut(const struct gate *gate);
 
-/* The bell rang: it may be open. look: an operator has touched it, so that it is to be asked for
- * even where there is no room for tasks; gate_looking says that this has been sent. */
+/* The bell rang for settings: it may be open. look: an operator has touched it, so that it is to be
+ * asked for even where there is no room for tasks; gate_looking says that this has been sent. */
 void gate_rang(struct gate *gate, bool look);
 bool gate_wants_look(const struct gate *gate);
 void gate_looking(struct gate *gate);

@@ -330,10 +330,12 @@ void intake_ask(struct intake *intake)
     intake->ask = true;
 }
 
-void intake_rang(struct intake *intake, bool gate)
+void intake_rang(struct intake *intake, const struct queue_rung *rung)
 {
-    intake->ask = true;
-    gate_rang(intake->gate, gate);
+    intake->ask = intake->ask || rung->startable;
+    if (rung->settings) {
+        gate_rang(intake->gate, rung->gate);
+    }
 }
 
 static void on_due(struct ev_loop *loop, ev_timer *watcher, int events)

@@ -44,9 +44,8 @@ void intake_down(struct intake *intake);
 /* Something may be startable that was not: claim at the next turn. */
 void intake_ask(struct intake *intake);
 
-/* The bell: the same. gate: it may have been opened or closed; that is asked also where there is no
- * room for tasks. */
-void intake_rang(struct intake *intake, bool gate);
+/* The bell: the same, where it was for that. */
+void intake_rang(struct intake *intake, const struct queue_rung *rung);
 
 /* Tokens that Redis does not take for the worker's any more. */
 void intake_forget(struct intake *intake, const struct token_set *lost);

@@ -172,9 +172,7 @@ static void on_down(void *context)
 static void on_rang(void *context, const struct queue_rung *rung)
 {
     struct worker *worker = context;
-    if (rung->startable) {
-        intake_rang(worker->intake, rung->gate);
-    }
+    intake_rang(worker->intake, rung);
     worker->renew = worker->renew || rung->cancel;
 }
 

@@ -256,7 +256,8 @@ int queue_block_read(const struct queue *queue, const struct redisReply *reply,
  * cancel; and where rings may have been missed, as all. */
 struct queue_rung {
     bool startable; /* something may be startable that was not */
-    bool gate;      /* an operator has closed or opened it */
+    bool settings;  /* so much so that who was told to wait is to ask again */
+    bool gate;      /* an operator has closed or opened it; then the former, too */
     bool cancel;    /* a running task is to be ended at once */
 };
 /* The last bell id of an XREAD reply into id; 1 if there was one, 0 for nil, −1 malformed. */

@@ -350,15 +350,16 @@ int queue_block_read(const struct queue *queue, const redisReply *reply,
 static void read_rung(const redisReply *entries, struct queue_rung *rung)
 {
     bool missed = entries->elements >= QUEUE_BELL_KEPT;
-    *rung = (struct queue_rung){missed, missed, missed};
+    *rung = (struct queue_rung){missed, missed, missed, missed};
     for (size_t i = 0; i < entries->elements; i++) {
         /* the fields are one pair */
         const char *why = text_at(element(element(entries, i), 1), 1);
         bool cancel = why && strcmp(why, "cancel") == 0;
-        bool known = why && (strcmp(why, "due") == 0 || strcmp(why, "conf") == 0 ||
-                             strcmp(why, "lanes") == 0);
+        bool task = why && (strcmp(why, "due") == 0 || strcmp(why, "lanes") == 0);
+        bool known = task || (why && strcmp(why, "conf") == 0);
         rung->cancel = rung->cancel || cancel;
         rung->startable = rung->startable || !cancel;
+        rung->settings = rung->settings || !(cancel || task);
         rung->gate = rung->gate || (!cancel && !known);
     }
 }

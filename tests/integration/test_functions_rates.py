@@ -83,6 +83,38 @@ def test_the_queues_rate(queue, rate, burst):
     assert drive.claims <= len(WORKERS) * (len(drive.starts) + 3)
 
 
+@pytest.mark.parametrize('gone', [0, 20])
+def test_many_workers_do_not_all_ask_at_each_token(queue, gone):
+    """Thirty that wait: a few ask for each token, not all, and none is lost; also where most of them fall silent
+    after they were told when to ask."""
+    workers = [f'w{number}' for number in range(30)]
+    for name in workers:
+        queue.register(name)
+    queue.conf_set('rate', '200/s')
+    fill(queue, 800)
+    drive = Drive(queue, workers).run(0.3)
+    told = list(drive.ask)
+    for name in told[:gone]:
+        del drive.ask[name]
+    begun, claims, slept_s = len(drive.starts), drive.claims, drive.slept_s
+    drive.run(1.5)
+    starts = len(drive.starts) - begun
+    assert starts >= 200 * (0.95 * 1.5 - drive.slept_s + slept_s) - 1, (starts, drive.slept_s)
+    assert drive.claims - claims <= 5 * starts, (drive.claims - claims, starts)
+
+
+def test_a_worker_without_room_is_not_counted_on(queue):
+    """Who has begun all that it asked for is told of the next token; who waits with room has that one, too."""
+    queue.conf_set('rate', '5/s')
+    fill(queue, 20)
+    full = queue.claim('w1', 1)
+    assert len(full['tasks']) == 1
+    replies = [queue.claim('w2', 1) for _ in range(4)]
+    assert [reply['why'] for reply in replies] == ['rate'] * 4
+    times = [round((reply['closed'] - full['closed']) / 200) for reply in replies]
+    assert times == [0, 0, 0, 1] and queue.claim('w1', 0)['closed'] == full['closed']
+
+
 def test_a_rate_counts_tasks_of_every_way(queue):
     """Of lanes, plain ones and retried ones together."""
     queue.conf_set('rate', '50/s')

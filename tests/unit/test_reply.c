@@ -255,15 +255,15 @@ static void tells_why_the_bell_rang(void **state)
     (void)state;
     const char *all[QUEUE_BELL_KEPT] = {"due", "cancel", "gate", "due"};
     struct queue_rung rung = ring_for(all, 1);
-    assert_true(rung.startable && !rung.gate && !rung.cancel);
+    assert_true(rung.startable && !rung.settings && !rung.gate && !rung.cancel);
     rung = ring_for(all + 1, 1);
-    assert_true(!rung.startable && !rung.gate && rung.cancel);
+    assert_true(!rung.startable && !rung.settings && !rung.gate && rung.cancel);
     rung = ring_for(all + 2, 1);
-    assert_true(rung.startable && rung.gate && !rung.cancel);
+    assert_true(rung.startable && rung.settings && rung.gate && !rung.cancel);
     rung = ring_for(all, 4);
-    assert_true(rung.startable && rung.gate && rung.cancel);
+    assert_true(rung.startable && rung.settings && rung.gate && rung.cancel);
     rung = ring_for((const char *const[]){"conf", "novel"}, 1);
-    assert_true(rung.startable && !rung.gate && !rung.cancel);
+    assert_true(rung.startable && rung.settings && !rung.gate && !rung.cancel);
     rung = ring_for((const char *const[]){"conf", "novel"}, 2);
     assert_true(rung.startable && rung.gate && !rung.cancel);
     for (size_t i = 0; i < QUEUE_BELL_KEPT; i++) {

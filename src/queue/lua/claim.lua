@@ -225,8 +225,9 @@ local function read_rate(q, conf, out)
   end
 end
 
--- Takes the tokens of what has started; where none is left, the gate is closed until the next.
-local function settle_rate(q, out)
+-- Takes the tokens of what has started; where none is left, the gate is closed: until the next, or for a worker
+-- that could have started more until its turn.
+local function settle_rate(q, out, room)
   if not out.every_us then
     return 0, ''
   end
@@ -234,10 +235,11 @@ local function settle_rate(q, out)
     leat.take_tokens(q, 'tat', out.every_us, out.started)
     out.left, out.next_ms = leat.tokens(q, 'tat', out.every_us, out.burst)
   end
-  if out.left < 1 then
-    return out.next_ms, 'rate'
+  if out.left >= 1 then
+    return 0, ''
   end
-  return 0, ''
+  local waits = room > #out.begun + #out.held
+  return waits and leat.turn_ms(q, out.next_ms, out.every_us) or out.next_ms, 'rate'
 end
 
 -- The gate is closed for this worker: it gets nothing, and the scan goes on unless all must wait. Then it is over:
@@ -294,7 +296,7 @@ function leat.claim(keys, args)
   if math.min(wanted, out.left) > 0 then
     try(out, read_all, q, math.min(wanted, out.left, CHUNK), out)
   end
-  closed_until, why = settle_rate(q, out)
+  closed_until, why = settle_rate(q, out, wanted + #named)
   try(out, leat.pump, q, cursor ~= '')
   if out.problem and #out.begun == 0 and #out.held == 0 then
     error(out.problem, 0)

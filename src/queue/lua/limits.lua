@@ -1,6 +1,8 @@
 do -- Limits: rates, and who may start nothing at all.
 
 local SLACK_US = 100000 -- a start that comes so much later than its token loses no time: workers may be busy
+local ASKERS = 3 -- workers that are told of the same token: where one of them is gone, the others ask for it
+local SPREAD_US = 1000000 -- nobody is told to wait so much longer than for the next token
 local CLOSED_MS = 3600000 -- how long a paused or drained worker is told to wait; the bell wakes it before
 local PERIODS_US = { s = 1e6, m = 60e6, min = 60e6, h = 3600e6, d = 86400e6 }
 
@@ -30,9 +32,22 @@ function leat.take_tokens(q, name, every_us, number)
   redis.call('HSET', q[STATS], name, str(full_at))
 end
 
+-- When a worker that waits for a token, the next of which is there at next_ms, is to ask for one (ms). At each
+-- token only some of them ask, the next ones at the next: if all did, all but one would ask in vain. stats 'turn':
+-- what the last one was told, in parts of a token.
+function leat.turn_ms(q, next_ms, every_us)
+  local next_us = next_ms * 1000
+  local turn = number_or(redis.call('HGET', q[STATS], 'turn'), 0) + math.ceil(every_us / ASKERS)
+  if turn < next_us or turn > next_us + SPREAD_US then
+    turn = next_us
+  end
+  redis.call('HSET', q[STATS], 'turn', str(turn))
+  return next_ms + math.ceil(math.floor((turn - next_us) / every_us) * every_us / 1000)
+end
+
 -- After the rate was changed: what was taken at the old one counts no more.
 function leat.forget_rate(q, name)
-  redis.call('HDEL', q[STATS], name)
+  redis.call('HDEL', q[STATS], name, 'turn')
 end
 
 -- Until when this worker may start nothing, and why.
