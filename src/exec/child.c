@@ -380,6 +380,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
         result = start_task(&child->host->start, &order, started, cause, reason, reason_size);
     }
     if (result == 0) {
+        ward_renew(child);
         const struct group_orphans orphans = {
             .task = order.task, .is_started = child->host->is_started, .context = child->host};
         family_begin(&child->family, started->pid, cell, &orphans);

@@ -247,7 +247,8 @@ bool guard_kill_add(size_t place, uint64_t word)
 }
 
 /* False where there is nothing to do, or no more. */
-static bool begin_round(struct target *target, const struct guard_slot *slot)
+static bool begin_round(struct target *target, const struct guard_slot *slot,
+                        const struct cgroup *cgroup)
 {
     if (!target->word) {
         return false;
@@ -257,8 +258,9 @@ static bool begin_round(struct target *target, const struct guard_slot *slot)
         return false;
     }
     target->living = target->doubtful = target->strays = false;
-    if (target->process.pid == 0) {
-        target->clean = CLEAN_ROUNDS; /* a child that now comes to life ends by itself */
+    if (target->process.pid == 0 && !is_populated(cgroup)) {
+        /* a child that now comes to life ends by itself; but not one that is frozen */
+        target->clean = CLEAN_ROUNDS;
     }
     int64_t told_ns = target->process.ended_ns > target->process.born_ns ? target->process.ended_ns
                                                                          : target->process.born_ns;
@@ -289,7 +291,7 @@ enum guard_left guard_kill_round(const struct guard_shared *shared)
     enum guard_left left = GUARD_LEFT_NONE;
     bool any = false;
     for (size_t place = 0; place < bound; place++) {
-        if (begin_round(&targets[place], &shared->slots[place])) {
+        if (begin_round(&targets[place], &shared->slots[place], &cgroups[place])) {
             kill_cgroup(&cgroups[place]);
             hold_leader(&targets[place], &shared->slots[place]);
             any = true;

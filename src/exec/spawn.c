@@ -227,21 +227,17 @@ static enum spawn_step become_task(const struct spawn *spawn, struct telling *te
         return SPAWN_USER;
     }
 
-    /* from here on it may hang: what was told last is then why */
-    if (!telling->shared) {
-        tell(telling, SPAWN_DIRECTORY, 0);
-    }
+    /* from here on it may hang, or be held by others of its user: what was told last is then why */
+    tell(telling, SPAWN_DIRECTORY, 0);
     if (chdir(spawn->directory) < 0) {
         return SPAWN_DIRECTORY;
     }
     if (spawn->program && access(spawn->program, X_OK) < 0) {
         return SPAWN_PROGRAM;
     }
-    if (!telling->shared) {
-        tell(telling, SPAWN_RUNNING, 0);
-    }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    tell(telling, SPAWN_RUNNING, 0);
     execute(spawn);
     return SPAWN_EXECUTE;
 }
@@ -313,7 +309,7 @@ static bool is_without_clone3(long result)
 /* With a cgroup, clone3 where it can be had. */
 static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *failure)
 {
-    volatile struct spawn_failure shared = {.step = SPAWN_RUNNING};
+    volatile struct spawn_failure shared = {.step = SPAWN_PROCESS};
     struct telling telling = {.shared = &shared, .pipe = -1};
     const struct clone_args args = {.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP,
                                     .exit_signal = SIGCHLD,
@@ -343,7 +339,7 @@ static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *fail
         return (pid_t)pid;
     }
 
-    /* it has exited without executing: nobody else shall see it */
+    /* it has ended without executing: nobody else shall see it */
     *failure =
         (struct spawn_failure){.step = shared.step, .error = shared.error, .what = shared.what};
     while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR) {

@@ -1,5 +1,13 @@
 #include "exec/ward.h"
 
+#include "base/clock.h"
+
+/* How long a start may hold up the daemon, which can renew no lease meanwhile: this share of what
+ * is left of the lease, within these bounds. */
+#define START_SHARE 8
+#define START_LEAST_NS CLOCK_NS_PER_S
+#define START_MOST_NS (10 * CLOCK_NS_PER_S)
+
 /* Its attempts share the process: the first lease to end counts. */
 static int64_t deadline_ns(struct child *child)
 {
@@ -13,6 +21,15 @@ static int64_t deadline_ns(struct child *child)
     return first_ns == GUARD_NEVER ? first_ns : first_ns - child->host->guard_margin_ns;
 }
 
+static int64_t start_deadline_ns(struct child *child)
+{
+    int64_t now_ns = clock_boot_ns(), end_ns = deadline_ns(child);
+    int64_t most_ns = (end_ns - now_ns) / START_SHARE;
+    most_ns = most_ns > START_LEAST_NS ? most_ns : START_LEAST_NS;
+    most_ns = most_ns < START_MOST_NS ? most_ns : START_MOST_NS;
+    return end_ns < now_ns + most_ns ? end_ns : now_ns + most_ns;
+}
+
 struct guard_slot *ward_arm(struct child *child, const struct cell *cell)
 {
     struct guard *guard = child->host->guard;
@@ -21,7 +38,7 @@ struct guard_slot *ward_arm(struct child *child, const struct cell *cell)
         (void)guard_set_cgroup(guard, child->place, cell_kill_fd(cell), cell_events_fd(cell),
                                cell_mark(cell));
     }
-    return guard ? guard_arm(guard, child->place, deadline_ns(child)) : NULL;
+    return guard ? guard_arm(guard, child->place, start_deadline_ns(child)) : NULL;
 }
 
 void ward_renew(struct child *child)

@@ -9,10 +9,12 @@
 
 #include "exec/child.h"
 
-/* Before the start, in the cell or without (NULL). For spawn; NULL: there is no guard. */
+/* Before the start, in the cell or without (NULL). For spawn; NULL: there is no guard. The daemon
+ * waits for the child to execute: a guard ends one that does not in time, well before the lease.
+ * ward_renew is to follow the start. */
 struct guard_slot *ward_arm(struct child *child, const struct cell *cell);
 
-/* Leases of its attempts may have been renewed. */
+/* It has started, or leases of its attempts may have been renewed. */
 void ward_renew(struct child *child);
 
 /* Its leader is reaped next. */

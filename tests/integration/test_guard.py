@@ -248,6 +248,22 @@ def test_many_at_once(daemon, queue, beats, late):
     assert max(run.last for run in runs) < stopped + 4 - MARGIN_S + late()
 
 
+def test_start_that_hangs(caged, queue, group, beats, late):
+    """The daemon waits for a child until it executes. One that does not come so far, as where its cgroup is frozen or
+    somebody stops it on its way, is ended long before leases are lost: nothing is counted, and neighbours go on."""
+    worker = caged({'queue': {'lease': '8s', 'concurrency': 2}}).wait_ready()
+    add(queue, beats.task(1.5))
+    beats.wait_runs(1)
+    (group / 'tasks/cgroup.freeze').write_text('1')
+    begun = boot_s()
+    add(queue, beats.task(0))
+    worker.wait_log('this host cannot run tasks: cannot start a process: it does not return')
+    assert boot_s() - begun < 2 + late()
+    (group / 'tasks/cgroup.freeze').write_text('0')
+    wait_succeeded(queue, 2)
+    assert [(run.attempt, run.ended) for run in beats.runs()] == [(1, True)] * 2
+
+
 # ---- who escapes, and who does not
 
 def test_double_fork_and_setsid(daemon, queue, folder, beats):
