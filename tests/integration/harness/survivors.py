@@ -17,10 +17,10 @@ def survive(path, ready):
     if os.fork():
         return
     os.setsid()
+    os.closerange(0, 3)  # also those of the one between, which may end later than the task
     if os.fork():
         os._exit(0)
     ignore_signals()
-    os.closerange(0, 3)
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.write(file, b'%d\n' % os.getpid())
     os.write(ready, b'.')
