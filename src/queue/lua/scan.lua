@@ -12,7 +12,8 @@ local function leave_expired(q, stream, ids, from, reclaim)
   redis.call(unpack(command))
 end
 
--- One page of expired leases of go or the stream; follows XAUTOCLAIM's cursor. Answers where to go on.
+-- One page of expired leases of go or the stream; follows XAUTOCLAIM's cursor. Answers where to go on, and how many
+-- there were.
 local function scan_pending(q, kind, start, out)
   local stream, reclaim = stream_of(q, kind), leat.read_reclaim(q)
   local found = redis.call('XAUTOCLAIM', stream, q.group, q.consumer, str(reclaim), start, 'COUNT', str(PAGE),
@@ -33,7 +34,7 @@ local function scan_pending(q, kind, start, out)
       try(out, leat.take_over, q, task, max_crashes)
     end
   end
-  return found[1]
+  return found[1], #ids
 end
 
 local HELD_MS = 100 -- what was read a shorter time ago is on its way to the gate
@@ -142,11 +143,16 @@ function leat.scan(q, cursor, lease, out)
   elseif kind == 'd' then
     return leat.sweep_letters(q) and 'd' or ''
   end
-  local following = scan_pending(q, kind, start, out)
+  local following, moved = scan_pending(q, kind, start, out)
+  if kind == 'g' and following == '0-0' then
+    if moved > 0 then
+      return 's0-0'
+    end
+    -- go had nothing: an idle worker's scan is one call
+    kind, following = 's', scan_pending(q, 's', '0-0', out)
+  end
   if following ~= '0-0' then
     return kind .. following
-  elseif kind == 'g' then
-    return 's0-0'
   end
   local span = SWEEP_LEASES * lease
   if not sweep_is_due(q, span) then
