@@ -79,6 +79,7 @@ static bool was_run(const struct ending *ending)
     case CAUSE_DONE:
         return true;
     case CAUSE_HOST:
+    case CAUSE_NO_PROGRAM:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
     case CAUSE_BATCH:

@@ -4,19 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/log_ids.h"
 
 #define CLOSED_BASE_S 1.0 /* after the first fault, doubled with each that follows */
 #define CLOSED_CAP_S 60.0
+#define TOLD_NS (60 * CLOCK_NS_PER_S) /* missing programs are told of no more often */
 
 struct host {
     struct ev_loop *loop;
     struct host_events events;
     bool doubtful;
     bool unguarded;
-    double closed_s; /* how long after the next fault */
-    ev_timer closed; /* while it runs, nothing is claimed */
+    int64_t lack_told_ns; /* CLOCK_BOOTTIME; 0: never */
+    double closed_s;      /* how long after the next fault */
+    ev_timer closed;      /* while it runs, nothing is claimed */
 };
 
 void host_fault(struct host *host, const char *tid, const char *reason)
@@ -35,6 +38,19 @@ void host_fault(struct host *host, const char *tid, const char *reason)
     ev_timer_start(host->loop, &host->closed);
     host->closed_s = host->closed_s * 2 < CLOSED_CAP_S ? host->closed_s * 2 : CLOSED_CAP_S;
     host->events.close(host->events.context);
+}
+
+/* Others of the queue's commands can run. Each task's own record has the rest. */
+static void lack_program(struct host *host, const char *tid, const char *reason)
+{
+    int64_t now_ns = clock_boot_ns();
+    if (host->lack_told_ns > 0 && now_ns - host->lack_told_ns < TOLD_NS) {
+        return;
+    }
+    host->lack_told_ns = now_ns;
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "host-fault"), LOG_TEXT("LEAT_TASK", tid)};
+    log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2,
+              "this host cannot run a listed command: %s; its tasks wait", reason);
 }
 
 static void open_again(struct host *host)
@@ -75,6 +91,9 @@ void host_ended(struct host *host, const struct attempt *attempt)
         if (!follows) {
             host_fault(host, attempt->task->tid, attempt->reason);
         }
+        return;
+    case CAUSE_NO_PROGRAM:
+        lack_program(host, attempt->task->tid, attempt->reason);
         return;
     case CAUSE_CANNOT_EXECUTE:
     case CAUSE_REFUSED:

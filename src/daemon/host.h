@@ -28,7 +28,8 @@ void host_fault(struct host *host, const char *tid, const char *reason);
 /* A task ran. */
 void host_fine(struct host *host);
 
-/* An attempt has ended: one of the two, or neither. What those of a batch tell is told once. */
+/* An attempt has ended: one of the two, or neither. What those of a batch tell is told once. A
+ * listed program that is missing is told of, and closes nothing: only its tasks need it. */
 void host_ended(struct host *host, const struct attempt *attempt);
 
 /* Nobody would end tasks if the daemon could not: closed until that is over. */

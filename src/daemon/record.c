@@ -78,7 +78,12 @@ static const char *describe_outcome(const struct outcome *outcome, bool done, ch
     case VERDICT_DEAD:
         return "moved to the dead letters";
     case VERDICT_RELEASE:
-        return "handed back";
+        if (outcome->delay_ms == 0) {
+            return "handed back";
+        }
+        (void)snprintf(text, size, "handed back, to wait for %.1f s",
+                       (double)outcome->delay_ms / 1000);
+        return text; /* it fits */
     case VERDICT_CANCELLED:
         return "for good";
     }

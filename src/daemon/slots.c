@@ -192,7 +192,8 @@ void slots_ended(struct slots *slots, const struct attempt *attempt)
     if (attempt->task->crashes > 0 && slots->alone > 0) {
         slots->alone--;
     }
-    if (attempt->ending.cause == CAUSE_REFUSED || attempt->ending.cause == CAUSE_HOST) {
+    enum cause cause = attempt->ending.cause;
+    if (cause == CAUSE_REFUSED || cause == CAUSE_HOST || cause == CAUSE_NO_PROGRAM) {
         return; /* never ran */
     }
     slots->average_us += (attempt->duration_us - slots->average_us) / AVERAGE_SHARE;

@@ -226,6 +226,7 @@ static void init_attempt(struct attempt *attempt, struct child *child, const str
         .ending = {.cause = CAUSE_EXIT,
                    .attempt = begun->task->attempt,
                    .max_attempts = begun->task->max_attempts,
+                   .fence = begun->task->fence,
                    .shared = shared},
         .started_wall_ms = clock_wall_ms(),
         .usage = USAGE_NONE,

@@ -45,14 +45,16 @@ static bool is_ended_by_us(const struct attempt *attempt)
 static void judge_start(struct child *child)
 {
     struct spawn_failure failure;
+    const struct recipe *recipe = child->host->start.recipe;
     if (child->report < 0 || spawn_report(child->report, &failure)) {
         return;
     }
     for (size_t i = 0; i < child->count; i++) {
         struct attempt *attempt = child_attempt(child, i);
         if (!is_ended_by_us(attempt)) {
-            attempt->ending.cause = start_failure_cause(&failure, child->count > 1);
-            start_describe(child->host->start.recipe, child->checking, &failure, attempt->reason,
+            attempt->ending.cause =
+                start_failure_cause(recipe, child->checking, &failure, child->count > 1);
+            start_describe(recipe, child->checking, &failure, attempt->reason,
                            sizeof attempt->reason);
         }
     }

@@ -25,6 +25,8 @@ const char *cause_name(enum cause cause)
         return "refused";
     case CAUSE_HOST:
         return "host";
+    case CAUSE_NO_PROGRAM:
+        return "no-program";
     case CAUSE_LEASE_LOST:
         return "lease-lost";
     case CAUSE_SHUTDOWN:
@@ -144,6 +146,7 @@ static const struct config_rule *rule_of(const struct config_retry *policy,
         return &always_dead;
     case CAUSE_CANCELLED:
     case CAUSE_HOST:
+    case CAUSE_NO_PROGRAM:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
     case CAUSE_BATCH:
@@ -152,12 +155,24 @@ static const struct config_rule *rule_of(const struct config_retry *policy,
     return NULL;
 }
 
+/* Until the task is tried again where its program may be. */
+static int64_t program_wait_ms(int64_t fence, double random)
+{
+    enum { STEP_MS = 1000, MOST_STEPS = 60 };
+    int64_t steps = fence < 1 ? 1 : fence < MOST_STEPS ? fence : MOST_STEPS;
+    return (int64_t)((double)(steps * STEP_MS) * (0.5 + random / 2));
+}
+
 struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
                               double random)
 {
     const struct config_rule *rule = rule_of(policy, ending);
     if (rule) {
         return follow(policy, rule, ending, random);
+    }
+    if (ending->cause == CAUSE_NO_PROGRAM) {
+        return (struct outcome){.verdict = VERDICT_RELEASE,
+                                .delay_ms = program_wait_ms(ending->fence, random)};
     }
     return (struct outcome){.verdict = ending->cause == CAUSE_CANCELLED ? VERDICT_CANCELLED
                                                                         : VERDICT_RELEASE};
@@ -218,6 +233,7 @@ void ending_describe(const struct ending *ending, char *text, size_t size)
     case CAUSE_TIMEOUT:
     case CAUSE_REFUSED:
     case CAUSE_HOST:
+    case CAUSE_NO_PROGRAM:
     case CAUSE_LEASE_LOST:
     case CAUSE_SHUTDOWN:
     case CAUSE_CHECK:

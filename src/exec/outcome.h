@@ -22,6 +22,7 @@ enum cause {
     CAUSE_CANNOT_EXECUTE, /* no program could be executed with what the task has: too much of it */
     CAUSE_REFUSED,        /* the task's fields must not run: a dead letter */
     CAUSE_HOST,           /* not the task's fault: fork, directory, program, disk: released */
+    CAUSE_NO_PROGRAM,     /* this host lacks the listed program: released, to wait */
     CAUSE_LEASE_LOST,     /* the lease could not be renewed or went to another */
     CAUSE_SHUTDOWN,       /* the worker stopped */
     CAUSE_REPORTED,       /* the process of its batch said on descriptor 3 what becomes of it */
@@ -49,16 +50,20 @@ struct ending {
     int signal;           /* by which the process ended; 0: it exited */
     int64_t attempt;      /* 1 for the first */
     int64_t max_attempts; /* of the task, 0: the policy's */
+    int64_t fence;        /* the task's: grows each time it passes on */
     bool shared;          /* the process was others' too: how it failed says nothing of this task */
     enum verdict reported; /* CAUSE_REPORTED: success, retry or dead */
 };
 
 struct outcome {
     enum verdict verdict;
-    int64_t delay_ms; /* VERDICT_RETRY */
+    int64_t delay_ms; /* VERDICT_RETRY; VERDICT_RELEASE: 0, or until it may be tried again */
 };
 
-/* random is uniform in [0, 1): full jitter takes that share of the backoff. */
+/* random is uniform in [0, 1): full jitter takes that share of the backoff. What waits for a
+ * program does so for 1 s each time that the task has passed on, for a minute at most, and up to
+ * half of that less: where some hosts have it, one of them soon gets the task; where none has it,
+ * the task stands in nobody's way. */
 struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
                               double random);
 

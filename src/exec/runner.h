@@ -53,7 +53,7 @@ struct begun {
 struct runner_events {
     /* Nothing of the attempt is left; the receiver owns it now. Those of a batch come one after the
      * other. May come from within runner_start only for a failed start (CAUSE_HOST,
-     * CAUSE_CANNOT_EXECUTE, CAUSE_REFUSED).
+     * CAUSE_NO_PROGRAM, CAUSE_CANNOT_EXECUTE, CAUSE_REFUSED).
      */
     void (*ended)(void *context, struct attempt *attempt);
     void *context;

@@ -171,12 +171,18 @@ static const char *make_parts(struct parts *parts, const struct start *start,
     return NULL;
 }
 
+/* What is executed is what the task names of the config's list. */
+static bool is_listed(const struct recipe *recipe, bool check)
+{
+    return recipe->commands && !line_of(recipe, check)->text;
+}
+
 static struct spawn describe_spawn(const struct recipe *recipe, bool check)
 {
     const struct config_task *task = &recipe->config->task;
     const struct recipe_line *line = line_of(recipe, check);
     return (struct spawn){
-        .shell = line->text || !recipe->commands ? task->shell : NULL,
+        .shell = is_listed(recipe, check) ? NULL : task->shell,
         .words = line->words,
         .path = task->path,
         .program = line->program,
@@ -218,13 +224,25 @@ void start_describe(const struct recipe *recipe, bool check, const struct spawn_
     spawn_describe(&spawn, failure, reason, reason_size);
 }
 
-enum cause start_failure_cause(const struct spawn_failure *failure, bool several)
+/* What execve answers where it is not the program that is at fault. */
+static bool is_short_of(int error)
+{
+    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == EIO;
+}
+
+enum cause start_failure_cause(const struct recipe *recipe, bool check,
+                               const struct spawn_failure *failure, bool several)
 {
     if (failure->step == SPAWN_LATE) {
         return CAUSE_LEASE_LOST;
     }
-    return failure->step == SPAWN_EXECUTE && failure->error == E2BIG && !several
-               ? CAUSE_CANNOT_EXECUTE
+    if (failure->step == SPAWN_EXECUTE && failure->error == E2BIG && !several) {
+        return CAUSE_CANNOT_EXECUTE;
+    }
+    /* of the programs that the config lists, each is needed by some tasks only */
+    return failure->step == SPAWN_EXECUTE && failure->error && recipe && is_listed(recipe, check) &&
+                   !is_short_of(failure->error)
+               ? CAUSE_NO_PROGRAM
                : CAUSE_HOST;
 }
 
@@ -261,7 +279,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
     started->pid = spawn_start(&spawn, &started->report, &failure);
     if (started->pid < 0) {
         spawn_describe(&spawn, &failure, reason, reason_size);
-        *cause = start_failure_cause(&failure, !order->task);
+        *cause = start_failure_cause(start->recipe, order->check, &failure, !order->task);
         parts_free(&parts);
         return -1;
     }

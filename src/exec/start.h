@@ -50,8 +50,10 @@ int start_task(const struct start *start, const struct start_order *order, struc
                enum cause *cause, char *reason, size_t reason_size);
 
 /* Arguments that are too long are a single task's own fault: CAUSE_CANNOT_EXECUTE; one that
- * came too late has CAUSE_LEASE_LOST; else it is CAUSE_HOST. */
-enum cause start_failure_cause(const struct spawn_failure *failure, bool several);
+ * came too late has CAUSE_LEASE_LOST; a listed program that cannot be executed here is
+ * CAUSE_NO_PROGRAM; else it is CAUSE_HOST. recipe may be NULL; check as in the start's order. */
+enum cause start_failure_cause(const struct recipe *recipe, bool check,
+                               const struct spawn_failure *failure, bool several);
 
 /* The reason of a forked child that did not come to execute; check as in its order. recipe may be
  * NULL. */

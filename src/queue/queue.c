@@ -170,11 +170,13 @@ void queue_finish_add(struct command *command, const struct queue_result *result
 {
     const struct bytes nothing = bytes_of(NULL);
     char delay[UNITS_INTEGER_SIZE], duration[UNITS_INTEGER_SIZE], ttl[UNITS_INTEGER_SIZE];
+    bool delays = result->outcome == QUEUE_RETRY ||
+                  (result->outcome == QUEUE_RELEASE && result->delay_ms > 0);
     const struct pair pairs[] = {
         {"cause", bytes_of(result->cause)},
         {"status", bytes_of(result->status)},
         {"reason", bytes_of(result->reason)},
-        {"delay_ms", result->outcome == QUEUE_RETRY ? number_of(result->delay_ms, delay) : nothing},
+        {"delay_ms", delays ? number_of(result->delay_ms, delay) : nothing},
         {"duration_us", result->duration_us ? number_of(result->duration_us, duration) : nothing},
         {"stdout", result->stdout_tail},
         {"stderr", result->stderr_tail},

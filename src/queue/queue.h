@@ -84,7 +84,7 @@ struct queue_result {
     const char *cause;  /* "exit", "signal", "timeout", … "" for success and release */
     const char *status; /* exit code or signal name */
     const char *reason; /* for people */
-    int64_t delay_ms;
+    int64_t delay_ms;   /* until it may begin again: of a retry, or of a release that waits */
     int64_t duration_us;
     struct bytes stdout_tail, stderr_tail;
     const char *usage;     /* what it has used, "NAME NUMBER …"; "": nothing to say */

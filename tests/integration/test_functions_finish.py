@@ -235,6 +235,25 @@ def test_an_un_begun_entry_can_only_be_released(queue):
     assert len(queue.entries('go')) == 1 and queue.pending() == []
 
 
+def test_a_release_may_wait(queue):
+    """The task waits, with nothing counted; after a failed attempt it still counts as one that is tried again."""
+    task = begin_one(queue, id='label')
+    assert queue.finish('w1', task, 'release', delay=60000) == 'ok'
+    assert queue.places() == {task.tid: ['waiting']} and queue.status()['delayed'] == 1
+    assert abs(queue.redis.zscore(queue.delayed, task.tid) - queue.now() - 60000) < 5000
+    assert queue.show('label')['history'] == '' and queue.counter('released') == 1
+    queue.redis.zadd(queue.delayed, {task.tid: 1})
+    [again] = queue.begin('w2')
+    assert (again.tid, again.attempt, again.fence, again.flat) == (task.tid, 1, 2, task.flat)
+    queue.finish('w2', again, 'retry', delay=0, cause='exit')
+    [third] = queue.begin('w1')
+    assert queue.finish('w1', third, 'release', delay=60000) == 'ok' and queue.status()['retrying'] == 1
+    queue.redis.zadd(queue.delayed, {task.tid: 1})
+    [last] = queue.begin('w2')
+    assert last.attempt == 2 and queue.status()['retrying'] == 0
+    assert queue.finish('w2', last) == 'ok' and nothing_left(queue)
+
+
 def test_one_refused_result_does_not_stop_the_others(queue, client):
     """The dead letters cannot be written: that attempt stays and says so, the rest is settled."""
     queue.add(*[{'command': 'x'}] * 3)

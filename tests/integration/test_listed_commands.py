@@ -1,5 +1,6 @@
 """Listed commands: tasks name what runs, and their fields become single arguments."""
 import json
+import os
 import subprocess
 
 import pytest
@@ -88,16 +89,53 @@ def test_what_is_not_listed_is_refused(daemon, listed, tool, queue, client, fold
 
 
 @pytest.mark.parametrize('program_name', ['/none/tool', 'no-such-tool'])
-def test_a_missing_program_is_the_host_s_fault(daemon, listed, queue, folder, tool, program_name):
-    """No attempt is counted, and this host stops claiming; one that has the program runs the task."""
+def test_a_missing_program(daemon, listed, queue, tool, program_name):
+    """Its tasks are handed back to wait, with no attempt counted; one that has the program runs them."""
     broken = dict(listed, **{'command.show': {'program': program_name, 'arguments': '{A}'}})
     first = daemon(broken).wait_ready()
+    first.wait_log(f'[command.show]: {program_name}: No such file')
     queue.add({'command': 'show', 'A': 'x'})
-    first.wait_log('this host cannot run tasks')
-    assert program_name in first.log()
+    first.wait_log('this host cannot run a listed command')
+    assert f'cannot execute {program_name}: No such file' in first.log()
+    first.terminate()
+    first.wait_exit()
     daemon(listed).wait_ready()
     wait_succeeded(queue, 1)
     assert queue.counter('retried') == 0 and queue.entries('dead') == []
+
+
+def test_a_program_that_is_missing_everywhere(daemon, listed, queue, tool):
+    """However many wait for it, tasks of other commands run, and its own are not tried again and again; when it is
+    there they run, as first attempts."""
+    place = tool.path + '.later'
+    worker = daemon(merged(listed, {'queue': {'concurrency': 1}, 'command.show': {'program': place}})).wait_ready()
+    queue.add(*[{'command': 'show', 'A': str(i)} for i in range(30)])
+    wait_until(lambda: queue.counter('released') >= 30)
+    queue.add(*[{'command': 'bare'}] * 20)
+    wait_until(lambda: queue.counter('succeeded') >= 20)
+    assert queue.counter('released') <= 60 and queue.entries('dead') == []
+    assert worker.log().count('this host cannot run a listed command') == 1
+    assert 'this host cannot run tasks' not in worker.log()
+    os.symlink(tool.path, place)
+    wait_succeeded(queue, 50, 10)
+    assert queue.counter('retried') == queue.counter('crashes') == 0
+
+
+def test_a_program_without_mode(daemon, listed, queue, folder, tool):
+    """One that cannot be executed is like one that is missing; the host's own faults close it as ever."""
+    copy = folder / 'without-mode'
+    copy.write_text(SHOW)
+    gone = folder / 'gone'
+    gone.mkdir()
+    worker = daemon(merged(listed, {'task': {'directory': str(gone)},
+                                    'command.show': {'program': str(copy), 'arguments': 'x'}})).wait_ready()
+    worker.wait_log('[command.show]')
+    queue.add({'command': 'show'})
+    worker.wait_log('Permission denied after 0.000 s: handed back, to wait for')
+    assert 'this host cannot run tasks' not in worker.log()
+    gone.rmdir()
+    queue.add({'command': 'bare'})
+    worker.wait_log('this host cannot run tasks: cannot change to directory')
 
 
 def test_reload(daemon, listed, tool, queue):
@@ -108,11 +146,20 @@ def test_reload(daemon, listed, tool, queue):
     worker.config_path.write_text(text)
     worker.reload()
     worker.wait_log('the configuration was reloaded')
+    assert '[command.' not in worker.log()
     queue.add({'command': 'other', 'A': 'x'})
     wait_succeeded(queue, 1)
     queue.add({'command': 'show', 'A': 'x'})
     [letter] = wait_letters(queue)
     assert 'command show is not' in letter.reason
+
+
+def test_reload_with_a_missing_program(daemon, listed, tool):
+    """A program that is missing is told of when the file comes to name it."""
+    worker = daemon(listed).wait_ready()
+    worker.config_path.write_text(worker.config_path.read_text().replace(tool.path, '/none/tool'))
+    worker.reload()
+    worker.wait_log('[command.show]: /none/tool: No such file')
 
 
 def test_notify_and_check_are_the_operator_s(daemon, listed, queue, folder):

@@ -62,7 +62,8 @@ def test_causes_have_the_same_names_everywhere():
     manual = source("src/daemon/leatd.8").split(".Ss Causes\n")[1].split("\n.Ss ")[0]
     assert len(given) > 15 and given == set(re.findall(r"^\.It ([a-z-]+)$", manual, re.M))
 
-    deadly = given - {"success", "done", "cancelled", "host", "lease-lost", "shutdown", "batch"}
+    deadly = given - {"success", "done", "cancelled", "host", "no-program", "lease-lost", "shutdown",
+                      "batch"}
     listed = source("src/cli/leat.1").split(".It Fl -cause Ar cause\n")[1].split(";\n")[0]
     assert set(re.findall(r"(?!Cm)[a-z-]{3,}", listed.split("\n", 1)[1])) == deadly
     told = source("src/queue/leat-protocol.7").split(".It Ic leat.cause\n")[1].split(";\n")[0]

@@ -71,6 +71,7 @@ static void causes_are_judged(void **state)
         {CAUSE_DONE, VERDICT_SUCCESS, VERDICT_SUCCESS},
         {CAUSE_REFUSED, VERDICT_DEAD, VERDICT_DEAD},
         {CAUSE_HOST, VERDICT_RELEASE, VERDICT_RELEASE},
+        {CAUSE_NO_PROGRAM, VERDICT_RELEASE, VERDICT_RELEASE},
         {CAUSE_LEASE_LOST, VERDICT_RELEASE, VERDICT_RELEASE},
         {CAUSE_SHUTDOWN, VERDICT_RELEASE, VERDICT_RELEASE},
         {CAUSE_CANCELLED, VERDICT_CANCELLED, VERDICT_CANCELLED},
@@ -292,6 +293,25 @@ static void jitter_takes_a_share(void **state)
     assert_int_equal(outcome_decide(&policy, &ending, 0.5).delay_ms, 1);
 }
 
+/* Goal: a task whose program is not here waits, longer the more often it was passed on, but never
+ * for more than a minute; other releases do not wait. */
+static void missing_programs_are_waited_for(void **state)
+{
+    (void)state;
+    struct config_retry policy = plain_policy();
+    struct ending ending = {.cause = CAUSE_NO_PROGRAM, .attempt = 1, .fence = 1};
+    assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 500);
+    assert_in_range(outcome_decide(&policy, &ending, 0.999999).delay_ms, 999, 1000);
+    ending.fence = 10;
+    assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 5000);
+    ending.fence = INT64_MAX;
+    assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 30000);
+    ending.fence = 0;
+    assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 500);
+    ending.cause = CAUSE_HOST;
+    assert_int_equal(outcome_decide(&policy, &ending, 0).delay_ms, 0);
+}
+
 static void assert_text(struct ending ending, const char *expected)
 {
     char text[48];
@@ -314,6 +334,7 @@ static void endings_have_texts(void **state)
     assert_text((struct ending){.cause = CAUSE_TIMEOUT, .signal = SIGTERM}, "timeout");
     assert_text((struct ending){.cause = CAUSE_LEASE_LOST}, "lease-lost");
     assert_text((struct ending){.cause = CAUSE_HOST}, "host");
+    assert_text((struct ending){.cause = CAUSE_NO_PROGRAM}, "no-program");
     assert_text((struct ending){.cause = CAUSE_REFUSED}, "refused");
     assert_text((struct ending){.cause = CAUSE_SHUTDOWN}, "shutdown");
     assert_text((struct ending){.cause = CAUSE_BATCH}, "batch");
@@ -374,6 +395,7 @@ int main(void)
         cmocka_unit_test(own_attempts_count),
         cmocka_unit_test(waits_grow_to_the_cap),
         cmocka_unit_test(jitter_takes_a_share),
+        cmocka_unit_test(missing_programs_are_waited_for),
         cmocka_unit_test(endings_have_texts),
         cmocka_unit_test(endings_have_a_status),
         cmocka_unit_test(causes_have_names),

@@ -58,6 +58,17 @@ local function retry_step(q, task, due)
   leat.remove(q, task.token)
 end
 
+-- Nothing is counted. Where it is to wait, it does so as what it was before this attempt.
+local function release(q, task, delay_ms)
+  if delay_ms > 0 then
+    whole_step(retry_step, q, task, q.now + delay_ms)
+    count(q, 'retrying', task.attempts > 0 and 1 or 0)
+  else
+    leat.requeue(q, task)
+  end
+  count(q, 'released')
+end
+
 local function finish_failed(q, record, result)
   local task = fetch(q, result.token)
   if not task then
@@ -68,8 +79,7 @@ local function finish_failed(q, record, result)
     leat.cancel_entry(q, task, record)
     return result.outcome == 'cancelled' and 'ok' or 'cancelled'
   elseif result.outcome == 'release' then
-    leat.requeue(q, task)
-    count(q, 'released')
+    release(q, task, result.delay_ms or 0)
     return 'ok'
   end
   task.attempts, result.record = record.attempt, record
@@ -121,9 +131,9 @@ local function places_of(args)
     if not following or following ~= math.floor(following) or following > #args + 1 or #places == PAGE then
       fail('BADARG token, outcome, a number of pairs, and these, for each of at most ' .. PAGE .. ' attempts')
     end
-    if outcome == 'retry' then
-      number_arg(parse_result(args, at).delay_ms, 'delay_ms')
-    elseif outcome ~= 'success' and outcome ~= 'dead' and outcome ~= 'release' and outcome ~= 'cancelled' then
+    if outcome == 'retry' or outcome == 'release' then
+      number_arg(parse_result(args, at).delay_ms or outcome == 'release' and 0, 'delay_ms')
+    elseif outcome ~= 'success' and outcome ~= 'dead' and outcome ~= 'cancelled' then
       fail('BADARG unknown outcome ' .. outcome:sub(1, 40))
     end
     stream_of(NOWHERE, token)
@@ -188,7 +198,8 @@ end
 
 -- KEYS: all. ARGV: group, consumer, then for each of at most PAGE attempts: token, outcome (success, retry,
 -- dead, release, cancelled), how many pairs follow, and these, as far as there is something to say: cause, status,
--- reason, delay_ms (of a retry: never missing), duration_us, stdout and stderr (tails), usage, again (1: it was sent before),
+-- reason, delay_ms (of a retry: never missing; of a release: it waits
+-- for so long), duration_us, stdout and stderr (tails), usage, again (1: it was sent before),
 -- result_ttl_ms (for how long its result is kept; missing: as the task says). Reply: PROTOCOL, then for each:
 -- ok, cancelled (it did not succeed, and somebody had asked for its end: that is what became of it), fenced (begun
 -- by another, or passed on), gone (settled before, or by another), vanished (deleted by hand), or the error

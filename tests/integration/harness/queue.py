@@ -147,8 +147,9 @@ class Queue:
     @staticmethod
     def result(token, outcome='success', again=False, delay=0, duration=0, ttl=0, **texts):
         """The arguments of one attempt in finish; texts: cause, status, reason, stdout, stderr."""
+        delays = outcome == 'retry' or outcome == 'release' and delay
         told = {**texts, 'duration_us': duration or '', 'again': '1' if again else '',
-                'result_ttl_ms': ttl or '', 'delay_ms': delay if outcome == 'retry' else ''}
+                'result_ttl_ms': ttl or '', 'delay_ms': delay if delays else ''}
         told = [(name, value) for name, value in told.items() if value != '']
         return [token, outcome, len(told), *(part for pair in told for part in pair)]
 
