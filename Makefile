@@ -29,6 +29,7 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container openssl systemd-journal-remote logrotate
+CHAOS_PACKAGES = iproute2 nftables
 NIGHTLY_PACKAGES = user-mode-linux kmod
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check mandoc systemd
 MODEL_PACKAGES = gcc libc6-dev spin
@@ -60,7 +61,7 @@ object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 .PHONY: all help clean force check check-nightly run-check unit-tests inject demo bench chaos \
 	chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
-	deps-nightly deps-lint deps-bench deps-fuzz deps-model
+	deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -152,8 +153,8 @@ bench: ## throughput and latency against a bare vfork loop, as ratios
 	@tests/bench/run --build $(BUILD)
 
 # ---- chaos: the task is linked statically, since its start is what most of a run's time goes to
-chaos: ## random faults, and what must hold under them (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all)
-	@$(SUBMAKE) deps-check
+chaos: ## random faults, and what must hold under them (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all,hosts)
+	@$(SUBMAKE) deps-chaos
 	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
 	@tests/chaos/run --build $(BUILD) --seconds $(CHAOS_SECONDS) --faults $(CHAOS_FAULTS) \
 		$(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
@@ -285,13 +286,15 @@ uninstall: ## removes what install put there; leaves /etc/leat where configs are
 # ---- packages
 deps: ## installs the Debian packages that are missing for any target but check-nightly
 	@tests/tools/install-packages $(sort $(BUILD_PACKAGES) $(CHECK_PACKAGES) $(LINT_PACKAGES) \
-		$(FUZZ_PACKAGES) $(BENCH_PACKAGES) $(MODEL_PACKAGES))
+		$(FUZZ_PACKAGES) $(BENCH_PACKAGES) $(MODEL_PACKAGES) $(CHAOS_PACKAGES))
 deps-build:
 	@tests/tools/install-packages $(BUILD_PACKAGES)
 deps-demo:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(DEMO_PACKAGES)
 deps-check:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(CHECK_PACKAGES)
+deps-chaos:
+	@tests/tools/install-packages $(BUILD_PACKAGES) $(CHECK_PACKAGES) $(CHAOS_PACKAGES)
 deps-nightly:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(CHECK_PACKAGES) $(NIGHTLY_PACKAGES)
 deps-lint:

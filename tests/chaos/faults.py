@@ -3,19 +3,27 @@ import contextlib
 
 import redis
 
+from hosts import RESET, UNREACHABLE
+
 LEASE_S = 2.0
 WORKERS = 3
 
 # kind → how long it lasts, in seconds
 OF_WORKERS = {'kill': (0, 1), 'stop': (0.1, 3 * LEASE_S), 'term': (0, 0.1), 'guard': (0, 0.1),
-              'guard-kill': (0, 1)}
+              'guard-kill': (0, 1), 'no-fork': (0.1, LEASE_S)}
 OF_WAYS = {'cut': (0, 0.1), 'half-open': (0.1, 3 * LEASE_S), 'deaf': (0.1, 3 * LEASE_S),
            'mute': (0.1, 3 * LEASE_S), 'refuse': (0.1, 3 * LEASE_S), 'delay': (0.5, 3),
            'drop-reply': (0.5, 2), 'drop-command': (0.5, 2)}
 OF_REDIS = {'redis-kill': (0, 1.5 * LEASE_S), 'redis-stop': (0.1, 1.5 * LEASE_S), 'redis-flush': (0, 0.1),
             'redis-group': (0, 0.1), 'redis-oom': (0.1, 1), 'redis-readonly': (0.1, 1),
-            'redis-noreplicas': (0.1, 1)}
-KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS}
+            'redis-noreplicas': (0.1, 1), 'redis-failover': (0.1, LEASE_S), 'redis-disk-full': (0.1, LEASE_S)}
+# between hosts: each is shorter than the lease, or longer, as likely
+OF_LINKS = dict.fromkeys(('link-silent', 'link-lost-to', 'link-lost-from', 'link-reset', 'link-unreachable',
+                          'link-down', 'link-flaps'), ((0.1, 0.9 * LEASE_S), (1.1 * LEASE_S, 3 * LEASE_S)))
+KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS, **OF_LINKS}
+GROUPS = {'all': [*OF_WORKERS, *OF_WAYS, *OF_REDIS], 'hosts': list(OF_LINKS)}
+OF_SERVER = 0.2   # how often a fault of links is one of all of them: of the server's host
+FLAP_S = 0.3      # how long a link that flaps is up or down at the most
 CALLS = ('leat_claim', 'leat_finish', 'leat_renew', 'leat_register')
 
 
@@ -23,13 +31,22 @@ class Fault:
     def __init__(self, number, kind, at, randomly):
         self.number, self.kind, self.at = number, kind, at
         self.w = -1 if kind in OF_REDIS else randomly.randrange(WORKERS)
-        self.lasts = randomly.uniform(*KINDS[kind])
+        span = KINDS[kind]
+        self.name = kind
+        if kind in OF_LINKS:
+            longer = randomly.random() < 0.5
+            span = span[longer]
+            self.name += '/long' if longer else '/short'
+            if randomly.random() < OF_SERVER:
+                self.w = -1
+        self.lasts = randomly.uniform(*span)
         self.call = randomly.choice(CALLS)
         self.share = randomly.random()
-        self.until = None
+        self.until = self.began = None
+        self.flips, self.is_down = 0, False
 
     def __repr__(self):
-        return f'{self.kind} of {"redis" if self.w < 0 else self.w}, {self.lasts:.2f} s'
+        return f'{self.name} of {"redis" if self.w < 0 else self.w}, {self.lasts:.2f} s'
 
 
 def plan(kinds, seconds, every, randomly):
@@ -47,15 +64,20 @@ class Chaos:
     def __init__(self, rig, faults, writer):
         self._rig, self._todo, self._writer = rig, list(faults), writer
         self._open = []
-        self.done = {}  # kind → how many began
+        self.done = {}  # its name → how many began
 
     def _target(self, fault):
+        if fault.kind in OF_LINKS:
+            return 'link', fault.number  # they do not mind each other
         part = 'way' if fault.kind in OF_WAYS else 'worker'
         return ('redis', 0) if fault.w < 0 else (part, fault.w)
 
     def turn(self, elapsed):
         for fault in [one for one in self._open if one.until <= elapsed]:
             self._heal(fault)
+        for fault in self._open:
+            if fault.kind == 'link-flaps':
+                self._flap(fault, elapsed)
         while self._todo and self._todo[0].at <= elapsed:
             fault = self._todo.pop(0)
             busy = {self._target(one) for one in self._open}
@@ -64,7 +86,7 @@ class Chaos:
             fault.until = elapsed + fault.lasts
             self._open.append(fault)
             self._writer.say('fault', id=fault.number, kind=fault.kind, w=fault.w)
-            self.done[fault.kind] = self.done.get(fault.kind, 0) + 1
+            self.done[fault.name] = self.done.get(fault.name, 0) + 1
             self._begin(fault)
 
     def heal(self):
@@ -112,7 +134,10 @@ class Chaos:
         self._guard(fault, begins)
         self._kill(fault, begins)
 
-    # ---- the network
+    def _no_fork(self, fault, begins):
+        self._rig.forks[fault.w].allow(not begins)
+
+    # ---- the way to Redis
 
     def _cut(self, fault, begins):
         if begins:
@@ -190,9 +215,68 @@ class Chaos:
         self._configure(begins, 'maxmemory', 1)
 
     def _redis_noreplicas(self, _, begins):
-        self._configure(begins, 'min-replicas-to-write', 1)
+        self._configure(begins, 'min-replicas-to-write', 2)
 
     def _redis_readonly(self, _, begins):
         """A replica of nobody: it keeps what it has, and takes nothing."""
         master = ('127.0.0.1', '1') if begins else ('NO', 'ONE')
         self._rig.admin.execute_command('REPLICAOF', *master)
+
+    def _redis_failover(self, fault, begins):
+        """The master is killed, or demoted: then it still answers, until clients are told of the new one."""
+        servers, killed = self._rig.server, fault.share < 0.5
+        if begins:
+            fault.began = servers.promote(killed)
+            self.done[fault.name] -= not fault.began
+        elif fault.began and killed:
+            servers.revive()
+        if fault.began and begins == killed:
+            self._rig.follow()
+
+    def _redis_disk_full(self, _, begins):
+        if begins:
+            self._rig.server.fill_disk()
+        else:
+            self._rig.server.free_disk()
+
+    # ---- links between hosts
+
+    def _links(self, fault):
+        return self._rig.links if fault.w < 0 else [self._rig.links[fault.w]]
+
+    def _cut_links(self, fault, begins, *directions, **how):
+        for link in self._links(fault):
+            if begins:
+                link.cut(f'fault{fault.number}', *directions, **how)
+            else:
+                link.join(f'fault{fault.number}', *directions)
+
+    def _link_silent(self, fault, begins):
+        self._cut_links(fault, begins, True, True)
+
+    def _link_lost_to(self, fault, begins):
+        """Only what workers send."""
+        self._cut_links(fault, begins, True, False)
+
+    def _link_lost_from(self, fault, begins):
+        """Only what the server sends."""
+        self._cut_links(fault, begins, False, True)
+
+    def _link_reset(self, fault, begins):
+        self._cut_links(fault, begins, how=RESET)
+
+    def _link_unreachable(self, fault, begins):
+        self._cut_links(fault, begins, how=UNREACHABLE)
+
+    def _link_down(self, fault, begins):
+        for link in self._links(fault):
+            link.worker.link(link.at_worker, not begins)
+
+    def _link_flaps(self, fault, begins):
+        if not begins:
+            self._link_down(fault, False)
+
+    def _flap(self, fault, elapsed):
+        if elapsed >= fault.flips:
+            fault.flips, fault.is_down = elapsed + FLAP_S * (0.2 + 0.8 * fault.share), not fault.is_down
+            self._link_down(fault, fault.is_down)

@@ -4,20 +4,23 @@ import os
 import signal
 from pathlib import Path
 
-from faults import LEASE_S, WORKERS
+from faults import LEASE_S, OF_LINKS, WORKERS
+from forks import Forks
 from harness import processes
 from harness.daemon import BUILD, Daemon, merged
 from harness.faults import SHORT
 from harness.polling import wait_until
 from harness.queue import Queue, trailer
-from harness.server import RedisServer
 from history import now_ns
+from hosts import Host, Link
+from servers import Servers
 from witness import Witness
 from workload import PERMANENT
 
 SLOTS, MAX_ATTEMPTS, MAX_CRASHES = 8, 3, 3
 RESTART_S = 0.2
 ABROAD = 2  # this worker starts on another host each time: nobody finds a proof that the last one is dead
+OF_SERVER_HOST = (*OF_LINKS, 'redis-failover', 'redis-disk-full')
 TASK = BUILD / 'tests' / 'chaos' / 'task'
 
 
@@ -28,27 +31,60 @@ def descriptors(pid):
 
 
 class Rig:
-    def __init__(self, folder, writer, witnesses):
-        """witnesses: a writer for each proxy."""
+    """In hosts of their own where faults want them: what they are cut by, and what a server needs for others."""
+
+    def __init__(self, folder, writer, witnesses, kinds=()):
+        """witnesses: a writer for each proxy; kinds: the faults that are to come."""
         self.folder, self._writer = folder, writer
         self.trace = folder / 'history-tasks'
-        (folder / 'redis').mkdir()
-        self.server = RedisServer(folder / 'redis', appendonly='yes', appendfsync='everysec').start()
+        self.hosts, self.links, self.ways, self.forks, self.workers, self.server = [], [], [], [], [], None
+        try:
+            self._build(witnesses, set(kinds))
+        except BaseException:
+            self.close()
+            raise
+
+    def _build(self, witnesses, kinds):
+        if kinds & set(OF_SERVER_HOST):
+            self.hosts.append(Host('server'))
+        if kinds & set(OF_LINKS):
+            for w in range(WORKERS):
+                self.hosts.append(Host(f'worker{w}'))
+                self.links.append(Link(self.hosts[0], self.hosts[-1], w))
+        if 'no-fork' in kinds:
+            self.forks = [Forks(w) for w in range(WORKERS)]
+        self.server = Servers(self.folder, self.hosts[0] if self.hosts else None,
+                              replica='redis-failover' in kinds, disk='redis-disk-full' in kinds)
         self.admin = self.server.client()
         self.queue = Queue(self.admin, 'chaos').load()
-        self.ways = [Witness(folder / f'way-{w}.sock', self.server.socket, w, witnesses[w]).start()
-                     for w in range(WORKERS)]
-        self.workers = [Daemon(folder, w, self._sections(w)) for w in range(WORKERS)]
-        self._hosts = 0
+        self.ways = [Witness(self.folder / f'way-{w}.sock', self.server.socket, w, witnesses[w],
+                             self.links[w] if self.links else None).start() for w in range(WORKERS)]
+        self.workers = [self._worker(w) for w in range(WORKERS)]
+        self._abroad = 0
         self._held, self._down_since, self._first = set(), {}, {}
         for w in range(WORKERS):
             self._start(w)
         for worker in self.workers:
             worker.wait_ready()
 
+    def _worker(self, w):
+        worker = Daemon(self.folder, w, self._sections(w))
+        if self.forks:
+            worker.prefix += self.forks[w].prefix()
+        if self.links:
+            worker.prefix += self.links[w].worker.prefix()
+            worker.env['RUNTIME_DIRECTORY'] = str(self.folder / f'state-of-{w}')
+        return worker
+
+    def follow(self):
+        """Everybody finds the new master; what still stands to the old one is cut."""
+        self.server.follow()
+        for way in self.ways:
+            way.cut()
+
     def _sections(self, w):
         return merged(SHORT, {
-            'redis': {'socket': self.ways[w].path},
+            'redis': self.ways[w].way(),
             'queue': {'name': 'chaos', 'lease': f'{LEASE_S:g}s', 'concurrency': SLOTS,
                       'max_crashes': MAX_CRASHES},
             'task': {'command': f'exec {TASK} {self.trace}'},
@@ -61,8 +97,8 @@ class Rig:
     def _start(self, w):
         worker = self.workers[w]
         if w == ABROAD:
-            self._hosts += 1
-            worker.env['RUNTIME_DIRECTORY'] = str(self.folder / f'state-{self._hosts}')
+            self._abroad += 1
+            worker.env['RUNTIME_DIRECTORY'] = str(self.folder / f'state-{self._abroad}')
         worker.start()
         self._writer.say('up', w=w, pid=worker.pid)
 
@@ -98,7 +134,7 @@ class Rig:
         self._reap()
 
     def _reap(self):
-        own = {worker.pid for worker in self.workers} | {self.server.process.pid}
+        own = {part.pid for part in self.workers + self.hosts} | self.server.pids()
         with contextlib.suppress(ChildProcessError):
             while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if found.si_pid in own:
@@ -185,5 +221,10 @@ class Rig:
             worker.close()
         for way in self.ways:
             way.close()
-        self.server.close()
+        if self.server:
+            self.server.close()
+        for host in self.hosts:
+            host.close()
         processes.end_orphans()
+        for forks in self.forks:
+            forks.close()

@@ -1,11 +1,13 @@
 """A proxy that writes down what a worker and Redis have said to each other about tasks: what Redis answered
 counts, whether it reaches the worker or not."""
+import asyncio
 import itertools
 
 from harness.proxy import Proxy
 
 WATCHED = (b'leat_claim', b'leat_finish', b'leat_renew', b'leat_register')
 CALLS = itertools.count(1)
+PORT = 6379  # on a link
 
 
 def parse(data, at=0):
@@ -37,12 +39,28 @@ def field(flat, name):
 
 
 class Witness(Proxy):
-    """Before worker number w."""
+    """Before worker number w; at a unix socket, or where there is a link to the worker's host, at the server's
+    end of that."""
 
-    def __init__(self, path, target, w, writer):
+    def __init__(self, path, target, w, writer, link=None):
         super().__init__(path, target)
-        self._w, self._writer = w, writer
+        self._w, self._writer, self._link = w, writer, link
         self._calls = {}  # finishes on their way: the command's identity → number and size
+
+    def way(self):
+        """The worker's [redis]."""
+        return {'host': self._link.address, 'port': PORT} if self._link else {'socket': self.path}
+
+    async def _start(self):
+        if self._link:
+            self._link.server.enter()
+        await super()._start()
+
+    async def _listen(self):
+        if not self._link:
+            await super()._listen()
+            return
+        self._server = await asyncio.start_server(self._take, self._link.address, PORT)
 
     def saw(self, connection, command, reply):
         head = command[:48]

@@ -20,13 +20,14 @@ class RedisServer:
         self.socket = str(folder / 'redis.sock')
         self.log_path = folder / 'redis.log'
         self.options = dict(DEFAULTS, **options)
+        self.prefix = []  # a program that executes it in surroundings of the test's making
         self.process = None
         self.clients = []
 
     def start(self, wait=True, **options):
         """With wait=False it may not answer yet: see answers()."""
         self.options.update(options)
-        argv = ['redis-server', '--dir', str(self.folder), '--unixsocket', self.socket,
+        argv = [*self.prefix, 'redis-server', '--dir', str(self.folder), '--unixsocket', self.socket,
                 '--logfile', str(self.log_path)]
         for name, value in self.options.items():
             argv += ['--' + name.replace('_', '-')]
@@ -51,11 +52,11 @@ class RedisServer:
         finally:
             client.close()
 
-    def client(self, **options):
+    def client(self, path=None, **options):
         """A redis-py client with connections of its own. Replies are bytes; those of stream
         commands are as Redis sends them: redis-py would make dicts of fields and lose double
-        names, and stumbles over the long form of XPENDING."""
-        client = redis.Redis(unix_socket_path=self.socket, **options)
+        names, and stumbles over the long form of XPENDING. path: another socket that leads here."""
+        client = redis.Redis(unix_socket_path=path or self.socket, **options)
         for name in STREAM_COMMANDS:
             client.response_callbacks.pop(name, None)
         self.clients.append(client)

@@ -1,0 +1,141 @@
+"""Hosts of a run: a network, a name and mounts of their own, held by a process that ends with us; links between
+them, and how these are cut. Needs root, nsenter, ip and nft."""
+import ctypes
+import os
+import shutil
+import subprocess
+
+from harness import processes
+
+CLONE_NEWNET = 0x40000000
+PROGRAMS = ('unshare', 'nsenter', 'ip', 'nft', 'mount')
+HOLD = 'echo "$1" >/proc/sys/kernel/hostname && ip link set lo up && echo up && exec cat'
+FULL_TRIES, FULL_ROOM = 20, 65536  # room: what may be written while a disk is made small
+UNREACHABLE = 'reject with icmp type host-unreachable'
+RESET = 'meta l4proto tcp reject with tcp reset'
+
+
+class NotHere(Exception):
+    """This machine does not allow it, and why."""
+
+
+class Host:
+    def __init__(self, name):
+        if os.geteuid() != 0:
+            raise NotHere('needs root')
+        for program in PROGRAMS:
+            if not shutil.which(program):
+                raise NotHere(f'{program} is not installed')
+        # cat ends when our end of its stdin is closed, however we end, and the namespaces with it
+        self.process = processes.start(
+            ['unshare', '--net', '--uts', '--mount', '--propagation', 'private', 'sh', '-c', HOLD, 'sh', name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said = self.process.stdout.readline().decode().strip()
+        if said != 'up':
+            self.close()
+            raise NotHere(f'no namespaces: {said}')
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def prefix(self, mounts=False):
+        """What executes a program there. Without mounts it sees the files that we see."""
+        return ['nsenter', '-t', str(self.pid), '-n', '-u', *(['-m'] if mounts else []), '--']
+
+    def run(self, *argv, text=None):
+        """A program there; what it wrote."""
+        done = subprocess.run([*self.prefix(mounts=True), *map(str, argv)], input=text, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              **({} if text else {'stdin': subprocess.DEVNULL}))
+        if done.returncode != 0:
+            raise NotHere(f'{argv[0]}: {done.stdout.strip()}')
+        return done.stdout
+
+    def enter(self):
+        """The calling thread makes its sockets in this host's network from now on."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open(f'/proc/{self.pid}/ns/net', 'rb') as file:
+            if libc.setns(file.fileno(), CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), 'setns')
+
+    # ---- disks
+
+    def mount(self, path, size):
+        self.run('mount', '-t', 'tmpfs', '-o', f'size={size}', 'leat-chaos', path)
+
+    def fill(self, path):
+        """What is there stays, and hardly anything more fits."""
+        for left in reversed(range(FULL_TRIES)):
+            about = os.statvfs(f'/proc/{self.pid}/root{path}')
+            used = (about.f_blocks - about.f_bfree) * about.f_frsize
+            try:
+                self.resize(path, used + FULL_ROOM)
+                return
+            except NotHere:
+                if not left:
+                    raise
+
+    def resize(self, path, size):
+        self.run('mount', '-o', f'remount,size={size}', path)
+
+    # ---- the network
+
+    def reject(self, name, interface, how='drop'):
+        """What comes in there is dropped, or answered as `how` says, until accept(name)."""
+        self.run('nft', '-f', '-', text=f'table ip {name} {{ chain input {{ type filter hook input priority 0; '
+                                        f'iifname "{interface}" {how}; }}; }}\n')
+
+    def accept(self, name):
+        self.run('nft', 'delete', 'table', 'ip', name)
+
+    def link(self, interface, up):
+        self.run('ip', 'link', 'set', interface, 'up' if up else 'down')
+
+    def close(self):
+        processes.end(self.process)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Link:
+    """Between the host of the server and the one of worker w."""
+
+    def __init__(self, server, worker, w):
+        self.server, self.worker = server, worker
+        self.at_server, self.at_worker = f'worker{w}', 'server'
+        self.address = f'10.77.{w}.1'
+        server.run('ip', 'link', 'add', self.at_server, 'type', 'veth', 'peer', 'name', self.at_worker,
+                   'netns', worker.pid)
+        for host, interface, last in (server, self.at_server, 1), (worker, self.at_worker, 2):
+            host.run('ip', 'address', 'add', f'10.77.{w}.{last}/24', 'dev', interface)
+            host.link(interface, True)
+
+    def cut(self, name, to_server=True, to_worker=False, how='drop'):
+        """What is sent in these directions is lost on the way, or answered by who gets it."""
+        if to_server:
+            self.server.reject(f'{name}_{self.at_server}', self.at_server, how)
+        if to_worker:
+            self.worker.reject(name, self.at_worker, how)
+
+    def join(self, name, to_server=True, to_worker=False):
+        if to_server:
+            self.server.accept(f'{name}_{self.at_server}')
+        if to_worker:
+            self.worker.accept(name)
+
+
+def why_not():
+    """Why no hosts can be made here; '' where they can."""
+    made = []
+    try:
+        for name in 'server', 'worker':
+            made.append(Host(name))
+        Link(*made, 0).cut('probe')
+        made[0].mount('/mnt', '1m')
+    except NotHere as error:
+        return str(error)
+    finally:
+        for host in made:
+            host.close()
+    return ''

@@ -1,0 +1,129 @@
+"""The redis-servers of a run: the one that is asked, and where wanted a replica that can take its place."""
+import os
+import time
+
+from harness.polling import wait_until
+from harness.server import RedisServer
+
+PORT = 7001
+DISK = '1g'
+PAUSE_MS = 3000
+CAUGHT_UP_S = 2.0
+
+
+class Servers:
+    """What clients connect to is a link to the socket of whoever is master now."""
+
+    def __init__(self, folder, host=None, replica=False, disk=False):
+        """host: where they run; a replica and a small disk need one."""
+        self._host, self._folder = host, folder
+        self.socket = str(folder / 'redis.sock')
+        self._clients, self.disks = [], {}
+        self._servers = [self._make(n, replica, disk) for n in range(2 if replica else 1)]
+        self.master, self.replica = self._servers[0], None
+        self._point()
+        self.master.start()
+        if replica:
+            self.replica = self._servers[1]
+            self.replica.start(replicaof=['127.0.0.1', PORT])
+
+    def _make(self, n, replica, disk):
+        folder = self._folder / f'redis-{n}'
+        (folder / 'data').mkdir(parents=True)
+        options = {'appendonly': 'yes', 'appendfsync': 'everysec', 'dir': folder / 'data'}
+        if replica:
+            # in a network of their own: nobody else can have this port
+            options.update(port=PORT + n, bind='127.0.0.1', repl_diskless_sync_delay=0)
+        server = RedisServer(folder, **options)
+        server.prefix = self._host.prefix(mounts=True) if self._host else []
+        if disk:
+            self.disks[server] = str(folder / 'data')
+            self._host.mount(self.disks[server], DISK)
+        return server
+
+    def _point(self):
+        new = self.socket + '.new'
+        os.symlink(self.master.socket, new)
+        os.replace(new, self.socket)
+
+    def client(self, **options):
+        client = self.master.client(path=self.socket, **options)
+        self._clients.append(client)
+        return client
+
+    def pids(self):
+        return {server.pid for server in self._servers if server.process}
+
+    # ---- faults of the master
+
+    def kill(self):
+        self.master.kill()
+
+    def stop(self):
+        self.master.stop()
+
+    def cont(self):
+        self.master.cont()
+
+    def restart(self):
+        self.master.restart()
+
+    def fill_disk(self):
+        self._host.fill(self.disks[self.master])
+
+    def free_disk(self):
+        """And what Redis could not write it has written."""
+        self._host.resize(self.disks[self.master], DISK)
+        client = self.master.client()
+        wait_until(lambda: client.info('persistence')['aof_last_write_status'] == 'ok',
+                   message='Redis writes its AOF again')
+        client.close()
+
+    # ---- failover, by hand and without loss: what is enqueued then must be there
+
+    def promote(self, kill):
+        """The replica has what the master has, and becomes master; the old one is killed, or is its replica
+        from now on. Answers False where the replica lags behind."""
+        old, new = self.master.client(), self.replica.client()
+        try:
+            old.execute_command('CLIENT', 'PAUSE', PAUSE_MS, 'WRITE')
+            if not self._catches_up(old, new):
+                old.execute_command('CLIENT', 'UNPAUSE')
+                return False
+            if kill:
+                self.master.kill()
+            new.execute_command('REPLICAOF', 'NO', 'ONE')
+            self.master, self.replica = self.replica, self.master
+            self.master.options.pop('replicaof', None)
+            self.replica.options['replicaof'] = ['127.0.0.1', self.master.options['port']]
+            if not kill:
+                old.execute_command('REPLICAOF', *self.replica.options['replicaof'])
+                old.execute_command('CLIENT', 'UNPAUSE')
+        finally:
+            old.close()
+            new.close()
+        return True
+
+    @staticmethod
+    def _catches_up(old, new):
+        until = time.monotonic() + CAUGHT_UP_S
+        while time.monotonic() < until:
+            theirs = new.info('replication')
+            if theirs.get('master_link_status') == 'up' and (
+                    theirs['slave_repl_offset'] == old.info('replication')['master_repl_offset']):
+                return True
+        return False
+
+    def follow(self):
+        """Clients find the new master."""
+        self._point()
+        for client in self._clients:
+            client.connection_pool.disconnect()
+
+    def revive(self):
+        """The old master, that was killed, as a replica."""
+        self.replica.restart()
+
+    def close(self):
+        for server in self._servers:
+            server.close()
