@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/record.h"
+#include "cli/replicas.h"
 #include "queue/error.h"
 
 #define BATCH_TASKS 500
@@ -35,6 +36,8 @@ struct bulk {
     struct batch flying[FLYING_MAX]; /* a ring: the oldest stands at `oldest` */
     size_t oldest, flying_count;
     uint64_t added, existed, uncertain;
+    uint64_t asked;        /* how many of those there replicas were asked for */
+    bool replicated;       /* and had all of them */
     uint64_t stopped_line; /* the first line that was not sent; 0: none */
     int status;            /* of the first failure */
 };
@@ -136,12 +139,25 @@ static void send_batch(struct bulk *bulk)
     begin_batch(bulk);
 }
 
+/* One question covers all that was answered before it. */
+static void receive_all(struct bulk *bulk)
+{
+    uint64_t there;
+
+    while (bulk->flying_count > 0)
+        receive_one(bulk);
+    there = bulk->added + bulk->existed;
+    if (there > bulk->asked && bulk->uncertain == 0)
+        bulk->replicated =
+            cli_wait_replicas(bulk->cli, there - bulk->asked) == EX_OK && bulk->replicated;
+    bulk->asked = there;
+}
+
 /* All that was read is in the queue, or known not to be. */
 static void settle(struct bulk *bulk)
 {
     send_batch(bulk);
-    while (bulk->flying_count > 0)
-        receive_one(bulk);
+    receive_all(bulk);
 }
 
 static void add_task(struct bulk *bulk, const struct draft *draft)
@@ -214,8 +230,7 @@ static void run_all(struct bulk *bulk)
         bulk->stopped_line = bulk->filling.first_line;
     else if (bulk->stopped_line == 0)
         bulk->stopped_line = input_line(bulk->input) + 1;
-    while (bulk->flying_count > 0)
-        receive_one(bulk);
+    receive_all(bulk);
     draft_free(&draft);
 }
 
@@ -249,7 +264,7 @@ int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)
 {
     bool command_known =
         cli->config->task.command != NULL || draft_has(&options->common, "command");
-    struct bulk bulk = {.cli = cli, .options = options};
+    struct bulk bulk = {.cli = cli, .options = options, .replicated = true};
     int status = cli_connect(cli);
 
     if (status != EX_OK)
@@ -268,5 +283,5 @@ int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)
     command_free(&bulk.command);
     if (bulk.status == EX_OK && interrupt_came())
         return INTERRUPT_STATUS;
-    return bulk.status;
+    return bulk.status == EX_OK && !bulk.replicated ? EX_TEMPFAIL : bulk.status;
 }

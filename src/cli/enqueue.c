@@ -8,6 +8,7 @@
 #include "cli/enqueue.h"
 #include "cli/output.h"
 #include "cli/record.h"
+#include "cli/replicas.h"
 
 static const char help[] =
     "Usage: leat enqueue [OPTION]... [--] COMMAND-LINE...\n"
@@ -36,8 +37,9 @@ static const char help[] =
     "--unique: nothing was added, the id printed is that of the task with the key; 64 usage; 65\n"
     "refused, nothing of that task is in the queue; 66 FILE or key cannot be read; 69 Redis cannot "
     "be\n"
-    "reached; 74 ids cannot be written; 75 the queue is full, or Redis busy: try again; 77\n"
-    "denied by Redis; 78 configuration.\n";
+    "reached; 74 ids cannot be written; 75 the queue is full, or Redis busy: try again; with\n"
+    "[redis] wait_replicas also: in the queue, ids printed, but on too few replicas; 77 denied\n"
+    "by Redis; 78 configuration.\n";
 
 #define EXIT_EXISTS 1
 
@@ -148,7 +150,8 @@ static int enqueue_one(struct cli *cli, struct enqueue_options *options)
     if (!is_new)
         status = say_exists(&options->common);
     freeReplyObject(reply);
-    return status;
+    /* also where it was there before: whoever asks again wants to know it safe */
+    return status == EX_OK ? cli_wait_replicas(cli, 1) : status;
 }
 
 static int check_combination(const struct cli *cli, const struct enqueue_options *options)

@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/record.h"
+#include "cli/replicas.h"
 #include "queue/error.h"
 
 static const char help[] =
@@ -254,6 +255,10 @@ static int import_all(struct import *import)
     status = import_report(import);
     if (status == EX_OK)
         status = import->status;
+    if (status == EX_OK || status == NOT_FOUND) {
+        int replicated = cli_wait_replicas(import->cli, import->taken);
+        status = replicated != EX_OK ? replicated : status;
+    }
     return status == EX_OK && interrupt_came() ? INTERRUPT_STATUS : status;
 }
 

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "cli/enqueue.h"
 #include "cli/record.h"
+#include "cli/replicas.h"
 
 #define LEAST_TTL_MS 60000
 #define DEFAULT_TTL "1h"
@@ -164,8 +165,10 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, char *tid, 
     is_new = bytes_equal(record_value(reply->element[1]), "new");
     bytes_copy(record_value(reply->element[2]), tid, size);
     freeReplyObject(reply);
-    if (is_new)
+    if (is_new) {
+        (void)cli_wait_replicas(cli, 1); /* has said it; the task is followed all the same */
         return EX_OK;
+    }
     cli_error("not enqueued: the task %s is there already", tid);
     return EX_TEMPFAIL;
 }

@@ -85,6 +85,8 @@ struct config_redis {
     int64_t keepalive_s; /* 0: none */
     int64_t backoff_base_ms;
     int64_t backoff_cap_ms;
+    int64_t wait_replicas; /* 0: none */
+    int64_t wait_timeout_ms;
 };
 
 struct config_queue {

@@ -53,6 +53,11 @@ const struct table_row table[TABLE_ROWS] = {
     {KEY("redis", "backoff_cap", "duration", "10s", true,
          "Longest pause between any two reconnects."),
      .type = TABLE_DURATION, MEMBER(redis, backoff_cap_ms), .low = 10, .high = HOUR_MS},
+    {KEY("redis", "wait_replicas", "integer or none", "none", false,
+         "How many replicas are to have what is enqueued, and what became of tasks."),
+     .type = TABLE_INTEGER, MEMBER(redis, wait_replicas), .low = 1, .high = 100, .words = none},
+    {KEY("redis", "wait_timeout", "duration", "1s", false, "How long they are waited for."),
+     .type = TABLE_DURATION, MEMBER(redis, wait_timeout_ms), .low = 10, .high = HOUR_MS},
 
     {KEY("queue", "name", "name", "", false, "Name of the queue; required."), .type = TABLE_NAME,
      MEMBER(queue, name)},

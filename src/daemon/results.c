@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "daemon/replicas.h"
 
 #define KEPT_RETRY_S 1.0
 #define LINGER_MS 4
@@ -19,7 +20,8 @@ struct result {
     struct outcome outcome;
     int64_t ttl_ms; /* for how long Redis keeps it; 0: not */
     bool again;
-    bool refused; /* Redis has refused it once */
+    bool refused;               /* Redis has refused it once */
+    enum queue_settled settled; /* while it waits for replicas */
 };
 
 /* A list with a sentinel. */
@@ -45,6 +47,9 @@ struct results {
     struct result_list queued;
     struct result_list kept; /* refused one by one: sent again after a while */
     struct batch under_way;  /* sentinel */
+    struct replicas *replicas;
+    struct result_list asked;   /* settled; replicas are being asked whether they have it */
+    struct result_list unasked; /* settled since; the next question is theirs */
     size_t count, refused;
     struct command command;
     int64_t sent_ns; /* when results went out last */
@@ -223,27 +228,83 @@ static void end_batch(struct batch *batch)
     free(batch);
 }
 
-static void settle(struct results *results, struct result_list *sent, struct result *result,
-                   enum queue_settled settled, const char *error)
+/* Refused: it stays, and is sent again after a while. */
+static void keep(struct results *results, struct result_list *from, struct result *result,
+                 const char *error)
 {
-    list_remove(sent, result);
+    list_remove(from, result);
+    result->again = true;
+    results->refused += !result->refused;
+    result->refused = true;
+    list_append(&results->kept, result);
+    if (!ev_is_active(&results->retry)) {
+        ev_timer_set(&results->retry, KEPT_RETRY_S, 0.);
+        ev_timer_start(results->loop, &results->retry);
+    }
+    results->events.settled(results->events.context, result, QUEUE_KEPT, error);
+}
+
+static void settle(struct results *results, struct result_list *from, struct result *result,
+                   enum queue_settled settled)
+{
+    list_remove(from, result);
+    results->count--;
+    results->refused -= result->refused;
+    results->events.settled(results->events.context, result, settled, NULL);
+    result_free(result);
+}
+
+/* ---- what is only settled once replicas have it ---- */
+
+/* One question at a time, for all that has come since the last. */
+static void ask_replicas(struct results *results)
+{
+    if (results->unasked.count == 0 || replicas_are_asked(results->replicas)) {
+        return;
+    }
+    if (replicas_ask(results->replicas, results->unasked.count)) {
+        list_put_back(&results->queued, &results->unasked);
+        return;
+    }
+    while (results->unasked.count > 0) {
+        struct result *first = results->unasked.head.next;
+        list_remove(&results->unasked, first);
+        list_append(&results->asked, first);
+    }
+}
+
+static void on_replicated(void *context, bool known)
+{
+    struct results *results = context;
+    if (!known) {
+        /* whoever is the master now may not have it */
+        list_put_back(&results->queued, &results->unasked);
+        list_put_back(&results->queued, &results->asked);
+        return;
+    }
+    while (results->asked.count > 0) {
+        struct result *result = results->asked.head.next;
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): as in list_free */
+        settle(results, &results->asked, result, result->settled);
+    }
+    ask_replicas(results);
+}
+
+static void take_answer(struct results *results, struct result_list *sent,
+                        enum queue_settled settled, const char *error)
+{
+    struct result *result = sent->head.next;
+    /* NOLINTBEGIN(clang-analyzer-unix.Malloc): as in list_free */
     if (settled == QUEUE_KEPT) {
-        result->again = true;
-        results->refused += !result->refused;
-        result->refused = true;
-        list_append(&results->kept, result);
-        if (!ev_is_active(&results->retry)) {
-            ev_timer_set(&results->retry, KEPT_RETRY_S, 0.);
-            ev_timer_start(results->loop, &results->retry);
-        }
+        keep(results, sent, result, error);
+    } else if (replicas_are_wanted(results->replicas)) {
+        list_remove(sent, result);
+        result->settled = settled;
+        list_append(&results->unasked, result);
     } else {
-        results->count--;
-        results->refused -= result->refused;
+        settle(results, sent, result, settled);
     }
-    results->events.settled(results->events.context, result, settled, error);
-    if (settled != QUEUE_KEPT) {
-        result_free(result);
-    }
+    /* NOLINTEND(clang-analyzer-unix.Malloc) */
 }
 
 static void on_finished(void *context, const struct redisReply *reply)
@@ -262,10 +323,10 @@ static void on_finished(void *context, const struct redisReply *reply)
                             "finish: an answer in an unknown form");
             break;
         }
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): as in list_free */
-        settle(results, &batch->sent, batch->sent.head.next, settled, error);
+        take_answer(results, &batch->sent, settled, error);
     }
     end_batch(batch);
+    ask_replicas(results);
 }
 
 /* Returns whether a batch went out. */
@@ -382,12 +443,17 @@ void results_tokens(const struct results *results, struct token_list *list)
     list_tokens(&results->kept, list);
 }
 
-struct results *results_new(struct ev_loop *loop, struct session *session, struct live *live,
-                            const struct queue *queue, const char *consumer,
-                            const struct results_events *events)
+struct results *results_new(struct ev_loop *loop, const struct config *config,
+                            struct session *session, struct live *live, const struct queue *queue,
+                            const char *consumer, const struct results_events *events)
 {
     struct results *results = calloc(1, sizeof *results);
     if (!results) {
+        return NULL;
+    }
+    results->replicas = replicas_new(config, session, queue, on_replicated, results);
+    if (!results->replicas) {
+        free(results);
         return NULL;
     }
     results->loop = loop;
@@ -398,6 +464,8 @@ struct results *results_new(struct ev_loop *loop, struct session *session, struc
     results->events = *events;
     list_init(&results->queued);
     list_init(&results->kept);
+    list_init(&results->asked);
+    list_init(&results->unasked);
     results->under_way.next = results->under_way.previous = &results->under_way;
     ev_timer_init(&results->retry, on_retry, 0., 0.);
     ev_timer_init(&results->linger, on_linger, 0., 0.);
@@ -413,6 +481,7 @@ void results_free(struct results *results)
         ev_timer_stop(results->loop, &results->linger);
         list_free(&results->queued);
         list_free(&results->kept);
+        replicas_free(results->replicas);
         command_free(&results->command);
         free(results);
     }

@@ -1,7 +1,7 @@
 /*
  * What is still to be told to Redis: the outcome of each attempt, and what goes back unstarted.
  * Kept until Redis has settled it, sent again after a lost reply, batched: all that one loop turn
- * has goes out in one call.
+ * has goes out in one call. With [redis] wait_replicas kept for a while longer: see replicas.h.
  */
 #ifndef LEAT_DAEMON_RESULTS_H
 #define LEAT_DAEMON_RESULTS_H
@@ -42,9 +42,9 @@ enum verdict result_verdict(const struct result *result);
 /* True once it was sent and no reply came: Redis may have settled it then. */
 bool result_sent_before(const struct result *result);
 
-struct results *results_new(struct ev_loop *loop, struct session *session, struct live *live,
-                            const struct queue *queue, const char *consumer,
-                            const struct results_events *events);
+struct results *results_new(struct ev_loop *loop, const struct config *config,
+                            struct session *session, struct live *live, const struct queue *queue,
+                            const char *consumer, const struct results_events *events);
 void results_free(struct results *results);
 
 /* Takes the result. */
@@ -67,7 +67,8 @@ size_t results_count(const struct results *results);
 /* True while some are not settled that Redis has refused: no new tasks should be claimed then. */
 bool results_troubled(const struct results *results);
 
-/* Those that wait. What is under way is settled before any command that is sent later can run. */
+/* Those that wait to be sent. What is under way is settled before any command that is sent later
+ * can run. */
 void results_tokens(const struct results *results, struct token_list *list);
 
 #endif

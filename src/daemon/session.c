@@ -23,7 +23,7 @@ enum session_state {
     SESSION_UP,
 };
 
-enum { WORK, COMMAND, BELL, CONNECTIONS };
+enum { WORK, COMMAND, BELL, ASIDE, CONNECTIONS };
 
 struct session {
     struct ev_loop *loop;
@@ -34,6 +34,7 @@ struct session {
 
     enum session_state state;
     struct connection *connections[CONNECTIONS];
+    int opened; /* how many of them are: without [redis] wait_replicas all but the last */
     struct join *join;
     int64_t old_clients[CONNECTIONS]; /* of the last session that was up; −1: none */
     struct command command;
@@ -200,7 +201,7 @@ static void on_up(void *context, struct connection *connection)
 {
     (void)connection;
     struct session *session = context;
-    for (int i = 0; i < CONNECTIONS; i++) {
+    for (int i = 0; i < session->opened; i++) {
         if (!connection_is_up(session->connections[i])) {
             return;
         }
@@ -215,7 +216,7 @@ static void on_up(void *context, struct connection *connection)
 static void open_all(struct session *session)
 {
     session->state = SESSION_OPENING;
-    for (int i = 0; i < CONNECTIONS; i++) {
+    for (int i = 0; i < session->opened; i++) {
         connection_open(session->connections[i]);
     }
 }
@@ -284,6 +285,16 @@ int session_send(struct session *session, struct command *command, connection_ca
                            context);
 }
 
+int session_send_aside(struct session *session, struct command *command, int64_t timeout_ms,
+                       connection_callback *callback, void *context)
+{
+    if (!session_is_up(session)) {
+        return -1;
+    }
+    return connection_send(session->connections[ASIDE], command, patience_ms(session) + timeout_ms,
+                           callback, context);
+}
+
 static void on_block(void *context, const struct redisReply *reply)
 {
     struct session *session = context;
@@ -346,7 +357,7 @@ struct session *session_new(struct ev_loop *loop, const struct config *config,
                             const struct queue *queue, const char *consumer,
                             const struct session_events *events)
 {
-    static const char *const names[CONNECTIONS] = {"work", "command", "bell"};
+    static const char *const names[CONNECTIONS] = {"work", "command", "bell", "aside"};
     struct session *session = calloc(1, sizeof *session);
     if (!session) {
         return NULL;
@@ -357,6 +368,7 @@ struct session *session_new(struct ev_loop *loop, const struct config *config,
     session->consumer = consumer;
     session->events = *events;
     session->lease_ms = config->queue.lease_ms;
+    session->opened = config->redis.wait_replicas > 0 ? CONNECTIONS : ASIDE;
     ev_timer_init(&session->retry, on_retry, 0., 0.);
     ev_timer_init(&session->unblock, on_unblock, UNBLOCK_REPEAT_S, UNBLOCK_REPEAT_S);
     ev_timer_init(&session->failed, on_failed, 0., 0.);

@@ -1,6 +1,7 @@
 /*
- * The worker's session with Redis: three connections (work: blocking reads; command: everything
- * else, so that renewals never wait behind a block; bell), opened, checked and registered together,
+ * The worker's session with Redis: connections (work: blocking reads; command: everything else, so
+ * that renewals never wait behind a block; bell; aside, only with [redis] wait_replicas: questions
+ * that hold up what follows them), opened, checked and registered together,
  * and closed together whenever one of them breaks or an error leaves doubt. There is one way to
  * recover: close all, wait, open all, and begin with the strict renewal (leat_register).
  */
@@ -62,6 +63,10 @@ void session_set_lease(struct session *session, int64_t lease_ms);
 /* Sends on the command connection under the config's deadline. −1: not up, or no memory. */
 int session_send(struct session *session, struct command *command, connection_callback *callback,
                  void *context);
+/* Sends where nothing else waits behind it, as WAIT wants it; Redis may take timeout_ms longer to
+ * answer. */
+int session_send_aside(struct session *session, struct command *command, int64_t timeout_ms,
+                       connection_callback *callback, void *context);
 /* Sends a blocking read on the work connection. */
 int session_block(struct session *session, struct command *command, connection_callback *callback,
                   void *context);

@@ -382,7 +382,7 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     worker->herald = herald_new(config, worker->session, worker->runner, &worker->queue);
     worker->live =
         live_new(loop, worker->session, worker->runner, &worker->queue, worker->beat.consumer);
-    worker->results = results_new(loop, worker->session, worker->live, &worker->queue,
+    worker->results = results_new(loop, config, worker->session, worker->live, &worker->queue,
                                   worker->beat.consumer, &results_events);
     worker->lease = lease_new(loop, config, worker->session, worker->runner, &worker->queue,
                               worker->beat.consumer, watchdog_ms, &lease_events);

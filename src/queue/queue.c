@@ -201,6 +201,26 @@ void queue_finish_add(struct command *command, const struct queue_result *result
     }
 }
 
+/* WAIT asks for the writes of its own connection: what counts them is one, and replicas have it
+ * after all that Redis had done before. */
+void queue_mark(struct command *command, const struct queue *queue, const char *counter,
+                int64_t count)
+{
+    command_begin(command);
+    command_add_text(command, "HINCRBY");
+    command_add_text(command, queue->keys[QUEUE_KEY_STATS]);
+    command_add_text(command, counter);
+    command_add_number(command, count);
+}
+
+void queue_wait_replicas(struct command *command, int64_t replicas, int64_t timeout_ms)
+{
+    command_begin(command);
+    command_add_text(command, "WAIT");
+    command_add_number(command, replicas);
+    command_add_number(command, timeout_ms);
+}
+
 void queue_requeue(struct command *command, const struct queue *queue, const char *consumer,
                    bool died)
 {

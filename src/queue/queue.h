@@ -95,6 +95,15 @@ struct queue_result {
 void queue_finish_begin(struct command *command, const struct queue *queue, const char *consumer);
 void queue_finish_add(struct command *command, const struct queue_result *result);
 
+/* How many replicas have what Redis has done so far: first the mark, which counts the tasks that
+ * ask, then the question, on the same connection, which hears nothing else until it is answered.
+ * Where too few have it, that is counted too. */
+#define QUEUE_WAITED "waited"
+#define QUEUE_UNREPLICATED "unreplicated"
+void queue_mark(struct command *command, const struct queue *queue, const char *counter,
+                int64_t count);
+void queue_wait_replicas(struct command *command, int64_t replicas, int64_t timeout_ms);
+
 /* All that is pending for the consumer goes back and the consumer is deleted; died counts crashes.
  */
 void queue_requeue(struct command *command, const struct queue *queue, const char *consumer,

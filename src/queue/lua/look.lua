@@ -40,6 +40,7 @@ end
 local TOTALS = {
   'succeeded', 'retried', 'released', 'crashes', 'expired', 'vanished', 'fenced', 'dead_retried',
   'dead_dropped', 'dead_trimmed', 'told', 'told_in_vain', 'dead', 'cancelled',
+  'waited', 'unreplicated',
 }
 
 -- KEYS: all. ARGV: group. Reply: PROTOCOL, now ms, {name, value …} of figures, {consumer, record …}, {name,

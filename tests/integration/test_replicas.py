@@ -1,0 +1,151 @@
+"""[redis] wait_replicas: what is enqueued, and what became of tasks, on a master with a real replica."""
+import json
+import socket
+
+import pytest
+
+from harness.polling import wait_until
+from harness.queue import Queue
+from harness.tasks import wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+
+def open_port(server):
+    """A port on which the server listens: replicas cannot come by a unix socket."""
+    def listens():
+        with socket.socket() as probe:
+            probe.bind(('127.0.0.1', 0))
+            port = probe.getsockname()[1]
+        try:
+            server.client().config_set('port', port)
+        except Exception:  # somebody was faster
+            return None
+        return port
+
+    return wait_until(listens)
+
+
+@pytest.fixture
+def master(redis_server, queue, base_config):
+    base_config['redis'].update({'wait_replicas': '1', 'wait_timeout': '150ms'})
+    redis_server.client().config_set('repl-diskless-sync-delay', 0)
+    return redis_server
+
+
+@pytest.fixture
+def replica(master, redis_servers):
+    """In step with the master."""
+    one = redis_servers()
+    one.client().execute_command('REPLICAOF', '127.0.0.1', open_port(master))
+    wait_until(lambda: master.client().execute_command('WAIT', 1, 100) == 1)
+    return one
+
+
+def unreplicated(queue):
+    return queue.status()['total_unreplicated']
+
+
+def test_healthy(daemon, leat, queue, replica):
+    """leat enqueue answers once the replica has the task, and so do the others that enqueue; the worker
+    asks too, and nothing is said or counted."""
+    enqueued = leat('enqueue', 'true')
+    assert replica.client().xlen('emails') == 1
+    assert enqueued.returncode == 0 and not enqueued.stderr and enqueued.stdout.strip()
+    assert leat('enqueue', '--file', '-', input='true\ntrue\n').returncode == 0
+    queue.redis.rpush('old', 'true')
+    assert leat('import', '--field', 'command', 'old').returncode == 0
+    assert replica.client().xlen('emails') == 4
+    worker = daemon().wait_ready()
+    wait_succeeded(queue, 4)
+    wait_until(lambda: queue.counter('waited') == 8)
+    assert unreplicated(queue) == 0 and 'replicas' not in worker.log()
+    assert leat('run', 'exit 3').returncode == 3
+
+
+def test_enqueue_on_too_few(leat, start, queue, replica):
+    """With the replica stopped the task is in the queue, its id is printed, and the exit code is 75; asked
+    again by the same label it answers the same, and well once the replica has it."""
+    replica.stop()
+    for option in ([], ['--id', 'one'], ['--id', 'one'], ['--json']):
+        done = leat('enqueue', *option, 'true')
+        assert done.returncode == 75 and done.stdout.strip()
+        assert 'enqueued, but only 0 of 1 replicas have it' in done.stderr
+    assert queue.redis.xlen('emails') == 3
+    queue.redis.rpush('old', 'a')
+    for args in (['enqueue', '--file', '-', 'true'], ['import', '--field', 'command', 'old']):
+        done = leat(*args, input='x\n')
+        assert done.returncode == 75 and 'only 0 of 1' in done.stderr
+    replica.cont()
+    assert leat('enqueue', '--id', 'one', 'true').returncode == 0
+    figures = json.loads(leat('status', '--json').stdout)['figures']
+    assert figures['total_unreplicated'] == 6 and figures['total_waited'] == 7
+
+
+def test_run_follows_the_task_all_the_same(daemon, leat, queue, replica):
+    """leat run says that too few replicas have its task, and answers with the task's own exit code."""
+    daemon().wait_ready()
+    replica.stop()
+    done = leat('run', 'echo here; exit 5')
+    assert done.returncode == 5 and done.stdout == 'here\n' and 'only 0 of 1' in done.stderr
+
+
+def test_worker_on_too_few(daemon, queue, replica):
+    """With the replica stopped tasks end all the same; it is logged once, and once when it is back."""
+    worker = daemon().wait_ready()
+    replica.stop()
+    queue.add({'command': 'true'})
+    wait_until(lambda: unreplicated(queue) == 1)
+    queue.add({'command': 'true'}, {'command': 'true'})
+    wait_until(lambda: unreplicated(queue) == 3)
+    assert worker.log().count('too few replicas') == 1
+    assert '0 of 1 replicas within 150ms' in worker.log()
+    replica.cont()
+    queue.add({'command': 'true'})
+    worker.wait_log('enough replicas again')
+    wait_succeeded(queue, 4)
+    worker.terminate()
+    assert worker.wait_exit() == 0
+
+
+def test_worker_does_not_wait(daemon, queue, replica):
+    """While replicas are waited for, claims, renewals and outcomes go on: one slot works off its tasks,
+    each of which would cost a wait."""
+    daemon({'redis': {'wait_timeout': '1h', 'command_timeout': '1h'},
+            'queue': {'concurrency': 1}}).wait_ready()
+    replica.stop()
+    queue.add(*[{'command': 'true'} for _ in range(5)])
+    wait_succeeded(queue, 5)
+    assert unreplicated(queue) == 0
+    replica.cont()
+    wait_until(lambda: queue.counter('waited') >= 5)
+
+
+def test_outcomes_survive_a_failover(daemon, folder, queue, gate, master, replica):
+    """An outcome that only the lost master had is told to the new one: the task does not run twice."""
+    current = folder / 'current.sock'
+    current.symlink_to(master.socket)
+    worker = daemon({'redis': {'socket': str(current), 'wait_timeout': '1h', 'command_timeout': '1h'},
+                     'queue': {'lease': '30s'}}).wait_ready()
+    queue.add({'command': f'echo ran >> {folder}/ran; {gate.wait}'})
+    wait_until((folder / 'ran').exists)
+    there = Queue(replica.client())
+    wait_until(lambda: there.redis.hlen(there.running) == 1)
+    there.redis.execute_command('REPLICAOF', 'NO', 'ONE')  # the old master does not know
+    gate.open()
+    wait_until(lambda: queue.counter('waited') == 1)  # the worker has had the answer
+    master.kill()
+    current.unlink()
+    current.symlink_to(replica.socket)
+    wait_succeeded(there, 1)
+    assert (folder / 'ran').read_text() == 'ran\n' and worker.running()
+
+
+def test_without_the_right_to_wait(daemon, redis_server, queue, replica):
+    """A user without +wait: said once, and the worker goes on."""
+    redis_server.client().execute_command(
+        'ACL', 'SETUSER', 'worker', 'on', '>secret', '~*', '&*', '+@all', '-wait')
+    worker = daemon({'redis': {'user': 'worker', 'password': 'secret'}}).wait_ready()
+    queue.add({'command': 'true'})
+    worker.wait_log('replicas cannot be asked: NOPERM')
+    wait_succeeded(queue, 1)
