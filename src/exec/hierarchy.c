@@ -11,7 +11,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-enum { MOST_BELOW = 32 }; /* how deep groups below are followed */
+enum {
+    MOST_BELOW = 32,     /* how deep groups below are followed for who is in them */
+    CLEAR_STEPS = 100000 /* at the most until groups below must be gone */
+};
 
 /* Inode of the cgroup namespace that the kernel starts with. */
 #define INITIAL_NAMESPACE 0xeffffffbU
@@ -186,10 +189,8 @@ static const struct dirent *next_below(DIR *stream)
     const struct dirent *entry;
     /* cppcheck-suppress readdirCalled ; the stream is nobody else's */
     while ((entry = readdir(stream))) {
-        struct stat status;
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            fstatat(dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISDIR(status.st_mode)) {
+        if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0) {
             return entry;
         }
     }
@@ -270,32 +271,62 @@ bool hierarchy_is_alone(const char *path, const char *except, const pid_t *own, 
     return alone;
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): bounded */
-static int clear(int directory, int depth)
+/* The name of one of the groups below, "" where there is none. Returns 0, or -1 with errno. */
+static int find_below(int directory, char name[NAME_MAX + 1])
 {
-    DIR *stream = depth > MOST_BELOW ? NULL : open_stream(directory);
+    DIR *stream = open_stream(directory);
     if (!stream) {
         return -1;
     }
-    int result = 0, error = 0;
-    const struct dirent *entry;
-    while ((entry = next_below(stream))) {
-        int below = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (below >= 0) {
-            (void)clear(below, depth + 1); /* what is left there shows with the next step */
-            close(below);
-        }
-        if (unlinkat(directory, entry->d_name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
-            result = -1;
-            error = errno;
-        }
-    }
+    const struct dirent *entry = next_below(stream);
+    (void)snprintf(name, NAME_MAX + 1, "%s", entry ? entry->d_name : ""); /* fits */
     closedir(stream);
-    errno = error;
-    return result;
+    return 0;
+}
+
+/* Goes down to groups that have none below, and up again. Closes *at, which becomes the next one to
+ * be looked at. Returns 1 where there is more to do, 0 at the end, or -1 with errno. */
+static int clear_step(int *at, size_t *depth, bool *risen)
+{
+    char name[NAME_MAX + 1];
+    if (find_below(*at, name)) {
+        return -1;
+    }
+    bool emptied = name[0] == '\0';
+    if (emptied && *depth == 0) {
+        return 0;
+    }
+    if (!emptied && (unlinkat(*at, name, AT_REMOVEDIR) == 0 || errno == ENOENT)) {
+        *risen = false;
+        return 1;
+    }
+    if (!emptied && *risen) {
+        return -1; /* none is below that one: somebody is in it */
+    }
+    int next = openat(*at, emptied ? ".." : name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (next < 0) {
+        return -1;
+    }
+    *depth = emptied ? *depth - 1 : *depth + 1;
+    *risen = emptied;
+    close(*at);
+    *at = next;
+    return 1;
 }
 
 int hierarchy_clear(int directory)
 {
-    return clear(directory, 0);
+    int at = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    size_t depth = 0;
+    bool risen = false;
+    int more = at < 0 ? -1 : 1;
+    for (int steps = 0; more > 0 && steps < CLEAR_STEPS; steps++) {
+        more = clear_step(&at, &depth, &risen);
+    }
+    int error = more > 0 ? EBUSY : errno; /* somebody makes them as fast as they are removed */
+    if (at >= 0) {
+        close(at);
+    }
+    errno = error;
+    return more == 0 ? 0 : -1;
 }

@@ -32,8 +32,8 @@ bool hierarchy_is_delegated(const char *path);
  * NULL. Reads as many files as there are groups. */
 bool hierarchy_is_alone(const char *path, const char *except, const pid_t *own, size_t count);
 
-/* Removes the groups below, as far as nobody is in them. Returns 0, or -1 with errno where any is
- * left. */
+/* Removes the groups below, however deep. Returns 0, or -1 with errno where any is left, as one
+ * that somebody is in. */
 int hierarchy_clear(int directory);
 
 #endif

@@ -222,11 +222,12 @@ def test_tasks_beside_each_other(caged, queue, folder, gate):
 
 @pytest.mark.parametrize('mischief', [
     'mkdir {0}/below && echo $$ > {0}/below/cgroup.procs',
-    'mkdir -p {0}/below/deep',
+    'mkdir -p {0}/' + '/'.join(['deep'] * 60),
+    '! mkdir $(seq -f {0}/%g 300) 2> /dev/null',  # so many are refused
     'echo 1 > {0}/cgroup.freeze',
     'echo 1 > {0}/cgroup.kill',
     f'setsid setsid {STAYS} > /dev/null 2>&1 &',
-], ids=['moved', 'made groups', 'froze', 'killed', 'left a process'])
+], ids=['moved', 'made deep groups', 'made many groups', 'froze', 'killed', 'left a process'])
 def test_next_task_finds_a_clean_group(caged, queue, group, folder, mischief):
     """Whatever a task has done to its group, the next one runs in one that is as new."""
     caged({**ONE, 'retry': {'max_attempts': 1}}).wait_ready()
