@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/slot.h"
 #include "base/units.h"
 #include "config/commands.h"
 #include "config/keys.h"
@@ -304,12 +305,69 @@ static void check_names(const struct config_queue *queue, const struct ini_place
                    "its slot in a Cluster");
 }
 
+/* The first key of the section needs the second. */
+static void check_need(const struct ini_places *places, struct report *report, const char *section,
+                       const char *first, const char *second)
+{
+    if (is_set(places, section, first) && !is_set(places, section, second))
+        report_add(report, line_of(places, section, first), "%s needs %s; add it, or remove %s",
+                   first, second, first);
+}
+
+/* In a Cluster one call can take an item from a list to the queue only where both are in one slot.
+ */
+static void check_slots(const struct config *config, const struct ini_places *places,
+                        struct report *report)
+{
+    const struct config_intake *intake = &config->intake;
+    const char *stream = config->queue.stream != NULL ? config->queue.stream : config->queue.name;
+    const char *prefix = intake->prefix;
+
+    if (config->redis.cluster == NULL || stream == NULL)
+        return;
+    for (size_t i = 0; intake->lists != NULL && intake->lists[i] != NULL; i++)
+        if (slot_of(intake->lists[i]) != slot_of(stream))
+            report_add(report, line_of(places, "intake", "lists"),
+                       "lists: %s is not in the slot of the stream %s, which a Cluster needs; give "
+                       "both the same {tag}",
+                       intake->lists[i], stream);
+    if (prefix != NULL && (!slot_is_tagged(prefix) || slot_of(prefix) != slot_of(stream)))
+        report_add(report, line_of(places, "intake", "prefix"),
+                   "prefix: in a Cluster it must hold the {tag} of the stream %s", stream);
+}
+
+/* Where the server is: said in one way. */
+static void check_server(const struct config *config, const struct ini_places *places,
+                         struct report *report)
+{
+    static const char *const ways[] = {"socket", "host", "port"};
+
+    check_pair(places, report, "redis", "socket", "host");
+    check_pair(places, report, "redis", "socket", "port");
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        check_pair(places, report, "redis", "sentinels", ways[i]);
+        check_pair(places, report, "redis", "cluster", ways[i]);
+    }
+    check_pair(places, report, "redis", "sentinels", "cluster");
+    check_need(places, report, "redis", "sentinels", "master");
+    check_need(places, report, "redis", "master", "sentinels");
+    check_need(places, report, "redis", "sentinel_user", "sentinels");
+    check_need(places, report, "redis", "sentinel_password", "sentinels");
+    check_need(places, report, "redis", "sentinel_password_file", "sentinels");
+    check_need(places, report, "redis", "sentinel_password_credential", "sentinels");
+    if (config->redis.db != 0)
+        check_pair(places, report, "redis", "cluster", "db");
+    check_slots(config, places, report);
+}
+
 void check_rules(const struct config *config, const struct ini_places *places,
                  struct report *report)
 {
     check_names(&config->queue, places, report);
-    check_pair(places, report, "redis", "socket", "host");
-    check_pair(places, report, "redis", "socket", "port");
+    check_server(config, places, report);
+    check_pair(places, report, "redis", "sentinel_password", "sentinel_password_file");
+    check_pair(places, report, "redis", "sentinel_password", "sentinel_password_credential");
+    check_pair(places, report, "redis", "sentinel_password_file", "sentinel_password_credential");
     check_pair(places, report, "redis", "password", "password_file");
     check_pair(places, report, "redis", "password", "password_credential");
     check_pair(places, report, "redis", "password_file", "password_credential");
@@ -329,22 +387,34 @@ void check_rules(const struct config *config, const struct ini_places *places,
     check_isolation(&config->isolation, places, report);
 }
 
-static void resolve_password(struct config_redis *redis, const struct ini_places *places,
-                             struct report *report)
+/* One password: from its file, or from the credential, where one of them is named. */
+static void resolve_password(char **password, const char *file, const char *file_key,
+                             const char *credential, const char *credential_key,
+                             const struct ini_places *places, struct report *report)
 {
     struct buffer why = BUFFER_INIT;
-    const char *key = redis->password_file != NULL ? "password_file" : "password_credential";
+    const char *key = file != NULL ? file_key : credential_key;
 
     /* two sources at once are reported elsewhere */
-    if (redis->password != NULL ||
-        (redis->password_file == NULL) == (redis->password_credential == NULL))
+    if (*password != NULL || (file == NULL) == (credential == NULL))
         return;
-    redis->password = redis->password_file != NULL
-                          ? secret_read_file(redis->password_file, true, &why)
-                          : secret_read_credential(redis->password_credential, &why);
-    if (redis->password == NULL)
+    *password = file != NULL ? secret_read_file(file, true, &why)
+                             : secret_read_credential(credential, &why);
+    if (*password == NULL)
         report_reason(report, line_of(places, "redis", key), key, &why);
     buffer_free(&why);
+}
+
+static void resolve_redis(struct config_redis *redis, const char *stream,
+                          const struct ini_places *places, struct report *report)
+{
+    if (stream != NULL)
+        redis->slot = slot_of(stream);
+    resolve_password(&redis->password, redis->password_file, "password_file",
+                     redis->password_credential, "password_credential", places, report);
+    resolve_password(&redis->sentinel_password, redis->sentinel_password_file,
+                     "sentinel_password_file", redis->sentinel_password_credential,
+                     "sentinel_password_credential", places, report);
 }
 
 static int64_t count_cpus(void)
@@ -369,5 +439,5 @@ void check_resolve(struct config *config, const struct ini_places *places, struc
         queue->scan_ms = check_auto_scan_ms(queue->lease_ms);
     config->retry.success.bits[0] |= 1; /* exit code 0, whatever the file lists */
     rules_resolve(&config->retry);
-    resolve_password(&config->redis, places, report);
+    resolve_redis(&config->redis, queue->stream, places, report);
 }

@@ -180,6 +180,7 @@ struct config *config_merge(const struct config *current, struct config *fresh,
             value_copy(fresh, current, &table[i]) != 0)
             goto fail;
     }
+    fresh->redis.slot = current->redis.slot; /* it follows from the stream */
     if (refit_to_lease(fresh, current, lease_ms, needs_restart) != 0)
         goto fail;
     return fresh;

@@ -80,6 +80,17 @@ struct config_redis {
     char *password_file;
     char *password_credential;
     int64_t db;
+    /* instead of host and port: who knows the master of that name, or nodes of a Cluster;
+     * HOST:PORT, NULL-terminated; NULL: none */
+    char **sentinels;
+    char *master;
+    char **cluster;
+    int slot; /* of all the queue's keys in a Cluster */
+    /* for the sentinels, as above */
+    char *sentinel_user;
+    char *sentinel_password;
+    char *sentinel_password_file;
+    char *sentinel_password_credential;
     int64_t connect_timeout_ms;
     int64_t command_timeout_ms;
     int64_t keepalive_s; /* 0: none */

@@ -12,23 +12,24 @@ enum table_type {
     TABLE_INTEGER,
     TABLE_MEMORY, /* a size, or percent, stored below 0 */
     TABLE_PERCENT,
-    TABLE_MODE,    /* octal */
-    TABLE_NUMBER,  /* a decimal fraction */
-    TABLE_BOOLEAN, /* yes or no */
-    TABLE_CHOICE,  /* one of the words */
-    TABLE_CODES,   /* exit codes and ranges of them */
-    TABLE_NAME,    /* [A-Za-z0-9_.:@-]{1,100} */
-    TABLE_TEXT,    /* no white space inside */
-    TABLE_PATH,    /* absolute */
-    TABLE_PATHS,   /* absolute, with colons between */
-    TABLE_FREE,    /* any text: an inline comment would be mistaken for a part of it */
-    TABLE_LIST,    /* free text, NAME=VALUE; the key may be repeated */
-    TABLE_WORDS,   /* several texts with white space between, none twice */
-    TABLE_RATE,    /* tasks in a while: 20/s */
-    TABLE_LANES,   /* a row for any name: each is a lane, the values its settings */
-    TABLE_RULE,    /* what follows: dead, retry, a number of attempts; the words say which */
-    TABLE_EXITS,   /* the same; a row for all keys exit.CODE and exit.LOW-HIGH */
-    TABLE_SIGNALS, /* the same; a row for all keys signal.NAME */
+    TABLE_MODE,      /* octal */
+    TABLE_NUMBER,    /* a decimal fraction */
+    TABLE_BOOLEAN,   /* yes or no */
+    TABLE_CHOICE,    /* one of the words */
+    TABLE_CODES,     /* exit codes and ranges of them */
+    TABLE_NAME,      /* [A-Za-z0-9_.:@-]{1,100} */
+    TABLE_TEXT,      /* no white space inside */
+    TABLE_PATH,      /* absolute */
+    TABLE_PATHS,     /* absolute, with colons between */
+    TABLE_FREE,      /* any text: an inline comment would be mistaken for a part of it */
+    TABLE_LIST,      /* free text, NAME=VALUE; the key may be repeated */
+    TABLE_WORDS,     /* several texts with white space between, none twice */
+    TABLE_ADDRESSES, /* HOST:PORT, several with commas or white space between */
+    TABLE_RATE,      /* tasks in a while: 20/s */
+    TABLE_LANES,     /* a row for any name: each is a lane, the values its settings */
+    TABLE_RULE,      /* what follows: dead, retry, a number of attempts; the words say which */
+    TABLE_EXITS,     /* the same; a row for all keys exit.CODE and exit.LOW-HIGH */
+    TABLE_SIGNALS,   /* the same; a row for all keys signal.NAME */
 
     TABLE_KEY_FILES,       /* NAME:FILE, several with white space between */
     TABLE_KEY_CREDENTIALS, /* NAME or NAME:CREDENTIAL, the same */
@@ -53,7 +54,7 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 115 };
+enum { TABLE_ROWS = 122 };
 
 extern const struct table_row table[TABLE_ROWS];
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "config/addresses.h"
 #include "config/commands.h"
 #include "config/keys.h"
 #include "config/limits.h"
@@ -22,8 +23,9 @@ static const void *const_member_of(const struct config *config, const struct tab
 static bool is_list(const struct table_row *row)
 {
     return row->type == TABLE_LIST || row->type == TABLE_WORDS || row->type == TABLE_LANES ||
-           row->type == TABLE_KEY_FILES || row->type == TABLE_KEY_CREDENTIALS ||
-           row->type == TABLE_PROGRAM || row->type == TABLE_ARGUMENTS;
+           row->type == TABLE_ADDRESSES || row->type == TABLE_KEY_FILES ||
+           row->type == TABLE_KEY_CREDENTIALS || row->type == TABLE_PROGRAM ||
+           row->type == TABLE_ARGUMENTS;
 }
 
 /* Members that own memory are a string or a list of strings, all others plain numbers. */
@@ -49,6 +51,7 @@ static bool is_string(const struct table_row *row)
     case TABLE_CODES:
     case TABLE_LIST:
     case TABLE_WORDS:
+    case TABLE_ADDRESSES:
     case TABLE_LANES:
     case TABLE_RULE:
     case TABLE_EXITS:
@@ -71,6 +74,8 @@ int value_set(struct config *config, const struct table_row *row, const char *na
         return strings_add_variable(member, text, why);
     if (row->type == TABLE_WORDS)
         return strings_set_words(member, text, why);
+    if (row->type == TABLE_ADDRESSES)
+        return addresses_set(member, text, why);
     if (row->type == TABLE_LANES)
         return limits_add_lane(member, name, text, why);
     if (row->type == TABLE_KEY_FILES || row->type == TABLE_KEY_CREDENTIALS)

@@ -257,7 +257,8 @@ static int make_parts(struct lists *lists, const struct queue *queue)
     const struct take_events take_events = {.ended = on_ended, .context = lists};
     const struct seek_events seek_events = {
         .found = on_found, .failed = on_seek_failed, .context = lists};
-    lists->watch = watch_new(lists->loop, lists->config, &watch_events);
+    lists->watch =
+        watch_new(lists->loop, lists->config, session_redis(lists->session), &watch_events);
     if (!lists->watch) {
         return -1;
     }

@@ -11,6 +11,7 @@
 #include "base/log_ids.h"
 #include "daemon/join.h"
 #include "daemon/retry.h"
+#include "daemon/server.h"
 
 #define UNBLOCK_REPEAT_S 0.01
 #define SOONEST_S 0.02 /* after errors that a new registration mends at once */
@@ -18,6 +19,7 @@
 
 enum session_state {
     SESSION_CLOSED,  /* waiting for the next try */
+    SESSION_SEEKING, /* the server is asked for */
     SESSION_OPENING, /* connections are being opened */
     SESSION_JOINING, /* all are up; server, library and registration are being settled */
     SESSION_UP,
@@ -32,6 +34,7 @@ struct session {
     const char *consumer;
     struct session_events events;
 
+    struct server *server;
     enum session_state state;
     struct connection *connections[CONNECTIONS];
     int opened; /* how many of them are: without [redis] wait_replicas all but the last */
@@ -49,6 +52,7 @@ struct session {
     bool outage;        /* declared in the log */
     unsigned declared;  /* errors that were told in this outage, 1 << error */
     bool answered;      /* see session_has_answer */
+    bool moved;         /* the server is another now: that is no failure */
     bool blocked;       /* a blocking read is pending */
     connection_callback *block_callback;
     void *block_context;
@@ -77,8 +81,8 @@ static void close_all(struct session *session, bool was_up)
 
 static double pause_for(const struct session *session)
 {
-    if (session->failures <= 1 &&
-        (session->error == REDIS_ERROR_NO_GROUP || session->error == REDIS_ERROR_NO_LIBRARY)) {
+    if (session->moved || (session->failures <= 1 && (session->error == REDIS_ERROR_NO_GROUP ||
+                                                      session->error == REDIS_ERROR_NO_LIBRARY))) {
         return SOONEST_S;
     }
     return retry_delay(&session->config->redis, session->failures);
@@ -94,7 +98,7 @@ static void declare_outage(struct session *session, double delay)
                                  LOG_TEXT("LEAT_ERROR", redis_error_name(session->error))};
     log_event(priority, LOG_ID_REDIS_DOWN, fields, 2,
               "no session with Redis: %s; %s; next try in %.1f s", session->why,
-              redis_error_advice(session->error), delay);
+              session->moved ? "it is followed" : redis_error_advice(session->error), delay);
     session->declared = session->outage ? session->declared | nature : nature;
     session->outage = true;
 }
@@ -121,6 +125,7 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
     session->answered = true;
     double delay = pause_for(session);
     declare_outage(session, delay);
+    session->moved = false;
     ev_timer_set(&session->retry, delay, 0.);
     ev_timer_start(loop, &session->retry);
     session->events.down(session->events.context);
@@ -213,11 +218,37 @@ static void on_up(void *context, struct connection *connection)
     join_start(session->join, session->old_clients, CONNECTIONS);
 }
 
-static void open_all(struct session *session)
+static void on_server(void *context)
 {
+    struct session *session = context;
     session->state = SESSION_OPENING;
     for (int i = 0; i < session->opened; i++) {
         connection_open(session->connections[i]);
+    }
+}
+
+static void open_all(struct session *session)
+{
+    session->state = SESSION_SEEKING;
+    server_seek(session->server);
+}
+
+static void on_no_server(void *context, enum redis_error error, const char *why)
+{
+    session_recover(context, error, why);
+}
+
+/* Where it was not tried: nothing that failed before counts. */
+static void on_moved(void *context, const char *why)
+{
+    struct session *session = context;
+    session->failures = 0;
+    if (session->state == SESSION_CLOSED) {
+        ev_timer_stop(session->loop, &session->retry);
+        open_all(session);
+    } else {
+        session->moved = true;
+        session_recover(session, REDIS_ERROR_ROLE, why);
     }
 }
 
@@ -373,12 +404,20 @@ struct session *session_new(struct ev_loop *loop, const struct config *config,
     ev_timer_init(&session->unblock, on_unblock, UNBLOCK_REPEAT_S, UNBLOCK_REPEAT_S);
     ev_timer_init(&session->failed, on_failed, 0., 0.);
     session->retry.data = session->unblock.data = session->failed.data = session;
+    const struct server_events server_events = {
+        .found = on_server, .failed = on_no_server, .moved = on_moved, .context = session};
+    session->server = server_new(loop, config, &server_events);
+    if (!session->server) {
+        session_free(session);
+        return NULL;
+    }
     struct connection_events connection_events = {.up = on_up, .lost = on_lost, .context = session};
     for (int i = 0; i < CONNECTIONS; i++) {
         char name[160];
         (void)snprintf(name, sizeof name, "leat:%s:%s", config->queue.name, names[i]);
         session->old_clients[i] = -1;
-        session->connections[i] = connection_new(loop, &config->redis, name, &connection_events);
+        session->connections[i] =
+            connection_new(loop, session_redis(session), name, &connection_events);
         if (!session->connections[i]) {
             session_free(session);
             return NULL;
@@ -401,9 +440,12 @@ void session_set_config(struct session *session, const struct config *config)
 {
     session->config = config;
     join_set_config(session->join, config);
-    for (int i = 0; i < CONNECTIONS; i++) {
-        connection_set_config(session->connections[i], &config->redis);
-    }
+    server_set_config(session->server, config);
+}
+
+const struct config_redis *session_redis(const struct session *session)
+{
+    return server_redis(session->server);
 }
 
 void session_start(struct session *session)
@@ -443,6 +485,7 @@ void session_free(struct session *session)
         connection_free(session->connections[i]);
     }
     join_free(session->join);
+    server_free(session->server);
     command_free(&session->command);
     free(session);
 }

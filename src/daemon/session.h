@@ -45,6 +45,10 @@ struct session *session_new(struct ev_loop *loop, const struct config *config,
                             const struct session_events *events);
 void session_set_config(struct session *session, const struct config *config);
 
+/* How its server is spoken to: the same struct at all times, whose content may change while the
+ * session is down. */
+const struct config_redis *session_redis(const struct session *session);
+
 void session_start(struct session *session);
 bool session_is_up(const struct session *session);
 

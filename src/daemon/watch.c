@@ -265,16 +265,17 @@ int watch_send(struct watch *watch, struct command *command, connection_callback
 
 /* ---- life ---- */
 
-static struct connection *make_connection(struct watch *watch, const char *what)
+static struct connection *make_connection(struct watch *watch, const struct config_redis *redis,
+                                          const char *what)
 {
     const struct connection_events events = {.up = on_up, .lost = on_lost, .context = watch};
     char name[160];
     (void)snprintf(name, sizeof name, "leat:%s:%s", watch->config->queue.name, what); /* fits */
-    return connection_new(watch->loop, &watch->config->redis, name, &events);
+    return connection_new(watch->loop, redis, name, &events);
 }
 
 struct watch *watch_new(struct ev_loop *loop, const struct config *config,
-                        const struct watch_events *events)
+                        const struct config_redis *redis, const struct watch_events *events)
 {
     struct watch *watch = calloc(1, sizeof *watch);
     if (!watch) {
@@ -286,8 +287,8 @@ struct watch *watch_new(struct ev_loop *loop, const struct config *config,
     ev_timer_init(&watch->failed, on_failed, 0., 0.);
     ev_timer_init(&watch->retry, on_retry, 0., 0.);
     watch->failed.data = watch->retry.data = watch;
-    watch->commands = make_connection(watch, "lists");
-    watch->listener = make_connection(watch, "watch");
+    watch->commands = make_connection(watch, redis, "lists");
+    watch->listener = make_connection(watch, redis, "watch");
     if (!watch->commands || !watch->listener) {
         watch_free(watch);
         return NULL;
@@ -298,8 +299,6 @@ struct watch *watch_new(struct ev_loop *loop, const struct config *config,
 void watch_set_config(struct watch *watch, const struct config *config)
 {
     watch->config = config;
-    connection_set_config(watch->commands, &config->redis);
-    connection_set_config(watch->listener, &config->redis);
 }
 
 void watch_free(struct watch *watch)

@@ -26,9 +26,10 @@ struct watch_events {
     void *context;
 };
 
-/* config must outlive it or be replaced. Returns NULL without memory. */
+/* config must outlive it or be replaced. redis: how the server is spoken to at each opening; it
+ * must outlive it. Returns NULL without memory. */
 struct watch *watch_new(struct ev_loop *loop, const struct config *config,
-                        const struct watch_events *events);
+                        const struct config_redis *redis, const struct watch_events *events);
 void watch_set_config(struct watch *watch, const struct config *config);
 void watch_free(struct watch *watch);
 

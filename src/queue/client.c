@@ -12,11 +12,15 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "queue/discovery.h"
 #include "queue/library.h"
 #include "queue/queue.h"
 
+#define PAUSE_NS (50 * CLOCK_NS_PER_MS)
+
 struct client {
     redisContext *redis;
+    const struct config_redis *config;
     int64_t timeout_ms;
     bool may_load, has_loaded;
 };
@@ -231,6 +235,89 @@ static int connect_redis(struct client *client, const struct config_redis *confi
     return 0;
 }
 
+/* What was found may be a replica yet, or be one again. Who has no right to ask learns it from what
+ * it is refused. */
+static int check_role(struct client *client, const struct trouble *trouble)
+{
+    struct command command = {0};
+    endpoint_ask_role(&command);
+    redisReply *reply = call(client, &command, trouble);
+    command_free(&command);
+    if (!reply) {
+        return *trouble->error == REDIS_ERROR_DENIED ? 0 : -1;
+    }
+    bool is_master = endpoint_read_role(reply);
+    freeReplyObject(reply);
+    if (!is_master) {
+        tell(trouble, REDIS_ERROR_ROLE, "", "the server that was named is a replica");
+        return -1;
+    }
+    return 0;
+}
+
+static int open_at(struct client *client, const struct config_redis *config,
+                   const struct trouble *trouble)
+{
+    if (client->redis) {
+        redisFree(client->redis);
+        client->redis = NULL;
+    }
+    return connect_redis(client, config, trouble) || authenticate(client, config, trouble) ||
+                   select_db(client, config, trouble) ||
+                   (discovery_is_needed(config) && check_role(client, trouble)) ||
+                   check_library(client, trouble)
+               ? -1
+               : 0;
+}
+
+static int open_found(struct client *client, const struct trouble *trouble)
+{
+    struct endpoint endpoint;
+    if (discovery_find(client->config, &endpoint, trouble->error, trouble->why, trouble->size)) {
+        return -1;
+    }
+    struct config_redis redis = discovery_apply(client->config, &endpoint);
+    return open_at(client, &redis, trouble);
+}
+
+/* Whether another server may soon do what this one did not: with this error it has done nothing. */
+static bool is_elsewhere(const struct client *client, enum redis_error error)
+{
+    return discovery_is_needed(client->config) &&
+           (error == REDIS_ERROR_ROLE || error == REDIS_ERROR_LATER);
+}
+
+/* True after a short pause, false at the deadline. */
+static bool pause_until(int64_t deadline_ns)
+{
+    struct timespec pause = {.tv_nsec = PAUSE_NS};
+    if (clock_boot_ns() + PAUSE_NS > deadline_ns) {
+        return false;
+    }
+    (void)nanosleep(&pause, NULL); /* a signal makes it shorter */
+    return true;
+}
+
+/* Where others say which server it is, a failover that is under way is waited for. */
+static int open_redis(struct client *client, int64_t deadline_ns, const struct trouble *trouble)
+{
+    if (!discovery_is_needed(client->config)) {
+        return open_at(client, client->config, trouble);
+    }
+    while (open_found(client, trouble)) {
+        if ((*trouble->error != REDIS_ERROR_LOST && !is_elsewhere(client, *trouble->error)) ||
+            !pause_until(deadline_ns)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int64_t patience_end_ns(const struct config_redis *config)
+{
+    return clock_boot_ns() + config->connect_timeout_ms * CLOCK_NS_PER_MS;
+}
+
 struct client *client_open(const struct config_redis *config, enum config_library library,
                            enum redis_error *error, char *why, size_t why_size)
 {
@@ -241,11 +328,11 @@ struct client *client_open(const struct config_redis *config, enum config_librar
         return NULL;
     }
     *client = (struct client){
+        .config = config,
         .timeout_ms = config->command_timeout_ms,
         .may_load = library == CONFIG_LIBRARY_AUTO,
     };
-    if (connect_redis(client, config, &trouble) || authenticate(client, config, &trouble) ||
-        select_db(client, config, &trouble) || check_library(client, &trouble)) {
+    if (open_redis(client, patience_end_ns(config), &trouble)) {
         client_close(client);
         return NULL;
     }
@@ -270,19 +357,31 @@ void client_close(struct client *client)
 
 /* ---- for callers ---- */
 
+static redisReply *call_loading(struct client *client, struct command *command,
+                                const struct trouble *trouble)
+{
+    redisReply *reply = call(client, command, trouble);
+    if (reply || *trouble->error != REDIS_ERROR_NO_LIBRARY || !client->may_load) {
+        return reply;
+    }
+    /* Redis was restarted or flushed */
+    if (load_library(client, false, trouble)) {
+        return NULL;
+    }
+    return call(client, command, trouble);
+}
+
 struct redisReply *client_call(struct client *client, struct command *command,
                                enum redis_error *error, char *why, size_t why_size)
 {
     struct trouble trouble = {.error = error, .why = why, .size = why_size};
-    redisReply *reply = call(client, command, &trouble);
-    if (reply || *error != REDIS_ERROR_NO_LIBRARY || !client->may_load) {
-        return reply;
+    int64_t deadline_ns = patience_end_ns(client->config);
+    redisReply *reply = call_loading(client, command, &trouble);
+    while (!reply && is_elsewhere(client, *error) && pause_until(deadline_ns) &&
+           open_redis(client, deadline_ns, &trouble) == 0) {
+        reply = call_loading(client, command, &trouble);
     }
-    /* Redis was restarted or flushed */
-    if (load_library(client, false, &trouble)) {
-        return NULL;
-    }
-    return call(client, command, &trouble);
+    return reply;
 }
 
 int client_append(struct client *client, struct command *command)

@@ -16,10 +16,11 @@
 struct redisReply;
 struct client;
 
-/* Connects, authenticates and sees to the library: where `library` allows it, a missing or older
- * one is replaced by the built-in one; a newer one stays. Returns a client, or NULL with the class
- * in *error and a message for people in `why`. SIGPIPE must be ignored: a closed connection is an
- * error here, not a signal. */
+/* Connects, authenticates and sees to the library. Where sentinels or a Cluster say which server it
+ * is, they are asked for up to connect_timeout, until it is a master. Where `library` allows it, a
+ * missing or older one is replaced by the built-in one; a newer one stays. Returns a client, or
+ * NULL with the class in *error and a message for people in `why`. SIGPIPE must be ignored: a
+ * closed connection is an error here, not a signal. config must outlive the client. */
 struct client *client_open(const struct config_redis *config, enum config_library library,
                            enum redis_error *error, char *why, size_t why_size);
 /* It loaded the library itself. */
@@ -28,7 +29,9 @@ void client_close(struct client *client);
 
 /* Sends and waits. Returns the reply (free it with freeReplyObject), or NULL with class and
  * message: error replies come back so too. A missing library is loaded, unless client_open was told
- * never to, and the call repeated. After REDIS_ERROR_LOST nothing but client_close works. */
+ * never to, and the call repeated; so it is, for up to connect_timeout, where another server has
+ * the queue now, or none yet, and others say which. After REDIS_ERROR_LOST nothing but client_close
+ * works. */
 struct redisReply *client_call(struct client *client, struct command *command,
                                enum redis_error *error, char *why, size_t why_size);
 

@@ -470,11 +470,6 @@ struct connection *connection_new(struct ev_loop *loop, const struct config_redi
     return connection;
 }
 
-void connection_set_config(struct connection *connection, const struct config_redis *config)
-{
-    connection->config = config;
-}
-
 bool connection_is_up(const struct connection *connection)
 {
     return connection->state == UP;

@@ -32,13 +32,10 @@ struct connection_events {
  * during the call. */
 typedef void connection_callback(void *context, const struct redisReply *reply);
 
-/* name becomes the client name ("leat:QUEUE:work"). config must outlive the connection or be
- * replaced with connection_set_config. Returns NULL without memory. */
+/* name becomes the client name ("leat:QUEUE:work"). config must outlive the connection; each
+ * open takes what it says then. Returns NULL without memory. */
 struct connection *connection_new(struct ev_loop *loop, const struct config_redis *config,
                                   const char *name, const struct connection_events *events);
-
-/* Taken at the next open. */
-void connection_set_config(struct connection *connection, const struct config_redis *config);
 
 /* Begins to connect; `up` or `lost` follows, never from within this call. It must be closed. A host
  * that is a name is looked up first, under the same deadline. */

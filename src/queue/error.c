@@ -133,11 +133,11 @@ const char *redis_error_advice(enum redis_error error)
     case REDIS_ERROR_NONE:
         return "nothing to do";
     case REDIS_ERROR_LOST:
-        return "check that Redis runs and that [redis] host and port or socket lead to it";
+        return "check that Redis runs and that [redis] leads to it";
     case REDIS_ERROR_LATER:
         return "Redis is busy or not ready yet; if that lasts, see its log";
     case REDIS_ERROR_ROLE:
-        return "this server does not hold the queue for writing: point [redis] to the master";
+        return "this server does not hold the queue for writing: [redis] has to lead to the master";
     case REDIS_ERROR_NO_WRITE:
         return "Redis takes no writes: look after its memory, its disk or its replicas";
     case REDIS_ERROR_DENIED:

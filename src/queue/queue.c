@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/slot.h"
 #include "base/units.h"
 #include "queue/library.h"
 
@@ -20,18 +21,10 @@ static const char *const suffixes[QUEUE_KEYS] = {
     [QUEUE_KEY_AWAITED] = ":awaited",
 };
 
-/* As Redis Cluster sees it: the first { with a } behind it and something between. */
-static bool has_hash_tag(const char *key)
-{
-    const char *open = strchr(key, '{');
-    const char *close = open ? strchr(open, '}') : NULL;
-    return close && close > open + 1;
-}
-
 int queue_init(struct queue *queue, const char *stream, const char *group)
 {
     *queue = (struct queue){0};
-    bool tagged = has_hash_tag(stream);
+    bool tagged = slot_is_tagged(stream);
 
     queue->group = strdup(group);
     queue->keys[QUEUE_KEY_STREAM] = strdup(stream);

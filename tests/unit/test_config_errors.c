@@ -44,6 +44,45 @@ static void assert_each(const struct wrong *cases, size_t count)
     }
 }
 
+/* Goal: the server is named in one way, and completely. */
+static void servers_are_named_in_one_way(void **state)
+{
+    (void)state;
+    const struct wrong cases[] = {
+        {"[redis]\nsentinels = a:1, b:2\n",
+         "f:4: sentinels needs master; add it, or remove sentinels\n"},
+        {"[redis]\nmaster = m\n", "f:4: master needs sentinels; add it, or remove master\n"},
+        {"[redis]\nsentinel_password = x\n",
+         "f:4: sentinel_password needs sentinels; add it, or remove sentinel_password\n"},
+        {"[redis]\nhost = h\nsentinels = a:1\nmaster = m\n",
+         "f:5: sentinels and host exclude each other; remove one of them\n"},
+        {"[redis]\ncluster = a:1\nport = 7\n",
+         "f:5: cluster and port exclude each other; remove one of them\n"},
+        {"[redis]\ncluster = a:1\nsocket = /s\n",
+         "f:5: cluster and socket exclude each other; remove one of them\n"},
+        {"[redis]\ncluster = a:1\nsentinels = a:1\nmaster = m\n",
+         "f:5: sentinels and cluster exclude each other; remove one of them\n"},
+        {"[redis]\ncluster = a:1\ndb = 3\n",
+         "f:5: cluster and db exclude each other; remove one of them\n"},
+        {"[redis]\ncluster = a:1 b\n",
+         "f:4: cluster: \"b\" is not an address; write it HOST:PORT, or [IPv6]:PORT\n"},
+        {"[redis]\ncluster = ::1:6379\n",
+         "f:4: cluster: \"::1:6379\" is not an address; write it HOST:PORT, or [IPv6]:PORT\n"},
+        {"[redis]\ncluster = [::1]:0\n",
+         "f:4: cluster: \"[::1]:0\" is not an address; write it HOST:PORT, or [IPv6]:PORT\n"},
+        {"[redis]\ncluster = a:1, a:1\n", "f:4: cluster: \"a:1\" is there twice; remove one\n"},
+        {"[redis]\ncluster = ,\n", "f:4: cluster: \"\" names no server; write HOST:PORT\n"},
+        {"[redis]\ncluster = [::1]:1\n[intake]\nlists = {q}:a other\n[task]\ncommand = true\n",
+         "f:6: lists: other is not in the slot of the stream q, which a Cluster needs; give both "
+         "the "
+         "same {tag}\n"},
+        {"[redis]\ncluster = a:1\n[intake]\nprefix = q\n[task]\ncommand = true\n",
+         "f:6: prefix: in a Cluster it must hold the {tag} of the stream q\n"},
+    };
+
+    assert_each(cases, COUNT(cases));
+}
+
 /* Goal: a key or section that does not exist is told with the one that was probably meant. */
 static void unknown_words_get_a_suggestion(void **state)
 {
@@ -381,6 +420,7 @@ static void distances_are_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(servers_are_named_in_one_way),
         cmocka_unit_test(unknown_words_get_a_suggestion),
         cmocka_unit_test(malformed_lines_are_errors),
         cmocka_unit_test(wrong_values_say_what_is_right),

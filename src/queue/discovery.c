@@ -1,0 +1,444 @@
+#include "queue/discovery.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/connection.h"
+
+#define AGAIN_S 0.5 /* a stale master that still answers is left after that */
+#define GRACE_S 0.2 /* for the others, after the first answer */
+
+enum source_state { SOURCE_CLOSED, SOURCE_OPENING, SOURCE_UP };
+
+/* A sentinel, or a node of the Cluster. */
+struct source {
+    struct discovery *discovery;
+    struct endpoint address;
+    struct config_redis redis; /* how it is spoken to */
+    struct connection *connection;
+    enum source_state state;
+    bool asked;             /* and has not answered yet, maybe since earlier rounds */
+    bool settled;           /* in this round: it has answered, or cannot */
+    bool knows;             /* its answer is good */
+    struct endpoint answer; /* then */
+};
+
+struct discovery {
+    struct ev_loop *loop;
+    const struct config_redis *config;
+    struct discovery_events events;
+    struct source *sources;
+    size_t count;
+    struct command command;
+
+    bool asking;            /* a round is under way */
+    bool hurried;           /* and there is an answer */
+    bool lost;              /* somebody could not be reached in it */
+    enum redis_error error; /* the most telling in it */
+    char why[512];
+    int64_t epoch;  /* the highest that was believed */
+    ev_timer end;   /* of the round, whoever is still missing */
+    ev_timer again; /* begins the next */
+};
+
+bool discovery_is_needed(const struct config_redis *config)
+{
+    return config->sentinels || config->cluster;
+}
+
+struct config_redis discovery_apply(const struct config_redis *config, struct endpoint *endpoint)
+{
+    struct config_redis redis = *config;
+    redis.socket = NULL;
+    redis.host = endpoint->host;
+    redis.port = endpoint->port;
+    return redis;
+}
+
+/* ---- the end of a round ---- */
+
+static const struct source *find_best(const struct discovery *discovery, size_t *knowing)
+{
+    const struct source *best = NULL;
+    *knowing = 0;
+    for (size_t i = 0; i < discovery->count; i++) {
+        const struct source *source = &discovery->sources[i];
+        if (source->settled && source->knows) {
+            ++*knowing;
+            best = best && best->answer.epoch >= source->answer.epoch ? best : source;
+        }
+    }
+    return best;
+}
+
+static void tell_nobody(struct discovery *discovery, enum redis_error error, const char *why)
+{
+    const struct config_redis *config = discovery->config;
+    char text[700];
+    if (config->cluster) {
+        (void)snprintf(text, sizeof text, "no node tells who has slot %d of the Cluster: %s",
+                       config->slot, why); /* fits */
+    } else {
+        (void)snprintf(text, sizeof text, "no sentinel tells where the master %.100s is: %s",
+                       config->master, why); /* fits */
+    }
+    discovery->events.told(discovery->events.context, NULL, error, text);
+}
+
+static void end_round(struct discovery *discovery)
+{
+    size_t knowing = 0;
+    const struct source *best = find_best(discovery, &knowing);
+    bool outdated =
+        best && best->answer.epoch < discovery->epoch && knowing * 2 <= discovery->count;
+    discovery->asking = false;
+    ev_timer_stop(discovery->loop, &discovery->end);
+    ev_now_update(discovery->loop);
+    ev_timer_set(&discovery->again, AGAIN_S, 0.);
+    ev_timer_start(discovery->loop, &discovery->again);
+
+    if (best && !outdated) {
+        discovery->epoch = best->answer.epoch;
+        discovery->events.told(discovery->events.context, &best->answer, REDIS_ERROR_NONE, "");
+    } else if (outdated) {
+        tell_nobody(discovery, REDIS_ERROR_LOST, "those that answer know less than was known");
+    } else if (discovery->error == REDIS_ERROR_NONE) {
+        tell_nobody(discovery, REDIS_ERROR_LOST, "none has answered in time");
+    } else {
+        /* what only an operator can mend is sure only where all say so */
+        tell_nobody(discovery, discovery->lost ? REDIS_ERROR_LOST : discovery->error,
+                    discovery->why);
+    }
+}
+
+static void on_end(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    end_round(watcher->data);
+}
+
+static void end_within(struct discovery *discovery, double delay)
+{
+    ev_timer_stop(discovery->loop, &discovery->end);
+    ev_now_update(discovery->loop);
+    ev_timer_set(&discovery->end, delay, 0.);
+    ev_timer_start(discovery->loop, &discovery->end);
+}
+
+static void settle(struct source *source, bool knows)
+{
+    struct discovery *discovery = source->discovery;
+    source->settled = true;
+    source->knows = knows;
+    if (!discovery->asking) {
+        return;
+    }
+    for (size_t i = 0; i < discovery->count; i++) {
+        if (!discovery->sources[i].settled) {
+            if (knows && !discovery->hurried) {
+                discovery->hurried = true;
+                end_within(discovery, GRACE_S);
+            }
+            return;
+        }
+    }
+    end_within(discovery, 0.); /* not from within a connection's callback */
+}
+
+/* Of the reasons in a round the first counts that is not just a lost connection. */
+static void note(struct source *source, enum redis_error error, const char *why)
+{
+    struct discovery *discovery = source->discovery;
+    discovery->lost = discovery->lost || error == REDIS_ERROR_LOST;
+    if (discovery->error == REDIS_ERROR_NONE ||
+        (discovery->error == REDIS_ERROR_LOST && error != REDIS_ERROR_LOST)) {
+        discovery->error = error;
+        (void)snprintf(discovery->why, sizeof discovery->why, "%s", why); /* may be cut */
+    }
+}
+
+/* ---- asking ---- */
+
+/* What an answer says instead of an address. */
+static void refuse(struct source *source, enum redis_error error, const char *what)
+{
+    char why[512];
+    (void)snprintf(why, sizeof why, "%.200s:%lld: %.200s", source->address.host,
+                   (long long)source->address.port, what); /* fits */
+    note(source, error, why);
+}
+
+static bool is_error(struct source *source, const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR) {
+        refuse(source, redis_error_classify(reply->str, reply->len), reply->str);
+        return true;
+    }
+    return false;
+}
+
+static void on_nodes(void *context, const redisReply *reply)
+{
+    struct source *source = context;
+    if (!reply) {
+        return; /* the connection's end is told, too */
+    }
+    source->asked = false;
+    int found = -1;
+    if (!is_error(source, reply)) {
+        found = endpoint_read_nodes(reply, source->discovery->config->slot, source->address.host,
+                                    &source->answer);
+        if (found > 0) {
+            refuse(source, REDIS_ERROR_LATER, "no node has it");
+        } else if (found < 0) {
+            refuse(source, REDIS_ERROR_OTHER, "CLUSTER NODES: an answer in an unknown form");
+        }
+    }
+    settle(source, found == 0);
+}
+
+static void on_master(void *context, const redisReply *reply)
+{
+    struct source *source = context;
+    source->knows = false;
+    if (!reply || is_error(source, reply)) {
+        return;
+    }
+    int found = endpoint_read_master(reply, &source->answer);
+    source->knows = found == 0;
+    if (found > 0) {
+        refuse(source, REDIS_ERROR_CALLER, "this sentinel knows no master of that name");
+    } else if (found < 0) {
+        refuse(source, REDIS_ERROR_OTHER, "the master's address: an answer in an unknown form");
+    }
+}
+
+/* Whoever has no right to ask for it may do without, where there is one sentinel. */
+static void on_epoch(void *context, const redisReply *reply)
+{
+    struct source *source = context;
+    if (reply) {
+        source->asked = false;
+        source->answer.epoch = endpoint_read_epoch(reply);
+        settle(source, source->knows);
+    }
+}
+
+static int send_to(struct source *source, connection_callback *callback)
+{
+    struct discovery *discovery = source->discovery;
+    return connection_send(source->connection, &discovery->command,
+                           discovery->config->connect_timeout_ms, callback, source);
+}
+
+static void ask(struct source *source)
+{
+    struct discovery *discovery = source->discovery;
+    const struct config_redis *config = discovery->config;
+    int failed = 0;
+    if (config->cluster) {
+        endpoint_ask_nodes(&discovery->command);
+        failed = send_to(source, on_nodes);
+    } else {
+        endpoint_ask_master(&discovery->command, config->master);
+        failed = send_to(source, on_master);
+        endpoint_ask_epoch(&discovery->command, config->master);
+        failed = failed || send_to(source, on_epoch);
+    }
+    source->asked = true;
+    if (failed) {
+        source->asked = false;
+        source->state = SOURCE_CLOSED;
+        connection_close(source->connection);
+        refuse(source, REDIS_ERROR_LOST, "out of memory");
+        settle(source, false);
+    }
+}
+
+static void on_up(void *context, struct connection *connection)
+{
+    (void)connection;
+    struct source *source = context;
+    source->state = SOURCE_UP;
+    ask(source);
+}
+
+static void on_lost(void *context, struct connection *connection, enum redis_error error,
+                    const char *why)
+{
+    (void)connection;
+    struct source *source = context;
+    source->state = SOURCE_CLOSED;
+    source->asked = false;
+    note(source, error, why);
+    settle(source, false);
+}
+
+/* Sentinels have users, and no databases, of their own. */
+static void set_redis(struct source *source)
+{
+    const struct config_redis *config = source->discovery->config;
+    source->redis = discovery_apply(config, &source->address);
+    source->redis.db = 0;
+    if (config->sentinels) {
+        source->redis.user = config->sentinel_user;
+        source->redis.password = config->sentinel_password;
+    }
+}
+
+void discovery_ask(struct discovery *discovery)
+{
+    if (discovery->asking) {
+        return;
+    }
+    discovery->asking = true;
+    discovery->hurried = false;
+    discovery->lost = false;
+    discovery->error = REDIS_ERROR_NONE;
+    ev_timer_stop(discovery->loop, &discovery->again);
+    end_within(discovery, (double)discovery->config->connect_timeout_ms / 1000);
+    for (size_t i = 0; i < discovery->count; i++) {
+        struct source *source = &discovery->sources[i];
+        source->settled = false;
+        if (source->state == SOURCE_CLOSED) {
+            source->state = SOURCE_OPENING;
+            set_redis(source);
+            connection_open(source->connection);
+        } else if (source->state == SOURCE_UP && !source->asked) {
+            ask(source);
+        }
+    }
+}
+
+static void on_again(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    discovery_ask(watcher->data);
+}
+
+/* ---- life ---- */
+
+static size_t count_of(char *const *list)
+{
+    size_t count = 0;
+    while (list[count]) {
+        count++;
+    }
+    return count;
+}
+
+static int init_source(struct source *source, struct discovery *discovery, const char *address,
+                       const char *name)
+{
+    const struct connection_events events = {.up = on_up, .lost = on_lost, .context = source};
+    source->discovery = discovery;
+    if (addresses_split(address, source->address.host, &source->address.port)) {
+        return -1;
+    }
+    set_redis(source);
+    source->connection = connection_new(discovery->loop, &source->redis, name, &events);
+    return source->connection ? 0 : -1;
+}
+
+struct discovery *discovery_new(struct ev_loop *loop, const struct config_redis *config,
+                                const char *name, const struct discovery_events *events)
+{
+    char *const *addresses = config->sentinels ? config->sentinels : config->cluster;
+    struct discovery *discovery = calloc(1, sizeof *discovery);
+    if (!discovery) {
+        return NULL;
+    }
+    *discovery = (struct discovery){.loop = loop, .config = config, .events = *events};
+    ev_timer_init(&discovery->end, on_end, 0., 0.);
+    ev_timer_init(&discovery->again, on_again, 0., 0.);
+    discovery->end.data = discovery->again.data = discovery;
+    size_t count = count_of(addresses);
+    discovery->sources = count > 0 ? calloc(count, sizeof *discovery->sources) : NULL;
+    if (!discovery->sources) {
+        discovery_free(discovery);
+        return NULL;
+    }
+    for (; discovery->count < count; discovery->count++) {
+        if (init_source(&discovery->sources[discovery->count], discovery,
+                        addresses[discovery->count], name)) {
+            discovery_free(discovery);
+            return NULL;
+        }
+    }
+    return discovery;
+}
+
+void discovery_set_config(struct discovery *discovery, const struct config_redis *config)
+{
+    discovery->config = config;
+    for (size_t i = 0; i < discovery->count; i++) {
+        set_redis(&discovery->sources[i]);
+    }
+}
+
+void discovery_free(struct discovery *discovery)
+{
+    if (!discovery) {
+        return;
+    }
+    ev_timer_stop(discovery->loop, &discovery->end);
+    ev_timer_stop(discovery->loop, &discovery->again);
+    for (size_t i = 0; i < discovery->count; i++) {
+        connection_free(discovery->sources[i].connection);
+    }
+    free(discovery->sources);
+    command_free(&discovery->command);
+    free(discovery);
+}
+
+/* ---- for who waits ---- */
+
+struct finding {
+    struct ev_loop *loop;
+    struct endpoint *endpoint;
+    enum redis_error *error;
+    char *why;
+    size_t why_size;
+};
+
+static void on_found(void *context, const struct endpoint *endpoint, enum redis_error error,
+                     const char *why)
+{
+    struct finding *finding = context;
+    *finding->error = error;
+    (void)snprintf(finding->why, finding->why_size, "%s", why); /* cut where it is too long */
+    if (endpoint) {
+        *finding->endpoint = *endpoint;
+    }
+    ev_break(finding->loop, EVBREAK_ALL);
+}
+
+int discovery_find(const struct config_redis *config, struct endpoint *endpoint,
+                   enum redis_error *error, char *why, size_t why_size)
+{
+    struct finding finding = {
+        .endpoint = endpoint, .error = error, .why = why, .why_size = why_size};
+    const struct discovery_events events = {.told = on_found, .context = &finding};
+    struct discovery *discovery = NULL;
+    *error = REDIS_ERROR_OTHER;
+    (void)snprintf(why, why_size, "out of memory"); /* cut where it is too long */
+    finding.loop = ev_loop_new(EVFLAG_AUTO);
+    if (finding.loop) {
+        discovery = discovery_new(finding.loop, config, "leat:discovery", &events);
+    }
+    if (discovery) {
+        discovery_ask(discovery);
+        (void)ev_run(finding.loop, 0);
+    }
+    discovery_free(discovery);
+    if (finding.loop) {
+        ev_loop_destroy(finding.loop);
+    }
+    return *error == REDIS_ERROR_NONE ? 0 : -1;
+}
