@@ -382,8 +382,9 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     }
     if (result == 0) {
         ward_renew(child);
-        const struct group_orphans orphans = {
-            .task = order.task, .is_started = child->host->is_started, .context = child->host};
+        const struct group_orphans orphans = {.mark = ward_mark(child),
+                                              .is_started = child->host->is_started,
+                                              .context = child->host};
         family_begin(&child->family, started->pid, cell, &orphans);
     } else if (cell) {
         cell_doubt(cell);

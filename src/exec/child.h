@@ -28,6 +28,7 @@ struct child_host {
     struct ev_loop *loop;
     const struct config *config; /* of now: it may change while a child runs */
     struct start start;
+    uint64_t worker_mark;    /* of its worker, see exec/mark.h; 0: none */
     struct guard *guard;     /* NULL: none */
     int64_t guard_margin_ns; /* it acts so long before a lease's end */
     char *scratch;           /* for reading output */

@@ -25,7 +25,7 @@ struct family {
 /* Orphans of tasks become children of this process, instead of process 1's. */
 int family_adopt(void);
 
-/* The orphans' task and context are not owned. */
+/* The orphans' context is not owned. */
 void family_begin(struct family *family, pid_t leader, struct cell *cell,
                   const struct group_orphans *orphans);
 

@@ -1,13 +1,10 @@
 #include "exec/group.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "exec/mark.h"
 #include "exec/proc.h"
 
 void group_signal(pid_t leader, int signal)
@@ -22,28 +19,11 @@ bool group_is_empty(pid_t leader)
     return kill(-leader, 0) < 0 && errno == ESRCH;
 }
 
-enum { MARKS = 3 };
-
 /* Of whom processes are looked for. */
 struct search {
     pid_t leader, self;
     const struct group_orphans *orphans;
-    char marks[MARKS][96]; /* of their environment */
 };
-
-static void begin_search(struct search *search, pid_t leader, const struct group_orphans *orphans)
-{
-    const struct task *task = orphans->task;
-    *search = (struct search){.leader = leader, .self = getpid(), .orphans = orphans};
-    if (task) {
-        (void)snprintf(search->marks[0], sizeof search->marks[0], "LEAT_TASK=%s",
-                       task->tid); /* tids are short; a longer one finds nothing */
-        (void)snprintf(search->marks[1], sizeof search->marks[1], "LEAT_ATTEMPT=%" PRId64,
-                       task->attempt); /* each fits */
-        (void)snprintf(search->marks[2], sizeof search->marks[2], "LEAT_FENCE=%" PRId64,
-                       task->fence);
-    }
-}
 
 /* How many living processes there are for which `act` is true. */
 static size_t count_processes(bool (*act)(const struct proc *process, const struct search *search),
@@ -73,33 +53,13 @@ bool group_is_alive(pid_t leader)
     return count_processes(is_member, &search) > 0;
 }
 
-/* The environment that it was executed with, as far as it has not overwritten it, has all marks.
- */
-static bool has_marks(pid_t pid, const struct search *search)
-{
-    char path[32];
-    (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid); /* fits */
-    FILE *file = fopen(path, "re");
-    char *entry = NULL;
-    size_t size = 0, found = 0;
-    while (file && found < MARKS && getdelim(&entry, &size, '\0', file) > 0) {
-        for (size_t i = 0; i < MARKS; i++) {
-            found += strcmp(entry, search->marks[i]) == 0;
-        }
-    }
-    free(entry);
-    if (file) {
-        (void)fclose(file); /* only read from */
-    }
-    return found == MARKS;
-}
-
 /* An orphan that came to us: no child that we started ourselves. */
 static bool is_orphan(const struct proc *process, const struct search *search)
 {
     const struct group_orphans *orphans = search->orphans;
-    return process->parent == search->self && process->pid != search->leader && orphans->task &&
-           !orphans->is_started(orphans->context, process->pid) && has_marks(process->pid, search);
+    return process->parent == search->self && process->pid != search->leader && orphans->mark &&
+           !orphans->is_started(orphans->context, process->pid) &&
+           mark_read(process->pid) == orphans->mark;
 }
 
 static bool kill_stray(const struct proc *process, const struct search *search)
@@ -114,8 +74,7 @@ bool group_kill_strays(pid_t leader, const struct group_orphans *orphans)
      * ever. One that is still dying is killed once more, which does no harm. */
     enum { MOST = 4 };
     int rounds = 0;
-    struct search search;
-    begin_search(&search, leader, orphans);
+    const struct search search = {leader, getpid(), orphans};
     while (rounds < MOST && count_processes(kill_stray, &search) > 0) {
         rounds++;
     }
@@ -133,7 +92,6 @@ static bool is_left(const struct proc *process, const struct search *search)
 
 bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans)
 {
-    struct search search;
-    begin_search(&search, leader, orphans);
+    const struct search search = {leader, getpid(), orphans};
     return count_processes(is_left, &search) > 0;
 }

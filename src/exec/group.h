@@ -8,9 +8,8 @@
 #define LEAT_EXEC_GROUP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
-
-#include "queue/task.h"
 
 /* To every process of the group, or to the leader alone while it has no group yet. Only before the
  * leader is reaped. A process that cannot be signalled is not a failure here: its end is seen. */
@@ -18,7 +17,7 @@ void group_signal(pid_t leader, int signal);
 
 /* How orphans are told from others. */
 struct group_orphans {
-    const struct task *task;                            /* NULL: they cannot be */
+    uint64_t mark;                                      /* see exec/mark.h; 0: they cannot be */
     bool (*is_started)(const void *context, pid_t pid); /* by this process, and not reaped yet */
     const void *context;
 };

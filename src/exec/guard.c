@@ -293,7 +293,7 @@ void guard_end(struct guard *guard, size_t index)
 
 /* ---- slots */
 
-struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline_ns)
+struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline_ns, uint64_t mark)
 {
     struct guard_shared *shared = guard->shared;
     if (place >= GUARD_PLACES) {
@@ -302,6 +302,7 @@ struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline
     if (place >= atomic_load_explicit(&shared->bound, memory_order_relaxed)) {
         atomic_store(&shared->bound, (uint32_t)place + 1);
     }
+    atomic_store_explicit(&shared->slots[place].mark, mark, memory_order_relaxed);
     uint64_t deadline = guard_slot_arm(&shared->slots[place], deadline_ns);
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         if (deadline < atomic_load(&shared->wake_ms[index])) {

@@ -47,8 +47,8 @@ void guard_end(struct guard *guard, size_t index);
 
 /* ---- the process in a place; the deadline is CLOCK_BOOTTIME, or GUARD_NEVER */
 
-/* Before it is started. The slot is for spawn. NULL: no such place. */
-struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline_ns);
+/* Before it is started. mark: see exec/mark.h. The slot is for spawn. NULL: no such place. */
+struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline_ns, uint64_t mark);
 
 /* The lease was renewed. Does nothing where it has been lost. */
 void guard_renew(struct guard *guard, size_t place, int64_t deadline_ns);

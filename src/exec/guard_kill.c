@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "exec/mark.h"
 #include "exec/proc.h"
 
 #ifndef SYS_pidfd_send_signal
@@ -167,22 +168,67 @@ done:
     }
 }
 
+static bool is_under_way(const struct target *target)
+{
+    return target->word && target->clean < CLEAN_ROUNDS;
+}
+
 static struct target *find(pid_t session)
 {
     for (size_t place = 0; place < bound; place++) {
-        const struct target *target = &targets[place];
-        if (target->word && target->clean < CLEAN_ROUNDS && target->process.pid == session) {
+        if (is_under_way(&targets[place]) && targets[place].process.pid == session) {
             return &targets[place];
         }
     }
     return NULL;
 }
 
-/* Every process of all sessions that are to be killed, in one walk. */
-static void kill_sessions(const struct guard_shared *shared)
+/* ---- those that have left the session, as far as they are known by their environment */
+
+/* What has a cgroup cannot leave that. */
+static bool may_stray(size_t place)
+{
+    return is_under_way(&targets[place]) && targets[place].process.mark && !cgroups[place].kill_fd;
+}
+
+/* Before that nothing was started that may have to be known by its environment. */
+static int64_t strays_since_ns(void)
+{
+    int64_t since_ns = INT64_MAX;
+    for (size_t place = 0; place < bound; place++) {
+        if (may_stray(place) && targets[place].process.born_ns < since_ns) {
+            since_ns = targets[place].process.born_ns;
+        }
+    }
+    return since_ns;
+}
+
+static void meet_stray(pid_t pid)
+{
+    int fd = open_process(pid);
+    if (fd < 0 && errno == ESRCH) {
+        return;
+    }
+    uint64_t mark = mark_read(pid);
+    for (size_t place = 0; mark && place < bound; place++) {
+        if (may_stray(place) && targets[place].process.mark == mark && is_there(fd)) {
+            targets[place].living = true;
+            send(fd, pid, SIGKILL);
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* ---- a round's walk */
+
+/* Every process of all that are to be killed but for the leaders, in one walk. */
+static void kill_others(const struct guard_shared *shared)
 {
     struct proc_walk walk;
     struct proc proc;
+    int64_t since_ns = strays_since_ns();
     if (proc_walk_open(&walk)) {
         for (size_t place = 0; place < bound; place++) {
             targets[place].doubtful = true;
@@ -193,6 +239,8 @@ static void kill_sessions(const struct guard_shared *shared)
         struct target *target = proc.session > 0 ? find(proc.session) : NULL;
         if (target && proc.pid != proc.session) {
             meet(target, &shared->slots[target - targets], proc.pid);
+        } else if (!target && proc.started_ns + PROC_TICK_NS > since_ns && proc_is_alive(&proc)) {
+            meet_stray(proc.pid);
         }
     }
     proc_walk_close(&walk);
@@ -300,7 +348,7 @@ enum guard_left guard_kill_round(const struct guard_shared *shared)
     if (!any) {
         return left;
     }
-    kill_sessions(shared);
+    kill_others(shared);
     for (size_t place = 0; place < bound; place++) {
         struct target *target = &targets[place];
         if (!target->word || target->clean >= CLEAN_ROUNDS) {

@@ -1,7 +1,8 @@
 /*
  * How a guard kills: every process of a place's task, again and again until none is left. That is
  * the cgroup of the place where it has one, and in any case every process of the session that the
- * task began.
+ * task began; without a cgroup also what has left the session and is known by its environment
+ * (exec/mark.h), which nobody has but descendants of that attempt.
  *
  * Never a wrong process, whatever numbers are used again meanwhile:
  * - The leader's number is its own as long as the daemon has not said that it reaps it

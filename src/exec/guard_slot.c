@@ -103,5 +103,6 @@ bool guard_slot_read(const struct guard_slot *slot, uint64_t word, struct guard_
     process->pid = atomic_load(&slot->pid);
     process->born_ns = atomic_load(&slot->born_ns);
     process->ended_ns = atomic_load(&slot->ended_ns);
+    process->mark = atomic_load(&slot->mark);
     return atomic_load(&slot->word) == word;
 }

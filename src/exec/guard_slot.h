@@ -26,7 +26,7 @@
 /* Two, who know nothing of each other: whoever kills one and then the daemon meets the other. */
 #define GUARD_COUNT 2
 
-#define GUARD_MAGIC UINT64_C(0x316472617567746c) /* changes with what is below */
+#define GUARD_MAGIC UINT64_C(0x326472617567746c) /* changes with what is below */
 
 /* A deadline for what has no lease: it is killed only when the daemon is dead. */
 #define GUARD_NEVER INT64_MAX
@@ -35,6 +35,7 @@ struct guard_slot {
     _Atomic uint64_t word;    /* milliseconds of CLOCK_BOOTTIME, taken or not, generation */
     _Atomic int64_t born_ns;  /* the child tells: it was there then. CLOCK_BOOTTIME, as the next */
     _Atomic int64_t ended_ns; /* the daemon tells: the leader was not reaped then, but will be */
+    _Atomic uint64_t mark;    /* see exec/mark.h; 0: none. Set before it is armed */
     _Atomic int32_t pid;      /* the child's; 0: it has not told yet */
 };
 
@@ -51,6 +52,7 @@ struct guard_shared {
 struct guard_process {
     int32_t pid;
     int64_t born_ns, ended_ns;
+    uint64_t mark;
 };
 
 /* ---- the daemon's */

@@ -13,6 +13,7 @@
 #include "exec/child.h"
 #include "exec/children.h"
 #include "exec/group.h"
+#include "exec/mark.h"
 #include "exec/mounts.h"
 #include "exec/places.h"
 #include "exec/recipe.h"
@@ -256,6 +257,7 @@ struct runner *runner_new(struct ev_loop *loop, const struct config *config, con
         return NULL;
     }
     runner->worker = strdup(worker);
+    runner->host.worker_mark = mark_worker(worker);
     runner->scratch = runner->host.scratch = malloc(SCRATCH_SIZE);
     if (!runner->worker || !runner->scratch || children_init(&runner->own_table)) {
         runner_free(runner);

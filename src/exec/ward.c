@@ -1,5 +1,7 @@
 #include "exec/ward.h"
 
+#include "exec/mark.h"
+
 #include "base/clock.h"
 
 /* How long a start may hold up the daemon, which can renew no lease meanwhile: this share of what
@@ -30,6 +32,12 @@ static int64_t start_deadline_ns(struct child *child)
     return end_ns < now_ns + most_ns ? end_ns : now_ns + most_ns;
 }
 
+uint64_t ward_mark(const struct child *child)
+{
+    uint64_t worker = child->host->worker_mark;
+    return worker && child->count == 1 ? mark_attempt(worker, child->attempt.task) : 0;
+}
+
 struct guard_slot *ward_arm(struct child *child, const struct cell *cell)
 {
     struct guard *guard = child->host->guard;
@@ -38,7 +46,8 @@ struct guard_slot *ward_arm(struct child *child, const struct cell *cell)
         (void)guard_set_cgroup(guard, child->place, cell_kill_fd(cell), cell_events_fd(cell),
                                cell_mark(cell));
     }
-    return guard ? guard_arm(guard, child->place, start_deadline_ns(child)) : NULL;
+    return guard ? guard_arm(guard, child->place, start_deadline_ns(child), ward_mark(child))
+                 : NULL;
 }
 
 void ward_renew(struct child *child)

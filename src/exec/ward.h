@@ -6,8 +6,13 @@
 #define LEAT_EXEC_WARD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "exec/child.h"
+
+/* What its processes are known by, see exec/mark.h. 0: a batch, and what is no worker's task,
+ * cannot be. */
+uint64_t ward_mark(const struct child *child);
 
 /* Before the start, in the cell or without (NULL). For spawn; NULL: there is no guard. The daemon
  * waits for the child to execute: a guard ends one that does not in time, well before the lease.

@@ -266,17 +266,50 @@ def test_start_that_hangs(caged, queue, group, beats, late):
 
 # ---- who escapes, and who does not
 
-def test_double_fork_and_setsid(daemon, queue, folder, beats):
-    """Without cgroups a descendant with a session of its own escapes the guard: the documented limit. The task's
-    own session is dead all the same."""
-    worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
-    path = folder / 'survivors'
-    add(queue, f'{beats.task(60)} & exec {sys.executable} -S -E {SURVIVORS} {path} 1')
+def survivors_of(folder):
     wait_file(folder / 'survivors.all')
+    return [int(pid) for pid in (folder / 'survivors').read_text().split()]
+
+
+def test_double_fork_and_setsid(daemon, queue, folder, beats, holds):
+    """Without cgroups, descendants with sessions of their own are known by their environment: they are dead
+    before the guards say so, so before the task runs again. What earlier tasks have left is not touched."""
+    worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
+    consumer = consumer_of(worker)
+    add(queue, f'{sys.executable} -S -E {SURVIVORS} {folder}/left 1 0')
+    wait_succeeded(queue, 1)
+    add(queue, f'[ $LEAT_FENCE = 2 ] && cat {folder}/survivors > {folder}/again || '
+               f'exec {sys.executable} -S -E {SURVIVORS} {folder}/survivors 5')
+    survivors = survivors_of(folder)
+    assert len(survivors) == 5 and all(map(processes.alive, survivors))
+    worker.kill9()
+    wait_until(lambda: f'dead {consumer}\n' in hold_text(holds, consumer))
+    assert not any(map(processes.alive, survivors))
+    assert processes.alive(int((folder / 'left').read_text()))
+    daemon({**LONG, 'isolation': {'cgroup': 'off'}})
+    wait_succeeded(queue, 2)
+    assert (folder / 'again').read_text().split() == [str(pid) for pid in survivors]
+
+
+def test_double_fork_and_setsid_of_a_stopped_daemon_s_task(daemon, queue, folder, late):
+    """So they are where a guard kills one task, since its lease has passed."""
+    worker = daemon({'isolation': {'cgroup': 'off'}}).wait_ready()
+    add(queue, f'exec {sys.executable} -S -E {SURVIVORS} {folder}/survivors 2')
+    survivors = survivors_of(folder)
+    begun = boot_s()
+    worker.stop()
+    wait_until(lambda: not any(map(processes.alive, survivors)))
+    assert boot_s() - begun < LEASE_S + late()
+
+
+def test_who_escapes(daemon, queue, folder, beats):
+    """Who has left the session and cleared its environment escapes: the documented limit."""
+    worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
+    add(queue, f'{beats.task(60)} & exec env -i {sys.executable} -S -E {SURVIVORS} {folder}/survivors 1')
+    [survivor] = survivors_of(folder)
     beats.wait_runs(1)
     worker.kill9()
     beats.wait_dead()
-    [survivor] = [int(pid) for pid in path.read_text().split()]
     assert processes.alive(survivor)
     processes.send(survivor, signal.SIGKILL)
 

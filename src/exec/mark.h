@@ -1,0 +1,26 @@
+/*
+ * What processes of a task are known by wherever they have gone: variables that each inherits, and
+ * that nobody else has. /proc tells the environment with which a process was executed, as far as it
+ * has not overwritten it, and as far as it may be read: not that of another user, nor of one that
+ * has cleared it.
+ */
+#ifndef LEAT_EXEC_MARK_H
+#define LEAT_EXEC_MARK_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "queue/task.h"
+
+/* Of all attempts of a worker; 0: there is none (NULL). */
+uint64_t mark_worker(const char *worker);
+
+/* Of the task's attempt by that worker: of LEAT_WORKER, LEAT_TASK and LEAT_FENCE together, in 64
+ * bits, of which none are 0. */
+uint64_t mark_attempt(uint64_t worker, const struct task *task);
+
+/* Of the attempt that the process belongs to; 0: of none, or it cannot be known. Reads a file, and
+ * needs no memory but the stack. */
+uint64_t mark_read(pid_t pid);
+
+#endif
