@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "exec/control.h"
+#include "exec/descriptor.h"
 #include "exec/hierarchy.h"
 
 /* Before Linux 6.12 memory.peak cannot be set back, and tells of a task only where it used more
@@ -59,7 +60,7 @@ static void close_files(struct cell *cell)
 
 static int open_file(const struct cell *cell, const char *name, int mode)
 {
-    return openat(cell->directory, name, mode | O_CLOEXEC);
+    return descriptor_out_of_the_way(openat(cell->directory, name, mode | O_CLOEXEC));
 }
 
 static void open_accounts(struct cell *cell)
@@ -86,7 +87,8 @@ static int make(struct cell *cell)
     if (mkdirat(cell->parent, cell->name, 0755) < 0 && errno != EEXIST) {
         return -1;
     }
-    cell->directory = openat(cell->parent, cell->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cell->directory = descriptor_out_of_the_way(
+        openat(cell->parent, cell->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (cell->directory < 0) {
         return -1;
     }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "exec/descriptor.h"
 #include "exec/guard_process.h"
 
 enum {
@@ -160,20 +161,6 @@ static int open_program(void)
     return fd >= 0 ? fd : open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 }
 
-/* The same descriptor with a number above a guard's own; closes the former. Takes and gives back -1
- * with errno. */
-static int move_above(int fd)
-{
-    if (fd < 0 || fd >= ABOVE) {
-        return fd;
-    }
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, ABOVE);
-    int error = errno;
-    close(fd);
-    errno = error;
-    return moved;
-}
-
 /* Returns 0, or the number of an error. */
 static int describe(const struct guard *guard, int socket, posix_spawn_file_actions_t *actions,
                     posix_spawnattr_t *attributes)
@@ -235,7 +222,7 @@ int guard_start(struct guard *guard, size_t index)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
         return -1;
     }
-    ends[1] = move_above(ends[1]);
+    ends[1] = descriptor_above(ends[1], ABOVE);
     int error = ends[1] < 0 ? errno : spawn_guard(guard, index, ends[1]);
     if (ends[1] >= 0) {
         close(ends[1]);
@@ -337,7 +324,7 @@ void guard_disarm(struct guard *guard, size_t place)
 
 static struct guard_shared *make_shared(int *memory)
 {
-    *memory = move_above(memfd_create(GUARD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    *memory = descriptor_above(memfd_create(GUARD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING), ABOVE);
     if (*memory < 0 || ftruncate(*memory, sizeof(struct guard_shared)) ||
         fcntl(*memory, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
         return NULL;
@@ -368,8 +355,8 @@ struct guard *guard_new(const char *queue, const char *consumer, int hold_fd)
     guard->hold = hold_fd >= 0 ? fcntl(hold_fd, F_DUPFD_CLOEXEC, ABOVE) : -1;
     guard->queue = strdup(queue);
     guard->consumer = strdup(consumer);
-    guard->null = move_above(open("/dev/null", O_RDWR | O_CLOEXEC));
-    guard->program = move_above(open_program());
+    guard->null = descriptor_above(open("/dev/null", O_RDWR | O_CLOEXEC), ABOVE);
+    guard->program = descriptor_above(open_program(), ABOVE);
     guard->shared = make_shared(&guard->memory);
     if (!guard->queue || !guard->consumer || guard->null < 0 || guard->program < 0 ||
         !guard->shared || (hold_fd >= 0 && guard->hold < 0)) {

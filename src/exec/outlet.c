@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "config/outputs.h"
+#include "exec/descriptor.h"
 
 enum { FILE_MODE = 0640, FOLDER_MODE = 0750 };
 
@@ -97,7 +98,7 @@ static int open_file(const char *path)
         errno = EINVAL;
         return -1;
     }
-    return fd;
+    return descriptor_out_of_the_way(fd);
 }
 
 /* The queue's folder is made if need be, those above it are not. */

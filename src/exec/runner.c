@@ -12,6 +12,7 @@
 
 #include "exec/child.h"
 #include "exec/children.h"
+#include "exec/descriptor.h"
 #include "exec/group.h"
 #include "exec/mark.h"
 #include "exec/mounts.h"
@@ -217,7 +218,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .loop = loop,
         .config = config,
         .start = {.files = &runner->files,
-                  .null = start_above_standard(open("/dev/null", O_RDWR | O_CLOEXEC))},
+                  .null = descriptor_above(open("/dev/null", O_RDWR | O_CLOEXEC), 3)},
         .scratch_size = SCRATCH_SIZE,
         .is_started = is_started,
         .done = on_done,

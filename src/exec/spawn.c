@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ struct telling {
     int pipe;                              /* or -1 */
     const char *what;                      /* of SPAWN_LIMIT */
     bool inside;                           /* it was started in its cgroup */
+    bool shares;                           /* the parent's table of descriptors, still */
 };
 
 static void tell(const struct telling *telling, enum spawn_step step, int error)
@@ -111,6 +113,24 @@ static int close_from(int first)
     return close_listed(first);
 }
 
+static int greater(int one, int other)
+{
+    return one > other ? one : other;
+}
+
+/* A table of descriptors of its own, with as little in it as can be. */
+static int unshare_descriptors(const struct spawn *spawn)
+{
+    int last =
+        greater(greater(spawn->input, spawn->output), greater(spawn->error, spawn->verdicts));
+#if defined SYS_close_range && defined CLOSE_RANGE_UNSHARE
+    if (syscall(SYS_close_range, last + 1, ~0U, CLOSE_RANGE_UNSHARE) == 0) {
+        return 0;
+    }
+#endif
+    return unshare(CLONE_FILES);
+}
+
 /* Number 3 for verdicts. The pipe for telling goes out of its way. */
 static int set_verdicts(const struct spawn *spawn, struct telling *telling)
 {
@@ -127,7 +147,8 @@ static int set_verdicts(const struct spawn *spawn, struct telling *telling)
 static int set_descriptors(const struct spawn *spawn, struct telling *telling)
 {
     int next = spawn->verdicts > 0 ? 4 : 3;
-    if (dup2(spawn->input, 0) < 0 || dup2(spawn->output, 1) < 0 || dup2(spawn->error, 2) < 0 ||
+    if ((telling->shares && unshare_descriptors(spawn) < 0) || dup2(spawn->input, 0) < 0 ||
+        dup2(spawn->output, 1) < 0 || dup2(spawn->error, 2) < 0 ||
         (spawn->verdicts > 0 && set_verdicts(spawn, telling) < 0)) {
         return -1;
     }
@@ -251,17 +272,17 @@ static _Noreturn void run_child(const struct spawn *spawn, struct telling *telli
 
 /* ---- in the parent ---- */
 
-/* vfork into a cgroup. clone3 has no function in libc, and one in C could not be: child and parent
- * return from it one after the other on the same stack, so the return address must not stay there.
- * The kernel keeps all registers but those that carry the call itself. */
+/* vfork with the flags of clone3, which has no function in libc, and one in C could not be: child
+ * and parent return from it one after the other on the same stack, so the return address must not
+ * stay there. The kernel keeps all registers but those that carry the call itself. */
 #if defined __x86_64__ || defined __aarch64__
-long spawn_vfork_into(const struct clone_args *args, size_t size)
+long spawn_vfork(const struct clone_args *args, size_t size)
     __attribute__((returns_twice, visibility("hidden")));
 __asm__(".pushsection .text\n"
-        ".globl spawn_vfork_into\n"
-        ".hidden spawn_vfork_into\n"
-        ".type spawn_vfork_into, %function\n"
-        "spawn_vfork_into:\n"
+        ".globl spawn_vfork\n"
+        ".hidden spawn_vfork\n"
+        ".type spawn_vfork, %function\n"
+        "spawn_vfork:\n"
 #ifdef __x86_64__
         "    pop %r8\n"
         "    mov $435, %eax\n"
@@ -273,10 +294,10 @@ __asm__(".pushsection .text\n"
         "    svc #0\n"
         "    ret\n"
 #endif
-        ".size spawn_vfork_into, . - spawn_vfork_into\n"
+        ".size spawn_vfork, . - spawn_vfork\n"
         ".popsection\n");
 #else
-static long spawn_vfork_into(const struct clone_args *args, size_t size)
+static long spawn_vfork(const struct clone_args *args, size_t size)
 {
     (void)args;
     (void)size;
@@ -306,25 +327,24 @@ static bool is_without_clone3(long result)
     return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
 }
 
-/* With a cgroup, clone3 where it can be had. */
+/* With clone3 where it can be had: into the cgroup, and without a copy of the table of descriptors,
+ * of which the most belong to other tasks. */
 static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *failure)
 {
     volatile struct spawn_failure shared = {.step = SPAWN_PROCESS};
     struct telling telling = {.shared = &shared, .pipe = -1};
-    const struct clone_args args = {.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP,
+    const __u64 sharing = CLONE_VM | CLONE_VFORK | CLONE_FILES;
+    const struct clone_args args = {.flags = sharing | (spawn->cgroup > 0 ? CLONE_INTO_CGROUP : 0),
                                     .exit_signal = SIGCHLD,
                                     .cgroup = (__u64)spawn->cgroup};
-    volatile long pid = -ENOSYS;
-    if (spawn->cgroup > 0) {
-        telling.inside = true;
-        pid = spawn_vfork_into(&args, sizeof args);
-        if (pid == 0) {
-            run_child(spawn, &telling);
-        }
-        forget_child(__builtin_frame_address(0));
-        telling.inside = false;
+    telling.inside = telling.shares = true;
+    volatile long pid = spawn_vfork(&args, sizeof args);
+    if (pid == 0) {
+        run_child(spawn, &telling);
     }
-    if (spawn->cgroup == 0 || is_without_clone3(pid)) {
+    forget_child(__builtin_frame_address(0));
+    if (is_without_clone3(pid)) {
+        telling.inside = telling.shares = false;
         pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see spawn.h */
         if (pid == 0) {
             run_child(spawn, &telling);

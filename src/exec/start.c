@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exec/descriptor.h"
 #include "exec/words.h"
 
 /* All that a start needs and that goes when the process is there. */
@@ -31,35 +32,19 @@ static void close_if_open(int *fd)
     *fd = -1;
 }
 
-/* The same descriptor with a number that is not below `least`. */
-static int move_up(int fd, int least)
-{
-    if (fd < 0 || fd >= least) {
-        return fd;
-    }
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
-    int error = errno;
-    close(fd);
-    errno = error;
-    return moved;
-}
-
-int start_above_standard(int fd)
-{
-    return move_up(fd, 3);
-}
-
-/* Our end does not block: a task may read its own pipe away from under us. The task's has a number
- * that is not below `least`. shared: another user may open it by its name (> /dev/stderr); who
- * comes so far has the descriptor already, or may look into the process that has it. */
+/* Our end does not block: a task may read its own pipe away from under us. It is out of the way, so
+ * that the task's has a small number (spawn.h), but none below `least`. shared: another user may
+ * open it by its name (> /dev/stderr); who comes so far has the descriptor already, or may look
+ * into the process that has it. */
 static int make_pipe(int ends[2], int least, bool shared)
 {
     if (pipe2(ends, O_CLOEXEC) < 0) {
         ends[0] = ends[1] = -1;
         return -1;
     }
-    ends[1] = move_up(ends[1], least);
-    if (ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
+    ends[0] = descriptor_out_of_the_way(ends[0]);
+    ends[1] = descriptor_above(ends[1], least);
+    if (ends[0] < 0 || ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
         return -1;
     }
     return shared ? fchmod(ends[1], S_IRUSR | S_IWUSR | S_IWGRP | S_IWOTH) : 0;
@@ -81,7 +66,7 @@ static int write_all(int fd, const char *data, size_t size)
  */
 static int make_input(struct bytes content)
 {
-    int fd = start_above_standard(memfd_create("payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    int fd = descriptor_above(memfd_create("payload", MFD_CLOEXEC | MFD_ALLOW_SEALING), 3);
     if (fd < 0) {
         return -1;
     }

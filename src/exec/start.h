@@ -60,8 +60,4 @@ enum cause start_failure_cause(const struct recipe *recipe, bool check,
 void start_describe(const struct recipe *recipe, bool check, const struct spawn_failure *failure,
                     char *reason, size_t reason_size);
 
-/* The same descriptor with a number above those of the standard streams, close-on-exec; closes the
- * former. Takes and gives back -1 with errno. */
-int start_above_standard(int fd);
-
 #endif
