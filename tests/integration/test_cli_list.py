@@ -3,6 +3,10 @@ import base64
 import json
 import re
 
+import pytest
+
+from harness.doctor import Doctor
+
 NOT_FOUND = 1
 
 
@@ -155,3 +159,24 @@ def test_show_follows_the_cursor(leat, queue):
                                 tasks[start:start + 50]])
     shown = json.loads(leat('show', '--json', tasks[-1].tid).stdout)
     assert shown['state'] == 'ready' and shown['fields'][0]['value'] == 'echo 349'
+
+
+@pytest.mark.parametrize('last', ['1700000000000000000-1', '18446744073709551615-1',
+                                  '1700000000000-18446744073709551000'])
+def test_ids_of_a_producers_own(queue, leat, last):
+    """Entry ids that are no times in ms, up to 64 bits: their tasks pass through lanes, and show."""
+    queue.register('w1')
+    queue.conf_set('lane:a', '1, 1')
+    queue.redis.xadd(queue.stream, {'command': 'true', 'lane': 'a'}, id=last)
+    tids = [last] + [queue.redis.xadd(queue.stream, {'command': 'true', 'lane': 'a'}).decode()
+                     for _ in range(3)]
+    ran = []
+    for _ in range(9):
+        tasks = queue.begin('w1', 5)
+        ran += [task.tid for task in tasks]
+        assert all(task.enqueued < 10 ** 15 for task in tasks)
+        assert Doctor(queue).look() == []
+        assert leat('list').returncode == 0
+        for task in tasks:
+            assert queue.finish('w1', task) == 'ok'
+    assert sorted(ran) == sorted(tids) and queue.places() == {}

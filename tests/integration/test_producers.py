@@ -1,4 +1,5 @@
 """The programs of tests/producers, each in a language of its own, against a real worker; and what README shows."""
+import fcntl
 import os
 import re
 import shlex
@@ -14,8 +15,6 @@ from harness.signing import Key
 
 PRODUCERS = ROOT / 'tests/producers'
 LANGUAGES = ('sh', 'py', 'cjs', 'c')
-# node's in one process: only one of them asks npm
-PROGRAMS = ['sh', 'py', pytest.param('cjs', marks=pytest.mark.xdist_group('npm')), 'c']
 COMMANDS = {'sh': ['sh'], 'py': [sys.executable, '-B'], 'cjs': ['node']}
 BYTES = b'\x00\x01\xfe\xff\n'
 RAN = ['index', 'plain 640', 'three 64', 'two']
@@ -44,14 +43,26 @@ def node_modules():
     if not shutil.which('node'):
         pytest.skip('no node here')
     given, own = os.environ.get('NODE_PATH', ''), BUILD / 'node'
-    for modules in (given, str(own / 'node_modules')):
-        if resolves_ioredis(modules):
-            return modules
+    if resolves_ioredis(given):
+        return given
+    own.mkdir(exist_ok=True)
+    # one asks npm, those beside it wait; what another has half installed resolves too
+    with open(own / 'lock', 'w', encoding='ascii') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (own / 'node_modules').exists():
+            install_ioredis(own)
+    return str(own / 'node_modules')
+
+
+def install_ioredis(own):
+    """Into node_modules there, all at once: whatever is there is whole."""
     if not shutil.which('npm'):
         pytest.skip('no ioredis for node here (NODE_PATH), and no npm to get it')
+    fresh = own / 'fresh'
+    shutil.rmtree(fresh, ignore_errors=True)
     try:
         done = subprocess.run(['npm', 'install', '--no-audit', '--no-fund', '--no-save', '--ignore-scripts',
-                               '--fetch-retries=0', '--cache', str(own / 'cache'), '--prefix', str(own),
+                               '--fetch-retries=0', '--cache', str(own / 'cache'), '--prefix', str(fresh),
                                'ioredis@5'],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=NPM_SECONDS,
                               check=False)
@@ -61,7 +72,7 @@ def node_modules():
         why = [f'not within {NPM_SECONDS} s']
     if why:
         pytest.skip(f'npm cannot get ioredis: {why[0]}')
-    return str(own / 'node_modules')
+    (fresh / 'node_modules').rename(own / 'node_modules')
 
 
 def produce(language, folder, server, **env):
@@ -84,7 +95,7 @@ def queue_of_examples(folder, leat):
     return sections
 
 
-@pytest.mark.parametrize('language', PROGRAMS)
+@pytest.mark.parametrize('language', LANGUAGES)
 def test_a_producer(language, queue_of_examples, folder, redis_server, daemon, wait_until):
     """Each answer is what the protocol says, and each task runs, once, with its fields and its bytes."""
     done = produce(language, folder, redis_server)
@@ -105,7 +116,7 @@ def test_a_producer(language, queue_of_examples, folder, redis_server, daemon, w
     assert (folder / 'bytes').read_bytes() == BYTES
 
 
-@pytest.mark.parametrize('language', PROGRAMS)
+@pytest.mark.parametrize('language', LANGUAGES)
 def test_a_producer_that_signs(language, queue_of_examples, folder, redis_server, daemon, wait_until):
     """Of its tasks, a worker that wants signatures runs the one that it has signed; the others never run."""
     key, client = Key(folder, '2026a'), redis_server.client()
@@ -118,7 +129,7 @@ def test_a_producer_that_signs(language, queue_of_examples, folder, redis_server
     assert (folder / 'done').read_text() == 'signed 32\n'
 
 
-@pytest.mark.parametrize('language', PROGRAMS)
+@pytest.mark.parametrize('language', LANGUAGES)
 def test_a_producer_of_a_full_queue(language, queue_of_examples, folder, redis_server, leat):
     """A queue at its length limit is an error that says so: exit code 75, and nothing was added."""
     done = leat('conf', 'max_length', '1', config=queue_of_examples)

@@ -347,6 +347,7 @@ static void nothing_leaks(void **state)
     struct trial *trial = *state;
     static const char *const commands[] = {"/bin/true",  "exit 1",       "echo x; echo y >&2",
                                            "kill -9 $$", "/nonexistent", "sleep 100 & exit 0"};
+    trial->config.task.kill_grace_ms = 20;
     assert_ending(run(trial, "/bin/true"), "exit 0");
     size_t descriptors = count_descriptors();
     for (size_t round = 0; round < ROUNDS; round++) {

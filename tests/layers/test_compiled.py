@@ -1,0 +1,40 @@
+"""What make check SAN=1 leaves out runs nothing that was compiled."""
+import ast
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# fixtures, and names of the harness, that stand for leatd, leat, or a process that runs either
+PROGRAMS = {"daemon", "caged", "leat", "start", "program", "run_leat", "Daemon", "processes", "subprocess",
+            "machine"}
+
+
+def check_tool():
+    loader = importlib.machinery.SourceFileLoader("check_tool", str(ROOT / "tests/tools/check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_tool", loader))
+    loader.exec_module(module)
+    return module
+
+
+LEFT_OUT = [path for pattern in check_tool().NOT_COMPILED for path in sorted(ROOT.glob(pattern))
+            if path.name.startswith("test_") and path.suffix == ".py" and path.parent.name != "layers"]
+
+
+def test_there_are_some():
+    """The patterns name files that there are."""
+    assert len(LEFT_OUT) > 15
+
+
+@pytest.mark.parametrize("path", LEFT_OUT, ids=lambda path: path.name)
+def test_left_out_tests_run_no_program(path):
+    """They ask for no fixture, and import nothing, that starts a program of leat."""
+    used = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            used |= {argument.arg for argument in node.args.args}
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            used |= {name.name for name in node.names}
+    assert not used & PROGRAMS, used & PROGRAMS
