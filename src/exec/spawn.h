@@ -9,8 +9,8 @@
  * The child normally borrows the parent's memory until it executes (vfork), which costs the same
  * however large the parent is; the parent waits for it, all signals blocked. With clone3 it borrows
  * the table of descriptors, too, and takes from it only what lies below the greatest of its own: a
- * start costs the same however many tasks run. Where the child may
- * hang on the way (a directory on a network file system) it is forked instead, and nobody waits.
+ * start costs the same however many tasks run. Where the child may hang on the way (a directory on
+ * a network file system) it is forked instead, and nobody waits.
  */
 #ifndef LEAT_EXEC_SPAWN_H
 #define LEAT_EXEC_SPAWN_H
