@@ -18,24 +18,6 @@ enum {
     FIELDS,
 };
 
-struct directory_entry {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short size;
-    unsigned char type;
-    char name[];
-};
-
-/* Of a name that is all digits; else 0. */
-static pid_t parse_pid(const char *name)
-{
-    int64_t pid = 0;
-    for (; *name >= '0' && *name <= '9' && pid < INT32_MAX / 10; name++) {
-        pid = pid * 10 + (*name - '0');
-    }
-    return *name == '\0' ? (pid_t)pid : 0;
-}
-
 /* The number of the word, and where the next word begins. */
 static const char *parse_number(const char *text, int64_t *number)
 {
@@ -95,34 +77,80 @@ bool proc_is_alive(const struct proc *proc)
     return (proc->state != 'Z' && proc->state != 'X') || proc->threads > 1;
 }
 
-int proc_walk_open(struct proc_walk *walk)
+/* ---- folders of numbers ---- */
+
+/* As getdents64 tells it. */
+struct directory_entry {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+};
+
+/* Of a name that is all digits; else -1. */
+static int parse_name(const char *name)
 {
-    walk->size = walk->at = 0;
-    walk->directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return walk->directory < 0 ? -1 : 0;
+    int64_t number = 0;
+    const char *at = name;
+    for (; *at >= '0' && *at <= '9' && number < INT32_MAX / 10; at++) {
+        number = number * 10 + (*at - '0');
+    }
+    return at > name && *at == '\0' ? (int)number : -1;
 }
 
-bool proc_walk_next(struct proc_walk *walk, struct proc *proc)
+int proc_numbers_open(struct proc_numbers *numbers, const char *folder)
+{
+    numbers->size = numbers->at = 0;
+    numbers->directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return numbers->directory < 0 ? -1 : 0;
+}
+
+int proc_numbers_next(struct proc_numbers *numbers)
 {
     for (;;) {
-        if (walk->at >= walk->size) {
-            walk->at = 0;
-            walk->size = syscall(SYS_getdents64, walk->directory, walk->bytes, sizeof walk->bytes);
-            if (walk->size <= 0) {
-                return false;
+        if (numbers->at >= numbers->size) {
+            numbers->at = 0;
+            numbers->size =
+                syscall(SYS_getdents64, numbers->directory, numbers->bytes, sizeof numbers->bytes);
+            if (numbers->size <= 0) {
+                return -1;
             }
         }
         const struct directory_entry *entry =
-            (const struct directory_entry *)(const void *)(walk->bytes + walk->at);
-        walk->at += entry->size;
-        pid_t pid = parse_pid(entry->name);
-        if (pid > 0 && proc_read(pid, proc)) {
-            return true;
+            (const struct directory_entry *)(const void *)(numbers->bytes + numbers->at);
+        numbers->at += entry->size;
+        int number = parse_name(entry->name);
+        if (number >= 0) {
+            return number;
         }
     }
 }
 
+void proc_numbers_close(struct proc_numbers *numbers)
+{
+    close(numbers->directory);
+}
+
+/* ---- all processes ---- */
+
+int proc_walk_open(struct proc_walk *walk)
+{
+    return proc_numbers_open(&walk->numbers, "/proc");
+}
+
+bool proc_walk_next(struct proc_walk *walk, struct proc *proc)
+{
+    pid_t pid;
+    while ((pid = proc_numbers_next(&walk->numbers)) >= 0) {
+        if (pid > 0 && proc_read(pid, proc)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void proc_walk_close(struct proc_walk *walk)
 {
-    close(walk->directory);
+    proc_numbers_close(&walk->numbers);
 }

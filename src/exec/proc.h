@@ -25,12 +25,20 @@ bool proc_read(pid_t pid, struct proc *proc);
 /* It is no zombie. One whose first thread has ended while others run is none either. */
 bool proc_is_alive(const struct proc *proc);
 
-/* A walk over all that are there. To be opened, stepped through until next returns false, closed.
- */
-struct proc_walk {
+/* The names in one of its folders that are numbers. To be opened, stepped through until next is
+ * negative, closed; only system calls, also for a child between fork and exec. */
+struct proc_numbers {
     int directory;
-    long size, at;
-    _Alignas(8) char bytes[8192];
+    long size, at; /* size < 0: the last read failed */
+    _Alignas(8) char bytes[4096];
+};
+int proc_numbers_open(struct proc_numbers *numbers, const char *folder); /* 0, or -1 with errno */
+int proc_numbers_next(struct proc_numbers *numbers);
+void proc_numbers_close(struct proc_numbers *numbers);
+
+/* A walk over all processes that are there, likewise; false: no more. */
+struct proc_walk {
+    struct proc_numbers numbers;
 };
 int proc_walk_open(struct proc_walk *walk); /* 0, or -1 with errno */
 bool proc_walk_next(struct proc_walk *walk, struct proc *proc);

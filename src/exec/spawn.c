@@ -18,6 +18,7 @@
 
 #include "exec/control.h"
 #include "exec/guard_slot.h"
+#include "exec/proc.h"
 
 /* ---- in the child: only system calls, and no memory but the stack ---- */
 
@@ -64,43 +65,21 @@ static void default_signals(uint64_t signals)
     }
 }
 
-struct directory_entry {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short size;
-    unsigned char type;
-    char name[];
-};
-
 /* For kernels without close_range: everything that /proc lists from `first` on. */
 static int close_listed(int first)
 {
-    union {
-        struct directory_entry entry;
-        char bytes[4096];
-    } listed;
-    int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0) {
+    struct proc_numbers listed;
+    if (proc_numbers_open(&listed, "/proc/self/fd")) {
         return -1;
     }
-
-    long size;
-    while ((size = syscall(SYS_getdents64, directory, listed.bytes, sizeof listed.bytes)) > 0) {
-        for (long at = 0; at < size;) {
-            const struct directory_entry *entry =
-                (const struct directory_entry *)(const void *)(listed.bytes + at);
-            int fd = 0;
-            for (const char *digit = entry->name; *digit >= '0' && *digit <= '9'; digit++) {
-                fd = fd * 10 + (*digit - '0');
-            }
-            if (fd >= first && fd != directory) {
-                close(fd);
-            }
-            at += entry->size;
+    int fd;
+    while ((fd = proc_numbers_next(&listed)) >= 0) {
+        if (fd >= first && fd != listed.directory) {
+            close(fd);
         }
     }
-    close(directory);
-    return size < 0 ? -1 : 0;
+    proc_numbers_close(&listed);
+    return listed.size < 0 ? -1 : 0;
 }
 
 static int close_from(int first)
