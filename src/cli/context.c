@@ -233,6 +233,7 @@ int cli_status_of(enum redis_error error, const char *why)
     case REDIS_ERROR_DENIED:
         return EX_NOPERM;
     case REDIS_ERROR_NO_LIBRARY:
+    case REDIS_ERROR_UNFIT:
     case REDIS_ERROR_FOREIGN:
         return EX_CONFIG;
     case REDIS_ERROR_CALLER:

@@ -76,6 +76,7 @@ static bool is_passing(enum redis_error error)
         return true;
     case REDIS_ERROR_NONE:
     case REDIS_ERROR_DENIED:
+    case REDIS_ERROR_UNFIT:
     case REDIS_ERROR_FOREIGN:
     case REDIS_ERROR_CALLER:
     case REDIS_ERROR_OTHER:

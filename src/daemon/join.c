@@ -214,9 +214,9 @@ static void on_info(void *context, const struct redisReply *reply)
     }
     char why[128];
     if (server.major < 7) {
-        (void)snprintf(why, sizeof why, "this is Redis %s, leat needs 7.0 or later (functions)",
-                       server.version);
-        fail(join, REDIS_ERROR_CALLER, why);
+        /* fits */
+        (void)snprintf(why, sizeof why, "this server is, or is like, Redis %s", server.version);
+        fail(join, REDIS_ERROR_UNFIT, why);
     } else if (server.loading) {
         fail(join, REDIS_ERROR_LATER, "Redis is loading its data");
     } else if (!server.is_master) {

@@ -19,6 +19,7 @@ int retry_exit_code(enum redis_error error)
     switch (error) {
     case REDIS_ERROR_DENIED:
         return EX_NOPERM;
+    case REDIS_ERROR_UNFIT:
     case REDIS_ERROR_FOREIGN:
     case REDIS_ERROR_CALLER:
         return EX_CONFIG;

@@ -28,6 +28,7 @@ static const struct pattern codes[] = {
 static const struct pattern sentences[] = {
     {"max number of clients", REDIS_ERROR_LATER},
     {"Function not found", REDIS_ERROR_NO_LIBRARY},
+    {"unknown command", REDIS_ERROR_UNFIT},
     {"AUTH <password> called without any password", REDIS_ERROR_DENIED},
     {"Client sent AUTH, but no password is set", REDIS_ERROR_DENIED},
     {"invalid password", REDIS_ERROR_DENIED},
@@ -117,6 +118,8 @@ const char *redis_error_name(enum redis_error error)
         return "no-group";
     case REDIS_ERROR_NO_LIBRARY:
         return "no-library";
+    case REDIS_ERROR_UNFIT:
+        return "unfit-server";
     case REDIS_ERROR_FOREIGN:
         return "foreign-key";
     case REDIS_ERROR_CALLER:
@@ -147,6 +150,9 @@ const char *redis_error_advice(enum redis_error error)
     case REDIS_ERROR_NO_LIBRARY:
         return "load the function library: have an administrator run leat init, or start a worker "
                "with load_library = auto";
+    case REDIS_ERROR_UNFIT:
+        return "leat needs Redis 7.0 or later, or Valkey, with all commands and with functions "
+               "(FUNCTION, FCALL)";
     case REDIS_ERROR_FOREIGN:
         return "the keys belong to something else: choose another stream in [queue]";
     case REDIS_ERROR_CALLER:

@@ -16,6 +16,7 @@ enum redis_error {
     REDIS_ERROR_DENIED,   /* NOAUTH, WRONGPASS, NOPERM: an operator must act */
     REDIS_ERROR_NO_GROUP, /* NOGROUP, UNBLOCKED: register again */
     REDIS_ERROR_NO_LIBRARY, /* function not found: load it, register again */
+    REDIS_ERROR_UNFIT,      /* unknown command: too old, or another server that is like Redis */
     REDIS_ERROR_FOREIGN,    /* FOREIGN, WRONGTYPE: the keys are somebody else's */
     REDIS_ERROR_CALLER, /* REFUSED, FULL, BADARG, CROSSSLOT: the call itself was wrong or not taken
                          */

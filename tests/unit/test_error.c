@@ -51,6 +51,10 @@ static const struct {
      REDIS_ERROR_NO_GROUP},
     {"UNBLOCKED the stream key no longer exists", REDIS_ERROR_NO_GROUP},
     {"ERR Function not found", REDIS_ERROR_NO_LIBRARY},
+    {"ERR unknown command `FCALL`, with args beginning with: `leat_version`, `0`, ",
+     REDIS_ERROR_UNFIT},
+    {"ERR unknown command 'FCALL', with args beginning with: 'leat_version' '0' ",
+     REDIS_ERROR_UNFIT},
     {"WRONGTYPE Operation against a key holding the wrong kind of value", REDIS_ERROR_FOREIGN},
     {"ERR WRONGTYPE wrapped once more", REDIS_ERROR_FOREIGN},
     {"FOREIGN the stream q is read by another group, x script: leat_register, on "
@@ -63,7 +67,6 @@ static const struct {
     {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CALLER},
     {"ERR DB index is out of range", REDIS_ERROR_CALLER},
     {"ERR SELECT is not allowed in cluster mode", REDIS_ERROR_CALLER},
-    {"ERR unknown command 'FCALL', with args beginning with: ", REDIS_ERROR_OTHER},
     {"ERR user_function:7: attempt to index local 'x' (a nil value) script: xx, on "
      "@user_function:7.",
      REDIS_ERROR_OTHER},

@@ -1,0 +1,67 @@
+"""A server that is not the Redis that leat wants: before a real one, it tells another story with INFO, and
+does not know some commands."""
+import socket
+import threading
+
+from .proxy import command_words, value_end
+
+CHUNK = 65536
+
+
+class OtherServer:
+    """info: what INFO answers; unknown: names of commands that are answered as Redis 6 does."""
+
+    def __init__(self, path, upstream, info, unknown=()):
+        self.path, self._upstream = str(path), upstream
+        self._info, self._unknown = info.replace('\n', '\r\n').encode(), unknown
+        self._sockets = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self.path)
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        try:
+            while True:
+                client = self._listener.accept()[0]
+                server = socket.socket(socket.AF_UNIX)
+                self._sockets += [client, server]
+                server.connect(self._upstream)
+                threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
+        except OSError:
+            pass  # closed
+
+    def _serve(self, client, server):
+        buffers = {client: b'', server: b''}
+
+        def receive(one):
+            while (end := value_end(buffers[one]) if buffers[one] else -1) < 0:
+                data = one.recv(CHUNK)
+                if not data:
+                    raise ConnectionError
+                buffers[one] += data
+            value, buffers[one] = buffers[one][:end], buffers[one][end:]
+            return value
+
+        try:
+            while True:
+                command = receive(client)
+                name = command_words(command)[0].upper()
+                if name == 'INFO':
+                    client.sendall(b'$%d\r\n%s\r\n' % (len(self._info), self._info))
+                elif name in self._unknown:
+                    client.sendall(f'-ERR unknown command `{name}`, with args beginning with: \r\n'.encode())
+                else:
+                    server.sendall(command)
+                    client.sendall(receive(server))
+        except OSError:
+            client.close()
+            server.close()
+
+    def close(self):
+        for one in [self._listener, *self._sockets]:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            one.close()
