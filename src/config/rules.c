@@ -226,7 +226,8 @@ static const struct {
     int low, high;
     enum config_rule_kind kind;
 } preset_lines[] = {
-    /* qmail-command(8) */
+    /* qmail-command(8), EXIT CODES, and so mailprogram() of qmail-local.c: 100 and these are hard,
+     * 99 ends well, all others are soft, of which 111 is the one to use */
     {CONFIG_PRESET_QMAIL, 64, 65, CONFIG_RULE_DEAD},
     {CONFIG_PRESET_QMAIL, 70, 70, CONFIG_RULE_DEAD},
     {CONFIG_PRESET_QMAIL, 76, 78, CONFIG_RULE_DEAD},
@@ -234,7 +235,8 @@ static const struct {
     {CONFIG_PRESET_QMAIL, 100, 100, CONFIG_RULE_DEAD},
     {CONFIG_PRESET_QMAIL, 111, 111, CONFIG_RULE_RETRY},
     {CONFIG_PRESET_QMAIL, 112, 112, CONFIG_RULE_DEAD},
-    /* sysexits.h as sendmail takes it: the system's errors pass, all others do not */
+    /* sysexits.h has 64 to 78; of these EX_OSERR, EX_IOERR and EX_TEMPFAIL stay in sendmail's
+     * queue, all others fail: markfailure() of its deliver.c */
     {CONFIG_PRESET_SYSEXITS, 64, 70, CONFIG_RULE_DEAD},
     {CONFIG_PRESET_SYSEXITS, 71, 71, CONFIG_RULE_RETRY},
     {CONFIG_PRESET_SYSEXITS, 72, 73, CONFIG_RULE_DEAD},
