@@ -16,6 +16,7 @@
 #include "base/log_ids.h"
 #include "daemon/record.h"
 #include "exec/holds.h"
+#include "exec/mark.h"
 
 #define SOONEST_S 0.02  /* how soon a worker that is about to be dead is looked at again */
 #define KEPT_LEASES 10  /* for so long a file that serves nothing yet is kept */
@@ -149,13 +150,20 @@ static void end_look(struct adopt *adopt)
     }
 }
 
-static void tell_unproved(const struct adopt *adopt)
+/* Its guards have died with it, so nobody else ends what of its tasks is left. That what is found
+ * here is all proves nothing. */
+static void meet_unproved(const struct adopt *adopt)
 {
     struct log_field fields[] = {LOG_TEXT("LEAT_WORKER", adopt->found.consumer)};
+    size_t killed = mark_kill(adopt->found.consumer);
     log_event(LOG_NOTICE, NULL, fields, 1,
               "worker %s is gone, but it is not proved that nothing of its tasks runs any more: "
               "their leases run out before they run again",
               adopt->found.consumer);
+    if (killed > 0) {
+        log_event(LOG_NOTICE, NULL, fields, 1, "killed %zu processes that worker %s has left",
+                  killed, adopt->found.consumer);
+    }
 }
 
 /* Goes on with the look up to the next worker that is to be adopted, or to the end. */
@@ -179,7 +187,7 @@ static void go_on(struct adopt *adopt)
             break;
         case HOLDS_UNPROVED:
             if (keep(adopt, name)) {
-                tell_unproved(adopt);
+                meet_unproved(adopt);
             }
             break;
         case HOLDS_PROVED:

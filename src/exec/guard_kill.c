@@ -3,19 +3,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "exec/mark.h"
 #include "exec/proc.h"
 
-#ifndef SYS_pidfd_send_signal
-#define SYS_pidfd_send_signal 424
-#endif
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
 #define TO_GROUP 4U /* PIDFD_SIGNAL_PROCESS_GROUP */
 
 enum {
@@ -42,31 +35,6 @@ static struct target targets[GUARD_PLACES];
 static struct cgroup cgroups[GUARD_PLACES];
 static size_t bound;
 
-/* ---- processes */
-
-static int open_process(pid_t pid)
-{
-    return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
-static int signal_process(int fd, int signal, unsigned flags)
-{
-    return (int)syscall(SYS_pidfd_send_signal, fd, signal, NULL, flags);
-}
-
-/* Where there are no such descriptors, numbers have to do. */
-static void send(int fd, pid_t pid, int signal)
-{
-    /* what cannot be killed is seen to live on */
-    (void)(fd >= 0 ? signal_process(fd, signal, 0) : kill(pid, signal));
-}
-
-/* The process of the descriptor is not reaped: so its number was its own until now. */
-static bool is_there(int fd)
-{
-    return fd < 0 || signal_process(fd, 0, 0) == 0 || errno != ESRCH;
-}
-
 /* ---- the leader */
 
 /* In this order. Hidden: a process with the number is there, and nothing can be known of it. */
@@ -84,14 +52,14 @@ static enum leader look(struct target *target, const struct guard_slot *slot, in
 {
     struct proc proc;
     int64_t now_ns = clock_boot_ns();
-    *fd = target->process.ended_ns == 0 ? open_process(target->process.pid) : -1;
+    *fd = target->process.ended_ns == 0 ? proc_open(target->process.pid) : -1;
     if (target->process.ended_ns != 0 || (*fd < 0 && errno == ESRCH)) {
         return LEADER_GONE;
     }
     enum leader leader = LEADER_GONE;
     if (!proc_read(target->process.pid, &proc)) {
-        leader = *fd >= 0 && is_there(*fd) ? LEADER_HIDDEN : LEADER_GONE;
-    } else if (proc.started_ns <= target->process.born_ns && is_there(*fd) &&
+        leader = *fd >= 0 && proc_is_there(*fd) ? LEADER_HIDDEN : LEADER_GONE;
+    } else if (proc.started_ns <= target->process.born_ns && proc_is_there(*fd) &&
                is_current(target, slot)) {
         target->known_ns = now_ns;
         leader = proc_is_alive(&proc) ? LEADER_LIVES : LEADER_ZOMBIE;
@@ -117,10 +85,10 @@ static bool is_known(struct target *target, const struct guard_slot *slot)
 static void signal_group(const struct target *target, int fd, int signal)
 {
     pid_t leader = target->process.pid;
-    if (fd < 0 || (signal_process(fd, signal, TO_GROUP) < 0 && errno != ESRCH)) {
-        (void)kill(-leader, signal); /* see send */
+    if (fd < 0 || (proc_signal(fd, signal, TO_GROUP) < 0 && errno != ESRCH)) {
+        (void)kill(-leader, signal); /* see proc_send */
     }
-    send(fd, leader, signal);
+    proc_send(fd, leader, signal);
 }
 
 /* As long as others of its session may live the leader is not killed, so that the number cannot
@@ -143,7 +111,7 @@ static void meet(struct target *target, const struct guard_slot *slot, pid_t pid
 {
     struct proc proc;
     int64_t now_ns = clock_boot_ns();
-    int fd = open_process(pid);
+    int fd = proc_open(pid);
     if (fd < 0 && errno == ESRCH) {
         return;
     }
@@ -153,13 +121,13 @@ static void meet(struct target *target, const struct guard_slot *slot, pid_t pid
     bool is_led = is_known(target, slot);
     if (!is_led && proc.started_ns + PROC_TICK_NS > target->known_ns) {
         target->doubtful = true;
-    } else if (is_there(fd)) {
+    } else if (proc_is_there(fd)) {
         bool is_stray = proc.group != target->process.pid;
         target->known_ns = fd >= 0 && now_ns > target->known_ns ? now_ns : target->known_ns;
         target->living = true;
         target->strays = target->strays || is_stray;
         if (is_stray || !is_led) {
-            send(fd, pid, SIGKILL);
+            proc_send(fd, pid, SIGKILL);
         }
     }
 done:
@@ -205,15 +173,15 @@ static int64_t strays_since_ns(void)
 
 static void meet_stray(pid_t pid)
 {
-    int fd = open_process(pid);
+    int fd = proc_open(pid);
     if (fd < 0 && errno == ESRCH) {
         return;
     }
     uint64_t mark = mark_read(pid);
     for (size_t place = 0; mark && place < bound; place++) {
-        if (may_stray(place) && targets[place].process.mark == mark && is_there(fd)) {
+        if (may_stray(place) && targets[place].process.mark == mark && proc_is_there(fd)) {
             targets[place].living = true;
-            send(fd, pid, SIGKILL);
+            proc_send(fd, pid, SIGKILL);
         }
     }
     if (fd >= 0) {
@@ -252,7 +220,7 @@ static void kill_cgroup(const struct cgroup *cgroup)
 {
     if (cgroup->kill_fd) {
         ssize_t written = pwrite(cgroup->kill_fd - 1, "1", 1, 0);
-        (void)written; /* see is_populated, and send */
+        (void)written; /* see is_populated, and proc_send */
     }
 }
 

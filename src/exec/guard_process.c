@@ -18,10 +18,7 @@
 
 #include "base/clock.h"
 #include "exec/guard_kill.h"
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
+#include "exec/proc.h"
 
 enum {
     STACK = 48 * 1024,       /* more than it ever needs */
@@ -271,7 +268,7 @@ int guard_process(int argc, char **argv)
     }
     guard.consumer = argv[GUARD_ARGUMENT_CONSUMER];
     guard.timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    guard.daemon = (int)syscall(SYS_pidfd_open, guard.shared->daemon, 0);
+    guard.daemon = proc_open(guard.shared->daemon);
     if (guard.timer < 0 || chdir("/") || prctl(PR_SET_NAME, GUARD_NAME) ||
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)) {
         return EXIT_FAILURE;

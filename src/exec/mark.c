@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,11 +10,16 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "exec/proc.h"
 
-enum part { PART_WORKER, PART_TASK, PART_FENCE, PARTS };
+/* What is told of a dead letter has the variables of the attempt that it is about, and the cause.
+ */
+enum part { PART_WORKER, PART_TASK, PART_FENCE, PART_CAUSE, PARTS };
 
-static const char *const names[PARTS] = {
-    [PART_WORKER] = "LEAT_WORKER=", [PART_TASK] = "LEAT_TASK=", [PART_FENCE] = "LEAT_FENCE="};
+static const char *const names[PARTS] = {[PART_WORKER] = "LEAT_WORKER=",
+                                         [PART_TASK] = "LEAT_TASK=",
+                                         [PART_FENCE] = "LEAT_FENCE=",
+                                         [PART_CAUSE] = "LEAT_CAUSE="};
 
 /* FNV-1a */
 #define HASH_START UINT64_C(0xcbf29ce484222325)
@@ -90,21 +96,70 @@ static void take(struct reading *reading, const char *data, size_t size)
     }
 }
 
-uint64_t mark_read(pid_t pid)
+/* Returns whether it is of an attempt. */
+static bool read_parts(pid_t pid, struct reading *reading)
 {
     char path[32], data[4096];
-    struct reading reading = {.size = 0};
+    *reading = (struct reading){.size = 0};
     (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid); /* fits */
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return 0;
+        return false;
     }
     ssize_t size;
     while ((size = read(fd, data, sizeof data)) > 0 || (size < 0 && errno == EINTR)) {
-        take(&reading, data, size > 0 ? (size_t)size : 0);
+        take(reading, data, size > 0 ? (size_t)size : 0);
     }
     close(fd);
-    bool whole =
-        reading.found[PART_WORKER] && reading.found[PART_TASK] && reading.found[PART_FENCE];
+    return reading->found[PART_WORKER] && !reading->found[PART_CAUSE];
+}
+
+uint64_t mark_read(pid_t pid)
+{
+    struct reading reading;
+    bool whole = read_parts(pid, &reading) && reading.found[PART_TASK] && reading.found[PART_FENCE];
     return whole ? join(reading.parts) : 0;
+}
+
+static bool is_of_worker(pid_t pid, uint64_t worker)
+{
+    struct reading reading;
+    return read_parts(pid, &reading) && reading.parts[PART_WORKER] == worker;
+}
+
+/* ---- of a dead worker ---- */
+
+static size_t kill_once(uint64_t worker)
+{
+    struct proc_walk walk;
+    struct proc proc;
+    size_t met = 0;
+    if (proc_walk_open(&walk)) {
+        return 0;
+    }
+    while (proc_walk_next(&walk, &proc)) {
+        int fd = proc_open(proc.pid);
+        if ((fd >= 0 || errno != ESRCH) && is_of_worker(proc.pid, worker) && proc_is_there(fd)) {
+            proc_send(fd, proc.pid, SIGKILL);
+            met++;
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    proc_walk_close(&walk);
+    return met;
+}
+
+size_t mark_kill(const char *worker)
+{
+    /* one that was killed may have forked just before; one that is still dying is met again */
+    enum { MOST = 4 };
+    uint64_t mark = mark_worker(worker);
+    size_t most = 0, met = 1;
+    for (int round = 0; round < MOST && met > 0; round++) {
+        met = kill_once(mark);
+        most = met > most ? met : most;
+    }
+    return most;
 }

@@ -7,6 +7,7 @@
 #ifndef LEAT_EXEC_MARK_H
 #define LEAT_EXEC_MARK_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,5 +23,9 @@ uint64_t mark_attempt(uint64_t worker, const struct task *task);
 /* Of the attempt that the process belongs to; 0: of none, or it cannot be known. Reads a file, and
  * needs no memory but the stack. */
 uint64_t mark_read(pid_t pid);
+
+/* KILL to all processes that belong to attempts of the worker, which is dead: whatever they are,
+ * and wherever they went. Returns how many were met. Reads all of /proc, and each environment. */
+size_t mark_kill(const char *worker);
 
 #endif

@@ -1,11 +1,20 @@
 #include "exec/proc.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 
 /* Fields of /proc/PID/stat behind the name, which may hold anything; see proc(5). */
 enum {
@@ -75,6 +84,28 @@ bool proc_read(pid_t pid, struct proc *proc)
 bool proc_is_alive(const struct proc *proc)
 {
     return (proc->state != 'Z' && proc->state != 'X') || proc->threads > 1;
+}
+
+/* ---- signals ---- */
+
+int proc_open(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+int proc_signal(int fd, int signal, unsigned flags)
+{
+    return (int)syscall(SYS_pidfd_send_signal, fd, signal, NULL, flags);
+}
+
+void proc_send(int fd, pid_t pid, int signal)
+{
+    (void)(fd >= 0 ? proc_signal(fd, signal, 0) : kill(pid, signal)); /* see proc.h */
+}
+
+bool proc_is_there(int fd)
+{
+    return fd < 0 || proc_signal(fd, 0, 0) == 0 || errno != ESRCH;
 }
 
 /* ---- folders of numbers ---- */

@@ -25,6 +25,20 @@ bool proc_read(pid_t pid, struct proc *proc);
 /* It is no zombie. One whose first thread has ended while others run is none either. */
 bool proc_is_alive(const struct proc *proc);
 
+/* A descriptor that stands for the process, the caller's to close; -1 with errno: ESRCH where there
+ * is none of that number, else there are no such descriptors, and numbers have to do. */
+int proc_open(pid_t pid);
+
+/* flags as in pidfd_send_signal(2), whose result is returned. */
+int proc_signal(int fd, int signal, unsigned flags);
+
+/* To the process of the descriptor; of the number where that is -1. What cannot be signalled is
+ * seen to live on. */
+void proc_send(int fd, pid_t pid, int signal);
+
+/* The process of the descriptor is not reaped: so its number was its own until now. True for -1. */
+bool proc_is_there(int fd);
+
 /* The names in one of its folders that are numbers. To be opened, stepped through until next is
  * negative, closed; only system calls, also for a child between fork and exec. */
 struct proc_numbers {

@@ -117,6 +117,24 @@ def test_all_killed(daemon, queue, beats, holds):
     assert 'adopted' not in second.log()
 
 
+def test_all_killed_and_tasks_that_go_on(daemon, queue, beats, folder, holds):
+    """What is left of the tasks is killed by the next start on the host, long before the lease runs out, as far
+    as it is known by its environment. That is no proof: nothing is adopted."""
+    worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
+    consumer = consumer_of(worker)
+    add(queue, f'{beats.task(60)} & exec {sys.executable} -S -E {SURVIVORS} {folder}/survivors 3')
+    wait_file(folder / 'survivors.all')
+    survivors = [int(pid) for pid in (folder / 'survivors').read_text().split()]
+    beats.wait_runs(1)
+    worker.kill9_unguarded()
+    assert all(map(processes.alive, survivors))
+    second = daemon({**LONG, 'isolation': {'cgroup': 'off'}})
+    second.wait_log(f'processes that worker {consumer} has left')
+    wait_until(lambda: not any(map(processes.alive, survivors)))
+    beats.wait_dead()
+    assert 'adopted' not in second.log() and len(queue.pending(consumer)) == 1
+
+
 def test_killed_before_it_can_say_anything(daemon, queue, holds):
     """A daemon without tasks is killed: its hold file gets its proof all the same, and the guards exit well."""
     worker = daemon(LONG).wait_ready()

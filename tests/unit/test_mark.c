@@ -32,13 +32,12 @@ static bool has_environment(pid_t pid)
     return size > 0;
 }
 
-/* The mark of a process that was executed with that environment. */
-static uint64_t mark_with(const char *const *environment)
+/* A process that has been executed with that environment. */
+static pid_t start_with(const char *const *environment)
 {
     char *words[] = {"sleep", "60", NULL};
-    int ends[2];
+    int ends[2], tries = 0;
     char byte;
-    int tries = 0;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     pid_t pid = fork();
     if (pid == 0) {
@@ -51,9 +50,20 @@ static uint64_t mark_with(const char *const *environment)
     while (!has_environment(pid)) {
         assert_true(tries++ < 1000000);
     }
-    uint64_t mark = mark_read(pid);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static uint64_t mark_with(const char *const *environment)
+{
+    pid_t pid = start_with(environment);
+    uint64_t mark = mark_read(pid);
+    end(pid);
     return mark;
 }
 
@@ -99,6 +109,7 @@ static void others_are_not(void **state)
     assert_int_equal(MARK_WITH("LEAT_WORKER=" WORKER, "LEAT_FENCE=2", "XLEAT_TASK=17-3"), 0);
     assert_int_equal(MARK_WITH("LEAT_TASK=17-3", "LEAT_FENCE=2"), 0);
     assert_int_equal(MARK_WITH("A=b"), 0);
+    assert_int_equal(MARK_WITH(OWN, "LEAT_CAUSE=exit"), 0); /* told of a dead letter */
     assert_int_equal(mark_read(getpid()), 0);
     assert_int_equal(mark_worker(NULL), 0);
 }
@@ -118,12 +129,35 @@ static void the_dead_have_none(void **state)
     assert_int_equal(mark_read(pid), 0);
 }
 
+/* Goal: a dead worker's processes are killed, and no others. */
+static void a_worker_is_killed(void **state)
+{
+    (void)state;
+    static const char *const environments[][3] = {{"LEAT_WORKER=test:1:dead", "LEAT_BATCH=2"},
+                                                  {"LEAT_WORKER=test:1:lives", "LEAT_BATCH=2"},
+                                                  {"LEAT_WORKER=test:1:dead", "LEAT_CAUSE=exit"}};
+    pid_t pids[3];
+    int status;
+    for (size_t i = 0; i < 3; i++) {
+        pids[i] = start_with(environments[i]);
+    }
+    assert_int_equal(mark_kill("test:1:dead"), 1);
+    assert_int_equal(waitpid(pids[0], &status, 0), pids[0]);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(mark_kill("test:1:dead"), 0);
+    for (size_t i = 1; i < 3; i++) {
+        assert_int_equal(waitpid(pids[i], NULL, WNOHANG), 0);
+        end(pids[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_three_are_found),
         cmocka_unit_test(others_are_not),
         cmocka_unit_test(the_dead_have_none),
+        cmocka_unit_test(a_worker_is_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
