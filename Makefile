@@ -60,7 +60,7 @@ FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 .PHONY: all help clean force check check-nightly run-check unit-tests inject demo bench chaos \
-	chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
+	chaos-seeds chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
 	deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -158,6 +158,11 @@ chaos: ## random faults, and what must hold under them (CHAOS_SECONDS=60 CHAOS_S
 	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
 	@tests/chaos/run --build $(BUILD) --seconds $(CHAOS_SECONDS) --faults $(CHAOS_FAULTS) \
 		$(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
+
+chaos-seeds: ## the same, shorter, with four seeds that stay, at the same time
+	@$(SUBMAKE) deps-chaos
+	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
+	@tests/chaos/seeds --build $(BUILD)
 
 chaos-mutants: ## bugs sown into copies of leat, of which the chaos checker has to find each
 	@$(SUBMAKE) deps-check

@@ -8,7 +8,7 @@ Events, all with `t` and `e`:
               ok {n, what, tid}, fail {n} (it was refused), info {n} (nobody knows)
     cancel    n, tid is sent; cancelled {n, state} its answer
     up, down {status}  a daemon: w, pid
-    fault     id, kind, w (-1: all); healed {id}
+    fault     id, kind, w (-1: all; kind starved: the machine gave it no processor); healed {id}
     heal      all faults have been taken back; drained: the queue is empty
     claim     w, token, n, tid, attempt, crashes, fence: what Redis answered
     finish    w, call, results [[token, outcome, cause]]: it is on its way to Redis;

@@ -14,10 +14,11 @@ from harness.queue import Queue, trailer
 from history import now_ns
 from hosts import Host, Link
 from servers import Servers
+from starvation import Starvation
 from witness import Witness
 from workload import PERMANENT
 
-SLOTS, MAX_ATTEMPTS, MAX_CRASHES = 8, 3, 3
+MAX_ATTEMPTS, MAX_CRASHES = 3, 3
 RESTART_S = 0.2
 ABROAD = 2  # this worker starts on another host each time: nobody finds a proof that the last one is dead
 OF_SERVER_HOST = (*OF_LINKS, 'redis-failover', 'redis-disk-full')
@@ -33,9 +34,9 @@ def descriptors(pid):
 class Rig:
     """In hosts of their own where faults want them: what they are cut by, and what a server needs for others."""
 
-    def __init__(self, folder, writer, witnesses, kinds=()):
-        """witnesses: a writer for each proxy; kinds: the faults that are to come."""
-        self.folder, self._writer = folder, writer
+    def __init__(self, folder, writer, witnesses, slots, kinds=()):
+        """witnesses: a writer for each proxy; slots: of each worker; kinds: the faults that are to come."""
+        self.folder, self._writer, self._slots = folder, writer, slots
         self.trace = folder / 'history-tasks'
         self.hosts, self.links, self.ways, self.forks, self.workers, self.server = [], [], [], [], [], None
         try:
@@ -60,7 +61,7 @@ class Rig:
         self.ways = [Witness(self.folder / f'way-{w}.sock', self.server.socket, w, witnesses[w],
                              self.links[w] if self.links else None).start() for w in range(WORKERS)]
         self.workers = [self._worker(w) for w in range(WORKERS)]
-        self._abroad = 0
+        self._abroad, self.starvation = 0, Starvation(self._writer)
         self._held, self._down_since, self._first = set(), {}, {}
         for w in range(WORKERS):
             self._start(w)
@@ -85,7 +86,7 @@ class Rig:
     def _sections(self, w):
         return merged(SHORT, {
             'redis': self.ways[w].way(),
-            'queue': {'name': 'chaos', 'lease': f'{LEASE_S:g}s', 'concurrency': SLOTS,
+            'queue': {'name': 'chaos', 'lease': f'{LEASE_S:g}s', 'concurrency': self._slots,
                       'max_crashes': MAX_CRASHES},
             'task': {'command': f'exec {TASK} {self.trace}'},
             'retry': {'base': '200ms', 'max_attempts': MAX_ATTEMPTS, 'permanent': PERMANENT},
@@ -120,6 +121,8 @@ class Rig:
 
     def supervise(self, elapsed):
         """Starts again who has ended; reaps what daemons that were killed have left to us."""
+        self.starvation.look([(pid, -1) for pid in self.server.pids()] +
+                             [(worker.pid, w) for w, worker in enumerate(self.workers)])
         for w, worker in enumerate(self.workers):
             if worker.running():
                 if worker.pid not in self._first and 'ready' in worker.log():

@@ -46,7 +46,8 @@ class Producer:
 
     def __init__(self, queue, writer, randomly, rate):
         self.queue, self._writer, self._randomly, self._rate = queue, writer, randomly, rate
-        self.count, self._killer_at, self._paused_until = 0, 5.0, None
+        self.count = self.taken = 0
+        self._killer_at, self._paused_until = 5.0, None
         self._recent = []
 
     @staticmethod
@@ -92,6 +93,7 @@ class Producer:
         else:
             self._writer.say('ok', n=task.n, what=what, tid=tid)
             if what == 'new':
+                self.taken += 1
                 self._recent = self._recent[-20:] + [(task.n, tid)]
         return True
 

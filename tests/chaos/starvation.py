@@ -1,0 +1,38 @@
+"""What the machine does to a run beside the faults: processes that got no processor for so long that leases may
+have run out. The kernel counts it; it goes into the history as a fault, kind `starved`."""
+from history import now_ns
+
+LOOK_NS = 200_000_000
+MOST_NS = 400_000_000  # of waiting for a processor, in all between two looks; less is no reason for anything
+
+
+def waited_ns(pid):
+    """How long the process wanted to run and could not; 0 where it is gone."""
+    try:
+        with open(f'/proc/{pid}/schedstat', encoding='ascii') as file:
+            return int(file.read().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+class Starvation:
+    def __init__(self, writer):
+        self._writer, self._looked, self._waited, self.count = writer, now_ns(), {}, 0
+
+    def look(self, watched):
+        """watched: [(pid, w)]; w -1 is what all stand on. Who looks may be late itself, and then all may be."""
+        now = now_ns()
+        if now < self._looked + LOOK_NS:
+            return
+        late = now - self._looked - LOOK_NS
+        hungry = {-1} if late > MOST_NS else set()
+        for pid, w in watched:
+            waited = waited_ns(pid)
+            if waited - self._waited.get(pid, waited) > MOST_NS:
+                hungry.add(w)
+            self._waited[pid] = waited
+        for w in hungry:
+            self.count += 1
+            self._writer.say('fault', at=self._looked, id=f'starved {self.count}', kind='starved', w=w)
+            self._writer.say('healed', at=now, id=f'starved {self.count}')
+        self._looked = now
