@@ -133,11 +133,11 @@ check-nightly: ## tests of limits on memory, processes and CPU, in a guest with 
 run-check: # what check does after installing and building
 	@tests/tools/check $(if $(SAN),--compiled) $(BUILD)
 
-unit-tests: $(UNIT_SOURCES:%.c=$(BUILD)/%) $(BUILD)/tests/inject/inject.so
+unit-tests: $(UNIT_SOURCES:%.c=$(BUILD)/%) $(BUILD)/tests/inject/inject.so $(BUILD)/tests/inject/wall.so
 
 # always as it is here: it stands between a program and the sanitizers' functions, and vfork in it has to
 # be left with a jump
-$(BUILD)/tests/inject/inject.so: tests/inject/inject.c $(BUILD)/flags
+$(BUILD)/tests/inject/%.so: tests/inject/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) -O2 -g -fPIC -fno-builtin -fno-stack-protector -shared -o $@ $<
 

@@ -87,13 +87,14 @@ def gate(gates):
 
 @pytest.fixture
 def redis_servers(request, folder):
-    """A function that starts one more server: redis_servers(appendonly='yes', …)."""
+    """A function that starts one more server: redis_servers(appendonly='yes', …); prefix are words before it."""
     servers = []
 
-    def start(**options):
+    def start(prefix=(), **options):
         place = folder / f'redis-{len(servers)}'
         place.mkdir()
         server = RedisServer(place, **options)
+        server.prefix = list(prefix)
         servers.append(server)
         return server.start()
 

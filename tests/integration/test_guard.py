@@ -267,8 +267,9 @@ def test_many_at_once(daemon, queue, beats, late):
 
 
 def test_start_that_hangs(caged, queue, group, beats, late):
-    """The daemon waits for a child until it executes. One that does not come so far, as where its cgroup is frozen or
-    somebody stops it on its way, is ended long before leases are lost: nothing is counted, and neighbours go on."""
+    """The daemon waits for a child until it executes. One that does not come so far, as where its cgroup is frozen
+    or somebody stops it on its way, is ended long before leases are lost: nothing is counted, and neighbours go
+    on."""
     worker = caged({'queue': {'lease': '8s', 'concurrency': 2}}).wait_ready()
     add(queue, beats.task(1.5))
     beats.wait_runs(1)

@@ -17,6 +17,12 @@ end
 -- now, and when the next may (ms).
 function leat.tokens(q, name, every_us, burst)
   local full_at = number_or(redis.call('HGET', q[STATS], name), 0)
+  local most = q.now_us + math.max(burst, 1) * every_us
+  if full_at > most + SLACK_US then
+    -- so many cannot have been taken: the clock was set back
+    full_at = most
+    redis.call('HSET', q[STATS], name, str(full_at))
+  end
   local earliest = full_at - (math.max(burst, 1) - 1) * every_us
   if q.now_us < earliest then
     return 0, math.ceil(earliest / 1000)
@@ -53,6 +59,12 @@ end
 -- Until when this worker may start nothing, and why.
 local function closed(q, hold_until, paused, drained)
   if hold_until > q.now then
+    local most = q.now + leat.read_reclaim(q)
+    if hold_until > most then
+      -- it was not to be longer than that: the clock was set back
+      hold_until = most
+      redis.call('HSET', q[CONF], 'hold_until', str(hold_until))
+    end
     return hold_until, 'hold'
   elseif paused then
     return q.now + CLOSED_MS, 'paused'

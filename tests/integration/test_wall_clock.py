@@ -1,0 +1,120 @@
+"""The wall clock of a worker or of Redis is set by an hour: no worker goes beyond its own deadline, which no wall
+clock touches; and what a step of Redis's clock may do is fenced and counted."""
+import time
+from datetime import datetime
+
+import pytest
+
+from harness.daemon import is_sanitized
+from harness.faults import LEASE_S, MARGIN_S, boot_s
+from harness.polling import wait_until
+from harness.tasks import wait_file, wait_succeeded
+from harness.wall import Wall
+
+pytestmark = pytest.mark.usefixtures('short_leases')
+
+HOUR_S = 3600
+TWO = {'queue': {'concurrency': 2}}
+both_ways = pytest.mark.parametrize('step_s', [HOUR_S, -HOUR_S], ids=['ahead', 'back'])
+
+
+@pytest.fixture
+def wall(folder):
+    return Wall(folder / 'wall')
+
+
+@pytest.fixture
+def redis_server(redis_servers, wall):
+    """One whose clock is `wall`."""
+    return redis_servers(prefix=wall.words())
+
+
+def add(queue, command, **fields):
+    return queue.add({'command': command, **fields})[0]
+
+
+# ---- of a worker
+
+@pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer wants to be the first library')
+@both_ways
+def test_of_a_worker(daemon, queue, folder, proxy, through_proxy, beats, late, step_s):
+    """What runs goes on, and retries and timeouts come when they would have; cut off from Redis the worker is not
+    a moment later or earlier with its tasks than without the step."""
+    own = Wall(folder / 'own')
+    worker = daemon({**through_proxy, **TWO}, env=own.env).wait_ready()
+    tid = add(queue, beats.task(60, stubborn=True))
+    beats.wait_runs(1)
+    own.set(step_s)
+    begun = boot_s()
+    add(queue, '[ $LEAT_ATTEMPT = 2 ]')
+    add(queue, 'sleep 60', timeout='200ms', max_attempts='1')
+    wait_until(lambda: queue.counter('succeeded') == 1 and queue.counter('dead') == 1)
+    assert boot_s() - begun < 1 + late()
+
+    begun = boot_s()
+    proxy.silence()
+    [run] = beats.wait_dead()
+    assert begun + LEASE_S / 3 < run.last < begun + LEASE_S - MARGIN_S + 0.05 + late()
+    assert run.tid == tid and queue.counter('fenced') == 0
+    worker.wait_log('its lease could not be renewed')
+    said = datetime.fromisoformat(worker.log().splitlines()[-1].split()[0].replace('Z', '+00:00'))
+    assert abs(said.timestamp() - time.time() - step_s) < HOUR_S / 2
+
+
+# ---- of Redis
+
+def test_of_redis_ahead(daemon, queue, wall, beats, late):
+    """All leases seem to have run out: a task may run again, once; its first attempt hears of it with its next
+    renewal, is ended, and changes nothing any more."""
+    first = daemon().wait_ready()
+    tid = add(queue, beats.task(1.2))
+    beats.wait_runs(1)
+    daemon().wait_ready()
+    wall.set(HOUR_S)
+    stepped = boot_s()
+    runs = beats.wait_runs(2)
+    wait_until(lambda: 'its lease went to another attempt' in first.log())
+    wait_succeeded(queue, 1)
+    runs = beats.runs()
+    assert [(run.tid, run.fence, run.ended) for run in runs] == [(tid, 1, False), (tid, 2, True)]
+    assert runs[0].last < stepped + LEASE_S / 3 + 1 + late()
+    assert queue.counter('crashes') == 1 and queue.counter('fenced') >= 1
+
+
+def test_of_redis_back(daemon, queue, wall, beats, folder):
+    """Nothing runs twice; what is enqueued runs, what runs is renewed."""
+    daemon(TWO).wait_ready()
+    daemon(TWO).wait_ready()
+    add(queue, beats.task(LEASE_S + 0.3))
+    beats.wait_runs(1)
+    wall.set(-HOUR_S)
+    add(queue, f'echo > {folder}/second')
+    wait_file(folder / 'second')
+    wait_succeeded(queue, 2)
+    [run] = beats.runs()
+    assert run.ended and queue.counter('crashes') == 0 and queue.counter('fenced') == 0
+
+
+def test_rate_after_a_step_back(queue, wall):
+    """The queue's rate does not wait until the clock is where it was."""
+    queue.register('a')
+    queue.conf_set('rate', '2/s')
+    queue.add(*[{'command': 'true'}] * 2)
+    assert len(queue.begin('a', 2)) == 1
+    wall.set(-HOUR_S)
+    closed = queue.claim('a', 1)
+    assert closed['why'] == 'rate' and closed['closed'] - closed['now'] < 1000
+    wait_until(lambda: queue.begin('a'))
+
+
+def test_hold_after_a_step_back(queue, wall):
+    """Nor does the lease that is waited for where a group was made anew."""
+    queue.register('a', lease=1000)
+    queue.redis.xgroup_destroy(queue.stream, queue.group)
+    queue.register('a', lease=1000)
+    queue.add({'command': 'true'})
+    wall.set(-HOUR_S)
+    closed = queue.claim('a', 1)
+    assert closed['why'] == 'hold' and 0 < closed['closed'] - closed['now'] <= 1000
+    assert queue.claim('a', 1)['closed'] == closed['closed']
+    wait_until(lambda: queue.begin('a'))
