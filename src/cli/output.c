@@ -58,16 +58,31 @@ int output_json_bytes(json_t *object, const char *name, struct bytes bytes)
     return result;
 }
 
-int output_json(json_t *value, bool indent)
+static int append_piece(const char *text, size_t size, void *context)
 {
-    size_t flags = JSON_ENSURE_ASCII | JSON_ENCODE_ANY | (indent ? JSON_INDENT(2) : JSON_COMPACT);
-    char *text = value ? json_dumps(value, flags) : NULL;
+    return buffer_append(context, text, size);
+}
+
+int output_json_text(json_t *value, size_t flags, struct buffer *text)
+{
+    int result = value ? json_dump_callback(value, append_piece, text,
+                                            flags | JSON_ENSURE_ASCII | JSON_ENCODE_ANY)
+                       : -1;
 
     json_decref(value);
-    if (!text)
-        return cli_no_memory();
-    /* failures show when stdout is flushed */
-    (void)puts(text);
-    free(text);
-    return EX_OK;
+    /* jansson 2.14 does not look at whether names of members could be written, the buffer does */
+    return result == 0 && !text->failed ? EX_OK : cli_no_memory();
+}
+
+int output_json(json_t *value, bool indent)
+{
+    struct buffer text = BUFFER_INIT;
+    int status = output_json_text(value, indent ? JSON_INDENT(2) : JSON_COMPACT, &text);
+
+    if (status == EX_OK && buffer_append(&text, "\n", 1) != 0)
+        status = cli_no_memory();
+    if (status == EX_OK)
+        status = output_write(&text);
+    buffer_free(&text);
+    return status;
 }

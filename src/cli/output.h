@@ -30,6 +30,10 @@ int output_write(const struct buffer *buffer);
  * memory. */
 int output_json_bytes(json_t *object, const char *name, struct bytes bytes);
 
+/* Appends the value, with jansson's flags, and drops the reference; NULL stands for want of memory.
+ * Returns 0, or EX_OSERR without memory, having said so: the text is then not to be used. */
+int output_json_text(json_t *value, size_t flags, struct buffer *text);
+
 /* Writes the value and a newline, indented or in one line, and drops the reference; NULL stands for
  * want of memory. Returns 0 or an exit status. */
 int output_json(json_t *value, bool indent);

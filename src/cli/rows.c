@@ -128,16 +128,18 @@ void rows_add_cause(struct table *table, const struct redisReply *row)
 
 int rows_array_add(struct rows_array *array, json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_ENSURE_ASCII | JSON_COMPACT) : NULL;
+    struct buffer text = BUFFER_INIT;
+    int status;
 
-    json_decref(value);
-    if (!text)
-        return cli_no_memory();
-    /* failures show when stdout is flushed */
-    (void)printf("%s%s", array->begun ? ",\n " : "[", text);
-    array->begun = true;
-    free(text);
-    return EX_OK;
+    /* a failure marks the buffer */
+    (void)buffer_append_text(&text, array->begun ? ",\n " : "[");
+    status = output_json_text(value, JSON_COMPACT, &text);
+    if (status == EX_OK) {
+        status = output_write(&text);
+        array->begun = true;
+    }
+    buffer_free(&text);
+    return status;
 }
 
 void rows_array_end(const struct rows_array *array)

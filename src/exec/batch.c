@@ -94,7 +94,8 @@ static int append_json(struct buffer *input, const struct task *task)
     json_t *object = describe_task(task, json_object(), json_object());
     int result = object ? json_dump_callback(object, append_piece, input, JSON_COMPACT) : -1;
     json_decref(object);
-    return result ? -1 : buffer_append(input, "\n", 1);
+    /* jansson 2.14 does not look at whether names of members could be written, the buffer does */
+    return result || input->failed ? -1 : buffer_append(input, "\n", 1);
 }
 
 int batch_append(struct buffer *input, enum config_format format, const struct task *task)

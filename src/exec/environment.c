@@ -1,5 +1,6 @@
 #include "exec/environment.h"
 
+#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,10 +87,14 @@ static int put_user(struct environment *environment)
     const char *logname = getenv("LOGNAME");
     struct passwd entry, *found;
     char text[4096];
-    if ((!home || !user) && getpwuid_r(geteuid(), &entry, text, sizeof text, &found) == 0 &&
-        found) {
-        home = home ? home : entry.pw_dir;
-        user = user ? user : entry.pw_name;
+    if (!home || !user) {
+        int error = getpwuid_r(geteuid(), &entry, text, sizeof text, &found);
+        if (error == ENOMEM) {
+            return -1; /* it would be missing for all tasks to come */
+        }
+        bool known = error == 0 && found;
+        home = !home && known ? entry.pw_dir : home;
+        user = !user && known ? entry.pw_name : user;
     }
     if (put(environment, "HOME", home) || put(environment, "USER", user)) {
         return -1;

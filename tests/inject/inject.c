@@ -10,7 +10,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <link.h>
+#include <netdb.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -204,6 +207,65 @@ char *strndup(const char *text, size_t size)
     char *copy = real(text, size);
     inside = false;
     return copy;
+}
+
+/* ---- users and hosts: glibc 2.36 ends in a segmentation fault where it gets no memory for the table
+ * of its name services (nss_database.c, from the first of these calls). So each of them counts as one
+ * allocation, and what it allocates itself never fails. ---- */
+
+#define LOOKUP(call)                                                                               \
+    if (fails(KIND_ALLOC, ENOMEM)) {                                                               \
+        return ENOMEM;                                                                             \
+    }                                                                                              \
+    inside = true;                                                                                 \
+    int result = call;                                                                             \
+    inside = false;                                                                                \
+    return result;
+
+int getpwnam_r(const char *name, struct passwd *user, char *text, size_t size, struct passwd **found)
+{
+    REAL(int, getpwnam_r, const char *, struct passwd *, char *, size_t, struct passwd **)
+    LOOKUP(real(name, user, text, size, found))
+}
+
+int getpwuid_r(uid_t uid, struct passwd *user, char *text, size_t size, struct passwd **found)
+{
+    REAL(int, getpwuid_r, uid_t, struct passwd *, char *, size_t, struct passwd **)
+    LOOKUP(real(uid, user, text, size, found))
+}
+
+int getgrnam_r(const char *name, struct group *group, char *text, size_t size, struct group **found)
+{
+    REAL(int, getgrnam_r, const char *, struct group *, char *, size_t, struct group **)
+    LOOKUP(real(name, group, text, size, found))
+}
+
+int getgrgid_r(gid_t gid, struct group *group, char *text, size_t size, struct group **found)
+{
+    REAL(int, getgrgid_r, gid_t, struct group *, char *, size_t, struct group **)
+    LOOKUP(real(gid, group, text, size, found))
+}
+
+int getgrouplist(const char *user, gid_t group, gid_t *groups, int *count)
+{
+    REAL(int, getgrouplist, const char *, gid_t, gid_t *, int *)
+    inside = true;
+    int result = real(user, group, groups, count);
+    inside = false;
+    return result;
+}
+
+int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    REAL(int, getaddrinfo, const char *, const char *, const struct addrinfo *, struct addrinfo **)
+    if (fails(KIND_ALLOC, ENOMEM)) {
+        return EAI_MEMORY;
+    }
+    inside = true;
+    int result = real(host, service, hints, found);
+    inside = false;
+    return result;
 }
 
 void *mmap64(void *where, size_t size, int access, int flags, int fd, off64_t offset)
