@@ -2,8 +2,6 @@
 
 #include <ev.h>
 #include <hiredis/hiredis.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,23 +10,6 @@
 
 #define KEPT_RETRY_S 1.0
 #define LINGER_MS 4
-
-struct result {
-    struct result *next, *previous;
-    struct attempt *attempt; /* NULL: only a token goes back */
-    char *token;             /* owned; NULL where the attempt has it */
-    struct outcome outcome;
-    int64_t ttl_ms; /* for how long Redis keeps it; 0: not */
-    bool again;
-    bool refused;               /* Redis has refused it once */
-    enum queue_settled settled; /* while it waits for replicas */
-};
-
-/* A list with a sentinel. */
-struct result_list {
-    struct result head;
-    size_t count;
-};
 
 /* One leat_finish under way: the results it names, in order. */
 struct batch {
@@ -50,6 +31,7 @@ struct results {
     struct replicas *replicas;
     struct result_list asked;   /* settled; replicas are being asked whether they have it */
     struct result_list unasked; /* settled since; the next question is theirs */
+    struct result_list spare;   /* empty ones, for attempts that run */
     size_t count, refused;
     struct command command;
     int64_t sent_ns; /* when results went out last */
@@ -57,172 +39,12 @@ struct results {
     ev_timer linger; /* ends a wait */
 };
 
-/* ---- lists ---- */
-
-static void list_init(struct result_list *list)
-{
-    list->head.next = list->head.previous = &list->head;
-    list->count = 0;
-}
-
-static void list_append(struct result_list *list, struct result *result)
-{
-    result->next = &list->head;
-    result->previous = list->head.previous;
-    result->previous->next = result;
-    list->head.previous = result;
-    list->count++;
-}
-
-static void list_remove(struct result_list *list, struct result *result)
-{
-    result->previous->next = result->next;
-    result->next->previous = result->previous;
-    list->count--;
-}
-
-/* In front, in their order: what was sent first goes first again. */
-static void list_put_back(struct result_list *to, struct result_list *from)
-{
-    while (from->count > 0) {
-        struct result *last = from->head.previous;
-        list_remove(from, last);
-        last->again = true;
-        last->next = to->head.next;
-        last->previous = &to->head;
-        last->next->previous = last;
-        to->head.next = last;
-        to->count++;
-    }
-}
-
-static void list_free(struct result_list *list)
-{
-    while (list->count > 0) {
-        struct result *first = list->head.next;
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list closes up */
-        list_remove(list, first);
-        result_free(first);
-    }
-}
-
-/* ---- one result ---- */
-
-struct result *result_new(void)
-{
-    return calloc(1, sizeof(struct result));
-}
-
-void result_free(struct result *result)
-{
-    if (result) {
-        if (result->attempt) {
-            attempt_free(result->attempt);
-        }
-        free(result->token);
-        free(result);
-    }
-}
-
-void result_set_attempt(struct result *result, struct attempt *attempt,
-                        const struct outcome *outcome, int64_t ttl_ms)
-{
-    const struct task *task = attempt->task;
-    result->attempt = attempt;
-    result->outcome = *outcome;
-    result->ttl_ms = task->result_ttl_ms >= 0 ? task->result_ttl_ms : ttl_ms;
-}
-
-const struct attempt *result_attempt(const struct result *result)
-{
-    return result->attempt;
-}
-
-bool result_sent_before(const struct result *result)
-{
-    return result->again;
-}
-
-enum verdict result_verdict(const struct result *result)
-{
-    return result->outcome.verdict;
-}
-
-const char *result_token(const struct result *result)
-{
-    return result->attempt ? result->attempt->task->token : result->token;
-}
-
-static enum queue_outcome queue_outcome_of(enum verdict verdict)
-{
-    switch (verdict) {
-    case VERDICT_SUCCESS:
-        return QUEUE_SUCCESS;
-    case VERDICT_RETRY:
-        return QUEUE_RETRY;
-    case VERDICT_DEAD:
-        return QUEUE_DEAD;
-    case VERDICT_RELEASE:
-        return QUEUE_RELEASE;
-    case VERDICT_CANCELLED:
-        return QUEUE_CANCELLED;
-    }
-    return QUEUE_RELEASE;
-}
-
-/* Texts of numbers that go into the call. */
-struct texts {
-    char status[32], usage[USAGE_TEXT];
-};
-
-static void tell_attempt(const struct result *result, struct queue_result *told,
-                         struct texts *texts)
-{
-    const struct attempt *attempt = result->attempt;
-    told->duration_us = attempt->duration_us;
-    if (told->outcome != QUEUE_RELEASE) {
-        ending_status(&attempt->ending, texts->status, sizeof texts->status);
-        told->status = texts->status;
-    }
-    if (told->outcome == QUEUE_RETRY || told->outcome == QUEUE_DEAD) {
-        told->cause = cause_name(attempt->ending.cause);
-        told->reason = attempt->reason;
-    }
-
-    /* what ends the task: kept with its dead letter, and with its result */
-    bool last = told->outcome == QUEUE_SUCCESS || told->outcome == QUEUE_DEAD;
-    told->result_ttl_ms = last ? result->ttl_ms : 0;
-    if (told->outcome == QUEUE_DEAD || told->result_ttl_ms > 0) {
-        told->stdout_tail = attempt->stdout_tail;
-        told->stderr_tail = attempt->stderr_tail;
-        usage_format(&attempt->usage, texts->usage, sizeof texts->usage);
-        told->usage = texts->usage;
-    }
-}
-
-static void add_to_command(struct command *command, const struct result *result)
-{
-    struct queue_result told = {.token = result_token(result),
-                                .outcome = queue_outcome_of(result->outcome.verdict),
-                                .cause = "",
-                                .status = "",
-                                .reason = "",
-                                .usage = "",
-                                .delay_ms = result->outcome.delay_ms,
-                                .again = result->again};
-    struct texts texts;
-    if (result->attempt) {
-        tell_attempt(result, &told, &texts);
-    }
-    queue_finish_add(command, &told);
-}
-
 /* ---- sending and settling ---- */
 
 static void end_batch(struct batch *batch)
 {
     struct results *results = batch->results;
-    list_put_back(&results->queued, &batch->sent);
+    result_list_put_back(&results->queued, &batch->sent);
     batch->previous->next = batch->next;
     batch->next->previous = batch->previous;
     free(batch);
@@ -232,11 +54,11 @@ static void end_batch(struct batch *batch)
 static void keep(struct results *results, struct result_list *from, struct result *result,
                  const char *error)
 {
-    list_remove(from, result);
+    result_list_remove(from, result);
     result->again = true;
     results->refused += !result->refused;
     result->refused = true;
-    list_append(&results->kept, result);
+    result_list_append(&results->kept, result);
     if (!ev_is_active(&results->retry)) {
         ev_timer_set(&results->retry, KEPT_RETRY_S, 0.);
         ev_timer_start(results->loop, &results->retry);
@@ -247,7 +69,7 @@ static void keep(struct results *results, struct result_list *from, struct resul
 static void settle(struct results *results, struct result_list *from, struct result *result,
                    enum queue_settled settled)
 {
-    list_remove(from, result);
+    result_list_remove(from, result);
     results->count--;
     results->refused -= result->refused;
     results->events.settled(results->events.context, result, settled, NULL);
@@ -263,13 +85,13 @@ static void ask_replicas(struct results *results)
         return;
     }
     if (replicas_ask(results->replicas, results->unasked.count)) {
-        list_put_back(&results->queued, &results->unasked);
+        result_list_put_back(&results->queued, &results->unasked);
         return;
     }
     while (results->unasked.count > 0) {
         struct result *first = results->unasked.head.next;
-        list_remove(&results->unasked, first);
-        list_append(&results->asked, first);
+        result_list_remove(&results->unasked, first);
+        result_list_append(&results->asked, first);
     }
 }
 
@@ -278,8 +100,8 @@ static void on_replicated(void *context, bool known)
     struct results *results = context;
     if (!known) {
         /* whoever is the master now may not have it */
-        list_put_back(&results->queued, &results->unasked);
-        list_put_back(&results->queued, &results->asked);
+        result_list_put_back(&results->queued, &results->unasked);
+        result_list_put_back(&results->queued, &results->asked);
         return;
     }
     while (results->asked.count > 0) {
@@ -298,9 +120,9 @@ static void take_answer(struct results *results, struct result_list *sent,
     if (settled == QUEUE_KEPT) {
         keep(results, sent, result, error);
     } else if (replicas_are_wanted(results->replicas)) {
-        list_remove(sent, result);
+        result_list_remove(sent, result);
         result->settled = settled;
-        list_append(&results->unasked, result);
+        result_list_append(&results->unasked, result);
     } else {
         settle(results, sent, result, settled);
     }
@@ -338,13 +160,13 @@ static bool send_batch(struct results *results)
         return false;
     }
     batch->results = results;
-    list_init(&batch->sent);
+    result_list_init(&batch->sent);
     queue_finish_begin(&results->command, results->queue, results->consumer);
     while (results->queued.count > 0 && batch->sent.count < QUEUE_FINISH_MAX) {
         struct result *result = results->queued.head.next;
-        list_remove(&results->queued, result);
-        list_append(&batch->sent, result);
-        add_to_command(&results->command, result);
+        result_list_remove(&results->queued, result);
+        result_list_append(&batch->sent, result);
+        result_add_to(&results->command, result);
     }
     batch->next = &results->under_way;
     batch->previous = results->under_way.previous;
@@ -394,13 +216,37 @@ static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
     (void)loop;
     (void)events;
     struct results *results = watcher->data;
-    list_put_back(&results->queued, &results->kept);
+    result_list_put_back(&results->queued, &results->kept);
 }
 
-void results_add(struct results *results, struct result *result)
+static void results_add(struct results *results, struct result *result)
 {
-    list_append(&results->queued, result);
+    result_list_append(&results->queued, result);
     results->count++;
+}
+
+int results_reserve(struct results *results, size_t count)
+{
+    while (results->spare.count < count) {
+        struct result *result = result_new();
+        if (!result) {
+            return -1;
+        }
+        result_list_append(&results->spare, result);
+    }
+    return 0;
+}
+
+void results_end(struct results *results, struct attempt *attempt, const struct outcome *outcome,
+                 int64_t ttl_ms)
+{
+    const struct task *task = attempt->task;
+    struct result *result = results->spare.head.next;
+    result_list_remove(&results->spare, result);
+    result->attempt = attempt;
+    result->outcome = *outcome;
+    result->ttl_ms = task->result_ttl_ms >= 0 ? task->result_ttl_ms : ttl_ms;
+    results_add(results, result);
 }
 
 int results_put_back(struct results *results, const char *token)
@@ -462,10 +308,11 @@ struct results *results_new(struct ev_loop *loop, const struct config *config,
     results->queue = queue;
     results->consumer = consumer;
     results->events = *events;
-    list_init(&results->queued);
-    list_init(&results->kept);
-    list_init(&results->asked);
-    list_init(&results->unasked);
+    result_list_init(&results->queued);
+    result_list_init(&results->kept);
+    result_list_init(&results->asked);
+    result_list_init(&results->unasked);
+    result_list_init(&results->spare);
     results->under_way.next = results->under_way.previous = &results->under_way;
     ev_timer_init(&results->retry, on_retry, 0., 0.);
     ev_timer_init(&results->linger, on_linger, 0., 0.);
@@ -479,9 +326,10 @@ void results_free(struct results *results)
     if (results) {
         ev_timer_stop(results->loop, &results->retry);
         ev_timer_stop(results->loop, &results->linger);
-        list_free(&results->queued);
-        list_free(&results->kept);
+        result_list_free(&results->queued);
+        result_list_free(&results->kept);
         replicas_free(results->replicas);
+        result_list_free(&results->spare);
         command_free(&results->command);
         free(results);
     }

@@ -10,13 +10,12 @@
 #include <stddef.h>
 
 #include "daemon/live.h"
+#include "daemon/result.h"
 #include "daemon/session.h"
 #include "exec/runner.h"
 
 struct ev_loop;
 struct results;
-
-struct result;
 
 struct results_events {
     /* Redis has answered; the result is freed after this call. error is the text for QUEUE_KEPT
@@ -26,29 +25,19 @@ struct results_events {
     void *context;
 };
 
-struct result *result_new(void);
-void result_free(struct result *result); /* with its attempt; NULL does nothing */
-
-/* The attempt's outcome; takes the attempt. ttl_ms: for how long Redis keeps what becomes of a task
- * that does not say it itself; 0: not. */
-void result_set_attempt(struct result *result, struct attempt *attempt,
-                        const struct outcome *outcome, int64_t ttl_ms);
-
-/* NULL for a result without attempt. */
-const struct attempt *result_attempt(const struct result *result);
-const char *result_token(const struct result *result);
-enum verdict result_verdict(const struct result *result);
-
-/* True once it was sent and no reply came: Redis may have settled it then. */
-bool result_sent_before(const struct result *result);
-
 struct results *results_new(struct ev_loop *loop, const struct config *config,
                             struct session *session, struct live *live, const struct queue *queue,
                             const char *consumer, const struct results_events *events);
 void results_free(struct results *results);
 
-/* Takes the result. */
-void results_add(struct results *results, struct result *result);
+/* Room for what becomes of so many attempts, those that run and those that are to start: what has
+ * ended must not be lost for want of memory. Returns 0, or -1 without memory. */
+int results_reserve(struct results *results, size_t count);
+
+/* The outcome of one of these; takes the attempt. ttl_ms: for how long Redis keeps what becomes of
+ * a task that does not say it itself; 0: not. */
+void results_end(struct results *results, struct attempt *attempt, const struct outcome *outcome,
+                 int64_t ttl_ms);
 
 /* A token that goes back; copied. Returns 0 or −1 without memory. */
 int results_put_back(struct results *results, const char *token);

@@ -137,7 +137,8 @@ static void start(struct slots *slots, const struct begun *tasks, size_t count)
         record_started(tasks[i].task);
     }
     slots->alone += alone;
-    if (runner_start(slots->runner, tasks, count)) {
+    if (slots->events.reserve(slots->events.context, count) ||
+        runner_start(slots->runner, tasks, count)) {
         slots->alone -= alone;
         for (size_t i = 0; i < count; i++) {
             put_back(slots, tasks[i].task);
@@ -285,7 +286,8 @@ static bool came_after_return(const struct slots *slots, int64_t sent_ns)
 static void refuse(void *context, struct task *task, const char *reason)
 {
     struct slots *slots = context;
-    if (runner_refuse(slots->runner, task, reason)) {
+    if (slots->events.reserve(slots->events.context, 1) ||
+        runner_refuse(slots->runner, task, reason)) {
         put_back(slots, task);
     }
 }

@@ -28,6 +28,9 @@ struct slots;
 struct slots_events {
     /* Whether no task may start now at all. */
     bool (*closed)(void *context);
+    /* So many more attempts begin: what becomes of them must find room. Returns 0, or -1 where it
+     * would not. */
+    int (*reserve)(void *context, size_t count);
     /* A task that cannot start here goes back; the token is to be copied. */
     void (*put_back)(void *context, const char *token);
     void *context;

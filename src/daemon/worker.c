@@ -95,6 +95,12 @@ static void put_back(void *context, const char *token)
     }
 }
 
+static int reserve(void *context, size_t count)
+{
+    struct worker *worker = context;
+    return results_reserve(worker->results, runner_count(worker->runner) + count);
+}
+
 static void on_ended(void *context, struct attempt *attempt)
 {
     struct worker *worker = context;
@@ -104,17 +110,7 @@ static void on_ended(void *context, struct attempt *attempt)
     beat_count(&worker->beat, outcome.verdict);
     slots_ended(worker->slots, attempt);
     host_ended(worker->host, attempt);
-
-    struct result *result = result_new();
-    if (!result) {
-        /* unnamed in the next registration, the entry goes back: it runs once more rather than
-         * never */
-        attempt_free(attempt);
-        session_recover(worker->session, REDIS_ERROR_LOST, "out of memory");
-        return;
-    }
-    result_set_attempt(result, attempt, &outcome, worker->config->task.result_ttl_ms);
-    results_add(worker->results, result);
+    results_end(worker->results, attempt, &outcome, worker->config->task.result_ttl_ms);
 }
 
 static void on_settled(void *context, const struct result *result, enum queue_settled settled,
@@ -365,7 +361,7 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     const struct stop_events stop_events = {
         .close = on_close, .end = on_end, .give_up = on_give_up, .context = worker};
     const struct slots_events slots_events = {
-        .closed = is_closed, .put_back = put_back, .context = worker};
+        .closed = is_closed, .reserve = reserve, .put_back = put_back, .context = worker};
     const struct host_events host_events = {.close = on_close, .open = on_open, .context = worker};
 
     worker->host = host_new(loop, &host_events);

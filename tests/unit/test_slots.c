@@ -40,6 +40,13 @@ static bool is_closed(void *context)
     return world->closed;
 }
 
+static int reserve(void *context, size_t count)
+{
+    (void)context;
+    (void)count;
+    return 0;
+}
+
 static void put_back(void *context, const char *token)
 {
     struct world *world = context;
@@ -105,7 +112,7 @@ static int set_up(void **state)
         .tokens = list_nothing, .beat = no_beat, .beat_done = ignore_beat};
     const struct host_events host_events = {.close = ignore, .open = ignore};
     const struct slots_events slots_events = {
-        .closed = is_closed, .put_back = put_back, .context = world};
+        .closed = is_closed, .reserve = reserve, .put_back = put_back, .context = world};
     const struct config *config = &world->config;
     world->loop = ev_loop_new(EVFLAG_AUTO);
     world->session = session_new(world->loop, config, &world->queue, "host:1:x", &session_events);
