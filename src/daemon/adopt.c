@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd_watch.h"
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "daemon/record.h"
@@ -38,7 +39,8 @@ struct adopt {
     struct herald *herald;
     const struct warden *warden;
     char *folder;
-    ev_io changed; /* inotify's descriptor; −1: none */
+    int inotify; /* −1: none */
+    struct fd_watch changed;
     ev_timer soon;
     double soon_s; /* how long that takes the next time */
 
@@ -208,9 +210,9 @@ void adopt_look(struct adopt *adopt)
         adopt->again = true;
         return;
     }
-    if (adopt->changed.fd >= 0) {
+    if (adopt->inotify >= 0) {
         /* each time: it may be another folder of that name. Without it the scan finds all. */
-        (void)inotify_add_watch(adopt->changed.fd, adopt->folder,
+        (void)inotify_add_watch(adopt->inotify, adopt->folder,
                                 IN_MODIFY | IN_CLOSE_WRITE | IN_ONLYDIR);
     }
     adopt->names = holds_list(adopt->folder);
@@ -313,14 +315,13 @@ static void on_soon(struct ev_loop *loop, ev_timer *watcher, int events)
 
 /* A guard has written its line, or somebody has died. The lock goes a moment later than that is
  * told. */
-static void on_changed(struct ev_loop *loop, ev_io *watcher, int events)
+static void on_changed(void *context)
 {
-    (void)events;
-    struct adopt *adopt = watcher->data;
+    struct adopt *adopt = context;
     char unread[4096]; /* what has changed does not matter */
-    ssize_t got = read(watcher->fd, unread, sizeof unread);
+    ssize_t got = read(adopt->inotify, unread, sizeof unread);
     if (got <= 0 && errno != EAGAIN && errno != EINTR) {
-        ev_io_stop(loop, watcher); /* the scan looks, too */
+        fd_watch_stop(&adopt->changed, adopt->loop); /* the scan looks, too */
         return;
     }
     adopt->soon_s = SOONEST_S;
@@ -346,15 +347,16 @@ struct adopt *adopt_new(struct ev_loop *loop, const struct config *config, struc
     adopt->warden = warden;
     adopt->soon_s = SOONEST_S;
     ev_timer_init(&adopt->soon, on_soon, 0., 0.);
-    ev_io_init(&adopt->changed, on_changed, inotify_init1(IN_NONBLOCK | IN_CLOEXEC), EV_READ);
-    adopt->soon.data = adopt->changed.data = adopt;
+    adopt->soon.data = adopt;
+    adopt->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    fd_watch_init(&adopt->changed, on_changed, adopt);
     adopt->folder = holds_folder(config->isolation.state, config->queue.name);
     if (!adopt->folder) {
         adopt_free(adopt);
         return NULL;
     }
-    if (adopt->changed.fd >= 0) {
-        ev_io_start(loop, &adopt->changed);
+    if (adopt->inotify >= 0) {
+        fd_watch_start(&adopt->changed, loop, adopt->inotify, EV_READ);
     }
     return adopt;
 }
@@ -370,9 +372,9 @@ void adopt_free(struct adopt *adopt)
         return;
     }
     adopt_down(adopt);
-    ev_io_stop(adopt->loop, &adopt->changed);
-    if (adopt->changed.fd >= 0) {
-        (void)close(adopt->changed.fd); /* nothing was written */
+    fd_watch_stop(&adopt->changed, adopt->loop);
+    if (adopt->inotify >= 0) {
+        (void)close(adopt->inotify); /* nothing was written */
     }
     while (adopt->kept_count > 0) {
         forget_kept(adopt, adopt->kept);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd_watch.h"
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "daemon/record.h"
@@ -35,7 +36,8 @@ struct lease {
     int64_t watched_ns; /* what the deadline timer is set to; 0: none */
     struct command command;
     ev_timer beat;
-    ev_io deadline; /* a timer of CLOCK_BOOTTIME: libev has none that counts suspended time */
+    int timer; /* of CLOCK_BOOTTIME: libev has none that counts suspended time */
+    struct fd_watch deadline;
     ev_check turn;
 };
 
@@ -109,7 +111,7 @@ static void set_deadline_timer(struct lease *lease, int64_t at_ns)
                                                .tv_nsec = (long)(at_ns % CLOCK_NS_PER_S)}};
     lease->watched_ns = at_ns;
     /* fails only for a wrong descriptor or time */
-    (void)timerfd_settime(lease->deadline.fd, TFD_TIMER_ABSTIME, &at, NULL);
+    (void)timerfd_settime(lease->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static void enforce(struct lease *lease, struct attempt *attempt, int64_t now_ns)
@@ -147,14 +149,13 @@ static void enforce_all(struct lease *lease)
     set_deadline_timer(lease, earliest);
 }
 
-static void on_deadline(struct ev_loop *loop, ev_io *watcher, int events)
+static void on_deadline(void *context)
 {
-    (void)loop;
-    (void)events;
+    struct lease *lease = context;
     uint64_t fired;
-    ssize_t size = read(watcher->fd, &fired, sizeof fired);
+    ssize_t size = read(lease->timer, &fired, sizeof fired);
     (void)size; /* nothing to read: it was set anew meanwhile */
-    enforce_all(watcher->data);
+    enforce_all(lease);
 }
 
 void lease_watch(struct lease *lease, const struct attempt *attempt)
@@ -362,12 +363,13 @@ struct lease *lease_new(struct ev_loop *loop, const struct config *config, struc
     lease->lease_ms = config->queue.lease_ms;
     lease->turn_ns = clock_boot_ns();
     ev_timer_init(&lease->beat, on_beat, 0., 0.);
-    ev_io_init(&lease->deadline, on_deadline, timer, EV_READ);
+    lease->timer = timer;
+    fd_watch_init(&lease->deadline, on_deadline, lease);
     ev_check_init(&lease->turn, on_turn);
     ev_set_priority(&lease->turn, EV_MAXPRI);
-    lease->beat.data = lease->deadline.data = lease->turn.data = lease;
+    lease->beat.data = lease->turn.data = lease;
     ev_check_start(loop, &lease->turn);
-    ev_io_start(loop, &lease->deadline);
+    fd_watch_start(&lease->deadline, loop, timer, EV_READ);
     set_beat_timer(lease);
     tell_guard(lease);
     return lease;
@@ -393,8 +395,8 @@ void lease_free(struct lease *lease)
 {
     if (lease) {
         ev_timer_stop(lease->loop, &lease->beat);
-        ev_io_stop(lease->loop, &lease->deadline);
-        close(lease->deadline.fd);
+        fd_watch_stop(&lease->deadline, lease->loop);
+        close(lease->timer);
         ev_check_stop(lease->loop, &lease->turn);
         command_free(&lease->command);
         free(lease);

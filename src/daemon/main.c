@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/log_ids.h"
+#include "base/signals.h"
 #include "base/standard.h"
 #include "config/config.h"
 #include "daemon/isolation.h"
@@ -36,7 +37,7 @@ struct daemon {
     bool ready;                 /* told to be so */
     struct worker_figures told; /* figures in the last STATUS */
     char told_trouble[256];     /* that in it: its text changes in place */
-    ev_signal terminate, interrupt, hangup;
+    struct signals signals;
     ev_prepare turn;
     ev_timer status;
 };
@@ -232,15 +233,6 @@ static void on_stopped(void *context, int exit_code)
     ev_break(daemon->loop, EVBREAK_ALL);
 }
 
-static void on_stop_signal(struct ev_loop *loop, ev_signal *watcher, int events)
-{
-    (void)loop;
-    (void)events;
-    struct daemon *daemon = watcher->data;
-    worker_stop(daemon->worker);
-    notify_stopping(worker_stop_ms(daemon->worker));
-}
-
 static void reload(struct daemon *daemon)
 {
     struct buffer text = BUFFER_INIT;
@@ -281,11 +273,14 @@ done:
     buffer_free(&text);
 }
 
-static void on_reload_signal(struct ev_loop *loop, ev_signal *watcher, int events)
+static void on_signal(void *context, int number)
 {
-    (void)loop;
-    (void)events;
-    struct daemon *daemon = watcher->data;
+    struct daemon *daemon = context;
+    if (number != SIGHUP) {
+        worker_stop(daemon->worker);
+        notify_stopping(worker_stop_ms(daemon->worker));
+        return;
+    }
     if (daemon->ready) {
         notify_reloading();
     }
@@ -332,35 +327,17 @@ static void on_status(struct ev_loop *loop, ev_timer *watcher, int events)
 
 /* ---- life ---- */
 
-static void watch_signal(struct daemon *daemon, ev_signal *watcher, int number,
-                         void (*callback)(struct ev_loop *, ev_signal *, int))
+static int listen_for_signals(struct daemon *daemon)
 {
-    ev_signal_init(watcher, callback, number);
-    watcher->data = daemon;
-    ev_signal_start(daemon->loop, watcher);
+    sigset_t set;
+    return sigemptyset(&set) || sigaddset(&set, SIGTERM) || sigaddset(&set, SIGINT) ||
+                   sigaddset(&set, SIGHUP)
+               ? -1
+               : signals_open(&daemon->signals, daemon->loop, &set, on_signal, daemon);
 }
 
-static int run(struct daemon *daemon, const struct rlimit *nofile)
+static void run_loop(struct daemon *daemon)
 {
-    const struct worker_events events = {
-        .ready = on_ready, .alive = on_alive, .stopped = on_stopped, .context = daemon};
-    ev_set_allocator(allocate_for_loop);
-    daemon->loop = ev_loop_new(EVFLAG_NOENV | EVFLAG_SIGNALFD | EVBACKEND_EPOLL);
-    if (!daemon->loop) {
-        log_text(LOG_ERR, "no event loop: %s", strerror(errno));
-        return EX_OSERR;
-    }
-    /* before the worker, whose start takes a moment: they are heard when the loop runs */
-    watch_signal(daemon, &daemon->terminate, SIGTERM, on_stop_signal);
-    watch_signal(daemon, &daemon->interrupt, SIGINT, on_stop_signal);
-    watch_signal(daemon, &daemon->hangup, SIGHUP, on_reload_signal);
-    daemon->worker = worker_new(daemon->loop, daemon->config, nofile, &daemon->isolation,
-                                notify_watchdog_ms(), &events);
-    if (!daemon->worker) {
-        log_text(LOG_ERR, "cannot start: %s", strerror(errno));
-        ev_loop_destroy(daemon->loop);
-        return EX_OSERR;
-    }
     ev_prepare_init(&daemon->turn, on_turn);
     ev_timer_init(&daemon->status, on_status, 0., 0.);
     daemon->turn.data = daemon->status.data = daemon;
@@ -369,9 +346,38 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
     }
     worker_start(daemon->worker);
     ev_run(daemon->loop, 0);
+}
+
+static int run(struct daemon *daemon, const struct rlimit *nofile)
+{
+    const struct worker_events events = {
+        .ready = on_ready, .alive = on_alive, .stopped = on_stopped, .context = daemon};
+    ev_set_allocator(allocate_for_loop);
+    daemon->loop = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL);
+    if (!daemon->loop) {
+        log_text(LOG_ERR, "no event loop: %s", strerror(errno));
+        return EX_OSERR;
+    }
+    int code = EX_OSERR;
+    /* before the worker, whose start takes a moment: they are heard when the loop runs */
+    if (listen_for_signals(daemon)) {
+        log_text(LOG_ERR, "cannot listen for signals: %s", strerror(errno));
+        goto destroy;
+    }
+    daemon->worker = worker_new(daemon->loop, daemon->config, nofile, &daemon->isolation,
+                                notify_watchdog_ms(), &events);
+    if (!daemon->worker) {
+        log_text(LOG_ERR, "cannot start: %s", strerror(errno));
+        goto close_signals;
+    }
+    run_loop(daemon);
     worker_free(daemon->worker);
+    code = daemon->exit_code;
+close_signals:
+    signals_close(&daemon->signals);
+destroy:
     ev_loop_destroy(daemon->loop);
-    return daemon->exit_code;
+    return code;
 }
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd_watch.h"
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "exec/guard.h"
@@ -26,7 +27,7 @@ struct post { /* of one guard */
     bool ready;
     bool told; /* that it is missing */
     double retry_s;
-    ev_io heard;
+    struct fd_watch heard;
     ev_timer late; /* until it must be ready, or is tried again */
 };
 
@@ -92,15 +93,14 @@ static void be_ready(struct post *post)
 static void listen_to(struct post *post)
 {
     struct warden *warden = post->warden;
-    ev_io_stop(warden->loop, &post->heard);
-    ev_io_set(&post->heard, guard_socket(warden->guard, post->index), EV_READ);
-    ev_io_start(warden->loop, &post->heard);
+    fd_watch_stop(&post->heard, warden->loop);
+    fd_watch_start(&post->heard, warden->loop, guard_socket(warden->guard, post->index), EV_READ);
 }
 
 static void start(struct post *post)
 {
     struct warden *warden = post->warden;
-    ev_io_stop(warden->loop, &post->heard); /* before its descriptor is closed */
+    fd_watch_stop(&post->heard, warden->loop); /* before its descriptor is closed */
     post->ready = post->starting = false;
     if (guard_start(warden->guard, post->index)) {
         miss(post, strerror(errno));
@@ -124,7 +124,7 @@ static void hear(struct post *post)
     case GUARD_HEARD_DEAD:
         break;
     }
-    ev_io_stop(warden->loop, &post->heard);
+    fd_watch_stop(&post->heard, warden->loop);
     ev_timer_stop(warden->loop, &post->late);
     post->starting = false;
     if (was_ready) {
@@ -136,11 +136,9 @@ static void hear(struct post *post)
     }
 }
 
-static void on_heard(struct ev_loop *loop, ev_io *watcher, int events)
+static void on_heard(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct post *post = watcher->data;
+    struct post *post = context;
     bool was_ready = post->ready;
     hear(post);
     if (post->ready && !was_ready) {
@@ -206,9 +204,9 @@ struct warden *warden_new(struct ev_loop *loop, const struct config *config, con
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         struct post *post = &warden->posts[index];
         *post = (struct post){.warden = warden, .index = index, .retry_s = RETRY_BASE_S};
-        ev_init(&post->heard, on_heard);
+        fd_watch_init(&post->heard, on_heard, post);
         ev_init(&post->late, on_late);
-        post->heard.data = post->late.data = post;
+        post->late.data = post;
     }
     make_hold(warden, config, consumer);
     warden->guard = guard_new(config->queue.name, consumer, warden->hold.fd);
@@ -257,7 +255,7 @@ void warden_free(struct warden *warden)
     }
     int error = errno;
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        ev_io_stop(warden->loop, &warden->posts[index].heard);
+        fd_watch_stop(&warden->posts[index].heard, warden->loop);
         ev_timer_stop(warden->loop, &warden->posts[index].late);
     }
     bool parts = warden->parted && (!warden->guard || !guard_is_needed(warden->guard));

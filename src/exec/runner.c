@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "exec/child.h"
 #include "exec/children.h"
 #include "exec/descriptor.h"
@@ -31,8 +32,9 @@ struct runner {
     struct recipe *recipe; /* NULL: to be made at the next start */
     char *worker;          /* NULL: nothing is said of one */
     struct rlimit files;
-    ev_signal exits; /* of the first runner's alone */
-    ev_io mounts;    /* fd -1 where there is no table to watch */
+    struct signals exits; /* of the first runner's alone */
+    int mounts;           /* the table of them, or -1 */
+    struct fd_watch mounts_changed;
     struct attempt *first;
     size_t count;
     size_t processes;
@@ -137,11 +139,10 @@ static void on_run(struct child_host *host, struct child *child)
 
 /* Each child that has exited is looked at before it is reaped, so that its number still is its
  * own. Those that nobody here started are only reaped. */
-static void on_exits(struct ev_loop *loop, ev_signal *watcher, int events)
+static void on_exits(void *context, int number)
 {
-    (void)loop;
-    (void)events;
-    struct runner *runner = watcher->data;
+    (void)number;
+    struct runner *runner = context;
     for (;;) {
         siginfo_t exit = {0};
         if (waitid(P_ALL, 0, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 || exit.si_pid == 0) {
@@ -178,29 +179,28 @@ static int make_recipe(struct runner *runner)
     return runner->recipe ? 0 : -1;
 }
 
-static void on_mounts(struct ev_loop *loop, ev_io *watcher, int events)
+static void on_mounts(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct runner *runner = watcher->data;
+    struct runner *runner = context;
     if (runner->recipe) {
         recipe_look(runner->recipe);
     }
 }
 
-static void watch_exits(struct runner *runner)
+static int watch_exits(struct runner *runner)
 {
-    ev_signal_init(&runner->exits, on_exits, SIGCHLD);
-    runner->exits.data = runner;
-    ev_signal_start(runner->host.loop, &runner->exits);
+    sigset_t set;
+    return sigemptyset(&set) || sigaddset(&set, SIGCHLD)
+               ? -1
+               : signals_open(&runner->exits, runner->host.loop, &set, on_exits, runner);
 }
 
 static void watch_mounts(struct runner *runner)
 {
-    ev_io_init(&runner->mounts, on_mounts, mounts_open(), EV_WRITE);
-    runner->mounts.data = runner;
-    if (runner->mounts.fd >= 0) {
-        ev_io_start(runner->host.loop, &runner->mounts);
+    runner->mounts = mounts_open();
+    fd_watch_init(&runner->mounts_changed, on_mounts, runner);
+    if (runner->mounts >= 0) {
+        fd_watch_start(&runner->mounts_changed, runner->host.loop, runner->mounts, EV_WRITE);
     }
 }
 
@@ -224,6 +224,8 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .done = on_done,
         .run = on_run,
     };
+    runner->mounts = -1;
+    runner->exits = SIGNALS_CLOSED;
     runner->first_runner = runner;
     runner->table = &runner->own_table;
     runner->places = &runner->own_places;
@@ -266,8 +268,9 @@ struct runner *runner_new(struct ev_loop *loop, const struct config *config, con
         return NULL;
     }
     runner = complete(runner);
-    if (runner) {
-        watch_exits(runner);
+    if (runner && watch_exits(runner)) {
+        runner_free(runner);
+        return NULL;
     }
     return runner;
 }
@@ -442,12 +445,10 @@ static void drop_attempts(struct runner *runner)
 
 static void stop_watching(struct runner *runner)
 {
-    if (ev_is_active(&runner->exits)) {
-        ev_signal_stop(runner->host.loop, &runner->exits);
-    }
-    if (ev_is_active(&runner->mounts)) {
-        ev_io_stop(runner->host.loop, &runner->mounts);
-        close(runner->mounts.fd);
+    signals_close(&runner->exits);
+    fd_watch_stop(&runner->mounts_changed, runner->host.loop);
+    if (runner->mounts >= 0) {
+        close(runner->mounts);
     }
 }
 

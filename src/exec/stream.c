@@ -176,7 +176,7 @@ static void pass_on(struct stream *stream, const char *data, size_t size)
         !host->follow.wrote(host->follow.context, &child->attempt, number, data, size)) {
         stream->held = child->attempt.state < JOB_SETTLING;
         if (stream->held) {
-            ev_io_stop(host->loop, &stream->watcher);
+            fd_watch_stop(&stream->watch, host->loop);
         }
     }
 }
@@ -222,8 +222,8 @@ static void go_over(struct child *child)
 static void ration(struct child *child, double seconds)
 {
     struct ev_loop *loop = child->host->loop;
-    ev_io_stop(loop, &child->streams[STREAM_OUTPUT].watcher);
-    ev_io_stop(loop, &child->streams[STREAM_ERROR].watcher);
+    fd_watch_stop(&child->streams[STREAM_OUTPUT].watch, loop);
+    fd_watch_stop(&child->streams[STREAM_ERROR].watch, loop);
     ev_now_update(loop);
     ev_timer_stop(loop, &child->ration);
     ev_timer_set(&child->ration, seconds, 0);
@@ -331,7 +331,7 @@ static bool read_some(struct stream *stream)
     int fd = stream->output.fd;
     bool more = output_read(&stream->output, host->scratch, size, tail_of(stream));
     if (stream->output.fd < 0 && fd >= 0) {
-        ev_io_stop(host->loop, &stream->watcher);
+        fd_watch_stop(&stream->watch, host->loop);
         if (!offer_rest(stream, lines)) {
             pace(stream->child, 0);
         }
@@ -344,11 +344,9 @@ static bool read_some(struct stream *stream)
     return more;
 }
 
-static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
+static void on_readable(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct stream *stream = watcher->data;
+    struct stream *stream = context;
     read_some(stream);
     child_heard(stream->child);
 }
@@ -370,9 +368,8 @@ void streams_watch(struct child *child)
         struct stream *stream = &child->streams[i];
         stream->held = stream->held && child->attempt.state < JOB_SETTLING;
         bool waits = i != STREAM_VERDICTS && ev_is_active(&child->ration);
-        if (stream->output.fd >= 0 && !stream->held && !waits && !ev_is_active(&stream->watcher)) {
-            ev_io_set(&stream->watcher, stream->output.fd, EV_READ);
-            ev_io_start(child->host->loop, &stream->watcher);
+        if (stream->output.fd >= 0 && !stream->held && !waits) {
+            fd_watch_start(&stream->watch, child->host->loop, stream->output.fd, EV_READ);
         }
     }
 }
@@ -416,8 +413,7 @@ void streams_init(struct child *child)
         struct stream *stream = &child->streams[i];
         stream->child = child;
         output_open(&stream->output, -1);
-        ev_init(&stream->watcher, on_readable);
-        stream->watcher.data = stream;
+        fd_watch_init(&stream->watch, on_readable, stream);
     }
 }
 
@@ -457,7 +453,7 @@ void streams_finish(struct child *child)
     for (int i = STREAMS - 1; i >= 0; i--) {
         struct stream *stream = &child->streams[i];
         struct output_lines into;
-        ev_io_stop(child->host->loop, &stream->watcher);
+        fd_watch_stop(&stream->watch, child->host->loop);
         for (size_t size = 0; size < LAST_READ && read_some(stream); size += stream->output.got) {
         }
         output_finish(&stream->output, lines_of(stream, &into));
@@ -478,7 +474,7 @@ void streams_free(struct child *child)
     ev_timer_stop(child->host->loop, &child->ration);
     outlet_end(&child->outlet);
     for (int i = 0; i < STREAMS; i++) {
-        ev_io_stop(child->host->loop, &child->streams[i].watcher);
+        fd_watch_stop(&child->streams[i].watch, child->host->loop);
         output_free(&child->streams[i].output);
     }
 }

@@ -5,10 +5,10 @@
 #ifndef LEAT_EXEC_STREAM_H
 #define LEAT_EXEC_STREAM_H
 
-#include <ev.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/fd_watch.h"
 #include "exec/output.h"
 
 struct child;
@@ -17,7 +17,7 @@ enum { STREAM_OUTPUT, STREAM_ERROR, STREAM_VERDICTS, STREAMS };
 
 struct stream {
     struct output output;
-    ev_io watcher;
+    struct fd_watch watch;
     struct child *child;
     bool held; /* whoever follows the task wants no more for now */
 };

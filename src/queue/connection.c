@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <ev.h>
-#include <hiredis/adapters/libev.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "queue/adapter.h"
 #include "queue/lookup.h"
 #include "queue/pending.h"
 #include "queue/queue.h"
@@ -32,7 +32,8 @@ struct connection {
 
     enum state state;
     redisAsyncContext *redis; /* NULL when hiredis has freed it or is about to */
-    struct lookup *lookup;    /* under way, or NULL */
+    struct adapter adapter;
+    struct lookup *lookup; /* under way, or NULL */
     struct pending pending;
     bool subscribed; /* the oldest of them gets whatever comes */
     int64_t client_id;
@@ -59,6 +60,7 @@ static void drop_redis(struct connection *connection)
     connection->unsent = false;
     if (redis) {
         redis->data = NULL; /* its callbacks then do nothing */
+        adapter_detach(&connection->adapter);
         redisAsyncFree(redis);
     }
 }
@@ -215,7 +217,7 @@ static int enqueue(struct connection *connection, struct command *command, int64
     if (command_finish(command, &data, &size) || pending_push(&connection->pending, &pending)) {
         return -1;
     }
-    if (redisAsyncFormattedCommand(connection->redis, on_reply, NULL, data, size) != REDIS_OK) {
+    if (adapter_send(&connection->adapter, on_reply, data, size)) {
         pending_unpush(&connection->pending);
         return -1;
     }
@@ -258,7 +260,9 @@ static void on_flush(struct ev_loop *loop, ev_prepare *watcher, int events)
     (void)loop;
     (void)events;
     struct connection *connection = watcher->data;
-    if (connection->unsent && connection->redis) {
+    if (connection->adapter.broken) {
+        fail(connection, REDIS_ERROR_LOST, "sending to", "out of memory");
+    } else if (connection->unsent && connection->redis) {
         connection->unsent = false;
         redisAsyncHandleWrite(connection->redis);
     }
@@ -358,9 +362,10 @@ static void on_connect(const redisAsyncContext *redis, int status)
         fail(connection, REDIS_ERROR_LOST, "connecting to", redis->c.errstr);
         return;
     }
-    /* a greeting that cannot be sent runs into the connect deadline: nothing may be freed here */
     connection->state = GREETING;
-    (void)send_greeting(connection);
+    if (send_greeting(connection)) {
+        connection->adapter.broken = true; /* nothing may be freed here */
+    }
 }
 
 static void on_disconnect(const redisAsyncContext *redis, int status)
@@ -386,11 +391,10 @@ static void on_disconnect(const redisAsyncContext *redis, int status)
 static int attach(struct connection *connection, redisAsyncContext *redis)
 {
     redis->data = connection;
-    return redisLibevAttach(connection->loop, redis) != REDIS_OK ||
-                   redisAsyncSetConnectCallback(redis, on_connect) != REDIS_OK ||
-                   redisAsyncSetDisconnectCallback(redis, on_disconnect) != REDIS_OK
-               ? -1
-               : 0;
+    adapter_attach(&connection->adapter, connection->loop, redis);
+    /* both are 0, or -1 */
+    return redisAsyncSetConnectCallback(redis, on_connect) |
+           redisAsyncSetDisconnectCallback(redis, on_disconnect);
 }
 
 /* host: an address; NULL: the unix socket. */

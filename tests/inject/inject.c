@@ -4,8 +4,8 @@
  * least sizeof struct order), so a test can begin to count while the program runs. What the program
  * executes under another name (leatd's guards) is left alone.
  *
- * Allocations are told apart by who makes them: hiredis 0.14 ends the program in places where it
- * gets no memory, which is a matter of its own.
+ * Allocations are told apart by who makes them: hiredis 0.14 and OpenSSL 3.0 end the program in
+ * places where they get no memory, which is a matter of their own.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +33,7 @@
 enum kind {
     KIND_NONE,
     KIND_ALLOC,   /* malloc and its like, by the program and most libraries */
-    KIND_LIBRARY, /* the same by hiredis, and by libev where it does not ask leatd */
+    KIND_LIBRARY, /* the same by hiredis and libcrypto, and by libev where it does not ask leatd */
     KIND_FORK,    /* vfork, fork */
     KIND_PIPE,    /* pipe2 */
     KIND_SEND,    /* write, send, sendto, sendmsg */
@@ -72,7 +72,8 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
     (void)context;
-    if (!strstr(info->dlpi_name, "libev.") && !strstr(info->dlpi_name, "libhiredis")) {
+    if (!strstr(info->dlpi_name, "libev.") && !strstr(info->dlpi_name, "libhiredis") &&
+        !strstr(info->dlpi_name, "libcrypto.")) {
         return 0;
     }
     uintptr_t end = info->dlpi_addr;
@@ -209,9 +210,9 @@ char *strndup(const char *text, size_t size)
     return copy;
 }
 
-/* ---- users and hosts: glibc 2.36 ends in a segmentation fault where it gets no memory for the table
- * of its name services (nss_database.c, from the first of these calls). So each of them counts as one
- * allocation, and what it allocates itself never fails. ---- */
+/* ---- users and hosts: glibc 2.36 ends in a segmentation fault where it gets no memory for the
+ * table of its name services (nss_database.c, from the first of these calls). So each of them
+ * counts as one allocation, and what it allocates itself never fails. ---- */
 
 #define LOOKUP(call)                                                                               \
     if (fails(KIND_ALLOC, ENOMEM)) {                                                               \
@@ -222,7 +223,8 @@ char *strndup(const char *text, size_t size)
     inside = false;                                                                                \
     return result;
 
-int getpwnam_r(const char *name, struct passwd *user, char *text, size_t size, struct passwd **found)
+int getpwnam_r(const char *name, struct passwd *user, char *text, size_t size,
+               struct passwd **found)
 {
     REAL(int, getpwnam_r, const char *, struct passwd *, char *, size_t, struct passwd **)
     LOOKUP(real(name, user, text, size, found))
