@@ -28,7 +28,8 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 	libjansson-dev libssl-dev
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
-	curl procps systemd-container openssl systemd-journal-remote logrotate
+	curl procps systemd-container openssl systemd-journal-remote logrotate \
+	stunnel4
 CHAOS_PACKAGES = iproute2 nftables
 NIGHTLY_PACKAGES = user-mode-linux kmod
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check mandoc systemd
@@ -237,7 +238,8 @@ lint-exposure = \
 lint-unit: ROOT = $(abspath $(BUILD))/root
 lint-unit:
 	@mkdir -p $(ROOT)/usr/bin $(ROOT)/bin $(ROOT)/usr/lib/systemd/system
-	@cp /bin/true $(ROOT)/usr/bin/leatd && cp /bin/true $(ROOT)/usr/bin/leat && cp /bin/kill $(ROOT)/bin/
+	@for name in leatd leat stunnel4; do cp /bin/true $(ROOT)/usr/bin/$$name; done
+	@cp /bin/kill $(ROOT)/bin/
 	@cp systemd/leatd@.service systemd/leat.slice conf/*.service conf/*.timer \
 		$(ROOT)/usr/lib/systemd/system/
 	systemd-analyze verify --man=no --recursive-errors=no --root=$(ROOT) leatd@.service leat.slice \
@@ -245,12 +247,13 @@ lint-unit:
 	$(call lint-exposure,,30)
 	$(call lint-exposure,systemd/leatd-other-user.conf,33)
 	$(call lint-exposure,systemd/leatd-strict.conf,15)
+	$(call lint-exposure,systemd/leatd-tls.conf,30)
 lint-manuals:
 	mandoc -T lint -W warning $(MAN_PAGES)
 
 # ---- installing
 MAN_PAGES = $(wildcard src/*/*.[1-8] conf/*.[1-8])
-EXAMPLES = $(wildcard systemd/*.conf conf/*.ini conf/*.acl conf/*.service conf/*.timer)
+EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.service conf/*.timer)
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 

@@ -15,6 +15,7 @@
 #include "queue/discovery.h"
 #include "queue/library.h"
 #include "queue/queue.h"
+#include "queue/socket.h"
 
 #define PAUSE_NS (50 * CLOCK_NS_PER_MS)
 
@@ -23,6 +24,7 @@ struct client {
     const struct config_redis *config;
     int64_t timeout_ms;
     bool may_load, has_loaded;
+    bool heard; /* the server has answered something */
 };
 
 /* Where an error is told. */
@@ -56,7 +58,11 @@ static void tell_broken(const struct client *client, const struct trouble *troub
         tell(trouble, REDIS_ERROR_LOST, "", detail);
         return;
     }
-    tell(trouble, REDIS_ERROR_LOST, "", client->redis->errstr);
+    char detail[256];
+    /* may be cut */
+    (void)snprintf(detail, sizeof detail, "%s%s", client->redis->errstr,
+                   client->heard ? "" : SOCKET_UNHEARD);
+    tell(trouble, REDIS_ERROR_LOST, "", detail);
 }
 
 /* Error replies are told and come back as NULL. */
@@ -83,6 +89,7 @@ static redisReply *receive(struct client *client, const struct trouble *trouble)
         tell_broken(client, trouble);
         return NULL;
     }
+    client->heard = true;
     return judge(answer, trouble);
 }
 
@@ -262,6 +269,7 @@ static int open_at(struct client *client, const struct config_redis *config,
         redisFree(client->redis);
         client->redis = NULL;
     }
+    client->heard = false;
     return connect_redis(client, config, trouble) || authenticate(client, config, trouble) ||
                    select_db(client, config, trouble) ||
                    (discovery_is_needed(config) && check_role(client, trouble)) ||

@@ -35,6 +35,9 @@ enum redis_error socket_find_last_words(int fd, char *text, size_t size)
     raw[strcspn(raw, "\r\n")] = '\0';
     if (raw[0] == '-') {
         (void)snprintf(text, size, "%s", raw + 1); /* may be cut */
+    } else {
+        size_t used = strlen(text);
+        (void)snprintf(text + used, size - used, SOCKET_UNHEARD); /* may be cut */
     }
     enum redis_error error = redis_error_classify(text, strlen(text));
     return error == REDIS_ERROR_OTHER ? REDIS_ERROR_LOST : error;

@@ -1,0 +1,74 @@
+"""TLS to Redis by the stunnel recipe, with a real stunnel and redis-server's own TLS port."""
+import shutil
+
+import pytest
+
+from harness.polling import wait_until
+from harness.tasks import wait_succeeded
+from harness.tls import Authority, Tunnel, open_tls_port
+
+pytestmark = [pytest.mark.usefixtures('quick_tasks'),
+              pytest.mark.skipif(not shutil.which('stunnel4'), reason='no stunnel4')]
+
+
+@pytest.fixture
+def authority(folder):
+    return Authority(folder, 'right')
+
+
+@pytest.fixture
+def tunnel(request, folder, redis_server, authority, base_config):
+    """A function that leads leatd and leat through a tunnel to redis_server."""
+    made = []
+
+    def make(clients='no', **values):
+        port = open_tls_port(redis_server, authority, *authority.sign('server'), clients)
+        made.append(Tunnel(folder, port, authority, **values))
+        base_config['redis']['socket'] = made[-1].socket
+        return made[-1]
+
+    yield make
+    for one in made:
+        if getattr(request.node, 'leat_failed', False):
+            print(f'---- log of the tunnel\n{one.log()}')
+        one.close()
+
+
+@pytest.mark.parametrize('clients', ['no', 'yes'])
+def test_right_certificate(daemon, leat, queue, authority, tunnel, clients):
+    """With the right authority and name tasks go through, blocking reads included; also where Redis asks
+    for a certificate of this host."""
+    own = {}
+    if clients == 'yes':
+        own['cert'], own['key'] = authority.sign('client')
+    tunnel(clients, **own)
+    daemon().wait_ready()
+    for _ in range(2):
+        assert leat('enqueue', 'true').returncode == 0
+    wait_succeeded(queue, 2)
+    assert leat('status').returncode == 0
+
+
+@pytest.mark.parametrize('wrong, words', [
+    ('authority', 'CERT: Pre-verification error'),
+    ('name', 'CERT: Subject checks failed'),
+])
+def test_wrong_server(daemon, leat, folder, queue, client, tunnel, wrong, words):
+    """A server with a certificate of another authority, or for another name, is refused: the tunnel's log
+    says why, leatd's and leat's message that the tunnel closed the connection and where to look."""
+    one = tunnel(**({'CAfile': Authority(folder, 'wrong').path} if wrong == 'authority'
+                    else {'checkHost': 'redis.example.org'}))
+    keys = client.dbsize()
+    worker = daemon()
+    worker.wait_log('before any answer: where a TLS tunnel leads to Redis, its log says why')
+    wait_until(lambda: words in one.log())
+    done = leat('enqueue', 'true')
+    assert done.returncode == 69 and 'before any answer: where a TLS tunnel' in done.stderr
+    assert worker.running() and 'registered' not in worker.log() and client.dbsize() == keys
+
+
+def test_without_a_certificate_of_this_host(daemon, queue, tunnel):
+    """Where Redis asks for one and the tunnel has none, both logs say that it is not let in."""
+    one = tunnel('yes')
+    daemon().wait_log('before any answer: where a TLS tunnel leads to Redis')
+    wait_until(lambda: 'alert' in one.log() and 'certificate required' in one.log())
