@@ -20,7 +20,8 @@ static int look(const struct isolation *isolation, const struct config *config)
     bool must = config->isolation.cgroup == CONFIG_CGROUP_REQUIRED;
     log_text(must ? LOG_ERR : LOG_WARNING, "%s of [isolation] cannot be held here: %s", missing,
              isolation->cgroups ? "the cgroups of tasks have no such controller (Delegate= in the "
-                                  "unit gives it, and nobody else may be in the service's group)"
+                                  "unit gives it, and nobody else may be in the service's group), "
+                                  "or, of io_weight, this kernel has no way to weigh"
                                 : "tasks have no cgroups");
     return must ? EX_CONFIG : EX_OK;
 }

@@ -32,6 +32,7 @@ struct cell {
     struct bounds bounds;                              /* as they stand in the files */
     bool dirty;                                        /* the next task needs another group */
     bool peak_resets; /* memory.peak counts from the last writing on */
+    bool weighs;      /* there is io.weight: not every kernel has a way to weigh */
     int64_t made_ns;
     /* what the files said after the last task */
     int64_t cpu_us, peak, oom_kills, io_read, io_written;
@@ -77,6 +78,7 @@ static void open_accounts(struct cell *cell)
         (void)control_write(cell->directory, "memory.oom.group", "1"); /* since Linux 4.19 */
     }
     if (cell->controllers & BOUNDS_IO) {
+        cell->weighs = faccessat(cell->directory, bounds_file(TASK_IO_WEIGHT), F_OK, 0) == 0;
         cell->io_stat = open_file(cell, "io.stat", O_RDONLY);
     }
 }
@@ -154,12 +156,18 @@ static bool has_groups_below(const struct cell *cell)
     return fstat(cell->directory, &status) < 0 || status.st_nlink > 2;
 }
 
+/* What cannot be held here is not, as the daemon has said where the config asks for it. */
+static bool is_held(const struct cell *cell, size_t bound)
+{
+    return (bounds_controller_of(bound) & cell->controllers) &&
+           (bound != TASK_IO_WEIGHT || cell->weighs);
+}
+
 /* Returns 0; or -1 with errno and the file's name. */
 static int set_bounds(struct cell *cell, const struct bounds *bounds, const char **what)
 {
     for (size_t i = 0; i < TASK_BOUNDS; i++) {
-        if (bounds->values[i] == cell->bounds.values[i] ||
-            !(bounds_controller_of(i) & cell->controllers)) {
+        if (bounds->values[i] == cell->bounds.values[i] || !is_held(cell, i)) {
             continue;
         }
         if (bounds_write(cell->directory, i, bounds->values[i]) < 0) {

@@ -1,6 +1,7 @@
 """What the controllers of cgroups do to tasks, and what it looks like. Few machines let a test have them: `make
 check-nightly` runs this file in a guest."""
 import json
+import os
 import re
 
 import pytest
@@ -62,6 +63,56 @@ def test_accounts(bounded, queue, leat):
     assert int(logged) == found['memory_peak']
     shown = leat('dead', 'show', tid).stdout
     assert re.search(r'^used +cpu \d+\.\d+ s, .*memory 5\dM', shown, re.M), shown
+
+
+def weighs(group):
+    return (group / 'io.weight').exists()
+
+
+def test_weight_of_io(bounded, queue, group, folder):
+    """io_weight stands in the group's file, lowered by the task; the next one has the queue's again."""
+    if not weighs(group):
+        pytest.skip('this kernel cannot weigh I/O: it was built without CONFIG_BLK_CGROUP_IOCOST')
+    bounded({**ONCE, 'queue': {'concurrency': 1}, 'isolation': {'io_weight': '200'}}).wait_ready()
+    look = f'cat {group / "tasks/0/io.weight"} >> {folder}/weights'
+    for fields in {'io_weight': '50'}, {'io_weight': '300'}, {}:
+        queue.add({'command': look, **fields})
+    wait_succeeded(queue, 3)
+    assert (folder / 'weights').read_text() == 'default 50\ndefault 200\ndefault 200\n'
+
+
+def test_weight_of_io_where_none_is_weighed(bounded, queue, group):
+    """There a task that brings one runs without; a queue that asks for it is warned, and one that has to hold it
+    does not start."""
+    if weighs(group):
+        pytest.skip('this kernel weighs I/O')
+    worker = bounded(ONCE).wait_ready()
+    queue.add({'command': 'true', 'io_weight': '50'})
+    wait_succeeded(queue, 1)
+    assert 'this host cannot run tasks' not in worker.log()
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    refused = bounded({**ONCE, 'isolation': {'io_weight': '200'}})
+    assert refused.wait_exit() == 78 and 'io_weight of [isolation] cannot be held here' in refused.log()
+    warned = bounded({**ONCE, 'isolation': {'io_weight': '200', 'cgroup': 'auto'}}).wait_ready()
+    warned.wait_log('io_weight of [isolation] cannot be held here')
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 2)
+
+
+def test_accounts_of_io(bounded, queue, leat):
+    """What a task reads from a disk and writes to it stands in its result, and is not the next one's."""
+    disk = os.environ.get('LEAT_TEST_DISK')
+    if not disk:
+        pytest.skip('no disk to write to ($LEAT_TEST_DISK): make check-nightly')
+    bounded({**ONCE, 'queue': {'concurrency': 1}}).wait_ready()
+    copy = (f'dd if={disk} of=/dev/null bs=1M count=3 iflag=direct; '
+            f'dd if=/dev/zero of={disk} bs=1M count=2 oflag=direct')
+    tids = [queue.add({'command': command, 'result_ttl': '1m'})[0] for command in (copy, 'true', copy)]
+    wait_succeeded(queue, 3)
+    found = [usage(leat, tid) for tid in tids]
+    assert [(one['io_read'], one['io_written']) for one in found] == [
+        (3 * MIB, 2 * MIB), (0, 0), (3 * MIB, 2 * MIB)]
 
 
 def test_memory_of_the_daemon(bounded, queue, group):
