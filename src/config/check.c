@@ -373,8 +373,9 @@ void check_rules(const struct config *config, const struct ini_places *places,
     check_pair(places, report, "redis", "password_file", "password_credential");
     check_order(places, report, "redis", "backoff_base", config->redis.backoff_base_ms,
                 "backoff_cap", config->redis.backoff_cap_ms);
-    check_order(places, report, "redis", "wait_timeout", config->redis.wait_timeout_ms,
-                "command_timeout", config->redis.command_timeout_ms);
+    if (config->redis.wait_replicas > 0)
+        check_order(places, report, "redis", "wait_timeout", config->redis.wait_timeout_ms,
+                    "command_timeout", config->redis.command_timeout_ms);
     check_order(places, report, "retry", "base", config->retry.base_ms, "cap",
                 config->retry.cap_ms);
     check_grace(config, places, report);

@@ -296,6 +296,9 @@ static void rules_between_keys_hold(void **state)
          "before its lease passes; set kill_grace to 400ms or less, or lengthen the lease\n"},
         {"[redis]\nbackoff_base = 20s\n",
          "f:4: backoff_base (20s) is longer than backoff_cap (10s); exchange or change them\n"},
+        {"[redis]\nwait_replicas = 1\ncommand_timeout = 500ms\n",
+         "f:5: wait_timeout (1s) is longer than command_timeout (500ms); exchange or change "
+         "them\n"},
         {"[retry]\nbase = 1m\ncap = 30s\n",
          "f:5: base (1m) is longer than cap (30s); exchange or change them\n"},
         {"[retry]\npermanent = 0-1\n", "f:4: permanent: 0 is always success; remove it\n"},
@@ -318,10 +321,11 @@ static void rules_between_keys_hold(void **state)
 
     assert_each(cases, COUNT(cases));
 
-    /* and just within the limit */
+    /* and just within the limit, or without what it is for */
     struct config *config;
     struct buffer errors = BUFFER_INIT;
-    static const char good[] = QUEUE "lease = 1s\n[task]\nkill_grace = 400ms\n";
+    static const char good[] =
+        QUEUE "lease = 1s\n[task]\nkill_grace = 400ms\n[redis]\ncommand_timeout = 500ms\n";
     assert_int_equal(config_parse("f", good, sizeof(good) - 1, &config, &errors), 0);
     config_free(config);
 }
