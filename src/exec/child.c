@@ -384,6 +384,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
         ward_renew(child);
         const struct group_orphans orphans = {.mark = ward_mark(child),
                                               .is_started = child->host->is_started,
+                                              .is_session = child->host->is_session,
                                               .context = child->host};
         family_begin(&child->family, started->pid, cell, &orphans);
     } else if (cell) {

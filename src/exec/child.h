@@ -39,6 +39,8 @@ struct child_host {
     uint64_t files_lost;         /* bytes since then */
     /* That process was started here, and has not been reaped. */
     bool (*is_started)(const void *host, pid_t pid);
+    /* That is the session of one that was started here, and of which something may be left. */
+    bool (*is_session)(const void *host, pid_t session);
     /* Nothing of the child is left but its memory, which goes to the receiver. Comes from the loop,
      * or from child_exited. */
     void (*done)(struct child_host *host, struct child *child);

@@ -76,6 +76,18 @@ struct child *children_take(struct children *children, pid_t pid)
     return child;
 }
 
+void children_remove(struct children *children, struct child *child)
+{
+    struct child **link = bucket_of(children, child->pid);
+    while (*link && *link != child) {
+        link = &(*link)->next_in_bucket;
+    }
+    if (*link) {
+        *link = child->next_in_bucket;
+        children->count--;
+    }
+}
+
 void children_free(struct children *children)
 {
     free(children->buckets);

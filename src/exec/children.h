@@ -25,6 +25,9 @@ void children_add(struct children *children, struct child *child);
 struct child *children_find(const struct children *children, pid_t pid);
 struct child *children_take(struct children *children, pid_t pid);
 
+/* Takes it out if it is there. */
+void children_remove(struct children *children, struct child *child);
+
 void children_free(struct children *children);
 
 #endif

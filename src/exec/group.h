@@ -17,15 +17,18 @@ void group_signal(pid_t leader, int signal);
 
 /* How orphans are told from others. */
 struct group_orphans {
-    uint64_t mark;                                      /* see exec/mark.h; 0: they cannot be */
-    bool (*is_started)(const void *context, pid_t pid); /* by this process, and not reaped yet */
+    uint64_t mark; /* see exec/mark.h; 0: they cannot be */
+    bool (*is_started)(const void *context,
+                       pid_t pid); /* by this process, no orphan, and not reaped yet */
+    bool (*is_session)(const void *context, pid_t session); /* of a task that is not over yet */
     const void *context;
 };
 
 /* SIGKILL to processes that left the group: those of the session; and orphans that came to this
  * process as children, if their environment is still that of the task's attempt.
  * Returns whether there were any, which then may take a moment to die. Reads all of /proc, so only
- * where there may be some; only before the leader is reaped. */
+ * where there may be some: not if all children of this process are known, or dead, to which all
+ * come that the leader leaves. Only before the leader is reaped. */
 bool group_kill_strays(pid_t leader, const struct group_orphans *orphans);
 
 /* Some of them are left that are no zombies; orphans among them are killed again, since one that
@@ -35,7 +38,8 @@ bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans);
 /* Nothing of the group is left, not even zombies. One system call. */
 bool group_is_empty(pid_t leader);
 
-/* Something of the group is left that is no zombie. Reads all of /proc. */
-bool group_is_alive(pid_t leader);
+/* Something of the group is left that is no zombie; once the leader is reaped. Reads all of /proc
+ * where there may be some: see group_kill_strays. */
+bool group_is_alive(pid_t leader, const struct group_orphans *orphans);
 
 #endif

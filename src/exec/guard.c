@@ -379,6 +379,11 @@ bool guard_is_needed(const struct guard *guard)
     return false;
 }
 
+bool guard_is(const struct guard *guard, pid_t pid)
+{
+    return pid > 0 && (pid == guard->pids[0] || pid == guard->pids[1]);
+}
+
 pid_t guard_pid(const struct guard *guard, size_t index)
 {
     return guard->pids[index];

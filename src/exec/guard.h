@@ -75,6 +75,9 @@ int64_t guard_cgroup_mark(const struct guard *guard, size_t place);
 /* Something is armed. */
 bool guard_is_needed(const struct guard *guard);
 
+/* One of them is that process. */
+bool guard_is(const struct guard *guard, pid_t pid);
+
 /* The process of number index, or 0. */
 pid_t guard_pid(const struct guard *guard, size_t index);
 

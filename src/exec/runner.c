@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/signals.h"
 #include "exec/child.h"
 #include "exec/children.h"
 #include "exec/descriptor.h"
+#include "exec/exits.h"
 #include "exec/group.h"
 #include "exec/mark.h"
 #include "exec/mounts.h"
@@ -32,8 +32,8 @@ struct runner {
     struct recipe *recipe; /* NULL: to be made at the next start */
     char *worker;          /* NULL: nothing is said of one */
     struct rlimit files;
-    struct signals exits; /* of the first runner's alone */
-    int mounts;           /* the table of them, or -1 */
+    struct exits exits; /* of the first runner's alone */
+    int mounts;         /* the table of them, or -1 */
     struct fd_watch mounts_changed;
     struct attempt *first;
     size_t count;
@@ -41,6 +41,8 @@ struct runner {
     struct runner *first_runner; /* itself, or the one that it is beside */
     struct children *table;      /* the first runner's */
     struct children own_table;
+    struct children *settling; /* the first runner's: those whose leaders have exited */
+    struct children own_settling;
     struct places *places; /* the first runner's */
     struct places own_places;
     char *scratch; /* owned; NULL where it is the first runner's */
@@ -51,7 +53,14 @@ struct runner {
 static bool is_started(const void *host, pid_t pid)
 {
     const struct runner *runner = host; /* whose first member it is */
-    return children_find(runner->table, pid) != NULL;
+    const struct guard *guard = runner->first_runner->host.guard;
+    return children_find(runner->table, pid) != NULL || (guard && guard_is(guard, pid));
+}
+
+static bool is_session(const void *host, pid_t session)
+{
+    const struct runner *runner = host;
+    return is_started(host, session) || children_find(runner->settling, session) != NULL;
 }
 
 static void list_add(struct runner *runner, struct attempt *attempt)
@@ -111,6 +120,7 @@ static void forget(struct runner *runner, struct child *child)
 {
     runner->processes--;
     places_release(runner->places, child->place);
+    children_remove(runner->settling, child);
     for (size_t i = 0; i < child->count; i++) {
         list_remove(runner, child_attempt(child, i));
     }
@@ -129,6 +139,7 @@ static void on_run(struct child_host *host, struct child *child)
 {
     struct runner *runner = (struct runner *)host;
     (void)make_recipe(runner); /* without memory for it the start fails */
+    children_remove(runner->settling, child);
     if (child_run(child) < 0) {
         child_release(child);
         on_done(host, child);
@@ -137,24 +148,16 @@ static void on_run(struct child_host *host, struct child *child)
     }
 }
 
-/* Each child that has exited is looked at before it is reaped, so that its number still is its
- * own. Those that nobody here started are only reaped. */
-static void on_exits(void *context, int number)
+/* Those that nobody here started are only reaped. */
+static bool on_exited(void *context, const siginfo_t *exit)
 {
-    (void)number;
     struct runner *runner = context;
-    for (;;) {
-        siginfo_t exit = {0};
-        if (waitid(P_ALL, 0, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 || exit.si_pid == 0) {
-            return;
-        }
-        struct child *child = children_take(runner->table, exit.si_pid);
-        if (child) {
-            child_exited(child, &exit);
-        } else {
-            (void)waitpid(exit.si_pid, NULL, WNOHANG); /* it is there */
-        }
+    struct child *child = children_take(runner->table, exit->si_pid);
+    if (child) {
+        children_add(runner->settling, child);
+        child_exited(child, exit);
     }
+    return child != NULL;
 }
 
 /* ---- starting and ending ---- */
@@ -187,14 +190,6 @@ static void on_mounts(void *context)
     }
 }
 
-static int watch_exits(struct runner *runner)
-{
-    sigset_t set;
-    return sigemptyset(&set) || sigaddset(&set, SIGCHLD)
-               ? -1
-               : signals_open(&runner->exits, runner->host.loop, &set, on_exits, runner);
-}
-
 static void watch_mounts(struct runner *runner)
 {
     runner->mounts = mounts_open();
@@ -221,13 +216,15 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
                   .null = descriptor_above(open("/dev/null", O_RDWR | O_CLOEXEC), 3)},
         .scratch_size = SCRATCH_SIZE,
         .is_started = is_started,
+        .is_session = is_session,
         .done = on_done,
         .run = on_run,
     };
     runner->mounts = -1;
-    runner->exits = SIGNALS_CLOSED;
+    runner->exits = EXITS_UNWATCHED;
     runner->first_runner = runner;
     runner->table = &runner->own_table;
+    runner->settling = &runner->own_settling;
     runner->places = &runner->own_places;
     if (runner->host.start.null < 0) {
         runner_free(runner);
@@ -262,13 +259,14 @@ struct runner *runner_new(struct ev_loop *loop, const struct config *config, con
     runner->worker = strdup(worker);
     runner->host.worker_mark = mark_worker(worker);
     runner->scratch = runner->host.scratch = malloc(SCRATCH_SIZE);
-    if (!runner->worker || !runner->scratch || children_init(&runner->own_table)) {
+    if (!runner->worker || !runner->scratch || children_init(&runner->own_table) ||
+        children_init(&runner->own_settling)) {
         runner_free(runner);
         errno = ENOMEM;
         return NULL;
     }
     runner = complete(runner);
-    if (runner && watch_exits(runner)) {
+    if (runner && exits_watch(&runner->exits, loop, on_exited, runner)) {
         runner_free(runner);
         return NULL;
     }
@@ -283,6 +281,7 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
         return NULL;
     }
     runner->table = first->table;
+    runner->settling = first->settling;
     runner->places = first->places;
     runner->host.cgroups = first->host.cgroups;
     runner->first_runner = first;
@@ -445,7 +444,7 @@ static void drop_attempts(struct runner *runner)
 
 static void stop_watching(struct runner *runner)
 {
-    signals_close(&runner->exits);
+    exits_stop(&runner->exits);
     fd_watch_stop(&runner->mounts_changed, runner->host.loop);
     if (runner->mounts >= 0) {
         close(runner->mounts);
@@ -465,6 +464,7 @@ void runner_free(struct runner *runner)
     }
     recipe_free(runner->recipe);
     children_free(&runner->own_table);
+    children_free(&runner->own_settling);
     places_free(&runner->own_places);
     free(runner->scratch);
     free(runner->worker);
