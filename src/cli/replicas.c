@@ -11,7 +11,8 @@
 
 #define WHY_SIZE 256
 
-/* Returns how many replicas have it, or −1 and why that is not known. */
+/* Returns how many replicas have it, or −1 and why that is not known. Only the server that took it
+ * can say: another one, after a failover, might never have had it. */
 static int64_t ask(const struct cli *cli, uint64_t tasks, char *why)
 {
     const struct config_redis *redis = &cli->config->redis;
@@ -21,18 +22,18 @@ static int64_t ask(const struct cli *cli, uint64_t tasks, char *why)
     int64_t have = -1;
 
     queue_mark(&command, &cli->queue, QUEUE_WAITED, (int64_t)tasks);
-    reply = client_call(cli->client, &command, &error, why, WHY_SIZE);
+    reply = client_call_here(cli->client, &command, &error, why, WHY_SIZE);
     if (reply) {
         freeReplyObject(reply);
         queue_wait_replicas(&command, redis->wait_replicas, redis->wait_timeout_ms);
-        reply = client_call(cli->client, &command, &error, why, WHY_SIZE);
+        reply = client_call_here(cli->client, &command, &error, why, WHY_SIZE);
         have = reply ? record_integer(reply, -1) : -1;
         freeReplyObject(reply);
     }
     if (have >= 0 && have < redis->wait_replicas) {
         char ignored[WHY_SIZE];
         queue_mark(&command, &cli->queue, QUEUE_UNREPLICATED, (int64_t)tasks);
-        freeReplyObject(client_call(cli->client, &command, &error, ignored, sizeof ignored));
+        freeReplyObject(client_call_here(cli->client, &command, &error, ignored, sizeof ignored));
     }
     command_free(&command);
     return have;

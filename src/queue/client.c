@@ -379,6 +379,13 @@ static redisReply *call_loading(struct client *client, struct command *command,
     return call(client, command, trouble);
 }
 
+struct redisReply *client_call_here(struct client *client, struct command *command,
+                                    enum redis_error *error, char *why, size_t why_size)
+{
+    struct trouble trouble = {.error = error, .why = why, .size = why_size};
+    return call_loading(client, command, &trouble);
+}
+
 struct redisReply *client_call(struct client *client, struct command *command,
                                enum redis_error *error, char *why, size_t why_size)
 {

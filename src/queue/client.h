@@ -35,6 +35,10 @@ void client_close(struct client *client);
 struct redisReply *client_call(struct client *client, struct command *command,
                                enum redis_error *error, char *why, size_t why_size);
 
+/* The same, but only on the server that the last call was on: for what depends on that. */
+struct redisReply *client_call_here(struct client *client, struct command *command,
+                                    enum redis_error *error, char *why, size_t why_size);
+
 /* The reply to what was appended, as client_receive has it, or NULL with REDIS_ERROR_NONE where
  * none has come by deadline_ns (CLOCK_BOOTTIME), or a signal was caught: it can be waited for
  * again, for hours if need be. `mask`: the signals that are blocked meanwhile; NULL: as they are.

@@ -36,6 +36,7 @@ static const struct pattern sentences[] = {
     {"The user executing the script can't", REDIS_ERROR_DENIED},
     {"DB index is out of range", REDIS_ERROR_CALLER},
     {"invalid DB index", REDIS_ERROR_CALLER},
+    {"This instance has cluster support disabled", REDIS_ERROR_CALLER},
     {"SELECT is not allowed in cluster mode", REDIS_ERROR_CALLER},
 };
 

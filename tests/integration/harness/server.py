@@ -27,15 +27,18 @@ class RedisServer:
     def start(self, wait=True, **options):
         """With wait=False it may not answer yet: see answers()."""
         self.options.update(options)
-        argv = [*self.prefix, 'redis-server', '--dir', str(self.folder), '--unixsocket', self.socket,
+        self.process = processes.start([*self.prefix, *self.argv()], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+        if wait:
+            wait_until(self.answers, message=lambda: 'redis-server answers; its log:\n' + self.log())
+        return self
+
+    def argv(self):
+        argv = ['redis-server', '--dir', str(self.folder), '--unixsocket', self.socket,
                 '--logfile', str(self.log_path)]
         for name, value in self.options.items():
             argv += ['--' + name.replace('_', '-')]
             argv += [str(part) for part in (value if isinstance(value, list) else [value])]
-        self.process = processes.start(argv, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
-        if wait:
-            wait_until(self.answers, message=lambda: 'redis-server answers; its log:\n' + self.log())
-        return self
+        return argv
 
     def answers(self):
         if self.process.poll() is not None:

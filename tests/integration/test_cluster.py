@@ -1,0 +1,74 @@
+"""[redis] cluster: real Clusters whose slots move and whose masters die."""
+import pytest
+
+from harness import replicated
+from harness.daemon import merged
+from harness.polling import wait_until
+from harness.queue import Queue
+from harness.tasks import wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+REGISTERED = 'registered with Redis'
+
+
+@pytest.fixture
+def base_config():
+    return {'redis': {'connect_timeout': '2s'}, 'queue': {'name': 'emails'}}
+
+
+@pytest.fixture
+def cluster(folder, base_config):
+    """Three masters; the queue's slot is the first one's, which has a replica."""
+    one = replicated.Cluster(folder, replicas=1)
+    base_config.update(merged(base_config, one.sections()))
+    yield one
+    one.close()
+
+
+def test_move_and_failover(daemon, leat, cluster, late, start):
+    """The queue's slot moves to another master, which gets leat's functions, and back; then its master
+    hangs, and the replica takes over. Worker and leat follow, from whichever nodes they were given, and
+    every task that was taken runs once."""
+    slot, home, away = cluster.slot('emails'), cluster.masters[0], cluster.masters[1]
+    assert cluster.owner(slot) is home
+    worker = daemon(cluster.sections(cluster.masters[1:])).wait_log(REGISTERED)
+    assert leat('enqueue', 'true', config=cluster.sections([cluster.nodes[3]])).returncode == 0
+    wait_succeeded(Queue(home.client()), 1)
+
+    cluster.begin_move(slot, home, away)
+    worker.wait_log('ASK')
+    waiting = start('enqueue', 'true')
+    cluster.end_move(slot, home, away)
+    assert waiting.ended() == 0
+    wait_succeeded(Queue(away.client()), 2)
+    cluster.begin_move(slot, away, home)
+    cluster.end_move(slot, away, home)
+    assert leat('enqueue', 'true').returncode == 0
+    wait_succeeded(Queue(home.client()), 3)
+
+    cluster.wait_whole()
+    home.ask('SET', '{emails}:mark', '')
+    wait_until(lambda: home.ask('WAIT', 1, 100) == 1)  # what the replica does not have may be lost
+    home.stop()
+    new = cluster.wait_failover(slot, home)
+    with replicated.measured() as took:
+        assert leat('enqueue', 'true').returncode == 0
+        wait_succeeded(Queue(new.client()), 4)
+    assert took() < 1 + late.start()
+    home.cont()
+    assert leat('enqueue', 'true').returncode == 0
+    wait_succeeded(Queue(new.client()), 5)
+
+
+def test_not_a_cluster(daemon, leat, redis_servers, base_config):
+    """A server that is none of a Cluster: a mistake in the file, status 78."""
+    one = replicated.start_server(redis_servers().folder / 'alone')
+    try:
+        base_config['redis'].update({'socket': None, 'cluster': one.address})
+        worker = daemon()
+        assert worker.wait_exit() == 78 and 'cluster support disabled' in worker.log()
+        refused = leat('status')
+        assert refused.returncode == 78 and 'cluster support disabled' in refused.stderr
+    finally:
+        one.close()

@@ -1,0 +1,160 @@
+"""[redis] sentinels: real sentinels over real masters and replicas."""
+import pytest
+
+from harness import replicated
+from harness.daemon import merged
+from harness.polling import wait_until
+from harness.queue import Queue
+from harness.tasks import wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+REGISTERED = 'registered with Redis'
+
+
+@pytest.fixture
+def servers(folder):
+    """A function that starts whatever it is given a starter for, and ends it: servers(start, …)."""
+    made = []
+
+    def start(starter, *args, **options):
+        made.append(starter(folder / f'r{len(made)}', *args, **options))
+        return made[-1]
+
+    yield start
+    for server in made:
+        server.close()
+
+
+@pytest.fixture
+def watched(folder):
+    one = replicated.Watched(folder)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def base_config():
+    return {'redis': {'connect_timeout': '2s'}, 'queue': {'name': 'emails'}}
+
+
+@pytest.fixture
+def divided(servers):
+    """Two masters; a sentinel that was cut off names the first, two others know the newer second."""
+    old, new = servers(replicated.start_server), servers(replicated.start_server)
+    epoch = f'sentinel config-epoch {replicated.NAME} 7'
+    sentinels = [servers(replicated.start_sentinel, old, 3)]
+    sentinels += [servers(replicated.start_sentinel, new, 3, epoch) for _ in range(2)]
+    return old, new, sentinels
+
+
+def test_a_stopped_master_is_left(daemon, leat, watched, base_config, late):
+    """The master hangs: an idle worker and leat go on with the promoted one within 1 s, and stay there when
+    the old one answers again and still takes itself for the master."""
+    base_config.update(merged(base_config, watched.sections()))
+    worker = daemon().wait_ready().wait_log(REGISTERED)
+    assert leat('enqueue', 'true').returncode == 0
+    old = watched.master
+    for server in watched.servers:  # what the replicas do not have may be lost
+        wait_succeeded(Queue(server.client()), 1)
+    old.stop()
+    new = watched.wait_failover(old)
+    with replicated.measured() as took:
+        assert leat('enqueue', 'true').returncode == 0
+        wait_succeeded(Queue(new.client()), 2)
+    assert took() < 1 + late.start()
+    old.cont()
+    assert leat('enqueue', 'true').returncode == 0
+    wait_succeeded(Queue(new.client()), 3)
+    assert worker.log().count(REGISTERED) == 2
+    assert f'the master is {new.address} now; it is followed' in worker.log()
+
+
+def test_a_stale_master_is_refused(daemon, leat, divided, base_config):
+    """Of sentinels that contradict each other the newer one is right, whichever stands first, though the
+    other's master answers as one: it is left as soon as somebody knows better."""
+    old, new, sentinels = divided
+    base_config.update(merged(base_config, replicated.sentinel_sections(sentinels)))
+    for sentinel in sentinels[1:]:
+        sentinel.stop()
+    worker = daemon({'log': {'level': 'debug'}}).wait_log(REGISTERED)
+    assert leat('enqueue', 'true').returncode == 0
+    wait_succeeded(Queue(old.client()), 1)
+    sentinels[2].cont()
+    worker.wait_log(f'the master is {new.address} now')
+    assert leat('enqueue', 'true').returncode == 0
+    wait_succeeded(Queue(new.client()), 1)
+    assert Queue(old.client()).counter('succeeded') == 1
+
+    # and what was known is not unlearnt: the one that was cut off alone leads back nowhere
+    sentinels[2].stop()
+    count = worker.log().count(REGISTERED)
+    new.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    worker.wait_log('those that answer know less than was known')
+    assert worker.log().count(REGISTERED) == count
+    sentinels[1].cont()
+    wait_until(lambda: worker.log().count(REGISTERED) > count)
+    assert Queue(old.client()).counter('succeeded') == 1
+
+
+def test_a_named_replica_is_not_taken(daemon, leat, servers, base_config):
+    """What the sentinels name is a replica: nothing is done there, and the message says so; as soon as it is
+    a master it is taken."""
+    server = servers(replicated.start_server)
+    sentinel = servers(replicated.start_sentinel, server, 2)
+    server.ask('REPLICAOF', '127.0.0.1', 1)
+    base_config.update(merged(
+        base_config, replicated.sentinel_sections([sentinel], connect_timeout='300ms')))
+    worker = daemon().wait_log('this Redis is a replica')
+    refused = leat('status')
+    assert refused.returncode == 69 and 'is a replica' in refused.stderr
+    server.ask('REPLICAOF', 'NO', 'ONE')
+    worker.wait_log(REGISTERED)
+    assert leat('status').returncode == 0
+
+
+def test_login(daemon, leat, servers, base_config):
+    """Sentinels and Redis each have a password of their own; without the sentinels' the message names who
+    refused, and no password is told."""
+    server = servers(replicated.start_server)
+    sentinel = servers(replicated.start_sentinel, server, 2)
+    server.ask('CONFIG', 'SET', 'requirepass', 'for-redis')
+    sentinel.ask('ACL', 'SETUSER', 'default', 'resetpass', '>for-sentinels')
+    sections = replicated.sentinel_sections([sentinel], password='for-redis')
+    base_config.update(merged(base_config, sections))
+    worker = daemon()
+    assert worker.wait_exit() == 77
+    refused = leat('status')
+    assert refused.returncode == 77
+    for text in (worker.log(), refused.stderr):
+        assert f'no sentinel tells where the master {replicated.NAME} is' in text
+        assert sentinel.address in text and 'NOAUTH' in text and 'for-redis' not in text
+    base_config['redis']['sentinel_password'] = 'for-sentinels'
+    daemon().wait_log(REGISTERED)
+    assert leat('status').returncode == 0
+
+
+def test_an_unknown_name(daemon, leat, servers, base_config):
+    """The sentinels know no master of that name: a mistake in the file, status 78."""
+    server = servers(replicated.start_server)
+    sentinel = servers(replicated.start_sentinel, server, 2)
+    base_config.update(merged(
+        base_config, replicated.sentinel_sections([sentinel], master='other')))
+    worker = daemon()
+    assert worker.wait_exit() == 78 and 'knows no master of that name' in worker.log()
+    refused = leat('status')
+    assert refused.returncode == 78 and 'knows no master of that name' in refused.stderr
+
+
+def test_no_sentinel(daemon, leat, servers, base_config):
+    """No sentinel is there: leat says so after connect_timeout, the worker waits for one."""
+    server = servers(replicated.start_server)
+    sentinel = servers(replicated.start_sentinel, server, 2)
+    sentinel.kill()
+    base_config.update(merged(
+        base_config, replicated.sentinel_sections([sentinel], connect_timeout='300ms')))
+    worker = daemon().wait_log('no sentinel tells where the master')
+    failed = leat('status')
+    assert failed.returncode == 69 and sentinel.address in failed.stderr
+    sentinel.revive()
+    worker.wait_log(REGISTERED)
