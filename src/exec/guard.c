@@ -20,12 +20,18 @@
 
 enum {
     ABOVE = 16,        /* our descriptors have numbers that are not a guard's own */
-    PATIENCE_MS = 1000 /* for a guard that takes no packets, or does not exit */
+    PATIENCE_MS = 1000 /* for a guard that takes no packets, does not look, or does not exit */
 };
 
 struct cgroup_fds {
     int kill_fd, events_fd; /* owned; -1: none */
     int64_t mark;
+};
+
+/* A guard that does its work was told to look. */
+struct asked {
+    int64_t at_ns; /* 0: it was not, or it does not do its work yet */
+    uint32_t turn; /* its number then */
 };
 
 struct guard {
@@ -34,7 +40,8 @@ struct guard {
     int program; /* leatd's own file, so that an upgrade changes nothing for those started later */
     int memory, hold, null;
     int sockets[GUARD_COUNT];
-    pid_t pids[GUARD_COUNT];    /* 0 where it is known to be dead */
+    pid_t pids[GUARD_COUNT]; /* 0 where it is known to be dead */
+    struct asked asked[GUARD_COUNT];
     struct cgroup_fds *cgroups; /* by place; NULL: none was set yet */
 };
 
@@ -219,6 +226,7 @@ int guard_start(struct guard *guard, size_t index)
     int ends[2];
     guard_end(guard, index);
     close_socket(guard, index);
+    guard->asked[index] = (struct asked){0};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
         return -1;
     }
@@ -261,11 +269,20 @@ static enum guard_heard look(const struct guard *guard, size_t index, int flags)
     return size == (ssize_t)sizeof packet ? GUARD_HEARD_READY : GUARD_HEARD_DEAD;
 }
 
+static void ask(struct guard *guard, size_t index)
+{
+    const struct guard_packet packet = {.word = GUARD_LOOK};
+    guard->asked[index] = (struct asked){clock_boot_ns(), atomic_load(&guard->shared->turn[index])};
+    (void)tell(guard, index, &packet, NULL); /* one that is dead is heard of */
+}
+
 enum guard_heard guard_hear(struct guard *guard, size_t index)
 {
     enum guard_heard heard = look(guard, index, 0);
     if (heard == GUARD_HEARD_DEAD) {
         guard->pids[index] = 0; /* the socket stays until it is started anew, or guard_free */
+    } else if (heard == GUARD_HEARD_READY) {
+        ask(guard, index);
     }
     return heard;
 }
@@ -275,6 +292,22 @@ void guard_end(struct guard *guard, size_t index)
     /* its number is its own while its end of the socket is open: it is a process then */
     if (guard->pids[index] > 0 && look(guard, index, MSG_PEEK) != GUARD_HEARD_DEAD) {
         (void)kill(guard->pids[index], SIGKILL);
+    }
+}
+
+void guard_check(struct guard *guard)
+{
+    int64_t now_ns = clock_boot_ns();
+    for (size_t index = 0; index < GUARD_COUNT; index++) {
+        const struct asked *asked = &guard->asked[index];
+        if (asked->at_ns == 0) {
+            continue;
+        }
+        if (atomic_load(&guard->shared->turn[index]) != asked->turn) {
+            ask(guard, index);
+        } else if (now_ns - asked->at_ns > PATIENCE_MS * CLOCK_NS_PER_MS) {
+            guard_end(guard, index);
+        }
     }
 }
 

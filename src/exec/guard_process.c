@@ -89,6 +89,7 @@ static uint64_t earliest(const struct guard_shared *shared)
 static void set_alarm(const struct guard *guard)
 {
     uint64_t first = earliest(guard->shared), again;
+    atomic_fetch_add(&guard->shared->turn[guard->index], 1);
     for (;; first = again) {
         atomic_store(&guard->shared->wake_ms[guard->index], first);
         again = earliest(guard->shared);

@@ -41,9 +41,9 @@ struct guard_slot {
 
 struct guard_shared {
     uint64_t magic;
-    int32_t daemon;                     /* its process id */
-    _Atomic uint32_t bound;             /* no place from this one on was ever armed */
-    _Atomic uint32_t turn[GUARD_COUNT]; /* counted by the daemon with each guard that it starts */
+    int32_t daemon;                        /* its process id */
+    _Atomic uint32_t bound;                /* no place from this one on was ever armed */
+    _Atomic uint32_t turn[GUARD_COUNT];    /* how often the guard has looked */
     _Atomic uint64_t wake_ms[GUARD_COUNT]; /* the guard looks again by then at the latest */
     struct guard_slot slots[GUARD_PLACES];
 };

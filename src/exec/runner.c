@@ -311,6 +311,9 @@ void runner_renewed(struct runner *runner)
             ward_renew(attempt->child);
         }
     }
+    if (runner->first && runner->host.guard) {
+        guard_check(runner->host.guard);
+    }
 }
 
 void runner_set_config(struct runner *runner, const struct config *config)

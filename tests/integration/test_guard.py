@@ -2,7 +2,6 @@
 its tasks die with it."""
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from harness import processes
 from harness.faults import LEASE_S, assert_apart, boot_s, pass_time, wait_blocked
 from harness.holds import Holds, consumer_of, is_locked
-from harness.notify import NotifySocket
 from harness.polling import wait_until
 from harness.tasks import wait_file, wait_succeeded
 
@@ -26,13 +24,6 @@ MARGIN_S = 0.05  # a guard's, for a lease of the usual length here
 @pytest.fixture
 def holds(folder):
     return Holds(folder / 'state' / 'emails')
-
-
-@pytest.fixture
-def manager(folder):
-    one = NotifySocket(folder / 'notify.sock')
-    yield one
-    one.close()
 
 
 def add(queue, command, **fields):
@@ -388,117 +379,15 @@ def test_replaced_guards_know_what_runs(daemon, queue, beats, late):
     assert max(run.last for run in runs) < stopped + LEASE_S + late()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason='needs root, to look at the descriptors of the daemon')
-def test_no_guard_to_be_had(daemon, queue, client, gate, folder, manager):
-    """Where a guard cannot be replaced the worker claims nothing and says so; what runs goes on. When there is one
-    again, so does the worker."""
-    worker = daemon({'queue': {'concurrency': 2}}, env=manager.environment()).wait_ready()
-    wait_blocked(client)
+def test_stopped_guards_are_replaced(daemon, queue, gate):
+    """A guard that is stopped is none: while tasks run it is ended and replaced."""
+    worker = daemon({'queue': {'lease': '1s'}, 'task': {'kill_grace': '100ms'}}).wait_ready()
+    former = worker.guards()
     add(queue, gate.command)
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
-    rows = Path(f'/proc/{worker.pid}/limits').read_text().splitlines()
-    [before] = [row for row in rows if 'open files' in row]
-    hard = before.split()[4]
-    # none is free: what the dead guard leaves is enough for a status, and not for a guard
-    wait_until(lambda: any('1 of 2 running' in text for text in manager.having('STATUS')),
-               message=lambda: f'{manager.messages}')
-    looks = []
-    wait_until(lambda: looks.append(set(map(int, os.listdir(f'/proc/{worker.pid}/fd')))) or len(looks) > 20)
-    taken = set.intersection(*looks)
-    limit(worker.pid, f'{min(set(range(len(taken) + 1)) - taken)}:{hard}')
-    processes.send(worker.guards()[0], signal.SIGKILL)
-    worker.wait_log('no guard over running tasks')
-    assert 'Too many open files' in worker.log() and 'claiming nothing' in worker.log()
-    wait_until(lambda: 'no guard over running tasks' in manager.having('STATUS')[-1])
-    add(queue, f'echo > {folder}/second')
-    pass_time(0.5)
-    assert not (folder / 'second').exists()
-    limit(worker.pid, f'{hard}:{hard}')
-    wait_file(folder / 'second')
-    wait_until(lambda: 'no guard' not in manager.having('STATUS')[-1])
+    for pid in former:
+        processes.send(pid, signal.SIGSTOP)
+    wait_until(lambda: worker.log().count('does its work') == 2, message=worker.log)
+    assert not any(map(processes.alive, former)) and not set(former) & set(worker.guards())
     gate.open()
-    wait_succeeded(queue, 2)
-    assert len(worker.guards()) == 2
-
-
-def limit(pid, files):
-    subprocess.run(['prlimit', f'--pid={pid}', f'--nofile={files}'], check=True)
-
-
-def test_guards_are_deaf(daemon, queue, beats):
-    """What would end another process does not end a guard; it has a session of its own, a name, and no more
-    descriptors than it needs, none of the daemon's connections among them."""
-    worker = daemon().wait_ready()
-    guards = worker.guards()
-    for pid in guards:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE,
-                       signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP, signal.SIGRTMIN):
-            processes.send(pid, number)
-        assert os.getsid(pid) == pid
-        assert processes.arguments(pid)[:3] == ['leat-guard', 'emails', consumer_of(worker)]
-        if os.geteuid() == 0:
-            names = [os.readlink(f'/proc/{pid}/fd/{fd}') for fd in os.listdir(f'/proc/{pid}/fd')]
-            assert sum(name.startswith('socket:') for name in names) == 1 and len(names) <= 8, names
-    add(queue, beats.task(0.1))
     wait_succeeded(queue, 1)
-    assert worker.guards() == guards
-
-
-def test_leaves_nothing_behind(daemon, queue, holds):
-    """A clean stop: no guard, no hold file."""
-    worker = daemon().wait_ready()
-    guards, consumer = worker.guards(), consumer_of(worker)
-    assert is_locked(holds.path / consumer)
-    lines = dict(line.split(' ', 1) for line in hold_text(holds, consumer).splitlines())
-    assert lines['worker'] == consumer and lines['pid'] == str(worker.pid)
-    assert set(lines) == {'worker', 'boot', 'pid', 'cgroup'}
-    add(queue, 'true')
-    wait_succeeded(queue, 1)
-    worker.terminate()
-    assert worker.wait_exit() == 0
-    assert not any(processes.alive(pid) for pid in guards)
-    assert list(holds.path.iterdir()) == []
-
-
-def test_gives_up(daemon, queue, redis_server, beats, holds):
-    """A stop that Redis does not hear of is no clean one: the hold file stays, with the proof, so that the next
-    worker need not wait."""
-    worker = daemon({'shutdown': {'drain': '100ms'}, 'redis': {'command_timeout': '30s'}}).wait_ready()
-    consumer = consumer_of(worker)
-    add(queue, beats.task(60))
-    beats.wait_runs(1)
-    redis_server.stop()
-    worker.terminate()
-    wait_until(lambda: worker.process.poll() is not None or worker.signal(signal.SIGTERM))
-    assert worker.process.returncode == 75
-    redis_server.cont()
-    wait_until(lambda: f'dead {consumer}\n' in hold_text(holds, consumer))
-    beats.wait_dead()
-
-
-def test_state_folder_that_cannot_be(daemon, queue, beats, folder):
-    """Without a place for hold files the worker says so once, and all else is as it was."""
-    (folder / 'file').touch()
-    worker = daemon({'isolation': {'state': f'{folder}/file'}}).wait_ready()
-    assert worker.log().count('if this worker dies') == 1
-    add(queue, beats.task(60))
-    beats.wait_runs(1)
-    worker.kill9()
-    beats.wait_dead()
-    daemon().wait_ready()
-    assert beats.wait_runs(2)[1].fence == 2
-
-
-def test_configured_state_folder(daemon, queue, folder):
-    """[isolation] state says where hold files are."""
-    worker = daemon({'isolation': {'state': f'{folder}/elsewhere'}}).wait_ready()
-    assert (folder / 'elsewhere' / 'emails' / consumer_of(worker)).exists()
-    assert not (folder / 'state').exists()
-
-
-def test_stranger_with_that_name():
-    """The program is not to be started by hand as a guard."""
-    from harness.daemon import program
-    done = subprocess.run(['leat-guard', 'a', 'b', '0'], executable=program('leatd'), stdin=subprocess.DEVNULL,
-                          capture_output=True, timeout=20, check=False)
-    assert done.returncode == 1
