@@ -33,6 +33,7 @@ static void cleanup(void *context)
     del_read(adapter);
     del_write(adapter);
     adapter->redis = NULL;
+    adapter->broken = false;
 }
 
 static void on_readable(void *context)
@@ -51,7 +52,6 @@ void adapter_attach(struct adapter *adapter, struct ev_loop *loop, redisAsyncCon
 {
     adapter->loop = loop;
     adapter->redis = redis;
-    adapter->broken = false;
     fd_watch_init(&adapter->read, on_readable, adapter);
     fd_watch_init(&adapter->write, on_writable, adapter);
     redis->ev.addRead = add_read;

@@ -8,18 +8,15 @@ from harness import daemon as daemons
 from harness.faults import is_empty
 from harness.inject import EVER, LAST_S, Injector, NotHere, points
 from harness.polling import wait_until
-from harness.tasks import QUICK, letters, open_files
+from harness.signing import Key
+from harness.tasks import QUICK
+from harness.trial import EX_OSERR, SHORT, Trial
 
 # what the exit status may say where the program could not go on
-EX_OSERR = 71
 FAILED = (69, 70, EX_OSERR, 74, 75)
 CALLS = ('alloc', 'fork', 'pipe', 'send', 'read', 'open', 'payload', 'epoll', 'child', 'file')
 OPENING = ('alloc', 'send', 'read', 'socket', 'epoll', 'timer', 'file', 'open')
 START = ('alloc', 'fork', 'pipe', 'send', 'open', 'epoll', 'timer', 'socket', 'file', 'map')
-SHORT = {'retry': {'max_attempts': 2, 'base': '10ms', 'jitter': 'none'},
-         'redis': {'backoff_base': '10ms', 'backoff_cap': '100ms'}}
-RUNS = ['again 1', 'again 2', 'dead 1', 'dead 2', 'late 1', 'ok 1', 'out 1', 'payload 1']
-BATCHED = [f'payload {number}' for number in range(6)]
 
 
 @pytest.fixture
@@ -30,117 +27,6 @@ def injector(folder):
         pytest.skip(str(why))
     yield one
     one.close()
-
-
-class Round:
-    """A handful of tasks, with what is to become of them."""
-
-    def __init__(self, queue, folder, batch):
-        self.queue, self.trace, self.batch = queue, folder / 'trace', batch
-        self.trace.unlink(missing_ok=True)
-        queue.redis.delete(queue.dead)
-        self.before = queue.counter('succeeded')
-        self.crashes = queue.counter('crashes')
-
-    def begin(self):
-        if self.batch:
-            self.queue.add(*[{'payload': payload} for payload in BATCHED])
-            return
-        commands = [self._task('ok'), self._task('again', '[ $LEAT_ATTEMPT = 2 ]'),
-                    self._task('dead', 'echo why >&2; exit 3'), self._task('out', 'seq 200; printf end')]
-        self.queue.add(*commands,
-                       {**self._task('payload', 'read x && [ $x = hello ]'), 'payload': 'hello\n'})
-        self.queue.add(self._task('late'), due='+30')
-
-    def _task(self, name, then='exit 0'):
-        return {'command': f'echo {name} $LEAT_ATTEMPT >> {self.trace}; {then}'}
-
-    @property
-    def successes(self):
-        return self.queue.counter('succeeded') - self.before
-
-    def over(self):
-        return is_empty(self.queue) and self.successes >= self.wanted
-
-    @property
-    def wanted(self):
-        return len(BATCHED) if self.batch else 5
-
-    def check(self, again):
-        """again: tasks may have run once more, with no attempt used: their worker was lost."""
-        assert self.successes == self.wanted
-        runs = self.trace.read_text().splitlines()
-        wanted = BATCHED if self.batch else RUNS
-        assert sorted(set(runs)) == wanted and (again or len(runs) == len(wanted)), runs
-        dead = [(letter.cause, letter.status, letter.attempts) for letter in letters(self.queue)]
-        assert dead == ([] if self.batch else [('exit', '3', '2')])
-
-
-class Trial:
-    """A daemon in which calls fail, and one more where it has ended itself."""
-
-    def __init__(self, daemon, queue, folder, injector, batch=False):
-        self.queue, self.folder, self.injector, self.batch = queue, folder, injector, batch
-        batched = {'task': {'command': f'cat >> {folder}/trace', 'batch': 4, 'batch_wait': '20ms'}}
-        sections = daemons.merged(QUICK, SHORT, batched if batch else {})
-        self._make = lambda: daemon(sections, env=injector.env)
-        self.worker = self._make().wait_ready()
-        self.files = 0
-
-    def ended(self):
-        return not self.worker.running()
-
-    def run(self, kind, number, last, lost=False, may_crash=False):
-        """One round in which these calls fail. Returns whether any did."""
-        one = Round(self.queue, self.folder, self.batch)
-        at = len(self.worker.log())
-        self.injector.arm(kind, number, last)
-        if lost:
-            self.queue.redis.client_kill_filter(_type='normal', skipme=True)
-        one.begin()
-        wait_until(lambda: self.injector.has_failed(LAST_S if last else 0) or self.ended() or one.over(),
-                   message=lambda: self._say(one, at))
-        failed = self.injector.failed
-        self.injector.disarm()
-        wait_until(lambda: self.ended() or one.over(), message=lambda: self._say(one, at))
-        status = self.worker.process.poll()
-        if status is not None:
-            no_loop = status == EX_OSERR and 'event loop' in self.worker.log()
-            assert may_crash or no_loop, f'{kind} {number}: ended with {status}: {self.worker.log()[at:]}'
-            self.worker.close()
-            self.worker = self._make().wait_ready()
-        wait_until(one.over, message=lambda: self._say(one, at))
-        one.check(status is not None)
-        assert status is not None or self.queue.counter('crashes') == one.crashes
-        self._check_files(status is not None)
-        return bool(failed)
-
-    def _say(self, one, at):
-        return f'{self.queue.status()} {self.queue.places()} {one.successes}: {self.worker.log()[at:]}'
-
-    def _check_files(self, fresh):
-        """As many as after the first round."""
-        if fresh:
-            self.files = 0
-        if not self.files:
-            wait_until(lambda: len(self.queue.redis.client_list()) >= 4)
-            self.files = open_files(self.worker.pid)
-        wait_until(lambda: open_files(self.worker.pid) <= self.files,
-                   message=lambda: f'{open_files(self.worker.pid)} descriptors, not {self.files}')
-
-    def sweep(self, quick, kind, ever, **options):
-        """Rounds until nothing fails any more; the daemon then stops as it should: with the sanitizers,
-        nothing is left."""
-        self.run('none', 1, None)
-        clean = 0
-        for number in points(quick):
-            if not self.run(kind, number, EVER if ever else None, **options):
-                break
-            clean += 1
-        print(f'clean: {kind}, {clean} calls')
-        self.worker.terminate()
-        assert self.worker.wait_exit() == 0, self.worker.log()
-        assert 'Sanitizer' not in self.worker.log()
 
 
 def modes(kinds):
@@ -202,6 +88,45 @@ def test_start(daemon, queue, folder, injector, kind, ever):
             break
     daemon(daemons.merged(QUICK, SHORT)).wait_ready()
     wait_until(lambda: is_empty(queue))
+
+
+@pytest.fixture
+def over_tcp(redis_server, base_config):
+    """Redis over TCP, by a name that is looked up."""
+    base_config['redis'] = {'host': 'localhost', 'port': redis_server.listen()}
+
+
+@pytest.mark.parametrize('kind, ever', modes(('alloc', 'send', 'read', 'socket', 'epoll')))
+def test_tcp(daemon, queue, folder, injector, over_tcp, kind, ever):
+    """Connections are opened anew over TCP, to a name."""
+    Trial(daemon, queue, folder, injector).sweep((3, 14), kind, ever, lost=True)
+
+
+@pytest.mark.parametrize('kind, ever', modes(('alloc', 'send', 'open')))
+def test_signed(daemon, queue, folder, injector, kind, ever):
+    """Tasks are signed: none is taken for a forged one."""
+    key = Key(folder, '2026a')
+    Trial(daemon, queue, folder, injector, tune=key.sign, sections={
+        'security': {'signatures': 'required', 'key_files': key.entry}}).sweep((2, 25), kind, ever)
+
+
+@pytest.mark.parametrize('kind, ever', modes(('alloc', 'send', 'epoll')))
+def test_live_output(daemon, queue, folder, injector, kind, ever):
+    """What tasks write is followed in Redis while they run."""
+    Trial(daemon, queue, folder, injector, tune=lambda task: {**task, 'live': '1', 'result_ttl': '10s'}).sweep(
+        (5, 50), kind, ever)
+
+
+@pytest.mark.parametrize('kind, ever', modes(('alloc', 'open', 'send')))
+def test_reload(daemon, queue, folder, injector, kind, ever):
+    """The configuration is reloaded meanwhile: it is, or the running one stays and the log says so."""
+    Trial(daemon, queue, folder, injector).sweep((1, 30), kind, ever, reload=True)
+
+
+@pytest.mark.parametrize('kind, ever', modes(('alloc', 'fork', 'open', 'send', 'file')))
+def test_cgroups(caged, queue, folder, injector, kind, ever):
+    """Tasks have cgroups, whose files are made, written and read."""
+    Trial(caged, queue, folder, injector).sweep((2, 11), kind, ever)
 
 
 COMMANDS = {

@@ -1,6 +1,5 @@
 """[redis] wait_replicas: what is enqueued, and what became of tasks, on a master with a real replica."""
 import json
-import socket
 
 import pytest
 
@@ -9,21 +8,6 @@ from harness.queue import Queue
 from harness.tasks import wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
-
-
-def open_port(server):
-    """A port on which the server listens: replicas cannot come by a unix socket."""
-    def listens():
-        with socket.socket() as probe:
-            probe.bind(('127.0.0.1', 0))
-            port = probe.getsockname()[1]
-        try:
-            server.client().config_set('port', port)
-        except Exception:  # somebody was faster
-            return None
-        return port
-
-    return wait_until(listens)
 
 
 @pytest.fixture
@@ -37,7 +21,7 @@ def master(redis_server, queue, base_config):
 def replica(master, redis_servers):
     """In step with the master."""
     one = redis_servers()
-    one.client().execute_command('REPLICAOF', '127.0.0.1', open_port(master))
+    one.client().execute_command('REPLICAOF', '127.0.0.1', master.listen())
     wait_until(lambda: master.client().execute_command('WAIT', 1, 100) == 1)
     return one
 

@@ -1,12 +1,8 @@
 """Redis by name where the name servers are away, too: nothing that leatd does waits for them."""
-import socket
 import subprocess
 
 import pytest
-import redis
-
 from harness.faults import LEASE_S, MARGIN_S, boot_s, wait_empty
-from harness.polling import wait_until
 
 # stands before libc's: while a file is there, names take long to look up
 SLOW = r"""
@@ -44,17 +40,7 @@ def slow_names(folder):
 @pytest.fixture
 def by_name(redis_server, base_config):
     """Every daemon reaches the server as localhost."""
-    def listens():
-        with socket.socket() as probe:
-            probe.bind(('127.0.0.1', 0))
-            port = probe.getsockname()[1]
-        try:
-            redis_server.client().config_set('port', port)
-        except redis.exceptions.ResponseError:
-            return None  # somebody else was faster
-        return port
-
-    base_config['redis'] = {'host': 'localhost', 'port': wait_until(listens)}
+    base_config['redis'] = {'host': 'localhost', 'port': redis_server.listen()}
 
 
 def test_by_name(daemon, by_name, queue):

@@ -1,5 +1,6 @@
 """A private redis-server on a unix socket."""
 import signal
+import socket
 from subprocess import DEVNULL
 
 import redis
@@ -54,6 +55,20 @@ class RedisServer:
             return False
         finally:
             client.close()
+
+    def listen(self):
+        """A TCP port of 127.0.0.1 on which it listens from now on."""
+        def listens():
+            with socket.socket() as probe:
+                probe.bind(('127.0.0.1', 0))
+                port = probe.getsockname()[1]
+            try:
+                self.client().config_set('port', port)
+            except redis.exceptions.ResponseError:
+                return None  # somebody else was faster
+            return port
+
+        return wait_until(listens)
 
     def client(self, path=None, **options):
         """A redis-py client with connections of its own. Replies are bytes; those of stream
