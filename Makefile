@@ -125,11 +125,12 @@ check: ## every test (SAN=1: under ASan and UBSan, but those that run nothing of
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@$(SUBMAKE) run-check
 
-check-nightly: ## tests of limits on memory, processes and CPU, in a guest with a kernel of its own; minutes
+check-nightly: ## limits on memory, processes and CPU, in a guest with a kernel of its own; then inject
 	@$(SUBMAKE) deps-nightly
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/guest/run $(BUILD) tests/integration/test_bounds.py tests/integration/test_cgroups.py \
 		tests/systemd/test_unit_memory.py
+	@$(SUBMAKE) inject
 
 run-check: # what check does after installing and building
 	@tests/tools/check $(if $(SAN),--compiled) $(BUILD)
@@ -142,7 +143,7 @@ $(BUILD)/tests/inject/%.so: tests/inject/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) -O2 -g -fPIC -fno-builtin -fno-stack-protector -shared -o $@ $<
 
-inject: ## every allocation and many system calls fail, one after the other (SAN=1); half an hour
+inject: ## every allocation and many system calls fail, one after the other (SAN=1); up to an hour
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@LEAT_INJECT=all LEAT_BUILD=$(BUILD) /usr/bin/python3 -B -m pytest -q -p no:cacheprovider -n $(JOBS) \

@@ -441,10 +441,17 @@ static bool is_socket(int fd)
     return fstat(fd, &found) == 0 && S_ISSOCK(found.st_mode);
 }
 
+/* The wake-up of a loop by another thread, which never fails: libev would not try again. */
+static bool is_eventfd(int fd)
+{
+    struct stat found;
+    return fstat(fd, &found) == 0 && (found.st_mode & S_IFMT) == 0;
+}
+
 ssize_t write(int fd, const void *data, size_t size)
 {
     REAL(ssize_t, write, int, const void *, size_t)
-    return fails(KIND_SEND, EIO) ? -1 : real(fd, data, size);
+    return !is_eventfd(fd) && fails(KIND_SEND, EIO) ? -1 : real(fd, data, size);
 }
 
 ssize_t send(int fd, const void *data, size_t size, int flags)
