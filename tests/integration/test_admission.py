@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or not shutil.which('unshare'), reason='needs root, to mount over /proc')]
 
 CPUS = os.cpu_count()
-LOOKED_S = 2.5  # in this time a worker that is pressed looks at least twice
+LOOKED_S = 1.5  # in this time a worker that is pressed looks at least once
 
 
 def pressure(percent):

@@ -136,7 +136,8 @@ def test_tasks_are_not_held_up(queue, teller, folder):
     wait_lines(folder / 'told', 1)
     queue.add(*[{'command': f'echo y >> {folder}/ran'}] * 20)
     wait_lines(folder / 'ran', 20)
-    assert len(lines(folder / 'told')) == 1 and queue.status()['running'] == 0
+    wait_until(lambda: queue.status()['running'] == 0)
+    assert len(lines(folder / 'told')) == 1
 
 
 def test_letters_of_batches(queue, teller, folder):
