@@ -52,7 +52,8 @@ static bool is_gone(struct family *family, bool closely)
     if (family->strays && group_strays_are_alive(family->leader, &family->orphans)) {
         return false;
     }
-    return group_is_empty(family->leader) || (closely && !group_is_alive(family->leader, &family->orphans));
+    return group_is_empty(family->leader) ||
+           (closely && !group_is_alive(family->leader, &family->orphans));
 }
 
 bool family_is_gone(struct family *family, bool closely)

@@ -27,6 +27,9 @@
 
 #include "exec/guard_slot.h"
 
+/* So many places are in use: what they and as many more need stands in memory from now on. */
+void guard_kill_reserve(const struct guard_shared *shared, size_t places);
+
 /* From now on the process that has that word in its slot is to be killed. False: it is already. */
 bool guard_kill_add(size_t place, uint64_t word);
 

@@ -52,9 +52,13 @@ static int lock_object(struct dl_phdr_info *object, size_t size, void *context)
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
         if (part->p_type == PT_LOAD) {
-            /* its limit may not let it: then it is as others are */
-            (void)mlock((const char *)(uintptr_t)(object->dlpi_addr + part->p_vaddr),
-                        part->p_memsz);
+            /* its limit may not let it: then it is as others are. What the program has for places
+             * is not there before it is used */
+            const char *at = (const char *)(uintptr_t)(object->dlpi_addr + part->p_vaddr);
+            bool own = *object->dlpi_name == '\0';
+            size_t whole = own ? part->p_filesz : part->p_memsz;
+            (void)mlock(at, whole);
+            (void)mlock2(at + whole, part->p_memsz - whole, MLOCK_ONFAULT);
         }
     }
     return 0;
@@ -67,7 +71,7 @@ static void lock_memory(const struct guard_shared *shared)
         stack[i] = 0;
     }
     (void)mlock((const char *)stack, sizeof stack); /* as above, as the next */
-    (void)mlock(shared, sizeof *shared);
+    (void)mlock2(shared, sizeof *shared, MLOCK_ONFAULT);
     (void)dl_iterate_phdr(lock_object, NULL);
 }
 
@@ -88,6 +92,7 @@ static uint64_t earliest(const struct guard_shared *shared)
  * being set is seen by the second look. */
 static void set_alarm(const struct guard *guard)
 {
+    guard_kill_reserve(guard->shared, atomic_load(&guard->shared->bound));
     uint64_t first = earliest(guard->shared), again;
     atomic_fetch_add(&guard->shared->turn[guard->index], 1);
     for (;; first = again) {

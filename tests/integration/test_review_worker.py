@@ -68,7 +68,7 @@ def test_never_beyond_the_slots(daemon, queue, client, proxy, through_proxy, fol
 
 def test_a_thousand_and_more_at_once(daemon, queue, client):
     """With thousands of slots a read never brings more than one claim may name."""
-    one = daemon({'queue': {'concurrency': 4096}}).wait_ready()
+    one = daemon({'queue': {'concurrency': 10000}}).wait_ready()
     wait_blocked(client)
     queue.enqueue(*[{'command': 'true'}] * 1200)
     wait_empty(queue, 30)

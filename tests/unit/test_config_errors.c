@@ -153,7 +153,7 @@ static void wrong_values_say_what_is_right(void **state)
          "f:3: lease: \"soon\" is not a duration; write it like 250ms, 30s, 5m or 1h30m\n"},
         {"lease = 999ms\n", "f:3: lease: \"999ms\" is out of range; it goes from 1s to 1d\n"},
         {"concurrency = 0\n",
-         "f:3: concurrency: \"0\" is out of range; it goes from 1 to 4096, or is auto\n"},
+         "f:3: concurrency: \"0\" is out of range; it goes from 1 to 10000, or is auto\n"},
         {"concurrency = many\n", "f:3: concurrency: \"many\" is not a whole number\n"},
         {"group = \"x\"\n",
          "f:3: group: \"\"x\"\" has quotes, which would be a part of it; leave them out\n"},
