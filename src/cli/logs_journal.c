@@ -67,7 +67,8 @@ static int match_task(struct journal *journal)
     return result;
 }
 
-/* A field's value in the current record; empty where it has none. It lives until the next step. */
+/* A field's value in the current record; empty where it has none. It lives until the next value is
+ * asked for. */
 static struct bytes value_of(sd_journal *handle, const char *field)
 {
     const void *data;
@@ -76,6 +77,12 @@ static struct bytes value_of(sd_journal *handle, const char *field)
     if (sd_journal_get_data(handle, field, &data, &size) < 0 || size < name)
         return (struct bytes){"", 0};
     return (struct bytes){(const char *)data + name, size - name};
+}
+
+/* Seen, in a journal that was rotated under the reader's hands: a record that does not match. */
+static bool names_task(const struct journal *journal)
+{
+    return bytes_equal(value_of(journal->handle, "LEAT_TASK"), journal->task->tid);
 }
 
 /* The lines of a batch bear the id of its first task alone; that of each task's end says which. */
@@ -87,8 +94,9 @@ static int match_batches(struct journal *journal)
 
     SD_JOURNAL_FOREACH_BACKWARDS(journal->handle)
     {
+        bool wanted = count < BATCHES_MOST && names_task(journal);
         struct bytes id = value_of(journal->handle, "LEAT_BATCH_ID");
-        char *copy = id.size > 0 && count < BATCHES_MOST ? strndup(id.data, id.size) : NULL;
+        char *copy = wanted && id.size > 0 ? strndup(id.data, id.size) : NULL;
         if (copy)
             batches[count++] = copy;
     }
@@ -125,20 +133,19 @@ static bool is_new(const struct journal *journal)
            (int64_t)at_us >= journal->begun_us;
 }
 
-/* Seen: a record that does not match, in a journal that was rotated under the reader's hands. */
 static bool is_of_task(const struct journal *journal)
 {
-    return bytes_equal(value_of(journal->handle, "LEAT_TASK"), journal->task->tid) ||
-           value_of(journal->handle, "LEAT_BATCH_ID").size > 0;
+    return names_task(journal) || value_of(journal->handle, "LEAT_BATCH_ID").size > 0;
 }
 
 /* True where the current record is a line that is wanted; sees the task's end. */
 static bool is_wanted(struct journal *journal)
 {
-    struct bytes event = value_of(journal->handle, "LEAT_EVENT");
+    struct bytes event;
 
     if (!is_of_task(journal))
         return false;
+    event = value_of(journal->handle, "LEAT_EVENT");
     if (!bytes_equal(event, "output") && !bytes_equal(event, "check-output")) {
         journal->ended = !journal->task->known || is_new(journal);
         return false;
