@@ -8,6 +8,7 @@ BUILD ?= build$(if $(SAN),-san)
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 FUZZ_SECONDS ?= 60
 CHAOS_SECONDS ?= 60
+FAILOVER_TIMES ?= 10
 CHAOS_FAULTS ?= all
 VERSION = 0.1.0
 
@@ -60,7 +61,7 @@ UNIT_SOURCES = $(wildcard tests/unit/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-.PHONY: all help clean force check check-nightly run-check unit-tests inject demo bench chaos \
+.PHONY: all help clean force check check-nightly run-check unit-tests inject demo bench failover chaos \
 	chaos-seeds chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
 	deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
@@ -154,6 +155,11 @@ bench: ## throughput and latency against a bare vfork loop, as ratios
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/bench/run --build $(BUILD)
 
+failover: ## masters under sentinels and of a Cluster are killed and stopped, under load (FAILOVER_TIMES=10 each)
+	@$(SUBMAKE) deps-check
+	@$(SUBMAKE) -j$(JOBS) all
+	@tests/failover/run --build $(BUILD) --times $(FAILOVER_TIMES)
+
 # ---- chaos: the task is linked statically, since its start is what most of a run's time goes to
 chaos: ## random faults, and what must hold under them (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all,hosts)
 	@$(SUBMAKE) deps-chaos
@@ -195,7 +201,8 @@ model: ## the protocol of leases and fencing, every order of its steps, by spin 
 C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
 	tests/model/* tests/guest/* tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
-PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* 2>/dev/null)
+PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* \
+	tests/failover/* 2>/dev/null)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck, luacheck, flake8, unit file, man pages
 	@$(SUBMAKE) deps-lint

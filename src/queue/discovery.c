@@ -22,6 +22,7 @@ struct source {
     struct connection *connection;
     enum source_state state;
     bool asked;             /* and has not answered yet, maybe since earlier rounds */
+    bool silent;            /* in the last round it was */
     bool settled;           /* in this round: it has answered, or cannot */
     bool knows;             /* its answer is good */
     struct endpoint answer; /* then */
@@ -36,7 +37,7 @@ struct discovery {
     struct command command;
 
     bool asking;            /* a round is under way */
-    bool hurried;           /* and there is an answer */
+    bool known;             /* and somebody has told it */
     bool lost;              /* somebody could not be reached in it */
     enum redis_error error; /* the most telling in it */
     char why[512];
@@ -96,6 +97,9 @@ static void end_round(struct discovery *discovery)
     bool outdated =
         best && best->answer.epoch < discovery->epoch && knowing * 2 <= discovery->count;
     discovery->asking = false;
+    for (size_t i = 0; i < discovery->count; i++) {
+        discovery->sources[i].silent = !discovery->sources[i].settled;
+    }
     ev_timer_stop(discovery->loop, &discovery->end);
     ev_now_update(discovery->loop);
     ev_timer_set(&discovery->again, AGAIN_S, 0.);
@@ -130,24 +134,31 @@ static void end_within(struct discovery *discovery, double delay)
     ev_timer_start(discovery->loop, &discovery->end);
 }
 
+/* Whoever was silent in the last round is waited for only while nobody knows anything. */
+static bool is_missing(const struct discovery *discovery, const struct source *source)
+{
+    return !source->settled && !(source->silent && discovery->known);
+}
+
 static void settle(struct source *source, bool knows)
 {
     struct discovery *discovery = source->discovery;
     source->settled = true;
+    source->silent = false;
     source->knows = knows;
     if (!discovery->asking) {
         return;
     }
+    bool first = knows && !discovery->known, missing = false;
+    discovery->known = discovery->known || knows;
     for (size_t i = 0; i < discovery->count; i++) {
-        if (!discovery->sources[i].settled) {
-            if (knows && !discovery->hurried) {
-                discovery->hurried = true;
-                end_within(discovery, GRACE_S);
-            }
-            return;
-        }
+        missing = missing || is_missing(discovery, &discovery->sources[i]);
     }
-    end_within(discovery, 0.); /* not from within a connection's callback */
+    if (!missing) {
+        end_within(discovery, 0.); /* not from within a connection's callback */
+    } else if (first) {
+        end_within(discovery, GRACE_S);
+    }
 }
 
 /* Of the reasons in a round the first counts that is not just a lost connection. */
@@ -297,7 +308,7 @@ void discovery_ask(struct discovery *discovery)
         return;
     }
     discovery->asking = true;
-    discovery->hurried = false;
+    discovery->known = false;
     discovery->lost = false;
     discovery->error = REDIS_ERROR_NONE;
     ev_timer_stop(discovery->loop, &discovery->again);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bounds.h"
+#include "queue/endpoint.h"
 #include "queue/error.h"
 #include "queue/letter.h"
 #include "queue/lists.h"
@@ -62,6 +63,21 @@ static void read_blocks(const struct queue *queue, const redisReply *reply)
     }
     struct queue_rung rung;
     if (queue_listen_read(reply, id, sizeof id, &rung) > 0 && !memchr(id, '\0', sizeof id)) {
+        abort();
+    }
+}
+
+static void read_endpoints(const redisReply *reply)
+{
+    struct endpoint out = {0};
+    if ((endpoint_read_nodes(reply, 7, "host", &out) == 0 ||
+         endpoint_read_master(reply, &out) == 0) &&
+        (!*out.host || strlen(out.host) >= sizeof out.host || out.port < 1 || out.port > 65535 ||
+         out.epoch < 0)) {
+        abort();
+    }
+    (void)endpoint_read_role(reply); /* only that it ends */
+    if (endpoint_read_epoch(reply) < 0) {
         abort();
     }
 }
@@ -189,6 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             read_renewals(reply);
             read_blocks(&queue, reply);
             read_letters(reply);
+            read_endpoints(reply);
             read_lists(reply);
             read_entries(&queue, reply);
             read_rest(reply);

@@ -4,6 +4,8 @@ import contextlib
 import random
 import time
 
+import redis
+
 from . import processes
 from .polling import wait_until
 from .server import RedisServer
@@ -56,7 +58,10 @@ class Server(RedisServer):
         """The answer as Redis sends it."""
         self._asked = self._asked or self.client(socket_timeout=2)
         self._asked.response_callbacks.clear()
-        return self._asked.execute_command(*words)
+        try:
+            return self._asked.execute_command(*words)
+        except redis.exceptions.ConnectionError:  # cut off by a sentinel, or by an earlier end
+            return self._asked.execute_command(*words)
 
     def running(self):
         """It was neither killed nor stopped."""
