@@ -20,6 +20,7 @@ from workload import PERMANENT
 
 MAX_ATTEMPTS, MAX_CRASHES = 3, 3
 RESTART_S = 0.2
+DRAIN_S = 2 * LEASE_S  # so that a lease that is not renewed meanwhile runs out
 ABROAD = 2  # this worker starts on another host each time: nobody finds a proof that the last one is dead
 OF_SERVER_HOST = (*OF_LINKS, 'redis-failover', 'redis-disk-full')
 TASK = BUILD / 'tests' / 'chaos' / 'task'
@@ -90,7 +91,7 @@ class Rig:
                       'max_crashes': MAX_CRASHES},
             'task': {'command': f'exec {TASK} {self.trace}'},
             'retry': {'base': '200ms', 'max_attempts': MAX_ATTEMPTS, 'permanent': PERMANENT},
-            'shutdown': {'drain': '1s'},
+            'shutdown': {'drain': f'{DRAIN_S:g}s'},
             'log': {'started': 'yes', 'target': 'stderr'}})
 
     # ---- workers
