@@ -1,6 +1,7 @@
 do -- Claim: the one gate.
 
 local SCAN_START = 'g0-0'
+local HELD = 'held' -- of stats: suspects may be held, since then
 
 local function answer(task, attempt)
   local fields = task.fields
@@ -95,9 +96,23 @@ local function begin_plain(q, plain, out)
   end
 end
 
+-- On an empty worker the first suspect goes before all else that was read with it: once the worker is busy, it would
+-- have to run empty again.
+local function put_suspect_first(tasks)
+  for i = 2, #tasks do
+    if tasks[i].crashes > 0 then
+      table.insert(tasks, 1, table.remove(tasks, i))
+      return
+    end
+  end
+end
+
 -- The gate for what one read brought. A task with crashes behind it, a suspect, runs alone on its worker: a busy one
 -- passes it on, or holds it, un-begun, until it is empty, and what was read after it goes back.
 local function admit(q, tasks, out)
+  if out.busy == 0 and tasks[1].crashes == 0 then
+    put_suspect_first(tasks)
+  end
   local tokens = {}
   for i = 1, #tasks do
     tokens[i] = tasks[i].token
@@ -112,6 +127,7 @@ local function admit(q, tasks, out)
     elseif verdict == 'hold' then
       out.alone = true
       out.held[#out.held + 1] = task.token
+      redis.call('HSET', q[STATS], HELD, q.now_text)
     elseif verdict == 'begin' or verdict == 'begun' or verdict == 'again' then
       local attempt, list = task.attempts + 1, out.begun
       if verdict == 'begin' then
@@ -151,6 +167,19 @@ local function admit_named(q, named, out)
   if #tasks > 0 then
     admit(q, tasks, out)
   end
+end
+
+-- A suspect that a busy worker holds is for whoever is empty first: its lease goes over, un-begun as it is, and the
+-- holder hears at its next renewal that it is lost. So one worker that has run empty goes on with all the suspects
+-- there are, while others take tasks again.
+local function take_held(q, out)
+  for _, task in ipairs(leat.held(q)) do
+    if task.held_by ~= q.consumer then
+      redis.call('XCLAIM', q[GO], q.group, q.consumer, '0', task.token:sub(2), 'JUSTID')
+      return admit(q, { task }, out)
+    end
+  end
+  redis.call('HDEL', q[STATS], HELD)
 end
 
 -- What was passed on is for others to read.
@@ -259,8 +288,8 @@ end
 -- read brought. A worker on which a task with crashes runs asks for nothing.
 -- Reply: PROTOCOL, now ms, lease ms, closed until ms (0: open), why ('', hold, paused, drained, rate), next due
 -- ms (0: none), scan cursor ('': done), begun tasks {token, tid, attempt, crashes, fence, enqueued ms,
--- {name, value …}}, held tokens (un-begun: name them again when nothing runs; a worker without tasks that begins a
--- scan frees them before), {tid, cause …} of tasks that this
+-- {name, value …}}, held tokens (un-begun: name them again when nothing runs; before, a worker without tasks that
+-- claims takes one, and one that begins a scan frees them), {tid, cause …} of tasks that this
 -- call ended without their running: dead letters, or cancelled. A named token that comes back in neither list is
 -- not this worker's. Closed by rate, some may have begun.
 -- What has begun is always answered: an error is kept for a call that begins nothing. Stopped half-way, what
@@ -292,6 +321,9 @@ function leat.claim(keys, args)
     local fine, following = pcall(leat.scan, q, cursor, lease, out)
     cursor = fine and following or ''
     out.problem = out.problem or not fine and following or nil
+  end
+  if math.min(wanted, out.left) > 0 and out.busy == 0 and redis.call('HEXISTS', q[STATS], HELD) == 1 then
+    try(out, take_held, q, out)
   end
   if math.min(wanted, out.left) > 0 then
     try(out, read_all, q, math.min(wanted, out.left, CHUNK), out)
