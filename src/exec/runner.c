@@ -133,6 +133,13 @@ static void on_done(struct child_host *host, struct child *child)
     hand_over(runner, child);
 }
 
+static void drop_payloads(struct child *child)
+{
+    for (size_t i = 0; i < child->count; i++) {
+        task_drop_payload(child_attempt(child, i)->task);
+    }
+}
+
 static int make_recipe(struct runner *runner);
 
 static void on_run(struct child_host *host, struct child *child)
@@ -144,6 +151,7 @@ static void on_run(struct child_host *host, struct child *child)
         child_release(child);
         on_done(host, child);
     } else {
+        drop_payloads(child);
         children_add(runner->table, child);
     }
 }
@@ -357,6 +365,9 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
         places_release(runner->places, place);
         hand_over(runner, child);
         return 0;
+    }
+    if (!child->checking) {
+        drop_payloads(child);
     }
     runner->processes++;
     for (size_t i = 0; i < count; i++) {

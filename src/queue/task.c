@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/escape.h"
 #include "base/units.h"
@@ -118,6 +120,21 @@ struct task *task_decode(const redisReply *reply)
 void task_free(struct task *task)
 {
     free(task);
+}
+
+void task_drop_payload(struct task *task)
+{
+    if (!task->payload) {
+        return;
+    }
+    /* whole pages of it */
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = task->payload->size;
+    size_t before = (page - (uintptr_t)task->payload->data % page) % page;
+    size_t within = size > before ? (size - before) / page * page : 0;
+    if (within > 0) {
+        /* where it cannot be it stays until the end */
+        (void)madvise((void *)(uintptr_t)(task->payload->data + before), within, MADV_DONTNEED);
+    }
 }
 
 /* ---- checking ---- */

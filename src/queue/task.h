@@ -72,6 +72,10 @@ struct task {
  * EPROTO where the reply has another form, else ENOMEM. */
 struct task *task_decode(const struct redisReply *reply);
 
+/* Its process has a copy of the payload: the memory of a large one is given back. What it says is
+ * lost, its size is not. */
+void task_drop_payload(struct task *task);
+
 /* Finds the known fields and refuses what must not run: reserved, unsupported or doubled names,
  * names that cannot become a variable, values with NUL or too long for one, no command, or a
  * command where own_command says that the config has one. Returns true, or false with the reason in

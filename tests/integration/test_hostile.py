@@ -5,6 +5,7 @@ import pytest
 
 from harness.daemon import is_sanitized
 from harness.faults import wait_blocked, wait_empty
+from harness.polling import wait_until
 from harness.tasks import (environment, letters, resident_kib, wait_file, wait_letters,
                            wait_succeeded)
 
@@ -191,6 +192,28 @@ def test_not_utf8_everywhere(daemon, client, queue, folder, leat):
     assert shown.returncode == 0 and '\x1b' not in shown.stdout
     rows = leat('dead', 'list', '--json')
     assert rows.returncode == 0 and json.loads(rows.stdout.splitlines()[0])
+
+
+@pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer keeps what was freed')
+def test_payloads_of_running_tasks(daemon, client, queue, gate, folder):
+    """Once a task runs, its payload is in what it reads, and the daemon is as small as before."""
+    worker = daemon({'queue': {'concurrency': 3}}).wait_ready()
+    xadd(client, 'command', 'true')
+    wait_succeeded(queue, 1)
+    before = resident_kib(worker.pid)
+    for number in range(2):
+        xadd(client, 'command', f'echo > {folder}/{number}; {gate.wait}; wc -c >> {folder}/size',
+             'payload', b'p' * (24 << 20))
+        wait_file(folder / str(number))
+
+    def is_small():
+        """What a connection brought stays in its buffer until it brings something else."""
+        xadd(client, 'command', 'true')
+        return resident_kib(worker.pid) < before + 8 * 1024
+
+    wait_until(is_small, message=lambda: f'{before} KiB before, {resident_kib(worker.pid)} KiB then')
+    gate.open()
+    wait_until(lambda: wait_file(folder / 'size').split() == [b'%d' % (24 << 20)] * 2)
 
 
 @pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer keeps what was freed')
