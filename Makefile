@@ -51,9 +51,13 @@ PACKAGES = hiredis inih libsystemd jansson libcrypto
 PACKAGE_CFLAGS = $(eval PACKAGE_CFLAGS := $(patsubst -I%,-isystem %,$(shell \
 	pkg-config --cflags $(PACKAGES) 2>/dev/null)))$(PACKAGE_CFLAGS)
 
+# TLS is built in where hiredis has it (1.0 or later, built with it; not in Debian 12)
+TLS = $(eval TLS := $(shell pkg-config --exists hiredis_ssl libssl 2>/dev/null && echo yes))$(TLS)
+LIBRARIES = $(if $(TLS),-lhiredis_ssl -lssl) -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
+
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DLEAT_VERSION='"$(VERSION)"' \
 	-DLEAT_LIBRARY='"$(BUILD)/leat.lua"' -Isrc $(WARNINGS) $(HARDEN) \
-	$(SANITIZE) $(PACKAGE_CFLAGS) $(CFLAGS)
+	$(if $(TLS),-DLEAT_TLS) $(SANITIZE) $(PACKAGE_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--as-needed $(SANITIZE) $(LDFLAGS)
 
 SOURCES = $(wildcard src/*/*.c)
@@ -81,17 +85,17 @@ $(BUILD)/%.a:
 
 LINK = $(CC) $(ALL_LDFLAGS) -o $@ $^
 $(BUILD)/leatd: $(BUILD)/src/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
-	$(LINK) -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
+	$(LINK) $(LIBRARIES)
 
 $(BUILD)/leat: $(BUILD)/src/cli/main.o $(BUILD)/libcli.a $(BUILD)/libleat.a
-	$(LINK) -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
+	$(LINK) $(LIBRARIES)
 
 # unit tests, one program a file; test_cli_* are linked with the command's objects
 $(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/libcli.a $(BUILD)/libleat.a
-	$(LINK) -lcmocka -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
+	$(LINK) -lcmocka $(LIBRARIES)
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
-	$(LINK) -lcmocka -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
+	$(LINK) -lcmocka $(LIBRARIES)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -191,7 +195,7 @@ fuzz: ## libFuzzer on config, task decoding, signatures and replies (FUZZ_SECOND
 .PHONY: build-fuzz
 build-fuzz: $(FUZZ_SOURCES:%.c=$(BUILD)/%)
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
-	$(LINK) -fsanitize=fuzzer -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
+	$(LINK) -fsanitize=fuzzer $(LIBRARIES)
 
 model: ## the protocol of leases and fencing, every order of its steps, by spin (MODEL_FAULTS=1 in each)
 	@$(SUBMAKE) deps-model

@@ -360,6 +360,32 @@ static void check_server(const struct config *config, const struct ini_places *p
     check_slots(config, places, report);
 }
 
+static void check_tls(const struct config_redis *redis, const struct ini_places *places,
+                      struct report *report)
+{
+    static const char *const details[] = {"tls_ca", "tls_cert", "tls_key", "tls_server_name",
+                                          "tls_versions"};
+    size_t line = line_of(places, "redis", "tls");
+
+    for (size_t i = 0; i < sizeof(details) / sizeof(details[0]) && !redis->tls; i++)
+        if (line_of(places, "redis", details[i]) != 0)
+            report_add(report, line_of(places, "redis", details[i]),
+                       "%s says how TLS is spoken, and it is not; add tls = yes", details[i]);
+    if (!redis->tls)
+        return;
+#ifndef LEAT_TLS
+    report_add(report, line,
+               "tls: this leat was built without TLS, since the hiredis that it was built with has "
+               "no hiredis_ssl; lead socket to a tunnel instead, see TLS in leatd(8)");
+#endif
+    if (line_of(places, "redis", "socket") != 0)
+        report_add(report, later(line, line_of(places, "redis", "socket")),
+                   "TLS is spoken over TCP only; remove tls, or give host and port instead of "
+                   "socket");
+    check_need(places, report, "redis", "tls_cert", "tls_key");
+    check_need(places, report, "redis", "tls_key", "tls_cert");
+}
+
 void check_rules(const struct config *config, const struct ini_places *places,
                  struct report *report)
 {
@@ -371,6 +397,7 @@ void check_rules(const struct config *config, const struct ini_places *places,
     check_pair(places, report, "redis", "password", "password_file");
     check_pair(places, report, "redis", "password", "password_credential");
     check_pair(places, report, "redis", "password_file", "password_credential");
+    check_tls(&config->redis, places, report);
     check_order(places, report, "redis", "backoff_base", config->redis.backoff_base_ms,
                 "backoff_cap", config->redis.backoff_cap_ms);
     if (config->redis.wait_replicas > 0)

@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 
 enum config_library { CONFIG_LIBRARY_AUTO, CONFIG_LIBRARY_NEVER };
+enum config_tls { CONFIG_TLS_12_13, CONFIG_TLS_12, CONFIG_TLS_13 };
 enum config_stdin { CONFIG_STDIN_PAYLOAD, CONFIG_STDIN_NULL };
 enum config_format { CONFIG_FORMAT_LINES, CONFIG_FORMAT_NUL, CONFIG_FORMAT_JSON };
 enum config_jitter { CONFIG_JITTER_FULL, CONFIG_JITTER_NONE };
@@ -91,6 +92,11 @@ struct config_redis {
     char *sentinel_password;
     char *sentinel_password_file;
     char *sentinel_password_credential;
+    bool tls;
+    char *tls_ca; /* NULL: the authorities that the system trusts */
+    char *tls_cert, *tls_key;
+    char *tls_server_name; /* NULL: host */
+    enum config_tls tls_versions;
     int64_t connect_timeout_ms;
     int64_t command_timeout_ms;
     int64_t keepalive_s; /* 0: none */

@@ -54,7 +54,7 @@ struct table_row {
     const struct table_word *words;
 };
 
-enum { TABLE_ROWS = 122 };
+enum { TABLE_ROWS = 128 };
 
 extern const struct table_row table[TABLE_ROWS];
 

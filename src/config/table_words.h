@@ -10,6 +10,12 @@
 
 static const struct table_word automatic[] = {{"auto", 0}, {NULL, 0}};
 static const struct table_word none[] = {{"none", 0}, {NULL, 0}};
+static const struct table_word tls_versions[] = {
+    {"1.2 1.3", CONFIG_TLS_12_13},
+    {"1.2", CONFIG_TLS_12},
+    {"1.3", CONFIG_TLS_13},
+    {NULL, 0},
+};
 static const struct table_word inherited[] = {{"inherit", CONFIG_INHERIT}, {NULL, 0}};
 static const struct table_word unlimited[] = {
     {"none", CONFIG_UNLIMITED},

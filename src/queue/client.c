@@ -1,7 +1,6 @@
 #include "queue/client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <stdio.h>
@@ -234,9 +233,10 @@ static int connect_redis(struct client *client, const struct config_redis *confi
              client->redis ? client->redis->errstr : "out of memory");
         return -1;
     }
-    if (fcntl(client->redis->fd, F_SETFD, FD_CLOEXEC) < 0 ||
-        redisSetTimeout(client->redis, to_timeval(config->command_timeout_ms)) != REDIS_OK) {
-        tell(trouble, REDIS_ERROR_LOST, address, "cannot set up the socket");
+    char why[256] = "cannot set up the socket";
+    if (redisSetTimeout(client->redis, to_timeval(config->command_timeout_ms)) != REDIS_OK ||
+        socket_prepare(client->redis, config, why, sizeof why)) {
+        tell(trouble, REDIS_ERROR_LOST, address, why);
         return -1;
     }
     return 0;

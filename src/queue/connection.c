@@ -381,7 +381,7 @@ static void on_disconnect(const redisAsyncContext *redis, int status)
     bool known = redis->errstr && *redis->errstr;
     (void)snprintf(text, sizeof text, "%s", known ? redis->errstr : "closed"); /* may be cut */
     enum redis_error error = connection->state == GREETING
-                                 ? socket_find_last_words(redis->c.fd, text, sizeof text)
+                                 ? socket_find_last_words(&redis->c, text, sizeof text)
                              : connection->subscribed && redis->err == REDIS_ERR_OTHER
                                  ? redis_error_classify(text, strlen(text))
                                  : REDIS_ERROR_LOST;
@@ -400,14 +400,15 @@ static int attach(struct connection *connection, redisAsyncContext *redis)
 /* host: an address; NULL: the unix socket. */
 static void connect_to(struct connection *connection, const char *host)
 {
+    char why[192];
     const struct config_redis *config = connection->config;
     redisAsyncContext *redis =
         host ? redisAsyncConnect(host, (int)config->port) : redisAsyncConnectUnix(config->socket);
     connection->redis = redis;
     if (redis && redis->err) {
         fail(connection, REDIS_ERROR_LOST, "connecting to", redis->errstr);
-    } else if (redis && socket_set_options(redis->c.fd, config)) {
-        fail(connection, REDIS_ERROR_LOST, "setting up the socket to", strerror(errno));
+    } else if (redis && socket_prepare(&redis->c, config, why, sizeof why)) {
+        fail(connection, REDIS_ERROR_LOST, "connecting to", why);
     } else if (!redis || attach(connection, redis)) {
         fail(connection, REDIS_ERROR_LOST, "connecting to", "out of memory");
     }

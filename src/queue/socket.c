@@ -1,13 +1,17 @@
 #include "queue/socket.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-int socket_set_options(int fd, const struct config_redis *config)
+#include "queue/tls.h"
+
+static int set_options(int fd, const struct config_redis *config)
 {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
         return -1;
@@ -27,10 +31,23 @@ int socket_set_options(int fd, const struct config_redis *config)
     return 0;
 }
 
-enum redis_error socket_find_last_words(int fd, char *text, size_t size)
+int socket_prepare(struct redisContext *redis, const struct config_redis *config, char *why,
+                   size_t size)
 {
+    if (set_options(redis->fd, config)) {
+        (void)snprintf(why, size, "setting up the socket: %s", strerror(errno)); /* may be cut */
+        return -1;
+    }
+    return tls_begin(redis, config, why, size);
+}
+
+enum redis_error socket_find_last_words(const struct redisContext *redis, char *text, size_t size)
+{
+    if (tls_explain(redis, text, size) == 0) {
+        return REDIS_ERROR_LOST;
+    }
     char raw[192];
-    ssize_t got = recv(fd, raw, sizeof raw - 1, MSG_DONTWAIT);
+    ssize_t got = recv(redis->fd, raw, sizeof raw - 1, MSG_DONTWAIT);
     raw[got > 0 ? got : 0] = '\0';
     raw[strcspn(raw, "\r\n")] = '\0';
     if (raw[0] == '-') {

@@ -60,15 +60,15 @@ def test_wrong_server(daemon, leat, folder, queue, client, tunnel, wrong, words)
                     else {'checkHost': 'redis.example.org'}))
     keys = client.dbsize()
     worker = daemon()
-    worker.wait_log('before any answer: where a TLS tunnel leads to Redis, its log says why')
+    worker.wait_log('before any answer: the log of Redis, or of a TLS tunnel to it, says why')
     wait_until(lambda: words in one.log())
     done = leat('enqueue', 'true')
-    assert done.returncode == 69 and 'before any answer: where a TLS tunnel' in done.stderr
+    assert done.returncode == 69 and 'or of a TLS tunnel to it, says why' in done.stderr
     assert worker.running() and 'registered' not in worker.log() and client.dbsize() == keys
 
 
 def test_without_a_certificate_of_this_host(daemon, queue, tunnel):
     """Where Redis asks for one and the tunnel has none, both logs say that it is not let in."""
     one = tunnel('yes')
-    daemon().wait_log('before any answer: where a TLS tunnel leads to Redis')
+    daemon().wait_log('before any answer: the log of Redis, or of a TLS tunnel')
     wait_until(lambda: 'alert' in one.log() and 'certificate required' in one.log())

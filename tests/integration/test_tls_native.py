@@ -1,0 +1,110 @@
+"""[redis] tls: TLS by leat itself, where hiredis has it; where it has not, the config is refused."""
+import pytest
+
+from harness.polling import wait_until
+from harness.tasks import wait_succeeded
+from harness.tls import NAME, Authority, open_tls_port
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+
+@pytest.fixture
+def built_in(leat):
+    """Skips the test where TLS is not."""
+    if 'built without TLS' in leat('status', config={'redis': {'tls': 'yes'}}).stderr:
+        pytest.skip('hiredis has no hiredis_ssl here')
+
+
+@pytest.fixture
+def authority(folder):
+    return Authority(folder, 'right')
+
+
+@pytest.fixture
+def spoken(redis_server, authority, base_config):
+    """A function that has leatd and leat speak TLS with redis_server; keys is what else [redis] says."""
+    def speak(clients='no', **keys):
+        port = open_tls_port(redis_server, authority, *authority.sign('server'), clients)
+        base_config['redis'] = {'host': NAME, 'port': port, 'tls': 'yes', 'tls_ca': authority.path, **keys}
+
+    return speak
+
+
+def test_not_built_in(leat, daemon, base_config):
+    """Without it tls = yes is an error that says why, and what to do; the other keys want tls = yes."""
+    base_config['redis'] = {'tls': 'yes'}
+    done = leat('status')
+    if 'built without TLS' not in done.stderr:
+        pytest.skip('hiredis has hiredis_ssl here')
+    assert done.returncode == 78 and 'lead socket to a tunnel instead, see TLS in leatd(8)' in done.stderr
+    assert daemon().wait_exit() == 78
+
+
+@pytest.mark.parametrize('keys, words', [
+    ({'tls_ca': '/etc/ca.pem'}, 'tls_ca says how TLS is spoken, and it is not; add tls = yes'),
+    ({'tls': 'yes', 'socket': '/run/redis.sock'}, 'TLS is spoken over TCP only'),
+    ({'tls': 'yes', 'tls_cert': '/etc/cert.pem'}, 'tls_key'),
+    ({'tls': 'yes', 'tls_versions': '1.1'}, 'tls_versions'),
+])
+def test_wrong_keys(leat, base_config, keys, words):
+    """What does not fit together in a file is said."""
+    base_config['redis'] = keys
+    done = leat('status')
+    assert done.returncode == 78 and words in done.stderr
+
+
+@pytest.mark.parametrize('clients, versions', [('no', '1.2 1.3'), ('no', '1.2'), ('yes', '1.3')])
+def test_right_certificate(built_in, daemon, leat, queue, authority, spoken, clients, versions):
+    """Tasks go through, blocking reads, payloads of several records and live output included; also where
+    Redis asks for a certificate of this host."""
+    own = dict(zip(('tls_cert', 'tls_key'), authority.sign('client'))) if clients == 'yes' else {}
+    spoken(clients, tls_versions=versions, **own)
+    daemon().wait_ready()
+    for _ in range(2):
+        assert leat('enqueue', 'true').returncode == 0
+    size = 300_000
+    done = leat('run', '--payload', '-', 'wc -c; head -c 100000 /dev/zero | tr "\\0" x', input='x' * size)
+    assert done.returncode == 0 and done.stdout == f'{size}\n' + 'x' * 100_000
+    wait_succeeded(queue, 3)
+    assert leat('status').returncode == 0
+
+
+@pytest.mark.parametrize('wrong, words', [
+    ('authority', 'certificate is refused: self-signed certificate in certificate chain'),
+    ('name', 'certificate is refused: hostname mismatch'),
+    ('address', 'certificate is refused: IP address mismatch'),
+    ('file', 'TLS: cannot read [redis] tls_ca /nonexistent'),
+])
+def test_wrong_server(built_in, daemon, leat, folder, queue, client, spoken, wrong, words):
+    """A server with a certificate of another authority, or for another name, is refused; leatd and leat say
+    why. leatd goes on trying."""
+    spoken(**{'authority': {'tls_ca': Authority(folder, 'wrong').path},
+              'name': {'tls_server_name': 'redis.example.org'},
+              'address': {'host': '127.0.0.1'}, 'file': {'tls_ca': '/nonexistent'}}[wrong])
+    keys = client.dbsize()
+    worker = daemon()
+    worker.wait_log(words)
+    done = leat('enqueue', 'true')
+    assert done.returncode == 69 and words in done.stderr
+    assert worker.running() and 'registered' not in worker.log() and client.dbsize() == keys
+
+
+def test_without_a_certificate_of_this_host(built_in, daemon, leat, redis_server, queue, spoken):
+    """Where Redis asks for one and there is none, nothing comes of it; Redis's log says why."""
+    spoken('yes')
+    worker = daemon()
+    worker.wait_log('no session with Redis')
+    assert leat('enqueue', 'true').returncode == 69
+    assert 'peer did not return a certificate' in redis_server.log()
+    assert worker.running() and 'registered' not in worker.log()
+
+
+def test_outage(built_in, daemon, redis_server, queue, client, spoken):
+    """Connections that break are made anew."""
+    spoken()
+    worker = daemon().wait_ready()
+    for count in (2, 3):
+        client.execute_command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+        wait_until(lambda: worker.log().count('registered with Redis') >= count)
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
