@@ -7,15 +7,16 @@ STEP_S = 0.005
 # A deadline is for what never comes: on a busy machine everything else may take long. Where a time
 # itself is promised it is measured, and allowed for by Lateness.
 PATIENCE_S = 30.0
+BUSY = 5  # so many processes for each processor, and more patience is needed
 
 
 def wait_until(condition, timeout=PATIENCE_S, message=None):
     """Polls until condition() is true and returns what it returned; fails the test at the deadline,
-    which is never shorter than PATIENCE_S.
+    which is never shorter than PATIENCE_S, and further away on a machine that is very busy.
 
     message may be text or a function that says what is there instead.
     """
-    timeout = max(timeout, PATIENCE_S)
+    timeout = max(timeout, PATIENCE_S) * max(1.0, os.getloadavg()[0] / os.cpu_count() / BUSY)
     deadline = time.monotonic() + timeout
     while True:
         # a machine that stood still has not given the condition its time either
@@ -25,7 +26,7 @@ def wait_until(condition, timeout=PATIENCE_S, message=None):
             return value
         if late:
             text = message() if callable(message) else message
-            raise AssertionError(f'not within {timeout} s: {text or condition}')
+            raise AssertionError(f'not within {timeout:.0f} s: {text or condition}')
         time.sleep(STEP_S)
 
 
