@@ -65,7 +65,7 @@ UNIT_SOURCES = $(wildcard tests/unit/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-.PHONY: all help clean force check check-nightly run-check unit-tests inject demo bench failover chaos \
+.PHONY: all help clean force check check-nightly run-check unit-tests inject demo bench bench-scale failover chaos \
 	chaos-seeds chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
 	deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
@@ -163,6 +163,11 @@ failover: ## masters under sentinels and of a Cluster are killed and stopped, un
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/failover/run --build $(BUILD) --times $(FAILOVER_TIMES)
+
+bench-scale: ## very many tasks, daemons, lanes: what one machine carries (tests/bench/SCALE.md)
+	@$(SUBMAKE) deps-bench
+	@$(SUBMAKE) -j$(JOBS) all
+	@tests/bench/run --build $(BUILD) --scale
 
 # ---- chaos: the task is linked statically, since its start is what most of a run's time goes to
 chaos: ## random faults, and what must hold under them (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all,hosts)

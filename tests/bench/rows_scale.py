@@ -1,0 +1,246 @@
+"""Rows of `make bench-scale`: how much one machine, one daemon and one Redis carry."""
+
+import resource
+import statistics
+import subprocess
+import time
+
+from harness.queue import Queue
+from rig import (ENVIRONMENT, BenchError, Daemon, own_cpu_ns, pss_bytes, spread, wait_for)
+from rows import COMMAND, at_least, at_most
+
+SLEEP = "/bin/sleep 3600"
+
+
+def share(used_ns, seconds):
+    """CPU time as percent of one core."""
+    return used_ns / seconds / 1e7
+
+
+class Meter:
+    """CPU of Redis and of daemons, and Redis's calls, from its making on."""
+
+    def __init__(self, rig, pids=()):
+        self.rig, self.pids = rig, list(pids)
+        rig.server.client.config_resetstat()
+        self.redis, self.own = own_cpu_ns(rig.server.process.pid), self._own()
+        self.begun = time.monotonic()
+
+    def _own(self):
+        return sum(own_cpu_ns(pid) for pid in self.pids)
+
+    def stop(self):
+        self.seconds = time.monotonic() - self.begun
+        self.redis = own_cpu_ns(self.rig.server.process.pid) - self.redis
+        self.own = self._own() - self.own
+        calls = self.rig.server.client.info("commandstats").get("cmdstat_fcall", {"calls": 0, "usec": 0})
+        self.calls, self.usec = calls["calls"], calls["usec"]
+        return self
+
+
+def running(rig):
+    """Ten thousand tasks that sleep on one daemon: what each holds there, and their renewals."""
+    rig.need_leatd()
+    # two pipes each, and what the daemon has anyway
+    room = (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200) // 2
+    tasks = min(1_000 if rig.quick else 10_000, room)
+    seconds = 10 if rig.quick else 45
+    client = rig.server.client
+    client.config_set("slowlog-log-slower-than", "0")
+    daemon = Daemon(rig, "running", tasks, "[shutdown]\ndrain = 1s\n")
+    try:
+        daemon.wait_idle()
+        empty = pss_bytes(daemon.pid)
+        rig.server.preload("running", tasks, SLEEP)
+        wait_for(lambda: daemon.check() or client.hlen("{running}:running") >= tasks,
+                 f"all run; the log ends:\n{daemon.tail()}", 300, 0.5)
+        time.sleep(2)
+        # until one renewal has passed: its command is kept for the next
+        client.slowlog_reset()
+        meter = Meter(rig, [daemon.pid])
+        time.sleep(seconds)
+        meter.stop()
+        renewals = [row["duration"] / 1000 for row in client.slowlog_get(1_000)
+                    if row["command"].startswith(b"FCALL leat_renew")]
+        held = (pss_bytes(daemon.pid) - empty) / tasks
+        lost = daemon.log.read_text(errors="replace").count("lease-lost")
+        mark = own_cpu_ns(daemon.pid)
+        daemon.process.terminate()
+        while daemon.process.poll() is None:
+            try:
+                stopping = own_cpu_ns(daemon.pid) - mark
+            except OSError:
+                break
+            time.sleep(0.05)
+        left = rig.server.left("running")
+    finally:
+        daemon.stop()
+        rig.server.drop("running")
+        client.config_set("slowlog-log-slower-than", "10000")
+    what = f"{tasks:,} running"
+    yield f"{what}: memory of leatd per task, KiB", f"{held / 1024:.2f}", *at_most([held / 1024], 4)
+    yield f"{what}: leases lost", str(lost), "0", lost == 0
+    if renewals:
+        yield f"{what}: ms of Redis for a renewal of all", spread(renewals, "{:.1f}"), "", None
+    yield f"{what}: Redis, % of a core", f"{share(meter.redis, meter.seconds):.2f}", "", None
+    yield f"{what}: leatd, % of a core", f"{share(meter.own, meter.seconds):.2f}", "", None
+    yield f"{what}: leatd's CPU to stop each, µs", f"{stopping / tasks / 1000:.0f}", "", None
+    yield f"{what}: back in the queue after the stop", f"{left:,}", f"{tasks:,}", left == tasks
+
+
+class Fleet:
+    """Many daemons of one queue, all idle."""
+
+    def __init__(self, rig, count, queue):
+        self.rig = rig
+        self.first = Daemon(rig, queue, 2)
+        more = [subprocess.Popen(
+            [str(rig.leatd), "-c", str(self.first.config)],
+            env=dict(ENVIRONMENT, RUNTIME_DIRECTORY=str(rig.folder / "state")),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.first.log, "ab"),
+            start_new_session=True) for _ in range(count - 1)]
+        self.processes = [self.first.process, *more]
+        self.pids = [process.pid for process in self.processes]
+        try:
+            wait_for(lambda: self._blocked() >= count, "an idle fleet", 300, 0.2)
+        except BenchError:
+            self.stop()
+            raise
+
+    def _blocked(self):
+        return sum(client["cmd"].startswith("xreadgroup") and "b" in client["flags"]
+                   for client in self.rig.server.client.client_list())
+
+    def stop(self):
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.wait(60)
+        self.rig.server.drop(self.first.queue)
+
+
+def fleet(rig):
+    """Idle daemons: what their beats and scans cost Redis."""
+    rig.need_leatd()
+    count, seconds = (50, 20) if rig.quick else (500, 60)
+    client = rig.server.client
+    memory = client.info("memory")["used_memory"]
+    meter = Meter(rig)
+    time.sleep(5)
+    alone = share(meter.stop().redis, meter.seconds)
+    daemons = Fleet(rig, count, "fleet")
+    try:
+        time.sleep(20)  # the first beats and scans come closer together
+        meter = Meter(rig, daemons.pids)
+        time.sleep(seconds)
+        meter.stop()
+        used = share(meter.redis, meter.seconds)
+        held = (client.info("memory")["used_memory"] - memory) / count / 1024
+        pss = sum(pss_bytes(pid) for pid in daemons.pids) / count / 2**20
+    finally:
+        daemons.stop()
+    what = f"{count} idle daemons"
+    yield f"{what}: Redis, % of a core (alone: {alone:.2f})", f"{used:.2f}", *at_most([used], 2)
+    yield f"{what}: calls/s, and µs of Redis for each", \
+        f"{meter.calls / meter.seconds:.0f}, {meter.usec / max(meter.calls, 1):.0f}", "", None
+    yield f"{what}: each, % of a core", f"{share(meter.own, meter.seconds) / count:.3f}", "", None
+    yield f"{what}: memory of each, MiB (PSS)", f"{pss:.2f}", "", None
+    yield f"{what}: memory of Redis for each, KiB", f"{held:.1f}", "", None
+
+
+def rate(rig):
+    """A backlog under a rate, and fifty daemons that wait for its tokens."""
+    rig.need_leatd()
+    count, seconds, per_s = 50, 5 if rig.quick else 15, 100
+    daemons = Fleet(rig, count, "rate")
+    try:
+        subprocess.run([str(rig.leat), "-c", str(daemons.first.config), "conf", "rate", f"{per_s}/s"],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+        rig.server.preload("rate", per_s * (seconds + 10), COMMAND)
+        time.sleep(2)
+        before = rig.server.left("rate")
+        meter = Meter(rig, daemons.pids)
+        time.sleep(seconds)
+        meter.stop()
+        done = before - rig.server.left("rate")
+    finally:
+        daemons.stop()
+    what = f"rate of {per_s}/s, {count} wait"
+    kept = done / meter.seconds / per_s
+    yield f"{what}: tasks/s to the rate", f"{kept:.2f}", "0.98–1.02", 0.98 <= kept <= 1.02
+    yield f"{what}: calls for each token", f"{meter.calls / done:.1f}", *at_most([meter.calls / done], 8)
+    yield f"{what}: Redis, % of a core", f"{share(meter.redis, meter.seconds):.2f}", "", None
+
+
+def waiting(rig):
+    """The same tasks from the head of a short and of a very long stream."""
+    rig.need_leatd()
+    few, many = 1_000, 200_000 if rig.quick else 10_000_000
+    tasks, rounds = (2_000, 3) if rig.quick else (10_000, 5)
+    client = rig.server.client
+    memory = client.info("memory")["used_memory"]
+    rig.server.preload("many", many + rounds * tasks, COMMAND)
+    each = (client.info("memory")["used_memory"] - memory) / (many + rounds * tasks)
+    short, long = [], []
+
+    def head(queue, total):
+        rig.server.preload(queue, max(total - rig.server.left(queue), 0), COMMAND)
+        daemon = Daemon(rig, queue, 8)
+        try:
+            return rig.drain(daemon, total - tasks)
+        finally:
+            daemon.stop()
+
+    try:
+        for turn in range(rounds):
+            for queue in ("few", "many") if turn % 2 == 0 else ("many", "few"):
+                if queue == "few":
+                    short.append(head("few", few + tasks))
+                else:
+                    long.append(head("many", rig.server.left("many")))
+    finally:
+        rig.server.drop("few")
+        rig.server.drop("many")
+    yield f"{many:,} waiting: bytes of Redis for each", f"{each:.0f}", "", None
+    for name, figure, bar in (("tasks/s", lambda span: span.rate, True),
+                              ("Redis's CPU per task", lambda span: span.redis_us, False)):
+        ratios = [figure(far) / figure(near) for far, near in zip(long, short)]
+        verdict = at_least(ratios, 0.95) if bar else ("", None)
+        yield f"{many:,} waiting: {name} to that with {few:,}", spread(ratios), *verdict
+
+
+def places(rig):
+    """A claim of one task where very many wait beside the streams: in one lane, in many, delayed."""
+    client = rig.server.client
+    few, many = 1_000, 50_000 if rig.quick else 1_000_000
+    kinds = {"in one lane": lambda number: {"lane": "a"},
+             "in 1,000 lanes": lambda number: {"lane": f"lane {number % 1000}"},
+             "delayed, beside a stream": lambda number: {"due": "+86400000"}}
+    for name, fields in kinds.items():
+        costs, each = [], 0
+        for total in (few, many):
+            queue = Queue(client, "places").load(rig.library.read_bytes())
+            queue.register("bench")
+            memory = client.info("memory")["used_memory"]
+            for begin in range(0, total, 1_000):
+                batch = [fields(number) for number in range(begin, begin + 1_000)]
+                due = batch[0].pop("due", None)
+                tasks = [{"command": COMMAND, **({} if due else more)} for more in batch]
+                queue.add(*tasks, **({"due": due} if due else {}))
+            each = (client.info("memory")["used_memory"] - memory) / total
+            if due:
+                rig.server.preload("places", 2_000, COMMAND)
+            usec = []
+            for _ in range(10):
+                client.config_resetstat()
+                begun = [task for _ in range(50) for task in queue.begin("bench")]
+                usec.append(client.info("commandstats")["cmdstat_fcall"]["usec"] / 50)
+                queue.finish_many("bench", [queue.result(task.token) for task in begun])
+            costs.append(statistics.median(usec))
+            rig.server.drop("places")
+        yield f"{many:,} {name}: bytes of Redis for each", f"{each:.0f}", "", None
+        yield (f"{many:,} {name}: a claim to that with {few:,}",
+               f"{costs[1] / costs[0]:.2f} ({costs[1]:.0f} µs)", *at_most([costs[1] / costs[0]], 2))
+
+
+SCALE_ROWS = {"running": running, "fleet": fleet, "rate": rate, "waiting": waiting, "places": places}
