@@ -39,9 +39,9 @@ enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
 
 enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_REQUIRED, CONFIG_CGROUP_OFF };
 
-#define CONFIG_BATCH_MOST 1000       /* tasks in a batch */
+#define CONFIG_BATCH_MOST 1000        /* tasks in a batch */
 #define CONFIG_CONCURRENCY_MOST 10000 /* processes of tasks at a time */
-#define CONFIG_NOTIFY_MOST 64        /* and of [dead] notify */
+#define CONFIG_NOTIFY_MOST 64         /* and of [dead] notify */
 
 /* Among numbers for tasks: as the daemon has it; and no limit. */
 #define CONFIG_INHERIT INT64_MIN
