@@ -38,6 +38,22 @@ def test_warned_once(daemon, redis_server, client, queue):
     assert worker.log().count('can lose tasks') == 1
 
 
+def test_others_keep_their_connections(daemon, redis_server, client, proxy, through_proxy):
+    """The worker cuts off what is left of its own former connections, by their numbers: not on a server that
+    was started anew, where those are somebody else's."""
+    worker = daemon(through_proxy).wait_ready()
+    numbers = {int(one['id']) for one in client.client_list() if one['name'].startswith('leat:')}
+    proxy.refuse()
+    proxy.cut()
+    redis_server.restart()
+    strangers = [redis_server.client() for _ in range(max(numbers) + 5)]
+    ids = [stranger.client_id() for stranger in strangers]
+    assert numbers and numbers <= set(ids)
+    proxy.accept()
+    wait_until(lambda: worker.log().count('registered with Redis') == 2)
+    assert [stranger.client_id() for stranger in strangers] == ids
+
+
 def test_replica_is_refused(daemon, redis_servers):
     """A replica takes no writes: the worker says so, waits, and works when it has become a master."""
     from harness.queue import Queue
