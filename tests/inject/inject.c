@@ -14,6 +14,7 @@
 #include <link.h>
 #include <netdb.h>
 #include <pwd.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -34,7 +35,7 @@ enum kind {
     KIND_NONE,
     KIND_ALLOC,   /* malloc and its like, by the program and most libraries */
     KIND_LIBRARY, /* the same by hiredis and libcrypto, and by libev where it does not ask leatd */
-    KIND_FORK,    /* vfork, fork */
+    KIND_FORK,    /* clone3, vfork, fork, posix_spawn */
     KIND_PIPE,    /* pipe2 */
     KIND_SEND,    /* write, send, sendto, sendmsg */
     KIND_READ,    /* read, recv, recvmsg of a socket */
@@ -113,6 +114,10 @@ static bool fails(enum kind kind, int error)
     return true;
 }
 
+#ifdef __x86_64__
+static int find_clone3(struct dl_phdr_info *info, size_t size, void *context);
+#endif
+
 __attribute__((constructor)) static void begin(int argc, char **argv)
 {
     const char *path = getenv("INJECT_FILE");
@@ -127,6 +132,9 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
     }
     close(fd);
     order = shared;
+#ifdef __x86_64__
+    dl_iterate_phdr(find_clone3, NULL);
+#endif
 }
 
 /* The function that would be called without this file. */
@@ -307,6 +315,92 @@ pid_t vfork(void)
     }
     return real_vfork();
 }
+
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *attributes, char *const argv[], char *const environment[])
+{
+    REAL(int, posix_spawn, pid_t *, const char *, const posix_spawn_file_actions_t *,
+         const posix_spawnattr_t *, char *const *, char *const *)
+    return fails(KIND_FORK, EAGAIN) ? EAGAIN
+                                    : real(pid, path, actions, attributes, argv, environment);
+}
+
+/* leatd makes this call itself (spawn_vfork in src/exec/spawn.c), by these bytes; they are replaced
+ * by a jump to what counts first. Its stack is the same, for the reason that stands there. */
+#ifdef __x86_64__
+static const unsigned char clone3_call[] = {0x41, 0x58, 0xb8, 0xb3, 0x01, 0x00,
+                                            0x00, 0x0f, 0x05, 0x41, 0x50, 0xc3};
+
+__attribute__((used, visibility("hidden"))) int clone3_fails(void)
+{
+    return fails(KIND_FORK, EAGAIN);
+}
+
+void counted_clone3(void) __attribute__((visibility("hidden")));
+__asm__(".pushsection .text\n"
+        ".hidden counted_clone3\n"
+        "counted_clone3:\n"
+        "    push %rdi\n"
+        "    push %rsi\n"
+        "    sub $8, %rsp\n"
+        "    call clone3_fails\n"
+        "    add $8, %rsp\n"
+        "    pop %rsi\n"
+        "    pop %rdi\n"
+        "    test %eax, %eax\n"
+        "    jne 1f\n"
+        "    pop %r8\n"
+        "    mov $435, %eax\n"
+        "    syscall\n"
+        "    push %r8\n"
+        "    ret\n"
+        "1:  mov $-11, %rax\n" /* EAGAIN */
+        "    ret\n"
+        ".popsection\n");
+
+/* The bytes have room for a short jump: to a page near them, and from there on. */
+static void divert(unsigned char *call)
+{
+    unsigned char far[] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3}; /* r11 */
+    void (*to)(void) = counted_clone3;
+    memcpy(far + 2, &to, sizeof to);
+    const size_t page = 4096, jump = 5;
+    unsigned char *begin = call - (uintptr_t)call % page, *near = MAP_FAILED;
+    const size_t size = (size_t)(call + jump - begin);
+    for (size_t away = 1 << 20; near == MAP_FAILED && away < 1 << 30; away += 1 << 20) {
+        near = mmap(begin - away, page, PROT_READ | PROT_WRITE | PROT_EXEC,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    }
+    if (near == MAP_FAILED || mprotect(begin, size, PROT_READ | PROT_WRITE | PROT_EXEC)) {
+        abort();
+    }
+    memcpy(near, far, sizeof far);
+    int32_t distance = (int32_t)(near - (call + jump));
+    call[0] = 0xe9;
+    memcpy(call + 1, &distance, sizeof distance);
+    if (mprotect(begin, size, PROT_READ | PROT_EXEC)) {
+        abort();
+    }
+}
+
+/* The program itself comes first. */
+static int find_clone3(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && part->p_flags & PF_X) {
+            unsigned char *found = memmem((void *)(info->dlpi_addr + part->p_vaddr), part->p_memsz,
+                                          clone3_call, sizeof clone3_call);
+            if (found) {
+                divert(found);
+            }
+        }
+    }
+    return 1;
+}
+#endif
 
 pid_t setsid(void)
 {

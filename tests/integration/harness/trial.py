@@ -125,6 +125,7 @@ class Trial:
             clean, missed = (clean + 1, 0) if failed else (clean, missed + 1)
             if missed == 2:
                 break
+        assert clean, 'there are such calls'
         print(f'clean: {kind}, {clean} calls')
         self.worker.terminate()
         assert self.worker.wait_exit() == 0, self.worker.log()
