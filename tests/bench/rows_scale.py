@@ -72,7 +72,7 @@ def running(rig):
             except OSError:
                 break
             time.sleep(0.05)
-        left = rig.server.left("running")
+        handed = daemon.log.read_text(errors="replace").count("cause=shutdown")
     finally:
         daemon.stop()
         rig.server.drop("running")
@@ -85,7 +85,7 @@ def running(rig):
     yield f"{what}: Redis, % of a core", f"{share(meter.redis, meter.seconds):.2f}", "", None
     yield f"{what}: leatd, % of a core", f"{share(meter.own, meter.seconds):.2f}", "", None
     yield f"{what}: leatd's CPU to stop each, µs", f"{stopping / tasks / 1000:.0f}", "", None
-    yield f"{what}: back in the queue after the stop", f"{left:,}", f"{tasks:,}", left == tasks
+    yield (f"{what}: handed back by the stop", f"{handed:,}", f"{tasks:,}", handed == tasks)
 
 
 class Fleet:
