@@ -283,5 +283,5 @@ int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)
     command_free(&bulk.command);
     if (bulk.status == EX_OK && interrupt_came())
         return INTERRUPT_STATUS;
-    return bulk.status == EX_OK && !bulk.replicated ? EX_TEMPFAIL : bulk.status;
+    return bulk.status == EX_OK && !bulk.replicated ? REPLICAS_TOO_FEW : bulk.status;
 }

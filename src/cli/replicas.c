@@ -55,5 +55,5 @@ int cli_wait_replicas(const struct cli *cli, uint64_t tasks)
         cli_error("enqueued, but only %lld of %lld replicas have it so far: a failover now may "
                   "lose it",
                   (long long)have, (long long)wanted);
-    return EX_TEMPFAIL;
+    return REPLICAS_TOO_FEW;
 }

@@ -8,9 +8,13 @@
 
 #include "cli/cli.h"
 
+/* The tasks are in the queue, but too few replicas are known to have them. Not EX_TEMPFAIL: who
+ * tried that again would have them twice. */
+enum { REPLICAS_TOO_FEW = 2 };
+
 /* Where [redis] wait_replicas asks for it: waits until so many have all that Redis has done up to
- * now, tasks of it for this command. Returns 0, or EX_TEMPFAIL, and has said what is the matter:
- * the tasks are in the queue. */
+ * now, tasks of it for this command. Returns 0, or REPLICAS_TOO_FEW, and has said what is the
+ * matter. */
 int cli_wait_replicas(const struct cli *cli, uint64_t tasks);
 
 #endif

@@ -48,18 +48,18 @@ def test_healthy(daemon, leat, queue, replica):
 
 
 def test_enqueue_on_too_few(leat, start, queue, replica):
-    """With the replica stopped the task is in the queue, its id is printed, and the exit code is 75; asked
+    """With the replica stopped the task is in the queue, its id is printed, and the exit code is 2; asked
     again by the same label it answers the same, and well once the replica has it."""
     replica.stop()
     for option in ([], ['--id', 'one'], ['--id', 'one'], ['--json']):
         done = leat('enqueue', *option, 'true')
-        assert done.returncode == 75 and done.stdout.strip()
+        assert done.returncode == 2 and done.stdout.strip()
         assert 'enqueued, but only 0 of 1 replicas have it' in done.stderr
     assert queue.redis.xlen('emails') == 3
     queue.redis.rpush('old', 'a')
     for args in (['enqueue', '--file', '-', 'true'], ['import', '--field', 'command', 'old']):
         done = leat(*args, input='x\n')
-        assert done.returncode == 75 and 'only 0 of 1' in done.stderr
+        assert done.returncode == 2 and 'only 0 of 1' in done.stderr
     replica.cont()
     assert leat('enqueue', '--id', 'one', 'true').returncode == 0
     figures = json.loads(leat('status', '--json').stdout)['figures']
