@@ -25,14 +25,16 @@ class Starvation:
         if now < self._looked + LOOK_NS:
             return
         late = now - self._looked - LOOK_NS
-        hungry = {-1} if late > MOST_NS else set()
+        hungry = {-1: late} if late > MOST_NS else {}
         for pid, w in watched:
-            waited = waited_ns(pid)
-            if waited - self._waited.get(pid, waited) > MOST_NS:
-                hungry.add(w)
-            self._waited[pid] = waited
-        for w in hungry:
+            total = waited_ns(pid)
+            waited = total - self._waited.get(pid, total)
+            if waited > MOST_NS:
+                hungry[w] = max(waited, hungry.get(w, 0))
+            self._waited[pid] = total
+        for w, waited in hungry.items():
+            # the kernel counts a wait when it is over: it may have begun long before the last look
             self.count += 1
-            self._writer.say('fault', at=self._looked, id=f'starved {self.count}', kind='starved', w=w)
+            self._writer.say('fault', at=self._looked - waited, id=f'starved {self.count}', kind='starved', w=w)
             self._writer.say('healed', at=now, id=f'starved {self.count}')
         self._looked = now

@@ -5,6 +5,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from harness.polling import wait_until
+
 KEYS, LANES = 8, 5
 ALWAYS = 1000          # so many attempts fail
 PERMANENT = 100        # an exit code that is not tried again
@@ -117,5 +119,11 @@ class Producer:
             self._gate(False, elapsed)
 
     def stop(self):
-        """Opens what is closed; Redis is well again."""
-        self.queue.gate('paused', False, 'chaos')
+        """Opens what is closed; Redis is well again, and a worker is about to load the library if need be."""
+        wait_until(self._opened, message='the queue is open')
+
+    def _opened(self):
+        with contextlib.suppress(redis.exceptions.RedisError):
+            self.queue.gate('paused', False, 'chaos')
+            return True
+        return False
