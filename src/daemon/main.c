@@ -34,6 +34,7 @@ struct daemon {
     struct worker *worker;
     struct isolation isolation;
     int exit_code;
+    bool stopped;
     bool ready;                 /* told to be so */
     struct worker_figures told; /* figures in the last STATUS */
     char told_trouble[256];     /* that in it: its text changes in place */
@@ -230,6 +231,7 @@ static void on_stopped(void *context, int exit_code)
 {
     struct daemon *daemon = context;
     daemon->exit_code = exit_code;
+    daemon->stopped = true;
     ev_break(daemon->loop, EVBREAK_ALL);
 }
 
@@ -345,7 +347,12 @@ static void run_loop(struct daemon *daemon)
         ev_prepare_start(daemon->loop, &daemon->turn);
     }
     worker_start(daemon->worker);
-    ev_run(daemon->loop, 0);
+    /* where epoll_ctl fails for what wakes libev from other threads, it counts one watcher too few,
+     * and could believe that there is none left */
+    while (!daemon->stopped) {
+        ev_ref(daemon->loop);
+        ev_run(daemon->loop, 0);
+    }
 }
 
 static int run(struct daemon *daemon, const struct rlimit *nofile)
