@@ -1,7 +1,7 @@
 #!lua name=leat
 -- leat: the queue itself, as a Redis function library.
 --
--- An attempt is an entry: a stream entry is read by one consumer and never changes hands. Whenever a task
+-- An attempt is an entry: a stream entry that was begun never changes hands. Whenever a task
 -- passes on (retry, release, expired lease, dead worker, host fault) it is written as a new entry and the old
 -- one is acked and deleted in the same step, so whatever a stale worker still wants is fenced by the id alone.
 --
