@@ -85,6 +85,7 @@ bool I1 = (ONLY && ONLY != 1), I2 = (ONLY && ONLY != 2), I3 = (ONLY && ONLY != 3
 #define is_idle(c) (is_up(c) && call[c] == nothing && !broken[c])
 #define has_answer(c) (is_up(c) && call[c] != nothing && answered[c] && !broken[c])
 #define will_run(c) (call[c] != nothing && !answered[c])
+#define can_take(c, t) (place[t] == pending && owner[t] != c && record[t] == NONE)
 #define is_over(t) (place[t] == succeeded || place[t] == died)
 #define is_named(c, t) (state[c] != free && task[c] == t && token[c] == current)
 #define is_new(t) (moved[t] == NONE && record[t] == NONE && crashes[t] == 0)
@@ -487,6 +488,21 @@ end:
         !(calm && hold > 0) ->
         send(c, read);
         do_read(c);
+        answered[c] = true;
+        t = 0
+    }
+    /* a claim that begins what another worker was given and has not begun: a suspect that it holds */
+    :: atomic { is_idle(c) && state[c] == free && hold == 0 && (can_take(c, 0) || can_take(c, 1)) ->
+        if
+        :: can_take(c, 0) -> t = 0
+        :: can_take(c, 1) -> t = 1
+        fi;
+        owner[t] = c;
+        state[c] = named;
+        task[c] = t;
+        token[c] = current;
+        send(c, claim);
+        do_claim(c);
         answered[c] = true;
         t = 0
     }
