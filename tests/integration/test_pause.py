@@ -168,7 +168,7 @@ def test_resume_overtakes_an_answer(daemon, queue, client, proxy, through_proxy,
         wait_until(lambda number=number: worker.log().count('the queue is paused') > number)
         # a bell that opens nothing makes it ask; its answer is held up until the queue is resumed
         trap = proxy.trap('leat_claim', 'after', 'hold')
-        client.xadd(queue.bell, {'why': 'due'})
+        client.xadd(queue.bell, {'why': 'conf'})
         trap.wait()
         run(leat, 'resume')
         pass_time(0.1)  # for the bell
@@ -185,7 +185,7 @@ def test_new_rate_overtakes_an_answer(daemon, queue, client, proxy, through_prox
     wait_succeeded(queue, 1)
     queue.add(SHORT)
     trap = proxy.trap('leat_claim', 'after', 'hold')
-    client.xadd(queue.bell, {'why': 'due'})
+    client.xadd(queue.bell, {'why': 'conf'})
     trap.wait()
     queue.conf_set('rate', '')
     pass_time(0.1)  # for the bell

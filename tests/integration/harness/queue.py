@@ -122,10 +122,11 @@ class Queue:
 
     def scan(self, consumer, wanted=0):
         """Follows the scan for expired leases until it has come round; answers the last claim and
-        all tasks begun on the way."""
+        all tasks begun on the way. Where one of them runs alone, it asks for no more."""
         cursor, tasks = SCAN_START, []
         while cursor:
-            reply = self.claim(consumer, wanted - len(tasks), len(tasks), cursor)
+            more = 0 if any(task.crashes for task in tasks) else wanted - len(tasks)
+            reply = self.claim(consumer, more, len(tasks), cursor)
             tasks += reply['tasks']
             cursor = reply['cursor']
         return reply, tasks
