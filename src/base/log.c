@@ -118,6 +118,8 @@ static bool write_record(const struct log_record *record, bool keep)
             return false;
         shorter.size /= 2;
     }
+    if (result == LOG_SINK_TAKEN)
+        logger.refused_ns = 0;
     return result != LOG_SINK_LOST;
 }
 
@@ -126,12 +128,14 @@ static bool write_record(const struct log_record *record, bool keep)
 static bool catch_up(void)
 {
     char text[64];
-    size_t lost = 0;
+    size_t lost = 0, kept = logger.sink.kept.size;
     uint64_t total;
     bool flushed;
 
     flushed = log_sink_flush(&logger.sink, &lost);
     logger.dropped += lost;
+    if (logger.sink.kept.size < kept)
+        logger.refused_ns = 0;
     if (!flushed)
         return false;
     if (logger.dropped == logger.reported)
@@ -177,11 +181,7 @@ static bool emit(int priority, const char *message_id, const struct log_field *f
         .size = size,
     };
 
-    if ((!catch_up() && !keep) || !write_record(&record, keep))
-        return false;
-    if (logger.sink.kept.size == 0)
-        logger.refused_ns = 0;
-    return true;
+    return (catch_up() || keep) && write_record(&record, keep);
 }
 
 static bool is_stuck(void)

@@ -1,4 +1,5 @@
 /* A log whose sink is full: writing never waits, and what is lost is counted. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,30 @@ static void a_full_journal_costs_output_only(void **state)
     assert_int_equal(outputs, written);
     assert_int_equal(owns, 50);
     assert_int_equal(reports, 1);
+}
+
+static bool offer(void)
+{
+    return log_offer(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, "offered", 7);
+}
+
+/* Goal: what is offered is dropped while the journal takes nothing for long, and waits again as
+ * soon as it takes anything, also where that is just the record of what was dropped. */
+static void a_slow_journal_is_not_a_stuck_one(void **state)
+{
+    struct world *world = *state;
+
+    assert_int_equal(log_open(LOG_TARGET_JOURNAL, LOG_INFO, "leatd"), 0);
+    while (offer())
+        ;
+    uint64_t dropped = log_dropped();
+    while (!offer())
+        (void)poll(NULL, 0, 10);
+    assert_int_equal(log_dropped(), dropped + 1);
+
+    assert_true(receive(world));
+    assert_false(offer());
+    assert_int_equal(log_dropped(), dropped + 1);
 }
 
 /* Goal: a full pipe on stderr never makes the program wait; later lines are whole and in order. */
@@ -166,11 +191,9 @@ static void keeping_has_a_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_unopened_log_does_not_block),
-        TEST(a_full_journal_costs_output_only),
-        TEST(a_full_pipe_does_not_block),
-        TEST(a_full_socket_does_not_block),
-        TEST(keeping_has_a_bound),
+        TEST(an_unopened_log_does_not_block),    TEST(a_full_journal_costs_output_only),
+        TEST(a_slow_journal_is_not_a_stuck_one), TEST(a_full_pipe_does_not_block),
+        TEST(a_full_socket_does_not_block),      TEST(keeping_has_a_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
