@@ -64,6 +64,7 @@ def sweep_starts(daemon, queue, folder, injector, kind, ever, quick, early):
     """Starts of daemons in which calls fail until they are ready; early: until they have run a task."""
     trace = folder / 'trace'
     clean = missed = 0
+    lost = set()  # the worker ended before it could tell of its task
     for number in points(quick):
         task = {'command': f'echo {number} >> {trace}'}
         if early:
@@ -82,6 +83,7 @@ def sweep_starts(daemon, queue, folder, injector, kind, ever, quick, early):
             worker.terminate()
             assert worker.wait_exit() == 0, worker.log()
         else:
+            lost.add(str(number))
             assert worker.wait_exit() in FAILED + (78,), f'{number}: {worker.log()}'
             assert worker.log() or kind in ('alloc', 'send'), 'it says why'
         assert 'Sanitizer' not in worker.log()
@@ -95,7 +97,7 @@ def sweep_starts(daemon, queue, folder, injector, kind, ever, quick, early):
     daemon(daemons.merged(QUICK, SHORT)).wait_ready()
     wait_until(lambda: is_empty(queue))
     runs = trace.read_text().split() if trace.exists() else []  # no daemon may have come up
-    assert len(runs) == len(set(runs)), 'none ran twice'
+    assert {number for number in runs if runs.count(number) > 1} <= lost, 'none ran twice but with its worker'
 
 
 @pytest.mark.parametrize('kind, ever', modes(START))
@@ -107,7 +109,8 @@ def test_start(daemon, queue, folder, injector, kind, ever):
 
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'fork', 'open', 'send', 'file')))
 def test_first_cgroups(caged, queue, folder, injector, kind, ever):
-    """The same where cgroups are made for the daemon and for its first task, who runs once in one."""
+    """The same where cgroups are made for the daemon and for its first task, which runs in one: once, unless its
+    worker is lost."""
     sweep_starts(caged, queue, folder, injector, kind, ever, (2, 12), early=True)
 
 
