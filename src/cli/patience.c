@@ -9,6 +9,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
+#include "queue/backoff.h"
 
 /* ---- calls */
 
@@ -85,23 +86,11 @@ static bool is_passing(enum redis_error error)
     return false;
 }
 
-/* The pause before the next try: it grows up to the cap, and no two clients keep step. */
-static int64_t pause_ns(const struct patience *patience, const struct config_redis *config)
-{
-    int64_t ms = config->backoff_base_ms, half_ns;
-
-    for (unsigned i = 1; i < patience->failures && ms < config->backoff_cap_ms; i++)
-        ms *= 2;
-    if (ms > config->backoff_cap_ms)
-        ms = config->backoff_cap_ms;
-    half_ns = ms * CLOCK_NS_PER_MS / 2;
-    return half_ns + (int64_t)(drand48() * (double)half_ns);
-}
-
 /* Returns 0, EX_TEMPFAIL or PATIENCE_SIGNAL. */
 static int pause_before(const struct patience *patience, const struct config_redis *config)
 {
-    int64_t now_ns = clock_boot_ns(), until_ns = now_ns + pause_ns(patience, config);
+    double delay_s = backoff_delay(config, patience->failures);
+    int64_t now_ns = clock_boot_ns(), until_ns = now_ns + (int64_t)(delay_s * CLOCK_NS_PER_S);
     int64_t end_ns = until_ns < patience->deadline_ns ? until_ns : patience->deadline_ns;
     struct timespec left = {0};
 

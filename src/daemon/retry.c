@@ -1,18 +1,6 @@
 #include "daemon/retry.h"
 
-#include <stdlib.h>
 #include <sysexits.h>
-
-double retry_delay(const struct config_redis *config, unsigned failures)
-{
-    double cap = (double)config->backoff_cap_ms / 1000;
-    double delay = (double)config->backoff_base_ms / 1000;
-    for (unsigned i = 1; i < failures && delay < cap; i++) {
-        delay *= 2;
-    }
-    delay = delay < cap ? delay : cap;
-    return delay / 2 + delay / 2 * drand48();
-}
 
 int retry_exit_code(enum redis_error error)
 {

@@ -12,6 +12,7 @@
 #include "daemon/join.h"
 #include "daemon/retry.h"
 #include "daemon/server.h"
+#include "queue/backoff.h"
 
 #define UNBLOCK_REPEAT_S 0.01
 #define SOONEST_S 0.02 /* after errors that a new registration mends at once */
@@ -85,7 +86,7 @@ static double pause_for(const struct session *session)
                                                       session->error == REDIS_ERROR_NO_LIBRARY))) {
         return SOONEST_S;
     }
-    return retry_delay(&session->config->redis, session->failures);
+    return backoff_delay(&session->config->redis, session->failures);
 }
 
 static void declare_outage(struct session *session, double delay)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "daemon/retry.h"
+#include "queue/backoff.h"
 #include "queue/lists.h"
 
 #define ENOUGH_FAILURES 3   /* to listen; then it goes without */
@@ -60,7 +60,7 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
     watch->state = WATCH_WAITING;
     close_both(watch);
     watch->failures++;
-    set_timer(watch, &watch->retry, retry_delay(&watch->config->redis, watch->failures));
+    set_timer(watch, &watch->retry, backoff_delay(&watch->config->redis, watch->failures));
     if (was_up) {
         watch->events.down(watch->events.context);
     }
