@@ -382,19 +382,15 @@ def idle(rig):
     yield "idle: PSS, MiB", f"{pss:.2f}", *at_most([pss], 4)
 
 
-def depth(rig):
-    """The same number of tasks at the head of a short and of a long stream."""
-    rig.need_leatd()
-    tasks, rounds = (2_000, 3) if rig.quick else (5_000, 5)
-    few, many = 1_000, 100_000 if rig.quick else 1_000_000
-    rig.server.preload("many", many + rounds * (tasks + 1_000), COMMAND)
+def heads(rig, few, tasks, rounds):
+    """Spans of so many tasks at the head of a stream of few, and at that of `many`, which is there already."""
     short, long = [], []
 
     def head(queue, total):
         rig.server.preload(queue, max(total - rig.server.left(queue), 0), COMMAND)
         daemon = Daemon(rig, queue, 8)
         try:
-            return rig.drain(daemon, total - tasks).rate
+            return rig.drain(daemon, total - tasks)
         finally:
             daemon.stop()
 
@@ -409,7 +405,17 @@ def depth(rig):
     finally:
         rig.server.drop("few")
         rig.server.drop("many")
-    ratios = [far / near for far, near in zip(long, short)]
+    return short, long
+
+
+def depth(rig):
+    """The same number of tasks at the head of a short and of a long stream."""
+    rig.need_leatd()
+    tasks, rounds = (2_000, 3) if rig.quick else (5_000, 5)
+    few, many = 1_000, 100_000 if rig.quick else 1_000_000
+    rig.server.preload("many", many + rounds * (tasks + 1_000), COMMAND)
+    short, long = heads(rig, few, tasks, rounds)
+    ratios = [far.rate / near.rate for far, near in zip(long, short)]
     yield (f"tasks/s with {many:,} waiting to {few:,}", spread(ratios), *at_least(ratios, 0.95))
 
 

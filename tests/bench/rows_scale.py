@@ -7,7 +7,7 @@ import time
 
 from harness.queue import Queue
 from rig import (ENVIRONMENT, BenchError, Daemon, own_cpu_ns, pss_bytes, spread, wait_for)
-from rows import COMMAND, at_least, at_most
+from rows import COMMAND, at_least, at_most, heads
 
 SLEEP = "/bin/sleep 3600"
 
@@ -181,26 +181,7 @@ def waiting(rig):
     memory = client.info("memory")["used_memory"]
     rig.server.preload("many", many + rounds * tasks, COMMAND)
     each = (client.info("memory")["used_memory"] - memory) / (many + rounds * tasks)
-    short, long = [], []
-
-    def head(queue, total):
-        rig.server.preload(queue, max(total - rig.server.left(queue), 0), COMMAND)
-        daemon = Daemon(rig, queue, 8)
-        try:
-            return rig.drain(daemon, total - tasks)
-        finally:
-            daemon.stop()
-
-    try:
-        for turn in range(rounds):
-            for queue in ("few", "many") if turn % 2 == 0 else ("many", "few"):
-                if queue == "few":
-                    short.append(head("few", few + tasks))
-                else:
-                    long.append(head("many", rig.server.left("many")))
-    finally:
-        rig.server.drop("few")
-        rig.server.drop("many")
+    short, long = heads(rig, few, tasks, rounds)
     yield f"{many:,} waiting: bytes of Redis for each", f"{each:.0f}", "", None
     for name, figure, bar in (("tasks/s", lambda span: span.rate, True),
                               ("Redis's CPU per task", lambda span: span.redis_us, False)):
