@@ -19,13 +19,17 @@
 #define READY_S 0.5          /* how long one that is replaced may take before the host is closed */
 #define RETRY_BASE_S 1.0     /* after a guard that could not be started; doubled up to the cap */
 #define RETRY_CAP_S 60.0
+#define STEADY_NS (10 * CLOCK_NS_PER_S) /* one that has lived so long was a good one */
+#define AT_ONCE 3 /* so many are replaced at once, one after the other, that were none */
 
 struct post { /* of one guard */
     struct warden *warden;
     size_t index;
     bool starting; /* and not ready yet */
     bool ready;
-    bool told; /* that it is missing */
+    bool told;        /* that it is missing */
+    int64_t ready_ns; /* since then; CLOCK_BOOTTIME */
+    unsigned hasty;   /* deaths soon after that, in a row */
     double retry_s;
     struct fd_watch heard;
     ev_timer late; /* until it must be ready, or is tried again */
@@ -83,8 +87,8 @@ static void be_ready(struct post *post)
     }
     ev_timer_stop(warden->loop, &post->late);
     post->ready = true;
+    post->ready_ns = clock_boot_ns();
     post->starting = post->told = false;
-    post->retry_s = RETRY_BASE_S;
     if (!is_missing(warden)) {
         host_unguarded(warden->host, false);
     }
@@ -111,6 +115,24 @@ static void start(struct post *post)
     set_timer(post, READY_S);
 }
 
+/* One that dies as soon as it does its work is started at once a few times only: else the daemon
+ * would do nothing but that. */
+static void replace(struct post *post)
+{
+    if (clock_boot_ns() - post->ready_ns >= STEADY_NS) {
+        post->hasty = 0;
+        post->retry_s = RETRY_BASE_S;
+    }
+    if (post->hasty < AT_ONCE) {
+        post->hasty++;
+        log_event(LOG_WARNING, LOG_ID_GUARD, NULL, 0, "guard %zu has died: starting another",
+                  post->index + 1);
+        start(post);
+    } else {
+        miss(post, "it dies again and again");
+    }
+}
+
 static void hear(struct post *post)
 {
     struct warden *warden = post->warden;
@@ -128,9 +150,8 @@ static void hear(struct post *post)
     ev_timer_stop(warden->loop, &post->late);
     post->starting = false;
     if (was_ready) {
-        log_event(LOG_WARNING, LOG_ID_GUARD, NULL, 0, "guard %zu has died: starting another",
-                  post->index + 1);
-        start(post);
+        post->ready = false;
+        replace(post);
     } else {
         miss(post, "it ended before it did its work");
     }

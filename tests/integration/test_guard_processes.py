@@ -65,6 +65,28 @@ def test_no_guard_to_be_had(daemon, queue, client, gate, folder, manager):
     assert len(worker.guards()) == 2
 
 
+def test_guards_that_die_again_and_again(daemon, queue):
+    """A guard that dies as soon as it does its work is replaced at once a few times, and then after growing
+    pauses, in which the worker claims nothing: no loop of starts, and no flood of records."""
+    worker = daemon().wait_ready()
+
+    trouble = 'no guard over running tasks: it dies again and again; claiming nothing, trying again in {} s'
+
+    def kill_at_work(times):
+        processes.send(worker.guards()[0], signal.SIGKILL)
+        wait_until(lambda: (worker.log().count('guard 1 does its work') == times
+                            or trouble.format(1) in worker.log()), message=worker.log)
+
+    for times in range(1, 5):
+        kill_at_work(times)
+    assert worker.log().count('guard 1 has died: starting another') == 3
+    wait_until(lambda: worker.log().count('guard 1 does its work') == 4)
+    add(queue, 'true')
+    wait_succeeded(queue, 1)
+    processes.send(worker.guards()[0], signal.SIGKILL)
+    worker.wait_log(trouble.format(2))
+
+
 def limit(pid, files):
     subprocess.run(['prlimit', f'--pid={pid}', f'--nofile={files}'], check=True)
 
