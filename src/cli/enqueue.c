@@ -34,12 +34,13 @@ static const char help[] =
     "  find . -name '*.png' -print0 | leat enqueue --file - --null -- ./convert-stdin\n"
     "\n"
     "Exit codes: 0 the task is in the queue, also where --id found it there already; 1 with\n"
-    "--unique: nothing was added, the id printed is that of the task with the key; 64 usage; 65\n"
-    "refused, nothing of that task is in the queue; 66 FILE or key cannot be read; 69 Redis cannot "
-    "be\n"
-    "reached; 74 ids cannot be written; 75 the queue is full, or Redis busy: try again; with\n"
-    "[redis] wait_replicas also: in the queue, ids printed, but on too few replicas; 77 denied\n"
-    "by Redis; 78 configuration.\n";
+    "--unique: nothing was added, the id printed is that of the task with the key; 2 in the "
+    "queue,\n"
+    "ids printed, but on fewer replicas than [redis] wait_replicas; 64 usage; 65 refused, nothing\n"
+    "of that task is in the queue; 66 FILE or key cannot be read; 69 Redis cannot be reached; 74\n"
+    "ids cannot be written; 75 the queue is full, or Redis busy: try again; 77 denied by Redis; "
+    "78\n"
+    "configuration; 130 with --file: interrupted.\n";
 
 #define EXIT_EXISTS 1
 

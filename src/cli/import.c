@@ -40,9 +40,10 @@ static const char help[] =
     "  leat -q mails import --marks ring\n"
     "  redis-cli --scan --pattern 'processing:*' | xargs -d '\\n' leat -q mails import\n"
     "\n"
-    "Exit codes: 0 done; 1 a KEY does not exist; 64 usage; 65 a KEY is something else, nothing of\n"
-    "any was taken; 69 Redis cannot be reached; 75 the queue is full, or Redis busy: try again;\n"
-    "77 denied by Redis; 78 configuration; 130 interrupted.\n";
+    "Exit codes: 0 done; 1 a KEY does not exist; 2 done, but on fewer replicas than [redis]\n"
+    "wait_replicas; 64 usage; 65 a KEY is something else, nothing of any was taken; 69 Redis\n"
+    "cannot be reached; 75 the queue is full, or Redis busy: try again; 77 denied by Redis; 78\n"
+    "configuration; 130 interrupted.\n";
 
 #define STEP 500 /* items in one call */
 #define NOT_FOUND 1
@@ -317,7 +318,12 @@ static int check_field(struct import *import)
         return cli_no_memory();
     fine = draft_check(&draft, import->cli->config->task.command != NULL, reason, sizeof reason);
     draft_free(&draft);
-    return fine ? EX_OK : cli_usage(import->cli, "the tasks would be refused: %s", reason);
+    if (fine)
+        return EX_OK;
+    return cli_usage(import->cli,
+                     "with items as %s the tasks would be refused: %s; --field says what "
+                     "else they become",
+                     import->field, reason);
 }
 
 static int name_sources(struct import *import, char **keys, size_t count)

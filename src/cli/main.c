@@ -34,10 +34,10 @@ static const char usage_tail[] =
     "Without -q and -c: the file that $LEAT_CONFIG names, or the only *.ini in /etc/leat\n"
     "($LEAT_CONFIG_DIR names another folder).\n"
     "\n"
-    "Exit codes: 0 done; 1 not found, or not healthy; 2 found and repaired; 64 usage; 65 task\n"
-    "refused; 69 Redis cannot be reached; 74 output cannot be written; 75 full or busy, try "
-    "later;\n"
-    "77 denied by Redis; 78 configuration. See leat(1).\n";
+    "Exit codes: 0 done; 1 not found, or not healthy; 2 found and repaired, or in the queue but\n"
+    "on too few replicas; 64 usage; 65 task refused; 69 Redis cannot be reached;\n"
+    "74 output cannot be written; 75 full or busy, try later; 77 denied by Redis; 78\n"
+    "configuration. See leat(1).\n";
 
 static void print_help(FILE *file)
 {

@@ -68,6 +68,12 @@ def test_exit_codes_are_listed():
         assert 64 in named and named <= set(in_manual), text
 
 
+def test_too_few_replicas_are_in_the_help():
+    """What returns an exit code of its own where tasks are on too few replicas names it."""
+    for name in ((), ('enqueue',), ('import',)):
+        assert re.search(r'\b2 [^;]*replicas', help_of(*name).split('\nExit codes: ')[1].replace('\n', ' ')), name
+
+
 def test_commands_are_completed(folder):
     """All commands, before and after options; and behind help."""
     names = list(listed())
