@@ -202,10 +202,17 @@ static json_t *fields_json(const struct redisReply *fields)
 /* The row's preview of the command gives way to the whole one among the fields. */
 static json_t *found_json(const struct found *found)
 {
-    json_t *object = record_json(found->row);
+    json_t *object = record_json(found->row), *begun;
 
     if (!object)
         return NULL;
+    /* a letter has it under the stream's name; in JSON times end in _ms */
+    begun = json_object_get(object, "begun");
+    if (begun && json_object_set(object, "begun_ms", begun) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    (void)json_object_del(object, "begun");
     /* there may be none */
     (void)json_object_del(object, "command_base64");
     (void)json_object_del(object, "command");

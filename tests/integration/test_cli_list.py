@@ -118,6 +118,7 @@ def test_show_of_a_dead_letter(leat, queue):
     assert base64.b64decode(shown['stdout_base64']) == b'out\xff'
     [attempt] = shown['history']
     assert (attempt['attempt'], attempt['cause'], attempt['status']) == (1, 'signal', 'SIGKILL')
+    assert 'begun' not in shown and shown['enqueued_ms'] <= shown['begun_ms'] <= shown['died_ms']
     letter = shown['dead_id']
     assert json.loads(leat('dead', 'show', '--json', tid).stdout) == shown
     assert json.loads(leat('dead', 'show', '--json', letter).stdout) == shown
