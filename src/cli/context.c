@@ -274,9 +274,12 @@ int cli_connect(struct cli *cli)
         return status;
     if (cli_try_connect(cli, &error, why, sizeof why) == 0)
         return EX_OK;
-    status = cli_call_failed("cannot connect to Redis", error, why);
     /* what the server refuses here came from the file */
-    return error == REDIS_ERROR_CALLER ? EX_CONFIG : status;
+    if (error == REDIS_ERROR_CALLER) {
+        cli_error("cannot connect to Redis: %s; check db and cluster in [redis]", why);
+        return EX_CONFIG;
+    }
+    return cli_call_failed("cannot connect to Redis", error, why);
 }
 
 void cli_disconnect(struct cli *cli)

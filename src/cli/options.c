@@ -11,8 +11,8 @@
 #include "cli/cli.h"
 #include "config/suggest.h"
 
-void cli_suggest(const char *word, const char *const *choices, size_t count, char *text,
-                 size_t size)
+/* NULL if none is near. */
+static const char *nearest(const char *word, const char *const *choices, size_t count)
 {
     const char *best = NULL;
     size_t least = SIZE_MAX, badness;
@@ -24,6 +24,14 @@ void cli_suggest(const char *word, const char *const *choices, size_t count, cha
             best = choices[i];
         }
     }
+    return best;
+}
+
+void cli_suggest(const char *word, const char *const *choices, size_t count, char *text,
+                 size_t size)
+{
+    const char *best = nearest(word, choices, count);
+
     text[0] = '\0';
     /* a suggestion that does not fit is cut: it is only a hint */
     if (best)
@@ -33,9 +41,11 @@ void cli_suggest(const char *word, const char *const *choices, size_t count, cha
 static int print_usage(const struct cli *cli, const char *message)
 {
     const char *name = cli->subcommand ? cli->subcommand->name : NULL;
+    size_t size = strlen(message);
+    bool asks = size > 0 && message[size - 1] == '?';
 
-    cli_error("%s%s%s; see leat %s%s--help", name ? name : "", name ? ": " : "", message,
-              name ? name : "", name ? " " : "");
+    cli_error("%s%s%s%s leat %s%s--help", name ? name : "", name ? ": " : "", message,
+              asks ? " See" : "; see", name ? name : "", name ? " " : "");
     return EX_USAGE;
 }
 
@@ -54,9 +64,9 @@ int cli_usage(const struct cli *cli, const char *format, ...)
 /* What getopt_long met with before it gave up, as it was typed. */
 static int bad_option(const struct cli *cli, char **argv, int letter, const struct option *options)
 {
-    const char *typed = optind > 0 ? argv[optind - 1] : "", *names[32];
+    const char *typed = optind > 0 ? argv[optind - 1] : "", *names[32], *meant;
     size_t count = 0;
-    char hint[64], word[64];
+    char word[64];
 
     if (letter == ':')
         return cli_usage(cli, "the option %s needs a value", typed);
@@ -71,8 +81,10 @@ static int bad_option(const struct cli *cli, char **argv, int letter, const stru
 
     /* only the name, without what follows its equals sign */
     (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(typed + 2, "="), typed + 2);
-    cli_suggest(word, names, count, hint, sizeof hint);
-    return cli_usage(cli, "unknown option --%s;%s", word, hint[0] ? hint : " misspelt?");
+    meant = nearest(word, names, count);
+    if (meant)
+        return cli_usage(cli, "unknown option --%s; did you mean --%s?", word, meant);
+    return cli_usage(cli, "unknown option --%s", word);
 }
 
 int cli_option(struct cli *cli, int argc, char **argv, const char *letters,

@@ -286,6 +286,8 @@ int task_complete(struct cli *cli, struct enqueue_options *options, int argc, ch
         status = signer_open(cli, options->sign,
                              options->valid_ms > 0 ? options->valid_ms : TASK_VALID_MS,
                              &options->signer);
+    if (status == EX_OK && options->valid_ms > 0 && !options->signer)
+        status = cli_usage(cli, "--valid needs --sign: tasks of this queue are not signed");
     /* Redis takes no task without any field */
     if (status == EX_OK && !options->file && options->common.count == 0)
         status = task_add_text(options, "payload", "");

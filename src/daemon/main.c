@@ -86,11 +86,21 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 'V':
             return puts("leatd " LEAT_VERSION) < 0 ? EX_IOERR : EX_OK;
         default:
+            (void)fputs("leatd: see leatd --help\n", stderr); /* getopt has said what is wrong */
             return EX_USAGE;
         }
     }
-    if (optind < argc || !options->path) {
-        (void)fputs(usage, stderr); /* nothing is left to try */
+    /* nothing is left to try where stderr fails */
+    if (optind < argc) {
+        (void)fprintf(
+            stderr,
+            "leatd: unexpected word: %s; the configuration is named with -c; see leatd --help\n",
+            argv[optind]);
+        return EX_USAGE;
+    }
+    if (!options->path) {
+        (void)fputs("leatd: which queue? Name its configuration with -c FILE; see leatd --help\n",
+                    stderr);
         return EX_USAGE;
     }
     return -1;

@@ -96,6 +96,10 @@ size_t redis_error_text(const char *message, size_t size, const char **text)
         message += 4;
         size -= 4;
     }
+    /* advice may follow */
+    if (size > 0 && message[size - 1] == '.') {
+        size--;
+    }
     *text = message;
     return size;
 }
@@ -157,7 +161,7 @@ const char *redis_error_advice(enum redis_error error)
     case REDIS_ERROR_FOREIGN:
         return "the keys belong to something else: choose another stream in [queue]";
     case REDIS_ERROR_CALLER:
-        return "the call was refused: see the message";
+        return "the call was refused: see the message; if it was SELECT, check db in [redis]";
     case REDIS_ERROR_OTHER:
         return "see the message and the log of Redis";
     }

@@ -26,9 +26,9 @@ enum redis_error {
 /* message is the text of an error reply, with or without a leading "ERR ". */
 enum redis_error redis_error_classify(const char *message, size_t size);
 
-/* The part of an error reply that is for people: without "ERR " before it and without the
- * " script: NAME, on @user_function:LINE." that Redis adds. Sets *text into message, returns its
- * size. */
+/* The part of an error reply that is for people: without "ERR " before it, without the
+ * " script: NAME, on @user_function:LINE." that Redis adds, and without a full stop. Sets *text into
+ * message, returns its size. */
 size_t redis_error_text(const char *message, size_t size, const char **text);
 
 /* The class's name in logs ("refused-writes", …) and what an operator can do; static strings. */

@@ -48,7 +48,8 @@ def test_the_manual_names_every_option():
     ([], 'Usage: leat'),
     (['stauts'], 'did you mean status?'),
     (['frobnicate'], 'unknown command'),
-    (['list', '--jsno'], 'did you mean json?'),
+    (['list', '--jsno'], 'did you mean --json? See leat list --help'),
+    (['list', '--flux'], 'unknown option --flux; see leat list --help'),
     (['list', '-x'], 'unknown option -x'),
     (['list', '--limit'], 'needs a value'),
     (['list', '--limit', 'x'], "not 'x'"),
@@ -62,7 +63,7 @@ def test_the_manual_names_every_option():
     (['conf', 'lease', '5ms'], 'at least 1s'),
     (['show'], "one task's id"),
     (['cancel'], "Give tasks' ids"),
-    (['cancel', '--nwo', 'x'], 'did you mean now?'),
+    (['cancel', '--nwo', 'x'], 'did you mean --now?'),
     (['pause', 'word'], 'unexpected word'),
     (['resume', 'word'], 'unexpected word'),
     (['drain'], 'Give hosts, or --all'),
@@ -133,6 +134,13 @@ def test_denied(leat, client, queue):
     wrong = {'redis': {'user': 'reader', 'password': 'guess'}}
     done = leat('list', config=wrong)
     assert done.returncode == EX_NOPERM and 'guess' not in done.stderr
+    assert 'disabled; check user and password in [redis]' in done.stderr
+
+
+def test_no_such_database(leat):
+    """A number of a database that the server does not have is the file's fault: 78, and what to look at."""
+    done = leat('list', config={'redis': {'db': 99}})
+    assert done.returncode == EX_CONFIG and 'out of range; check db' in done.stderr
 
 
 @pytest.mark.parametrize('args', [['list'], ['list', '--json'], ['status'], ['enqueue', 'true'],

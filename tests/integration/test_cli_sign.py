@@ -105,6 +105,8 @@ def test_too_long_and_too_short(leat, required, queue, valid):
     assert done.returncode == EX_USAGE and '--valid wants a duration from 1s to 365d' in done.stderr
     assert queue.places() == {}
     assert leat('enqueue', '--valid', '365d', 'true', config=required).returncode == 0
+    done = leat('enqueue', '--valid', '365d', 'true')
+    assert done.returncode == EX_USAGE and '--valid needs --sign' in done.stderr
 
 
 def test_a_letter_that_is_too_late_is_signed_anew(daemon, leat, required, key, queue, client, folder):

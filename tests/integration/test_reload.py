@@ -42,11 +42,16 @@ def test_help_and_version():
         assert done.returncode == 0 and re.fullmatch(r'leatd \d+\.\d+\.\d+\n', done.stdout)
 
 
-@pytest.mark.parametrize('argv', [[], ['--nonsense'], ['-c'], ['-t'], ['x.ini'], ['-c', 'a', 'b']])
-def test_usage_errors(argv):
-    """Wrong options are 64, with a word about it on stderr."""
+@pytest.mark.parametrize('argv, said', [
+    ([], 'with -c FILE'), (['-t'], 'with -c FILE'), (['--nonsense'], '--nonsense'), (['-c'], "'c'"),
+    (['x.ini'], 'unexpected word: x.ini; the configuration is named with -c'),
+    (['-c', 'a', 'b'], 'unexpected word: b'),
+])
+def test_usage_errors(argv, said):
+    """Wrong options are 64, with what is wrong and where help is on stderr."""
     done = leatd(*argv)
-    assert done.returncode == 64 and done.stderr and done.stdout == ''
+    assert done.returncode == 64 and done.stdout == ''
+    assert said in done.stderr and done.stderr.endswith('see leatd --help\n')
 
 
 # ---- errors at the start

@@ -111,6 +111,7 @@ static void cleans_messages_for_people(void **state)
     assert_text("FULL the queue is full script: leat_enqueue, on @user_function:12.",
                 "FULL the queue is full");
     assert_text("ERR Function not found", "Function not found");
+    assert_text("WRONGPASS user is disabled.", "WRONGPASS user is disabled");
     assert_text("REFUSED field given twice: x script: y script: leat_enqueue, on @user_function:1.",
                 "REFUSED field given twice: x script: y");
     assert_text("REFUSED my script: hello", "REFUSED my script: hello");
