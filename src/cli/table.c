@@ -91,7 +91,7 @@ static void fit_widths(const struct table *table, size_t *widths, size_t room)
     }
 }
 
-/* One cell in its column; the last of a line is not padded. */
+/* One cell in its column; the last one of a line is not padded. */
 static void render_cell(struct buffer *out, const char *text, size_t size, size_t columns,
                         size_t width, bool right, bool last)
 {
@@ -112,14 +112,20 @@ static void render_cell(struct buffer *out, const char *text, size_t size, size_
         (void)buffer_printf(out, "%*s", (int)(width - columns), "");
 }
 
+/* Behind the last cell that is not empty a line has no blanks. */
 static void render_row(const struct table *table, size_t row, const size_t *widths,
                        struct buffer *out, size_t indent, bool color)
 {
+    const struct table_cell *cells = &table->cells[row * table->column_count];
+    size_t count = table->column_count;
+
+    while (count > 0 && cells[count - 1].size == 0)
+        count--;
     /* failures mark the buffer, and are looked at in the end */
     (void)buffer_printf(out, "%*s", (int)indent, "");
-    for (size_t i = 0; i < table->column_count; i++) {
-        const struct table_cell *cell = &table->cells[row * table->column_count + i];
-        bool styled = color && cell->style != TEXT_PLAIN, last = i + 1 == table->column_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct table_cell *cell = &cells[i];
+        bool styled = color && cell->style != TEXT_PLAIN, last = i + 1 == count;
         if (styled)
             (void)text_style(out, cell->style, true);
         render_cell(out, cell->size > 0 ? table->text.data + cell->start : "", cell->size,

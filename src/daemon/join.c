@@ -160,15 +160,16 @@ static void warn_about(struct join *join, const struct queue_server *server)
     const char *persistence =
         server->aof_enabled ? ""
         : server->rdb_enabled
-            ? "appendonly is off: a crash of Redis loses what came after the last snapshot. "
-            : "Redis keeps nothing on disk: its restart loses every task. ";
+            ? "appendonly is off: a crash of Redis loses what came after the last snapshot"
+            : "Redis keeps nothing on disk: its restart loses every task";
     char policy[100] = "";
     if (server->maxmemory > 0 && strcmp(server->maxmemory_policy, "noeviction") != 0) {
         (void)snprintf(policy, sizeof policy,
-                       "maxmemory-policy is %s: Redis may evict tasks, set noeviction. ",
+                       "maxmemory-policy is %s: Redis may evict tasks, set noeviction",
                        server->maxmemory_policy);
     }
-    (void)snprintf(warnings, sizeof warnings, "%s%s", persistence, policy);
+    (void)snprintf(warnings, sizeof warnings, "%s%s%s", persistence,
+                   *persistence && *policy ? "; " : "", policy);
     if (*warnings && strcmp(warnings, join->warned) != 0) {
         log_event(LOG_WARNING, LOG_ID_REDIS_WARNING, NULL, 0, "this Redis can lose tasks: %s",
                   warnings);

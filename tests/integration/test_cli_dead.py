@@ -51,6 +51,7 @@ def test_list_and_filters(leat, queue):
     assert listed(late, exits[0]) == [exits[0], late]
     text = leat('dead', 'list').stdout
     assert 'exit 3' in text and 'make a' in text and 'timeout' in text
+    assert not [line for line in text.splitlines() if line.endswith(' ')], 'blanks where there is no reason'
 
 
 def test_ages(leat, queue):

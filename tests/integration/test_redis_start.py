@@ -25,6 +25,7 @@ def test_warnings(daemon, redis_servers, options, texts):
     assert len(warned) == (1 if texts else 0), warned
     for text in texts:
         assert text in warned[0]
+    assert [line.rstrip(' ') for line in warned] == warned
     assert ('maxmemory-policy' in ' '.join(texts)) == ('maxmemory-policy' in ' '.join(warned))
     assert ('appendonly' in ' '.join(warned)) == (options.get('appendonly') != 'yes')
 
