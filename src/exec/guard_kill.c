@@ -35,6 +35,7 @@ static struct target targets[GUARD_PLACES];
 static struct cgroup cgroups[GUARD_PLACES];
 static pid_t sessions[GUARD_PLACES]; /* of the targets in this round, 0: none; close together */
 static size_t bound;
+static uint64_t dead_worker; /* its mark; 0: it lives */
 
 /* ---- the leader */
 
@@ -107,6 +108,14 @@ static void hold_leader(struct target *target, const struct guard_slot *slot)
 
 /* ---- the others of its session */
 
+/* Known by its environment. Where the daemon lives, another task of it may have got the session's
+ * number; that of a dead one is to die, too. */
+static bool is_marked(const struct target *target, pid_t pid)
+{
+    return (target->process.mark && mark_read(pid) == target->process.mark) ||
+           (dead_worker && mark_is_of_worker(pid, dead_worker));
+}
+
 /* The leader's own group gets its signal as a whole, as long as the leader is there. */
 static void meet(struct target *target, const struct guard_slot *slot, pid_t pid)
 {
@@ -120,7 +129,8 @@ static void meet(struct target *target, const struct guard_slot *slot, pid_t pid
         goto done;
     }
     bool is_led = is_known(target, slot);
-    if (!is_led && proc.started_ns + PROC_TICK_NS > target->known_ns) {
+    bool is_older = proc.started_ns + PROC_TICK_NS <= target->known_ns;
+    if (!is_led && !is_older && !is_marked(target, pid)) {
         target->doubtful = true;
     } else if (proc_is_there(fd)) {
         bool is_stray = proc.group != target->process.pid;
@@ -324,6 +334,11 @@ static void end_round(struct target *target, const struct guard_slot *slot,
     target->living = target->living || leader == LEADER_LIVES || is_populated(cgroup);
     target->clean = target->living || target->doubtful ? 0 : target->clean + 1;
     target->rounds++;
+}
+
+void guard_kill_orphans(uint64_t worker)
+{
+    dead_worker = worker;
 }
 
 enum guard_left guard_kill_round(const struct guard_shared *shared)

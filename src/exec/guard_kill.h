@@ -11,7 +11,8 @@
  * - The session's number cannot pass to another process while the leader is not reaped, or any of
  *   its members lives. So a process with that session is of the task if the leader was there after
  *   the session had been read, or if it is older than the last moment at which the number was known
- *   to be the task's.
+ *   to be the task's, or if its environment says so (exec/mark.h): whoever inherits the leader of a
+ *   dead daemon may reap it before a guard has looked.
  * - A signal goes through a pidfd that was opened before these questions were asked; the group's
  *   likewise where the kernel can (Linux 6.9). Before that it is kill(2) right after the leader was
  *   seen: the number would have to come round within that moment.
@@ -36,6 +37,9 @@ bool guard_kill_add(size_t place, uint64_t word);
 /* The place has a cgroup: what kills it (cgroup.kill, to be written to) and what tells that it is
  * empty (cgroup.events). Takes both; -1: none any more. */
 void guard_kill_set_cgroup(size_t place, int kill_fd, int events_fd);
+
+/* The daemon is dead, and that was its worker's mark (exec/mark.h). */
+void guard_kill_orphans(uint64_t worker);
 
 enum guard_left {
     GUARD_LEFT_NONE,     /* all are dead that are to be killed */

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "exec/guard_kill.h"
+#include "exec/mark.h"
 #include "exec/proc.h"
 
 enum {
@@ -183,6 +184,9 @@ static enum guard_left kill_what_is_due(struct guard *guard)
 {
     uint64_t now_ms = guard->is_orphan ? UINT64_MAX : (uint64_t)(clock_boot_ns() / CLOCK_NS_PER_MS);
     size_t bound = atomic_load(&guard->shared->bound);
+    if (guard->is_orphan) {
+        guard_kill_orphans(mark_worker(guard->consumer));
+    }
     for (size_t place = 0; place < bound; place++) {
         uint64_t word = guard_slot_take(&guard->shared->slots[place], now_ms);
         if (word && guard_kill_add(place, word)) {

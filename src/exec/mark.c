@@ -121,7 +121,7 @@ uint64_t mark_read(pid_t pid)
     return whole ? join(reading.parts) : 0;
 }
 
-static bool is_of_worker(pid_t pid, uint64_t worker)
+bool mark_is_of_worker(pid_t pid, uint64_t worker)
 {
     struct reading reading;
     return read_parts(pid, &reading) && reading.parts[PART_WORKER] == worker;
@@ -139,7 +139,8 @@ static size_t kill_once(uint64_t worker)
     }
     while (proc_walk_next(&walk, &proc)) {
         int fd = proc_open(proc.pid);
-        if ((fd >= 0 || errno != ESRCH) && is_of_worker(proc.pid, worker) && proc_is_there(fd)) {
+        if ((fd >= 0 || errno != ESRCH) && mark_is_of_worker(proc.pid, worker) &&
+            proc_is_there(fd)) {
             proc_send(fd, proc.pid, SIGKILL);
             met++;
         }

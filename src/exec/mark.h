@@ -7,6 +7,7 @@
 #ifndef LEAT_EXEC_MARK_H
 #define LEAT_EXEC_MARK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,6 +24,9 @@ uint64_t mark_attempt(uint64_t worker, const struct task *task);
 /* Of the attempt that the process belongs to; 0: of none, or it cannot be known. Reads a file, and
  * needs no memory but the stack. */
 uint64_t mark_read(pid_t pid);
+
+/* It belongs to an attempt of the worker with that mark. Like mark_read. */
+bool mark_is_of_worker(pid_t pid, uint64_t worker);
 
 /* KILL to all processes that belong to attempts of the worker, which is dead: whatever they are,
  * and wherever they went. Returns how many were met. Reads all of /proc, and each environment. */

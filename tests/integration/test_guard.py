@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures('short_leases')
 SURVIVORS = Path(__file__).parent / 'harness' / 'survivors.py'
 LONG = {'queue': {'lease': '60s', 'scan': '10s'}, 'task': {'kill_grace': '300ms'}}
 SOON_S = 5.0  # far less than that lease
+TICK_S = 0.02  # more than what the kernel tells of when a process began is rounded by
 MARGIN_S = 0.05  # a guard's, for a lease of the usual length here
 
 
@@ -124,6 +125,33 @@ def test_all_killed_and_tasks_that_go_on(daemon, queue, beats, folder, holds):
     wait_until(lambda: not any(map(processes.alive, survivors)))
     beats.wait_dead()
     assert 'adopted' not in second.log() and len(queue.pending(consumer)) == 1
+
+
+@pytest.mark.parametrize('batch', [None, 2], ids=['single', 'batch'])
+def test_leader_reaped_before_the_guards_look(daemon, queue, beats, gate, holds, late, batch):
+    """A task ends, and the daemon is killed before it sees to what the task has left; whoever inherits the leader
+    reaps it before the guards look at it, so that its number says nothing any more: they know what it left by its
+    environment, and kill it at once."""
+    left = f'{beats.task(60)} & {gate.wait}'
+    config = {**LONG, 'isolation': {'cgroup': 'off'}, 'task': {'command': left, 'batch': batch} if batch else {}}
+    worker = daemon(config).wait_ready()
+    consumer, guards = consumer_of(worker), worker.guards()
+    queue.add(*[{'payload': 'x'}] * batch if batch else [{'command': left}])
+    beats.wait_runs(1)
+    pass_time(TICK_S)
+    [leader] = {os.getsid(run.pid) for run in beats.runs()}
+    worker.stop()
+    gate.open()
+    wait_until(lambda: not processes.alive(leader))
+    for guard in guards:
+        processes.send(guard, signal.SIGSTOP)
+    killed = boot_s()
+    worker.kill9()
+    assert os.waitpid(leader, 0)[0] == leader
+    for guard in guards:
+        processes.send(guard, signal.SIGCONT)
+    assert_dead_with(worker, beats, killed, late)
+    wait_until(lambda: f'dead {consumer}\n' in hold_text(holds, consumer))
 
 
 def test_killed_before_it_can_say_anything(daemon, queue, holds):
