@@ -30,6 +30,18 @@ def test_leatd_8_names_every_variable_and_field():
     assert not [name for name in sorted(names) if not re.search(rf"\b{name}\b", manual)]
 
 
+def test_leatd_8_names_every_event():
+    """Operators filter by LEAT_EVENT: the manual lists what the code writes there."""
+    code = source("src/exec/*.c") + source("src/daemon/*.c")
+    forms = (r'"LEAT_EVENT",([^;{}]*?)\)', r"describe_task\(&?fields,([^;]*)\);",
+             r"log_about\(child, LOG_\w+, \w+,([^;]*?),", r'LOG_ID_TASK_\w+,( "[a-z]+")\}')
+    places = [place for form in forms for place in re.findall(form, code)]
+    names = {name for place in places for name in re.findall(r'"([a-z-]+)"', place)}
+    assert {"succeeded", "redis-down", "pressed", "eased", "output-limit", "fenced"} <= names
+    listed = source("src/daemon/leatd.8").split(".It Ev LEAT_EVENT\n")[1].split("\n.It ")[0]
+    assert not [name for name in sorted(names) if not re.search(rf"(?<![\w-]){name}(?![\w-])", listed)]
+
+
 def test_doctor_s_kinds_are_known_everywhere():
     """Each kind of finding that doctor.lua makes stands in the command's table, and each of that in leat.1."""
     lua, table = source("src/queue/lua/doctor.lua"), source("src/cli/doctor_kinds.c")
