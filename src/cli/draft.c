@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/record.h"
+#include "config/arguments.h"
 #include "config/commands.h"
 
 int draft_add(struct draft *draft, struct bytes name, struct bytes value)
@@ -55,6 +56,40 @@ bool draft_check(const struct draft *draft, bool own_command, char *reason, size
     return task_check(&task, own_command, reason, reason_size);
 }
 
+/* Whether the draft has all fields that arguments cannot do without. */
+static bool has_needed(const struct draft *draft, const struct arguments *arguments, char *reason,
+                       size_t reason_size)
+{
+    for (size_t i = 0; i < arguments->count; i++) {
+        const struct argument *word = &arguments->words[i];
+        for (size_t j = 0; j < word->count; j++) {
+            const struct argument_piece *piece = &word->pieces[j];
+            if (piece->is_field && !piece->fallback && !draft_has(draft, piece->text)) {
+                (void)snprintf(reason, reason_size,
+                               "field %s is missing: an argument of the command needs it",
+                               piece->text); /* may be cut */
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool has_arguments(const struct draft *draft, const struct config *config, const char *name,
+                          char *reason, size_t reason_size)
+{
+    const char *text = config_command_value(config->command.arguments, name);
+    struct arguments arguments = {0};
+    struct buffer why = BUFFER_INIT;
+    /* it was parsed before, when the config was read: what fails here is for the worker to see */
+    bool fine = !text || arguments_parse(text, &arguments, &why) != 0 ||
+                has_needed(draft, &arguments, reason, reason_size);
+
+    arguments_free(&arguments);
+    buffer_free(&why);
+    return fine;
+}
+
 bool draft_is_listed(const struct draft *draft, const struct config *config, char *reason,
                      size_t reason_size)
 {
@@ -68,7 +103,7 @@ bool draft_is_listed(const struct draft *draft, const struct config *config, cha
             continue;
         bytes_copy(command, name, sizeof name); /* cut: it is too long for any */
         if (command.size < sizeof name && config_command_value(config->command.program, name))
-            return true;
+            return has_arguments(draft, config, name, reason, reason_size);
         (void)snprintf(reason, reason_size, "the configuration has no [command.%s%s]", name,
                        command.size < sizeof name ? "" : "..."); /* may be cut */
     }

@@ -175,6 +175,8 @@ def test_listed_commands(leat, queue):
     assert done.returncode == EX_DATAERR and 'no [command.thumb]' in done.stderr
     done = leat('enqueue', 'thumbs', '--big', config=config)
     assert done.returncode == EX_USAGE and 'by --field' in done.stderr
-    done = leat('enqueue', '--file', '-', input='thumbs\nrm -rf x\n', config=config)
+    done = leat('enqueue', 'thumbs', config=config)
+    assert done.returncode == EX_DATAERR and 'field SIZE is missing' in done.stderr
+    done = leat('enqueue', '--field', 'SIZE=1', '--file', '-', input='thumbs\nrm -rf x\n', config=config)
     assert done.returncode == EX_DATAERR and '-:2: the configuration has no [command.rm -rf x]' in done.stderr
     assert [text(fields['command']) for fields in sent(queue)] == ['thumbs', 'thumbs']
