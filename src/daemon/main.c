@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/log_ids.h"
@@ -23,6 +24,7 @@
 #include "daemon/worker.h"
 #include "exec/commands.h"
 #include "exec/guard_process.h"
+#include "exec/identity.h"
 #include "exec/mounts.h"
 
 #define STATUS_PERIOD_S 1.0
@@ -133,8 +135,29 @@ static void warn_of_programs(const struct config *config, const char *path, bool
     }
 }
 
+/* The same of what every task needs: who tries a file here may have misspelt it. */
+static void warn_of_surroundings(const struct config *config, const char *path)
+{
+    struct identity *identity = identity_new(&config->task);
+    if (identity && *identity->missing) {
+        log_text(LOG_WARNING, "%s: [task] user, group: %s", path, identity->missing);
+    }
+    identity_free(identity);
+
+    const struct {
+        const char *key, *path;
+    } needed[] = {{"directory", config->task.directory}, {"shell", config->task.shell}};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (access(needed[i].path, F_OK) != 0) {
+            log_text(LOG_WARNING, "%s: [task] %s: %s: %s", path, needed[i].key, needed[i].path,
+                     strerror(errno));
+        }
+    }
+}
+
 static int test(const struct config *config, const char *path)
 {
+    warn_of_surroundings(config, path);
     warn_of_programs(config, path, false);
     return printf("%s: ok\n", path) < 0 ? EX_IOERR : EX_OK;
 }

@@ -86,6 +86,20 @@ def test_check_asks_no_redis(folder):
     assert done.returncode == 0 and done.stdout == f'{path}: ok\n' and done.stderr == ''
 
 
+@pytest.mark.parametrize('key, value, said', [
+    ('user', 'nobody-here', 'there is no user nobody-here'),
+    ('directory', '/no/such/folder', '/no/such/folder: No such file'),
+    ('shell', '/bin/no-such-shell', '/bin/no-such-shell: No such file'),
+])
+def test_check_tells_what_this_host_lacks(folder, key, value, said):
+    """-t warns of what tasks would need here; the file is right all the same, since others may have it."""
+    path = write_config(folder / 'good.ini', {'queue': {'name': 'emails'}, 'task': {key: value}})
+    done = leatd('-c', path, '-t')
+    assert done.returncode == 0 and done.stdout == f'{path}: ok\n'
+    assert f'{path}: [task] {key}' in done.stderr and said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 # ---- reload
 
 def reload(worker, sections=None, text=None, told='was reloaded'):
