@@ -382,10 +382,8 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     }
     if (result == 0) {
         ward_renew(child);
-        const struct group_orphans orphans = {.mark = ward_mark(child),
-                                              .is_started = child->host->is_started,
-                                              .is_session = child->host->is_session,
-                                              .context = child->host};
+        struct group_orphans orphans = child->host->orphans;
+        orphans.mark = ward_mark(child);
         family_begin(&child->family, started->pid, cell, &orphans);
     } else if (cell) {
         cell_doubt(cell);

@@ -33,14 +33,11 @@ struct child_host {
     int64_t guard_margin_ns; /* it acts so long before a lease's end */
     char *scratch;           /* for reading output */
     size_t scratch_size;
-    struct cgroups *cgroups;     /* not owned; NULL: none */
-    struct runner_follow follow; /* its functions NULL: nobody does */
-    bool files_fail;             /* output could not be written to its file, and that was told */
-    uint64_t files_lost;         /* bytes since then */
-    /* That process was started here, and has not been reaped. */
-    bool (*is_started)(const void *host, pid_t pid);
-    /* That is the session of one that was started here, and of which something may be left. */
-    bool (*is_session)(const void *host, pid_t session);
+    struct cgroups *cgroups;      /* not owned; NULL: none */
+    struct runner_follow follow;  /* its functions NULL: nobody does */
+    bool files_fail;              /* output could not be written to its file, and that was told */
+    uint64_t files_lost;          /* bytes since then */
+    struct group_orphans orphans; /* of all: without a mark */
     /* Nothing of the child is left but its memory, which goes to the receiver. Comes from the loop,
      * or from child_exited. */
     void (*done)(struct child_host *host, struct child *child);

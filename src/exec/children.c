@@ -88,6 +88,16 @@ void children_remove(struct children *children, struct child *child)
     }
 }
 
+struct child *children_next(const struct children *children, const struct child *child)
+{
+    struct child *next = child ? child->next_in_bucket : NULL;
+    struct child **bucket = child ? bucket_of(children, child->pid) + 1 : children->buckets;
+    for (; !next && bucket < children->buckets + children->bucket_count; bucket++) {
+        next = *bucket;
+    }
+    return next;
+}
+
 void children_free(struct children *children)
 {
     free(children->buckets);

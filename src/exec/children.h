@@ -28,6 +28,10 @@ struct child *children_take(struct children *children, pid_t pid);
 /* Takes it out if it is there. */
 void children_remove(struct children *children, struct child *child);
 
+/* All of them, in any order: the one behind child, or the first for NULL; NULL: no more. None is
+ * added or taken out in between. */
+struct child *children_next(const struct children *children, const struct child *child);
+
 void children_free(struct children *children);
 
 #endif

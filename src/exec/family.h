@@ -18,8 +18,9 @@ struct family {
     pid_t leader;
     struct cell *cell; /* not owned; NULL: it has no cgroup */
     struct group_orphans orphans;
-    bool strays; /* some that had left the group were killed */
-    bool empty;  /* nothing of it is left; stays so */
+    enum group_left left; /* by looks at this process's children, which note it here */
+    bool strays;          /* some that had left the group were killed */
+    bool empty;           /* nothing of it is left; stays so */
 };
 
 /* Orphans of tasks become children of this process, instead of process 1's. */

@@ -14,7 +14,7 @@
 #include "exec/children.h"
 #include "exec/descriptor.h"
 #include "exec/exits.h"
-#include "exec/group.h"
+#include "exec/look.h"
 #include "exec/mark.h"
 #include "exec/mounts.h"
 #include "exec/places.h"
@@ -43,25 +43,13 @@ struct runner {
     struct children own_table;
     struct children *settling; /* the first runner's: those whose leaders have exited */
     struct children own_settling;
+    struct look look;      /* the first runner's alone, at both */
     struct places *places; /* the first runner's */
     struct places own_places;
     char *scratch; /* owned; NULL where it is the first runner's */
 };
 
 /* ---- the list of attempts ---- */
-
-static bool is_started(const void *host, pid_t pid)
-{
-    const struct runner *runner = host; /* whose first member it is */
-    const struct guard *guard = runner->first_runner->host.guard;
-    return children_find(runner->table, pid) != NULL || (guard && guard_is(guard, pid));
-}
-
-static bool is_session(const void *host, pid_t session)
-{
-    const struct runner *runner = host;
-    return is_started(host, session) || children_find(runner->settling, session) != NULL;
-}
 
 static void list_add(struct runner *runner, struct attempt *attempt)
 {
@@ -223,8 +211,6 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .start = {.files = &runner->files,
                   .null = descriptor_above(open("/dev/null", O_RDWR | O_CLOEXEC), 3)},
         .scratch_size = SCRATCH_SIZE,
-        .is_started = is_started,
-        .is_session = is_session,
         .done = on_done,
         .run = on_run,
     };
@@ -267,6 +253,8 @@ struct runner *runner_new(struct ev_loop *loop, const struct config *config, con
     runner->worker = strdup(worker);
     runner->host.worker_mark = mark_worker(worker);
     runner->scratch = runner->host.scratch = malloc(SCRATCH_SIZE);
+    runner->look = (struct look){.running = runner->table, .settling = runner->settling};
+    runner->host.orphans = look_orphans(&runner->look);
     if (!runner->worker || !runner->scratch || children_init(&runner->own_table) ||
         children_init(&runner->own_settling)) {
         runner_free(runner);
@@ -290,6 +278,7 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
     }
     runner->table = first->table;
     runner->settling = first->settling;
+    runner->host.orphans = first->host.orphans;
     runner->places = first->places;
     runner->host.cgroups = first->host.cgroups;
     runner->first_runner = first;
@@ -304,7 +293,7 @@ void runner_set_cgroups(struct runner *runner, struct cgroups *cgroups)
 
 void runner_set_guard(struct runner *runner, struct guard *guard)
 {
-    runner->host.guard = guard;
+    runner->host.guard = runner->look.guard = guard;
 }
 
 void runner_set_guard_margin(struct runner *runner, int64_t margin_ns)

@@ -1,5 +1,6 @@
 // How tasks end when they do not end by themselves, and what is left of them: nothing.
 #include "exec/child.h"
+#include "exec/family.h"
 #include "log_tail.h"
 #include "runner_trial.h"
 
@@ -346,6 +347,60 @@ static void one_beside_keeps_to_itself(void **state)
     assert_int_equal(count_descriptors(), descriptors);
 }
 
+/* The numbers in the file, as soon as there are so many. */
+static void await_numbers(const struct trial *trial, const char *name, pid_t *numbers, size_t count)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    char path[128], line[32];
+    size_t found = 0;
+    assert_true(snprintf(path, sizeof path, "%s/%s", trial->folder, name) > 0);
+    for (int tries = 0; found < count; tries++) {
+        assert_true(tries < 10000);
+        nanosleep(&pause, NULL);
+        FILE *file = fopen(path, "re");
+        for (found = 0; file && found < count && fgets(line, sizeof line, file); found++) {
+            numbers[found] = (pid_t)strtol(line, NULL, 10);
+        }
+        if (file) {
+            fclose(file);
+        }
+    }
+}
+
+// Goal: of many that are ended together everything is found, what has left the session too; and
+// what a neighbour has started is left alone, until its turn comes.
+static void many_leave_nothing(void **state)
+{
+    struct trial *trial = *state;
+    enum { EACH = 8 };
+    pid_t strays[EACH], neighbours[1];
+    assert_int_equal(family_adopt(), 0);
+    struct task *other = make_task(
+        TEXTS("command", "(setsid sh -c 'echo $$ >>neighbours; exec sleep 50' &); sleep 50"), NULL,
+        0, false);
+    other->fence++; /* the others are all of one attempt */
+    start_task_now(trial, other);
+    struct attempt *neighbour = runner_first(trial->runner);
+    for (int i = 0; i < EACH; i++) {
+        begin(trial, "sleep 50");
+        begin(trial, "sleep 50; true");
+        begin(trial, "(setsid sh -c 'echo $$ >>strays; exec sleep 50' &); sleep 50");
+    }
+    await_numbers(trial, "strays", strays, EACH);
+    await_numbers(trial, "neighbours", neighbours, 1);
+    for (struct attempt *each = runner_first(trial->runner); each != neighbour; each = each->next) {
+        runner_end(trial->runner, each, JOB_STOP);
+    }
+    await(trial, (size_t)3 * EACH);
+    for (int i = 0; i < EACH; i++) {
+        assert_true(is_dead(strays[i]));
+    }
+    assert_false(is_dead(neighbours[0]));
+    runner_end(trial->runner, neighbour, JOB_STOP);
+    await(trial, 1);
+    assert_true(is_dead(neighbours[0]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +420,7 @@ int main(void)
         TEST(lines_are_logged),
         TEST(one_beside_keeps_to_itself),
         TEST(floods_are_bounded),
+        TEST(many_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,202 @@
+#include "exec/look.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "exec/child.h"
+#include "exec/children.h"
+#include "exec/guard.h"
+#include "exec/proc.h"
+
+/* A look that is not needed at once waits so many times as long as the last one took. */
+enum { REST = 4 };
+
+/* While one is taken. */
+struct taking {
+    struct look *look;
+    pid_t leader;    /* on whose behalf: a zombie that is not reaped here */
+    bool foreign;    /* something lives of which nobody knows who has left it */
+    pid_t dead[256]; /* orphans */
+    size_t dead_count;
+};
+
+static bool is_started(void *context, pid_t pid)
+{
+    const struct look *look = context;
+    return children_find(look->running, pid) != NULL || (look->guard && guard_is(look->guard, pid));
+}
+
+/* A child of this process that has ended with all its threads. */
+static bool is_zombie(pid_t child)
+{
+    siginfo_t exit = {0};
+    return waitid(P_PID, (id_t)child, &exit, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           exit.si_pid == child;
+}
+
+/* Calls visit with each child of the process's first thread until one answers true. Returns whether
+ * one did, or true where the kernel does not list them. Finds those, too, that come meanwhile. */
+static bool any_child(pid_t pid, bool (*visit)(struct taking *taking, pid_t child),
+                      struct taking *taking)
+{
+    char path[64], bytes[4096];
+    bool found = false;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid); /* fits */
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : 0;
+    for (pid_t child = 0; !found && size >= 0;) {
+        size = read(fd, bytes, sizeof bytes);
+        for (ssize_t i = 0; !found && i < size; i++) {
+            if (bytes[i] >= '0' && bytes[i] <= '9') {
+                child = child * 10 + (bytes[i] - '0');
+            } else {
+                found = visit(taking, child);
+                child = 0;
+            }
+        }
+        if (size == 0) {
+            break;
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return found || size < 0;
+}
+
+static bool is_any(struct taking *taking, pid_t child)
+{
+    (void)taking;
+    (void)child;
+    return true;
+}
+
+/* What was killed with its group and has no children leaves nothing. */
+static enum group_left what_is(const struct proc *orphan, pid_t leader)
+{
+    bool leaves =
+        orphan->group != leader || orphan->threads > 1 || any_child(orphan->pid, is_any, NULL);
+    return leaves ? GROUP_STRAYS : GROUP_MEMBERS;
+}
+
+static void note_alive(struct taking *taking, const struct proc *orphan)
+{
+    const struct look *look = taking->look;
+    struct child *child = children_find(look->running, orphan->session);
+    child = child ? child : children_find(look->settling, orphan->session);
+    if (!child) {
+        taking->foreign =
+            taking->foreign || !look->guard || !guard_is(look->guard, orphan->session);
+    } else if (child->family.left == GROUP_NOTHING || child->family.left == GROUP_MEMBERS) {
+        child->family.left = what_is(orphan, child->pid);
+    }
+}
+
+static bool note(struct taking *taking, pid_t child)
+{
+    struct proc proc;
+    if (child == taking->leader || is_started(taking->look, child)) {
+        return false;
+    }
+    if (is_zombie(child)) {
+        if (taking->dead_count < sizeof taking->dead / sizeof *taking->dead) {
+            taking->dead[taking->dead_count++] = child;
+        }
+    } else if (proc_read(child, &proc)) {
+        note_alive(taking, &proc);
+    }
+    return false;
+}
+
+/* What is found of those that are dead now is noted from here on. */
+static void begin(const struct look *look)
+{
+    struct child *child = NULL;
+    while ((child = children_next(look->settling, child))) {
+        child->family.left = GROUP_NOTHING;
+    }
+    while ((child = children_next(look->running, child))) {
+        enum group_left *left = &child->family.left;
+        if ((*left == GROUP_UNKNOWN || *left == GROUP_STRAYS) && !child->family.cell &&
+            is_zombie(child->pid)) {
+            group_signal(child->pid, SIGKILL);
+            *left = GROUP_NOTHING;
+        }
+    }
+}
+
+/* What earlier looks have answered too: those are taken once more. */
+static void doubt_all(const struct children *children)
+{
+    struct child *child = NULL;
+    while ((child = children_next(children, child))) {
+        if (child->family.left != GROUP_UNKNOWN) {
+            child->family.left = GROUP_STRAYS;
+        }
+    }
+}
+
+static void take(struct look *look, pid_t leader)
+{
+    int64_t begun_ns = clock_boot_ns();
+    struct taking taking;
+    taking.look = look;
+    taking.leader = leader;
+    taking.foreign = false;
+    taking.dead_count = 0;
+    begin(look);
+    if (any_child(getpid(), note, &taking) || taking.foreign) {
+        doubt_all(look->running);
+        doubt_all(look->settling);
+    }
+
+    /* the next look would meet them again; only now, since a list that changes is not told whole */
+    for (size_t i = 0; i < taking.dead_count; i++) {
+        (void)waitpid(taking.dead[i], NULL, WNOHANG); /* it is there */
+    }
+    look->taken_ns = clock_boot_ns();
+    look->took_ns = look->taken_ns - begun_ns;
+}
+
+/* The child whose leader has died, if anything can be known of what it has left. */
+static struct child *find(const struct look *look, pid_t leader)
+{
+    int adopts = 0;
+    return prctl(PR_GET_CHILD_SUBREAPER, &adopts) == 0 && adopts
+               ? children_find(look->settling, leader)
+               : NULL;
+}
+
+static enum group_left left(void *context, pid_t leader)
+{
+    struct look *look = context;
+    const struct child *child = find(look, leader);
+    if (child && (child->family.left == GROUP_UNKNOWN || child->family.left == GROUP_STRAYS)) {
+        take(look, leader);
+    }
+    return child ? child->family.left : GROUP_STRAYS;
+}
+
+static enum group_left left_by_now(void *context, pid_t leader)
+{
+    struct look *look = context;
+    const struct child *child = find(look, leader);
+    if (child && child->family.left != GROUP_NOTHING) {
+        if (clock_boot_ns() - look->taken_ns < REST * look->took_ns) {
+            return GROUP_UNKNOWN;
+        }
+        take(look, leader);
+    }
+    return child ? child->family.left : GROUP_STRAYS;
+}
+
+struct group_orphans look_orphans(struct look *look)
+{
+    return (struct group_orphans){
+        .is_started = is_started, .left = left, .left_by_now = left_by_now, .context = look};
+}
