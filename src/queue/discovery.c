@@ -11,6 +11,7 @@
 
 #define AGAIN_S 0.5 /* a stale master that still answers is left after that */
 #define GRACE_S 0.2 /* for the others, after the first answer */
+#define LEARNT_MOST 16
 
 enum source_state { SOURCE_CLOSED, SOURCE_OPENING, SOURCE_UP };
 
@@ -18,8 +19,8 @@ enum source_state { SOURCE_CLOSED, SOURCE_OPENING, SOURCE_UP };
 struct source {
     struct discovery *discovery;
     struct endpoint address;
-    struct config_redis redis; /* how it is spoken to */
-    struct connection *connection;
+    struct config_redis redis;     /* how it is spoken to */
+    struct connection *connection; /* NULL: a place that is free */
     enum source_state state;
     bool asked;             /* and has not answered yet, maybe since earlier rounds */
     bool silent;            /* in the last round it was */
@@ -32,8 +33,12 @@ struct discovery {
     struct ev_loop *loop;
     const struct config_redis *config;
     struct discovery_events events;
-    struct source *sources;
-    size_t count;
+    char *name;             /* of the connections */
+    struct source *sources; /* those of the config, then places for those that were learnt */
+    size_t given, count;    /* of the config; with those places */
+    struct endpoint learnt[LEARNT_MOST]; /* nodes of the Cluster, by the last answer */
+    size_t learnt_count;
+    bool stranded; /* what the config names was of no use in the last round */
     struct command command;
 
     bool asking;            /* a round is under way */
@@ -62,18 +67,26 @@ struct config_redis discovery_apply(const struct config_redis *config, struct en
 
 /* ---- the end of a round ---- */
 
-static const struct source *find_best(const struct discovery *discovery, size_t *knowing)
+/* The round's outcome. */
+struct tally {
+    const struct source *best;     /* NULL: nobody knows */
+    size_t asked, knowing, useful; /* useful: of those that know, how many the config names */
+};
+
+static struct tally count_answers(const struct discovery *discovery)
 {
-    const struct source *best = NULL;
-    *knowing = 0;
+    struct tally tally = {0};
     for (size_t i = 0; i < discovery->count; i++) {
         const struct source *source = &discovery->sources[i];
-        if (source->settled && source->knows) {
-            ++*knowing;
-            best = best && best->answer.epoch >= source->answer.epoch ? best : source;
+        const struct source *best = tally.best;
+        tally.asked += source->connection ? 1 : 0;
+        if (source->connection && source->settled && source->knows) {
+            tally.knowing++;
+            tally.useful += i < discovery->given ? 1 : 0;
+            tally.best = best && best->answer.epoch >= source->answer.epoch ? best : source;
         }
     }
-    return best;
+    return tally;
 }
 
 static void tell_nobody(struct discovery *discovery, enum redis_error error, const char *why)
@@ -92,11 +105,12 @@ static void tell_nobody(struct discovery *discovery, enum redis_error error, con
 
 static void end_round(struct discovery *discovery)
 {
-    size_t knowing = 0;
-    const struct source *best = find_best(discovery, &knowing);
+    struct tally tally = count_answers(discovery);
+    const struct source *best = tally.best;
     bool outdated =
-        best && best->answer.epoch < discovery->epoch && knowing * 2 <= discovery->count;
+        best && best->answer.epoch < discovery->epoch && tally.knowing * 2 <= tally.asked;
     discovery->asking = false;
+    discovery->stranded = tally.useful == 0 || outdated;
     for (size_t i = 0; i < discovery->count; i++) {
         discovery->sources[i].silent = !discovery->sources[i].settled;
     }
@@ -137,7 +151,7 @@ static void end_within(struct discovery *discovery, double delay)
 /* Whoever was silent in the last round is waited for only while nobody knows anything. */
 static bool is_missing(const struct discovery *discovery, const struct source *source)
 {
-    return !source->settled && !(source->silent && discovery->known);
+    return source->connection && !source->settled && !(source->silent && discovery->known);
 }
 
 static void settle(struct source *source, bool knows)
@@ -202,9 +216,13 @@ static void on_nodes(void *context, const redisReply *reply)
     source->asked = false;
     int found = -1;
     if (!is_error(source, reply)) {
-        found = endpoint_read_nodes(reply, source->discovery->config->slot, source->address.host,
-                                    &source->answer);
-        if (found > 0) {
+        struct discovery *discovery = source->discovery;
+        const char *host = source->address.host;
+        found = endpoint_read_nodes(reply, discovery->config->slot, host, &source->answer);
+        if (found == 0 && source->answer.epoch >= discovery->epoch) {
+            discovery->learnt_count =
+                endpoint_list_nodes(reply, host, discovery->learnt, LEARNT_MOST);
+        } else if (found > 0) {
             refuse(source, REDIS_ERROR_LATER, "no node has it");
         } else if (found < 0) {
             refuse(source, REDIS_ERROR_OTHER, "CLUSTER NODES: an answer in an unknown form");
@@ -302,11 +320,66 @@ static void set_redis(struct source *source)
     }
 }
 
+static int init_source(struct source *source, struct discovery *discovery)
+{
+    const struct connection_events events = {.up = on_up, .lost = on_lost, .context = source};
+    source->discovery = discovery;
+    set_redis(source);
+    source->connection = connection_new(discovery->loop, &source->redis, discovery->name, &events);
+    return source->connection ? 0 : -1;
+}
+
+static bool is_among(const struct endpoint *list, size_t count, const struct endpoint *endpoint)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (endpoint_equal(&list[i], endpoint)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_source(const struct discovery *discovery, const struct endpoint *endpoint)
+{
+    for (size_t i = 0; i < discovery->count; i++) {
+        const struct source *source = &discovery->sources[i];
+        if (source->connection && endpoint_equal(&source->address, endpoint)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* While what the config names is of no use, the nodes are asked, too, that were learnt last. Not
+ * from within a connection's callback. */
+static void choose_learnt(struct discovery *discovery)
+{
+    size_t wanted = discovery->stranded ? discovery->learnt_count : 0;
+    for (size_t i = discovery->given; i < discovery->count; i++) {
+        struct source *source = &discovery->sources[i];
+        if (source->connection && !is_among(discovery->learnt, wanted, &source->address)) {
+            connection_free(source->connection);
+            *source = (struct source){0};
+        }
+    }
+    for (size_t i = discovery->given, next = 0; i < discovery->count && next < wanted; i++) {
+        struct source *source = &discovery->sources[i];
+        while (next < wanted && is_source(discovery, &discovery->learnt[next])) {
+            next++;
+        }
+        if (!source->connection && next < wanted) {
+            *source = (struct source){.address = discovery->learnt[next++]};
+            (void)init_source(source, discovery); /* without memory its place stays free */
+        }
+    }
+}
+
 void discovery_ask(struct discovery *discovery)
 {
     if (discovery->asking) {
         return;
     }
+    choose_learnt(discovery);
     discovery->asking = true;
     discovery->known = false;
     discovery->lost = false;
@@ -316,6 +389,9 @@ void discovery_ask(struct discovery *discovery)
     for (size_t i = 0; i < discovery->count; i++) {
         struct source *source = &discovery->sources[i];
         source->settled = false;
+        if (!source->connection) {
+            continue;
+        }
         if (source->state == SOURCE_CLOSED) {
             source->state = SOURCE_OPENING;
             set_redis(source);
@@ -344,19 +420,6 @@ static size_t count_of(char *const *list)
     return count;
 }
 
-static int init_source(struct source *source, struct discovery *discovery, const char *address,
-                       const char *name)
-{
-    const struct connection_events events = {.up = on_up, .lost = on_lost, .context = source};
-    source->discovery = discovery;
-    if (addresses_split(address, source->address.host, &source->address.port)) {
-        return -1;
-    }
-    set_redis(source);
-    source->connection = connection_new(discovery->loop, &source->redis, name, &events);
-    return source->connection ? 0 : -1;
-}
-
 struct discovery *discovery_new(struct ev_loop *loop, const struct config_redis *config,
                                 const char *name, const struct discovery_events *events)
 {
@@ -365,19 +428,23 @@ struct discovery *discovery_new(struct ev_loop *loop, const struct config_redis 
     if (!discovery) {
         return NULL;
     }
-    *discovery = (struct discovery){.loop = loop, .config = config, .events = *events};
+    *discovery = (struct discovery){
+        .loop = loop, .config = config, .events = *events, .given = count_of(addresses)};
     ev_timer_init(&discovery->end, on_end, 0., 0.);
     ev_timer_init(&discovery->again, on_again, 0., 0.);
     discovery->end.data = discovery->again.data = discovery;
-    size_t count = count_of(addresses);
-    discovery->sources = count > 0 ? calloc(count, sizeof *discovery->sources) : NULL;
-    if (!discovery->sources) {
+    size_t places = discovery->given + (config->cluster ? LEARNT_MOST : 0);
+    discovery->name = strdup(name);
+    discovery->sources = places > 0 ? calloc(places, sizeof *discovery->sources) : NULL;
+    if (!discovery->name || !discovery->sources) {
         discovery_free(discovery);
         return NULL;
     }
-    for (; discovery->count < count; discovery->count++) {
-        if (init_source(&discovery->sources[discovery->count], discovery,
-                        addresses[discovery->count], name)) {
+    discovery->count = places;
+    for (size_t i = 0; i < discovery->given; i++) {
+        struct source *source = &discovery->sources[i];
+        if (addresses_split(addresses[i], source->address.host, &source->address.port) ||
+            init_source(source, discovery)) {
             discovery_free(discovery);
             return NULL;
         }
@@ -389,7 +456,9 @@ void discovery_set_config(struct discovery *discovery, const struct config_redis
 {
     discovery->config = config;
     for (size_t i = 0; i < discovery->count; i++) {
-        set_redis(&discovery->sources[i]);
+        if (discovery->sources[i].connection) {
+            set_redis(&discovery->sources[i]);
+        }
     }
 }
 
@@ -404,52 +473,7 @@ void discovery_free(struct discovery *discovery)
         connection_free(discovery->sources[i].connection);
     }
     free(discovery->sources);
+    free(discovery->name);
     command_free(&discovery->command);
     free(discovery);
-}
-
-/* ---- for who waits ---- */
-
-struct finding {
-    struct ev_loop *loop;
-    struct endpoint *endpoint;
-    enum redis_error *error;
-    char *why;
-    size_t why_size;
-};
-
-static void on_found(void *context, const struct endpoint *endpoint, enum redis_error error,
-                     const char *why)
-{
-    struct finding *finding = context;
-    *finding->error = error;
-    (void)snprintf(finding->why, finding->why_size, "%s", why); /* cut where it is too long */
-    if (endpoint) {
-        *finding->endpoint = *endpoint;
-    }
-    ev_break(finding->loop, EVBREAK_ALL);
-}
-
-int discovery_find(const struct config_redis *config, struct endpoint *endpoint,
-                   enum redis_error *error, char *why, size_t why_size)
-{
-    struct finding finding = {
-        .endpoint = endpoint, .error = error, .why = why, .why_size = why_size};
-    const struct discovery_events events = {.told = on_found, .context = &finding};
-    struct discovery *discovery = NULL;
-    *error = REDIS_ERROR_OTHER;
-    (void)snprintf(why, why_size, "out of memory"); /* cut where it is too long */
-    finding.loop = ev_loop_new(EVFLAG_AUTO);
-    if (finding.loop) {
-        discovery = discovery_new(finding.loop, config, "leat:discovery", &events);
-    }
-    if (discovery) {
-        discovery_ask(discovery);
-        (void)ev_run(finding.loop, 0);
-    }
-    discovery_free(discovery);
-    if (finding.loop) {
-        ev_loop_destroy(finding.loop);
-    }
-    return *error == REDIS_ERROR_NONE ? 0 : -1;
 }

@@ -1,7 +1,8 @@
 /*
  * Finds the server that has the queue where the config names sentinels, or nodes of a Cluster,
  * instead of it. All of them are asked at once, over connections that stay; the answer with the
- * highest epoch counts. A lower epoch than was seen before is believed only if more than half of
+ * highest epoch counts. Nodes also tell of other nodes, which are asked where none of the config's
+ * is of use. A lower epoch than was seen before is believed only if more than half of
  * them answer and none knows better: one that was cut off must not lead back to a stale master.
  */
 #ifndef LEAT_QUEUE_DISCOVERY_H

@@ -136,9 +136,8 @@ static bool has_slot(const struct piece *field, int slot)
     return first >= 0 && first <= slot && slot <= last;
 }
 
-static bool is_master(const struct piece *flags)
+static bool has_flag(const struct piece *flags, const char *word)
 {
-    static const char word[] = "master";
     for (size_t at = 0; at < flags->size;) {
         const char *comma = memchr(flags->text + at, ',', flags->size - at);
         size_t size = comma ? (size_t)(comma - flags->text) - at : flags->size - at;
@@ -164,24 +163,46 @@ static int read_address(const struct piece *field, const char *host, struct endp
                          : set_address(endpoint, host, strlen(host), port, (size_t)(at - port));
 }
 
+/* Takes the fields before the slots off the line. Returns 0, or -1 where it has fewer. */
+static int take_fields(struct piece *line, struct piece *fields)
+{
+    for (size_t i = 0; i < FIELD_SLOTS; i++) {
+        if (!next_field(line, &fields[i])) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 /* Returns 1 where the node of that line does not have the slot. */
 static int read_node(struct piece line, int slot, const char *host, struct endpoint *endpoint)
 {
     struct piece fields[FIELD_SLOTS], field;
-    for (size_t i = 0; i < FIELD_SLOTS; i++) {
-        if (!next_field(&line, &fields[i])) {
-            return -1;
-        }
-    }
     bool found = false;
+    if (take_fields(&line, fields)) {
+        return -1;
+    }
     while (!found && next_field(&line, &field)) {
         found = has_slot(&field, slot);
     }
-    if (!found || !is_master(&fields[FIELD_FLAGS])) {
+    if (!found || !has_flag(&fields[FIELD_FLAGS], "master")) {
         return 1;
     }
     endpoint->epoch = number_of(fields[FIELD_EPOCH].text, fields[FIELD_EPOCH].size);
     return endpoint->epoch < 0 ? -1 : read_address(&fields[FIELD_ADDRESS], host, endpoint);
+}
+
+/* Takes the next line that is not empty off the text; false where there is none. */
+static bool next_line(struct piece *text, struct piece *line)
+{
+    do {
+        const char *end = memchr(text->text, '\n', text->size);
+        *line = (struct piece){text->text, end ? (size_t)(end - text->text) : text->size};
+        size_t taken = line->size + (end ? 1 : 0);
+        text->text += taken;
+        text->size -= taken;
+    } while (line->size == 0 && text->size > 0);
+    return line->size > 0;
 }
 
 int endpoint_read_nodes(const redisReply *reply, int slot, const char *host,
@@ -190,20 +211,31 @@ int endpoint_read_nodes(const redisReply *reply, int slot, const char *host,
     if (reply->type != REDIS_REPLY_STRING) {
         return -1;
     }
-    const char *text = reply->str;
-    size_t left = reply->len;
+    struct piece text = {reply->str, reply->len}, line;
     int result = 1;
-    while (left > 0 && result == 1) {
-        const char *end = memchr(text, '\n', left);
-        size_t size = end ? (size_t)(end - text) : left;
-        if (size > 0) {
-            result = read_node((struct piece){text, size}, slot, host, endpoint);
-        }
-        size += end ? 1 : 0;
-        text += size;
-        left -= size;
+    while (result == 1 && next_line(&text, &line)) {
+        result = read_node(line, slot, host, endpoint);
     }
     return result;
+}
+
+size_t endpoint_list_nodes(const redisReply *reply, const char *host, struct endpoint *nodes,
+                           size_t most)
+{
+    if (reply->type != REDIS_REPLY_STRING) {
+        return 0;
+    }
+    struct piece text = {reply->str, reply->len}, line, fields[FIELD_SLOTS];
+    size_t count = 0;
+    while (count < most && next_line(&text, &line)) {
+        if (take_fields(&line, fields) == 0 && !has_flag(&fields[FIELD_FLAGS], "fail") &&
+            !has_flag(&fields[FIELD_FLAGS], "noaddr") &&
+            !has_flag(&fields[FIELD_FLAGS], "handshake") &&
+            read_address(&fields[FIELD_ADDRESS], host, &nodes[count]) == 0) {
+            nodes[count++].epoch = 0;
+        }
+    }
+    return count;
 }
 
 bool endpoint_read_role(const redisReply *reply)

@@ -39,6 +39,9 @@ int64_t endpoint_read_epoch(const struct redisReply *reply);
  * Returns 0; 1 where none has it; -1: another form. */
 int endpoint_read_nodes(const struct redisReply *reply, int slot, const char *host,
                         struct endpoint *endpoint);
+/* The nodes of such an answer that may be asked themselves, `most` of them. Returns how many. */
+size_t endpoint_list_nodes(const struct redisReply *reply, const char *host, struct endpoint *nodes,
+                           size_t most);
 bool endpoint_read_role(const struct redisReply *reply);
 
 #endif

@@ -76,6 +76,12 @@ static void read_endpoints(const redisReply *reply)
          out.epoch < 0)) {
         abort();
     }
+    struct endpoint list[2];
+    for (size_t i = endpoint_list_nodes(reply, "host", list, 2); i-- > 0;) {
+        if (!*list[i].host || strlen(list[i].host) >= sizeof list[i].host || list[i].port < 1) {
+            abort();
+        }
+    }
     (void)endpoint_read_role(reply); /* only that it ends */
     if (endpoint_read_epoch(reply) < 0) {
         abort();

@@ -72,3 +72,21 @@ def test_not_a_cluster(daemon, leat, redis_servers, base_config):
         assert refused.returncode == 78 and 'cluster support disabled' in refused.stderr
     finally:
         one.close()
+
+
+def test_the_named_node_is_gone(daemon, leat, cluster):
+    """The only node that the file names dies: a worker that has been with the Cluster goes on asking those that
+    it has learnt of, and follows the slot, also after its connections were cut; leat, which starts anew, says
+    who did not answer."""
+    slot, home, away, named = cluster.slot('emails'), cluster.masters[0], cluster.masters[1], cluster.nodes[3]
+    worker = daemon(cluster.sections([named])).wait_log(REGISTERED)
+    named.kill()
+    home.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    wait_until(lambda: worker.log().count(REGISTERED) == 2)
+    cluster.begin_move(slot, home, away)
+    cluster.end_move(slot, home, away)
+    wait_until(lambda: worker.log().count(REGISTERED) > 2)
+    refused = leat('enqueue', 'true', config=cluster.sections([named]))
+    assert refused.returncode == 69 and named.address in refused.stderr
+    assert leat('enqueue', 'true', config=cluster.sections([home])).returncode == 0
+    wait_succeeded(Queue(away.client()), 1)

@@ -78,6 +78,30 @@ static void reads_nodes_without_an_owner(void **state)
     assert_int_equal(endpoint_read_nodes(&number, 7, "asked", &endpoint), -1);
 }
 
+/* Those that are known to be there, the one that was asked among them, and no more than fit. */
+static void lists_nodes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host;
+        int64_t port;
+    } there[] = {{"127.0.0.1", 30004}, {"127.0.0.1", 30002}, {"::1", 30003}, {"asked", 30001}};
+    redisReply reply = text_of(nodes), number = {.type = REDIS_REPLY_INTEGER};
+    struct endpoint list[8];
+    assert_int_equal(endpoint_list_nodes(&reply, "asked", list, COUNT(list)), COUNT(there));
+    for (size_t i = 0; i < COUNT(there); i++) {
+        assert_string_equal(list[i].host, there[i].host);
+        assert_int_equal(list[i].port, there[i].port);
+    }
+    assert_int_equal(endpoint_list_nodes(&reply, "asked", list, 2), 2);
+    assert_int_equal(endpoint_list_nodes(&number, "asked", list, COUNT(list)), 0);
+    reply =
+        text_of("\n\na 127.0.0.1:1@2 master\nb 127.0.0.1:1@2 master,handshake - 0 0 1 connected\n"
+                "c 127.0.0.1:7@2 master,fail? - 0 0 1 connected");
+    assert_int_equal(endpoint_list_nodes(&reply, "asked", list, COUNT(list)), 1);
+    assert_int_equal(list[0].port, 7);
+}
+
 static void reads_a_master(void **state)
 {
     (void)state;
@@ -133,9 +157,9 @@ static void knows_slots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_nodes),    cmocka_unit_test(reads_nodes_without_an_owner),
-        cmocka_unit_test(reads_a_master), cmocka_unit_test(reads_epoch_and_role),
-        cmocka_unit_test(knows_slots),
+        cmocka_unit_test(reads_nodes),          cmocka_unit_test(reads_nodes_without_an_owner),
+        cmocka_unit_test(lists_nodes),          cmocka_unit_test(reads_a_master),
+        cmocka_unit_test(reads_epoch_and_role), cmocka_unit_test(knows_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
