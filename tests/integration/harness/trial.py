@@ -109,6 +109,7 @@ class Trial:
         """As many as after the first round."""
         if fresh:
             self.files = 0
+            self.run('none', 1, None)  # opens what is kept for each slot
         if not self.files:
             wait_until(lambda: len(self.queue.redis.client_list()) >= 4)
             self.files = open_files(self.worker.pid)
