@@ -153,12 +153,13 @@ static void print_head(const struct doctor_report *report, struct buffer *out)
     (void)text_append(out, report->cli->config->queue.name,
                       strlen(report->cli->config->queue.name));
     if (repaired + left == 0)
-        (void)buffer_append_text(out, ": nothing is wrong\n");
-    else if (report->repair)
-        (void)buffer_printf(out, ": %zu findings, %zu repaired, %zu left\n", repaired + left,
-                            repaired, left);
+        (void)buffer_append_text(out, ": nothing is wrong");
     else
-        (void)buffer_printf(out, ": %zu finding%s\n", left, left == 1 ? "" : "s");
+        (void)buffer_printf(out, ": %zu finding%s", repaired + left,
+                            repaired + left == 1 ? "" : "s");
+    if (repaired + left > 0 && report->repair)
+        (void)buffer_printf(out, ", %zu repaired, %zu left", repaired, left);
+    (void)buffer_append_text(out, "\n");
 }
 
 static int print_page(const struct doctor_report *report)

@@ -71,7 +71,7 @@ def test_the_page_says_what_was_done(leat, queue):
     make_acked(queue)
     done = leat('doctor', '--repair')
     assert done.returncode == REPAIRED
-    assert done.stdout.startswith('emails: 1 findings, 1 repaired, 0 left\n')
+    assert done.stdout.startswith('emails: 1 finding, 1 repaired, 0 left\n')
     assert 'REPAIRED acked: ' in done.stdout and 'PUTS THEM INTO THE QUEUE AGAIN' in done.stdout
     assert 'nobody has begun it' in done.stdout
 
