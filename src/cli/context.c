@@ -72,8 +72,8 @@ static int is_config(const struct dirent *entry)
            strcmp(entry->d_name + size - ending, CONFIG_ENDING) == 0;
 }
 
-/* Names of the queues that have a file, sorted; count 0 and *names NULL where there is no folder.
- */
+/* Names of the queues that have a file, sorted; count 0, *names NULL and errno where there is no
+ * folder, or none for this user to read. errno is 0 else. */
 static size_t list_queues(char ***names)
 {
     struct dirent **entries;
@@ -95,6 +95,7 @@ static size_t list_queues(char ***names)
         free(entries[i]);
     }
     free(entries);
+    errno = 0;
     return count;
 }
 
@@ -157,7 +158,7 @@ static int find_only(char **path)
 {
     char **names, list[512];
     size_t count = list_queues(&names);
-    int status = EX_CONFIG;
+    int error = errno, status = EX_CONFIG;
 
     join_queues(names, count, list, sizeof list);
     if (count == 1) {
@@ -166,6 +167,9 @@ static int find_only(char **path)
     } else if (count > 1) {
         cli_error("which queue? Name one with -q; there are: %s", list);
         status = EX_USAGE;
+    } else if (error != 0) {
+        cli_error("no queue is found: cannot read %s: %s; name a file with -c", config_folder(),
+                  strerror(error));
     } else {
         cli_error("no queue is configured: %s holds no *.ini; name a file with -c",
                   config_folder());

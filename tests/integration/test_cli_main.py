@@ -86,6 +86,8 @@ def test_the_only_queue_is_the_default(folder, redis_server):
     env = {'LEAT_CONFIG_DIR': str(place)}
     done = run('list', env=env)
     assert done.returncode == EX_CONFIG and 'holds no *.ini' in done.stderr
+    done = run('list', env={'LEAT_CONFIG_DIR': str(folder / 'none')})
+    assert done.returncode == EX_CONFIG and f'cannot read {folder}/none: No such file' in done.stderr
 
     sections = {'redis': {'socket': redis_server.socket}, 'queue': {'name': 'one'}}
     write_config(place / 'one.ini', sections)
