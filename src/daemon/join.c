@@ -41,7 +41,9 @@ static bool check(struct join *join, const struct redisReply *reply, const char 
     }
     if (reply->type == REDIS_REPLY_ERROR) {
         char why[200];
-        (void)snprintf(why, sizeof why, "%s: %s", what, reply->str); /* cut if too long */
+        const char *text;
+        size_t size = redis_error_text(reply->str, reply->len, &text);
+        (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text); /* cut if too long */
         fail(join, redis_error_classify(reply->str, reply->len), why);
         return false;
     }

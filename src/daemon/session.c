@@ -153,7 +153,9 @@ bool session_check(struct session *session, const struct redisReply *reply, cons
         return true;
     }
     char why[200];
-    (void)snprintf(why, sizeof why, "%s: %s", what, reply->str); /* cut if too long */
+    const char *text;
+    size_t size = redis_error_text(reply->str, reply->len, &text);
+    (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text); /* cut if too long */
     session_recover(session, redis_error_classify(reply->str, reply->len), why);
     return false;
 }

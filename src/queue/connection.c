@@ -278,8 +278,10 @@ static bool greeting_failed(struct connection *connection, const redisReply *rep
     }
     if (reply->type == REDIS_REPLY_ERROR) {
         char detail[192];
+        const char *text;
+        size_t size = redis_error_text(reply->str, reply->len, &text);
         /* cut where it is too long */
-        (void)snprintf(detail, sizeof detail, "%s: %s", what, reply->str);
+        (void)snprintf(detail, sizeof detail, "%s: %.*s", what, (int)size, text);
         fail(connection, redis_error_classify(reply->str, reply->len), "connecting to", detail);
         return true;
     }

@@ -92,7 +92,8 @@ def test_strangers_keys(daemon, client, set_up):
     before = {key: client.dump(key) for key in client.keys()}
     worker = daemon()
     assert worker.wait_exit() == 78
-    assert 'emails' in worker.log()
+    assert 'emails' in worker.log() and 'choose another stream in [queue]' in worker.log()
+    assert 'script:' not in worker.log() and '.; ' not in worker.log()
     assert {key: client.dump(key) for key in client.keys()} == before
 
 

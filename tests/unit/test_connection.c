@@ -83,7 +83,7 @@ static void tells_that_the_database_is_not_there(void **state)
     struct trial *trial = *state;
     trial->config.db = 99;
     connection_open(trial->connection);
-    assert_lost(trial, REDIS_ERROR_CALLER, "SELECT: ERR DB index");
+    assert_lost(trial, REDIS_ERROR_CALLER, "SELECT: DB index");
 }
 
 static void tells_that_there_is_no_room(void **state)
