@@ -313,12 +313,18 @@ void guard_check(struct guard *guard)
 
 /* ---- slots */
 
+void guard_tell_alive(struct guard *guard)
+{
+    atomic_store(&guard->shared->alive_ns, clock_boot_ns());
+}
+
 struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline_ns, uint64_t mark)
 {
     struct guard_shared *shared = guard->shared;
     if (place >= GUARD_PLACES) {
         return NULL;
     }
+    guard_tell_alive(guard);
     if (place >= atomic_load_explicit(&shared->bound, memory_order_relaxed)) {
         atomic_store(&shared->bound, (uint32_t)place + 1);
     }
@@ -335,6 +341,7 @@ struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline
 
 void guard_renew(struct guard *guard, size_t place, int64_t deadline_ns)
 {
+    guard_tell_alive(guard);
     (void)guard_slot_renew(&guard->shared->slots[place], deadline_ns); /* lost is lost */
 }
 

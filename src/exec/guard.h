@@ -57,6 +57,10 @@ struct guard_slot *guard_arm(struct guard *guard, size_t place, int64_t deadline
 /* The lease was renewed. Does nothing where it has been lost. */
 void guard_renew(struct guard *guard, size_t place, int64_t deadline_ns);
 
+/* The daemon lives. What a leader had left by now is known by its session even where the daemon is
+ * killed next, and whoever inherits the leader reaps it. Told with each place armed and renewed. */
+void guard_tell_alive(struct guard *guard);
+
 /* A guard has ended it, or will. */
 bool guard_has_taken(const struct guard *guard, size_t place);
 

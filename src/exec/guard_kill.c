@@ -296,9 +296,15 @@ bool guard_kill_add(size_t place, uint64_t word)
     return is_new;
 }
 
-/* False where there is nothing to do, or no more. */
+static void know_until(struct target *target, int64_t ns)
+{
+    target->known_ns = ns > target->known_ns ? ns : target->known_ns;
+}
+
+/* alive_ns: read before the slot, so that a leader that the slot does not call reaped was not then.
+ * False where there is nothing to do, or no more. */
 static bool begin_round(struct target *target, const struct guard_slot *slot,
-                        const struct cgroup *cgroup)
+                        const struct cgroup *cgroup, int64_t alive_ns)
 {
     if (!target->word) {
         return false;
@@ -312,9 +318,8 @@ static bool begin_round(struct target *target, const struct guard_slot *slot,
         /* a child that now comes to life ends by itself; but not one that is frozen */
         target->clean = CLEAN_ROUNDS;
     }
-    int64_t told_ns = target->process.ended_ns > target->process.born_ns ? target->process.ended_ns
-                                                                         : target->process.born_ns;
-    target->known_ns = told_ns > target->known_ns ? told_ns : target->known_ns;
+    know_until(target, target->process.born_ns);
+    know_until(target, target->process.ended_ns ? target->process.ended_ns : alive_ns);
     return target->clean < CLEAN_ROUNDS;
 }
 
@@ -345,8 +350,9 @@ enum guard_left guard_kill_round(const struct guard_shared *shared)
 {
     enum guard_left left = GUARD_LEFT_NONE;
     bool any = false;
+    int64_t alive_ns = atomic_load(&shared->alive_ns);
     for (size_t place = 0; place < bound; place++) {
-        if (begin_round(&targets[place], &shared->slots[place], &cgroups[place])) {
+        if (begin_round(&targets[place], &shared->slots[place], &cgroups[place], alive_ns)) {
             kill_cgroup(&cgroups[place]);
             hold_leader(&targets[place], &shared->slots[place]);
             any = true;

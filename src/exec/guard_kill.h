@@ -11,8 +11,9 @@
  * - The session's number cannot pass to another process while the leader is not reaped, or any of
  *   its members lives. So a process with that session is of the task if the leader was there after
  *   the session had been read, or if it is older than the last moment at which the number was known
- *   to be the task's, or if its environment says so (exec/mark.h): whoever inherits the leader of a
- *   dead daemon may reap it before a guard has looked.
+ *   to be the task's (the daemon tells it, too, while it lives), or if its environment says so
+ *   (exec/mark.h): whoever inherits the leader of a dead daemon may reap it before a guard has
+ *   looked.
  * - A signal goes through a pidfd that was opened before these questions were asked; the group's
  *   likewise where the kernel can (Linux 6.9). Before that it is kill(2) right after the leader was
  *   seen: the number would have to come round within that moment.

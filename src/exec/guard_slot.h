@@ -26,7 +26,7 @@
 /* Two, who know nothing of each other: whoever kills one and then the daemon meets the other. */
 #define GUARD_COUNT 2
 
-#define GUARD_MAGIC UINT64_C(0x326472617567746c) /* changes with what is below */
+#define GUARD_MAGIC UINT64_C(0x336472617567746c) /* changes with what is below */
 
 /* A deadline for what has no lease: it is killed only when the daemon is dead. */
 #define GUARD_NEVER INT64_MAX
@@ -41,8 +41,9 @@ struct guard_slot {
 
 struct guard_shared {
     uint64_t magic;
-    int32_t daemon;                        /* its process id */
-    _Atomic uint32_t bound;                /* no place from this one on was ever armed */
+    int32_t daemon;           /* its process id */
+    _Atomic int64_t alive_ns; /* CLOCK_BOOTTIME: the daemon lived then, which alone reaps leaders */
+    _Atomic uint32_t bound;   /* no place from this one on was ever armed */
     _Atomic uint32_t turn[GUARD_COUNT];    /* how often the guard has looked */
     _Atomic uint64_t wake_ms[GUARD_COUNT]; /* the guard looks again by then at the latest */
     struct guard_slot slots[GUARD_PLACES];

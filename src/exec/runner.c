@@ -150,6 +150,9 @@ static bool on_exited(void *context, const siginfo_t *exit)
     struct runner *runner = context;
     struct child *child = children_take(runner->table, exit->si_pid);
     if (child) {
+        if (runner->host.guard) {
+            guard_tell_alive(runner->host.guard);
+        }
         children_add(runner->settling, child);
         child_exited(child, exit);
     }

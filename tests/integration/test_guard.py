@@ -127,18 +127,23 @@ def test_all_killed_and_tasks_that_go_on(daemon, queue, beats, folder, holds):
     assert 'adopted' not in second.log() and len(queue.pending(consumer)) == 1
 
 
-@pytest.mark.parametrize('batch', [None, 2], ids=['single', 'batch'])
-def test_leader_reaped_before_the_guards_look(daemon, queue, beats, gate, holds, late, batch):
+@pytest.mark.parametrize('batch, cleared', [(None, ''), (2, ''), (None, 'env -i ')],
+                         ids=['single', 'batch', 'no environment'])
+def test_leader_reaped_before_the_guards_look(daemon, queue, beats, gate, holds, late, batch, cleared):
     """A task ends, and the daemon is killed before it sees to what the task has left; whoever inherits the leader
     reaps it before the guards look at it, so that its number says nothing any more: they know what it left by its
-    environment, and kill it at once."""
-    left = f'{beats.task(60)} & {gate.wait}'
-    config = {**LONG, 'isolation': {'cgroup': 'off'}, 'task': {'command': left, 'batch': batch} if batch else {}}
+    environment, or since it is older than the daemon's last sign of life, and kill it at once."""
+    left = f'{cleared}{beats.task(60)} & {gate.wait}'
+    config = {'queue': {'lease': '60s', 'concurrency': 2}, 'isolation': {'cgroup': 'off'},
+              'task': {'command': left, 'batch': batch} if batch else {}}
     worker = daemon(config).wait_ready()
     consumer, guards = consumer_of(worker), worker.guards()
     queue.add(*[{'payload': 'x'}] * batch if batch else [{'command': left}])
     beats.wait_runs(1)
     pass_time(TICK_S)
+    if cleared:
+        queue.add({'command': 'true'})
+        wait_until(lambda: queue.counter('succeeded') == 1)
     [leader] = {os.getsid(run.pid) for run in beats.runs()}
     worker.stop()
     gate.open()

@@ -179,6 +179,30 @@ static void test_reaped_leader(void **state)
     guard_slot_disarm(slot);
 }
 
+/* The daemon is dead, and whoever inherited the leader has reaped it: what was of its session while
+ * the daemon lived is killed. What is younger may be of another session with that number. */
+static void test_inherited_leader(void **state)
+{
+    (void)state;
+    struct guard_slot *slot = &shared->slots[PLACE];
+    for (int younger = 0; younger < 2; younger++) {
+        pid_t member;
+        guard_slot_arm(slot, GUARD_NEVER);
+        slot->born_ns = shared->alive_ns = clock_boot_ns();
+        pid_t leader = start_task(true, &member);
+        slot->pid = leader;
+        wait_ns(TICKS * PROC_TICK_NS);
+        shared->alive_ns = younger ? shared->alive_ns : clock_boot_ns();
+        reap(leader);
+        take(slot);
+        enum guard_left wanted = younger ? GUARD_LEFT_DOUBTFUL : GUARD_LEFT_NONE;
+        assert_int_equal(kill_until(wanted), wanted);
+        assert_int_equal(lives(member), younger);
+        reap(member);
+        guard_slot_disarm(slot);
+    }
+}
+
 /* The slot has passed on to the next process while the guard was at work: it stops. */
 static void test_passed_on(void **state)
 {
@@ -217,7 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_session),       cmocka_unit_test(test_number_of_another),
         cmocka_unit_test(test_reaped_leader), cmocka_unit_test(test_passed_on),
-        cmocka_unit_test(test_no_child_yet),
+        cmocka_unit_test(test_no_child_yet),  cmocka_unit_test(test_inherited_leader),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
