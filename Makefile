@@ -148,11 +148,11 @@ $(BUILD)/tests/inject/%.so: tests/inject/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) -O2 -g -fPIC -fno-builtin -fno-stack-protector -shared -o $@ $<
 
-inject: ## every allocation and many system calls fail, one after the other (SAN=1); up to an hour
+inject: ## every allocation and many system calls fail, or kill leatd, one after the other (SAN=1); up to two hours
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@LEAT_INJECT=all LEAT_BUILD=$(BUILD) /usr/bin/python3 -B -m pytest -q -p no:cacheprovider -n $(JOBS) \
-		tests/integration/test_injection.py
+		tests/integration/test_injection.py tests/integration/test_crash.py
 
 bench: ## throughput and latency against a bare vfork loop, as ratios
 	@$(SUBMAKE) deps-bench

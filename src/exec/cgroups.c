@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +17,8 @@
 
 enum {
     LEFTOVERS_MS = 20000, /* how long killed processes may take to die; the kernel's to blame */
+    LOCK_MS = 1000,       /* how long another worker's lock may last, */
+    LOCK_PAUSE_MS = 5,    /* and between looks at it */
     CONTROLLERS = 4,
 };
 
@@ -116,6 +119,21 @@ static int await_empty(int directory)
     return result;
 }
 
+/* A worker that was killed a moment ago may have left a child that shares its descriptors until it
+ * executes, or the guards have ended it. Returns 0, or -1 with errno. */
+static int lock(int directory)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * CLOCK_NS_PER_MS};
+    int64_t until_ns = clock_boot_ns() + LOCK_MS * CLOCK_NS_PER_MS;
+    while (flock(directory, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK || clock_boot_ns() >= until_ns) {
+            return -1;
+        }
+        (void)nanosleep(&pause, NULL); /* shorter where a signal comes */
+    }
+    return 0;
+}
+
 /* Returns NULL, or what could not be done, with errno. */
 static const char *build(struct cgroups *cgroups, const char *path)
 {
@@ -130,7 +148,7 @@ static const char *build(struct cgroups *cgroups, const char *path)
     if (faccessat(cgroups->tasks, "cgroup.kill", W_OK, AT_EACCESS) < 0) {
         return "its groups have no cgroup.kill, which Linux 5.14 brought";
     }
-    if (flock(cgroups->tasks, LOCK_EX | LOCK_NB) < 0) {
+    if (lock(cgroups->tasks) < 0) {
         return "another leatd runs tasks in it";
     }
     if (move_to_leaf(cgroups->unit) < 0) {

@@ -1,8 +1,10 @@
 /*
  * Makes the Nth call of a kind fail in the program that it is preloaded into: once, some times, or
- * from then on. Which kind and when stands in a file that program and test share ($INJECT_FILE, at
- * least sizeof struct order), so a test can begin to count while the program runs. What the program
- * executes under another name (leatd's guards) is left alone.
+ * from then on; or kills the program right before or after its Nth call of any kind that others can
+ * notice, also where a child that is not executed yet makes it. Which kind and when stands in a
+ * file that program and test share ($INJECT_FILE, at least sizeof struct order), so a test can
+ * begin to count while the program runs. What the program executes under another name (leatd's
+ * guards) is left alone.
  *
  * Allocations are told apart by who makes them: hiredis 0.14 and OpenSSL 3.0 end the program in
  * places where they get no memory, which is a matter of their own.
@@ -14,6 +16,7 @@
 #include <link.h>
 #include <netdb.h>
 #include <pwd.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -26,8 +29,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* As inject.py numbers them. */
@@ -47,6 +52,10 @@ enum kind {
     KIND_CHILD,   /* what a child does before it executes: setsid, dup2, dup3, setrlimit, chdir */
     KIND_FILE,    /* fsync, rename, unlink, mkdir, ftruncate, fcntl */
     KIND_MAP,     /* mmap, mlock */
+    KIND_ENDS,   /* kill, waitid, waitpid, wait4, close: they do not fail, but count for the next */
+    KIND_BEFORE, /* any but allocations and looks at /proc, which nobody else notices: the program
+                    dies before it */
+    KIND_AFTER,  /* the same, after it */
 };
 
 /* Counts from 1. Calls number `first` to `last` fail. */
@@ -62,6 +71,8 @@ static struct order nobody;
 /* A function that allocates was counted itself. Reached without a call, which would allocate. */
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 static struct order *order = &nobody;
+static pid_t program;           /* not the child that has its memory */
+static _Atomic bool dies_after; /* the call that is under way */
 
 /* Addresses of the libraries of KIND_LIBRARY. */
 static struct {
@@ -99,10 +110,57 @@ static enum kind allocation_by(const void *caller)
     return KIND_ALLOC;
 }
 
+/* kill(2) without being counted. */
+static int kill_plainly(pid_t pid, int signal)
+{
+    return (int)syscall(SYS_kill, pid, signal);
+}
+
+static void die(void)
+{
+    (void)kill_plainly(program, SIGKILL);
+    while (getpid() == program) {
+        pause();
+    }
+}
+
+/* The program's Nth call, whatever it is. */
+static void count(enum kind kind, enum kind when)
+{
+    if (atomic_exchange(&dies_after, false)) {
+        die(); /* the call before did not return here: it doubled the process */
+    }
+    if (kind == KIND_ALLOC || kind == KIND_LIBRARY ||
+        !(when == KIND_BEFORE || when == KIND_AFTER) ||
+        atomic_fetch_add(&order->count, 1) + 1 != atomic_load(&order->first)) {
+        return;
+    }
+    atomic_fetch_add(&order->failed, 1);
+    if (when == KIND_BEFORE) {
+        die();
+    }
+    atomic_store(&dies_after, true);
+}
+
+/* What the call has answered, if the program is to live. */
+#define AFTER(call)                                                                                \
+    ({                                                                                             \
+        __typeof__(call) answer = (call);                                                          \
+        if (atomic_exchange(&dies_after, false)) {                                                 \
+            die();                                                                                 \
+        }                                                                                          \
+        answer;                                                                                    \
+    })
+
 /* True where this call fails; then with errno. */
 static bool fails(enum kind kind, int error)
 {
-    if (inside || atomic_load(&order->kind) != kind) {
+    enum kind asked = (enum kind)atomic_load(&order->kind);
+    if (inside || asked == KIND_NONE) {
+        return false;
+    }
+    if (asked != kind) {
+        count(kind, asked);
         return false;
     }
     uint64_t number = atomic_fetch_add(&order->count, 1) + 1;
@@ -131,6 +189,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
         abort();
     }
     close(fd);
+    program = getpid();
     order = shared;
 #ifdef __x86_64__
     dl_iterate_phdr(find_clone3, NULL);
@@ -281,13 +340,14 @@ int getaddrinfo(const char *host, const char *service, const struct addrinfo *hi
 void *mmap64(void *where, size_t size, int access, int flags, int fd, off64_t offset)
 {
     REAL(void *, mmap64, void *, size_t, int, int, int, off64_t)
-    return fails(KIND_MAP, ENOMEM) ? MAP_FAILED : real(where, size, access, flags, fd, offset);
+    return fails(KIND_MAP, ENOMEM) ? MAP_FAILED
+                                   : AFTER(real(where, size, access, flags, fd, offset));
 }
 
 int mlock(const void *where, size_t size)
 {
     REAL(int, mlock, const void *, size_t)
-    return fails(KIND_MAP, ENOMEM) ? -1 : real(where, size);
+    return fails(KIND_MAP, ENOMEM) ? -1 : AFTER(real(where, size));
 }
 
 /* ---- processes ---- */
@@ -321,8 +381,9 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
 {
     REAL(int, posix_spawn, pid_t *, const char *, const posix_spawn_file_actions_t *,
          const posix_spawnattr_t *, char *const *, char *const *)
-    return fails(KIND_FORK, EAGAIN) ? EAGAIN
-                                    : real(pid, path, actions, attributes, argv, environment);
+    return fails(KIND_FORK, EAGAIN)
+               ? EAGAIN
+               : AFTER(real(pid, path, actions, attributes, argv, environment));
 }
 
 /* leatd makes this call itself (spawn_vfork in src/exec/spawn.c), by these bytes; they are replaced
@@ -402,34 +463,61 @@ static int find_clone3(struct dl_phdr_info *info, size_t size, void *context)
 }
 #endif
 
+int kill(pid_t pid, int signal)
+{
+    (void)fails(KIND_ENDS, 0);
+    return AFTER(kill_plainly(pid, signal));
+}
+
+int waitid(idtype_t what, id_t id, siginfo_t *found, int options)
+{
+    REAL(int, waitid, idtype_t, id_t, siginfo_t *, int)
+    (void)fails(KIND_ENDS, 0);
+    return AFTER(real(what, id, found, options));
+}
+
+pid_t waitpid(pid_t pid, int *status, int options)
+{
+    REAL(pid_t, waitpid, pid_t, int *, int)
+    (void)fails(KIND_ENDS, 0);
+    return AFTER(real(pid, status, options));
+}
+
+pid_t wait4(pid_t pid, int *status, int options, struct rusage *used)
+{
+    REAL(pid_t, wait4, pid_t, int *, int, struct rusage *)
+    (void)fails(KIND_ENDS, 0);
+    return AFTER(real(pid, status, options, used));
+}
+
 pid_t setsid(void)
 {
     REAL(pid_t, setsid, void)
-    return fails(KIND_CHILD, EPERM) ? -1 : real();
+    return fails(KIND_CHILD, EPERM) ? -1 : AFTER(real());
 }
 
 int chdir(const char *path)
 {
     REAL(int, chdir, const char *)
-    return fails(KIND_CHILD, EIO) ? -1 : real(path);
+    return fails(KIND_CHILD, EIO) ? -1 : AFTER(real(path));
 }
 
 int dup2(int from, int to)
 {
     REAL(int, dup2, int, int)
-    return fails(KIND_CHILD, EMFILE) ? -1 : real(from, to);
+    return fails(KIND_CHILD, EMFILE) ? -1 : AFTER(real(from, to));
 }
 
 int dup3(int from, int to, int flags)
 {
     REAL(int, dup3, int, int, int)
-    return fails(KIND_CHILD, EMFILE) ? -1 : real(from, to, flags);
+    return fails(KIND_CHILD, EMFILE) ? -1 : AFTER(real(from, to, flags));
 }
 
 int setrlimit64(__rlimit_resource_t what, const struct rlimit64 *limit)
 {
     REAL(int, setrlimit64, __rlimit_resource_t, const struct rlimit64 *)
-    return fails(KIND_CHILD, EPERM) ? -1 : real(what, limit);
+    return fails(KIND_CHILD, EPERM) ? -1 : AFTER(real(what, limit));
 }
 
 /* ---- descriptors ---- */
@@ -437,7 +525,41 @@ int setrlimit64(__rlimit_resource_t what, const struct rlimit64 *limit)
 int pipe2(int ends[2], int flags)
 {
     REAL(int, pipe2, int *, int)
-    return fails(KIND_PIPE, EMFILE) ? -1 : real(ends, flags);
+    return fails(KIND_PIPE, EMFILE) ? -1 : AFTER(real(ends, flags));
+}
+
+/* Descriptors of /proc: there are as many looks at it as processes on the machine. */
+enum { LOOKS = 1024 };
+static bool looks[LOOKS];
+
+static bool is_look(int fd)
+{
+    return fd >= 0 && fd < LOOKS && looks[fd];
+}
+
+static int note_look(int fd)
+{
+    if (fd >= 0 && fd < LOOKS) {
+        looks[fd] = true;
+    }
+    return fd;
+}
+
+static bool dies_at_calls(void)
+{
+    uint64_t asked = atomic_load(&order->kind);
+    return asked == KIND_BEFORE || asked == KIND_AFTER;
+}
+
+int close(int fd)
+{
+    REAL(int, close, int)
+    if (is_look(fd)) {
+        looks[fd] = false;
+        return real(fd);
+    }
+    (void)fails(KIND_ENDS, 0);
+    return AFTER(real(fd));
 }
 
 int open64(const char *path, int flags, ...)
@@ -447,7 +569,10 @@ int open64(const char *path, int flags, ...)
     mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     REAL(int, open64, const char *, int, ...)
-    return fails(KIND_OPEN, EMFILE) ? -1 : real(path, flags, mode);
+    if (dies_at_calls() && strncmp(path, "/proc", strlen("/proc")) == 0) {
+        return note_look(real(path, flags, mode));
+    }
+    return fails(KIND_OPEN, EMFILE) ? -1 : AFTER(real(path, flags, mode));
 }
 
 int openat64(int folder, const char *path, int flags, ...)
@@ -457,73 +582,73 @@ int openat64(int folder, const char *path, int flags, ...)
     mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     REAL(int, openat64, int, const char *, int, ...)
-    return fails(KIND_OPEN, EMFILE) ? -1 : real(folder, path, flags, mode);
+    return fails(KIND_OPEN, EMFILE) ? -1 : AFTER(real(folder, path, flags, mode));
 }
 
 int inotify_init1(int flags)
 {
     REAL(int, inotify_init1, int)
-    return fails(KIND_OPEN, EMFILE) ? -1 : real(flags);
+    return fails(KIND_OPEN, EMFILE) ? -1 : AFTER(real(flags));
 }
 
 void *opendir(const char *path)
 {
     REAL(void *, opendir, const char *)
-    return fails(KIND_OPEN, EMFILE) ? NULL : real(path);
+    return fails(KIND_OPEN, EMFILE) ? NULL : AFTER(real(path));
 }
 
 void *fopen64(const char *path, const char *mode)
 {
     REAL(void *, fopen64, const char *, const char *)
-    return fails(KIND_OPEN, EMFILE) ? NULL : real(path, mode);
+    return fails(KIND_OPEN, EMFILE) ? NULL : AFTER(real(path, mode));
 }
 
 int memfd_create(const char *name, unsigned flags)
 {
     REAL(int, memfd_create, const char *, unsigned)
-    return fails(KIND_PAYLOAD, EMFILE) ? -1 : real(name, flags);
+    return fails(KIND_PAYLOAD, EMFILE) ? -1 : AFTER(real(name, flags));
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset)
 {
     REAL(ssize_t, pwrite64, int, const void *, size_t, off64_t)
-    return fails(KIND_PAYLOAD, ENOSPC) ? -1 : real(fd, data, size, offset);
+    return fails(KIND_PAYLOAD, ENOSPC) ? -1 : AFTER(real(fd, data, size, offset));
 }
 
 int epoll_ctl(int fd, int what, int of, struct epoll_event *event)
 {
     REAL(int, epoll_ctl, int, int, int, struct epoll_event *)
-    return fails(KIND_EPOLL, ENOMEM) ? -1 : real(fd, what, of, event);
+    return fails(KIND_EPOLL, ENOMEM) ? -1 : AFTER(real(fd, what, of, event));
 }
 
 int timerfd_create(int clock, int flags)
 {
     REAL(int, timerfd_create, int, int)
-    return fails(KIND_TIMER, EMFILE) ? -1 : real(clock, flags);
+    return fails(KIND_TIMER, EMFILE) ? -1 : AFTER(real(clock, flags));
 }
 
 int timerfd_settime(int fd, int flags, const struct itimerspec *fresh, struct itimerspec *old)
 {
     REAL(int, timerfd_settime, int, int, const struct itimerspec *, struct itimerspec *)
-    return fails(KIND_TIMER, EINVAL) ? -1 : real(fd, flags, fresh, old);
+    return fails(KIND_TIMER, EINVAL) ? -1 : AFTER(real(fd, flags, fresh, old));
 }
 
 int socket(int family, int type, int protocol)
 {
     REAL(int, socket, int, int, int)
-    return fails(KIND_SOCKET, EMFILE) ? -1 : real(family, type, protocol);
+    return fails(KIND_SOCKET, EMFILE) ? -1 : AFTER(real(family, type, protocol));
 }
 
 int socketpair(int family, int type, int protocol, int ends[2])
 {
     REAL(int, socketpair, int, int, int, int *)
-    return fails(KIND_SOCKET, EMFILE) ? -1 : real(family, type, protocol, ends);
+    return fails(KIND_SOCKET, EMFILE) ? -1 : AFTER(real(family, type, protocol, ends));
 }
 
 int connect(int fd, const struct sockaddr *address, socklen_t size)
 {
     REAL(int, connect, int, const struct sockaddr *, socklen_t)
-    return fails(KIND_SOCKET, ECONNREFUSED) ? -1 : real(fd, address, size);
+    return fails(KIND_SOCKET, ECONNREFUSED) ? -1 : AFTER(real(fd, address, size));
 }
 
 /* ---- bytes ---- */
@@ -545,44 +670,44 @@ static bool is_eventfd(int fd)
 ssize_t write(int fd, const void *data, size_t size)
 {
     REAL(ssize_t, write, int, const void *, size_t)
-    return !is_eventfd(fd) && fails(KIND_SEND, EIO) ? -1 : real(fd, data, size);
+    return !is_eventfd(fd) && fails(KIND_SEND, EIO) ? -1 : AFTER(real(fd, data, size));
 }
 
 ssize_t send(int fd, const void *data, size_t size, int flags)
 {
     REAL(ssize_t, send, int, const void *, size_t, int)
-    return fails(KIND_SEND, EPIPE) ? -1 : real(fd, data, size, flags);
+    return fails(KIND_SEND, EPIPE) ? -1 : AFTER(real(fd, data, size, flags));
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     REAL(ssize_t, sendmsg, int, const struct msghdr *, int)
-    return fails(KIND_SEND, ENOBUFS) ? -1 : real(fd, message, flags);
+    return fails(KIND_SEND, ENOBUFS) ? -1 : AFTER(real(fd, message, flags));
 }
 
 ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *address,
                socklen_t length)
 {
     REAL(ssize_t, sendto, int, const void *, size_t, int, const struct sockaddr *, socklen_t)
-    return fails(KIND_SEND, ENOBUFS) ? -1 : real(fd, data, size, flags, address, length);
+    return fails(KIND_SEND, ENOBUFS) ? -1 : AFTER(real(fd, data, size, flags, address, length));
 }
 
 ssize_t read(int fd, void *data, size_t size)
 {
     REAL(ssize_t, read, int, void *, size_t)
-    return is_socket(fd) && fails(KIND_READ, ECONNRESET) ? -1 : real(fd, data, size);
+    return is_socket(fd) && fails(KIND_READ, ECONNRESET) ? -1 : AFTER(real(fd, data, size));
 }
 
 ssize_t recv(int fd, void *data, size_t size, int flags)
 {
     REAL(ssize_t, recv, int, void *, size_t, int)
-    return fails(KIND_READ, ECONNRESET) ? -1 : real(fd, data, size, flags);
+    return fails(KIND_READ, ECONNRESET) ? -1 : AFTER(real(fd, data, size, flags));
 }
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
     REAL(ssize_t, recvmsg, int, struct msghdr *, int)
-    return fails(KIND_READ, ECONNRESET) ? -1 : real(fd, message, flags);
+    return fails(KIND_READ, ECONNRESET) ? -1 : AFTER(real(fd, message, flags));
 }
 
 /* ---- files ---- */
@@ -590,31 +715,31 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 int fsync(int fd)
 {
     REAL(int, fsync, int)
-    return fails(KIND_FILE, EIO) ? -1 : real(fd);
+    return fails(KIND_FILE, EIO) ? -1 : AFTER(real(fd));
 }
 
 int rename(const char *from, const char *to)
 {
     REAL(int, rename, const char *, const char *)
-    return fails(KIND_FILE, EIO) ? -1 : real(from, to);
+    return fails(KIND_FILE, EIO) ? -1 : AFTER(real(from, to));
 }
 
 int unlink(const char *path)
 {
     REAL(int, unlink, const char *)
-    return fails(KIND_FILE, EIO) ? -1 : real(path);
+    return fails(KIND_FILE, EIO) ? -1 : AFTER(real(path));
 }
 
 int mkdir(const char *path, mode_t mode)
 {
     REAL(int, mkdir, const char *, mode_t)
-    return fails(KIND_FILE, ENOSPC) ? -1 : real(path, mode);
+    return fails(KIND_FILE, ENOSPC) ? -1 : AFTER(real(path, mode));
 }
 
 int ftruncate64(int fd, off64_t size)
 {
     REAL(int, ftruncate64, int, off64_t)
-    return fails(KIND_FILE, ENOSPC) ? -1 : real(fd, size);
+    return fails(KIND_FILE, ENOSPC) ? -1 : AFTER(real(fd, size));
 }
 
 int fcntl64(int fd, int what, ...)
@@ -624,5 +749,5 @@ int fcntl64(int fd, int what, ...)
     void *argument = va_arg(rest, void *);
     va_end(rest);
     REAL(int, fcntl64, int, int, ...)
-    return fails(KIND_FILE, EMFILE) ? -1 : real(fd, what, argument);
+    return fails(KIND_FILE, EMFILE) ? -1 : AFTER(real(fd, what, argument));
 }

@@ -50,10 +50,10 @@ class Beats:
     def __init__(self, path):
         self.path = path
 
-    def task(self, seconds, code=0, stubborn=False):
-        """A shell line that beats so long."""
+    def task(self, seconds, code=0, stubborn=False, leaves=False):
+        """A shell line that beats so long; or, where it leaves, ends at once and leaves that behind."""
         words = ['/usr/bin/python3', '-IS', str(BEAT), str(self.path), str(seconds), str(code)]
-        return ' '.join(words + ['stubborn'] * stubborn)
+        return ' '.join(words + ['stubborn'] * stubborn + ['leaves'] * leaves)
 
     def runs(self, tid=None):
         """All runs in the order in which they began."""

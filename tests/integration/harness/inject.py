@@ -10,7 +10,7 @@ from .daemon import BUILD, is_sanitized, program
 LIBRARY = BUILD / 'tests/inject/inject.so'
 # in the order of enum kind
 KINDS = ('none', 'alloc', 'library', 'fork', 'pipe', 'send', 'read', 'open', 'payload', 'epoll', 'timer',
-         'socket', 'child', 'file', 'map')
+         'socket', 'child', 'file', 'map', 'ends', 'before', 'after')
 EVER = 2 ** 63
 LAST_S = 0.2  # how long calls fail where they fail from then on
 

@@ -1,0 +1,153 @@
+"""Rounds of tasks in a daemon that is killed at one of its calls, and what must hold when the next one has
+come."""
+import os
+import signal
+import time
+from pathlib import Path
+
+from . import daemon as daemons
+from . import processes
+from .faults import SHORT, assert_apart, is_empty
+from .holds import consumer_of, is_locked
+from .inject import points
+from .polling import wait_until
+from .tasks import letters
+
+REAPER = Path(__file__).with_name('reaper.py')
+SOON_S = 5.0  # what the guards of a dead daemon need is far less
+CONFIG = {'queue': {'concurrency': 4}, 'retry': {'max_attempts': 2, 'base': '10ms', 'jitter': 'none'},
+          'redis': {'backoff_base': '10ms', 'backoff_cap': '100ms'}, 'isolation': {'cgroup': 'off'}}
+RENEWED_S = 0.8  # more than a third of the lease
+LEFT_S = 60      # a descendant beats so long if nobody ends it
+BATCHED = 4
+
+
+class Work:
+    """Tasks of all kinds, or batches, and what is to become of them."""
+
+    def __init__(self, queue, beats, trace, batch):
+        self.queue, self.beats, self.trace, self.batch = queue, beats, trace, batch
+        for path in (trace, beats.path):
+            path.unlink(missing_ok=True)
+        queue.redis.delete(queue.dead)
+        self.before = queue.counter('succeeded')
+
+    def begin(self):
+        if self.batch:
+            self.queue.add(*[{'payload': 'x'}] * BATCHED)
+            return
+        left, failing = (self.beats.task(LEFT_S, code, leaves=True) for code in (0, 1))
+        second = '[ $LEAT_ATTEMPT = 2 ]'
+        lines = {'ok': 'exit 0', 'again': second, 'dead': 'exit 3', 'died': f'{second} || kill -9 $$',
+                 'left': f'exec {left}', 'left-failing': f'{second} && exec {left}; exec {failing}',
+                 'renewed': f'exec {self.beats.task(RENEWED_S)}'}
+        self.queue.add(*[{'command': f'echo {name} $LEAT_ATTEMPT >> {self.trace}; {then}'}
+                         for name, then in lines.items()])
+
+    @property
+    def successes(self):
+        return self.queue.counter('succeeded') - self.before
+
+    def over(self):
+        return is_empty(self.queue) and self.successes >= self.wanted
+
+    @property
+    def wanted(self):
+        return BATCHED if self.batch else 6
+
+    def check(self):
+        assert self.successes == self.wanted, 'each is counted once'
+        dead = [(letter.cause, letter.status, letter.attempts) for letter in letters(self.queue)]
+        assert dead == ([] if self.batch else [('exit', '3', '2')])
+        runs = self.beats.runs()
+        for tid in {run.tid for run in runs}:
+            assert_apart([run for run in runs if run.tid == tid])
+        if not self.batch:
+            twice = {'again', 'dead', 'died', 'left-failing'}
+            names = twice | {'ok', 'left', 'renewed'}
+            ran = self.trace.read_text().splitlines()
+            assert set(ran) == {f'{name} 1' for name in names} | {f'{name} 2' for name in twice}
+            assert all(ran.count(line) <= 2 for line in ran), 'a worker that is lost costs one run each'
+
+
+class Crash:
+    """A daemon, and the next one each time that it was killed. Who inherits its tasks reaps them at once, if they
+    are to be inherited."""
+
+    def __init__(self, daemon, queue, folder, injector, beats, batch=False, inherited=True):
+        self.queue, self.folder, self.injector, self.beats, self.batch = queue, folder, injector, beats, batch
+        self.inherited = inherited
+        batched = {'task': {'command': beats.task(LEFT_S, leaves=True), 'batch': 2, 'batch_wait': '10ms'},
+                   'queue': {'concurrency': 1}}
+        config = CONFIG if inherited else {**CONFIG, 'isolation': {}}
+        sections = daemons.merged(SHORT, config, batched if batch else {})
+        self._make = lambda: daemon(sections, start=False)
+
+    def start(self):
+        one = self._make()
+        env = [f'{name}={value}' for name, value in self.injector.env.items()]
+        if self.inherited:
+            one.prefix = ['/usr/bin/python3', '-IS', str(REAPER), 'env', *env]
+        else:
+            one.env.update(self.injector.env)
+        one.guarded = []
+        return one.start()
+
+    def await_end(self, worker):
+        """Of all that it had started; answers how long that took."""
+        begun = time.monotonic()
+        wait_until(lambda: not worker.running() and not any(map(processes.alive, worker.guarded)),
+                   message=lambda: f'all is dead: {self.beats.runs()}')
+        return time.monotonic() - begun
+
+    def run(self, worker, when, number, early):
+        """One round. Returns the next worker, and whether the one before was killed."""
+        work = Work(self.queue, self.beats, self.folder / 'trace', self.batch)
+        if early:
+            work.begin()
+        self.injector.arm(when, number)
+        worker = worker or self.start()
+        if not self.inherited:
+            worker.guarded = worker.guards()
+        if not early:
+            work.begin()
+        wait_until(lambda: self.injector.failed or work.over() or not worker.running(), message=worker.log)
+        killed = bool(self.injector.failed)
+        self.injector.disarm()
+        if killed:
+            if not self.inherited:
+                worker.wait_exit()  # it cannot have its cgroup before
+            following = self.start()
+            took = self.await_end(worker)
+            assert took < SOON_S, f'{took:.1f} s until all was dead'
+            worker = following.wait_ready()
+        wait_until(work.over, message=lambda: f'{self.queue.status()} {self.queue.places()}: {worker.log()}')
+        work.check()
+        return worker, killed
+
+    def stop(self, worker):
+        """Nothing is left of any: no process, and no lock."""
+        processes.send(int(consumer_of(worker).split(':')[1]), signal.SIGTERM)
+        self.await_end(worker)
+        files = self.folder / 'state' / 'emails'
+        assert not [name for name in os.listdir(files) if is_locked(files / name)]
+
+    def sweep(self, quick, when, early=False):
+        """Rounds until the daemon is killed no more, in two of them: one may have had a call less."""
+        worker, killed, missed = None, 0, 0
+        for number in points(quick):
+            if early and worker:
+                self.stop(worker)
+                worker = None
+            elif not early and not worker:
+                worker = self.start().wait_ready()
+            try:
+                worker, was = self.run(worker, when, number, early)
+            except AssertionError as error:
+                raise AssertionError(f'{when} {number}: {error}') from error
+            killed, missed = (killed + 1, 0) if was else (killed, missed + 1)
+            if missed == 2:
+                break
+        assert killed, 'there are such calls'
+        print(f'killed: {when}, {killed} calls')
+        self.stop(worker)
