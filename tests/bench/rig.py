@@ -20,15 +20,20 @@ STALL_S = 30  # no progress for so long: something is broken
 # The environment of everything that is measured, so that the floor's exec copies as much as leat's.
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "SHELL": "/bin/sh",
+    "PWD": "/",
     "HOME": "/root",
+    "USER": "root",
+    "LOGNAME": "root",
     "LANG": "C.UTF-8",
+    "LEAT_QUEUE": "load",
+    "LEAT_WORKER": "host:12345:01234567",
+    "LEAT_DEADLINE": "1700000600.000",
     "LEAT_TASK": "1700000000000-0",
     "LEAT_ATTEMPT": "1",
     "LEAT_MAX_ATTEMPTS": "5",
-    "LEAT_QUEUE": "bench",
-    "LEAT_WORKER": "host:12345:0123456789abcdef",
-    "LEAT_ENQUEUED_AT": "1700000000000",
-    "LEAT_DEADLINE": "1700000600000",
+    "LEAT_FENCE": "1",
+    "LEAT_ENQUEUED_AT": "1700000000.000",
 }
 
 
