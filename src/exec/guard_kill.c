@@ -15,6 +15,8 @@ enum {
     STRAYS_FIRST = 4, /* rounds in which the leader is spared while others of its session live: it
                          keeps the session's number from passing on */
     CLEAN_ROUNDS = 2, /* one may miss a process that forks and ends, fast */
+    BLANK_ROUNDS = 7, /* in so many, a tenth of a second, it may turn out whose a process is that
+                         executes now */
 };
 
 struct target {
@@ -182,17 +184,24 @@ static int64_t strays_since_ns(void)
     return since_ns;
 }
 
-static void meet_stray(pid_t pid)
+static void meet_stray(const struct proc *proc)
 {
-    int fd = proc_open(pid);
+    int fd = proc_open(proc->pid);
     if (fd < 0 && errno == ESRCH) {
         return;
     }
-    uint64_t mark = mark_read(pid);
+    uint64_t mark = mark_read(proc->pid);
+    bool executes = mark == MARK_BLANK && proc->session > 0; /* the kernel's own have none */
     for (size_t place = 0; mark && place < bound; place++) {
-        if (may_stray(place) && targets[place].process.mark == mark && proc_is_there(fd)) {
-            targets[place].living = true;
-            proc_send(fd, pid, SIGKILL);
+        struct target *target = &targets[place];
+        if (!may_stray(place) || !proc_is_there(fd)) {
+            continue;
+        }
+        if (target->process.mark == mark) {
+            target->living = true;
+            proc_send(fd, proc->pid, SIGKILL);
+        } else if (executes && target->rounds < BLANK_ROUNDS) {
+            target->living = true;
         }
     }
     if (fd >= 0) {
@@ -222,7 +231,7 @@ static void kill_others(const struct guard_shared *shared)
         if (target && proc.pid != proc.session) {
             meet(target, &shared->slots[target - targets], proc.pid);
         } else if (!target && proc.started_ns + PROC_TICK_NS > since_ns && proc_is_alive(&proc)) {
-            meet_stray(proc.pid);
+            meet_stray(&proc);
         }
     }
     proc_walk_close(&walk);

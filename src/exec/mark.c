@@ -67,6 +67,7 @@ uint64_t mark_attempt(uint64_t worker, const struct task *task)
 struct reading {
     char entry[256];
     size_t size; /* may be beyond it */
+    bool is_blank;
     uint64_t parts[PARTS];
     bool found[PARTS];
 };
@@ -107,9 +108,12 @@ static bool read_parts(pid_t pid, struct reading *reading)
         return false;
     }
     ssize_t size;
+    reading->is_blank = true;
     while ((size = read(fd, data, sizeof data)) > 0 || (size < 0 && errno == EINTR)) {
         take(reading, data, size > 0 ? (size_t)size : 0);
+        reading->is_blank = reading->is_blank && size < 0;
     }
+    reading->is_blank = reading->is_blank && size == 0;
     close(fd);
     return reading->found[PART_WORKER] && !reading->found[PART_CAUSE];
 }
@@ -117,8 +121,10 @@ static bool read_parts(pid_t pid, struct reading *reading)
 uint64_t mark_read(pid_t pid)
 {
     struct reading reading;
-    bool whole = read_parts(pid, &reading) && reading.found[PART_TASK] && reading.found[PART_FENCE];
-    return whole ? join(reading.parts) : 0;
+    if (read_parts(pid, &reading) && reading.found[PART_TASK] && reading.found[PART_FENCE]) {
+        return join(reading.parts);
+    }
+    return reading.is_blank ? MARK_BLANK : 0;
 }
 
 bool mark_is_of_worker(pid_t pid, uint64_t worker)

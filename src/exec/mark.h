@@ -21,8 +21,10 @@ uint64_t mark_worker(const char *worker);
  * bits, of which none are 0. */
 uint64_t mark_attempt(uint64_t worker, const struct task *task);
 
-/* Of the attempt that the process belongs to; 0: of none, or it cannot be known. Reads a file, and
+/* Of the attempt that the process belongs to; 0: of none, or it cannot be known; MARK_BLANK: its
+ * environment is empty, which it is for a moment whenever a process executes. Reads a file, and
  * needs no memory but the stack. */
+#define MARK_BLANK UINT64_C(2) /* all others are odd */
 uint64_t mark_read(pid_t pid);
 
 /* It belongs to an attempt of the worker with that mark. Like mark_read. */

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 
 #include "base/clock.h"
 #include "exec/guard_kill.h"
+#include "exec/mark.h"
 #include "exec/proc.h"
 
 enum { PLACE = 3, ROUNDS = 5000, TICKS = 3 };
@@ -46,8 +48,7 @@ static int tear_down(void **state)
 
 static _Noreturn void stay(void)
 {
-    /* where the test fails */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)alarm(60); /* where the test fails */
     for (;;) {
         pause();
     }
@@ -225,6 +226,62 @@ static void test_passed_on(void **state)
     guard_slot_disarm(slot);
 }
 
+/* Executes the shell with that environment, in a session of its own: it reads a line, and executes
+ * sleep with the other one. */
+static pid_t start_stray(int *input, char *const *environment, const char *then)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char line[200];
+        (void)snprintf(line, sizeof line, "read x; exec env %s sleep 60", then);
+        char *const words[] = {"sh", "-c", line, NULL};
+        setsid();
+        dup2(ends[0], 0);
+        close(ends[1]);
+        execve("/bin/sh", words, environment);
+        _exit(127);
+    }
+    close(ends[0]);
+    *input = ends[1];
+    return pid;
+}
+
+/* A process that has left the session shows no environment, as it does while it executes: it is
+ * waited for until it does, and killed if it is the task's. */
+static void test_stray_that_executes(void **state)
+{
+    (void)state;
+    struct guard_slot *slot = &shared->slots[PLACE];
+    char *const nothing[] = {NULL};
+    const char *const then[] = {"LEAT_WORKER=w:1:a LEAT_TASK=1-2 LEAT_FENCE=1", ""};
+    for (int others = 0; others < 2; others++) {
+        int input;
+        slot->mark = mark_attempt(mark_worker("w:1:a"), &(struct task){.tid = "1-2", .fence = 1});
+        guard_slot_arm(slot, GUARD_NEVER);
+        slot->born_ns = clock_boot_ns();
+        slot->ended_ns = slot->born_ns;
+        slot->pid = INT32_MAX;
+        wait_ns(TICKS * PROC_TICK_NS);
+        pid_t stray = start_stray(&input, nothing, then[others]);
+        while (mark_read(stray) != MARK_BLANK) {
+            wait_ns(CLOCK_NS_PER_MS);
+        }
+        take(slot);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(guard_kill_round(shared), GUARD_LEFT_LIVING);
+        }
+        assert_int_equal(write(input, "\n", 1), 1);
+        assert_int_equal(kill_until(GUARD_LEFT_NONE), GUARD_LEFT_NONE);
+        assert_int_equal(lives(stray), others);
+        close(input);
+        reap(stray);
+        guard_slot_disarm(slot);
+        slot->mark = 0;
+    }
+}
+
 /* Nothing was started yet: there is nothing to be killed. */
 static void test_no_child_yet(void **state)
 {
@@ -239,9 +296,13 @@ static void test_no_child_yet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_session),       cmocka_unit_test(test_number_of_another),
-        cmocka_unit_test(test_reaped_leader), cmocka_unit_test(test_passed_on),
-        cmocka_unit_test(test_no_child_yet),  cmocka_unit_test(test_inherited_leader),
+        cmocka_unit_test(test_session),
+        cmocka_unit_test(test_number_of_another),
+        cmocka_unit_test(test_reaped_leader),
+        cmocka_unit_test(test_passed_on),
+        cmocka_unit_test(test_no_child_yet),
+        cmocka_unit_test(test_inherited_leader),
+        cmocka_unit_test(test_stray_that_executes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
