@@ -216,7 +216,9 @@ static void on_info(void *context, const struct redisReply *reply)
         return;
     }
     char why[128];
-    if (server.major < 7) {
+    if (server.is_sentinel) {
+        fail(join, REDIS_ERROR_UNFIT, "this server is a sentinel");
+    } else if (server.major < 7) {
         /* fits */
         (void)snprintf(why, sizeof why, "this server is, or is like, Redis %s", server.version);
         fail(join, REDIS_ERROR_UNFIT, why);

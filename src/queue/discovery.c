@@ -189,7 +189,7 @@ static void note(struct source *source, enum redis_error error, const char *why)
 
 /* ---- asking ---- */
 
-/* What an answer says instead of an address. */
+/* Notes what an answer says instead of an address. */
 static void refuse(struct source *source, enum redis_error error, const char *what)
 {
     char why[512];
@@ -198,13 +198,19 @@ static void refuse(struct source *source, enum redis_error error, const char *wh
     note(source, error, why);
 }
 
-static bool is_error(struct source *source, const redisReply *reply)
+/* unfit: what to say of a server that does not know the command: it is of another kind. */
+static bool is_error(struct source *source, const redisReply *reply, const char *unfit)
 {
-    if (reply->type == REDIS_REPLY_ERROR) {
-        refuse(source, redis_error_classify(reply->str, reply->len), reply->str);
-        return true;
+    if (reply->type != REDIS_REPLY_ERROR) {
+        return false;
     }
-    return false;
+    enum redis_error error = redis_error_classify(reply->str, reply->len);
+    if (error == REDIS_ERROR_UNFIT) {
+        refuse(source, REDIS_ERROR_CALLER, unfit);
+    } else {
+        refuse(source, error, reply->str);
+    }
+    return true;
 }
 
 static void on_nodes(void *context, const redisReply *reply)
@@ -215,7 +221,7 @@ static void on_nodes(void *context, const redisReply *reply)
     }
     source->asked = false;
     int found = -1;
-    if (!is_error(source, reply)) {
+    if (!is_error(source, reply, "this server is no node of a Cluster")) {
         struct discovery *discovery = source->discovery;
         const char *host = source->address.host;
         found = endpoint_read_nodes(reply, discovery->config->slot, host, &source->answer);
@@ -235,7 +241,7 @@ static void on_master(void *context, const redisReply *reply)
 {
     struct source *source = context;
     source->knows = false;
-    if (!reply || is_error(source, reply)) {
+    if (!reply || is_error(source, reply, "this server is no sentinel")) {
         return;
     }
     int found = endpoint_read_master(reply, &source->answer);

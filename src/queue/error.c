@@ -145,7 +145,9 @@ const char *redis_error_advice(enum redis_error error)
     case REDIS_ERROR_LATER:
         return "Redis is busy or not ready yet; if that lasts, see its log";
     case REDIS_ERROR_ROLE:
-        return "this server does not hold the queue for writing: [redis] has to lead to the master";
+        return "this server does not hold the queue for writing: [redis] has to lead to the "
+               "master, or "
+               "to name the sentinels or the Cluster that know it";
     case REDIS_ERROR_NO_WRITE:
         return "Redis takes no writes: look after its memory, its disk or its replicas";
     case REDIS_ERROR_DENIED:
@@ -157,7 +159,7 @@ const char *redis_error_advice(enum redis_error error)
                "with load_library = auto";
     case REDIS_ERROR_UNFIT:
         return "leat needs Redis 7.0 or later, or Valkey, with all commands and with functions "
-               "(FUNCTION, FCALL)";
+               "(FUNCTION, FCALL); sentinels are not named as host, but as sentinels";
     case REDIS_ERROR_FOREIGN:
         return "the keys belong to something else: choose another stream in [queue]";
     case REDIS_ERROR_CALLER:

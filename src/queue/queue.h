@@ -290,7 +290,7 @@ struct queue_server {
     char version[32];
     char run_id[48]; /* of this process of it; "" where INFO does not tell */
     int major;
-    bool is_master, loading, aof_enabled, rdb_enabled;
+    bool is_sentinel, is_master, loading, aof_enabled, rdb_enabled;
     char maxmemory_policy[32];
     int64_t maxmemory;
     bool saves_fail; /* the last write to the append-only file or snapshot did */

@@ -456,6 +456,7 @@ int queue_info_read(const redisReply *reply, struct queue_server *out)
     (void)info_value(text, "role", role, sizeof role); /* absent: no master */
     /* absent: "" */
     (void)info_value(text, "run_id", out->run_id, sizeof out->run_id);
+    out->is_sentinel = info_says(text, "redis_mode", "sentinel");
     out->is_master = strcmp(role, "master") == 0;
     out->loading = info_number(text, "loading", 0) != 0;
     out->aof_enabled = info_number(text, "aof_enabled", 0) != 0;

@@ -74,6 +74,14 @@ def test_not_a_cluster(daemon, leat, redis_servers, base_config):
         one.close()
 
 
+def test_a_node_as_the_only_server(daemon, leat, cluster, base_config):
+    """A node of a Cluster as [redis] host, which does not have the slot: what the answer means stands with it."""
+    base_config['redis'].update({'cluster': None, 'host': '127.0.0.1', 'port': cluster.masters[1].port})
+    daemon().wait_log('or to name the sentinels or the Cluster that know it')
+    refused = leat('enqueue', 'true')
+    assert refused.returncode == 69 and 'MOVED' in refused.stderr and 'or the Cluster' in refused.stderr
+
+
 def test_the_named_node_is_gone(daemon, leat, cluster):
     """The only node that the file names dies: a worker that has been with the Cluster goes on asking those that
     it has learnt of, and follows the slot, also after its connections were cut; leat, which starts anew, says

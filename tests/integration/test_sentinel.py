@@ -145,6 +145,25 @@ def test_an_unknown_name(daemon, leat, servers, base_config):
     assert refused.returncode == 78 and 'knows no master of that name' in refused.stderr
 
 
+@pytest.mark.parametrize('named_as, words', [
+    ('host', 'sentinels are not named as host, but as sentinels'),
+    ('sentinels', 'this server is no sentinel'),
+    ('cluster', 'this server is no node of a Cluster'),
+])
+def test_one_for_the_other(daemon, leat, servers, base_config, named_as, words):
+    """A sentinel where a server or a node should be, a server where a sentinel should be: a mistake in the file,
+    status 78, and the message says which."""
+    server = servers(replicated.start_server)
+    one = server if named_as == 'sentinels' else servers(replicated.start_sentinel, server, 2)
+    base_config['redis'].update({
+        'host': {'host': '127.0.0.1', 'port': one.port}, 'cluster': {'cluster': one.address},
+        'sentinels': {'sentinels': one.address, 'master': replicated.NAME}}[named_as], socket=None)
+    worker = daemon()
+    assert worker.wait_exit() == 78 and words in worker.log()
+    refused = leat('status')
+    assert refused.returncode == 78 and words in refused.stderr
+
+
 def test_no_sentinel(daemon, leat, servers, base_config):
     """No sentinel is there: leat says so after connect_timeout, the worker waits for one."""
     server = servers(replicated.start_server)
