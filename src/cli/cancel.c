@@ -211,7 +211,7 @@ static int print_json(const struct cancel *cancel, const struct target *target)
     const char *id = id_of(cancel, target);
     json_t *object = json_pack("{s:s}", "state", state_name(target->state));
 
-    if (object && (output_json_bytes(object, "id", (struct bytes){id, strlen(id)}) ||
+    if (object && (output_json_bytes(object, "id", bytes_of(id)) ||
                    (target->state == ASKED &&
                     json_object_set_new(object, "worker", json_string(target->worker))))) {
         json_decref(object);

@@ -266,11 +266,6 @@ static void print_line(struct bytes name, struct bytes value)
     buffer_free(&line);
 }
 
-static struct bytes bytes_of(const char *text)
-{
-    return (struct bytes){text, strlen(text)};
-}
-
 static int compare_names(const void *a, const void *b)
 {
     const struct bytes *left = a, *right = b;

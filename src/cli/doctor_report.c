@@ -8,6 +8,7 @@
 
 #include "cli/doctor.h"
 #include "cli/output.h"
+#include "cli/record.h"
 #include "cli/text.h"
 
 #define SHOWN 5 /* examples of a kind on the page for people */
@@ -67,9 +68,8 @@ void doctor_add_text(struct doctor_report *report, const char *kind, const char 
     va_start(args, format);
     (void)vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
-    doctor_add(report, doctor_kind_of((struct bytes){kind, strlen(kind)}),
-               (struct bytes){subject, strlen(subject)}, (struct bytes){detail, strlen(detail)},
-               state, why);
+    doctor_add(report, doctor_kind_of(bytes_of(kind)), bytes_of(subject), bytes_of(detail), state,
+               why);
 }
 
 void doctor_sum(const struct doctor_report *report, size_t *repaired, size_t *left)
@@ -217,8 +217,7 @@ static json_t *example_json(const struct doctor_example *example)
             object, "detail",
             (struct bytes){example->detail.data ? example->detail.data : "", example->detail.size});
     if (result == 0 && example->why[0])
-        result =
-            output_json_bytes(object, "why", (struct bytes){example->why, strlen(example->why)});
+        result = output_json_bytes(object, "why", bytes_of(example->why));
     if (result == 0)
         return object;
     json_decref(object);

@@ -24,8 +24,7 @@ int draft_add(struct draft *draft, struct bytes name, struct bytes value)
 
 int draft_add_text(struct draft *draft, const char *name, const char *value)
 {
-    return draft_add(draft, (struct bytes){name, strlen(name)},
-                     (struct bytes){value, strlen(value)});
+    return draft_add(draft, bytes_of(name), bytes_of(value));
 }
 
 bool draft_has(const struct draft *draft, const char *name)

@@ -61,7 +61,7 @@ void ended_set_unknown(struct ended *ended)
 
 /* ---- showing */
 
-const char *ended_name(enum ended_state state)
+static const char *state_name(enum ended_state state)
 {
     switch (state) {
     case ENDED_SUCCEEDED:
@@ -116,7 +116,7 @@ void ended_print(const char *tid, const char *asked, const struct ended *ended)
         moment_span(duration_ms(ended), duration, sizeof duration);
     /* failures mark the buffer */
     (void)text_append(&line, tid, strlen(tid));
-    (void)buffer_printf(&line, "  %-9s  ", ended_name(ended->state));
+    (void)buffer_printf(&line, "  %-9s  ", state_name(ended->state));
     (void)text_append(&line, why, strlen(why));
     width = strlen(why) < WHY_WIDTH ? WHY_WIDTH - strlen(why) : 0;
     (void)buffer_printf(&line, "%*s  %3s  %s", (int)width, "", tries, duration);
@@ -130,11 +130,6 @@ void ended_print(const char *tid, const char *asked, const struct ended *ended)
 }
 
 /* ---- as JSON */
-
-static struct bytes text_bytes(const char *text)
-{
-    return (struct bytes){text, strlen(text)};
-}
 
 static int add_bytes(json_t *object, const char *name, struct bytes bytes)
 {
@@ -150,9 +145,9 @@ int ended_print_json(const char *tid, const char *asked, const struct ended *end
 {
     json_t *object = json_object();
 
-    if (!object || output_json_bytes(object, "tid", text_bytes(tid)) != 0 ||
-        (strcmp(tid, asked) != 0 && output_json_bytes(object, "id", text_bytes(asked)) != 0) ||
-        add_bytes(object, "state", text_bytes(ended_name(ended->state))) != 0 ||
+    if (!object || output_json_bytes(object, "tid", bytes_of(tid)) != 0 ||
+        (strcmp(tid, asked) != 0 && output_json_bytes(object, "id", bytes_of(asked)) != 0) ||
+        add_bytes(object, "state", bytes_of(state_name(ended->state))) != 0 ||
         add_bytes(object, "cause", ended->cause) != 0 ||
         add_bytes(object, "status", ended->status) != 0 ||
         add_bytes(object, "reason", ended->reason) != 0 ||

@@ -31,9 +31,6 @@ void ended_read_letter(const struct redisReply *row, struct ended *ended);
 
 void ended_set_unknown(struct ended *ended);
 
-/* "succeeded", "dead", "cancelled", "unknown". */
-const char *ended_name(enum ended_state state);
-
 /* "exit:0", "signal:SIGTERM", "timeout", …, "-" for nothing. */
 void ended_why(const struct ended *ended, char *text, size_t size);
 

@@ -333,7 +333,7 @@ static int name_sources(struct import *import, char **keys, size_t count)
         return cli_no_memory();
     import->count = count;
     for (size_t i = 0; i < count; i++) {
-        import->sources[i].key = (struct bytes){keys[i], strlen(keys[i])};
+        import->sources[i].key = bytes_of(keys[i]);
         for (size_t j = 0; j < i; j++) {
             if (strcmp(keys[i], keys[j]) == 0)
                 return cli_usage(import->cli, "%s is named twice", keys[i]);

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
+#include "cli/record.h"
 
 #define BASE64_SUFFIX "_base64"
 #define CHUNK ((size_t)64 * 1024)
@@ -136,7 +137,7 @@ static int add_member(struct input *input, const char *name, json_t *value, stru
     bytes = (struct bytes){json_string_value(value), json_string_length(value)};
     if (strcmp(name, "payload" BASE64_SUFFIX) == 0)
         return add_decoded(input, bytes.data, bytes.size, draft, why, why_size);
-    return draft_add(draft, (struct bytes){name, strlen(name)}, bytes);
+    return draft_add(draft, bytes_of(name), bytes);
 }
 
 static int parse_object(struct input *input, struct bytes line, struct draft *draft, char *why,

@@ -175,7 +175,7 @@ static int print_record(struct journal *journal)
     if (sd_journal_get_realtime_usec(handle, &at_us) >= 0)
         line.at_us = (int64_t)at_us;
     line.text = (struct bytes){copy.data ? copy.data : "", copy.size};
-    line.host = (struct bytes){name, strlen(name)};
+    line.host = bytes_of(name);
     status = logs_print(&journal->printer, &line);
     buffer_free(&copy);
     return status;

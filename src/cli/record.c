@@ -117,6 +117,11 @@ json_t *record_json(const struct redisReply *record)
     return object;
 }
 
+struct bytes bytes_of(const char *text)
+{
+    return (struct bytes){text, strlen(text)};
+}
+
 bool bytes_equal(struct bytes bytes, const char *text)
 {
     return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;

@@ -39,6 +39,8 @@ const struct redisReply *record_value_at(const struct redisReply *record, size_t
  * output_json_bytes). Returns NULL without memory. */
 json_t *record_json(const struct redisReply *record);
 
+/* A string without its end. */
+struct bytes bytes_of(const char *text);
 bool bytes_equal(struct bytes bytes, const char *text);
 
 /* A copy as a string, cut to fit. */

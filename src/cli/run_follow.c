@@ -245,7 +245,7 @@ static void take_output(struct follow *follow, const struct queue_entry *entry)
     int64_t fence = record_number(fields, "fence", 0);
     int64_t offset = record_number(fields, "offset", 0);
 
-    bytes_copy((struct bytes){entry->id, strlen(entry->id)}, follow->last, sizeof follow->last);
+    bytes_copy(bytes_of(entry->id), follow->last, sizeof follow->last);
     /* what a worker that was cut off still had to say */
     if (fence < follow->fence)
         return;

@@ -19,7 +19,7 @@ static struct redisReply *search(struct cli *cli, const char *id, const char *fr
     struct redisReply *reply;
     char cursor[CURSOR_SIZE];
 
-    bytes_copy((struct bytes){from, strlen(from)}, cursor, sizeof cursor);
+    bytes_copy(bytes_of(from), cursor, sizeof cursor);
     do {
         queue_show(&command, &cli->queue, id, cursor);
         reply = cli_call(cli, &command, "cannot look for the task", 2, status);

@@ -170,7 +170,7 @@ static void on_ring(void *context, const struct queue_entry *entry)
 {
     struct watch *watch = context;
 
-    bytes_copy((struct bytes){entry->id, strlen(entry->id)}, watch->bell, sizeof watch->bell);
+    bytes_copy(bytes_of(entry->id), watch->bell, sizeof watch->bell);
 }
 
 /* Hears what has rung since the last time, or waits for it. Returns 1 where something did. */

@@ -9,7 +9,8 @@
 
 enum { LENGTH_SIZE = 24, TIME_DIGITS = 12 };
 
-bool signature_is_word(struct bytes text)
+/* 1 to 64 of A-Z a-z 0-9 _ . - : the name of a key, or a nonce. */
+static bool is_word(struct bytes text)
 {
     if (text.size < 1 || text.size > SIGNATURE_WORD_MOST) {
         return false;
@@ -66,8 +67,8 @@ bool signature_parse(struct bytes text, struct signature *signature)
     struct bytes version;
     return take_part(&text, &version) && version.size == sizeof VERSION - 1 &&
            memcmp(version.data, VERSION, version.size) == 0 && take_part(&text, &signature->key) &&
-           signature_is_word(signature->key) && take_part(&text, &signature->nonce) &&
-           signature_is_word(signature->nonce) && take_mac(text, signature->mac);
+           is_word(signature->key) && take_part(&text, &signature->nonce) &&
+           is_word(signature->nonce) && take_mac(text, signature->mac);
 }
 
 void signature_format(const struct signature *signature, char text[SIGNATURE_TEXT_SIZE])

@@ -26,9 +26,6 @@ struct signature {
     unsigned char mac[SIGNATURE_MAC_SIZE];
 };
 
-/* 1 to 64 of A-Z a-z 0-9 _ . - : the name of a key, or a nonce. */
-bool signature_is_word(struct bytes text);
-
 /* Takes the text apart. Returns false where it has another form. */
 bool signature_parse(struct bytes text, struct signature *signature);
 
