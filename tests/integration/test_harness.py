@@ -1,5 +1,8 @@
 """The harness itself: what the other tests rely on."""
-from harness import processes
+import random
+import socket
+
+from harness import processes, replicated
 
 
 def test_server_restarts_and_loses_what_it_did_not_save(redis_server):
@@ -27,3 +30,14 @@ def test_queue_round_trip(queue):
     assert task.fields == {'command': b'true'}
     assert queue.finish('w1', task) == 'ok'
     assert queue.places() == {} and queue.pending() == []
+
+
+def test_node_finds_two_free_ports(folder, monkeypatch):
+    """A node of a Cluster starts also where the first ports that it comes by, its own and that for other nodes,
+    are taken."""
+    pick = random.randint
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        number = taken.getsockname()[1]
+        ports = iter([number, pick(10000, 31999), pick(10000, 31999), number])
+        monkeypatch.setattr(random, 'randint', lambda *ends: next(ports, 0) or pick(*ends))
+        replicated.Cluster.start_node(folder / 'n', {}).close()

@@ -189,7 +189,7 @@ class Cluster:
     """Masters, some of them with a replica."""
 
     def __init__(self, folder, masters=3, replicas=3, **options):
-        self.nodes = [self._start(folder / f'n{i}', options) for i in range(masters + replicas)]
+        self.nodes = [self.start_node(folder / f'n{i}', options) for i in range(masters + replicas)]
         self.masters = self.nodes[:masters]
         for i, node in enumerate(self.masters):
             first, last = SLOTS * i // masters, SLOTS * (i + 1) // masters - 1
@@ -204,10 +204,11 @@ class Cluster:
         self.wait_whole()
 
     @staticmethod
-    def _start(folder, options):
-        return start_server(
-            folder, cluster_enabled='yes', cluster_port=random.randint(FIRST_PORT, LAST_PORT),
-            cluster_node_timeout=NODE_TIMEOUT_MS, cluster_replica_validity_factor=0, **options)
+    def start_node(folder, options):
+        # both ports anew for each try: either may be taken
+        return start_on_free_port(lambda port: Server(
+            folder, port, cluster_enabled='yes', cluster_port=random.randint(FIRST_PORT, LAST_PORT),
+            cluster_node_timeout=NODE_TIMEOUT_MS, cluster_replica_validity_factor=0, **options))
 
     @staticmethod
     def id(node):
