@@ -15,7 +15,8 @@
 #define MARGIN_SHARE 20 /* of the lease: KILL is sent that much before its end */
 #define MARGIN_LEAST_MS 100
 #define BEATS_PER_LEASE 3
-#define LATE_SHARE 12 /* of the lease: a beat so much late means a gap */
+#define RENEW_MOST 500 /* tokens in one call: Redis does nothing else meanwhile */
+#define LATE_SHARE 12  /* of the lease: a beat so much late means a gap */
 
 struct lease {
     struct ev_loop *loop;
@@ -29,8 +30,9 @@ struct lease {
     int64_t lease_ms;
     int64_t watchdog_ms;
     uint64_t renewal; /* number of the last renewal sent */
-    bool renewing;    /* its reply is awaited */
-    bool again;       /* and then another is to be sent */
+    size_t awaited;   /* replies to it */
+    bool whole;       /* all of it was sent, and of each reply it is known what is lost */
+    bool again;       /* another is to be sent when they have come */
     int64_t renew_sent_ns;
     int64_t turn_ns;    /* when the loop last turned */
     int64_t watched_ns; /* what the deadline timer is set to; 0: none */
@@ -192,13 +194,11 @@ static void end_cancelled(struct lease *lease, struct attempt *attempt)
     runner_end(lease->runner, attempt, JOB_CANCEL);
 }
 
-/* A renewal was answered: those it named have a lease from when it was sent; the lost are ended at
- * once, since others may start them any moment. */
-static void apply(struct lease *lease, const struct queue_renew_reply *answer, int64_t sent_ns)
+/* What an answer names as lost is ended at once, since others may start it any moment. */
+static void apply(struct lease *lease, const struct queue_renew_reply *answer)
 {
     struct token_set lost = token_set_of(answer->lost);
     struct token_set cancelled = token_set_of(answer->cancelled);
-    int64_t deadline_ns = lease_deadline(lease, sent_ns);
     struct attempt *next;
     for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = next) {
         next = attempt->next;
@@ -206,19 +206,28 @@ static void apply(struct lease *lease, const struct queue_renew_reply *answer, i
             continue;
         }
         if (token_set_has(&lost, attempt->task->token)) {
+            attempt->renewal = 0;
             end_lost(lease, attempt);
-            continue;
-        }
-        if (!lost.failed) {
-            attempt->lease_deadline_ns = deadline_ns;
-        }
-        if (token_set_has(&cancelled, attempt->task->token)) {
+        } else if (token_set_has(&cancelled, attempt->task->token)) {
             end_cancelled(lease, attempt);
         }
     }
+    lease->whole = lease->whole && !lost.failed;
     lease->events.told(lease->events.context, &lost, &cancelled);
     token_set_free(&lost);
     token_set_free(&cancelled);
+}
+
+/* A renewal was answered to its end: those that it named have a lease from when it was sent. */
+static void extend(struct lease *lease, int64_t sent_ns)
+{
+    int64_t deadline_ns = lease_deadline(lease, sent_ns);
+    for (struct attempt *attempt = runner_first(lease->runner); attempt && lease->whole;
+         attempt = attempt->next) {
+        if (attempt->renewal == lease->renewal) {
+            attempt->lease_deadline_ns = deadline_ns;
+        }
+    }
     runner_renewed(lease->runner);
     enforce_all(lease);
 }
@@ -228,22 +237,27 @@ static void renew(struct lease *lease);
 static void on_renewed(void *context, const struct redisReply *reply)
 {
     struct lease *lease = context;
-    lease->renewing = false;
+    lease->awaited--;
     if (!session_check(lease->session, reply, "renew")) {
+        lease->whole = false; /* other answers may still come */
         return;
     }
     struct queue_renew_reply answer;
     if (queue_renew_read(reply, &answer)) {
+        lease->whole = false;
         session_recover(lease->session, REDIS_ERROR_OTHER, "renew: an answer in an unknown form");
         return;
     }
     lease_update(lease, answer.lease_ms);
-    apply(lease, &answer, lease->renew_sent_ns);
+    apply(lease, &answer);
     if (answer.dead_growth > 0) {
         record_dead_growth(lease->config->queue.name, answer.dead_growth);
     }
-    if (lease->again) {
-        renew(lease);
+    if (lease->awaited == 0) {
+        extend(lease, lease->renew_sent_ns);
+        if (lease->again) {
+            renew(lease);
+        }
     }
 }
 
@@ -251,14 +265,33 @@ static void on_renewed(void *context, const struct redisReply *reply)
 static void number_attempts(struct lease *lease)
 {
     lease->renewal++;
+    lease->whole = true;
     for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = attempt->next) {
         attempt->renewal = lease->renewal;
     }
 }
 
+/* In as many calls as it takes; without tokens too, for the beat. */
+static void send_renewal(struct lease *lease, const struct token_list *list, const char *beat)
+{
+    lease->renew_sent_ns = clock_boot_ns();
+    size_t sent = 0;
+    do {
+        size_t size = list->count - sent < RENEW_MOST ? list->count - sent : RENEW_MOST;
+        queue_renew(&lease->command, lease->queue, lease->consumer, beat,
+                    size > 0 ? &list->tokens[sent] : NULL, size);
+        if (session_send(lease->session, &lease->command, on_renewed, lease)) {
+            lease->whole = false;
+            return;
+        }
+        lease->awaited++;
+        sent += size;
+    } while (sent < list->count);
+}
+
 static void renew(struct lease *lease)
 {
-    if (lease->renewing || !session_is_up(lease->session)) {
+    if (lease->awaited > 0 || !session_is_up(lease->session)) {
         return;
     }
     struct token_list list = {0};
@@ -266,9 +299,7 @@ static void renew(struct lease *lease)
     const char *beat = lease->events.beat(lease->events.context);
     if (!list.failed && beat) {
         number_attempts(lease);
-        queue_renew(&lease->command, lease->queue, lease->consumer, beat, list.tokens, list.count);
-        lease->renew_sent_ns = clock_boot_ns();
-        lease->renewing = !session_send(lease->session, &lease->command, on_renewed, lease);
+        send_renewal(lease, &list, beat);
         lease->again = false;
     }
     token_list_free(&list);
@@ -276,7 +307,7 @@ static void renew(struct lease *lease)
 
 void lease_renew(struct lease *lease)
 {
-    lease->again = lease->renewing;
+    lease->again = lease->awaited > 0;
     renew(lease);
 }
 
@@ -285,7 +316,8 @@ void lease_registered(struct lease *lease, const struct queue_renew_reply *reply
     /* nothing can have been claimed between the registration and its answer */
     number_attempts(lease);
     lease->again = false;
-    apply(lease, reply, sent_ns);
+    apply(lease, reply);
+    extend(lease, sent_ns);
 }
 
 static void set_beat_timer(struct lease *lease)
@@ -319,7 +351,7 @@ static void on_beat(struct ev_loop *loop, ev_timer *watcher, int events)
     (void)events;
     struct lease *lease = watcher->data;
     bool alive =
-        session_is_up(lease->session) ? !lease->renewing : session_has_answer(lease->session);
+        session_is_up(lease->session) ? lease->awaited == 0 : session_has_answer(lease->session);
     renew(lease);
     lease->events.beat_done(lease->events.context, alive);
 }

@@ -244,6 +244,30 @@ def test_long_task_is_not_redelivered(daemon, queue, client, beats, late):
     assert queue.counter('crashes') == queue.counter('fenced') == 0
 
 
+def test_more_tasks_than_one_renewal_names(daemon, queue, client, late):
+    """600 tasks, whose leases take two calls: all are renewed, cancels are heard by way of either, and the worker
+    stops in order and in time."""
+    tasks = 600
+    # without pipes: the test needs no more descriptors than others
+    worker = daemon({'queue': {'concurrency': tasks}, 'output': {'to': 'discard'}, 'dead': {'output_tail': 0},
+                     'shutdown': {'drain': '0s'}}).wait_ready()
+    tids = []
+    while len(tids) < tasks:
+        # not all in one turn of its loop, which would take longer than such a lease on a busy machine
+        tids += queue.add(*[{'command': 'sleep 600'}] * 50)
+        wait_until(lambda: client.hlen(queue.running) == len(tids))
+    pass_time(LEASE_S)
+    assert all(state.startswith('asked') for state in queue.call_off(tids[0], tids[-1]))
+    wait_until(lambda: queue.counter('cancelled') == 2)
+    assert client.hlen(queue.running) == len(queue.pending()) == tasks - 2
+    assert 'lease' not in worker.log()
+    began = boot_s()
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    assert boot_s() - began < 3 + late.start()
+    assert queue.counter('released') == tasks - 2 and client.hlen(queue.running) == 0
+
+
 def test_a_suspect_does_not_wait_for_a_busy_worker(daemon, queue, client, gate, leat, folder):
     """A task whose worker was lost comes to one that is busy: it is held there, which is told, until another
     worker is idle, and runs at once on that one; the first goes on with other tasks beside its own."""

@@ -6,7 +6,7 @@ do -- Renew and register.
 local function sort_tokens(q, tokens, lost, cancelled)
   local mine = { s = {}, g = {} }
   local plain, bound = PLAIN .. q.consumer .. '\0', BOUND .. q.consumer .. '\0'
-  local size = #plain
+  local size, cancels = #plain, redis.call('EXISTS', q[CANCEL]) == 1
   for from = 1, #tokens, CHUNK do
     local to = math.min(from + CHUNK - 1, #tokens)
     local records = redis.call('HMGET', q[RUNNING], unpack(tokens, from, to))
@@ -16,7 +16,7 @@ local function sort_tokens(q, tokens, lost, cancelled)
       if head == plain or head == bound or not record and is_pending(q, token) then
         local list = mine[token:sub(1, 1)]
         list[#list + 1] = token:sub(2)
-        if record and leat.is_cancelled(q, unpack_record(record).tid) then
+        if record and cancels and leat.is_cancelled(q, unpack_record(record).tid) then
           cancelled[#cancelled + 1] = token
         end
       else
