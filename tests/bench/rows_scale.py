@@ -10,6 +10,8 @@ from rig import (ENVIRONMENT, BenchError, Daemon, own_cpu_ns, pss_bytes, spread,
 from rows import COMMAND, at_least, at_most, heads
 
 SLEEP = "/bin/sleep 3600"
+BEAT_S = 20  # a third of the default lease
+UNHEARD = "[output]\nto = discard\n[dead]\noutput_tail = 0\n"
 
 
 def share(used_ns, seconds):
@@ -38,33 +40,44 @@ class Meter:
         return self
 
 
-def running(rig):
-    """Ten thousand tasks that sleep on one daemon: what each holds there, and their renewals."""
-    rig.need_leatd()
-    # two pipes each, and what the daemon has anyway
-    room = (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200) // 2
-    tasks = min(1_000 if rig.quick else 10_000, room)
+class Renewals:
+    """How long tasks went without a renewal, seen from outside, and what each call took of Redis."""
+
+    def __init__(self, client, queue, tasks, seconds):
+        client.slowlog_reset()
+        end = time.monotonic() + seconds
+        self.oldest_s = 0
+        while time.monotonic() < end:
+            idle = client.xpending_range(queue, "leat", min="-", max="+", count=tasks,
+                                         idle=BEAT_S * 900)
+            self.oldest_s = max([self.oldest_s, *(row["time_since_delivered"] / 1000 for row in idle)])
+            time.sleep(0.1)
+        self.calls_ms = [row["duration"] / 1000 for row in client.slowlog_get(10_000)
+                         if row["command"].startswith(b"FCALL leat_renew")]
+
+
+def crowd(rig, queue, what, tasks, settings):
+    """Tasks that sleep on one daemon: what each holds there, their renewals, and their end."""
     seconds = 10 if rig.quick else 45
     client = rig.server.client
-    client.config_set("slowlog-log-slower-than", "0")
-    daemon = Daemon(rig, "running", tasks, "[shutdown]\ndrain = 1s\n")
+    daemon = Daemon(rig, queue, tasks, "[shutdown]\ndrain = 1s\n" + settings)
     try:
         daemon.wait_idle()
         empty = pss_bytes(daemon.pid)
-        rig.server.preload("running", tasks, SLEEP)
-        wait_for(lambda: daemon.check() or client.hlen("{running}:running") >= tasks,
+        rig.server.preload(queue, tasks, SLEEP)
+        wait_for(lambda: daemon.check() or client.hlen("{%s}:running" % queue) >= tasks,
                  f"all run; the log ends:\n{daemon.tail()}", 300, 0.5)
         time.sleep(2)
         # until one renewal has passed: its command is kept for the next
-        client.slowlog_reset()
         meter = Meter(rig, [daemon.pid])
         time.sleep(seconds)
         meter.stop()
-        renewals = [row["duration"] / 1000 for row in client.slowlog_get(1_000)
-                    if row["command"].startswith(b"FCALL leat_renew")]
         held = (pss_bytes(daemon.pid) - empty) / tasks
+        client.config_set("slowlog-log-slower-than", "0")
+        client.config_set("slowlog-max-len", "10000")
+        renewals = Renewals(client, queue, tasks, 2.25 * BEAT_S)
         lost = daemon.log.read_text(errors="replace").count("lease-lost")
-        mark = own_cpu_ns(daemon.pid)
+        mark, begun = own_cpu_ns(daemon.pid), time.monotonic()
         daemon.process.terminate()
         while daemon.process.poll() is None:
             try:
@@ -72,20 +85,37 @@ def running(rig):
             except OSError:
                 break
             time.sleep(0.05)
+        daemon.process.wait()
+        took = time.monotonic() - begun
         handed = daemon.log.read_text(errors="replace").count("cause=shutdown")
     finally:
         daemon.stop()
-        rig.server.drop("running")
+        rig.server.drop(queue)
         client.config_set("slowlog-log-slower-than", "10000")
-    what = f"{tasks:,} running"
     yield f"{what}: memory of leatd per task, KiB", f"{held / 1024:.2f}", *at_most([held / 1024], 4)
     yield f"{what}: leases lost", str(lost), "0", lost == 0
-    if renewals:
-        yield f"{what}: ms of Redis for a renewal of all", spread(renewals, "{:.1f}"), "", None
+    # until half of the lease is over nothing is in danger
+    yield (f"{what}: s without a renewal, of 60 s", f"{renewals.oldest_s:.1f}", f"{BEAT_S * 3 / 2:.0f}",
+           BEAT_S / 2 < renewals.oldest_s <= BEAT_S * 3 / 2)
+    if renewals.calls_ms:
+        yield f"{what}: ms of Redis for a call that renews", spread(renewals.calls_ms, "{:.1f}"), "", None
     yield f"{what}: Redis, % of a core", f"{share(meter.redis, meter.seconds):.2f}", "", None
     yield f"{what}: leatd, % of a core", f"{share(meter.own, meter.seconds):.2f}", "", None
     yield f"{what}: leatd's CPU to stop each, µs", f"{stopping / tasks / 1000:.0f}", "", None
-    yield (f"{what}: handed back by the stop", f"{handed:,}", f"{tasks:,}", handed == tasks)
+    yield f"{what}: handed back by the stop", f"{handed:,}", f"{tasks:,}", handed == tasks
+    yield f"{what}: s that the stop took, drain of 1 s included", f"{took:.1f}", "", None
+
+
+def running(rig):
+    """As many tasks on one daemon as there may be; without pipes, too, where those need too many descriptors."""
+    rig.need_leatd()
+    most = 1_000 if rig.quick else 10_000
+    # two pipes each, and what the daemon has anyway
+    room = (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200) // 2
+    piped = min(most, room)
+    yield from crowd(rig, "running", f"{piped:,} running", piped, "")
+    if piped < most:
+        yield from crowd(rig, "unheard", f"{most:,} without pipes", most, UNHEARD)
 
 
 class Fleet:
