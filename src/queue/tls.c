@@ -40,6 +40,16 @@ static int load_files(SSL_CTX *context, const struct config_redis *config, char 
     return 0;
 }
 
+/* Instead of OpenSSL's own, which asks at the terminal, or takes it from stdin. */
+static int have_no_passphrase(char *text, int size, int writing, void *context)
+{
+    (void)text;
+    (void)size;
+    (void)writing;
+    (void)context;
+    return -1;
+}
+
 /* Made anew for each connection: a certificate that was renewed is used from the next one on. */
 static SSL_CTX *make_context(const struct config_redis *config, char *why, size_t size)
 {
@@ -54,6 +64,7 @@ static SSL_CTX *make_context(const struct config_redis *config, char *why, size_
         return NULL;
     }
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_default_passwd_cb(context, have_no_passphrase);
     if (load_files(context, config, why, size)) {
         SSL_CTX_free(context);
         return NULL;

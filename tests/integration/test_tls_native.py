@@ -89,6 +89,16 @@ def test_wrong_server(built_in, daemon, leat, folder, queue, client, spoken, wro
     assert worker.running() and 'registered' not in worker.log() and client.dbsize() == keys
 
 
+def test_key_with_a_passphrase(built_in, daemon, leat, authority, queue, client, spoken):
+    """Nobody is asked for the passphrase of a key: it is refused, and what is read from stdin stays a task."""
+    certificate, key = authority.sign('client')
+    spoken('yes', tls_cert=certificate, tls_key=authority.lock(key))
+    done = leat('enqueue', '--file', '-', input='secret\n')
+    assert done.returncode == 69 and 'TLS: cannot read [redis] tls_key' in done.stderr
+    assert 'pass phrase' not in done.stdout + done.stderr and client.xlen('emails') == 0
+    daemon().wait_log('TLS: cannot read [redis] tls_key')
+
+
 def test_without_a_certificate_of_this_host(built_in, daemon, leat, redis_server, queue, spoken):
     """Where Redis asks for one and there is none, nothing comes of it; Redis's log says why."""
     spoken('yes')

@@ -35,6 +35,12 @@ class Authority:
                 '-CAcreateserial', '-extfile', names, '-out', certificate)
         return certificate, key
 
+    def lock(self, key):
+        """That key with the passphrase `secret`."""
+        locked = key.with_suffix('.locked')
+        openssl('pkey', '-in', key, '-aes256', '-passout', 'pass:secret', '-out', locked)
+        return locked
+
 
 def open_tls_port(server, authority, certificate, key, clients='no'):
     """A port of the running server on which it speaks TLS only."""
