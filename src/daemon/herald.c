@@ -229,7 +229,8 @@ static void make_own_config(struct herald *herald, const struct config *config)
 
 static int make_runner(struct herald *herald)
 {
-    const struct runner_events events = {.ended = on_ended, .context = herald};
+    const struct runner_events events = {
+        .ended = on_ended, .lingers = record_lingers, .context = herald};
     if (herald->runner) {
         runner_set_config(herald->runner, &herald->own);
     } else if (herald->config->dead.notify) {

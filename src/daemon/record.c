@@ -147,6 +147,22 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
               describe_outcome(outcome, done, then, sizeof then));
 }
 
+void record_lingers(void *context, const struct attempt *attempt, pid_t pid)
+{
+    (void)context;
+    struct fields fields;
+    char process[48] = "something of it";
+    if (pid > 0) {
+        (void)snprintf(process, sizeof process, "process %d", (int)pid); /* fits */
+    }
+    describe_task(&fields, attempt->task, "lingers");
+    log_event(
+        LOG_ERR, LOG_ID_TASK_LINGERS, fields.list, fields.count,
+        "task %s: it was killed, but %s has not ended: its slot is taken until then, and it is "
+        "killed again",
+        attempt->task->tid, process);
+}
+
 void record_cancelled(const char *tid)
 {
     struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "cancelled"),

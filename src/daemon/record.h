@@ -13,6 +13,9 @@ void record_started(const struct task *task);
 /* An ended attempt and its outcome. */
 void record_ended(const struct attempt *attempt, const struct outcome *outcome);
 
+/* What was killed and does not end, see struct runner_events. */
+void record_lingers(void *context, const struct attempt *attempt, pid_t pid);
+
 /* A task that ended before it was started here, since somebody had cancelled it. */
 void record_cancelled(const char *tid);
 

@@ -348,7 +348,8 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
                                                   .rang = on_rang,
                                                   .fatal = on_fatal,
                                                   .context = worker};
-    const struct runner_events runner_events = {.ended = on_ended, .context = worker};
+    const struct runner_events runner_events = {
+        .ended = on_ended, .lingers = record_lingers, .context = worker};
     const struct results_events results_events = {.settled = on_settled, .context = worker};
     const struct intake_events intake_events = {
         .put_back = put_back, .lease = on_lease, .context = worker};

@@ -250,6 +250,14 @@ bool cell_is_empty(struct cell *cell)
     return control_value(text, "populated") == 0;
 }
 
+pid_t cell_member(const struct cell *cell)
+{
+    char text[32];
+    return control_read_file(cell->directory, "cgroup.procs", text, sizeof text) > 0
+               ? (pid_t)strtol(text, NULL, 10)
+               : 0;
+}
+
 /* How much it has grown; *last follows. */
 static int64_t growth(int64_t now, int64_t *last)
 {

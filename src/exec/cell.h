@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "exec/bounds.h"
 #include "exec/usage.h"
@@ -38,6 +39,9 @@ void cell_kill(struct cell *cell);
 
 /* No process is left in it; zombies do not count. One system call. */
 bool cell_is_empty(struct cell *cell);
+
+/* A process that is in it; 0: none, or only in a group below. */
+pid_t cell_member(const struct cell *cell);
 
 /* What the last task has used, once it is empty: sets what the kernel tells here. */
 void cell_usage(struct cell *cell, struct usage *usage);

@@ -134,6 +134,32 @@ static int lock(int directory)
     return 0;
 }
 
+static int grow(struct cgroups *cgroups, size_t count)
+{
+    struct cell **cells = reallocarray(cgroups->cells, count, sizeof(struct cell *));
+    if (!cells) {
+        return -1;
+    }
+    for (size_t i = cgroups->cell_count; i < count; i++) {
+        cells[i] = NULL;
+    }
+    cgroups->cells = cells;
+    cgroups->cell_count = count;
+    return 0;
+}
+
+/* Returns NULL with errno. */
+static struct cell *cell_at(struct cgroups *cgroups, size_t place)
+{
+    if (place >= cgroups->cell_count && grow(cgroups, place + 1) < 0) {
+        return NULL;
+    }
+    if (!cgroups->cells[place]) {
+        cgroups->cells[place] = cell_new(cgroups->tasks, place, cgroups->controllers);
+    }
+    return cgroups->cells[place];
+}
+
 /* Returns NULL, or what could not be done, with errno. */
 static const char *build(struct cgroups *cgroups, const char *path)
 {
@@ -162,7 +188,7 @@ static const char *build(struct cgroups *cgroups, const char *path)
     cgroups->controllers = cgroups->controllers ? enable(cgroups->tasks) : 0;
 
     /* whether tasks can be started with what the config asks for shows with the first group */
-    return cgroups_cell(cgroups, 0) ? NULL : "no groups for tasks can be made in it";
+    return cell_at(cgroups, 0) ? NULL : "no groups for tasks can be made in it";
 }
 
 /* ---- what the config asks for ---- */
@@ -250,29 +276,20 @@ enum cgroups_state cgroups_new(const struct config *config, const struct hierarc
     return CGROUPS_USED;
 }
 
-static int grow(struct cgroups *cgroups, size_t count)
+int cgroups_prepare(struct cgroups *cgroups, size_t place, const struct config *config,
+                    const struct task *task, struct cell **cell, char *reason, size_t reason_size)
 {
-    struct cell **cells = reallocarray(cgroups->cells, count, sizeof(struct cell *));
-    if (!cells) {
+    struct bounds bounds;
+    const char *what = "tasks";
+    bounds_make(&bounds, config, task);
+    *cell = cell_at(cgroups, place);
+    if (!*cell || cell_prepare(*cell, &bounds, &what) < 0) {
+        /* cut where it is too long */
+        (void)snprintf(reason, reason_size, "cannot prepare the task's cgroup: %s: %s", what,
+                       strerror(errno));
         return -1;
     }
-    for (size_t i = cgroups->cell_count; i < count; i++) {
-        cells[i] = NULL;
-    }
-    cgroups->cells = cells;
-    cgroups->cell_count = count;
     return 0;
-}
-
-struct cell *cgroups_cell(struct cgroups *cgroups, size_t place)
-{
-    if (place >= cgroups->cell_count && grow(cgroups, place + 1) < 0) {
-        return NULL;
-    }
-    if (!cgroups->cells[place]) {
-        cgroups->cells[place] = cell_new(cgroups->tasks, place, cgroups->controllers);
-    }
-    return cgroups->cells[place];
 }
 
 bool cgroups_is_alone(const struct cgroups *cgroups, const struct hierarchy *hierarchy,

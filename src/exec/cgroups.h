@@ -39,8 +39,10 @@ void cgroups_controllers(const struct cgroups *cgroups, char *text, size_t size)
 void cgroups_missing(const struct cgroups *cgroups, const struct config *config, char *text,
                      size_t size);
 
-/* The group for the process at that place. Returns NULL with errno. */
-struct cell *cgroups_cell(struct cgroups *cgroups, size_t place);
+/* The group for the process at that place, ready for the task; NULL: for several. Returns 0, or -1
+ * with the reason. */
+int cgroups_prepare(struct cgroups *cgroups, size_t place, const struct config *config,
+                    const struct task *task, struct cell **cell, char *reason, size_t reason_size);
 
 /* No process is in the service's group but those named and the tasks of this worker: whatever
  * earlier workers in that group had started is dead. Without cgroups (NULL) tasks are not told

@@ -20,7 +20,8 @@ enum {
 };
 
 /* Between looks at a group that is not empty yet. */
-static const double first_wait_s = 0.001, zombie_wait_s = 0.008, longest_wait_s = 0.064;
+static const double first_wait_s = 0.001, zombie_wait_s = 0.008, longest_wait_s = 0.064,
+                    linger_wait_s = 1;
 
 static void feed(struct child *child, const struct attempt *meant, enum job_event event);
 
@@ -84,15 +85,20 @@ static void settle(struct child *child)
     /* output may stop being waited for, what lives may not: the next attempt must not begin beside
      * it */
     streams_watch(child);
+    if (!gone) {
+        (void)linger_look(child); /* looked at more often than killed */
+    }
+    double longest_s = child->linger.told ? linger_wait_s : longest_wait_s;
     double left_s = left_ns > 0 ? (double)left_ns / (double)CLOCK_NS_PER_S : longest_wait_s;
     start_pause(child, gone || child->wait_s > left_s ? left_s : child->wait_s);
-    child->wait_s = child->wait_s * 2 < longest_wait_s ? child->wait_s * 2 : longest_wait_s;
+    child->wait_s = child->wait_s * 2 < longest_s ? child->wait_s * 2 : longest_s;
 }
 
 static void start_settle(struct child *child)
 {
     child->settle_ns = clock_boot_ns() + SETTLE_MS * CLOCK_NS_PER_MS;
     child->wait_s = first_wait_s;
+    linger_begin(child);
     settle(child);
 }
 
@@ -136,6 +142,8 @@ static void perform(struct child *child, unsigned actions)
     }
     if (actions & JOB_SEND_KILL) {
         family_kill(&child->family);
+        linger_begin(child);
+        start_pause(child, linger_wait_s);
     }
     if (actions & JOB_START_GRACE) {
         streams_watch(child);
@@ -210,6 +218,8 @@ static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
         settle(child);
     } else if (job_is_under_way(child->attempt.state)) {
         streams_watch(child);
+    } else if (child->attempt.state == JOB_KILLING) {
+        start_pause(child, linger_look(child));
     } else {
         child_end(child, NULL, JOB_GRACE_OVER);
     }
@@ -327,27 +337,6 @@ static int make_input(struct child *child, struct buffer *made, struct bytes *in
     return 0;
 }
 
-/* The cgroup of the child's place, ready for it; NULL without cgroups. Returns 0, or -1 with the
- * reason. */
-static int prepare_cell(const struct child *child, struct cell **cell, char *reason, size_t size)
-{
-    struct cgroups *cgroups = child->host->cgroups;
-    struct bounds bounds;
-    const char *what = "tasks";
-    *cell = cgroups ? cgroups_cell(cgroups, child->place) : NULL;
-    if (!cgroups) {
-        return 0;
-    }
-    bounds_make(&bounds, child->host->config, child->count > 1 ? NULL : child->attempt.task);
-    if (!*cell || cell_prepare(*cell, &bounds, &what) < 0) {
-        /* cut where it is too long */
-        (void)snprintf(reason, size, "cannot prepare the task's cgroup: %s: %s", what,
-                       strerror(errno));
-        return -1;
-    }
-    return 0;
-}
-
 /* Returns 0; or -1 with the cause and the reason. */
 static int start_process(struct child *child, int64_t timeout_ms, struct started *started,
                          enum cause *cause, char *reason, size_t reason_size)
@@ -374,7 +363,9 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     *cause = CAUSE_HOST;
     if (!child->host->start.recipe || make_input(child, &made, &input)) {
         (void)snprintf(reason, reason_size, "cannot prepare the start: out of memory"); /* fits */
-    } else if (prepare_cell(child, &cell, reason, reason_size) == 0) {
+    } else if (!child->host->cgroups ||
+               cgroups_prepare(child->host->cgroups, child->place, config, order.task, &cell,
+                               reason, reason_size) == 0) {
         order.input = input.size > 0 ? &input : NULL;
         order.cgroup = cell ? cell_directory(cell) : 0;
         order.slot = ward_arm(child, cell);

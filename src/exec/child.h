@@ -16,6 +16,7 @@
 #include "exec/cgroups.h"
 #include "exec/family.h"
 #include "exec/guard.h"
+#include "exec/linger.h"
 #include "exec/outlet.h"
 #include "exec/runner.h"
 #include "exec/start.h"
@@ -44,6 +45,9 @@ struct child_host {
     /* Nothing is left of the child's check, which was for running the task: child_run is to follow.
      */
     void (*run)(struct child_host *host, struct child *child);
+    /* See struct runner_events. */
+    void (*lingers)(void *context, const struct attempt *attempt, pid_t pid);
+    void *lingers_context;
 };
 
 struct child {
@@ -61,6 +65,7 @@ struct child {
     int64_t started_ns; /* CLOCK_BOOTTIME, as the others */
     int64_t settle_ns;  /* until when output is waited for */
     double wait_s;      /* until the group is looked at again */
+    struct linger linger;
     ev_timer timeout;
     ev_timer pause; /* until its output is watched; then the grace; then the settling */
     struct outlet outlet;

@@ -36,6 +36,25 @@ void family_kill_strays(struct family *family)
     }
 }
 
+void family_kill_again(struct family *family, bool is_led)
+{
+    if (is_led) {
+        family_kill(family);
+        family_kill_strays(family);
+    } else if (family->cell) {
+        cell_kill(family->cell); /* else there is nothing that could not be another's by now */
+    }
+}
+
+pid_t family_survivor(const struct family *family, bool is_led)
+{
+    if (is_led) {
+        return family->leader;
+    }
+    return family->cell ? cell_member(family->cell)
+                        : group_survivor(family->leader, &family->orphans);
+}
+
 void family_was_killed(struct family *family)
 {
     if (family->cell) {

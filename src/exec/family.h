@@ -44,6 +44,12 @@ void family_kill_strays(struct family *family);
  * cell_kill. */
 void family_was_killed(struct family *family);
 
+/* KILL once more to what has not ended; is_led: its leader is not reaped yet. */
+void family_kill_again(struct family *family, bool is_led);
+
+/* A process of it that has not ended; 0: none is found. */
+pid_t family_survivor(const struct family *family, bool is_led);
+
 /* Nothing of it is left. closely: zombies do not count either, which takes a look at all of /proc
  * where there is no cgroup. */
 bool family_is_gone(struct family *family, bool closely);

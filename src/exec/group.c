@@ -104,3 +104,22 @@ bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans)
     const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
     return count_processes(is_left, &search) > 0;
 }
+
+pid_t group_survivor(pid_t leader, const struct group_orphans *orphans)
+{
+    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
+    struct proc_walk walk;
+    struct proc process;
+    pid_t found = 0;
+    if (proc_walk_open(&walk)) {
+        return 0;
+    }
+    while (!found && proc_walk_next(&walk, &process)) {
+        bool member = process.session == leader || process.group == leader;
+        if (proc_is_alive(&process) && (member || is_orphan(&process, &search))) {
+            found = process.pid;
+        }
+    }
+    proc_walk_close(&walk);
+    return found;
+}

@@ -46,6 +46,9 @@ bool group_kill_strays(pid_t leader, const struct group_orphans *orphans);
  * was just killed may have left them. Reads all of /proc. */
 bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans);
 
+/* One of the group, its session or the orphans that is no zombie; 0: there is none. Likewise. */
+pid_t group_survivor(pid_t leader, const struct group_orphans *orphans);
+
 /* Nothing of the group is left, not even zombies. One system call. */
 bool group_is_empty(pid_t leader);
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "exec/child.h"
 #include "exec/children.h"
 #include "exec/descriptor.h"
@@ -23,7 +24,7 @@
 
 enum {
     SCRATCH_SIZE = 64 * 1024,
-    FREE_TRIES = 2000, /* milliseconds that runner_free waits for killed processes */
+    FREE_MS = 2000, /* that runner_free waits for killed processes */
 };
 
 struct runner {
@@ -216,6 +217,8 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .scratch_size = SCRATCH_SIZE,
         .done = on_done,
         .run = on_run,
+        .lingers = events->lingers,
+        .lingers_context = events->context,
     };
     runner->mounts = -1;
     runner->exits = EXITS_UNWATCHED;
@@ -402,15 +405,18 @@ void runner_end(struct runner *runner, struct attempt *attempt, enum job_event e
 
 /* Waits until the killed leader is gone, but not for ever: it may hang in the kernel. Whether
  * something is left is for the guard to find out. */
-static void await_exit(struct child *child)
+static void await_exit(struct child *child, int64_t until_ns)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     siginfo_t exit = {0};
-    for (int tries = 0; tries < FREE_TRIES; tries++) {
+    for (;;) {
         if (waitid(P_PID, (id_t)child->pid, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 ||
             exit.si_pid == child->pid) {
             ward_reaps(child);
             (void)waitpid(child->pid, NULL, WNOHANG); /* it is there */
+            return;
+        }
+        if (clock_boot_ns() >= until_ns) {
             return;
         }
         nanosleep(&pause, NULL);
@@ -434,10 +440,11 @@ static void drop_attempts(struct runner *runner)
             }
         }
     }
+    int64_t until_ns = clock_boot_ns() + FREE_MS * CLOCK_NS_PER_MS; /* for all of them */
     while (runner->first) {
         struct child *child = runner->first->child;
         if (has_leader(child)) {
-            await_exit(child);
+            await_exit(child, until_ns);
             children_take(runner->table, child->pid);
         }
         forget(runner, child);

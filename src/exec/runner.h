@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "config/config.h"
 #include "exec/job.h"
@@ -56,6 +57,9 @@ struct runner_events {
      * CAUSE_NO_PROGRAM, CAUSE_CANNOT_EXECUTE, CAUSE_REFUSED).
      */
     void (*ended)(void *context, struct attempt *attempt);
+    /* It was killed a while ago, and this process of it has not ended (0: one that is not known);
+     * comes once. Of a batch: the first. NULL: nobody is told. */
+    void (*lingers)(void *context, const struct attempt *attempt, pid_t pid);
     void *context;
 };
 

@@ -1,0 +1,27 @@
+/*
+ * What of a killed process does not end: it hangs in the kernel, somebody traces it, or it came to
+ * the cgroup after the KILL. It is killed again, less and less often, and told of once; its place
+ * stays taken, since the next attempt must not begin beside it.
+ */
+#ifndef LEAT_EXEC_LINGER_H
+#define LEAT_EXEC_LINGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct child;
+
+struct linger {
+    int64_t since_ns; /* CLOCK_BOOTTIME, as the other */
+    int64_t next_ns;  /* it is killed again */
+    bool told;
+};
+
+/* It is killed now. */
+void linger_begin(struct child *child);
+
+/* It is not gone yet: kills it again where it is time for that, and tells. Returns the seconds
+ * until it is again. */
+double linger_look(struct child *child);
+
+#endif

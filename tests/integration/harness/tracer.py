@@ -1,0 +1,63 @@
+"""ptrace, by which a process is held between its death and its end: by a test, or by a task's descendant, as in
+tracer.py FILE: that one traces the task's first process, from a session of its own, and says so in FILE."""
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+
+SEIZE, DETACH, TRACE_EXIT = 0x4206, 17, 0x40
+ANYBODY, SET_PTRACER = ctypes.c_ulong(-1), 0x59616d61
+WAIT_ALL = 0x40000000
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _ptrace(request, pid, data=0):
+    if _libc.ptrace(ctypes.c_long(request), pid, ctypes.c_void_p(0), ctypes.c_void_p(data)) < 0:
+        raise OSError(ctypes.get_errno(), 'ptrace')
+
+
+def hold_dead(pid):
+    """When it dies nobody hears of it: it stays a zombie until it is let go."""
+    _ptrace(SEIZE, pid)
+
+
+def hold_dying(pid):
+    """When it is killed it stands still in the kernel, and no further KILL ends it, until it is let go."""
+    _ptrace(SEIZE, pid, TRACE_EXIT)
+
+
+def was_killed(pid):
+    """For one that is held dying; to be asked until it is true."""
+    return os.waitpid(pid, WAIT_ALL | os.WNOHANG)[0] == pid
+
+
+def let_go(pid):
+    with contextlib.suppress(OSError):
+        _ptrace(DETACH, pid)
+    with contextlib.suppress(OSError):
+        os.waitpid(pid, WAIT_ALL | os.WNOHANG)  # a zombie is let go by that
+
+
+def main():
+    leader = os.getpid()
+    reader, ready = os.pipe()
+    _libc.prctl(SET_PTRACER, ANYBODY, 0, 0, 0)
+    if os.fork() == 0:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        hold_dead(leader)
+        with open(sys.argv[1], 'w', encoding='ascii') as file:
+            file.write(f'{os.getpid()}')
+        os.write(ready, b'.')
+        os.closerange(0, 256)
+        while True:
+            signal.pause()
+    os.read(reader, 1)
+    while True:
+        signal.pause()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,77 @@
+"""Tasks that were killed and do not end: killed again, told of once, they hold up nothing but their slot."""
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import processes, tracer
+from harness.holds import Holds, consumer_of
+from harness.polling import wait_until
+from harness.tasks import wait_file, wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+TRACER = Path(tracer.__file__)
+OFF = {'isolation': {'cgroup': 'off'}, 'retry': {'max_attempts': 1}, 'task': {'kill_grace': '100ms'}}
+
+
+@pytest.fixture
+def held():
+    """Processes that the test traces; what is left of them at its end."""
+    pids = []
+    yield pids
+    for pid in pids:
+        processes.send(pid, signal.SIGKILL)
+        tracer.let_go(pid)
+
+
+def pid_of(path):
+    wait_file(path)
+    wait_until(lambda: path.read_text().endswith('\n'))
+    return int(path.read_text())
+
+
+def test_who_comes_after_the_kill(caged, queue, group, folder, held, gate):
+    """With cgroups: what somebody moves into the task's group after its KILL is killed, too, and the slot is free
+    for the next task."""
+    worker = caged({'queue': {'concurrency': 1}}).wait_ready()
+    queue.add({'command': f'sleep 600 & echo $! > {folder}/pid; {gate.wait}'}, {'command': 'true'})
+    held.append(pid_of(folder / 'pid'))
+    tracer.hold_dying(held[0])
+    gate.open()
+    wait_until(lambda: tracer.was_killed(held[0]))
+    outsider = processes.start(['tail', '-f', '/dev/null'],
+                               preexec_fn=lambda: (group / 'tasks/0/cgroup.procs').write_text('0'))
+    tracer.let_go(held[0])
+    wait_succeeded(queue, 2)
+    assert outsider.wait(20) == -signal.SIGKILL
+    assert 'was killed' not in worker.log()
+
+
+def test_traced_by_its_own_descendant(daemon, queue, folder):
+    """Without cgroups: a descendant with a session of its own that traces its first process keeps that one's death
+    from the daemon. It is found by its environment, and the task's end is its timeout."""
+    worker = daemon(OFF).wait_ready()
+    queue.add({'command': f'exec {sys.executable} -S -E {TRACER} {folder}/pid', 'timeout': '500ms'})
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'timeout' and not processes.alive(int((folder / 'pid').read_text()))
+    assert 'was killed' not in worker.log() and worker.running()
+
+
+def test_what_does_not_end(daemon, queue, folder, held):
+    """A process that no KILL ends is told of once; its task keeps its slot, the other slot goes on, and a stop
+    ends in its time, with everything proved that can be."""
+    worker = daemon({**OFF, 'queue': {'concurrency': 2}}).wait_ready()
+    consumer = consumer_of(worker)
+    [tid] = queue.add({'command': f'echo $$ > {folder}/pid; exec sleep 600', 'timeout': '200ms'})
+    held.append(pid_of(folder / 'pid'))
+    tracer.hold_dead(held[0])
+    worker.wait_log(f'task {tid}: it was killed, but process {held[0]} has not ended')
+    queue.add(*[{'command': 'true'}] * 4)
+    wait_until(lambda: queue.counter('succeeded') == 4)
+    assert queue.counter('dead') == 0
+    wait_until(lambda: worker.process.poll() is not None or worker.signal(signal.SIGTERM))
+    assert worker.log().count('was killed, but') == 1
+    text = Holds(folder / 'state' / 'emails').path / consumer
+    wait_until(lambda: f'dead {consumer}\n' in text.read_text())
