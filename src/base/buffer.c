@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALLEST = 64, NUMBER_WIDTH = 20 };
+enum { SMALLEST = 64 };
 
 void buffer_free(struct buffer *buffer)
 {
@@ -103,18 +103,6 @@ int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
     }
     buffer->failed = true;
     return -1;
-}
-
-int buffer_append_number(struct buffer *buffer, uint64_t number, size_t width)
-{
-    char digits[NUMBER_WIDTH];
-    size_t first = sizeof digits;
-
-    for (size_t written = 0; number > 0 || written < width || written == 0; written++) {
-        digits[--first] = (char)('0' + number % 10);
-        number /= 10;
-    }
-    return buffer_append(buffer, digits + first, sizeof digits - first);
 }
 
 void buffer_consume(struct buffer *buffer, size_t size)

@@ -36,10 +36,6 @@ int buffer_printf(struct buffer *buffer, const char *format, ...)
 int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-/* Appends it in decimal, with zeros in front up to width ≤ 20 digits: several times as fast as
- * buffer_printf. Returns 0 or -1. */
-int buffer_append_number(struct buffer *buffer, uint64_t number, size_t width);
-
 /* Removes that many bytes from the front; size must not exceed the content. */
 void buffer_consume(struct buffer *buffer, size_t size);
 

@@ -83,30 +83,30 @@ static const char *priority_name(int priority)
     return priority >= 0 && (size_t)priority < count ? names[priority] : "debug";
 }
 
-/* One number of a time, never negative, and what stands behind it. */
-static int append_part(struct buffer *buffer, int number, size_t width, const char *following)
+/* The last digits of a number that is not negative. */
+static void put_digits(char *text, int number, int width)
 {
-    (void)buffer_append_number(buffer, (uint64_t)number, width);
-    return buffer_append_text(buffer, following);
+    for (int i = width - 1; i >= 0; i--, number /= 10)
+        text[i] = (char)('0' + number % 10);
 }
 
-/* "2026-11-21T10:00:00.123Z " */
 static int append_time(struct buffer *buffer)
 {
     int64_t now_ms = clock_wall_ms();
     time_t seconds = (time_t)(now_ms / 1000);
     struct tm utc;
+    char text[] = "2026-11-21T10:00:00.123Z ";
 
     if (gmtime_r(&seconds, &utc) == NULL)
         return buffer_append_text(buffer, "- ");
-    /* the buffer remembers a failure, so the last append tells of all */
-    (void)append_part(buffer, utc.tm_year + 1900, 4, "-");
-    (void)append_part(buffer, utc.tm_mon + 1, 2, "-");
-    (void)append_part(buffer, utc.tm_mday, 2, "T");
-    (void)append_part(buffer, utc.tm_hour, 2, ":");
-    (void)append_part(buffer, utc.tm_min, 2, ":");
-    (void)append_part(buffer, utc.tm_sec, 2, ".");
-    return append_part(buffer, (int)(now_ms % 1000), 3, "Z ");
+    put_digits(text, utc.tm_year + 1900, 4);
+    put_digits(text + 5, utc.tm_mon + 1, 2);
+    put_digits(text + 8, utc.tm_mday, 2);
+    put_digits(text + 11, utc.tm_hour, 2);
+    put_digits(text + 14, utc.tm_min, 2);
+    put_digits(text + 17, utc.tm_sec, 2);
+    put_digits(text + 20, (int)(now_ms % 1000), 3);
+    return buffer_append(buffer, text, sizeof(text) - 1);
 }
 
 /* The name under which people see the field, or NULL where a line does without it: what is the

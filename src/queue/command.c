@@ -7,7 +7,7 @@
 
 /* The header "*N\r\n" is only known at the end; it is written right before the arguments, into
  * room kept for the longest one, so that nothing has to move. */
-enum { HEADER_ROOM = 24, NUMBER_SIZE = 24 };
+enum { HEADER_ROOM = 24 };
 
 void command_begin(struct command *command)
 {
@@ -21,14 +21,16 @@ void command_begin(struct command *command)
 void command_add(struct command *command, const void *data, size_t size)
 {
     struct buffer *wire = &command->wire;
+    char head[1 + UNITS_INTEGER_SIZE + 2] = "$";
 
     /* a failure stays marked in the buffer until command_finish */
-    if (buffer_reserve(wire, size + NUMBER_SIZE + 4)) {
+    if (buffer_reserve(wire, sizeof head + size + 2)) {
         return;
     }
-    (void)buffer_append(wire, "$", 1);
-    (void)buffer_append_number(wire, size, 0);
-    (void)buffer_append(wire, "\r\n", 2);
+    size_t head_size = 1 + units_format_integer((int64_t)size, head + 1);
+    head[head_size++] = '\r';
+    head[head_size++] = '\n';
+    (void)buffer_append(wire, head, head_size);
     (void)buffer_append(wire, data, size);
     (void)buffer_append(wire, "\r\n", 2);
     command->arguments++;

@@ -37,20 +37,6 @@ static void appends_keep_every_byte(void **state)
     buffer_free(&buffer);
 }
 
-/* Goal: numbers of every size are written whole, with zeros in front where a width is asked for. */
-static void numbers_are_decimal(void **state)
-{
-    (void)state;
-    struct buffer buffer = BUFFER_INIT;
-
-    assert_int_equal(buffer_append_number(&buffer, 0, 0), 0);
-    assert_int_equal(buffer_append_number(&buffer, 7, 3), 0);
-    assert_int_equal(buffer_append_number(&buffer, 1234, 2), 0);
-    assert_int_equal(buffer_append_number(&buffer, UINT64_MAX, 0), 0);
-    assert_holds(&buffer, "0007123418446744073709551615", 28);
-    buffer_free(&buffer);
-}
-
 /* Goal: a megabyte, byte by byte, is all there, and did not take a realloc each. */
 static void growth_is_steady(void **state)
 {
@@ -171,10 +157,9 @@ static void escapes_make_bytes_safe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(appends_keep_every_byte),   cmocka_unit_test(growth_is_steady),
-        cmocka_unit_test(numbers_are_decimal),       cmocka_unit_test(consuming_keeps_the_rest),
-        cmocka_unit_test(clearing_keeps_the_memory), cmocka_unit_test(failure_leaves_no_hole),
-        cmocka_unit_test(escapes_make_bytes_safe),
+        cmocka_unit_test(appends_keep_every_byte),  cmocka_unit_test(growth_is_steady),
+        cmocka_unit_test(consuming_keeps_the_rest), cmocka_unit_test(clearing_keeps_the_memory),
+        cmocka_unit_test(failure_leaves_no_hole),   cmocka_unit_test(escapes_make_bytes_safe),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "log_world.h"
@@ -46,6 +48,22 @@ static void lines_are_readable(void **state)
     log_event(LOG_WARNING, LOG_ID_TASK_RETRY, fields, 5, "retry in %d s", 4);
     assert_matches(read_stderr(world), "^" TIME " leatd\\[thumbs\\] warning: retry in 4 s "
                                        "\\(task=17-0 reason=\"a \\\\\"b\\\\\" c\" attempt=2\\)\n$");
+}
+
+/* Goal: the time of a line is when it was written, in UTC, to the millisecond. */
+static void lines_tell_when(void **state)
+{
+    struct world *world = *state;
+    struct tm utc = {0};
+    int64_t before_ms = clock_wall_ms();
+
+    assert_int_equal(log_open(LOG_TARGET_STDERR, LOG_INFO, "leatd"), 0);
+    log_text(LOG_ERR, "now");
+    int64_t after_ms = clock_wall_ms();
+    const char *rest = strptime(read_stderr(world), "%Y-%m-%dT%H:%M:%S.", &utc);
+    assert_non_null(rest);
+    int64_t told_ms = (int64_t)timegm(&utc) * 1000 + strtol(rest, NULL, 10);
+    assert_true(before_ms <= told_ms && told_ms <= after_ms);
 }
 
 /* Goal: nothing that a task writes can break a line, drive a terminal, or pass for a field. */
@@ -218,11 +236,11 @@ static void files_get_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(lines_are_readable),        TEST(bytes_are_escaped),
-        TEST(the_level_holds),           TEST(journal_records_are_native),
-        TEST(long_messages_are_cut),     TEST(auto_finds_the_journal),
-        TEST(a_missing_journal_is_told), TEST(a_new_journal_is_found),
-        TEST(files_get_lines),
+        TEST(lines_are_readable),         TEST(lines_tell_when),
+        TEST(bytes_are_escaped),          TEST(the_level_holds),
+        TEST(journal_records_are_native), TEST(long_messages_are_cut),
+        TEST(auto_finds_the_journal),     TEST(a_missing_journal_is_told),
+        TEST(a_new_journal_is_found),     TEST(files_get_lines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
