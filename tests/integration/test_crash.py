@@ -28,7 +28,7 @@ def injector(folder):
 @WHEN
 def test_work(daemon, queue, folder, injector, beats, when):
     """While it works; whoever inherits what it has started reaps that at once, as process 1 does."""
-    Crash(daemon, queue, folder, injector, beats).sweep((60,), when)
+    Crash(daemon, queue, folder, injector, beats).sweep((240,), when)
 
 
 @WHEN
