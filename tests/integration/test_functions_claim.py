@@ -146,16 +146,28 @@ def test_too_many_fields_on_every_other_way(queue, client, how):
 
 def test_named_tokens_pass_the_gate_once(queue):
     """What the blocking read brought begins by a claim that names it; naming it again changes
-    nothing; another worker's, a gone one and one never read are not begun."""
+    nothing; what another worker has begun, a gone one and one never read are not begun."""
     queue.add(*[{'command': 'x'}] * 3)
     [mine] = queue.block('w1')
     [other] = queue.block('w2')
+    queue.claim('w2', 0, named=[other])
     unread = 's' + queue.entries('stream')[2][0]
     reply = queue.claim('w1', 0, named=[mine, mine, other, unread, 's1-1'])
     assert [task.token for task in reply['tasks']] == [mine]
     again = queue.claim('w1', 0, 1, named=[mine])['tasks']
     assert [(task.token, task.attempt) for task in again] == [(mine, 1)]
-    assert queue.redis.hlen(queue.running) == 1
+    assert queue.redis.hlen(queue.running) == 2
+
+
+def test_what_nobody_has_begun_is_whose_claim_comes_first(queue):
+    """Two workers name one entry: the first begins it and holds its lease, the other gets nothing."""
+    queue.add({'command': 'x'})
+    [token] = queue.block('w2')
+    [task] = queue.claim('w1', 0, named=[token])['tasks']
+    assert queue.pending('w1') == [token]
+    late = queue.claim('w2', 0, named=[token])
+    assert late['tasks'] == [] and late['held'] == []
+    assert queue.finish('w1', task) == 'ok'
 
 
 def test_a_named_entry_gets_a_whole_lease(queue, wait_until):

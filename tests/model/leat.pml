@@ -192,13 +192,13 @@ inline do_read(c)
     fi
 }
 
-/* leat_claim with that name. */
+/* leat_claim with that name. What nobody has begun it takes from whoever was given it. */
 inline do_claim(c)
 {
     t = task[c];
     granted[c] = false;
     if
-    :: place[t] == pending && owner[t] == c && token[c] == current ->
+    :: place[t] == pending && token[c] == current && (owner[t] == c || (hold == 0 && record[t] == NONE)) ->
         if
         :: hold > 0 -> requeue(t)
 #ifndef BUG_NO_OWNER_CHECK
@@ -210,6 +210,7 @@ inline do_claim(c)
         :: hold == 0 ->
 #endif
             record[t] = c;
+            owner[t] = c;
             idle[t] = 0;
 #ifndef BUG_LATE_ALWAYS
             forget_former(t);

@@ -3,7 +3,7 @@ do -- Claim: the one gate.
 local SCAN_START = 'g0-0'
 local HELD = 'held' -- of stats: suspects may be held, since then
 
-local function answer(task, attempt)
+local function answer(task)
   local fields = task.fields
   if #fields ~= task.count then
     fields = {}
@@ -11,7 +11,7 @@ local function answer(task, attempt)
       fields[i] = task.fields[i]
     end
   end
-  return { task.token, task.tid, attempt, task.crashes, task.fence, task.enqueued, fields }
+  return { task.token, task.tid, task.attempts + 1, task.crashes, task.fence, task.enqueued, fields }
 end
 
 -- Why a task may never begin, or nil: what enqueue would have refused. A plain XADD asked nobody.
@@ -86,13 +86,18 @@ local function judge(q, task, record, out)
 end
 
 -- Those that hold nothing begin together.
-local function begin_plain(q, plain, out)
-  redis.call('HSET', q[RUNNING], unpack(plain.puts))
-  for _, task in ipairs(plain.begun) do
-    out.begun[#out.begun + 1] = task
+local function begin_plain(q, tasks, out)
+  local puts, overtaken = {}, {}
+  for i, task in ipairs(tasks) do
+    puts[2 * i - 1], puts[2 * i] = task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task)
+    overtaken[#overtaken + 1] = task.from
   end
-  if #plain.overtaken > 0 then
-    redis.call('HDEL', q[RUNNING], unpack(plain.overtaken))
+  redis.call('HSET', q[RUNNING], unpack(puts))
+  for _, task in ipairs(tasks) do
+    out.begun[#out.begun + 1] = answer(task)
+  end
+  if #overtaken > 0 then
+    redis.call('HDEL', q[RUNNING], unpack(overtaken))
   end
 end
 
@@ -107,21 +112,17 @@ local function put_suspect_first(tasks)
   end
 end
 
--- The gate for what one read brought. A task with crashes behind it, a suspect, runs alone on its worker: a busy one
--- passes it on, or holds it, un-begun, until it is empty, and what was read after it goes back.
+-- The gate for what one read brought, tasks with their records packed, as they stand. A task with crashes behind it,
+-- a suspect, runs alone on its worker: a busy one passes it on, or holds it, un-begun, until it is empty, and what was
+-- read after it goes back.
 local function admit(q, tasks, out)
   if out.busy == 0 and tasks[1].crashes == 0 then
     put_suspect_first(tasks)
   end
-  local tokens = {}
+  local plain = {}
   for i = 1, #tasks do
-    tokens[i] = tasks[i].token
-  end
-  local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
-  local plain = { puts = {}, overtaken = {}, begun = {} }
-  for i = 1, #tasks do
-    local task, record = tasks[i], records[i] and unpack_record(records[i]) or nil
-    local fine, verdict = pcall(judge, q, task, record, out)
+    local task = tasks[i]
+    local fine, verdict = pcall(judge, q, task, task.packed and unpack_record(task.packed), out)
     if not fine then
       out.problem = out.problem or verdict
     elseif verdict == 'hold' then
@@ -129,37 +130,40 @@ local function admit(q, tasks, out)
       out.held[#out.held + 1] = task.token
       redis.call('HSET', q[STATS], HELD, q.now_text)
     elseif verdict == 'begin' or verdict == 'begun' or verdict == 'again' then
-      local attempt, list = task.attempts + 1, out.begun
       if verdict == 'begin' then
-        list = plain.begun
-        plain.puts[#plain.puts + 1] = task.token
-        plain.puts[#plain.puts + 1] = pack_record(q.consumer, q.now_text, attempt, task)
-        plain.overtaken[#plain.overtaken + 1] = task.from
+        plain[#plain + 1] = task
+      else
+        out.begun[#out.begun + 1] = answer(task)
       end
       if verdict ~= 'again' then
         out.left, out.started = out.left - 1, out.started + 1
       end
       out.alone, out.busy, out.bytes = task.crashes > 0, out.busy + 1, out.bytes + task.bytes
-      list[#list + 1] = answer(task, attempt)
     end
   end
-  if #plain.begun > 0 then
+  if #plain > 0 then
     begin_plain(q, plain, out)
   end
 end
 
--- What the blocking read brought: still there and still this consumer's? Its lease begins now, not when it
--- was delivered.
+-- What the blocking read brought: still there, and begun by nobody else? Its lease begins now, not when it was
+-- delivered. XCLAIM takes only what is pending, from whoever has it: where there is no record, nobody has begun it.
 local function admit_named(q, named, out)
+  if #named == 0 then
+    return
+  end
+  local records = redis.call('HMGET', q[RUNNING], unpack(named))
   local tasks, seen = {}, {}
-  for _, token in ipairs(named) do
-    if not seen[token] and is_pending(q, token) then
+  for i, token in ipairs(named) do
+    if not seen[token] and (not records[i] or is_pending(q, token)) then
       seen[token] = true
       local stream, id = stream_of(q, token)
-      local found = redis.call('XCLAIM', stream, q.group, q.consumer, '0', id)
-      if found[1] then
-        tasks[#tasks + 1] = decode(token, found[1][2])
-      else
+      local found = redis.call('XCLAIM', stream, q.group, q.consumer, '0', id)[1]
+      if found then
+        local task = decode(token, found[2])
+        task.packed = records[i]
+        tasks[#tasks + 1] = task
+      elseif records[i] then
         try(out, leat.settle_vanished, q, token)
       end
     end
@@ -182,6 +186,17 @@ local function take_held(q, out)
   redis.call('HDEL', q[STATS], HELD)
 end
 
+local function read_records(q, tasks)
+  local tokens = {}
+  for i = 1, #tasks do
+    tokens[i] = tasks[i].token
+  end
+  local records = redis.call('HMGET', q[RUNNING], unpack(tokens))
+  for i = 1, #tasks do
+    tasks[i].packed = records[i]
+  end
+end
+
 -- What was passed on is for others to read.
 local function may_go_on(out)
   return not out.alone and not out.passed and out.bytes < MOVE_BYTES
@@ -199,6 +214,7 @@ local function read(q, kind, wanted, out)
       tasks[i] = decode(kind .. entry[1], entry[2])
     end
     if #tasks > 0 then
+      read_records(q, tasks)
       local before = #out.begun
       admit(q, tasks, out)
       local begun = #out.begun - before
@@ -247,8 +263,7 @@ local function put_back(q, tokens)
 end
 
 -- How many more the queue's rate lets start (math.huge: no rate), and the next time at which one may (ms).
-local function read_rate(q, conf, out)
-  out.every_us, out.burst, out.left = conf.every_us, conf.burst, math.huge
+local function read_rate(q, out)
   if out.every_us then
     out.left, out.next_ms = leat.tokens(q, 'tat', out.every_us, out.burst)
   end
@@ -301,8 +316,7 @@ function leat.claim(keys, args)
   if #named > CHUNK then
     fail('BADARG more than ' .. CHUNK .. ' tokens')
   end
-  local conf = leat.read_gate(q)
-  local lease, closed_until, why = conf.lease, conf.closed_until, conf.why
+  local lease, closed_until, why, every_us, burst = leat.read_gate(q)
   if wanted > 0 or cursor ~= '' then
     -- refused here where it is no hash, before anything is written
     redis.call('HLEN', q[RUNNING])
@@ -311,8 +325,12 @@ function leat.claim(keys, args)
     return claim_closed(q, closed_until, why, cursor, lease, named)
   end
 
-  local out = { begun = {}, held = {}, alone = false, busy = busy, bytes = 0, started = 0 }
-  read_rate(q, conf, out)
+  local out = {
+    begun = {}, held = {}, alone = false, busy = busy, bytes = 0, started = 0, every_us = every_us, burst = burst,
+    left = math.huge,
+  }
+  read_rate(q, out)
+  leat.look_ahead(q)
   try(out, admit_named, q, named, out)
   if cursor ~= '' then
     if busy == 0 and cursor == SCAN_START then

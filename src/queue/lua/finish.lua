@@ -18,10 +18,13 @@ end
 
 -- All successes of one stream: one HDEL, one XDEL, one XACK.
 local function succeed_step(q, batch)
-  for _, item in ipairs(batch.bound) do
-    local record = unpack_record(item.packed)
-    leat.stop_holding(q, item.token, record)
-    leat.release_names(q, record, true)
+  for i = 2, batch.is_bound and #batch.records or 0, 2 do
+    local packed = batch.records[i]
+    if packed:sub(1, 1) == BOUND then
+      local record = unpack_record(packed)
+      leat.stop_holding(q, batch.records[i - 1], record)
+      leat.release_names(q, record, true)
+    end
   end
   for i = 2, leat.is_plain(q) and 0 or #batch.records, 2 do
     leat.forget_cancel(q, unpack_record(batch.records[i]).tid)
@@ -147,9 +150,8 @@ local function batch_of(q, batches, token)
   local kind = token:sub(1, 1)
   local batch = batches[kind]
   if not batch then
-    batch = { stream = stream_of(q, kind), ids = {}, tokens = {}, records = {}, bound = {}, numbers = {} }
+    batch = { stream = stream_of(q, kind), ids = {}, tokens = {}, records = {}, numbers = {}, is_bound = false }
     batches[kind] = batch
-    batches[#batches + 1] = batch
   end
   return batch
 end
@@ -159,9 +161,7 @@ local function add_success(batch, token, packed, number)
   local n = #batch.ids + 1
   batch.ids[n], batch.tokens[n], batch.numbers[n] = token:sub(2), token, number
   batch.records[2 * n - 1], batch.records[2 * n] = token, packed
-  if packed:sub(1, 1) == BOUND then
-    batch.bound[#batch.bound + 1] = { token = token, packed = packed }
-  end
+  batch.is_bound = batch.is_bound or packed:sub(1, 1) == BOUND
 end
 
 local function wants_result(args, at)
@@ -230,7 +230,7 @@ function leat.finish(keys, args)
       end
     end
   end
-  for _, batch in ipairs(batches) do
+  for _, batch in pairs(batches) do
     settle_batch(q, batch, args, places, reply)
   end
   if fenced > 0 then

@@ -70,17 +70,32 @@ local function number_arg(text, what)
   return math.floor(value)
 end
 
+-- Redis's clock, asked for where a call first needs it. One reading is good for all of the call.
+local CLOCK = {}
+local CLOCK_NAMES = { now_us = true, now = true, now_text = true }
+
+function CLOCK.__index(q, name)
+  if not CLOCK_NAMES[name] then
+    return nil
+  end
+  local time = redis.call('TIME')
+  local us = time[1] * 1e6 + time[2]
+  q.now_us, q.now = us, (us - us % 1000) / 1000
+  q.now_text = str(q.now)
+  return rawget(q, name)
+end
+
 -- The queue of this call, handed to every routine as q: the keys by number, and what all routines need.
 local function open(keys, wanted, group, consumer)
   if #keys ~= wanted then
     fail('BADARG expected ' .. wanted .. ' keys, got ' .. #keys)
   end
-  local time = redis.call('TIME')
-  keys.group, keys.consumer, keys.buried, keys.undo = group, consumer, {}, {}
-  local us = time[1] * 1e6 + time[2]
-  keys.now_us, keys.now = us, (us - us % 1000) / 1000
-  keys.now_text = str(keys.now)
-  return keys
+  -- with room for what comes later: a table that grows is built anew
+  local q = {
+    group = group, consumer = consumer, buried = {}, undo = false, freed = false, now_us = nil, now = nil,
+    now_text = nil, plain = nil, due = nil, unpack(keys),
+  }
+  return setmetatable(q, CLOCK)
 end
 
 -- Statistics never stop a step.
@@ -128,17 +143,18 @@ end
 
 -- Notes the command that takes back the write just done.
 local function undo_with(q, ...)
+  q.undo = q.undo or {}
   q.undo[#q.undo + 1] = { ... }
 end
 
 -- Runs step(q, …). Where one of its writes is refused, the earlier ones are taken back, last first.
 local function whole_step(step, q, ...)
-  q.undo = {}
+  q.undo = false
   local fine, result = pcall(step, q, ...)
   if fine then
     return result
   end
-  for i = #q.undo, 1, -1 do
+  for i = q.undo and #q.undo or 0, 1, -1 do
     redis.pcall(unpack(q.undo[i]))
   end
   error(result, 0)

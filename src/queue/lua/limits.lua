@@ -74,17 +74,15 @@ local function closed(q, hold_until, paused, drained)
   return 0, ''
 end
 
--- What claim must know of conf, in one read: lease (ms), closed_until (ms; 0: the gate is open for this worker)
--- and why ('', hold, paused, drained), and the queue's rate: every_us (nil: none) and burst.
+-- What claim must know of conf, in one read: lease (ms), until when the gate is closed for this worker (ms; 0: it is
+-- open) and why ('', hold, paused, drained), and the queue's rate: every_us (nil: none) and burst.
 function leat.read_gate(q)
   local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'paused', 'drain:*', 'drain:' .. host, 'rate')
   local closed_until, why = closed(q, number_or(v[2], 0), v[3], v[4] or v[5])
   local every_us = v[6] and leat.interval_us(v[6])
-  return {
-    lease = number_or(v[1], DEFAULT_LEASE_MS), closed_until = closed_until, why = why, every_us = every_us or nil,
-    burst = every_us and number_or(redis.call('HGET', q[CONF], 'burst'), 1),
-  }
+  local burst = every_us and number_or(redis.call('HGET', q[CONF], 'burst'), 1)
+  return number_or(v[1], DEFAULT_LEASE_MS), closed_until, why, every_us or nil, burst
 end
 
 end

@@ -105,6 +105,16 @@ function leat.next_due(q)
   return q.due
 end
 
+-- For who needs both, is_plain and next_due: most often nothing of all that is there, and one look tells.
+function leat.look_ahead(q)
+  local found = redis.call('EXISTS', q[LANES], q[CANCEL], q[AWAITED], q[DELAYED])
+  if found == 0 then
+    q.plain, q.due = true, false
+  elseif found == 1 and leat.next_due(q) then
+    q.plain = true
+  end
+end
+
 -- ---------------------------------------------------------------- passing on and burying
 
 -- Writes the dead letter. letter: cause, status, reason, record, stdout, stderr, usage, damaged. A task with more fields than
