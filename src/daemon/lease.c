@@ -200,7 +200,9 @@ static void apply(struct lease *lease, const struct queue_renew_reply *answer)
     struct token_set lost = token_set_of(answer->lost);
     struct token_set cancelled = token_set_of(answer->cancelled);
     struct attempt *next;
-    for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = next) {
+    bool any = lost.count + cancelled.count > 0;
+    for (struct attempt *attempt = any ? runner_first(lease->runner) : NULL; attempt;
+         attempt = next) {
         next = attempt->next;
         if (attempt->renewal != lease->renewal) {
             continue;
