@@ -25,7 +25,8 @@ struct search {
     const struct group_orphans *orphans;
 };
 
-/* How many living processes there are for which `act` is true. */
+/* How many living processes there are for which `act` is true. Those that could not be looked at
+ * count as one: what nobody has seen is not called dead. */
 static size_t count_processes(bool (*act)(const struct proc *process, const struct search *search),
                               const struct search *search)
 {
@@ -33,13 +34,13 @@ static size_t count_processes(bool (*act)(const struct proc *process, const stru
     struct proc process;
     size_t count = 0;
     if (proc_walk_open(&walk)) {
-        return 0;
+        return walk.partial;
     }
     while (proc_walk_next(&walk, &process)) {
         count += proc_is_alive(&process) && act(&process, search);
     }
     proc_walk_close(&walk);
-    return count;
+    return count + walk.partial;
 }
 
 static bool is_member(const struct proc *process, const struct search *search)

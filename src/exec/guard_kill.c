@@ -211,6 +211,14 @@ static void meet_stray(const struct proc *proc)
 
 /* ---- a round's walk */
 
+/* Not all processes could be looked at. */
+static void doubt_all(void)
+{
+    for (size_t place = 0; place < bound; place++) {
+        targets[place].doubtful = true;
+    }
+}
+
 /* Every process of all that are to be killed but for the leaders, in one walk. */
 static void kill_others(const struct guard_shared *shared)
 {
@@ -218,9 +226,7 @@ static void kill_others(const struct guard_shared *shared)
     struct proc proc;
     int64_t since_ns = strays_since_ns();
     if (proc_walk_open(&walk)) {
-        for (size_t place = 0; place < bound; place++) {
-            targets[place].doubtful = true;
-        }
+        doubt_all();
         return;
     }
     for (size_t place = 0; place < bound; place++) {
@@ -235,6 +241,9 @@ static void kill_others(const struct guard_shared *shared)
         }
     }
     proc_walk_close(&walk);
+    if (walk.partial) {
+        doubt_all();
+    }
 }
 
 /* ---- cgroups */

@@ -109,6 +109,8 @@ static bool note(struct taking *taking, pid_t child)
         }
     } else if (proc_read(child, &proc)) {
         note_alive(taking, &proc);
+    } else {
+        taking->foreign = true;
     }
     return false;
 }

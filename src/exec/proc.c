@@ -72,8 +72,10 @@ bool proc_read(pid_t pid, struct proc *proc)
         return false;
     }
     ssize_t size = read(fd, text, sizeof text - 1);
+    int error = errno;
     close(fd);
     if (size <= 0) {
+        errno = error;
         return false;
     }
     text[size] = '\0';
@@ -165,19 +167,30 @@ void proc_numbers_close(struct proc_numbers *numbers)
 
 /* ---- all processes ---- */
 
+/* Else there is nothing that would ever be seen. */
+static bool is_want(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 int proc_walk_open(struct proc_walk *walk)
 {
-    return proc_numbers_open(&walk->numbers, "/proc");
+    int result = proc_numbers_open(&walk->numbers, "/proc");
+    walk->partial = result < 0 && is_want(errno);
+    return result;
 }
 
 bool proc_walk_next(struct proc_walk *walk, struct proc *proc)
 {
     pid_t pid;
     while ((pid = proc_numbers_next(&walk->numbers)) >= 0) {
+        errno = 0;
         if (pid > 0 && proc_read(pid, proc)) {
             return true;
         }
+        walk->partial = walk->partial || is_want(errno);
     }
+    walk->partial = walk->partial || walk->numbers.size < 0;
     return false;
 }
 

@@ -19,7 +19,8 @@ struct proc {
 /* The kernel tells starts to a hundredth of a second, whatever its own clock is. */
 #define PROC_TICK_NS INT64_C(10000000)
 
-/* Returns false where there is no such process, or it is hidden. */
+/* Returns false where there is no such process, or it is hidden, or, with errno, it could not be
+ * read. */
 bool proc_read(pid_t pid, struct proc *proc);
 
 /* It is no zombie. One whose first thread has ended while others run is none either. */
@@ -53,8 +54,9 @@ void proc_numbers_close(struct proc_numbers *numbers);
 /* A walk over all processes that are there, likewise; false: no more. */
 struct proc_walk {
     struct proc_numbers numbers;
+    bool partial; /* not all were seen, for want of descriptors or memory */
 };
-int proc_walk_open(struct proc_walk *walk); /* 0, or -1 with errno */
+int proc_walk_open(struct proc_walk *walk); /* 0, or -1 with errno; `partial` is set, too */
 bool proc_walk_next(struct proc_walk *walk, struct proc *proc);
 void proc_walk_close(struct proc_walk *walk);
 
