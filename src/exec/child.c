@@ -142,8 +142,10 @@ static void perform(struct child *child, unsigned actions)
     }
     if (actions & JOB_SEND_KILL) {
         family_kill(&child->family);
-        linger_begin(child);
-        start_pause(child, linger_wait_s);
+        if (!linger_has_begun(child)) { /* each renewal may tell again that it is lost */
+            linger_begin(child);
+            start_pause(child, linger_wait_s);
+        }
     }
     if (actions & JOB_START_GRACE) {
         streams_watch(child);
@@ -402,6 +404,7 @@ static int launch(struct child *child)
     enum cause cause;
     char reason[sizeof child->attempt.reason];
     child->started_ns = clock_boot_ns();
+    child->linger = (struct linger){0};
     if (start_process(child, timeout_ms, &started, &cause, reason, sizeof reason) < 0) {
         ward_release(child);
         fail(child, cause, reason);

@@ -14,6 +14,11 @@ void linger_begin(struct child *child)
     child->linger.next_ns = now_ns + FIRST_NS;
 }
 
+bool linger_has_begun(const struct child *child)
+{
+    return child->linger.since_ns > 0;
+}
+
 static void tell(struct child *child, bool is_led)
 {
     struct child_host *host = child->host;

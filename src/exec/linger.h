@@ -12,13 +12,14 @@
 struct child;
 
 struct linger {
-    int64_t since_ns; /* CLOCK_BOOTTIME, as the other */
+    int64_t since_ns; /* CLOCK_BOOTTIME, as the other; 0: it was not killed yet */
     int64_t next_ns;  /* it is killed again */
     bool told;
 };
 
 /* It is killed now. */
 void linger_begin(struct child *child);
+bool linger_has_begun(const struct child *child);
 
 /* It is not gone yet: kills it again where it is time for that, and tells. Returns the seconds
  * until it is again. */

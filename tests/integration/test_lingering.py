@@ -75,3 +75,17 @@ def test_what_does_not_end(daemon, queue, folder, held):
     assert worker.log().count('was killed, but') == 1
     text = Holds(folder / 'state' / 'emails').path / consumer
     wait_until(lambda: f'dead {consumer}\n' in text.read_text())
+
+
+def test_renewals_that_tell_again(daemon, queue, client, folder, held):
+    """With a short lease: each renewal says anew that the task is lost, which must not begin the wait for its end
+    anew. What does not end is told of, and once."""
+    worker = daemon({**OFF, 'queue': {'lease': '1s'}}).wait_ready()
+    queue.add({'command': f'echo $$ > {folder}/pid; exec sleep 600'})
+    held.append(pid_of(folder / 'pid'))
+    tracer.hold_dead(held[0])
+    client.delete('emails', '{emails}:go', '{emails}:running')
+    worker.wait_log(f'it was killed, but process {held[0]} has not ended')
+    tracer.let_go(held[0])
+    worker.wait_log("this attempt's outcome was not taken")
+    assert worker.log().count('was killed, but') == 1
