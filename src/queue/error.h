@@ -27,8 +27,8 @@ enum redis_error {
 enum redis_error redis_error_classify(const char *message, size_t size);
 
 /* The part of an error reply that is for people: without "ERR " before it, without the
- * " script: NAME, on @user_function:LINE." that Redis adds, and without a full stop. Sets *text into
- * message, returns its size. */
+ * " script: NAME, on @user_function:LINE." that Redis adds, and without a full stop. Sets *text
+ * into message, returns its size. */
 size_t redis_error_text(const char *message, size_t size, const char **text);
 
 /* The class's name in logs ("refused-writes", …) and what an operator can do; static strings. */
