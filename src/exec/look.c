@@ -20,7 +20,6 @@ enum { REST = 4 };
 struct taking {
     struct look *look;
     pid_t leader;    /* on whose behalf: a zombie that is not reaped here */
-    bool foreign;    /* something lives of which nobody knows who has left it */
     pid_t dead[256]; /* orphans */
     size_t dead_count;
 };
@@ -84,33 +83,29 @@ static enum group_left what_is(const struct proc *orphan, pid_t leader)
     return leaves ? GROUP_STRAYS : GROUP_MEMBERS;
 }
 
-static void note_alive(struct taking *taking, const struct proc *orphan)
+/* Returns whether nobody knows who has left it. */
+static bool note_alive(const struct look *look, const struct proc *orphan)
 {
-    const struct look *look = taking->look;
     struct child *child = children_find(look->running, orphan->session);
     child = child ? child : children_find(look->settling, orphan->session);
-    if (!child) {
-        taking->foreign =
-            taking->foreign || !look->guard || !guard_is(look->guard, orphan->session);
-    } else if (child->family.left == GROUP_NOTHING || child->family.left == GROUP_MEMBERS) {
+    if (child && (child->family.left == GROUP_NOTHING || child->family.left == GROUP_MEMBERS)) {
         child->family.left = what_is(orphan, child->pid);
     }
+    return !child && (!look->guard || !guard_is(look->guard, orphan->session));
 }
 
+/* True where it counts for all, so that no more need be read, however many come meanwhile. */
 static bool note(struct taking *taking, pid_t child)
 {
     struct proc proc;
     if (child == taking->leader || is_started(taking->look, child)) {
         return false;
     }
-    if (is_zombie(child)) {
-        if (taking->dead_count < sizeof taking->dead / sizeof *taking->dead) {
-            taking->dead[taking->dead_count++] = child;
-        }
-    } else if (proc_read(child, &proc)) {
-        note_alive(taking, &proc);
-    } else {
-        taking->foreign = true;
+    if (!is_zombie(child)) {
+        return !proc_read(child, &proc) || note_alive(taking->look, &proc);
+    }
+    if (taking->dead_count < sizeof taking->dead / sizeof *taking->dead) {
+        taking->dead[taking->dead_count++] = child;
     }
     return false;
 }
@@ -149,10 +144,9 @@ static void take(struct look *look, pid_t leader)
     struct taking taking;
     taking.look = look;
     taking.leader = leader;
-    taking.foreign = false;
     taking.dead_count = 0;
     begin(look);
-    if (any_child(getpid(), note, &taking) || taking.foreign) {
+    if (any_child(getpid(), note, &taking)) {
         doubt_all(look->running);
         doubt_all(look->settling);
     }
