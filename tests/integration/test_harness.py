@@ -1,6 +1,7 @@
 """The harness itself: what the other tests rely on."""
 import random
 import socket
+import subprocess
 
 from harness import processes, replicated
 
@@ -20,6 +21,17 @@ def test_orphans_are_found_and_ended(wait_until):
     parent.stdout.close()
     parent.wait()
     wait_until(lambda: processes.end_orphans() > 0, 5, 'an orphan was found')
+
+
+def test_only_what_runs_is_ended():
+    """The number of a process that has ended may be another's by now, of whoever uses this machine: that lives on."""
+    ended = processes.start(['true'])
+    other = processes.start(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    ended.wait()
+    ended.pid = other.pid
+    processes.end(ended)
+    assert other.communicate(b'alive')[0] == b'alive'
+    processes.end(other)
 
 
 def test_queue_round_trip(queue):

@@ -147,12 +147,16 @@ class Daemon:
     def descendants(self):
         """What runs for it, but for its guards."""
         guards = self.guards()
-        return [pid for pid in processes.descendants(self.pid) if pid not in guards]
+        return [pid for pid in self._below() if pid not in guards]
 
     def guards(self):
         """Process ids of its guards, in the order of their numbers."""
-        named = [pid for pid in processes.descendants(self.pid) if processes.name(pid) == 'leat-guard']
+        named = [pid for pid in self._below() if processes.name(pid) == 'leat-guard']
         return sorted(named, key=lambda pid: processes.arguments(pid)[-1:])
+
+    def _below(self):
+        """Nothing once it has ended: its number may be another's."""
+        return processes.descendants(self.pid) if self.running() else []
 
     def close(self):
         if self.process:

@@ -86,12 +86,13 @@ def send(pid, number):
 
 
 def end(process):
-    """Kills a process of ours and everything below it."""
-    below = descendants(process.pid)
-    send(process.pid, signal.SIGKILL)
-    process.wait()
-    for pid in below:
-        send(pid, signal.SIGKILL)
+    """Kills a process of ours and everything below it. Nothing where it has ended: its number may be another's."""
+    if process.poll() is None:
+        below = descendants(process.pid)
+        send(process.pid, signal.SIGKILL)
+        process.wait()
+        for pid in below:
+            send(pid, signal.SIGKILL)
     _started.pop(process.pid, None)
 
 
