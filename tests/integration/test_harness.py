@@ -24,7 +24,7 @@ def test_orphans_are_found_and_ended(wait_until):
 
 
 def test_only_what_runs_is_ended():
-    """The number of a process that has ended may be another's by now, of whoever uses this machine: that lives on."""
+    """The number of a process that has ended may be another's by now, of whoever uses this machine."""
     ended = processes.start(['true'])
     other = processes.start(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     ended.wait()
