@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import daemon as daemons
-from harness import processes
+from harness import inject, processes
 from harness.beside import Beside
 from harness.cgroup import Group
 from harness.faults import SHORT, Beats
@@ -182,6 +182,17 @@ def daemon(request, folder, base_config):
         show_on_failure(request, f'log of {one.config_path.name}', one.log(whole=True))
         one.close()
     processes.end_orphans()
+
+
+@pytest.fixture
+def injector(folder):
+    """Makes calls of programs fail that get its environment."""
+    try:
+        one = inject.Injector(folder / 'inject')
+    except inject.NotHere as why:
+        pytest.skip(str(why))
+    yield one
+    one.close()
 
 
 @pytest.fixture

@@ -9,20 +9,9 @@ import os
 import pytest
 
 from harness.crash import Crash
-from harness.inject import Injector, NotHere
 from harness.polling import wait_until
 
 WHEN = pytest.mark.parametrize('when', ['before', 'after'])
-
-
-@pytest.fixture
-def injector(folder):
-    try:
-        one = Injector(folder / 'inject')
-    except NotHere as why:
-        pytest.skip(str(why))
-    yield one
-    one.close()
 
 
 @WHEN

@@ -6,7 +6,7 @@ import pytest
 
 from harness import daemon as daemons
 from harness.faults import is_empty
-from harness.inject import EVER, LAST_S, Injector, NotHere, points
+from harness.inject import EVER, LAST_S, points
 from harness.polling import wait_until
 from harness.signing import Key
 from harness.tasks import QUICK
@@ -17,16 +17,6 @@ FAILED = (69, 70, EX_OSERR, 74, 75)
 CALLS = ('alloc', 'fork', 'pipe', 'send', 'read', 'open', 'payload', 'epoll', 'child', 'file')
 OPENING = ('alloc', 'send', 'read', 'socket', 'epoll', 'timer', 'file', 'open')
 START = ('alloc', 'fork', 'send', 'open', 'epoll', 'timer', 'socket', 'file', 'map')
-
-
-@pytest.fixture
-def injector(folder):
-    try:
-        one = Injector(folder / 'inject')
-    except NotHere as why:
-        pytest.skip(str(why))
-    yield one
-    one.close()
 
 
 def modes(kinds):
