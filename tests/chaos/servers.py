@@ -84,7 +84,8 @@ class Servers:
         wait_until(lambda: says(aof_last_write_status='ok', aof_rewrite_in_progress=0),
                    message='Redis writes its AOF again')
         client.execute_command('BGREWRITEAOF')
-        wait_until(lambda: says(aof_rewrite_scheduled=0, aof_rewrite_in_progress=0,
+        # while an fsync is under way it answers and writes later, so that a kill would lose what was answered
+        wait_until(lambda: says(aof_rewrite_scheduled=0, aof_rewrite_in_progress=0, aof_pending_bio_fsync=0,
                                 aof_last_bgrewrite_status='ok'), message='Redis has written its AOF anew')
         client.close()
 
