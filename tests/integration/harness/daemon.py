@@ -123,8 +123,11 @@ class Daemon:
         self.process.wait()
 
     def kill_guards(self):
-        for pid in self.guards():
+        """They are dead, and hold nothing any more, when it returns."""
+        guards = self.guards()
+        for pid in guards:
             processes.send(pid, signal.SIGKILL)
+        wait_until(lambda: not any(map(processes.alive, guards)), message='guards die')
 
     def kill9_unguarded(self):
         """The daemon and its guards at once: nobody ends what it had started."""
