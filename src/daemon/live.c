@@ -116,6 +116,21 @@ static void release(struct live_task *task)
     }
 }
 
+static bool is_full(const struct live_task *task)
+{
+    return task->bytes >= TASK_MOST || task->live->bytes >= ALL_MOST;
+}
+
+static void release_some(struct live *live)
+{
+    for (struct live_task *task = live->tasks.next; live->held > 0 && task != &live->tasks;
+         task = task->next) {
+        if (!is_full(task)) {
+            release(task);
+        }
+    }
+}
+
 /* ---- sending ---- */
 
 static void start_tick(struct live *live)
@@ -141,6 +156,7 @@ static void on_sent(void *context, const struct redisReply *reply)
         return; /* live_down follows */
     }
     struct chunk *chunk = chunks_take(&task->flying);
+    bool was_full = live->bytes >= ALL_MOST;
     live->flying -= chunk_cost(chunk);
     live->bytes -= chunk_cost(chunk);
     live->progress_ns = clock_boot_ns();
@@ -150,6 +166,9 @@ static void on_sent(void *context, const struct redisReply *reply)
     }
     chunk_free(chunk);
     free_if_done(task);
+    if (was_full && live->bytes < ALL_MOST) {
+        release_some(live); /* no tick follows where nothing is left to be sent */
+    }
     start_tick(live);
 }
 
@@ -183,21 +202,6 @@ static void send_some(struct live *live)
             if (send_first(task)) {
                 return;
             }
-        }
-    }
-}
-
-static bool is_full(const struct live_task *task)
-{
-    return task->bytes >= TASK_MOST || task->live->bytes >= ALL_MOST;
-}
-
-static void release_some(struct live *live)
-{
-    for (struct live_task *task = live->tasks.next; live->held > 0 && task != &live->tasks;
-         task = task->next) {
-        if (!is_full(task)) {
-            release(task);
         }
     }
 }

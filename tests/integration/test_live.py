@@ -1,5 +1,6 @@
 """Live output: what tasks that ask for it write, as the worker sends it to Redis."""
 import hashlib
+import signal
 
 import pytest
 
@@ -244,3 +245,30 @@ def test_acl_forbids_output(daemon, queue, client, folder, base_config):
     assert wait_result(queue, tid)['state'] == 'success'
     worker.wait_log('the live output of task')
     assert not client.exists(key_of(queue, 'output', tid))
+
+
+def test_who_waits_goes_on(daemon, queue, proxy, through_proxy, folder, wait_until):
+    """So much is on its way to Redis that all tasks are held, and all but one end then: that one goes on when it has
+    arrived, though nothing is left to be sent."""
+    others = 12
+    worker = daemon({**through_proxy, 'queue': {'concurrency': others + 1}, 'output': {'to': 'discard'}}).wait_ready()
+    [tid] = queue.add({'command': f'until [ -e {folder}/end ]; do head -c 4000 /dev/zero; done', **LIVE})
+    floods = queue.add(*[{'command': 'exec yes', **LIVE}] * others)
+    wait_until(lambda: all(follow(queue, one).data(1) for one in (tid, *floods)), 20)
+    proxy.silence(to_server=False)
+    arrived = []
+
+    def all_held():
+        arrived.append(sum(len(follow(queue, one).entries) for one in (tid, *floods)))
+        return len(arrived) > 10 and arrived[-1] == arrived[-10]
+
+    wait_until(all_held)
+    worker.stop()  # so that it hears of all ends at once
+    for pid in worker.descendants():
+        if processes.name(pid) == 'yes':
+            processes.send(pid, signal.SIGKILL)
+    worker.cont()
+    wait_until(lambda: all(follow(queue, one).ends() for one in floods))
+    proxy.heal()
+    (folder / 'end').touch()
+    wait_result(queue, tid)
