@@ -11,16 +11,14 @@ static bool turns_text(uint32_t point)
            (point >= 0x2066 && point <= 0x2069) || point == 0x061c;
 }
 
-/* Length of the valid UTF-8 sequence at the front that shows as something; 0 where there is none.
- */
+/* Length of the valid UTF-8 sequence beyond ASCII at the front that shows as something; 0 where
+ * there is none. */
 static size_t printable_length(const unsigned char *at, size_t size)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t point;
     size_t length;
 
-    if (at[0] < 0x80)
-        return at[0] >= 0x20 && at[0] != 0x7f ? 1 : 0;
     if (at[0] >= 0xf8 || at[0] < 0xc0)
         return 0;
     length = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
@@ -61,6 +59,10 @@ int escape_append(struct buffer *buffer, const void *data, size_t size)
 
     /* printable stretches go in whole, the rest byte by byte */
     while (i < size) {
+        if (at[i] >= 0x20 && at[i] < 0x7f) {
+            i++;
+            continue;
+        }
         length = printable_length(at + i, size - i);
         if (length > 0) {
             i += length;

@@ -149,6 +149,19 @@ size_t units_format_integer(int64_t number, char *text)
     return length - 1;
 }
 
+size_t units_format_seconds(int64_t ms, char *text)
+{
+    int64_t left = ms > 0 ? ms : 0;
+    size_t length = units_format_integer(left / 1000, text);
+
+    text[length++] = '.';
+    left %= 1000;
+    for (int64_t unit = 100; unit > 0; left %= unit, unit /= 10)
+        text[length++] = (char)('0' + left / unit);
+    text[length] = '\0';
+    return length;
+}
+
 void units_format_duration(int64_t ms, char *text, size_t size)
 {
     size_t used = 0;

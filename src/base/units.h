@@ -27,6 +27,12 @@ enum { UNITS_INTEGER_SIZE = 24 }; /* of the text of any int64_t */
  * Returns the text's length. */
 size_t units_format_integer(int64_t number, char *text);
 
+enum { UNITS_SECONDS_SIZE = UNITS_INTEGER_SIZE + 4 };
+
+/* Writes ms as seconds with three decimals (1500 → "1.500"; below zero is zero) into text, of size
+ * UNITS_SECONDS_SIZE. Returns the text's length. */
+size_t units_format_seconds(int64_t ms, char *text);
+
 /* Writes the shortest exact form (90000 → "1m30s", 1500 → "1s500ms"); size ≥ 48. */
 void units_format_duration(int64_t ms, char *text, size_t size);
 

@@ -90,17 +90,6 @@ static const char *describe_outcome(const struct outcome *outcome, bool done, ch
     return "";
 }
 
-/* Of what never ran it says nothing. */
-static const char *describe_duration(int64_t us, char *text, size_t size)
-{
-    *text = '\0';
-    if (us > 0) {
-        (void)snprintf(text, size, " after %" PRId64 ".%03" PRId64 " s", us / 1000000,
-                       us / 1000 % 1000); /* it fits */
-    }
-    return text;
-}
-
 /* What of it is known. */
 static void add_usage(struct fields *fields, const struct usage *usage)
 {
@@ -138,12 +127,14 @@ void record_ended(const struct attempt *attempt, const struct outcome *outcome)
     add_number(&fields, "LEAT_DURATION_USEC", fields.duration, attempt->duration_us);
     add_usage(&fields, &attempt->usage);
 
-    char how[64], took[48], then[64];
+    char how[64], took[UNITS_SECONDS_SIZE], then[64];
+    bool ran = attempt->duration_us > 0;
     ending_describe(ending, how, sizeof how);
+    units_format_seconds(attempt->duration_us / 1000, took);
     log_event(priority, verdict_records[outcome->verdict].id, fields.list, fields.count,
-              "task %s: attempt %" PRId64 ": %s%s%s%s: %s", attempt->task->tid,
+              "task %s: attempt %" PRId64 ": %s%s%s%s%s%s: %s", attempt->task->tid,
               attempt->task->attempt, how, *attempt->reason ? ", " : "", attempt->reason,
-              describe_duration(attempt->duration_us, took, sizeof took),
+              ran ? " after " : "", ran ? took : "", ran ? " s" : "",
               describe_outcome(outcome, done, then, sizeof then));
 }
 

@@ -179,13 +179,8 @@ static void write_number(struct writer *writer, const char *name, int64_t value)
 /* Seconds with three decimals. */
 static void write_time(struct writer *writer, const char *name, int64_t ms)
 {
-    char digits[UNITS_INTEGER_SIZE + sizeof ".000"];
-    ms = ms > 0 ? ms : 0;
-    size_t size = units_format_integer(ms / 1000, digits);
-    digits[size++] = '.';
-    for (int64_t left = ms % 1000, unit = 100; unit > 0; left %= unit, unit /= 10) {
-        digits[size++] = (char)('0' + left / unit);
-    }
+    char digits[UNITS_SECONDS_SIZE];
+    size_t size = units_format_seconds(ms, digits);
     write_text(writer, name, (struct bytes){digits, size});
 }
 

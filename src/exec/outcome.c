@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
+
 const char *cause_name(enum cause cause)
 {
     switch (cause) {
@@ -197,24 +199,31 @@ static void describe_signal(int signal, char *text, size_t size)
     }
 }
 
+/* "SIGTERM", "exit 3" */
+static void describe_end(const struct ending *ending, char *text, size_t size)
+{
+    if (ending->signal) {
+        describe_signal(ending->signal, text, size);
+    } else {
+        (void)snprintf(text, size, "exit %d", ending->exit_code); /* as ending_describe */
+    }
+}
+
 void ending_describe(const struct ending *ending, char *text, size_t size)
 {
     /* a text that is cut is still one for people */
     char how[24];
-    if (ending->signal) {
-        describe_signal(ending->signal, how, sizeof how);
-    } else {
-        (void)snprintf(how, sizeof how, "exit %d", ending->exit_code);
-    }
     switch (ending->cause) {
     case CAUSE_EXIT:
     case CAUSE_SIGNAL:
-        (void)snprintf(text, size, "%s", how);
+        describe_end(ending, text, size);
         return;
     case CAUSE_KILLED:
+        describe_end(ending, how, sizeof how);
         (void)snprintf(text, size, "killed by %s", how);
         return;
     case CAUSE_OOM:
+        describe_end(ending, how, sizeof how);
         (void)snprintf(text, size, "out of memory, %s", how);
         return;
     case CAUSE_REPORTED:
@@ -252,6 +261,6 @@ void ending_status(const struct ending *ending, char *text, size_t size)
     if (told && ending->signal) {
         describe_signal(ending->signal, text, size);
     } else if (told) {
-        (void)snprintf(text, size, "%d", ending->exit_code); /* fits */
+        units_format_integer(ending->exit_code, text);
     }
 }

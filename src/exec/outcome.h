@@ -75,8 +75,8 @@ bool ending_lacked_memory(const struct config_retry *policy, const struct ending
 /* "exit 3", "SIGSEGV", "out of memory, SIGKILL", "timeout": for people; size ≥ 48. */
 void ending_describe(const struct ending *ending, char *text, size_t size);
 
-/* What stands beside the cause: "3", "SIGKILL", or nothing where the cause says it all; size ≥ 16.
- */
+/* What stands beside the cause: "3", "SIGKILL", or nothing where the cause says it all; size ≥
+ * UNITS_INTEGER_SIZE. */
 void ending_status(const struct ending *ending, char *text, size_t size);
 
 #endif

@@ -1,6 +1,5 @@
 #include "queue/command.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -21,18 +20,18 @@ void command_begin(struct command *command)
 void command_add(struct command *command, const void *data, size_t size)
 {
     struct buffer *wire = &command->wire;
-    char head[1 + UNITS_INTEGER_SIZE + 2] = "$";
 
     /* a failure stays marked in the buffer until command_finish */
-    if (buffer_reserve(wire, sizeof head + size + 2)) {
+    if (buffer_reserve(wire, size + 1 + UNITS_INTEGER_SIZE + 2 + 2)) {
         return;
     }
-    size_t head_size = 1 + units_format_integer((int64_t)size, head + 1);
-    head[head_size++] = '\r';
-    head[head_size++] = '\n';
-    (void)buffer_append(wire, head, head_size);
-    (void)buffer_append(wire, data, size);
-    (void)buffer_append(wire, "\r\n", 2);
+    char *end = wire->data + wire->size;
+    *end++ = '$';
+    end += units_format_integer((int64_t)size, end);
+    end = mempcpy(end, "\r\n", 2);
+    end = size > 0 ? mempcpy(end, data, size) : end;
+    end = mempcpy(end, "\r\n", 2);
+    wire->size = (size_t)(end - wire->data);
     command->arguments++;
 }
 
@@ -49,11 +48,12 @@ void command_add_number(struct command *command, int64_t number)
 
 int command_finish(struct command *command, const char **data, size_t *size)
 {
-    char header[HEADER_ROOM];
-    int written = snprintf(header, sizeof header, "*%zu\r\n", command->arguments);
+    char header[HEADER_ROOM + UNITS_INTEGER_SIZE] = "*";
+    size_t written = 1 + units_format_integer((int64_t)command->arguments, header + 1);
 
-    if (command->wire.failed || command->arguments == 0 || written < 0 ||
-        (size_t)written >= sizeof header) {
+    header[written++] = '\r';
+    header[written++] = '\n';
+    if (command->wire.failed || command->arguments == 0 || written > HEADER_ROOM) {
         return -1;
     }
 
@@ -64,7 +64,7 @@ int command_finish(struct command *command, const char **data, size_t *size)
     command->wire.data[command->wire.size] = '\0';
 
     char *start = command->wire.data + HEADER_ROOM - written;
-    memcpy(start, header, (size_t)written);
+    memcpy(start, header, written);
     *data = start;
     *size = command->wire.size - (size_t)(start - command->wire.data);
     return 0;

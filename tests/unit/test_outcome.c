@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/units.h"
 #include "exec/outcome.h"
 
 static struct config_retry plain_policy(void)
@@ -350,7 +351,7 @@ static void endings_have_texts(void **state)
 
 static void assert_status(struct ending ending, const char *expected)
 {
-    char text[16];
+    char text[UNITS_INTEGER_SIZE];
     ending_status(&ending, text, sizeof text);
     assert_string_equal(text, expected);
 }

@@ -230,13 +230,38 @@ static void integers_are_written(void **state)
     }
 }
 
+/* Goal: times are seconds with three decimals, however long; there is none below zero. */
+static void seconds_are_written(void **state)
+{
+    (void)state;
+    const struct {
+        int64_t ms;
+        const char *text;
+    } cases[] = {
+        {0, "0.000"},
+        {7, "0.007"},
+        {1500, "1.500"},
+        {60000, "60.000"},
+        {-5, "0.000"},
+        {1763798400123, "1763798400.123"},
+        {INT64_MAX, "9223372036854775.807"},
+    };
+    char text[UNITS_SECONDS_SIZE];
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(units_format_seconds(cases[i].ms, text), strlen(cases[i].text));
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_are_read),    cmocka_unit_test(other_durations_are_refused),
         cmocka_unit_test(sizes_are_read),        cmocka_unit_test(integers_keep_to_their_range),
         cmocka_unit_test(durations_are_written), cmocka_unit_test(short_buffers_are_not_overrun),
-        cmocka_unit_test(integers_are_written),  cmocka_unit_test(clocks_go_forward),
+        cmocka_unit_test(integers_are_written),  cmocka_unit_test(seconds_are_written),
+        cmocka_unit_test(clocks_go_forward),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
