@@ -248,10 +248,11 @@ def test_acl_forbids_output(daemon, queue, client, folder, base_config):
 
 
 def test_who_waits_goes_on(daemon, queue, proxy, through_proxy, folder, wait_until):
-    """So much is on its way to Redis that all tasks are held, and all but one end then: that one goes on when it has
-    arrived, though nothing is left to be sent."""
+    """So much is on its way to Redis that all tasks are held, and all but one end then: that one goes on when it
+    has arrived, though nothing is left to be sent."""
     others = 12
-    worker = daemon({**through_proxy, 'queue': {'concurrency': others + 1}, 'output': {'to': 'discard'}}).wait_ready()
+    worker = daemon({**through_proxy, 'output': {'to': 'discard'}, 'queue': {'concurrency': others + 1}})
+    worker.wait_ready()
     [tid] = queue.add({'command': f'until [ -e {folder}/end ]; do head -c 4000 /dev/zero; done', **LIVE})
     floods = queue.add(*[{'command': 'exec yes', **LIVE}] * others)
     wait_until(lambda: all(follow(queue, one).data(1) for one in (tid, *floods)), 20)
