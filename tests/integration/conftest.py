@@ -3,6 +3,7 @@ import itertools
 import shutil
 import signal
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,9 @@ def pytest_runtest_makereport(item):
         item.leat_failed = True
 
 
-def show_on_failure(request, title, text):
+def show_on_failure(request, title, *tellers):
     if getattr(request.node, 'leat_failed', False):
-        print(f'---- {title}\n{text}')
+        print(f'---- {title}', *(tell() for tell in tellers), sep='\n')
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def redis_servers(request, folder):
 
     yield start
     for server in servers:
-        show_on_failure(request, f'log of redis-server {server.socket}', server.log())
+        show_on_failure(request, f'log of redis-server {server.socket}', server.log)
         server.close()
 
 
@@ -179,7 +180,7 @@ def daemon(request, folder, base_config):
 
     yield start
     for one in made:
-        show_on_failure(request, f'log of {one.config_path.name}', one.log(whole=True))
+        show_on_failure(request, f'log of {one.config_path.name}', partial(one.log, whole=True), one.told)
         one.close()
     processes.end_orphans()
 
@@ -243,7 +244,7 @@ def leat(folder, base_config):
 
 
 @pytest.fixture
-def start(folder, base_config):
+def start(request, folder, base_config):
     """A function that starts a leat beside the test: start('wait', id, config=sections).ended()"""
     made = []
 
@@ -255,5 +256,6 @@ def start(folder, base_config):
         return made[-1]
 
     yield run
-    for one in made:
+    for number, one in enumerate(made):
+        show_on_failure(request, f'start-{number}', one.told)
         processes.end(one.process)

@@ -4,6 +4,7 @@ import socket
 import subprocess
 
 from harness import processes, replicated
+from harness.polling import wait_until
 
 
 def test_server_restarts_and_loses_what_it_did_not_save(redis_server):
@@ -14,7 +15,7 @@ def test_server_restarts_and_loses_what_it_did_not_save(redis_server):
     assert redis_server.client().get('k') is None
 
 
-def test_orphans_are_found_and_ended(wait_until):
+def test_orphans_are_found_and_ended():
     """A process whose parent died and that left the session is still found by the clean-up."""
     script = 'setsid sleep 1000 & echo'
     parent = processes.start(['sh', '-c', script], stdout=-1)
@@ -32,6 +33,15 @@ def test_only_what_runs_is_ended():
     processes.end(ended)
     assert other.communicate(b'alive')[0] == b'alive'
     processes.end(other)
+
+
+def test_what_processes_do_is_told():
+    """A failure shows where each process below is, or how the one that was started has ended."""
+    parent = processes.start(['sh', '-c', 'sleep 1000; echo'], stdout=subprocess.DEVNULL)
+    wait_until(lambda: 'sleep 1000' in processes.told(parent).partition('\n')[2])
+    assert f' of {parent.pid}: S, wchan ' in processes.told(parent)
+    processes.end(parent)
+    assert processes.told(parent) == f'{parent.pid}: ended with -9'
 
 
 def test_queue_round_trip(queue):

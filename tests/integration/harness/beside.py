@@ -35,6 +35,10 @@ class Beside:
     def running(self):
         return self.process.poll() is None
 
+    def told(self):
+        """What it said, and what it does."""
+        return f'{self.out}{self.error}{processes.told(self.process)}'
+
     def wait_error(self, text, timeout=20):
         wait_until(lambda: text in self.error, timeout, lambda: f'leat says {text!r}: {self.error}')
 

@@ -108,6 +108,10 @@ class Daemon:
             masks = re.findall(r'^Sig(?:Blk|Cgt):\s+([0-9a-f]+)$', file.read(), re.M)
         return any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in masks)
 
+    def told(self):
+        """Whether it runs, and what it and all below it do."""
+        return processes.told(self.process) if self.process else 'never started'
+
     def signal(self, number):
         self.process.send_signal(number)
 

@@ -80,6 +80,27 @@ def descendants(pid):
     return [child for child in found if alive(child)]
 
 
+def _text(path):
+    """What /proc says; '' where the process is gone, or it is not ours to know."""
+    try:
+        with open(path, encoding='utf-8', errors='replace') as file:
+            return file.read().replace('\0', ' ').strip()
+    except OSError:
+        return ''
+
+
+def told(process):
+    """What it and each process below it do, a line each: for people who look for why it does not end."""
+    if process.poll() is not None:
+        return f'{process.pid}: ended with {process.returncode}'
+    lines = []
+    for one in [process.pid, *descendants(process.pid)]:
+        state, parent, _ = _stat(one) or ('gone', 0, 0)
+        at = [f'{name} {_text(f"/proc/{one}/{name}") or "?"}' for name in ('wchan', 'syscall')]
+        lines.append(f'{one} of {parent}: {state}, {", ".join(at)}: {_text(f"/proc/{one}/cmdline") or name(one)}')
+    return '\n'.join(lines)
+
+
 def send(pid, number):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
