@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
@@ -22,7 +23,7 @@
 #define WHY_SIZE 512
 
 struct batch {
-    uint64_t first_line, last_line;
+    uint64_t lines[BATCH_TASKS];
     size_t tasks;
 };
 
@@ -71,20 +72,37 @@ static void print_batch(struct bulk *bulk, const struct redisReply *reply, size_
         fail(bulk, EX_IOERR);
 }
 
+/* The queue counts tasks of a call from 1; who reads it knows lines. Others are as they were. */
+static const char *name_line(const struct bulk *bulk, const struct batch *batch, const char *why,
+                             char *text, size_t size)
+{
+    static const char prefix[] = "REFUSED task ";
+    char *rest = NULL;
+    unsigned long task = 0;
+
+    if (strncmp(why, prefix, sizeof prefix - 1) == 0)
+        task = strtoul(why + sizeof prefix - 1, &rest, 10);
+    if (task == 0 || task > batch->tasks || strncmp(rest, ": ", 2) != 0)
+        return why;
+    (void)snprintf(text, size, "%s:%llu%s", bulk->options->file,
+                   (unsigned long long)batch->lines[task - 1], rest); /* may be cut */
+    return text;
+}
+
 static void report_batch(struct bulk *bulk, const struct batch *batch, enum redis_error error,
                          const char *why)
 {
-    char what[160];
+    char what[160], text[WHY_SIZE];
     bool unknown = error == REDIS_ERROR_LOST;
 
     if (unknown)
         bulk->uncertain += batch->tasks;
     /* two numbers and a few words fit */
-    (void)snprintf(what, sizeof what, "lines %llu to %llu %s",
-                   (unsigned long long)batch->first_line, (unsigned long long)batch->last_line,
+    (void)snprintf(what, sizeof what, "lines %llu to %llu %s", (unsigned long long)batch->lines[0],
+                   (unsigned long long)batch->lines[batch->tasks - 1],
                    unknown ? "may be in the queue or not" : "were not enqueued");
     progress_end(&bulk->progress);
-    fail(bulk, cli_call_failed(what, error, why));
+    fail(bulk, cli_call_failed(what, error, name_line(bulk, batch, why, text, sizeof text)));
 }
 
 static void receive_one(struct bulk *bulk)
@@ -115,7 +133,7 @@ static void receive_one(struct bulk *bulk)
 
 static void begin_batch(struct bulk *bulk)
 {
-    bulk->filling = (struct batch){0};
+    bulk->filling.tasks = 0;
     queue_enqueue_begin(&bulk->command, &bulk->cli->queue);
 }
 
@@ -127,12 +145,12 @@ static void send_batch(struct bulk *bulk)
     if (bulk->flying_count == FLYING_MAX)
         receive_one(bulk);
     if (bulk->status != EX_OK) {
-        bulk->stopped_line = bulk->filling.first_line;
+        bulk->stopped_line = bulk->filling.lines[0];
         return;
     }
     if (client_append(bulk->cli->client, &bulk->command) != 0) {
         fail(bulk, cli_no_memory());
-        bulk->stopped_line = bulk->filling.first_line;
+        bulk->stopped_line = bulk->filling.lines[0];
         return;
     }
     bulk->flying[(bulk->oldest + bulk->flying_count++) % FLYING_MAX] = bulk->filling;
@@ -162,12 +180,7 @@ static void settle(struct bulk *bulk)
 
 static void add_task(struct bulk *bulk, const struct draft *draft)
 {
-    uint64_t line = input_line(bulk->input);
-
-    if (bulk->filling.tasks == 0)
-        bulk->filling.first_line = line;
-    bulk->filling.last_line = line;
-    bulk->filling.tasks++;
+    bulk->filling.lines[bulk->filling.tasks++] = input_line(bulk->input);
     draft_append(draft, due_of(bulk), &bulk->command);
     if (bulk->filling.tasks == BATCH_TASKS || bulk->command.wire.size >= BATCH_BYTES)
         send_batch(bulk);
@@ -227,7 +240,7 @@ static void run_all(struct bulk *bulk)
     if (bulk->status == EX_OK)
         settle(bulk);
     else if (bulk->stopped_line == 0 && bulk->filling.tasks > 0)
-        bulk->stopped_line = bulk->filling.first_line;
+        bulk->stopped_line = bulk->filling.lines[0];
     else if (bulk->stopped_line == 0)
         bulk->stopped_line = input_line(bulk->input) + 1;
     receive_all(bulk);

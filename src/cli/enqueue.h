@@ -90,7 +90,8 @@ enum {
     "  --max-attempts N     give up after so many\n"                                               \
     "  --max-output SIZE    end an attempt that writes more, or drop the rest\n"                    \
     "  --result-ttl DUR     keep what became of it so long, for leat wait\n"                       \
-    "  --expires WHEN       a duration or a time; if not started by then, a dead letter\n"         \
+    "  --expires WHEN       a duration or a time; if not started by then, a dead letter;\n"        \
+    "                       later than --delay or --at\n"                                         \
     "  --sign NAME[:FILE]   sign it with that key of the configuration, or of FILE; a queue\n"     \
     "                       that wants signatures has a key for it\n"                             \
     "  --valid DURATION     the signature is good so long once the task is due; 1d\n"

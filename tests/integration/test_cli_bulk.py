@@ -43,6 +43,15 @@ def test_common_options_and_empty_lines(leat, queue):
     assert b'X' in queue.show(done.stdout.split()[0])['fields']
 
 
+def test_the_line_that_the_queue_refuses_is_named(leat, queue):
+    """What only the queue can tell, that a task expires before it is due, is told with the line."""
+    rows = [{'command': 'a'}, {'command': 'b', 'expires': '1999999999'}]
+    text = '\n\n'.join(json.dumps(row) for row in rows)
+    done = leat('enqueue', '--json-lines', '--at', '@2000000000', '--file', '-', input=text)
+    assert done.returncode == EX_DATAERR and queue.places() == {}
+    assert 'lines 1 to 3 were not enqueued: -:3: it expires before it is due' in done.stderr
+
+
 def test_lines_are_payloads_where_the_command_is_known(leat, queue):
     """With a command as argument, or in the configuration, a line is the payload; NUL separates."""
     leat('enqueue', '--file', '-', '--null', '--', 'cat', '-n', input=b'a\nb\0c\xff\0')

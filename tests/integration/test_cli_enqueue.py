@@ -116,6 +116,16 @@ def test_wrong_usage(leat, queue, args):
     assert queue.places() == {}
 
 
+@pytest.mark.parametrize('args', [
+    ['--delay', '1h', '--expires', '1m'], ['--at', '@1999999999', '--expires', '@1999999999']])
+@pytest.mark.parametrize('name', ['enqueue', 'run'])
+def test_what_could_never_begin(leat, queue, name, args):
+    """A task that would expire before it is due is refused, and why is said."""
+    done = leat(name, *args, 'true')
+    assert (done.returncode, done.stdout) == (EX_DATAERR, '') and 'it expires before it is due' in done.stderr
+    assert queue.places() == {}
+
+
 @pytest.mark.parametrize('args, said', [
     (['--field', 'PA-TH=x', 'x'], 'PA-TH'),
     (['--field', 'leat.tid=x', 'x'], 'reserved'),

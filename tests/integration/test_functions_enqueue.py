@@ -79,6 +79,20 @@ def test_refused_tasks_leave_no_trace(queue, client, task, word):
     assert {key: client.dump(key) for key in client.keys()} == before
 
 
+@pytest.mark.parametrize('due, expires', [('+5000', 4), ('+5000', 5), (lambda now: now + 9000, 9)])
+def test_a_task_that_could_never_begin_is_refused(queue, due, expires):
+    """One that expires before it is due, or just then, is refused by the clock of Redis, with all of its
+    call; with time left it is taken, and so is one that is merely late: the gate buries it."""
+    now = queue.now()
+    due = due(now) if callable(due) else due
+    with pytest.raises(redis.ResponseError, match='^REFUSED task 2: it expires before it is due'):
+        queue.enqueue({'command': 'x'}, {'command': 'x', 'expires': f'{now / 1000 + expires:.3f}'}, due=due)
+    assert queue.places() == {}
+    queue.enqueue({'command': 'x', 'expires': f'{now / 1000 + expires + 60:.3f}'}, due=due)
+    queue.enqueue({'command': 'x', 'expires': '1'}, due=1)
+    assert queue.status()['total_enqueued'] == 2
+
+
 @pytest.mark.parametrize('args', [
     ['x', 1, 'command', 'true'], ['-5', 1, 'command', 'true'], ['+', 1, 'command', 'true'],
     ['nan', 1, 'command', 'true'], ['1e300', 1, 'command', 'true'], [0, 'x', 'command', 'true'],

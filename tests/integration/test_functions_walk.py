@@ -58,7 +58,10 @@ class Walk:
 
     def enqueue(self):
         tasks = [self.task() for _ in range(self.pick(1, 1, 1, 2, 5))]
-        answers = self.queue.enqueue(*tasks, due=self.pick(0, 0, 0, '+60000', '+1'))
+        due = self.pick(0, 0, 0, '+60000', '+1')
+        if any('expires' in task for task in tasks):
+            due = 0  # else it is refused
+        answers = self.queue.enqueue(*tasks, due=due)
         self.asked.update(tid for what, tid in answers if what == 'new')
 
     def xadd(self):

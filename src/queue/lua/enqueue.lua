@@ -26,7 +26,7 @@ local function check_fields(fields, index)
   end
   return {
     fields = fields, id = value_of('id'), lane = lane, unique = value_of('unique'),
-    follow = value_of('unique_next') == '1',
+    follow = value_of('unique_next') == '1', expires = seen.expires,
   }
 end
 leat.check_fields = check_fields
@@ -52,6 +52,11 @@ local function parse_tasks(q, args)
     end
     local item = check_fields(fields, #tasks + 1)
     item.due = due
+    -- one that is merely late, such as a call that is repeated, is the gate's to bury
+    local expires = due > q.now and item.expires and tonumber(item.expires)
+    if expires and expires * 1000 <= due then
+      fail('REFUSED task ' .. (#tasks + 1) .. ': it expires before it is due, so it could never begin')
+    end
     tasks[#tasks + 1] = item
     at = last + 1
   end
