@@ -38,8 +38,11 @@ class Holds:
         self.path = folder
 
     def names(self):
-        """Of files that no living worker holds."""
-        return {path.name for path in self.path.iterdir() if not is_locked(path)} if self.path.exists() else set()
+        """Of files that no living worker holds; what a worker is making begins with a dot, and is left alone: it
+        could not lock what is looked at."""
+        if not self.path.exists():
+            return set()
+        return {path.name for path in self.path.glob('[!.]*') if not is_locked(path)}
 
     def put(self, consumer, dead=True, boot=BOOT_ID, pid=None, cgroup='-', lock=False):
         """Writes one in one step; answers its descriptor, which has the lock, if that is wanted."""
