@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "cli/patience.h"
 #include "cli/record.h"
+#include "cli/stall.h"
 #include "queue/results.h"
 
 #define WINDOW 1000 /* tasks in one blocking read */
@@ -38,6 +39,7 @@ struct await {
     int64_t renewed_ns, swept_ns, read_ns; /* when that was done last */
     struct command command;
     struct patience patience;
+    struct stall stall;
 };
 
 /* Steps return 0, or -1 where a call failed or patience.status was set. */
@@ -364,8 +366,9 @@ static void gather(const struct await *await)
 /* Until one of the window has ended, or it is time for something else. */
 static int block(struct await *await)
 {
-    int64_t block_ms = patience_left_ms(&await->patience, BLOCK_MS);
+    int64_t block_ms = patience_left_ms(&await->patience, stall_left_ms(&await->stall, BLOCK_MS));
     size_t count = await->pending_count < WINDOW ? await->pending_count : WINDOW;
+    size_t before = await->pending_count;
     struct redisReply *reply;
 
     ask_results(await, await->pending, count, block_ms);
@@ -374,6 +377,8 @@ static int block(struct await *await)
     if (!reply || take_results(await, reply))
         return -1;
     drop_ended(await);
+    if (await->pending_count == before && stall_is_due(&await->stall))
+        stall_look(&await->stall, await->cli);
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "cli/record.h"
 #include "cli/run.h"
 #include "cli/show.h"
+#include "cli/stall.h"
 #include "queue/results.h"
 
 #define ENTRIES 64     /* in one read */
@@ -38,8 +39,10 @@ struct follow {
     int signals;                    /* how many were dealt with */
     bool asked;                     /* the cancel is under way */
     bool closed[3];                 /* nobody takes that output any more */
-    bool reading;                   /* a read is under way: a signal came meanwhile */
+    bool reading;                   /* a read is under way: a signal came meanwhile, */
+    int64_t block_ms;               /* for so long */
     int64_t looked_ns;
+    struct stall stall;
 };
 
 /* ---- signals */
@@ -308,6 +311,12 @@ static int take_reply(struct follow *follow, struct redisReply *reply)
     return count;
 }
 
+/* One that writes has begun, unless its attempt has ended since. */
+static bool is_running(const struct follow *follow)
+{
+    return follow->fence > 0 && !follow->told;
+}
+
 /* Output, and the result: whichever comes. */
 static int read_next(struct follow *follow)
 {
@@ -315,10 +324,12 @@ static int read_next(struct follow *follow)
                                            {QUEUE_RESULT, follow->tid, QUEUE_FROM_START}};
     struct redisReply *reply;
 
-    if (!follow->reading)
-        queue_read(&follow->command, &follow->cli->queue, sources, 2, ENTRIES, BLOCK_MS);
+    if (!follow->reading) {
+        follow->block_ms = is_running(follow) ? BLOCK_MS : stall_left_ms(&follow->stall, BLOCK_MS);
+        queue_read(&follow->command, &follow->cli->queue, sources, 2, ENTRIES, follow->block_ms);
+    }
     reply = patience_block(&follow->patience, follow->cli,
-                           follow->reading ? NULL : &follow->command, BLOCK_MS);
+                           follow->reading ? NULL : &follow->command, follow->block_ms);
     follow->reading = !reply && follow->patience.error == REDIS_ERROR_NONE;
     return reply ? take_reply(follow, reply) : -1;
 }
@@ -391,6 +402,8 @@ static int step(struct follow *follow)
     follow->done = ended && count == 0;
     if (!ended && count == 0 && is_time_to_look(follow))
         look(follow);
+    if (!ended && count == 0 && !is_running(follow) && stall_is_due(&follow->stall))
+        stall_look(&follow->stall, follow->cli);
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/patience.h"
 #include "cli/record.h"
+#include "cli/stall.h"
 #include "cli/wait.h"
 #include "queue/results.h"
 
@@ -45,6 +46,7 @@ struct watch {
     bool drawn;
     double rate; /* ends in a second, on average; 0: not known */
     int64_t looked_ns, renewed_ns;
+    struct stall stall;
 };
 
 /* Steps return 0, or -1 where a call failed or patience.status was set. */
@@ -141,6 +143,11 @@ static int look(struct watch *watch)
     if (!reply)
         return -1;
     read_figures(reply->element[2], &watch->now);
+    if (left_of(&watch->now) > 0 && stall_is_due(&watch->stall) &&
+        stall_read(&watch->stall, watch->cli, reply)) {
+        clear_line(watch);
+        stall_tell(&watch->stall, watch->cli);
+    }
     freeReplyObject(reply);
     watch->looked_ns = clock_boot_ns();
     if (watch->seen)
@@ -215,13 +222,15 @@ static int follow(struct watch *watch)
         return -1;
     patience_end(&watch->patience);
     while (left_of(&watch->now) > 0 && clock_boot_ns() < watch->patience.deadline_ns) {
-        int rings = hear(watch, patience_left_ms(&watch->patience, BLOCK_MS));
+        int64_t block_ms = stall_left_ms(&watch->stall, BLOCK_MS);
+        int rings = hear(watch, patience_left_ms(&watch->patience, block_ms));
+        bool stalled = rings == 0 && stall_is_due(&watch->stall);
         bool old = clock_boot_ns() - watch->renewed_ns >= RENEW_MS * CLOCK_NS_PER_MS;
         if (rings < 0 || (old && renew(watch)))
             return -1;
         if (rings > 0)
             pause_between(watch);
-        if ((rings > 0 || old) && look(watch))
+        if ((rings > 0 || old || stalled) && look(watch))
             return -1;
     }
     return 0;

@@ -229,8 +229,9 @@ def test_nothing_is_polled(queue, start, wait_awaited, wait_until, client):
         pass_time(seconds)
         return calls(client) == before
 
-    wait_until(lambda: is_quiet(0.3))  # who has just begun to wait looks once more at what there is
-    assert is_quiet(2)
+    # who has just begun to wait looks once more at what there is, and a second later whether anything begins
+    wait_until(lambda: is_quiet(1.2))
+    assert is_quiet(1)
     assert waiting.running() and everything.running()
 
 
@@ -415,3 +416,44 @@ def test_status_is_read_a_few_times_a_second(daemon, queue, start, client, wait_
     assert waiting.ended(60) == 0
     # each look goes with one read of the bell; the worker listens to its own once
     assert calls(client)[0] <= (queue.now() - begun) / 250 + 4
+
+
+# ---- what keeps tasks from beginning
+
+@pytest.mark.parametrize('command', ['run', 'wait', 'all'])
+def test_no_worker_reads_the_queue(daemon, queue, start, client, wait_until, command):
+    """Who waits is told so, once; a worker that comes ends the waiting, and nothing more is said."""
+    words = {'run': ['run', 'true'], 'wait': ['wait', 'x'], 'all': ['wait', '--all']}[command]
+    if command != 'run':
+        queue.add({'command': 'true', 'id': 'x'})
+    waiting = start(*words)
+    wait_until(lambda: waiting.error, 10)
+    daemon().wait_ready()
+    assert waiting.ended() == 0
+    assert waiting.error.startswith('leat: no worker reads the queue emails: ')
+    assert len(waiting.error.splitlines()) == 1
+
+
+@pytest.mark.parametrize('gate_name, beat, said', [
+    ('paused', '{}', 'is paused'), ('drain:w1', '{}', 'are drained'),
+    (None, '{"state": "host-fault"}', 'begins tasks now')])
+def test_nothing_begins(queue, start, wait_until, gate_name, beat, said):
+    """Nor are they left to guess where there are workers and the queue is paused, their hosts are
+    drained, or nothing can run there."""
+    queue.register('w1:1:a', beat=beat)
+    queue.add({'command': 'true', 'id': 'x'})
+    if gate_name:
+        queue.gate(gate_name, True)
+    waiting = start('wait', '--timeout', '5s', 'x')
+    wait_until(lambda: waiting.error, 10)
+    assert said in waiting.error and len(waiting.error.splitlines()) == 1
+
+
+def test_busy_workers_are_no_news(queue, start, wait_until, client):
+    """Where workers are only busy, nothing is said: the queue was looked at."""
+    queue.register('w1:1:a')
+    queue.add({'command': 'true', 'id': 'x'})
+    client.config_resetstat()
+    waiting = start('wait', 'x')
+    wait_until(lambda: client.info('commandstats').get('cmdstat_xread', {}).get('calls', 0) >= 2, 10)
+    assert waiting.error == ''
