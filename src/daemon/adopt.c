@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "daemon/record.h"
+#include "exec/descriptor.h"
 #include "exec/holds.h"
 #include "exec/mark.h"
 
@@ -348,7 +349,7 @@ struct adopt *adopt_new(struct ev_loop *loop, const struct config *config, struc
     adopt->soon_s = SOONEST_S;
     ev_timer_init(&adopt->soon, on_soon, 0., 0.);
     adopt->soon.data = adopt;
-    adopt->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    adopt->inotify = descriptor_out_of_the_way(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     fd_watch_init(&adopt->changed, on_changed, adopt);
     adopt->folder = holds_folder(config->isolation.state, config->queue.name);
     if (!adopt->folder) {

@@ -102,9 +102,15 @@ static int tell_cgroup(struct guard *guard, size_t index, size_t place)
     return tell(guard, index, &packet, cgroup->kill_fd >= 0 ? fds : NULL);
 }
 
+/* Neither a guard's own number nor in the way of starts. */
+static int far_from(int fd)
+{
+    return descriptor_above(descriptor_out_of_the_way(fd), ABOVE);
+}
+
 static int copy(int fd)
 {
-    return fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, ABOVE) : -1;
+    return fd >= 0 ? far_from(fcntl(fd, F_DUPFD_CLOEXEC, ABOVE)) : -1;
 }
 
 static void close_cgroup(struct cgroup_fds *cgroup)
@@ -230,13 +236,14 @@ int guard_start(struct guard *guard, size_t index)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
         return -1;
     }
-    ends[1] = descriptor_above(ends[1], ABOVE);
-    int error = ends[1] < 0 ? errno : spawn_guard(guard, index, ends[1]);
+    ends[0] = far_from(ends[0]);
+    ends[1] = far_from(ends[1]);
+    int error = ends[0] < 0 || ends[1] < 0 ? errno : spawn_guard(guard, index, ends[1]);
     if (ends[1] >= 0) {
         close(ends[1]);
     }
     if (error) {
-        close(ends[0]);
+        close_if_open(ends[0]);
         errno = error;
         return -1;
     }
@@ -364,7 +371,7 @@ void guard_disarm(struct guard *guard, size_t place)
 
 static struct guard_shared *make_shared(int *memory)
 {
-    *memory = descriptor_above(memfd_create(GUARD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING), ABOVE);
+    *memory = far_from(memfd_create(GUARD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (*memory < 0 || ftruncate(*memory, sizeof(struct guard_shared)) ||
         fcntl(*memory, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
         return NULL;
@@ -392,11 +399,11 @@ struct guard *guard_new(const char *queue, const char *consumer, int hold_fd)
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         guard->sockets[index] = -1;
     }
-    guard->hold = hold_fd >= 0 ? fcntl(hold_fd, F_DUPFD_CLOEXEC, ABOVE) : -1;
+    guard->hold = copy(hold_fd);
     guard->queue = strdup(queue);
     guard->consumer = strdup(consumer);
-    guard->null = descriptor_above(open("/dev/null", O_RDWR | O_CLOEXEC), ABOVE);
-    guard->program = descriptor_above(open_program(), ABOVE);
+    guard->null = far_from(open("/dev/null", O_RDWR | O_CLOEXEC));
+    guard->program = far_from(open_program());
     guard->shared = make_shared(&guard->memory);
     if (!guard->queue || !guard->consumer || guard->null < 0 || guard->program < 0 ||
         !guard->shared || (hold_fd >= 0 && guard->hold < 0)) {

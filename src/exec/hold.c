@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exec/descriptor.h"
+
 /* What says later whether the worker ran under the same kernel. Returns 0 or -1. */
 static int read_boot(char *id, size_t size)
 {
@@ -51,7 +53,8 @@ static int write_line(int fd, const char *text)
  */
 static int write_file(struct hold *hold, const char *making, const char *text)
 {
-    hold->fd = open(making, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    hold->fd = descriptor_out_of_the_way(
+        open(making, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (hold->fd < 0) {
         return -1;
     }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/descriptor.h"
+
 static const char mounts_path[] = "/proc/self/mounts";
 
 /* autofs may become any other; all of FUSE counts: its server is a program. */
@@ -73,5 +75,5 @@ bool mounts_is_remote(const char *path)
 
 int mounts_open(void)
 {
-    return open(mounts_path, O_RDONLY | O_CLOEXEC);
+    return descriptor_out_of_the_way(open(mounts_path, O_RDONLY | O_CLOEXEC));
 }

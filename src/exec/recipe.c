@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "exec/mounts.h"
 #include "exec/words.h"
@@ -37,6 +38,13 @@ static int make_line(struct recipe_line *line, char *text, bool direct)
     return 0;
 }
 
+/* No other directory is sure to be the same one when the next task starts. */
+static bool is_at_root(const char *directory)
+{
+    char here[2];
+    return strcmp(directory, "/") == 0 && getcwd(here, sizeof here) && strcmp(here, "/") == 0;
+}
+
 struct recipe *recipe_new(const struct config *config, const char *worker)
 {
     const struct config_task *task = &config->task;
@@ -60,6 +68,7 @@ struct recipe *recipe_new(const struct config *config, const char *worker)
     /* dash gives '%' in PATH a meaning of its own, and shells have defaults for an empty one */
     char *slash = strrchr(task->shell, '/');
     recipe->shell_name = slash ? slash + 1 : task->shell;
+    recipe->directory = is_at_root(task->directory) ? NULL : task->directory;
     recipe->direct = strcmp(task->shell, "/bin/sh") == 0 && task->path && task->path[0] &&
                      !strchr(task->path, '%');
 

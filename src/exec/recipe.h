@@ -24,6 +24,7 @@ struct recipe {
     struct identity *identity;       /* owned */
     struct environment *environment; /* owned */
     char *shell_name;                /* argv[0] of the shell; points into the config */
+    const char *directory;           /* the config's; NULL: leatd is there itself */
     struct recipe_line command, check;
     struct commands *commands; /* owned; NULL: tasks bring shell lines */
     struct allowance allowance;

@@ -199,6 +199,14 @@ static void watch_mounts(struct runner *runner)
     }
 }
 
+/* So that nobody has to set it. */
+static bool is_own_limit(const struct rlimit *nofile)
+{
+    struct rlimit own;
+    return getrlimit(RLIMIT_NOFILE, &own) == 0 && own.rlim_cur == nofile->rlim_cur &&
+           own.rlim_max == nofile->rlim_max;
+}
+
 /* What both kinds have. */
 static struct runner *new_runner(struct ev_loop *loop, const struct config *config,
                                  const struct rlimit *nofile, const struct runner_events *events)
@@ -212,7 +220,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
     runner->host = (struct child_host){
         .loop = loop,
         .config = config,
-        .start = {.files = &runner->files,
+        .start = {.files = is_own_limit(nofile) ? NULL : &runner->files,
                   .null = descriptor_above(open("/dev/null", O_RDWR | O_CLOEXEC), 3)},
         .scratch_size = SCRATCH_SIZE,
         .done = on_done,

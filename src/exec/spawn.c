@@ -229,7 +229,7 @@ static enum spawn_step become_task(const struct spawn *spawn, struct telling *te
 
     /* from here on it may hang, or be held by others of its user: what was told last is then why */
     tell(telling, SPAWN_DIRECTORY, 0);
-    if (chdir(spawn->directory) < 0) {
+    if (spawn->directory && chdir(spawn->directory) < 0) {
         return SPAWN_DIRECTORY;
     }
     if (spawn->program && access(spawn->program, X_OK) < 0) {
@@ -438,7 +438,7 @@ void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failu
     if (failure->step == SPAWN_USER) {
         object = spawn->identity && spawn->identity->user ? spawn->identity->user : "";
     } else if (failure->step == SPAWN_DIRECTORY) {
-        object = spawn->directory;
+        object = spawn->directory ? spawn->directory : "/";
     } else if (failure->step == SPAWN_PROGRAM) {
         object = spawn->program;
     } else if (failure->step == SPAWN_EXECUTE) {

@@ -54,7 +54,7 @@ struct spawn {
     const char *path;         /* where words[0] is looked up if it has no slash */
     const char *program;      /* must be executable, else the start fails; or NULL */
     char *const *environment;
-    const char *directory;
+    const char *directory; /* NULL leaves it */
     mode_t umask;
     const struct rlimit *files;        /* the limit of open files; NULL leaves it */
     const struct allowance *allowance; /* further limits, and priorities; NULL leaves them */

@@ -171,7 +171,7 @@ static struct spawn describe_spawn(const struct recipe *recipe, bool check)
         .words = line->words,
         .path = task->path,
         .program = line->program,
-        .directory = task->directory,
+        .directory = recipe->directory,
         .umask = (mode_t)task->umask,
         .allowance = &recipe->allowance,
         .identity = recipe->identity->other || recipe->identity->disarm ? recipe->identity : NULL,

@@ -161,7 +161,7 @@ class Daemon:
         self.process = subprocess.Popen(
             [str(rig.leatd), "-c", str(self.config)],
             env=dict(ENVIRONMENT, RUNTIME_DIRECTORY=str(rig.folder / "state")), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=open(self.log, "ab"), start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=open(self.log, "ab"), cwd="/", start_new_session=True,
             preexec_fn=enter)
 
     @property

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from harness.daemon import merged, write_config
 from harness.faults import wait_empty
 from harness.polling import wait_until
 from harness.tasks import environment, letters, wait_file, wait_letters, wait_succeeded
@@ -285,6 +286,21 @@ def test_timeout_is_tried_again(daemon, queue, folder):
     queue.add({'command': f'echo >> {folder}/runs; test $LEAT_ATTEMPT = 2 || exec sleep 60'})
     wait_succeeded(queue, 1)
     assert (folder / 'runs').read_text() == '\n\n' and queue.counter('retried') == 1
+
+
+@pytest.mark.parametrize('started_in', ['/', 'folder'])
+def test_directory(daemon, queue, folder, started_in):
+    """Tasks run in the config's directory, wherever the daemon was started, and in another after a reload."""
+    worker = daemon(start=False)
+    worker.popen = {'cwd': started_in if started_in == '/' else folder}
+    worker.start().wait_ready()
+    queue.add({'command': f'pwd > {folder}/first'})
+    assert wait_file(folder / 'first', 2) == b'/\n'
+    write_config(worker.config_path, merged(worker.sections, {'task': {'directory': folder}}))
+    worker.reload()
+    worker.wait_log('reloaded')
+    queue.add({'command': 'pwd > second'})
+    assert wait_file(folder / 'second', len(str(folder)) + 1) == f'{folder}\n'.encode()
 
 
 @pytest.mark.parametrize('number', [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
