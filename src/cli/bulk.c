@@ -192,7 +192,6 @@ static void add_task(struct bulk *bulk, const struct draft *draft)
  * that is wrong: what stands before it is still sent. */
 static int next_task(struct bulk *bulk, struct draft *draft)
 {
-    const struct config *config = bulk->cli->config;
     char why[WHY_SIZE];
     int got;
 
@@ -210,12 +209,8 @@ static int next_task(struct bulk *bulk, struct draft *draft)
                       bulk->options->common.fields[i].value) != 0)
             got = -1;
     }
-    if (got > 0 && draft_check(draft, config->task.command != NULL, why, sizeof why) &&
-        draft_is_listed(draft, config, why, sizeof why)) {
-        if (signer_sign(bulk->options->signer, draft, due_of(bulk)) == 0)
-            return 1;
-        (void)snprintf(why, sizeof why, SIGNER_FAILED); /* fits */
-    }
+    if (got > 0 && task_ready(bulk->cli, bulk->options, draft, why, sizeof why))
+        return 1;
     progress_end(&bulk->progress);
     cli_error("%s:%llu: %s", bulk->options->file, (unsigned long long)input_line(bulk->input), why);
     return -1;

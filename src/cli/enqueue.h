@@ -106,6 +106,11 @@ int task_add_text(struct enqueue_options *options, const char *name, const char 
 /* After the options: the command, which begins at optind, the payload, and who signs. */
 int task_complete(struct cli *cli, struct enqueue_options *options, int argc, char **argv);
 
+/* Checks a task as leatd will, and signs it. Returns true, or false with the reason why it would be
+ * refused. */
+bool task_ready(const struct cli *cli, const struct enqueue_options *options, struct draft *draft,
+                char *reason, size_t reason_size);
+
 /* Checks the task, signs it, connects and enqueues it. Returns leat_enqueue's reply for
  * freeReplyObject, or NULL with *status set and the error printed. */
 struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options, int *status);

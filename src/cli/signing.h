@@ -10,9 +10,6 @@
 
 struct signer;
 
-/* Why a task was not signed. */
-#define SIGNER_FAILED "cannot be signed: it has too many fields, or libcrypto fails"
-
 /* sign: NAME, NAME:FILE, or NULL: as the configuration says, which is loaded. valid_ms: for how
  * long signatures are good once a task is due. Returns 0 with *signer owned by the caller, NULL
  * where tasks are not to be signed; or an exit status, the error being printed. */

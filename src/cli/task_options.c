@@ -294,21 +294,30 @@ int task_complete(struct cli *cli, struct enqueue_options *options, int argc, ch
     return status;
 }
 
+bool task_ready(const struct cli *cli, const struct enqueue_options *options, struct draft *draft,
+                char *reason, size_t reason_size)
+{
+    if (!draft_check(draft, cli->config->task.command != NULL, reason, reason_size))
+        return false;
+    if (signer_sign(options->signer, draft, options->due[0] ? options->due : "0") != 0) {
+        /* it fits */
+        (void)snprintf(reason, reason_size,
+                       "it cannot be signed: it has too many fields, or libcrypto fails");
+        return false;
+    }
+    /* what is listed may need the signature, too */
+    return draft_is_listed(draft, cli->config, reason, reason_size);
+}
+
 struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options, int *status)
 {
     struct command command = {0};
     struct redisReply *reply;
     char reason[256];
-
     const char *due = options->due[0] ? options->due : "0";
-    if (!draft_check(&options->common, cli->config->task.command != NULL, reason, sizeof reason) ||
-        !draft_is_listed(&options->common, cli->config, reason, sizeof reason)) {
+
+    if (!task_ready(cli, options, &options->common, reason, sizeof reason)) {
         cli_error("the task would be refused: %s", reason);
-        *status = EX_DATAERR;
-        return NULL;
-    }
-    if (signer_sign(options->signer, &options->common, due) != 0) {
-        cli_error("the task " SIGNER_FAILED);
         *status = EX_DATAERR;
         return NULL;
     }

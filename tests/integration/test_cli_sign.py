@@ -180,3 +180,20 @@ def test_listed_commands(leat, queue):
     done = leat('enqueue', '--field', 'SIZE=1', '--file', '-', input='thumbs\nrm -rf x\n', config=config)
     assert done.returncode == EX_DATAERR and '-:2: the configuration has no [command.rm -rf x]' in done.stderr
     assert [text(fields['command']) for fields in sent(queue)] == ['thumbs', 'thumbs']
+
+
+def test_a_listed_command_may_need_the_signature(daemon, leat, required, queue, folder):
+    """{signature} and {not_after} are fields that signing brings: by then they are there, one task or many."""
+    required['security']['commands'] = 'listed'
+    program = folder / 'show'
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {folder}/out\n')
+    program.chmod(0o755)
+    config = {**required, 'command.show': {'program': str(program), 'arguments': '{not_after} {signature}'}}
+    daemon(config).wait_ready()
+    assert leat('enqueue', 'show', config=config).returncode == 0
+    assert leat('enqueue', '--file', '-', input='show\n', config=config).returncode == 0
+    wait_succeeded(queue, 2)
+    lines = [line.split() for line in (folder / 'out').read_text().splitlines()]
+    assert [line[0].isdigit() and ':2026a:' in line[1] for line in lines] == [True, True]
+    done = leat('enqueue', 'show', config={**config, 'security': {'commands': 'listed'}})
+    assert done.returncode == EX_DATAERR and 'field not_after is missing' in done.stderr
