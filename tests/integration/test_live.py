@@ -259,17 +259,21 @@ def test_who_waits_goes_on(daemon, queue, proxy, through_proxy, folder, wait_unt
     proxy.silence(to_server=False)
     arrived = []
 
-    def all_held():
+    def nothing_comes():
         arrived.append(sum(len(follow(queue, one).entries) for one in (tid, *floods)))
         return len(arrived) > 10 and arrived[-1] == arrived[-10]
 
-    wait_until(all_held)
+    wait_until(nothing_comes)
     worker.stop()  # so that it hears of all ends at once
-    for pid in worker.descendants():
-        if processes.name(pid) == 'yes':
-            processes.send(pid, signal.SIGKILL)
+    ended = [pid for pid in worker.descendants() if processes.name(pid) == 'yes']
+    for pid in ended:
+        processes.send(pid, signal.SIGKILL)
+    wait_until(lambda: not any(map(processes.alive, ended)))
     worker.cont()
-    wait_until(lambda: all(follow(queue, one).ends() for one in floods))
+    # not all has come then where it hears of some a turn later: that is sent when Redis has answered
+    wait_until(lambda: worker.log().count('attempt 1: killed by SIGKILL') == others)
+    arrived.clear()
+    wait_until(nothing_comes)
     proxy.heal()
     (folder / 'end').touch()
     wait_result(queue, tid)
