@@ -42,8 +42,8 @@ static const char help[] =
     "  leat -q thumbnails status --json | jq .figures.ready\n"
     "  leat -q thumbnails status --max-oldest 10m --max-dead 0 >/dev/null || alert\n"
     "\n"
-    "Exit codes: 0 healthy; 1 no live worker, or more than a --max-... allows; 64 usage; 69 Redis\n"
-    "cannot be reached; 77 denied by Redis; 78 configuration.\n";
+    "Exit codes: 0 healthy; 1 no live worker, none that can take tasks, or more than a --max-...\n"
+    "allows; 64 usage; 69 Redis cannot be reached; 77 denied by Redis; 78 configuration.\n";
 
 enum {
     OPTION_JSON = 256,

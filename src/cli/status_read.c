@@ -142,6 +142,35 @@ int64_t status_figure(const struct status *status, const char *name)
     return record_number(status->figures, name, 0);
 }
 
+/* One that lives, but by its own account can take no tasks until something is mended. */
+static bool is_disabled(const struct status_worker *worker)
+{
+    static const char *const states[] = {"host-fault", "lease-short", "outcome-kept"};
+
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        if (strcmp(worker->state, states[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Live ones stand before lost ones. */
+static void check_workers(const struct status *status, struct buffer *problems)
+{
+    size_t disabled = 0;
+
+    while (disabled < status->live_count && is_disabled(&status->workers[disabled]))
+        disabled++;
+    /* failures mark the buffer */
+    if (status->worker_count == 0)
+        (void)buffer_append_text(problems, "no live worker\n");
+    else if (status->live_count == 0)
+        (void)buffer_append_text(problems, "no live worker: all have fallen silent\n");
+    else if (disabled == status->live_count)
+        (void)buffer_printf(problems, "no worker can take tasks: %s; its log says why\n",
+                            status->workers[0].state);
+}
+
 static void check_limit(const struct status *status, const char *name, int64_t limit,
                         struct buffer *problems)
 {
@@ -160,10 +189,7 @@ int status_problems(const struct status *status, const struct status_limits *lim
     char age[MOMENT_SIZE], limit[MOMENT_SIZE];
 
     /* failures mark the buffer */
-    if (status->live_count == 0)
-        (void)buffer_append_text(problems, status->worker_count > 0
-                                               ? "no live worker: all have fallen silent\n"
-                                               : "no live worker\n");
+    check_workers(status, problems);
     check_limit(status, "ready", limits->max_ready, problems);
     check_limit(status, "dead", limits->max_dead, problems);
     if (limits->max_oldest_ms >= 0 && oldest_ms > limits->max_oldest_ms) {

@@ -10,6 +10,7 @@
 #include "base/fd_watch.h"
 #include "base/log.h"
 #include "base/log_ids.h"
+#include "base/units.h"
 #include "daemon/record.h"
 
 #define MARGIN_SHARE 20 /* of the lease: KILL is sent that much before its end */
@@ -68,13 +69,17 @@ static void tell_guard(const struct lease *lease)
 
 static void tell_fit(const struct lease *lease)
 {
-    if (!lease_fits(lease)) {
-        log_text(
-            LOG_ERR,
-            "the queue's lease of %lld ms leaves no room for kill_grace: claiming nothing; set "
-            "kill_grace to at most %lld ms, or a longer lease with leat conf",
-            (long long)lease->lease_ms, (long long)(lease->lease_ms / 2 - margin_ms(lease)));
+    char whole[48], grace[48], most[48];
+    if (lease_fits(lease)) {
+        return;
     }
+    units_format_duration(lease->lease_ms, whole, sizeof whole);
+    units_format_duration(lease->config->task.kill_grace_ms, grace, sizeof grace);
+    units_format_duration(lease->lease_ms / 2 - margin_ms(lease), most, sizeof most);
+    log_text(LOG_ERR,
+             "[task] kill_grace (%s) is too long for the queue's lease (%s): claiming nothing; set "
+             "kill_grace to %s or less, or a longer lease with leat conf",
+             grace, whole, most);
 }
 
 int64_t lease_deadline(const struct lease *lease, int64_t sent_ns)

@@ -23,6 +23,12 @@ const char *standing_state(const struct standing *standing)
     if (host_is_closed(standing->host)) {
         return "host-fault";
     }
+    if (!lease_fits(standing->lease)) {
+        return "lease-short";
+    }
+    if (results_troubled(standing->results)) {
+        return "outcome-kept";
+    }
     return admission_trouble(standing->admission) ? "pressed" : "running";
 }
 
@@ -40,6 +46,9 @@ const char *standing_trouble(const struct standing *standing)
     }
     if (!lease_fits(standing->lease)) {
         return "kill_grace does not fit into the lease";
+    }
+    if (results_troubled(standing->results)) {
+        return "Redis refuses to take an outcome";
     }
     switch (intake_gate(standing->intake)) {
     case GATE_HOLD:

@@ -29,7 +29,7 @@ struct standing {
 /* No task is to be claimed: for reasons of this worker's own, not of the queue's. */
 bool standing_is_closed(const struct standing *standing);
 
-/* "running", "draining", … */
+/* "running", "draining", "host-fault", "lease-short", "outcome-kept" or "pressed". */
 const char *standing_state(const struct standing *standing);
 
 /* Why nothing is claimed, for people; "" where it is. */

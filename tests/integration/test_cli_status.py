@@ -57,6 +57,17 @@ def test_no_live_worker_is_not_healthy(leat, queue):
     assert code == 0 and [worker['live'] for worker in page['workers']] == [True, False]
 
 
+def test_workers_that_can_take_nothing_are_not_healthy(leat, queue):
+    """No live worker can take tasks before something is mended: 1, and it is said; one that can is enough."""
+    queue.register('web1:1:a', beat=beat(state='lease-short'))
+    queue.register('web2:2:b', beat=beat(state='host-fault', host='web2'))
+    page, code = status(leat)
+    assert (page['problems'], code) == (['no worker can take tasks: lease-short; its log says why'], UNHEALTHY)
+    queue.register('web3:3:c', beat=beat(state='pressed', host='web3'))
+    page, code = status(leat)
+    assert (page['healthy'], page['problems'], code) == (True, [], 0)
+
+
 @pytest.mark.parametrize('text', ['{}', '', 'no json', '[1]', '{"rate": "x", "pid": "y"}',
                                   '{"host": "\\u001b[31mred", "state": "\\u0007"}'])
 def test_beats_of_other_forms(leat, queue, text):

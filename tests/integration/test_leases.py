@@ -25,6 +25,20 @@ def add(queue, command, **fields):
     return queue.add({'command': command, **fields})[0]
 
 
+def test_grace_that_does_not_fit_into_the_queue_s_lease(daemon, queue, leat):
+    """Where the lease that the workers agree on is made too short for kill_grace, nothing is claimed: the log says
+    what to do, leat status is not healthy and names it; with a longer one it goes on."""
+    worker = daemon({'queue': {'lease': '30s'}, 'task': {'kill_grace': '5s'}}).wait_ready()
+    assert leat('conf', 'lease', '4s').returncode == 0
+    worker.wait_log('kill_grace (5s) is too long for the queue\'s lease (4s): claiming nothing; '
+                    'set kill_grace to 1s800ms or less')
+    add(queue, 'true')
+    wait_until(lambda: 'no worker can take tasks: lease-short' in leat('status').stdout)
+    assert leat('status').returncode == 1 and queue.counter('succeeded') == 0
+    assert leat('conf', 'lease', '30s').returncode == 0
+    wait_until(lambda: queue.counter('succeeded') == 1)
+
+
 # ---- a killed daemon
 
 def test_killed_daemon_s_task_runs_again(daemon, queue, beats, late):
