@@ -152,7 +152,7 @@ int config_load_with_keys(const char *path, struct config **config, struct buffe
 
 static int note_restart(struct buffer *needs_restart, const struct table_row *row)
 {
-    return buffer_printf(needs_restart, "%s.%s\n", row->key.section, row->key.name);
+    return buffer_printf(needs_restart, "[%s] %s\n", row->key.section, row->key.name);
 }
 
 /* Rules between keys that a reload takes and keys that it does not: as they were checked against

@@ -280,7 +280,7 @@ void config_free(struct config *config);
 
 /* The struct that the daemon goes on with after a reload: from `fresh` all that is reloadable, the
  * rest from `current`. Takes ownership of fresh and frees it; current stays the caller's. Keys that
- * differ but need a restart are listed in needs_restart as "section.key" lines. Returns NULL
+ * differ but need a restart are listed in needs_restart as "[section] key" lines. Returns NULL
  * without memory. */
 struct config *config_merge(const struct config *current, struct config *fresh,
                             struct buffer *needs_restart);
@@ -290,7 +290,7 @@ const char *config_command_value(char *const *list, const char *name);
 
 bool config_codes_has(const struct config_codes *codes, int code);
 
-/* One row of the table, for the man page test, `leatd --print-config` and the reload. */
+/* One row of the table, for the tests of manuals and examples, and for the reload. */
 struct config_key {
     const char *section;
     const char *name;

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,11 +61,25 @@ static const char usage[] =
     "  -V, --version      the version\n"
     "\n"
     "Signals: TERM, INT stop after a drain (again: sooner); HUP reloads FILE.\n"
-    "Exit codes: 0 stopped; 64 usage; 70 internal; 71 system; 75 stopped, but Redis did\n"
-    "not take all results; 77 Redis denies access; 78 configuration.\n"
+    "Exit codes: 0 stopped; 64 usage; 70 internal; 71 system; 74 stdout; 75 stopped, but\n"
+    "Redis did not take all results; 77 Redis denies access; 78 configuration.\n"
     "See leatd(8).\n";
 
 /* ---- start ---- */
+
+/* To stdout; returns an exit code. */
+__attribute__((format(printf, 1, 2))) static int say(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vprintf(format, arguments);
+    va_end(arguments);
+    if (written >= 0 && fflush(stdout) == 0) {
+        return EX_OK;
+    }
+    (void)fprintf(stderr, "leatd: cannot write the output: %s\n", strerror(errno));
+    return EX_IOERR;
+}
 
 /* Returns −1 to go on, else an exit code. */
 static int parse_options(int argc, char **argv, struct options *options)
@@ -84,9 +99,9 @@ static int parse_options(int argc, char **argv, struct options *options)
             options->test = true;
             break;
         case 'h':
-            return fputs(usage, stdout) < 0 ? EX_IOERR : EX_OK;
+            return say("%s", usage);
         case 'V':
-            return puts("leatd " LEAT_VERSION) < 0 ? EX_IOERR : EX_OK;
+            return say("leatd " LEAT_VERSION "\n");
         default:
             (void)fputs("leatd: see leatd --help\n", stderr); /* getopt has said what is wrong */
             return EX_USAGE;
@@ -108,13 +123,14 @@ static int parse_options(int argc, char **argv, struct options *options)
     return -1;
 }
 
-static void log_lines(int priority, const char *message_id, const struct buffer *lines)
+static void log_lines(int priority, const char *message_id, const struct buffer *lines,
+                      const char *what)
 {
     for (size_t at = 0; at < lines->size;) {
         const char *line = lines->data + at;
         const char *end = memchr(line, '\n', lines->size - at);
         size_t size = end ? (size_t)(end - line) : lines->size - at;
-        log_event(priority, message_id, NULL, 0, "%.*s", (int)size, line);
+        log_event(priority, message_id, NULL, 0, "%.*s%s", (int)size, line, what);
         at += size + 1;
     }
 }
@@ -159,7 +175,7 @@ static int test(const struct config *config, const char *path)
 {
     warn_of_surroundings(config, path);
     warn_of_programs(config, path, false);
-    return printf("%s: ok\n", path) < 0 ? EX_IOERR : EX_OK;
+    return say("%s: ok\n", path);
 }
 
 /* Nothing that the parent left behind may change how leatd or its tasks are ended. */
@@ -273,7 +289,7 @@ static void reload(struct daemon *daemon)
     struct buffer text = BUFFER_INIT;
     struct config *fresh = NULL, *merged = NULL;
     if (config_load_with_keys(daemon->path, &fresh, &text)) {
-        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &text);
+        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &text, "");
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
                   "the configuration was not reloaded: the running one stays");
         goto done;
@@ -291,10 +307,7 @@ static void reload(struct daemon *daemon)
                   "the configuration was not reloaded: out of memory");
         goto done;
     }
-    if (text.size > 0) {
-        log_event(LOG_WARNING, LOG_ID_CONFIG_RELOADED, NULL, 0, "these need a restart:");
-        log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text);
-    }
+    log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text, " needs a restart: it stays as it was");
     isolation_look(&daemon->isolation, merged);
     warn_of_programs(merged, daemon->path, true);
     worker_set_config(daemon->worker, merged);
@@ -445,7 +458,7 @@ int main(int argc, char **argv)
     struct buffer errors = BUFFER_INIT;
     struct rlimit nofile;
     if (config_load_with_keys(options.path, &daemon.config, &errors)) {
-        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors);
+        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors, "");
         code = EX_CONFIG;
     } else if (options.test) {
         code = test(daemon.config, options.path);

@@ -42,6 +42,16 @@ def test_help_and_version():
         assert done.returncode == 0 and re.fullmatch(r'leatd \d+\.\d+\.\d+\n', done.stdout)
 
 
+def test_output_that_cannot_be_written(folder):
+    """What -t, --help and --version say is not lost in silence: 74."""
+    (folder / 'queue.ini').write_text('[queue]\nname = emails\n')
+    for argv in (['--help'], ['--version'], ['-t', '-c', folder / 'queue.ini']):
+        with open('/dev/full', 'w', encoding='utf-8') as full:
+            done = subprocess.run([program('leatd'), *argv], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=120, check=False)
+        assert done.returncode == 74 and 'cannot write the output: No space left' in done.stderr
+
+
 @pytest.mark.parametrize('argv, said', [
     ([], 'with -c FILE'), (['-t'], 'with -c FILE'), (['--nonsense'], '--nonsense'), (['-c'], "'c'"),
     (['x.ini'], 'unexpected word: x.ini; the configuration is named with -c'),
@@ -208,8 +218,7 @@ def test_restart_keys_are_told(daemon, queue, folder, section, key, value):
     """A key that needs a restart keeps its value, and the log names it; the others are taken."""
     worker = daemon().wait_ready()
     reload(worker, changed(worker, **{section: {key: value}, 'task': {'umask': '027'}}))
-    worker.wait_log('these need a restart')
-    assert f'{section}.{key}' in worker.log()
+    worker.wait_log(f'[{section}] {key} needs a restart: it stays as it was')
     queue.add({'command': f'umask > {folder}/new; mv {folder}/new {folder}/out'})
     assert wait_file(folder / 'out') == b'0027\n'
     wait_succeeded(queue, 1)

@@ -411,7 +411,7 @@ static void a_reload_takes_what_it_may(void **state)
               "[redis]\nsocket = /s\npassword = p\n[queue]\nname = other\nconcurrency = 4\n[task]\n"
               "environment = A=1\nenvironment = B=2\n[retry]\npermanent = 9\nfactor = 3\n"
               "[log]\nstarted = yes\n",
-              "redis.host\nredis.socket\nqueue.name\nqueue.stream\n");
+              "[redis] host\n[redis] socket\n[queue] name\n[queue] stream\n");
 
     assert_string_equal(merged->redis.host, "a");
     assert_null(merged->redis.socket);
@@ -429,7 +429,7 @@ static void a_reload_takes_what_it_may(void **state)
     config_free(merge(QUEUE, QUEUE, ""));
     config_free(merge(QUEUE "[lanes]\na = 1\n[limits]\nrate = 1/s\n",
                       QUEUE "[lanes]\na = 1\nb = 1\n[limits]\nrate = 2/s\n",
-                      "limits.rate\nlanes.NAME\n"));
+                      "[limits] rate\n[lanes] NAME\n"));
 }
 
 /* Goal: what was checked against a lease that needs a restart is fitted to the one that goes on. */
@@ -438,13 +438,13 @@ static void a_reload_fits_the_lease(void **state)
     (void)state;
     struct config *merged =
         merge(QUEUE "[task]\nkill_grace = 20s\n", QUEUE "lease = 10m\n[task]\nkill_grace = 60s\n",
-              "queue.lease\ntask.kill_grace\n");
+              "[queue] lease\n[task] kill_grace\n");
 
     assert_int_equal(merged->queue.lease_ms, 60000);
     assert_int_equal(merged->queue.scan_ms, 15000);
     assert_int_equal(merged->task.kill_grace_ms, 20000);
     config_free(merged);
-    merged = merge(QUEUE, QUEUE "lease = 2m\nscan = 7s\n", "queue.lease\n");
+    merged = merge(QUEUE, QUEUE "lease = 2m\nscan = 7s\n", "[queue] lease\n");
     assert_int_equal(merged->queue.scan_ms, 7000);
     config_free(merged);
 }
