@@ -21,6 +21,7 @@
 #include "queue/results.h"
 
 #define ASK_NS CLOCK_NS_PER_S
+#define REST 4 /* and so many times as long as the last question took: lines wait meanwhile */
 
 static const char help[] =
     "Usage: leat logs [OPTION]... ID\n"
@@ -123,24 +124,34 @@ static void free_task(struct logs_task *task)
     buffer_free(&task->hosts);
 }
 
-bool logs_has_ended(struct cli *cli, struct logs_task *task)
+/* Where it fails, why is told once, and the journal may say it, too. */
+static void ask(struct cli *cli, struct logs_task *task)
 {
-    int64_t now_ns = clock_boot_ns();
+    enum redis_error error;
     struct redisReply *reply;
+    char why[512];
     int status;
 
-    if (!task->live || !task->known || now_ns - task->asked_ns < ASK_NS)
-        return !task->live;
-    task->asked_ns = now_ns;
+    if (!cli->client && cli_try_connect(cli, &error, why, sizeof why) != 0)
+        return;
     reply = show_find_live(cli, task->tid, &status);
-    if (reply) {
-        freeReplyObject(reply);
-    } else if (status == EX_OK) {
-        task->live = false;
-    } else {
-        /* why was told; the journal says it, too */
-        task->known = false;
-    }
+    task->known = reply || status == EX_OK;
+    task->live = reply || !task->known;
+    task->refused = !task->known && status != EX_UNAVAILABLE && status != EX_TEMPFAIL;
+    freeReplyObject(reply);
+    if (!task->known)
+        cli_disconnect(cli);
+}
+
+bool logs_has_ended(struct cli *cli, struct logs_task *task)
+{
+    int64_t begun_ns = clock_boot_ns(), ended_ns;
+
+    if (!task->live || task->refused || begun_ns < task->ask_ns)
+        return !task->live;
+    ask(cli, task);
+    ended_ns = clock_boot_ns();
+    task->ask_ns = ended_ns + ASK_NS + REST * (ended_ns - begun_ns);
     return !task->live;
 }
 
@@ -223,12 +234,14 @@ static int open_file(const struct cli *cli, const struct logs_task *task)
     return fd;
 }
 
-/* The file may be made only when the task begins to write. */
+/* The file may be made only when the task begins to write. Without Redis at first, what there is is
+ * shown. */
 static int find_file(struct cli *cli, struct logs_task *task, const struct logs_options *options)
 {
+    bool waits = options->follow && task->known;
     int fd;
 
-    while ((fd = open_file(cli, task)) < 0 && errno == ENOENT && options->follow && task->known &&
+    while ((fd = open_file(cli, task)) < 0 && errno == ENOENT && waits &&
            !logs_has_ended(cli, task))
         (void)poll(NULL, 0, PAUSE_MS); /* ending it early is as good */
     return fd >= 0 ? fd : open_file(cli, task);

@@ -27,11 +27,13 @@ struct logs_task {
     char *tid; /* owned */
     bool live; /* it has not ended, or Redis could not be asked */
     bool known;
+    bool refused;        /* Redis does not say, and will not */
     struct buffer hosts; /* on which it was tried, ", " between */
-    int64_t asked_ns;    /* CLOCK_BOOTTIME: when Redis was asked last */
+    int64_t ask_ns;      /* CLOCK_BOOTTIME: Redis is asked no sooner */
 };
 
-/* True where the task has ended; asks Redis, at most once a second. */
+/* True where the task has ended; asks Redis, at most once a second, over a new connection where one
+ * was lost. */
 bool logs_has_ended(struct cli *cli, struct logs_task *task);
 
 /* Where a task's lines are, or may come to be: prints them, and with follow goes on until it has

@@ -315,6 +315,20 @@ def test_follow_file(daemon, queue, files, start, gate):
     assert run.ended() == 0 and run.raw == b'ab\nc'
 
 
+@pytest.mark.parametrize('begun', [True, False])
+def test_follow_file_over_a_broken_connection(daemon, queue, files, start, gate, proxy, through_proxy, begun):
+    """-f notices the end though Redis was away in between, and the file that is made only then."""
+    [tid] = queue.add({'command': f'{"echo a;" if begun else ""} {gate.wait}; echo b'})
+    run = start('logs', '-f', tid, config=through_proxy)
+    daemon().wait_ready()
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1 and (not begun or run.raw == b'a\n'))
+    proxy.refuse()
+    run.wait_error('cannot')
+    proxy.accept()
+    gate.open()
+    assert run.ended() == 0 and run.raw == (b'a\nb\n' if begun else b'b\n')
+
+
 def test_long_file(daemon, queue, files, leat):
     """The last lines of a file are found from its end, however far they are."""
     daemon({'output': {'rate': 'none'}}).wait_ready()
