@@ -133,14 +133,26 @@ static int append_lower(struct buffer *buffer, const char *name)
     return 0;
 }
 
+static bool needs_quotes(char character)
+{
+    return character == ' ' || character == '(' || character == ')' || character == '=' ||
+           character == '"';
+}
+
 /* A value as it is; in quotes where it could be taken for several fields. */
 static int append_value(struct buffer *buffer, const char *data, size_t size)
 {
+    size_t plain = 0;
     bool quoted = false;
 
+    /* nearly all are so */
+    while (plain < size && data[plain] > ' ' && data[plain] < 0x7f && !needs_quotes(data[plain]))
+        plain++;
+    if (plain == size)
+        return buffer_append(buffer, data, size);
+
     for (size_t i = 0; i < size && !quoted; i++)
-        quoted =
-            data[i] == ' ' || data[i] == '(' || data[i] == ')' || data[i] == '=' || data[i] == '"';
+        quoted = needs_quotes(data[i]);
     if (!quoted)
         return escape_append(buffer, data, size);
 
