@@ -193,6 +193,7 @@ static void look_closer(struct cli *cli, struct logs_task *task)
 
 static int tell_nothing(struct cli *cli, struct logs_task *task, const char *where)
 {
+    struct entry_id id;
     char host[256] = "";
     bool elsewhere;
 
@@ -211,6 +212,10 @@ static int tell_nothing(struct cli *cli, struct logs_task *task, const char *whe
                       : ", or was not to be kept: see [output] to");
     else if (task->known && task->live)
         cli_error("%s has nothing of the task %s: it has not begun", where, task->tid);
+    else if (task->known && !entry_parse(task->tid, &id))
+        cli_error("%s has nothing of the task %s: no task, dead letter or record in this host's "
+                  "journal has that label; the task's id finds it",
+                  where, task->tid);
     else
         cli_error("%s has nothing of the task %s: it has written nothing, ran on another host, or "
                   "never was",
@@ -263,8 +268,12 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
     const char *where = is_file              ? "the folder of files"
                         : options->directory ? options->directory
                                              : "this host's journal";
-    int fd = is_file ? find_file(cli, task, options) : -1, status;
+    struct entry_id id;
+    int fd, status;
 
+    if (!entry_parse(task->tid, &id))
+        logs_find_label(cli, task, options);
+    fd = is_file ? find_file(cli, task, options) : -1;
     if (fd >= 0) {
         status = show_file(cli, task, options, fd);
         (void)close(fd); /* only read from */

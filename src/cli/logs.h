@@ -36,6 +36,11 @@ struct logs_task {
  * was lost. */
 bool logs_has_ended(struct cli *cli, struct logs_task *task);
 
+/* A label that Redis knows no more becomes the id of the newest task in the journal that had it,
+ * where there is one. */
+void logs_find_label(const struct cli *cli, struct logs_task *task,
+                     const struct logs_options *options);
+
 /* Where a task's lines are, or may come to be: prints them, and with follow goes on until it has
  * ended. Return 0, LOGS_NOTHING where there was none, or another exit status, having said why. */
 int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs_options *options);

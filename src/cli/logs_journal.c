@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "cli/entry.h"
 #include "cli/logs.h"
 #include "cli/record.h"
 
@@ -266,45 +265,62 @@ static int explain_nothing(const struct logs_options *options)
     return LOGS_NOTHING;
 }
 
-/* A label that Redis knows no more: the record of an end has it, and the newest counts. */
-static int find_label(struct journal *journal)
+/* Returns 0 or a negative errno. */
+static int open_handle(const struct logs_options *options, sd_journal **handle)
 {
-    struct logs_task *task = journal->task;
-    int result = add_match(journal->handle, "LEAT_QUEUE", journal->cli->config->queue.name);
+    int result = options->directory ? sd_journal_open_directory(handle, options->directory, 0)
+                                    : sd_journal_open(handle, SD_JOURNAL_LOCAL_ONLY);
+
+    if (result < 0)
+        *handle = NULL;
+    return result;
+}
+
+/* The records of an end have it, and the newest counts. */
+static char *find_label(sd_journal *handle, const char *queue, const char *label)
+{
     char *tid = NULL;
+    int result = add_match(handle, "LEAT_QUEUE", queue);
 
     if (result >= 0)
-        result = add_match(journal->handle, "LEAT_ID", task->tid);
+        result = add_match(handle, "LEAT_ID", label);
     if (result >= 0)
-        result = sd_journal_seek_tail(journal->handle);
-    while (result >= 0 && !tid && (result = sd_journal_previous(journal->handle)) > 0) {
-        struct bytes value = value_of(journal->handle, "LEAT_TASK");
+        result = sd_journal_seek_tail(handle);
+    while (result >= 0 && !tid && (result = sd_journal_previous(handle)) > 0) {
+        struct bytes value = value_of(handle, "LEAT_TASK");
         tid = value.size > 0 ? strndup(value.data, value.size) : NULL;
     }
+    return tid;
+}
+
+void logs_find_label(const struct cli *cli, struct logs_task *task,
+                     const struct logs_options *options)
+{
+    sd_journal *handle;
+    char *tid;
+
+    /* where it cannot be read, who shows what is there says so */
+    if (open_handle(options, &handle) < 0)
+        return;
+    tid = find_label(handle, cli->config->queue.name, task->tid);
     if (tid) {
         free(task->tid);
         task->tid = tid;
     }
-    sd_journal_flush_matches(journal->handle);
-    return result < 0 ? result : 0;
+    sd_journal_close(handle);
 }
 
 static int open_journal(struct journal *journal)
 {
     const char *directory = journal->options->directory;
-    struct entry_id id;
-    int result = directory ? sd_journal_open_directory(&journal->handle, directory, 0)
-                           : sd_journal_open(&journal->handle, SD_JOURNAL_LOCAL_ONLY);
+    int result = open_handle(journal->options, &journal->handle);
 
     if (result < 0) {
-        journal->handle = NULL;
         cli_error("cannot open %s: %s", directory ? directory : "the journal", strerror(-result));
         return result == -EACCES || result == -EPERM ? EX_NOPERM : EX_NOINPUT;
     }
     /* lines are shown whole */
     result = sd_journal_set_data_threshold(journal->handle, 0);
-    if (result >= 0 && !entry_parse(journal->task->tid, &id))
-        result = find_label(journal);
     if (result >= 0)
         result = match_batches(journal);
     if (result >= 0)

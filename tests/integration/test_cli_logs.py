@@ -294,6 +294,23 @@ def test_file(daemon, queue, files, leat, folder):
     assert rows == [{'line': ''}, {'line': 'end', 'cut': True}]
 
 
+@pytest.mark.usefixtures('journalled')
+def test_file_by_label(worker, queue, journal, files, folder):
+    """A label finds the file once its task has ended: a dead letter in Redis, others in this host's journal."""
+    one = worker()
+    queue.add({'command': 'echo old', 'id': 'order 17'})
+    wait_succeeded(queue, 1)
+    [tid] = queue.add({'command': 'echo new', 'id': 'order 17'})
+    [dead] = queue.add({'command': 'echo dies; exit 1', 'id': 'order 18', 'max_attempts': '1'})
+    wait_records(journal, tid, 'succeeded')
+    wait_records(journal, dead, 'dead')
+    for label, text in ('order 17', 'new\n'), ('order 18', 'dies\n'):
+        done = journal.run(program('leat'), '-c', one.config_path, 'logs', label)
+        assert (done.stdout, done.stderr) == (text, '')
+    done = journal.run(program('leat'), '-c', one.config_path, 'logs', 'order 19')
+    assert done.returncode == 1 and "the task's id finds it" in done.stderr
+
+
 def test_file_has_no_times(daemon, queue, files, leat):
     """What a file cannot tell is said."""
     daemon().wait_ready()
