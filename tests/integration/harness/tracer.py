@@ -49,7 +49,7 @@ def main():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         hold_dead(leader)
         with open(sys.argv[1], 'w', encoding='ascii') as file:
-            file.write(f'{os.getpid()}')
+            file.write(f'{os.getpid()}\n')
         os.write(ready, b'.')
         os.closerange(0, 256)
         while True:
