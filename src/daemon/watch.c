@@ -31,7 +31,7 @@ struct watch {
     unsigned failures;
     struct command command;
     ev_timer failed; /* carries watch_recover out in the next turn */
-    ev_timer retry;
+    ev_timer retry;  /* the next try; while opening, until listening must have been answered */
 };
 
 /* ---- the end, and the next try ---- */
@@ -165,6 +165,7 @@ static void on_heard(void *context, const struct redisReply *reply)
     if (heard < 0) {
         watch_recover(watch, "a message in an unknown form");
     } else if (heard > 0 && watch->state == WATCH_OPENING) {
+        ev_timer_stop(watch->loop, &watch->retry);
         begin_tracking(watch);
     }
 }
@@ -183,6 +184,8 @@ static void on_up(void *context, struct connection *connection)
         if (connection_subscribe(watch->listener, &watch->command, on_heard, watch)) {
             watch_recover(watch, "out of memory");
         }
+        /* a connection that listens has no deadline of its own */
+        set_timer(watch, &watch->retry, (double)watch->config->redis.command_timeout_ms / 1000);
     }
 }
 
@@ -215,6 +218,8 @@ static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
         watch->deaf = false;
         watch->failures = ENOUGH_FAILURES - 1; /* one try, and a short pause */
         watch_recover(watch, "listening is tried again");
+    } else if (watch->state == WATCH_OPENING) {
+        go_without(watch, REDIS_ERROR_LOST, "SUBSCRIBE is not answered");
     } else {
         open_both(watch);
     }

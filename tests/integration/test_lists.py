@@ -260,6 +260,17 @@ def test_connections_for_lists_are_lost(daemon, client, output):
     assert worker.log().count('registered with Redis') == 1
 
 
+def test_listening_is_not_answered(daemon, client, output, proxy, through_proxy):
+    """The one connection is silent before it listens, all others go on: it is made anew, and lists are taken in."""
+    trap = proxy.trap('SUBSCRIBE', action='hold')
+    client.lpush('work', 'a')
+    worker = daemon({'redis': {**through_proxy['redis'], 'command_timeout': '500ms'}}).wait_ready()
+    trap.wait()
+    wait_lines(output, ['a'])
+    wait_watching(client)
+    assert worker.log().count('registered with Redis') == 1
+
+
 def test_redis_restarts(daemon, redis_server, client, output):
     """With an empty function library, even: lists are taken in again."""
     worker = daemon().wait_ready()
