@@ -62,7 +62,7 @@ bool stall_read(struct stall *stall, const struct cli *cli, const struct redisRe
     /* without memory for it the next look tells */
     if (status_read(reply, cli->config->queue.lease_ms, &status) != 0)
         return false;
-    stall->told = find_reason(&status);
+    stall->told = (int)find_reason(&status);
     status_free(&status);
     return stall->told != NONE && stall->told != before;
 }
