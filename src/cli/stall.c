@@ -30,12 +30,6 @@ bool stall_is_due(const struct stall *stall)
     return stall->due_ns > 0 && clock_boot_ns() >= stall->due_ns;
 }
 
-/* One that ends, or that finds its host broken, begins nothing. */
-static bool is_ready(const struct status_worker *worker)
-{
-    return strcmp(worker->state, "draining") != 0 && strcmp(worker->state, "host-fault") != 0;
-}
-
 static enum reason find_reason(const struct status *status)
 {
     bool any_undrained = false;
@@ -46,7 +40,8 @@ static enum reason find_reason(const struct status *status)
         return NO_WORKER;
     for (size_t i = 0; i < status->worker_count; i++) {
         const struct status_worker *worker = &status->workers[i];
-        if (worker->live && !worker->drained && is_ready(worker))
+        bool ends = strcmp(worker->state, "draining") == 0;
+        if (worker->live && !worker->drained && !ends && !status_is_disabled(worker))
             return NONE;
         any_undrained |= worker->live && !worker->drained;
     }

@@ -42,8 +42,9 @@ static const char help[] =
     "  leat -q thumbnails status --json | jq .figures.ready\n"
     "  leat -q thumbnails status --max-oldest 10m --max-dead 0 >/dev/null || alert\n"
     "\n"
-    "Exit codes: 0 healthy; 1 no live worker, none that can take tasks, or more than a --max-...\n"
-    "allows; 64 usage; 69 Redis cannot be reached; 77 denied by Redis; 78 configuration.\n";
+    "Exit codes: 0 healthy; 1 no live worker, none that can take tasks, another group on the\n"
+    "stream, or more than a --max-... allows; 64 usage; 69 Redis cannot be reached; 77 denied\n"
+    "by Redis; 78 configuration.\n";
 
 enum {
     OPTION_JSON = 256,
@@ -132,7 +133,7 @@ static int show(const struct cli *cli, const struct status_options *options,
 
     if (status_read(reply, cli->config->queue.lease_ms, &status) != 0)
         return cli_no_memory();
-    if (status_problems(&status, &options->limits, &problems) != 0)
+    if (status_problems(&status, cli->config->queue.group, &options->limits, &problems) != 0)
         result = cli_no_memory();
     else if (options->json)
         result = output_json(page_json(cli, &status, &problems, lanes), !watching);

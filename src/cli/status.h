@@ -52,9 +52,13 @@ void status_free(struct status *status);
 
 int64_t status_figure(const struct status *status, const char *name);
 
-/* Appends what is wrong, a line each; nothing where the queue is healthy. */
-int status_problems(const struct status *status, const struct status_limits *limits,
-                    struct buffer *problems);
+/* One that lives, but by its own account can take no tasks until something is mended. */
+bool status_is_disabled(const struct status_worker *worker);
+
+/* Appends what is wrong, a line each; nothing where the queue is healthy. group: the
+ * configuration's. */
+int status_problems(const struct status *status, const char *group,
+                    const struct status_limits *limits, struct buffer *problems);
 
 /* Appends the whole page for people. */
 int status_render(const struct status *status, const struct buffer *problems, const char *title,

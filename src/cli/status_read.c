@@ -11,6 +11,7 @@
 #include "cli/moment.h"
 #include "cli/record.h"
 #include "cli/status.h"
+#include "cli/text.h"
 
 static void copy_text(const json_t *beat, const char *name, char *text, size_t size)
 {
@@ -142,8 +143,7 @@ int64_t status_figure(const struct status *status, const char *name)
     return record_number(status->figures, name, 0);
 }
 
-/* One that lives, but by its own account can take no tasks until something is mended. */
-static bool is_disabled(const struct status_worker *worker)
+bool status_is_disabled(const struct status_worker *worker)
 {
     static const char *const states[] = {"host-fault", "lease-short", "outcome-kept"};
 
@@ -159,7 +159,7 @@ static void check_workers(const struct status *status, struct buffer *problems)
 {
     size_t disabled = 0;
 
-    while (disabled < status->live_count && is_disabled(&status->workers[disabled]))
+    while (disabled < status->live_count && status_is_disabled(&status->workers[disabled]))
         disabled++;
     /* failures mark the buffer */
     if (status->worker_count == 0)
@@ -169,6 +169,24 @@ static void check_workers(const struct status *status, struct buffer *problems)
     else if (disabled == status->live_count)
         (void)buffer_printf(problems, "no worker can take tasks: %s; its log says why\n",
                             status->workers[0].state);
+}
+
+/* Workers begin only where their group has the stream for itself. */
+static void check_group(const struct status *status, const char *group, struct buffer *problems)
+{
+    struct bytes theirs = record_bytes(status->conf, "group");
+
+    /* failures mark the buffer */
+    if (theirs.size > 0 && !bytes_equal(theirs, group)) {
+        (void)buffer_append_text(problems, "the workers' group is ");
+        (void)text_append(problems, theirs.data, theirs.size);
+        (void)buffer_printf(problems, ", not %s: change [queue] group in the configuration\n",
+                            group);
+    } else if (status_figure(status, "other_groups") > 0) {
+        (void)buffer_append_text(problems,
+                                 "another group reads the stream: no worker begins there; "
+                                 "leat doctor names it\n");
+    }
 }
 
 static void check_limit(const struct status *status, const char *name, int64_t limit,
@@ -182,14 +200,15 @@ static void check_limit(const struct status *status, const char *name, int64_t l
                             (long long)limit);
 }
 
-int status_problems(const struct status *status, const struct status_limits *limits,
-                    struct buffer *problems)
+int status_problems(const struct status *status, const char *group,
+                    const struct status_limits *limits, struct buffer *problems)
 {
     int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
     char age[MOMENT_SIZE], limit[MOMENT_SIZE];
 
     /* failures mark the buffer */
     check_workers(status, problems);
+    check_group(status, group, problems);
     check_limit(status, "ready", limits->max_ready, problems);
     check_limit(status, "dead", limits->max_dead, problems);
     if (limits->max_oldest_ms >= 0 && oldest_ms > limits->max_oldest_ms) {

@@ -68,6 +68,21 @@ def test_workers_that_can_take_nothing_are_not_healthy(leat, queue):
     assert (page['healthy'], page['problems'], code) == (True, [], 0)
 
 
+def test_other_groups_are_not_healthy(leat, queue, client):
+    """Another group on the stream, where no worker begins, or another one than the configuration's, which counts
+    other tasks: both are said."""
+    client.xgroup_create('emails', 'theirs', 0, mkstream=True)
+    page, code = status(leat)
+    assert (page['problems'][1:], code) == (
+        ['another group reads the stream: no worker begins there; leat doctor names it'], UNHEALTHY)
+    client.xgroup_destroy('emails', 'theirs')
+    queue.register('web1:1:a', beat=beat())
+    done = leat('status', '--json', config={'queue': {'group': 'mine'}})
+    assert (json.loads(done.stdout)['problems'], done.returncode) == (
+        ["the workers' group is leat, not mine: change [queue] group in the configuration"], UNHEALTHY)
+    assert status(leat)[1] == 0
+
+
 @pytest.mark.parametrize('text', ['{}', '', 'no json', '[1]', '{"rate": "x", "pid": "y"}',
                                   '{"host": "\\u001b[31mred", "state": "\\u0007"}'])
 def test_beats_of_other_forms(leat, queue, text):

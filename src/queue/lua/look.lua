@@ -1,14 +1,16 @@
 do -- Looking (no writes).
 
+-- How many are pending for our group, the last delivered id, and how many other groups there are.
 local function group_info(q, key)
-  if redis.call('EXISTS', key) == 1 then
-    for _, info in ipairs(redis.call('XINFO', 'GROUPS', key)) do
-      if info[2] == q.group then
-        return info[6], info[8] -- pending, last delivered id
-      end
+  local pending, last, others = 0, '0-0', 0
+  for _, info in ipairs(redis.call('EXISTS', key) == 1 and redis.call('XINFO', 'GROUPS', key) or {}) do
+    if info[2] == q.group then
+      pending, last = info[6], info[8]
+    else
+      others = others + 1
     end
   end
-  return 0, '0-0'
+  return pending, last, others
 end
 
 -- All that ever came: entries that producers added, by whatever command, and tasks that were delayed first.
@@ -51,11 +53,11 @@ function leat.status(keys, args)
   local function add(name, value)
     figures[#figures + 1], figures[#figures + 2] = name, value
   end
-  local ready, pending, oldest = 0, 0, 0
+  local ready, pending, oldest, others = 0, 0, 0, 0
   for _, kind in ipairs({ 's', 'g' }) do
     local key = stream_of(q, kind)
-    local mine, last = group_info(q, key)
-    pending = pending + mine
+    local mine, last, more = group_info(q, key)
+    pending, others = pending + mine, others + more
     ready = ready + math.max(redis.call('XLEN', key) - mine, 0)
     local first = redis.call('XRANGE', key, '(' .. last, '+', 'COUNT', '1')
     if first[1] then
@@ -78,6 +80,7 @@ function leat.status(keys, args)
   add('lanes', lanes)
   add('oldest_ready_ms', str(oldest))
   add('next_due_ms', leat.next_due(q) or '0')
+  add('other_groups', others)
   add('total_enqueued', total_enqueued(q))
   for i, value in ipairs(redis.call('HMGET', q[STATS], unpack(TOTALS))) do
     add('total_' .. TOTALS[i], number_or(value, 0))
