@@ -416,8 +416,8 @@ def test_one_lost_lease_ends_the_batch(daemon, queue, client, folder):
     """When the entry of one task is gone, the process of its batch is killed at once; the others go
     back with nothing counted and run again; what was reported before counts."""
     tids = add(queue, *numbers(4))
-    command = (f'echo $$ > {folder}/pid; echo 1 ok >&3; trap "" TERM;'
-               f' [ -e {folder}/go ] || sleep 60; cat >> {folder}/out')
+    command = (f'echo 1 ok >&3; trap "" TERM;'
+               f' [ -e {folder}/go ] || {{ echo $$ > {folder}/pid; sleep 60; }}; cat >> {folder}/out')
     worker = daemon({'queue': {'lease': '2s', 'concurrency': 1}, **batched(command)}).wait_ready()
     wait_file(folder / 'pid')
     (folder / 'go').touch()

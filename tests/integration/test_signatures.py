@@ -7,7 +7,7 @@ import pytest
 from harness.polling import wait_until
 from harness.queue import LIBRARY, Queue
 from harness.signing import Key
-from harness.tasks import letters, wait_letters, wait_succeeded
+from harness.tasks import letters, wait_file, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
@@ -211,7 +211,7 @@ def test_retries_are_no_replays(daemon, required, key, queue, folder):
     assert (folder / 'tries').read_text() == '\n' * 3
     lost = f'echo >> {folder}/lost; test $(wc -l < {folder}/lost) = 2 || exec tail -f /dev/null'
     queue.add(key.sign({'command': lost}))
-    wait_until((folder / 'lost').exists)
+    wait_file(folder / 'lost')
     worker.kill9()
     worker.start().wait_ready()
     wait_succeeded(queue, 2)
