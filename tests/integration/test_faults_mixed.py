@@ -56,8 +56,8 @@ def break_one(workers, ways, randomly):
         ways[number].cut(randomly.choice(['', 'work', 'command']))
         return {}
     killed = workers[number].pid
+    when = boot_s()  # nothing that follows from it is earlier
     workers[number].kill9()
-    when = boot_s()
     pass_time(randomly.uniform(0, 0.5))
     workers[number].start()
     return {killed: when}

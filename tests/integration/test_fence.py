@@ -76,8 +76,8 @@ def test_tasks_see_it_grow(daemon, queue, leat, folder):
     assert stopped.wait_exit() == 0
     killed = daemon(config).wait_ready()
     wait_lines(2)
+    killed.kill9()  # before its task could read more
     mode.write_text('fail')
-    killed.kill9()
     daemon(config).wait_ready()
     wait_lines(3)
     wait_letters(queue)
