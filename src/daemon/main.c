@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "base/signals.h"
+#include "base/slice.h"
 #include "base/standard.h"
 #include "config/config.h"
 #include "daemon/isolation.h"
@@ -468,6 +469,7 @@ int main(int argc, char **argv)
     } else if (rights_check(daemon.config)) {
         code = EX_CONFIG;
     } else {
+        slice_shorten();
         warn_of_programs(daemon.config, options.path, true);
         code = isolation_open(&daemon.isolation, daemon.config);
         code = code ? code : run(&daemon, &nofile);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/slice.h"
 #include "exec/guard_kill.h"
 #include "exec/mark.h"
 #include "exec/proc.h"
@@ -285,6 +286,7 @@ int guard_process(int argc, char **argv)
     }
     (void)close(GUARD_PROGRAM); /* was only executed */
     lock_memory(guard.shared);
+    slice_shorten();
 
     /* from now on it sees what is armed; where the daemon is gone already, that is seen next */
     set_alarm(&guard);

@@ -6,6 +6,7 @@ import os
 import pty
 import resource
 import signal
+import struct
 import termios
 
 import pytest
@@ -175,3 +176,31 @@ def test_daemon_is_not_stopped_by_sigpipe(daemon, queue, folder):
     queue.add(*[{'command': f'echo x; echo >> {folder}/out'}] * 20)
     wait_succeeded(queue, 20)
     assert worker.running()
+
+
+SCHED_GETATTR = {'x86_64': 315, 'aarch64': 275}[os.uname().machine]
+
+
+def schedule(pid):
+    """Its flags, nice value and time slice (ns; 0: this kernel knows no slices of one's own)."""
+    told = (ctypes.c_uint8 * 48)()
+    assert ctypes.CDLL(None).syscall(SCHED_GETATTR, pid, told, len(told), 0) == 0
+    _, _, flags, nice, _, slice_ns = struct.unpack_from('IIQiIQ', bytes(told))
+    return flags, nice, slice_ns
+
+
+@pytest.mark.parametrize('nice', [0, 5, -5])
+def test_time_slices(daemon, queue, folder, gate, nice):
+    """Daemon and guards run soon though all processors are busy; tasks are scheduled as if the daemon were not."""
+    _, _, standard_ns = schedule(os.getpid())
+    if standard_ns == 0 or nice < 0 and os.geteuid() != 0:
+        pytest.skip('this kernel has no time slices of a process\'s own, or only root may ask for more')
+    worker = daemon(start=False)
+    worker.popen = {'preexec_fn': lambda: os.nice(nice)}
+    worker.start().wait_ready()
+    for pid in (worker.pid, *worker.guards()):
+        assert schedule(pid)[1:] == (nice, 1_000_000 if nice >= 0 else standard_ns)
+    queue.add({'command': f'echo $$ > {folder}/pid; {gate.command}'})
+    assert schedule(int(wait_file(folder / 'pid', 2))) == (0, nice, standard_ns)
+    gate.open()
+    wait_succeeded(queue, 1)

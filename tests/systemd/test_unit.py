@@ -22,6 +22,15 @@ def test_starts_and_tells_its_state(unit):
     assert unit.machine.run("ps", "-o", "user=", "-p", unit.pid()).stdout.strip() == "leat"
 
 
+def test_soon_runs_beside_busy_tasks(unit):
+    """Nothing in the unit keeps the worker from asking for short time slices, of which its tasks get none."""
+    unit.start()
+    assert "SCHED_RESET_ON_FORK" in unit.machine.run("chrt", "-p", unit.pid()).stdout
+    unit.add("chrt -p $$")
+    [line, *_] = unit.event("TASK_OUTPUT", count=2)
+    assert line["MESSAGE"].endswith(": SCHED_OTHER")
+
+
 def test_journal_fields(unit):
     """A task's end and its output are records whose fields name queue, task, attempt and stream."""
     unit.start()
