@@ -266,10 +266,12 @@ static void on_adopted(void *context, const struct redisReply *reply)
         return; /* adopt_down follows */
     }
     if (queue_requeue_read(reply, &answer)) {
-        /* whatever the other calls need, too, they notice themselves; the leases run out */
+        /* whatever the other calls need, too, they notice themselves */
+        char why[512];
+        queue_explain(reply, why, sizeof why);
         log_text(adopt->complained ? LOG_DEBUG : LOG_WARNING,
-                 "cannot adopt the tasks of worker %s: %s", adopt->found.consumer,
-                 reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer in an unknown form");
+                 "cannot adopt the tasks of worker %s, they wait until their leases run out: %s",
+                 adopt->found.consumer, why);
         adopt->complained = true;
         adopt->at++;
         go_on(adopt);

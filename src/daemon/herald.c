@@ -132,8 +132,8 @@ static void on_told(void *context, const struct redisReply *reply)
     if (letter_read(reply, &answer)) {
         /* it must not disturb the tasks: whatever the other calls need, too, they notice themselves
          */
-        const char *why =
-            reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer in an unknown form";
+        char why[512];
+        queue_explain(reply, why, sizeof why);
         log_text(herald->complained ? LOG_DEBUG : LOG_WARNING,
                  "cannot tell of dead letters now: %s", why);
         herald->refused = herald->complained = true;

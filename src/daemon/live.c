@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/chunks.h"
+#include "queue/error.h"
 #include "queue/results.h"
 
 enum {
@@ -161,8 +162,10 @@ static void on_sent(void *context, const struct redisReply *reply)
     live->bytes -= chunk_cost(chunk);
     live->progress_ns = clock_boot_ns();
     if (queue_output_read(reply, &error) && !live->refused) {
+        char why[512];
+        redis_error_explain(error, strlen(error), why, sizeof why);
         live->refused = true;
-        log_text(LOG_WARNING, "the live output of task %s is lost: %s", task->tid, error);
+        log_text(LOG_WARNING, "the live output of task %s is lost: %s", task->tid, why);
     }
     chunk_free(chunk);
     free_if_done(task);

@@ -18,7 +18,7 @@ struct replicas {
     struct command command;
     size_t tasks;  /* that wait for the question under way; 0: there is none */
     bool outage;   /* declared in the log */
-    char why[160]; /* what Redis has refused of it; "": nothing */
+    char why[512]; /* what Redis has refused of it; "": nothing */
 };
 
 static void ignore_reply(void *context, const struct redisReply *reply)
@@ -30,8 +30,7 @@ static void ignore_reply(void *context, const struct redisReply *reply)
 static void note_refusal(struct replicas *replicas, const struct redisReply *reply)
 {
     if (reply && reply->type == REDIS_REPLY_ERROR && !*replicas->why) {
-        /* cut where it is too long */
-        (void)snprintf(replicas->why, sizeof replicas->why, "%s", reply->str);
+        queue_explain(reply, replicas->why, sizeof replicas->why);
     }
 }
 
@@ -39,7 +38,7 @@ static void note_refusal(struct replicas *replicas, const struct redisReply *rep
 
 static void declare_outage(struct replicas *replicas, int64_t have)
 {
-    char duration[48], what[256];
+    char duration[48], what[640];
     units_format_duration(replicas->timeout_ms, duration, sizeof duration);
     /* the numbers fit, a refusal may be cut */
     if (*replicas->why) {

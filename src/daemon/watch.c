@@ -4,9 +4,11 @@
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "queue/backoff.h"
+#include "queue/error.h"
 #include "queue/lists.h"
 
 #define ENOUGH_FAILURES 3   /* to listen; then it goes without */
@@ -105,11 +107,16 @@ static void go_without(struct watch *watch, enum redis_error error, const char *
         return;
     }
     if (!watch->told) {
+        const char *text = NULL;
+        size_t size = redis_error_text(why, strlen(why), &text);
         log_text(LOG_WARNING,
-                 "Redis does not tell of changes of lists: %s; they are looked at every %.1f s "
-                 "only; let the user run CLIENT TRACKING, CLIENT CACHING and SUBSCRIBE on the "
-                 "channel __redis__:invalidate",
-                 why, (double)watch->config->intake.scan_ms / 1000);
+                 "Redis does not tell of changes of lists: %.*s; they are looked at every %.1f s "
+                 "only; %s",
+                 (int)size, text, (double)watch->config->intake.scan_ms / 1000,
+                 error == REDIS_ERROR_DENIED
+                     ? "let the user run CLIENT TRACKING, CLIENT CACHING and SUBSCRIBE on the "
+                       "channel __redis__:invalidate"
+                     : redis_error_advice(error));
     }
     watch->told = true;
     watch->deaf = true;

@@ -1,6 +1,7 @@
 #include "queue/error.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 struct pattern {
@@ -168,4 +169,14 @@ const char *redis_error_advice(enum redis_error error)
         return "see the message and the log of Redis";
     }
     return "see the message and the log of Redis";
+}
+
+void redis_error_explain(const char *message, size_t size, char *explained, size_t explained_size)
+{
+    enum redis_error error = redis_error_classify(message, size);
+    bool complete = error == REDIS_ERROR_CALLER;
+    const char *text = NULL;
+    size = redis_error_text(message, size, &text);
+    (void)snprintf(explained, explained_size, "%.*s%s%s", (int)size, text, complete ? "" : "; ",
+                   complete ? "" : redis_error_advice(error));
 }

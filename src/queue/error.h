@@ -35,4 +35,8 @@ size_t redis_error_text(const char *message, size_t size, const char **text);
 const char *redis_error_name(enum redis_error error);
 const char *redis_error_advice(enum redis_error error);
 
+/* Both of an error reply, for people: "TEXT; ADVICE". What the queue itself refuses says all there
+ * is to say. Cut where it is too long. */
+void redis_error_explain(const char *message, size_t size, char *explained, size_t explained_size);
+
 #endif

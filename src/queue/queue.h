@@ -195,6 +195,10 @@ void queue_findings_add(struct command *command, struct bytes kind, struct bytes
 
 #define QUEUE_CURSOR_SIZE 48
 
+/* What is wrong with a reply that could not be read, and what to do, for people; cut where it is
+ * too long. */
+void queue_explain(const struct redisReply *reply, char *why, size_t size);
+
 struct queue_claim_reply {
     int64_t now_ms, lease_ms;
     int64_t closed_until_ms; /* 0: open */

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
+#include "queue/error.h"
 #include "queue/queue.h"
 
 /* ---- values ---- */
@@ -467,4 +469,15 @@ int queue_info_read(const redisReply *reply, struct queue_server *out)
     out->saves_fail = info_says(text, "aof_last_write_status", "err") ||
                       (out->rdb_enabled && info_says(text, "rdb_last_bgsave_status", "err"));
     return 0;
+}
+
+void queue_explain(const redisReply *reply, char *why, size_t size)
+{
+    if (reply->type == REDIS_REPLY_ERROR) {
+        redis_error_explain(reply->str, reply->len, why, size);
+    } else {
+        (void)snprintf(why, size,
+                       "an answer in an unknown form; install the same version of leat "
+                       "everywhere"); /* fits */
+    }
 }

@@ -119,6 +119,26 @@ static void cleans_messages_for_people(void **state)
     assert_text("", "");
 }
 
+static void assert_explained(const char *message, size_t room, const char *expected)
+{
+    char explained[400];
+    assert_true(room <= sizeof explained);
+    redis_error_explain(message, strlen(message), explained, room);
+    assert_string_equal(explained, expected);
+}
+
+/* With what to do, unless the queue has said it; cut where there is no room. */
+static void explains_messages(void **state)
+{
+    (void)state;
+    assert_explained("NOPERM User w has no permissions. script: x, on @user_function:1.", 400,
+                     "NOPERM User w has no permissions; check user and password in [redis] and "
+                     "that user's ACL");
+    assert_explained("FULL the queue is full", 400, "FULL the queue is full");
+    assert_explained("ERR odd", 400, "odd; see the message and the log of Redis");
+    assert_explained("ERR odd", 8, "odd; se");
+}
+
 /* Logs filter by the name: each class has one of its own, and advice. */
 static void names_every_class(void **state)
 {
@@ -138,6 +158,7 @@ int main(void)
         cmocka_unit_test(classifies_what_redis_says),
         cmocka_unit_test(looks_no_further_than_the_size),
         cmocka_unit_test(cleans_messages_for_people),
+        cmocka_unit_test(explains_messages),
         cmocka_unit_test(names_every_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
