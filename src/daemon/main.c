@@ -175,6 +175,7 @@ static void warn_of_surroundings(const struct config *config, const char *path)
 static int test(const struct config *config, const char *path)
 {
     warn_of_surroundings(config, path);
+    rights_warn(config);
     warn_of_programs(config, path, false);
     return say("%s: ok\n", path);
 }
@@ -310,6 +311,7 @@ static void reload(struct daemon *daemon)
     }
     log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text, " needs a restart: it stays as it was");
     isolation_look(&daemon->isolation, merged);
+    rights_warn(merged);
     warn_of_programs(merged, daemon->path, true);
     worker_set_config(daemon->worker, merged);
     config_free(daemon->config);
@@ -470,6 +472,7 @@ int main(int argc, char **argv)
         code = EX_CONFIG;
     } else {
         slice_shorten();
+        rights_warn(daemon.config);
         warn_of_programs(daemon.config, options.path, true);
         code = isolation_open(&daemon.isolation, daemon.config);
         code = code ? code : run(&daemon, &nofile);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/log_ids.h"
@@ -34,4 +35,25 @@ int rights_check(const struct config *config)
               "leatd-other-user.conf for the unit, or remove user and group",
               config->path, task->user ? "user" : "group", name, lacks);
     return -1;
+}
+
+static bool stands_in_file(const char *password, const char *file, const char *credential)
+{
+    return password && !file && !credential;
+}
+
+void rights_warn(const struct config *config)
+{
+    const struct config_redis *redis = &config->redis;
+    struct stat status;
+    bool holds_one =
+        stands_in_file(redis->password, redis->password_file, redis->password_credential) ||
+        stands_in_file(redis->sentinel_password, redis->sentinel_password_file,
+                       redis->sentinel_password_credential);
+    if (holds_one && stat(config->path, &status) == 0 && (status.st_mode & S_IROTH)) {
+        log_text(LOG_WARNING,
+                 "%s: all users can read the password in it; run chmod o= on it, or name a "
+                 "password_file or password_credential instead",
+                 config->path);
+    }
 }

@@ -16,4 +16,7 @@ int rights_hide(void);
  * that does not exist is no such case, but the host's fault when a task is to be run. */
 int rights_check(const struct config *config);
 
+/* Warns where a password stands in a file that all users can read. */
+void rights_warn(const struct config *config);
+
 #endif

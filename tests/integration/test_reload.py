@@ -52,6 +52,19 @@ def test_output_that_cannot_be_written(folder):
         assert done.returncode == 74 and 'cannot write the output: No space left' in done.stderr
 
 
+@pytest.mark.parametrize('key, mode, warned', [
+    ('password', 0o644, True), ('password', 0o640, False), ('password_file', 0o644, False)])
+def test_password_that_all_users_can_read(folder, key, mode, warned):
+    """A password in a configuration that is open to all is warned of, with what to do; it is no error."""
+    (folder / 'secret').write_text('secret')
+    (folder / 'secret').chmod(0o600)
+    path = write_config(folder / 'queue.ini', {'queue': {'name': 'emails'}, 'redis': {key: f'{folder}/secret'}})
+    path.chmod(mode)
+    done = leatd('-t', '-c', path)
+    assert done.returncode == 0
+    assert (f'{path}: all users can read the password in it; run chmod o=' in done.stderr) == warned
+
+
 @pytest.mark.parametrize('argv, said', [
     ([], 'with -c FILE'), (['-t'], 'with -c FILE'), (['--nonsense'], '--nonsense'), (['-c'], "'c'"),
     (['x.ini'], 'unexpected word: x.ini; the configuration is named with -c'),
