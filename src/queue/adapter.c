@@ -2,6 +2,8 @@
 
 #include <hiredis/hiredis.h>
 
+enum { LARGE = 128 * 1024 };
+
 static void add_read(void *context)
 {
     struct adapter *adapter = context;
@@ -36,10 +38,32 @@ static void cleanup(void *context)
     adapter->broken = false;
 }
 
+/* hiredis keeps the room that a large answer took until the next answer comes, which in an idle
+ * queue may be never; it tells only how much is in there. */
+static void give_back(struct adapter *adapter)
+{
+    redisReader *old = adapter->redis->c.reader, *fresh;
+    adapter->large |= old->len > LARGE;
+    if (!adapter->large || old->len > 0 || old->ridx >= 0) {
+        return;
+    }
+    fresh = redisReaderCreateWithFunctions(old->fn);
+    if (!fresh) {
+        return; /* with the next answer then */
+    }
+    redisReaderSetPrivdata(fresh, old->privdata);
+    adapter->redis->c.reader = fresh;
+    redisReaderFree(old);
+    adapter->large = false;
+}
+
 static void on_readable(void *context)
 {
     struct adapter *adapter = context;
     redisAsyncHandleRead(adapter->redis);
+    if (adapter->redis) {
+        give_back(adapter);
+    }
 }
 
 static void on_writable(void *context)
@@ -52,6 +76,7 @@ void adapter_attach(struct adapter *adapter, struct ev_loop *loop, redisAsyncCon
 {
     adapter->loop = loop;
     adapter->redis = redis;
+    adapter->large = false;
     fd_watch_init(&adapter->read, on_readable, adapter);
     fd_watch_init(&adapter->write, on_writable, adapter);
     redis->ev.addRead = add_read;

@@ -1,7 +1,7 @@
 /*
  * Between hiredis and the event loop, and what it would not do itself: its own adapter is deaf for
- * good where epoll_ctl has failed, and a command that version 0.14 has no memory for is lost
- * without a word.
+ * good where epoll_ctl has failed, a command that version 0.14 has no memory for is lost without a
+ * word, and the room that a large answer took is kept until the next one.
  */
 #ifndef LEAT_QUEUE_ADAPTER_H
 #define LEAT_QUEUE_ADAPTER_H
@@ -16,6 +16,7 @@ struct adapter {
     struct ev_loop *loop;
     redisAsyncContext *redis;
     struct fd_watch read, write;
+    bool large;  /* the reader's buffer has become so, and is not empty or not given back yet */
     bool broken; /* answers would go astray: the context is to be freed, outside of its callbacks */
 };
 
