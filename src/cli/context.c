@@ -280,7 +280,7 @@ int cli_connect(struct cli *cli)
         return EX_OK;
     /* what the server refuses here came from the file */
     if (error == REDIS_ERROR_CALLER) {
-        cli_error("cannot connect to Redis: %s; check db and cluster in [redis]", why);
+        cli_error("cannot connect to Redis: %s; %s", why, redis_error_advice(error));
         return EX_CONFIG;
     }
     return cli_call_failed("cannot connect to Redis", error, why);

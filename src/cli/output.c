@@ -9,6 +9,8 @@
 #include "base/base64.h"
 #include "cli/cli.h"
 
+#define DECIMALS 15 /* that a number of decimal digits gets back from a double as it was */
+
 struct output output_look(void)
 {
     struct output output = {0};
@@ -66,7 +68,8 @@ static int append_piece(const char *text, size_t size, void *context)
 int output_json_text(json_t *value, size_t flags, struct buffer *text)
 {
     int result = value ? json_dump_callback(value, append_piece, text,
-                                            flags | JSON_ENSURE_ASCII | JSON_ENCODE_ANY)
+                                            flags | JSON_ENSURE_ASCII | JSON_ENCODE_ANY |
+                                                JSON_REAL_PRECISION(DECIMALS))
                        : -1;
 
     json_decref(value);

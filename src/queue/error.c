@@ -164,7 +164,7 @@ const char *redis_error_advice(enum redis_error error)
     case REDIS_ERROR_FOREIGN:
         return "the keys belong to something else: choose another stream in [queue]";
     case REDIS_ERROR_CALLER:
-        return "the call was refused: see the message; if it was SELECT, check db in [redis]";
+        return "check db, master and cluster in [redis]";
     case REDIS_ERROR_OTHER:
         return "see the message and the log of Redis";
     }

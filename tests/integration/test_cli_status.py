@@ -42,6 +42,12 @@ def test_every_state_is_counted(leat, queue):
     assert 'healthy' in text and 'web1' in text and '3/8' in text and '6.2' in text
 
 
+def test_rates_are_short_numbers(leat, queue):
+    """JSON has a rate as the worker wrote it, not with the digits that a binary fraction adds."""
+    queue.register('w1:1:a', beat=beat(rate=0.025))
+    assert '"rate": 0.025,' in leat('status', '--json').stdout
+
+
 def test_no_live_worker_is_not_healthy(leat, queue):
     """Without a worker, or when the last beat is older than a lease: 1, and it is said."""
     page, code = status(leat)
