@@ -2,6 +2,7 @@
  * leat run: following the task: its output, its end, and the signals that are to end it.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #define BLOCK_MS 20000 /* a silent connection is dead or alive */
 #define LOOK_MS 60000  /* so often it is looked whether the task is still there */
 #define CANCEL_TRIES 20
+#define CANCEL_MS 1000 /* then they are made again */
 
 struct follow {
     struct cli *cli;
@@ -37,10 +39,11 @@ struct follow {
     int status;                     /* of the end, */
     char text[512];                 /* and what is to be said of it */
     int signals;                    /* how many were dealt with */
-    bool asked;                     /* the cancel is under way */
+    bool unwanted, asked, refused;  /* to be cancelled: it is; it is under way; it must not be */
     bool closed[3];                 /* nobody takes that output any more */
     bool reading;                   /* a read is under way: a signal came meanwhile, */
     int64_t block_ms;               /* for so long */
+    int64_t cancel_ns;              /* no sooner is it tried again */
     int64_t looked_ns;
     struct stall stall;
 };
@@ -119,6 +122,7 @@ static void cancel(struct follow *follow)
     char token[QUEUE_CURSOR_SIZE] = "";
     int status;
 
+    follow->unwanted = true;
     other.client = NULL;
     status = cli_connect(&other);
     for (int i = 0; i < CANCEL_TRIES && status == EX_OK && !follow->asked; i++) {
@@ -127,11 +131,28 @@ static void cancel(struct follow *follow)
             find_token(&other, follow->tid, token, sizeof token);
     }
     cli_disconnect(&other);
+    follow->refused = status != EX_OK && status != EX_UNAVAILABLE && status != EX_TEMPFAIL;
+    follow->cancel_ns = clock_boot_ns() + CANCEL_MS * CLOCK_NS_PER_MS;
+}
+
+static bool is_to_be_cancelled(const struct follow *follow)
+{
+    return follow->unwanted && !follow->asked && !follow->refused;
+}
+
+/* Those that wait are counted, also where nothing has to be waited for. */
+static void let_in(const struct follow *follow)
+{
+    sigset_t blocked;
+
+    (void)sigprocmask(SIG_SETMASK, follow->patience.mask, &blocked);
+    (void)sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
 /* The first cancels, each further one leaves. */
 static void take_signals(struct follow *follow)
 {
+    let_in(follow);
     if (signals == follow->signals)
         return;
     if (follow->signals > 0 || signals > 1) {
@@ -147,20 +168,21 @@ static void take_signals(struct follow *follow)
 
 /* ---- output */
 
-static bool write_some(int number, const char **data, size_t *size)
+/* A signal ends the wait for room, and no more is written than a pipe then takes at once. */
+static bool write_some(const struct follow *follow, int number, const char **data, size_t *size)
 {
-    struct pollfd descriptor = {.fd = number, .events = POLLOUT};
-    ssize_t written = write(number, *data, *size);
+    struct pollfd room = {.fd = number, .events = POLLOUT};
+    ssize_t written;
 
-    if (written >= 0) {
-        *data += written;
-        *size -= (size_t)written;
-        return true;
-    }
-    /* a descriptor that was left non-blocking by whoever shares it */
-    if (errno == EAGAIN)
-        (void)poll(&descriptor, 1, -1);
-    return errno == EINTR || errno == EAGAIN;
+    if (ppoll(&room, 1, NULL, follow->patience.mask) < 0)
+        return errno == EINTR;
+    written = write(number, *data, *size < PIPE_BUF ? *size : PIPE_BUF);
+    /* it may have been left non-blocking by whoever shares it */
+    if (written < 0)
+        return errno == EAGAIN || errno == EINTR;
+    *data += written;
+    *size -= (size_t)written;
+    return true;
 }
 
 /* Who has closed the output that leat writes to wants no more of the task. */
@@ -177,17 +199,12 @@ static void write_out(struct follow *follow, int number, struct bytes data)
 {
     const char *at = data.data;
     size_t left = data.size;
-    bool fine = true;
-    sigset_t before;
 
-    (void)sigprocmask(SIG_SETMASK, follow->patience.mask, &before);
-    while (left > 0 && fine && !follow->left && !follow->closed[number]) {
-        fine = write_some(number, &at, &left);
-        if (!fine)
+    for (take_signals(follow); left > 0 && !follow->left && !follow->closed[number];
+         take_signals(follow)) {
+        if (!write_some(follow, number, &at, &left))
             lose_reader(follow, number);
-        take_signals(follow);
     }
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 static void tell_lost(const struct follow *follow, int64_t bytes)
@@ -325,7 +342,8 @@ static int read_next(struct follow *follow)
     struct redisReply *reply;
 
     if (!follow->reading) {
-        follow->block_ms = is_running(follow) ? BLOCK_MS : stall_left_ms(&follow->stall, BLOCK_MS);
+        int64_t most_ms = is_to_be_cancelled(follow) ? CANCEL_MS : BLOCK_MS;
+        follow->block_ms = is_running(follow) ? most_ms : stall_left_ms(&follow->stall, most_ms);
         queue_read(&follow->command, &follow->cli->queue, sources, 2, ENTRIES, follow->block_ms);
     }
     reply = patience_block(&follow->patience, follow->cli,
@@ -377,8 +395,6 @@ static int reconnect(struct follow *follow)
         return 0;
     if (status == 0)
         look(follow);
-    if (status == 0 && follow->signals > 0 && !follow->asked)
-        cancel(follow);
     return status;
 }
 
@@ -392,6 +408,8 @@ static int step(struct follow *follow)
         return 0;
     if (!follow->cli->client)
         return reconnect(follow);
+    if (is_to_be_cancelled(follow) && clock_boot_ns() >= follow->cancel_ns)
+        cancel(follow);
     count = ended ? read_rest(follow) : read_next(follow);
     if (count < 0) {
         if (follow->patience.error != REDIS_ERROR_NONE)

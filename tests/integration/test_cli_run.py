@@ -1,8 +1,11 @@
 """leat run: a command on a worker as if it ran here."""
+import array
+import fcntl
 import os
 import select
 import signal
 import subprocess
+import termios
 
 import pytest
 
@@ -371,6 +374,34 @@ def test_interrupt_that_waits_for_redis(daemon, start, queue, proxy, through_pro
     run.wait_error('cannot connect')
     proxy.accept()
     assert run.ended() == CANCELLED and run.error.endswith(': cancelled\n')
+
+
+def test_interrupt_whose_cancel_is_lost(daemon, start, proxy, through_proxy, wait_until):
+    """Only the connection that is to cancel breaks: that is tried again, though all else goes on."""
+    daemon().wait_ready()
+    trap = proxy.trap('leat_cancel', when='before')
+    run = start('run', 'echo begun; while :; do sleep 0.1; echo; done', config=through_proxy)
+    wait_until(lambda: 'begun' in run.out, 20)
+    run.process.send_signal(signal.SIGINT)
+    trap.wait()
+    assert run.ended() == CANCELLED and run.error.endswith(': cancelled\n')
+
+
+def test_second_interrupt_while_nobody_reads(daemon, start, through_proxy, proxy, wait_until):
+    """Nobody takes the output, and the second signal comes while the cancel is under way: leat leaves."""
+    daemon({'output': {'to': 'discard'}}).wait_ready()
+    trap = proxy.trap('leat_cancel', action='hold')
+    reader, writer = os.pipe()
+    size, unread = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096), array.array('i', [0])
+    run = start('run', 'exec yes', config=through_proxy, stdout=writer)
+    wait_until(lambda: fcntl.ioctl(reader, termios.FIONREAD, unread) == 0 and unread[0] == size, 20)
+    run.process.send_signal(signal.SIGINT)
+    trap.wait()
+    run.process.send_signal(signal.SIGINT)
+    trap.release()
+    assert run.ended() == CANCELLED and 'is left alone: it is being cancelled' in run.error
+    os.close(reader)
+    os.close(writer)
 
 
 def test_lost_output_is_told(start, queue, wait_until):

@@ -261,7 +261,7 @@ def test_connections_for_lists_are_lost(daemon, client, output):
 
 
 def test_listening_is_not_answered(daemon, client, output, proxy, through_proxy):
-    """The one connection is silent before it listens, all others go on: it is made anew, and lists are taken in."""
+    """The one connection is silent before it listens, all others go on: it is made anew, and all is taken in."""
     trap = proxy.trap('SUBSCRIBE', action='hold')
     client.lpush('work', 'a')
     worker = daemon({'redis': {**through_proxy['redis'], 'command_timeout': '500ms'}}).wait_ready()
