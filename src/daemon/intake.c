@@ -445,7 +445,11 @@ struct intake *intake_new(struct ev_loop *loop, const struct config *config,
 
 void intake_set_config(struct intake *intake, const struct config *config)
 {
+    bool other = config->queue.scan_ms != intake->config->queue.scan_ms;
     intake->config = config;
+    if (other && ev_is_active(&intake->scan)) {
+        set_scan_timer(intake); /* the former may be hours away */
+    }
     adopt_set_config(intake->adopt, config);
 }
 

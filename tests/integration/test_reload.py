@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from harness.daemon import program, write_config
-from harness.faults import pass_time
+from harness.faults import pass_time, wait_blocked
 from harness.polling import wait_until
 from harness.tasks import open_files, wait_file, wait_letters, wait_succeeded
 
@@ -210,6 +210,18 @@ def test_command_is_reloaded(daemon, queue, folder):
     queue.add({'x': '1'})
     wait_succeeded(queue, 2)
     assert (folder / 'one').exists() and (folder / 'two').exists()
+
+
+def test_scan_is_reloaded(daemon, queue, client):
+    """A shorter period counts at once, however far away the next scan was."""
+    queue.register('gone')
+    queue.add({'command': 'true'})
+    queue.begin('gone')
+    worker = daemon({'queue': {'scan': '1h'}}).wait_ready()
+    wait_blocked(client)
+    queue.expire()
+    reload(worker, changed(worker, queue={'scan': '100ms'}))
+    wait_succeeded(queue, 1)
 
 
 def test_log_level_is_reloaded(daemon, queue):
