@@ -134,7 +134,8 @@ def test_what_is_put_up_starts_at_once(daemon, queue, client, redis_server, stam
 
 def test_released_task_starts_at_once(daemon, queue, client, stamps, assert_prompt):
     """A worker that stops hands its task back: an idle one starts it at once."""
-    keeper = daemon().wait_ready()
+    patient_end = {'task': {'kill_grace': '20s'}}  # it says that it was told, which starts a program
+    keeper = daemon(patient_end).wait_ready()
     wait_blocked(client)
     told = stamps.line('told', after='exit 1')
     delays = []
@@ -144,7 +145,7 @@ def test_released_task_starts_at_once(daemon, queue, client, stamps, assert_prom
         if number == 1:
             queue.add({'command': task})
             stamps.wait('run')
-        other = daemon().wait_ready()
+        other = daemon(patient_end).wait_ready()
         wait_blocked(client)
         keeper.terminate()
         delays.append(stamps.wait('run', number + 1)[2] - stamps.wait('told', number)[2])
