@@ -43,13 +43,13 @@ def test_no_guard_to_be_had(daemon, queue, client, gate, folder, manager):
     rows = Path(f'/proc/{worker.pid}/limits').read_text().splitlines()
     [before] = [row for row in rows if 'open files' in row]
     hard = before.split()[4]
-    # none is free: what the dead guard leaves is enough for a status, and not for a guard
+    # one is free, which is enough for a status, and not for a guard: what the dead one leaves is out of the way
     wait_until(lambda: any('1 of 2 running' in text for text in manager.having('STATUS')),
                message=lambda: f'{manager.messages}')
     looks = []
     wait_until(lambda: looks.append(set(map(int, os.listdir(f'/proc/{worker.pid}/fd')))) or len(looks) > 20)
     taken = set.intersection(*looks)
-    limit(worker.pid, f'{min(set(range(len(taken) + 1)) - taken)}:{hard}')
+    limit(worker.pid, f'{min(set(range(len(taken) + 1)) - taken) + 1}:{hard}')
     processes.send(worker.guards()[0], signal.SIGKILL)
     worker.wait_log('no guard over running tasks')
     assert 'Too many open files' in worker.log() and 'claiming nothing' in worker.log()
