@@ -7,11 +7,11 @@ from pathlib import Path
 
 from . import daemon as daemons
 from . import processes
-from .faults import SHORT, assert_apart, is_empty
+from .faults import SHORT, assert_apart
 from .holds import consumer_of, is_locked
 from .inject import points
 from .polling import wait_until
-from .tasks import letters
+from .rounds import Round
 
 REAPER = Path(__file__).with_name('reaper.py')
 SOON_S = 5.0  # what the guards of a dead daemon need is far less
@@ -22,15 +22,13 @@ LEFT_S = 60      # a descendant beats so long if nobody ends it
 BATCHED = 4
 
 
-class Work:
+class Work(Round):
     """Tasks of all kinds, or batches, and what is to become of them."""
 
     def __init__(self, queue, beats, trace, batch):
-        self.queue, self.beats, self.trace, self.batch = queue, beats, trace, batch
-        for path in (trace, beats.path):
-            path.unlink(missing_ok=True)
-        queue.redis.delete(queue.dead)
-        self.before = queue.counter('succeeded')
+        beats.path.unlink(missing_ok=True)
+        super().__init__(queue, trace, batch, BATCHED if batch else 6)
+        self.beats = beats
 
     def begin(self):
         if self.batch:
@@ -44,21 +42,8 @@ class Work:
         self.queue.add(*[{'command': f'echo {name} $LEAT_ATTEMPT >> {self.trace}; {then}'}
                          for name, then in lines.items()])
 
-    @property
-    def successes(self):
-        return self.queue.counter('succeeded') - self.before
-
-    def over(self):
-        return is_empty(self.queue) and self.successes >= self.wanted
-
-    @property
-    def wanted(self):
-        return BATCHED if self.batch else 6
-
     def check(self):
-        assert self.successes == self.wanted, 'each is counted once'
-        dead = [(letter.cause, letter.status, letter.attempts) for letter in letters(self.queue)]
-        assert dead == ([] if self.batch else [('exit', '3', '2')])
+        self.check_ends()
         runs = self.beats.runs()
         for tid in {run.tid for run in runs}:
             assert_apart([run for run in runs if run.tid == tid])

@@ -1,9 +1,9 @@
 """Rounds of tasks in a daemon in which calls fail, and what must have become of them."""
 from . import daemon as daemons
-from .faults import is_empty
 from .inject import EVER, LAST_S, points
 from .polling import wait_until
-from .tasks import QUICK, letters, open_files
+from .rounds import Round
+from .tasks import QUICK, open_files
 
 # what the exit status says where the system has refused what the daemon cannot be without
 EX_OSERR = 71
@@ -13,14 +13,12 @@ RUNS = ['again 1', 'again 2', 'dead 1', 'dead 2', 'late 1', 'ok 1', 'out 1', 'pa
 BATCHED = [f'payload {number}' for number in range(6)]
 
 
-class Round:
-    """A handful of tasks, with what is to become of them."""
+class Handful(Round):
+    """A few tasks, with what is to become of them."""
 
     def __init__(self, queue, folder, batch, tune):
-        self.queue, self.trace, self.batch, self.tune = queue, folder / 'trace', batch, tune
-        self.trace.unlink(missing_ok=True)
-        queue.redis.delete(queue.dead)
-        self.before = queue.counter('succeeded')
+        super().__init__(queue, folder / 'trace', batch, len(BATCHED) if batch else 5)
+        self.tune = tune
         self.crashes = queue.counter('crashes')
 
     def begin(self):
@@ -36,25 +34,12 @@ class Round:
     def _task(self, name, then='exit 0', **fields):
         return self.tune({'command': f'echo {name} $LEAT_ATTEMPT >> {self.trace}; {then}', **fields})
 
-    @property
-    def successes(self):
-        return self.queue.counter('succeeded') - self.before
-
-    def over(self):
-        return is_empty(self.queue) and self.successes >= self.wanted
-
-    @property
-    def wanted(self):
-        return len(BATCHED) if self.batch else 5
-
     def check(self, again):
         """again: tasks may have run once more, with no attempt used: their worker was lost."""
-        assert self.successes == self.wanted
+        self.check_ends()
         runs = self.trace.read_text().splitlines()
         wanted = BATCHED if self.batch else RUNS
         assert sorted(set(runs)) == wanted and (again or len(runs) == len(wanted)), runs
-        dead = [(letter.cause, letter.status, letter.attempts) for letter in letters(self.queue)]
-        assert dead == ([] if self.batch else [('exit', '3', '2')])
 
 
 class Trial:
@@ -75,7 +60,7 @@ class Trial:
 
     def run(self, kind, number, last, lost=False, may_crash=False, reload=False):
         """One round in which these calls fail. Returns whether any did."""
-        one = Round(self.queue, self.folder, self.batch, self.tune)
+        one = Handful(self.queue, self.folder, self.batch, self.tune)
         at = len(self.worker.log())
         self.injector.arm(kind, number, last)
         if lost:
