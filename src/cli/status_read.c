@@ -13,6 +13,8 @@
 #include "cli/status.h"
 #include "cli/text.h"
 
+#define STATUS_BUSY 5 /* the element of the reply; earlier libraries have none */
+
 static void copy_text(const json_t *beat, const char *name, char *text, size_t size)
 {
     const char *value = json_string_value(json_object_get(beat, name));
@@ -103,6 +105,21 @@ static int compare_workers(const void *a, const void *b)
     return hosts != 0 ? hosts : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
+/* How many tasks it runs now; without an account of that, what its last beat says. */
+static int64_t running_now(const struct redisReply *reply, struct bytes consumer, int64_t beaten)
+{
+    const struct redisReply *busy =
+        reply->elements > STATUS_BUSY ? reply->element[STATUS_BUSY] : NULL;
+    int64_t all = record_number(reply->element[2], "running", 0);
+    char name[300];
+
+    /* who may not know it is told nothing */
+    if (record_count(busy) == 0 && all > 0)
+        return beaten;
+    bytes_copy(consumer, name, sizeof name);
+    return busy ? record_number(busy, name, 0) : beaten;
+}
+
 int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct status *status)
 {
     const struct redisReply *workers = reply->element[3];
@@ -121,6 +138,7 @@ int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct
     for (size_t i = 0; i < count; i++) {
         struct status_worker *worker = &status->workers[i];
         read_worker(record_name_at(workers, i), record_value(record_value_at(workers, i)), worker);
+        worker->running = running_now(reply, record_name_at(workers, i), worker->running);
         worker->drained = is_drained(status->conf, record_name_at(workers, i));
         worker->live = status->now_ms - worker->beat_ms <= status->lease_ms;
         status->live_count += worker->live;

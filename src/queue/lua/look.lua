@@ -13,6 +13,13 @@ local function group_info(q, key)
   return pending, last, others
 end
 
+-- Adds to `busy` how many are pending for each consumer. Where the caller may not know it, nothing.
+local function add_busy(q, key, busy)
+  for _, info in ipairs(redis.pcall('XINFO', 'CONSUMERS', key, q.group)) do
+    busy[info[2]] = (busy[info[2]] or 0) + info[4]
+  end
+end
+
 -- All that ever came: entries that producers added, by whatever command, and tasks that were delayed first.
 local function total_enqueued(q)
   local total = number_or(redis.call('HGET', q[STATS], 'tids'), 0)
@@ -46,19 +53,22 @@ local TOTALS = {
 }
 
 -- KEYS: all. ARGV: group. Reply: PROTOCOL, now ms, {name, value …} of figures, {consumer, record …}, {name,
--- value …} of conf. XINFO's lag is not used: it is wrong after XDEL.
+-- value …} of conf, {consumer, number …} of running tasks. XINFO's lag is not used: it is wrong after XDEL.
 function leat.status(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local figures = {}
   local function add(name, value)
     figures[#figures + 1], figures[#figures + 2] = name, value
   end
-  local ready, pending, oldest, others = 0, 0, 0, 0
+  local ready, pending, oldest, others, by_consumer, busy = 0, 0, 0, 0, {}, {}
   for _, kind in ipairs({ 's', 'g' }) do
     local key = stream_of(q, kind)
     local mine, last, more = group_info(q, key)
     pending, others = pending + mine, others + more
     ready = ready + math.max(redis.call('XLEN', key) - mine, 0)
+    if mine > 0 then
+      add_busy(q, key, by_consumer)
+    end
     local first = redis.call('XRANGE', key, '(' .. last, '+', 'COUNT', '1')
     if first[1] then
       oldest = math.max(oldest, q.now - number_or(decode(kind .. first[1][1], first[1][2]).enqueued, q.now))
@@ -85,7 +95,12 @@ function leat.status(keys, args)
   for i, value in ipairs(redis.call('HMGET', q[STATS], unpack(TOTALS))) do
     add('total_' .. TOTALS[i], number_or(value, 0))
   end
-  return { PROTOCOL, q.now_text, figures, redis.call('HGETALL', q[WORKERS]), redis.call('HGETALL', q[CONF]) }
+  for consumer, number in pairs(by_consumer) do
+    busy[#busy + 1], busy[#busy + 2] = consumer, number
+  end
+  return {
+    PROTOCOL, q.now_text, figures, redis.call('HGETALL', q[WORKERS]), redis.call('HGETALL', q[CONF]), busy,
+  }
 end
 
 -- KEYS: all. ARGV: cursor ('' on the first call), how many lanes at the most (CHUNK). Reply: PROTOCOL, next cursor

@@ -207,8 +207,8 @@ class Queue:
         return [text(fields[1]) for _, fields in self.entries('bell')]
 
     def status(self):
-        now, figures, workers, conf = self.call('status', self.group)
-        return {'now': int(now), 'workers': pairs(workers), 'conf': pairs(conf),
+        now, figures, workers, conf, busy = self.call('status', self.group)
+        return {'now': int(now), 'workers': pairs(workers), 'conf': pairs(conf), 'busy': pairs(busy),
                 **{name: int(value) for name, value in pairs(figures).items()}}
 
     def lane_rows(self, limit=100):
