@@ -38,23 +38,15 @@ struct cell {
     int64_t cpu_us, peak, oom_kills, io_read, io_written;
 };
 
-static void close_if_open(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-    }
-    *fd = -1;
-}
-
 static void close_files(struct cell *cell)
 {
-    close_if_open(&cell->directory);
-    close_if_open(&cell->kill);
-    close_if_open(&cell->events);
-    close_if_open(&cell->cpu_stat);
-    close_if_open(&cell->memory_peak);
-    close_if_open(&cell->memory_events);
-    close_if_open(&cell->io_stat);
+    descriptor_close(&cell->directory);
+    descriptor_close(&cell->kill);
+    descriptor_close(&cell->events);
+    descriptor_close(&cell->cpu_stat);
+    descriptor_close(&cell->memory_peak);
+    descriptor_close(&cell->memory_events);
+    descriptor_close(&cell->io_stat);
 }
 
 /* ---- making ---- */

@@ -27,3 +27,11 @@ int descriptor_out_of_the_way(int fd)
     close(fd);
     return moved;
 }
+
+void descriptor_close(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}

@@ -13,4 +13,7 @@ int descriptor_above(int fd, int least);
  * as it is. Takes and gives back -1 with errno. */
 int descriptor_out_of_the_way(int fd);
 
+/* Closes it where it is open; it is -1 then. */
+void descriptor_close(int *fd);
+
 #endif

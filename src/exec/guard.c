@@ -47,13 +47,6 @@ struct guard {
 
 /* ---- packets */
 
-static void close_if_open(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 static ssize_t send_once(int socket, const struct guard_packet *packet, const int fds[2])
 {
     _Alignas(struct cmsghdr) char space[CMSG_SPACE(2 * sizeof(int))] = {0};
@@ -69,6 +62,28 @@ static ssize_t send_once(int socket, const struct guard_packet *packet, const in
         memcpy(CMSG_DATA(rights), fds, 2 * sizeof(int));
     }
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static enum guard_heard look(const struct guard *guard, size_t index, int flags)
+{
+    struct guard_packet packet;
+    if (guard->sockets[index] < 0) {
+        return GUARD_HEARD_DEAD;
+    }
+    ssize_t size = recv(guard->sockets[index], &packet, sizeof packet, MSG_DONTWAIT | flags);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return GUARD_HEARD_NOTHING;
+    }
+    return size == (ssize_t)sizeof packet ? GUARD_HEARD_READY : GUARD_HEARD_DEAD;
+}
+
+/* Kills it, where it does not do its work. guard_hear then tells that it is dead. */
+static void end(struct guard *guard, size_t index)
+{
+    /* its number is its own while its end of the socket is open: it is a process then */
+    if (guard->pids[index] > 0 && look(guard, index, MSG_PEEK) != GUARD_HEARD_DEAD) {
+        (void)kill(guard->pids[index], SIGKILL);
+    }
 }
 
 /* A guard reads at once; one that does not for a while is no guard. Where it only has to look, it
@@ -87,7 +102,7 @@ static int tell(struct guard *guard, size_t index, const struct guard_packet *pa
     } while (sent < 0 && (errno == EINTR || (errno == EAGAIN && poll(&room, 1, patience_ms) > 0)));
     if (sent < 0 && packet->word != GUARD_LOOK && errno != EPIPE && errno != ECONNRESET) {
         int error = errno;
-        guard_end(guard, index);
+        end(guard, index);
         errno = error;
         return -1;
     }
@@ -115,8 +130,8 @@ static int copy(int fd)
 
 static void close_cgroup(struct cgroup_fds *cgroup)
 {
-    close_if_open(cgroup->kill_fd);
-    close_if_open(cgroup->events_fd);
+    descriptor_close(&cgroup->kill_fd);
+    descriptor_close(&cgroup->events_fd);
     *cgroup = (struct cgroup_fds){-1, -1, 0};
 }
 
@@ -230,7 +245,7 @@ static void close_socket(struct guard *guard, size_t index)
 int guard_start(struct guard *guard, size_t index)
 {
     int ends[2];
-    guard_end(guard, index);
+    end(guard, index);
     close_socket(guard, index);
     guard->asked[index] = (struct asked){0};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
@@ -243,7 +258,7 @@ int guard_start(struct guard *guard, size_t index)
         close(ends[1]);
     }
     if (error) {
-        close_if_open(ends[0]);
+        descriptor_close(&ends[0]);
         errno = error;
         return -1;
     }
@@ -261,19 +276,6 @@ int guard_start(struct guard *guard, size_t index)
 int guard_socket(const struct guard *guard, size_t index)
 {
     return guard->sockets[index];
-}
-
-static enum guard_heard look(const struct guard *guard, size_t index, int flags)
-{
-    struct guard_packet packet;
-    if (guard->sockets[index] < 0) {
-        return GUARD_HEARD_DEAD;
-    }
-    ssize_t size = recv(guard->sockets[index], &packet, sizeof packet, MSG_DONTWAIT | flags);
-    if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return GUARD_HEARD_NOTHING;
-    }
-    return size == (ssize_t)sizeof packet ? GUARD_HEARD_READY : GUARD_HEARD_DEAD;
 }
 
 static void ask(struct guard *guard, size_t index)
@@ -294,14 +296,6 @@ enum guard_heard guard_hear(struct guard *guard, size_t index)
     return heard;
 }
 
-void guard_end(struct guard *guard, size_t index)
-{
-    /* its number is its own while its end of the socket is open: it is a process then */
-    if (guard->pids[index] > 0 && look(guard, index, MSG_PEEK) != GUARD_HEARD_DEAD) {
-        (void)kill(guard->pids[index], SIGKILL);
-    }
-}
-
 void guard_check(struct guard *guard)
 {
     int64_t now_ns = clock_boot_ns();
@@ -313,7 +307,7 @@ void guard_check(struct guard *guard)
         if (atomic_load(&guard->shared->turn[index]) != asked->turn) {
             ask(guard, index);
         } else if (now_ns - asked->at_ns > PATIENCE_MS * CLOCK_NS_PER_MS) {
-            guard_end(guard, index);
+            end(guard, index);
         }
     }
 }
@@ -462,10 +456,10 @@ void guard_free(struct guard *guard)
     if (guard->shared) {
         (void)munmap(guard->shared, sizeof *guard->shared); /* what was mapped */
     }
-    close_if_open(guard->hold);
-    close_if_open(guard->memory);
-    close_if_open(guard->program);
-    close_if_open(guard->null);
+    descriptor_close(&guard->hold);
+    descriptor_close(&guard->memory);
+    descriptor_close(&guard->program);
+    descriptor_close(&guard->null);
     for (size_t place = 0; guard->cgroups && place < GUARD_PLACES; place++) {
         close_cgroup(&guard->cgroups[place]);
     }

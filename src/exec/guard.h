@@ -42,9 +42,6 @@ enum guard_heard {
 };
 enum guard_heard guard_hear(struct guard *guard, size_t index);
 
-/* Kills it, where it does not do its work. guard_hear then tells that it is dead. */
-void guard_end(struct guard *guard, size_t index);
-
 /* From time to time while something is armed: ends one that has not looked since the last time, as
  * where it was stopped. */
 void guard_check(struct guard *guard);

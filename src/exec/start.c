@@ -24,14 +24,6 @@ struct parts {
     int verdicts[2];
 };
 
-static void close_if_open(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-    }
-    *fd = -1;
-}
-
 /* Our end does not block: a task may read its own pipe away from under us. It is out of the way, so
  * that the task's has a small number (spawn.h), but none below `least`. shared: another user may
  * open it by its name (> /dev/stderr); who comes so far has the descriptor already, or may look
@@ -124,11 +116,11 @@ static void parts_free(struct parts *parts)
     free(parts->environment);
     free(parts->words);
     free(parts->spaced);
-    close_if_open(&parts->input);
+    descriptor_close(&parts->input);
     for (int end = 0; end < 2; end++) {
-        close_if_open(&parts->output[end]);
-        close_if_open(&parts->error[end]);
-        close_if_open(&parts->verdicts[end]);
+        descriptor_close(&parts->output[end]);
+        descriptor_close(&parts->error[end]);
+        descriptor_close(&parts->verdicts[end]);
     }
 }
 
