@@ -81,10 +81,10 @@ def test_ready_without_redis(daemon, redis_server, manager):
     assert manager.having('READY') == ['1']
 
 
-def test_status_has_figures(daemon, queue, manager):
+def test_status_has_figures(daemon, queue, manager, gate):
     """The status tells what runs and what became of tasks, soon after it changed."""
     daemon({'retry': {'max_attempts': 2}}, env=manager.environment()).wait_ready()
-    queue.add({'command': 'true'}, {'command': 'false'}, {'command': 'sleep 3'})
+    queue.add({'command': 'true'}, {'command': 'false'}, {'command': gate.command})
     wanted = '1 of 4 running; 1 succeeded, 1 retried, 1 dead'
     wait_until(lambda: any(wanted in text for text in manager.having('STATUS')), 5,
                lambda: f'{wanted}: {manager.messages}')

@@ -74,8 +74,8 @@ def test_tasks_behind_a_long_one_run_elsewhere(daemon, queue, client, folder):
         done += len(tids)
         wait_until(lambda: queue.counter('succeeded') >= done - 1, 60,
                    lambda: f'all but the long task: {queue.redis.hgetall(queue.stats)}')
+        [holder] = wait_until(lambda: [one for one in workers if (tids[MORE], True) in steps(one.log())])
         assert queue.counter('succeeded') == done - 1 and client.hlen(queue.running) == 1
-        [holder] = [one for one in workers if (tids[MORE], True) in steps(one.log())]
         assert steps(holder.log())[-1] == (tids[MORE], True)
         gate.touch()
         wait_succeeded(queue, done)

@@ -73,9 +73,9 @@ def environment(path):
 
 
 def records(log):
-    """[(time, priority, message)]; every line must be one."""
+    """[(time, priority, message)]; every line must be one, but the last where it is being written."""
     found = []
-    for line in log.splitlines():
+    for line in log[:log.rfind('\n') + 1].splitlines():
         match = LINE.match(line)
         assert match, f'not a record: {line!r}'
         found.append(match.groups())
