@@ -95,11 +95,15 @@ static void declare_outage(struct session *session, double delay)
     unsigned nature = 1U << session->error;
     bool known = session->outage && (session->declared & nature);
     int priority = known ? LOG_DEBUG : LOG_WARNING;
+    const char *step = session->moved ? "it is followed" : redis_error_advice(session->error);
+    if (session->error == REDIS_ERROR_NO_LIBRARY &&
+        session->config->queue.load_library == CONFIG_LIBRARY_AUTO) {
+        step = "it is loaded again";
+    }
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "redis-down"),
                                  LOG_TEXT("LEAT_ERROR", redis_error_name(session->error))};
     log_event(priority, LOG_ID_REDIS_DOWN, fields, 2,
-              "no session with Redis: %s; %s; next try in %.1f s", session->why,
-              session->moved ? "it is followed" : redis_error_advice(session->error), delay);
+              "no session with Redis: %s; %s; next try in %.1f s", session->why, step, delay);
     session->declared = session->outage ? session->declared | nature : nature;
     session->outage = true;
 }

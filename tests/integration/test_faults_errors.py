@@ -225,7 +225,7 @@ def test_full_memory_stops_only_growth(daemon, faults, beats):
 
 
 def test_vanished_library_comes_back(daemon, faults, beats, late):
-    """FUNCTION FLUSH alone: it is loaded again at once."""
+    """FUNCTION FLUSH alone: it is loaded again at once, and nobody is told to do that."""
     queue = Queue(faults.client).load()
     worker = daemon().wait_ready()
     wait_blocked(faults.client)
@@ -236,6 +236,7 @@ def test_vanished_library_comes_back(daemon, faults, beats, late):
     assert run.first - flushed < BACK_S + late.start()
     wait_empty(queue)
     assert worker.running()
+    assert 'it is loaded again' in worker.log() and 'leat init' not in worker.log()
 
 
 @pytest.mark.parametrize('name', KEYS)
