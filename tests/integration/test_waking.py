@@ -280,7 +280,7 @@ def test_full_worker_takes_when_it_has_room(daemon, queue, client, stamps, late)
 
 
 @pytest.mark.parametrize('gate', ['paused', 'drain:*'])
-def test_resumed_queue_starts_at_once(daemon, queue, client, redis_server, stamps, assert_prompt, gate):
+def test_resumed_queue_starts_at_once(daemon, queue, client, redis_server, stamps, gates, assert_prompt, gate):
     """Every worker is blocked, and then the queue is paused, filled and resumed: all start at once; so it
     is where all hosts were drained."""
     for _ in range(2):
@@ -291,14 +291,16 @@ def test_resumed_queue_starts_at_once(daemon, queue, client, redis_server, stamp
         wait_blocked(client, 2)
         operator.gate(gate, True)
         wait_blocked(client, 0)
-        queue.add({'command': stamps.line('one', after='sleep 0.2')})
-        client.xadd(queue.stream, {'command': stamps.line('two', after='sleep 0.2')})
+        both = gates()  # none is free for the other before
+        queue.add({'command': stamps.line('one', after=both.command)})
+        client.xadd(queue.stream, {'command': stamps.line('two', after=both.command)})
         pass_time(0.1)
         assert len(stamps.all()) == 2 * (number - 1)
         begun = time.time()
         operator.gate(gate, False)
         delays += [stamps.wait(name, number)[2] - begun for name in ('one', 'two')]
         assert stamps.wait('one', number)[1] != stamps.wait('two', number)[1]
+        both.open()
         wait_empty(queue)
     assert_prompt(delays)
 
