@@ -118,8 +118,8 @@ class Faults:
     @contextmanager
     def no_library(self):
         """The functions are gone, and memory is full, so that they cannot be loaded again."""
+        self.config('maxmemory', 1)  # before a worker could load them again
         self.client.execute_command('FUNCTION', 'FLUSH')
-        self.config('maxmemory', 1)
         yield
         self.config('maxmemory', 0)
 
