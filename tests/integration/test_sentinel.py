@@ -102,8 +102,7 @@ def test_a_named_replica_is_not_taken(daemon, leat, servers, base_config):
     server = servers(replicated.start_server)
     sentinel = servers(replicated.start_sentinel, server, 2)
     server.ask('REPLICAOF', '127.0.0.1', 1)
-    base_config.update(merged(
-        base_config, replicated.sentinel_sections([sentinel], connect_timeout='300ms')))
+    base_config.update(merged(base_config, replicated.sentinel_sections([sentinel])))
     worker = daemon().wait_log('this Redis is a replica')
     refused = leat('status')
     assert refused.returncode == 69 and 'is a replica' in refused.stderr
