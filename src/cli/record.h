@@ -41,7 +41,6 @@ json_t *record_json(const struct redisReply *record);
 
 /* A string without its end. */
 struct bytes bytes_of(const char *text);
-bool bytes_equal(struct bytes bytes, const char *text);
 
 /* A copy as a string, cut to fit. */
 void bytes_copy(struct bytes bytes, char *text, size_t size);

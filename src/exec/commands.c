@@ -102,16 +102,11 @@ int commands_look(const char *program, const char *path)
 
 /* ---- of a task ---- */
 
-static bool is_named(struct bytes name, const char *text)
-{
-    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
-}
-
 static const struct command_line *find_line(const struct commands *commands,
                                             const struct task *task)
 {
     for (size_t i = 0; task->command && i < commands->count; i++) {
-        if (is_named(*task->command, commands->lines[i].name)) {
+        if (bytes_equal(*task->command, commands->lines[i].name)) {
             return &commands->lines[i];
         }
     }
@@ -122,7 +117,7 @@ static const struct command_line *find_line(const struct commands *commands,
 static const struct bytes *brought(const struct argument_piece *piece, const struct task *task)
 {
     for (size_t i = 0; piece->is_field && i < task->field_count; i++) {
-        if (is_named(task->fields[i].name, piece->text)) {
+        if (bytes_equal(task->fields[i].name, piece->text)) {
             return &task->fields[i].value;
         }
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "queue/value.h"
 
 /* Positions in a letter, and in what it says of the task's end. */
 enum { ID, TID, FENCE, ENQUEUED, END, FIELDS, PARTS };
@@ -14,23 +15,13 @@ enum { CAUSE, STATUS, REASON, ATTEMPTS, WORKER, STDERR, END_PARTS };
 /* The longest name of a variable of leat's own, with '='. */
 enum { OWN_NAME = 20 };
 
-static bool is_string(const redisReply *value)
-{
-    return value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS;
-}
-
-static bool is_text(const redisReply *value)
-{
-    return is_string(value) && strlen(value->str) == value->len;
-}
-
 static bool are_strings(const redisReply *list)
 {
     if (list->type != REDIS_REPLY_ARRAY) {
         return false;
     }
     for (size_t i = 0; i < list->elements; i++) {
-        if (!is_string(list->element[i])) {
+        if (!value_is_string(list->element[i])) {
             return false;
         }
     }
@@ -43,8 +34,9 @@ static bool has_form(const redisReply *row)
         return false;
     }
     redisReply *const *part = row->element;
-    return is_text(part[ID]) && is_text(part[TID]) && part[FENCE]->type == REDIS_REPLY_INTEGER &&
-           part[FENCE]->integer >= 0 && is_text(part[ENQUEUED]) && are_strings(part[END]) &&
+    return value_is_text(part[ID]) && value_is_text(part[TID]) &&
+           part[FENCE]->type == REDIS_REPLY_INTEGER && part[FENCE]->integer >= 0 &&
+           value_is_text(part[ENQUEUED]) && are_strings(part[END]) &&
            part[END]->elements == END_PARTS && are_strings(part[FIELDS]) &&
            part[FIELDS]->elements % 2 == 0;
 }
@@ -74,15 +66,6 @@ static size_t size_needed(const redisReply *row)
            size_of_texts(part[FIELDS]);
 }
 
-static struct bytes put(char **at, const redisReply *value)
-{
-    struct bytes bytes = {.data = *at, .size = value->len};
-    memcpy(*at, value->str, value->len);
-    (*at)[value->len] = '\0';
-    *at += value->len + 1;
-    return bytes;
-}
-
 /* Whether it can be the value of one of leat's own variables. */
 static bool fits(const redisReply *value)
 {
@@ -92,12 +75,7 @@ static bool fits(const redisReply *value)
 /* Empty where it does not fit. */
 static struct bytes put_fitting(char **at, const redisReply *value)
 {
-    return fits(value) ? put(at, value) : (struct bytes){"", 0};
-}
-
-static bool is_named(const redisReply *name, const char *text)
-{
-    return name->len == strlen(text) && memcmp(name->str, text, name->len) == 0;
+    return fits(value) ? value_put(at, value) : (struct bytes){"", 0};
 }
 
 static bool has_field(const struct task *task, const redisReply *name)
@@ -117,15 +95,15 @@ static void add_field(struct letter *letter, struct task_field *fields, size_t *
 {
     struct task *task = &letter->task;
     const struct task_field field = {{name->str, name->len}, {value->str, value->len}};
-    if (is_named(name, "command") && !task->command && fits(value)) {
-        letter->command = put(at, value);
+    if (bytes_equal(field.name, "command") && !task->command && fits(value)) {
+        letter->command = value_put(at, value);
         task->command = &letter->command;
-    } else if (is_named(name, "id") && !task->label && fits(value)) {
-        letter->label = put(at, value);
+    } else if (bytes_equal(field.name, "id") && !task->label && fits(value)) {
+        letter->label = value_put(at, value);
         task->label = &letter->label;
     } else if (task_field_fits(&field, total) && !has_field(task, name)) {
-        fields[task->field_count].name = put(at, name);
-        fields[task->field_count++].value = put(at, value);
+        fields[task->field_count].name = value_put(at, name);
+        fields[task->field_count++].value = value_put(at, value);
     }
 }
 
@@ -148,8 +126,8 @@ struct task *letter_decode(const redisReply *row)
     struct task_field *fields = (struct task_field *)(letter + 1);
     char *at = (char *)(fields + part[FIELDS]->elements / 2);
     *letter = (struct letter){
-        .task = {.token = put(&at, part[ID]).data,
-                 .tid = put(&at, part[TID]).data,
+        .task = {.token = value_put(&at, part[ID]).data,
+                 .tid = value_put(&at, part[TID]).data,
                  .fence = part[FENCE]->integer,
                  .enqueued_ms = enqueued_ms,
                  .fields = fields,
@@ -159,7 +137,7 @@ struct task *letter_decode(const redisReply *row)
                 .reason = put_fitting(&at, end[REASON]),
                 .attempts = put_fitting(&at, end[ATTEMPTS]),
                 .worker = put_fitting(&at, end[WORKER])},
-        .payload = put(&at, end[STDERR]),
+        .payload = value_put(&at, end[STDERR]),
     };
     letter->task.end = &letter->end;
     letter->task.payload = &letter->payload;

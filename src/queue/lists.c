@@ -4,7 +4,7 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-#include "base/units.h"
+#include "queue/value.h"
 
 #define SCAN_COUNT 500 /* keys that one step looks at, about */
 #define CHANNEL "__redis__:invalidate"
@@ -127,49 +127,19 @@ void queue_watch_next(struct command *command)
 
 /* ---- replies ---- */
 
-static const redisReply *element(const redisReply *reply, size_t index)
-{
-    return reply && reply->type == REDIS_REPLY_ARRAY && index < reply->elements
-               ? reply->element[index]
-               : NULL;
-}
-
-static bool is_string(const redisReply *value)
-{
-    return value && value->type == REDIS_REPLY_STRING;
-}
-
-static int number_at(const redisReply *reply, size_t index, int64_t *number)
-{
-    const redisReply *value = element(reply, index);
-    if (value && value->type == REDIS_REPLY_INTEGER) {
-        *number = value->integer;
-        return value->integer < 0 ? -1 : 0;
-    }
-    return is_string(value) && strlen(value->str) == value->len
-               ? units_parse_integer(value->str, 0, INT64_MAX, number)
-               : -1;
-}
-
 static int malformed(void)
 {
     errno = EPROTO;
     return -1;
 }
 
-static bool speaks_protocol(const redisReply *reply)
-{
-    int64_t protocol = 0;
-    return number_at(reply, 0, &protocol) == 0 && protocol == QUEUE_PROTOCOL;
-}
-
 int queue_intake_read(const redisReply *reply, struct queue_intake_reply *out)
 {
     int64_t full = 0;
     *out = (struct queue_intake_reply){0};
-    if (!speaks_protocol(reply) || number_at(reply, 1, &out->taken) ||
-        number_at(reply, 2, &out->added) || number_at(reply, 3, &out->left) ||
-        number_at(reply, 4, &full)) {
+    if (!value_speaks_protocol(reply) || value_number_at(reply, 1, &out->taken) ||
+        value_number_at(reply, 2, &out->added) || value_number_at(reply, 3, &out->left) ||
+        value_number_at(reply, 4, &full)) {
         return malformed();
     }
     out->full = full != 0;
@@ -178,19 +148,20 @@ int queue_intake_read(const redisReply *reply, struct queue_intake_reply *out)
 
 int queue_lists_turn_read(const redisReply *reply, int64_t *wait_ms)
 {
-    return speaks_protocol(reply) && number_at(reply, 1, wait_ms) == 0 ? 0 : malformed();
+    return value_speaks_protocol(reply) && value_number_at(reply, 1, wait_ms) == 0 ? 0
+                                                                                   : malformed();
 }
 
 int queue_scan_lists_read(const redisReply *reply, char cursor[QUEUE_CURSOR_SIZE],
                           void (*key)(void *context, struct bytes key), void *context)
 {
-    const redisReply *next = element(reply, 0), *keys = element(reply, 1);
-    if (!is_string(next) || next->len >= QUEUE_CURSOR_SIZE || !keys ||
+    const redisReply *next = value_at(reply, 0), *keys = value_at(reply, 1);
+    if (!value_is_string(next) || next->len >= QUEUE_CURSOR_SIZE || !keys ||
         keys->type != REDIS_REPLY_ARRAY) {
         return malformed();
     }
     for (size_t i = 0; i < keys->elements; i++) {
-        if (!is_string(keys->element[i])) {
+        if (!value_is_string(keys->element[i])) {
             return malformed();
         }
     }
@@ -214,11 +185,11 @@ int queue_list_length_read(const redisReply *reply, int64_t *length)
 int queue_watch_read(const redisReply *reply,
                      void (*changed)(void *context, const struct bytes *key), void *context)
 {
-    const redisReply *what = element(reply, 0), *keys = element(reply, 2);
-    if (is_string(what) && strcmp(what->str, "subscribe") == 0) {
+    const redisReply *what = value_at(reply, 0), *keys = value_at(reply, 2);
+    if (value_is_string(what) && strcmp(what->str, "subscribe") == 0) {
         return 1;
     }
-    if (!is_string(what) || strcmp(what->str, "message") != 0 || !keys) {
+    if (!value_is_string(what) || strcmp(what->str, "message") != 0 || !keys) {
         return malformed();
     }
     if (keys->type == REDIS_REPLY_NIL) {
@@ -229,7 +200,7 @@ int queue_watch_read(const redisReply *reply,
         return malformed();
     }
     for (size_t i = 0; i < keys->elements; i++) {
-        if (!is_string(keys->element[i])) {
+        if (!value_is_string(keys->element[i])) {
             return malformed();
         }
         struct bytes key = {keys->element[i]->str, keys->element[i]->len};

@@ -12,59 +12,29 @@
 #include "base/units.h"
 #include "queue/error.h"
 #include "queue/queue.h"
+#include "queue/value.h"
 
 /* ---- values ---- */
-
-static const redisReply *element(const redisReply *reply, size_t index)
-{
-    return reply && reply->type == REDIS_REPLY_ARRAY && index < reply->elements
-               ? reply->element[index]
-               : NULL;
-}
 
 static bool is_array(const redisReply *reply)
 {
     return reply && reply->type == REDIS_REPLY_ARRAY;
 }
 
-/* Text without NUL: what is taken as a C string must not be cut by one. */
 static const char *text_at(const redisReply *reply, size_t index)
 {
-    const redisReply *value = element(reply, index);
-    if (!value || (value->type != REDIS_REPLY_STRING && value->type != REDIS_REPLY_STATUS) ||
-        strlen(value->str) != value->len) {
-        return NULL;
-    }
-    return value->str;
-}
-
-/* Integers come as such, or as text where Lua's doubles would round them. Returns 0 or -1. */
-static int number_at(const redisReply *reply, size_t index, int64_t *number)
-{
-    const redisReply *value = element(reply, index);
-    if (value && value->type == REDIS_REPLY_INTEGER) {
-        *number = value->integer;
-        return value->integer < 0 ? -1 : 0;
-    }
-    const char *text = text_at(reply, index);
-    return text ? units_parse_integer(text, 0, INT64_MAX, number) : -1;
+    const redisReply *value = value_at(reply, index);
+    return value_is_text(value) ? value->str : NULL;
 }
 
 static int flag_at(const redisReply *reply, size_t index, bool *flag)
 {
     int64_t number = 0;
-    if (number_at(reply, index, &number)) {
+    if (value_number_at(reply, index, &number)) {
         return -1;
     }
     *flag = number != 0;
     return 0;
-}
-
-/* Every reply of a function begins with the protocol version. */
-static bool speaks_protocol(const redisReply *reply)
-{
-    int64_t protocol = 0;
-    return number_at(reply, 0, &protocol) == 0 && protocol == QUEUE_PROTOCOL;
 }
 
 static int copy_text(char *to, size_t size, const char *text)
@@ -140,16 +110,17 @@ static bool all_texts(const redisReply *list)
 int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
 {
     *out = (struct queue_claim_reply){0};
-    if (!speaks_protocol(reply) || number_at(reply, 1, &out->now_ms) ||
-        number_at(reply, 2, &out->lease_ms) || number_at(reply, 3, &out->closed_until_ms) ||
-        !(out->why = text_at(reply, 4)) || number_at(reply, 5, &out->next_due_ms) ||
+    if (!value_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
+        value_number_at(reply, 2, &out->lease_ms) ||
+        value_number_at(reply, 3, &out->closed_until_ms) || !(out->why = text_at(reply, 4)) ||
+        value_number_at(reply, 5, &out->next_due_ms) ||
         copy_text(out->cursor, sizeof out->cursor, text_at(reply, 6)) ||
-        !all_texts(element(reply, 9))) {
+        !all_texts(value_at(reply, 9))) {
         errno = EPROTO;
         return -1;
     }
-    out->buried = element(reply, 9);
-    if (read_tasks(element(reply, 7), out) || read_held(element(reply, 8), out)) {
+    out->buried = value_at(reply, 9);
+    if (read_tasks(value_at(reply, 7), out) || read_held(value_at(reply, 8), out)) {
         int error = errno;
         queue_claim_reply_free(out);
         errno = error;
@@ -177,10 +148,10 @@ void queue_claim_reply_free(struct queue_claim_reply *out)
 static int read_renewed(const redisReply *reply, struct queue_renew_reply *out)
 {
     *out = (struct queue_renew_reply){0};
-    out->lost = element(reply, 3);
-    out->cancelled = element(reply, 4);
-    if (!speaks_protocol(reply) || number_at(reply, 1, &out->now_ms) ||
-        number_at(reply, 2, &out->lease_ms) || !all_texts(out->lost) ||
+    out->lost = value_at(reply, 3);
+    out->cancelled = value_at(reply, 4);
+    if (!value_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
+        value_number_at(reply, 2, &out->lease_ms) || !all_texts(out->lost) ||
         !all_texts(out->cancelled)) {
         errno = EPROTO;
         return -1;
@@ -190,7 +161,7 @@ static int read_renewed(const redisReply *reply, struct queue_renew_reply *out)
 
 int queue_renew_read(const redisReply *reply, struct queue_renew_reply *out)
 {
-    if (read_renewed(reply, out) || number_at(reply, 5, &out->dead_growth)) {
+    if (read_renewed(reply, out) || value_number_at(reply, 5, &out->dead_growth)) {
         errno = EPROTO;
         return -1;
     }
@@ -203,7 +174,7 @@ int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
         return -1;
     }
     out->bell_id = text_at(reply, 6);
-    out->ruling = element(reply, 7);
+    out->ruling = value_at(reply, 7);
     if (flag_at(reply, 5, &out->more) || !out->bell_id || !all_texts(out->ruling) ||
         out->ruling->elements % 2) {
         errno = EPROTO;
@@ -218,7 +189,7 @@ int64_t queue_ruling_number(const struct queue_renew_reply *reply, const char *n
     int64_t number;
     for (size_t i = 0; i + 1 < reply->ruling->elements; i += 2) {
         if (strcmp(reply->ruling->element[i]->str, name) == 0 &&
-            number_at(reply->ruling, i + 1, &number) == 0) {
+            value_number_at(reply->ruling, i + 1, &number) == 0) {
             return number;
         }
     }
@@ -237,7 +208,7 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
     };
 
     const char *text =
-        speaks_protocol(reply) && index < SIZE_MAX ? text_at(reply, index + 1) : NULL;
+        value_speaks_protocol(reply) && index < SIZE_MAX ? text_at(reply, index + 1) : NULL;
     if (!text) {
         errno = EPROTO;
         return -1;
@@ -255,8 +226,8 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
 
 int queue_requeue_read(const redisReply *reply, struct queue_requeue_reply *out)
 {
-    out->buried = element(reply, 4);
-    if (!speaks_protocol(reply) || number_at(reply, 1, &out->moved) ||
+    out->buried = value_at(reply, 4);
+    if (!value_speaks_protocol(reply) || value_number_at(reply, 1, &out->moved) ||
         flag_at(reply, 2, &out->more) || flag_at(reply, 3, &out->known) ||
         !all_texts(out->buried)) {
         errno = EPROTO;
@@ -267,7 +238,7 @@ int queue_requeue_read(const redisReply *reply, struct queue_requeue_reply *out)
 
 int queue_version_read(const redisReply *reply, int64_t *protocol, int64_t *version)
 {
-    if (number_at(reply, 0, protocol) || number_at(reply, 1, version)) {
+    if (value_number_at(reply, 0, protocol) || value_number_at(reply, 1, version)) {
         errno = EPROTO;
         return -1;
     }
@@ -277,7 +248,7 @@ int queue_version_read(const redisReply *reply, int64_t *protocol, int64_t *vers
 /* [{library_name, NAME, …, library_code, CODE}, …] */
 const redisReply *queue_library_code_read(const redisReply *reply)
 {
-    const redisReply *library = element(reply, 0);
+    const redisReply *library = value_at(reply, 0);
     for (size_t i = 0; is_array(library) && i + 1 < library->elements; i += 2) {
         const char *name = text_at(library, i);
         if (name && strcmp(name, "library_code") == 0 && text_at(library, i + 1)) {
@@ -317,9 +288,9 @@ static int walk_entries(const struct queue *queue, const redisReply *reply,
 {
     int count = 0;
     for (size_t i = 0; i < reply->elements; i++) {
-        const redisReply *entries = element(element(reply, i), 1);
+        const redisReply *entries = value_at(value_at(reply, i), 1);
         char kind = 0;
-        if (stream_kind(queue, text_at(element(reply, i), 0), &kind) || !is_array(entries)) {
+        if (stream_kind(queue, text_at(value_at(reply, i), 0), &kind) || !is_array(entries)) {
             return -1;
         }
         for (size_t j = 0; j < entries->elements; j++) {
@@ -355,7 +326,7 @@ static void read_rung(const redisReply *entries, struct queue_rung *rung)
     *rung = (struct queue_rung){missed, missed, missed, missed};
     for (size_t i = 0; i < entries->elements; i++) {
         /* the fields are one pair */
-        const char *why = text_at(element(element(entries, i), 1), 1);
+        const char *why = text_at(value_at(value_at(entries, i), 1), 1);
         bool cancel = why && strcmp(why, "cancel") == 0;
         bool task = why && (strcmp(why, "due") == 0 || strcmp(why, "lanes") == 0);
         bool known = task || (why && strcmp(why, "conf") == 0);
@@ -372,7 +343,7 @@ int queue_listen_read(const redisReply *reply, char *id, size_t id_size, struct 
     if (reply && reply->type == REDIS_REPLY_NIL) {
         return 0;
     }
-    const redisReply *entries = element(element(reply, 0), 1);
+    const redisReply *entries = value_at(value_at(reply, 0), 1);
     if (!is_array(entries)) {
         errno = EPROTO;
         return -1;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue/value.h"
+
 static const char *const names[] = {[QUEUE_RESULT] = "result:", [QUEUE_OUTPUT] = "output:"};
 
 /* What the keys of all of a queue's streams but the first begin with: "{queue}:". */
@@ -107,11 +109,6 @@ void queue_read(struct command *command, const struct queue *queue,
     }
 }
 
-static bool is_text(const redisReply *value)
-{
-    return value->type == REDIS_REPLY_STRING && strlen(value->str) == value->len;
-}
-
 static bool is_fields(const redisReply *value)
 {
     if (value->type != REDIS_REPLY_ARRAY || value->elements % 2 != 0) {
@@ -127,15 +124,15 @@ static bool is_fields(const redisReply *value)
 
 static bool is_entry(const redisReply *value)
 {
-    return value->type == REDIS_REPLY_ARRAY && value->elements == 2 && is_text(value->element[0]) &&
-           is_fields(value->element[1]);
+    return value->type == REDIS_REPLY_ARRAY && value->elements == 2 &&
+           value_is_text(value->element[0]) && is_fields(value->element[1]);
 }
 
 /* Whose stream a key is. */
 static bool find_source(const struct queue *queue, const redisReply *key, struct queue_entry *entry)
 {
     size_t prefix = prefix_size(queue);
-    if (!is_text(key) || strncmp(key->str, queue->keys[QUEUE_KEY_STATS], prefix) != 0) {
+    if (!value_is_text(key) || strncmp(key->str, queue->keys[QUEUE_KEY_STATS], prefix) != 0) {
         return false;
     }
     for (int kind = QUEUE_RESULT; kind <= QUEUE_OUTPUT; kind++) {

@@ -12,22 +12,17 @@
 #include "base/escape.h"
 #include "base/units.h"
 #include "queue/task_bounds.h"
+#include "queue/value.h"
+
+bool bytes_equal(struct bytes bytes, const char *text)
+{
+    return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
+}
 
 /* ---- decoding ---- */
 
 /* Positions in a task of leat_claim's reply. */
 enum { TOKEN, TID, ATTEMPT, CRASHES, FENCE, ENQUEUED, FIELDS, PARTS };
-
-static bool is_string(const redisReply *value)
-{
-    return value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS;
-}
-
-/* Names that leat uses as C strings must not be cut short by a NUL. */
-static bool is_text(const redisReply *value)
-{
-    return is_string(value) && strlen(value->str) == value->len;
-}
 
 static bool is_count(const redisReply *value)
 {
@@ -40,8 +35,8 @@ static bool has_form(const redisReply *reply)
         return false;
     }
     redisReply *const *part = reply->element;
-    if (!is_text(part[TOKEN]) || !is_text(part[TID]) || !is_count(part[ATTEMPT]) ||
-        !is_count(part[CRASHES]) || !is_count(part[FENCE]) || !is_text(part[ENQUEUED])) {
+    if (!value_is_text(part[TOKEN]) || !value_is_text(part[TID]) || !is_count(part[ATTEMPT]) ||
+        !is_count(part[CRASHES]) || !is_count(part[FENCE]) || !value_is_text(part[ENQUEUED])) {
         return false;
     }
     const redisReply *fields = part[FIELDS];
@@ -49,7 +44,7 @@ static bool has_form(const redisReply *reply)
         return false;
     }
     for (size_t i = 0; i < fields->elements; i++) {
-        if (!is_string(fields->element[i])) {
+        if (!value_is_string(fields->element[i])) {
             return false;
         }
     }
@@ -67,15 +62,6 @@ static size_t size_needed(const redisReply *reply)
         overflow = overflow || __builtin_add_overflow(size, fields->element[i]->len + 1, &size);
     }
     return overflow ? 0 : size;
-}
-
-static struct bytes put(char **at, const redisReply *value)
-{
-    struct bytes bytes = {.data = *at, .size = value->len};
-    memcpy(*at, value->str, value->len);
-    (*at)[value->len] = '\0';
-    *at += value->len + 1;
-    return bytes;
 }
 
 struct task *task_decode(const redisReply *reply)
@@ -99,12 +85,12 @@ struct task *task_decode(const redisReply *reply)
     struct task_field *fields = (struct task_field *)(task + 1);
     char *at = (char *)(fields + field_count);
     for (size_t i = 0; i < field_count; i++) {
-        fields[i].name = put(&at, part[FIELDS]->element[2 * i]);
-        fields[i].value = put(&at, part[FIELDS]->element[2 * i + 1]);
+        fields[i].name = value_put(&at, part[FIELDS]->element[2 * i]);
+        fields[i].value = value_put(&at, part[FIELDS]->element[2 * i + 1]);
     }
     *task = (struct task){
-        .token = put(&at, part[TOKEN]).data,
-        .tid = put(&at, part[TID]).data,
+        .token = value_put(&at, part[TOKEN]).data,
+        .tid = value_put(&at, part[TID]).data,
         .attempt = part[ATTEMPT]->integer,
         .crashes = part[CRASHES]->integer,
         .fence = part[FENCE]->integer,
@@ -174,11 +160,6 @@ static bool refuse_field(const struct reason *reason, struct bytes name, const c
                    shown.data ? shown.data : "", cut ? "..." : "", what);
     buffer_free(&shown);
     return false;
-}
-
-static bool is_named(struct bytes name, const char *text)
-{
-    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
 }
 
 static bool has_nul(struct bytes bytes)
@@ -299,8 +280,8 @@ static bool take_max_output(struct task *task, const struct bytes *value,
 
 static bool take_live(struct task *task, const struct bytes *value, const struct reason *reason)
 {
-    task->live = is_named(*value, "1");
-    if (value->size > 0 && !task->live && !is_named(*value, "0")) {
+    task->live = bytes_equal(*value, "1");
+    if (value->size > 0 && !task->live && !bytes_equal(*value, "0")) {
         return refuse(reason, "live is neither 0 nor 1");
     }
     return true;
@@ -310,7 +291,7 @@ static bool take_unique_next(struct task *task, const struct bytes *value,
                              const struct reason *reason)
 {
     (void)task; /* it meant something to leat_enqueue */
-    if (value->size > 0 && !is_named(*value, "0") && !is_named(*value, "1")) {
+    if (value->size > 0 && !bytes_equal(*value, "0") && !bytes_equal(*value, "1")) {
         return refuse(reason, "unique_next is neither 0 nor 1");
     }
     return true;
@@ -364,7 +345,7 @@ static const struct known {
 static const struct known *find_known(struct bytes name)
 {
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (is_named(name, known[i].name)) {
+        if (bytes_equal(name, known[i].name)) {
             return &known[i];
         }
     }

@@ -23,6 +23,8 @@ struct bytes {
     size_t size;
 };
 
+bool bytes_equal(struct bytes bytes, const char *text);
+
 struct task_field {
     struct bytes name;
     struct bytes value;

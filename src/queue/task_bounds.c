@@ -45,8 +45,7 @@ const char *task_bound_name(size_t bound)
 size_t task_bound_named(struct bytes name)
 {
     size_t bound = 0;
-    while (bound < TASK_BOUNDS && (strlen(fields[bound].name) != name.size ||
-                                   memcmp(fields[bound].name, name.data, name.size) != 0)) {
+    while (bound < TASK_BOUNDS && !bytes_equal(name, fields[bound].name)) {
         bound++;
     }
     return bound;
