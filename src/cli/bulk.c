@@ -250,7 +250,8 @@ static void report(const struct bulk *bulk)
     progress_end(&bulk->progress);
     if (bulk->status == EX_OK && !interrupt_came()) {
         if (bulk->progress.shown && !bulk->options->quiet)
-            cli_error("%llu tasks enqueued%s", (unsigned long long)bulk->added,
+            cli_error("%llu task%s enqueued%s", (unsigned long long)bulk->added,
+                      bulk->added == 1 ? "" : "s",
                       bulk->existed > 0 ? ", others were there already" : "");
         return;
     }
@@ -264,8 +265,8 @@ static void report(const struct bulk *bulk)
     else if (interrupt_came())
         (void)snprintf(stopped, sizeof stopped, "; interrupted after line %llu",
                        (unsigned long long)input_line(bulk->input));
-    cli_error("%llu tasks enqueued, %llu were there already%s%s", (unsigned long long)bulk->added,
-              (unsigned long long)bulk->existed, uncertain, stopped);
+    cli_error("%llu task%s enqueued, %llu there already%s%s", (unsigned long long)bulk->added,
+              bulk->added == 1 ? "" : "s", (unsigned long long)bulk->existed, uncertain, stopped);
 }
 
 int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)

@@ -149,7 +149,7 @@ def test_redis_dies_before_a_slow_writer_goes_on(folder, base_config, queue, red
         process.stdin = None
         stderr = process.stderr.read()
         assert process.wait(30) == EX_UNAVAILABLE
-    assert '1 tasks enqueued' in stderr
+    assert '1 task enqueued' in stderr
     assert 'lines 2 to 2 may be in the queue' in stderr or 'nothing from line 2 on' in stderr
 
 
