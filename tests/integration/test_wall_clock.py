@@ -49,7 +49,7 @@ def test_of_a_worker(daemon, queue, folder, proxy, through_proxy, beats, late, s
     add(queue, '[ $LEAT_ATTEMPT = 2 ]')
     add(queue, 'sleep 60', timeout='200ms', max_attempts='1')
     wait_until(lambda: queue.counter('succeeded') == 1 and queue.counter('dead') == 1)
-    assert boot_s() - begun < 1 + late()
+    assert boot_s() - begun < 1 + late.start()
 
     begun = boot_s()
     proxy.silence()
