@@ -289,6 +289,7 @@ static void send_renewal(struct lease *lease, const struct token_list *list, con
                     size > 0 ? &list->tokens[sent] : NULL, size);
         if (session_send(lease->session, &lease->command, on_renewed, lease)) {
             lease->whole = false;
+            session_recover(lease->session, REDIS_ERROR_LOST, "cannot send a command");
             return;
         }
         lease->awaited++;
@@ -304,7 +305,10 @@ static void renew(struct lease *lease)
     struct token_list list = {0};
     lease->events.tokens(lease->events.context, &list);
     const char *beat = lease->events.beat(lease->events.context);
-    if (!list.failed && beat) {
+    if (list.failed || !beat) {
+        /* the registration of the next session renews them sooner than the next beat would */
+        session_recover(lease->session, REDIS_ERROR_LOST, "out of memory");
+    } else {
         number_attempts(lease);
         send_renewal(lease, &list, beat);
         lease->again = false;

@@ -276,6 +276,9 @@ static void leave(struct worker *worker)
 {
     queue_requeue(&worker->command, &worker->queue, worker->beat.consumer, false);
     worker->leaving = !session_send(worker->session, &worker->command, on_left, worker);
+    if (!worker->leaving) {
+        session_recover(worker->session, REDIS_ERROR_LOST, "cannot send a command");
+    }
 }
 
 static void check_stopped(struct worker *worker)

@@ -307,6 +307,18 @@ def test_a_suspect_does_not_wait_for_a_busy_worker(daemon, queue, client, gate, 
     assert queue.counter('crashes') == 1 and queue.letters() == []
 
 
+def test_a_renewal_that_finds_no_memory(daemon, queue, client, injector):
+    """It is made up for at once: at the next beat it would be too late for a task with a long grace."""
+    daemon({'queue': {'lease': '4s', 'concurrency': 2}, 'task': {'kill_grace': '1500ms'}},
+           env=injector.env).wait_ready()
+    queue.add({'command': 'exec sleep 2.6'})
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1)
+    wait_blocked(client)
+    injector.arm('alloc', 8)
+    wait_until(lambda: queue.counter('succeeded') == 1)
+    assert injector.failed == 1 and queue.counter('released') == 0
+
+
 def test_expired_behind_a_thousand_live(daemon, queue, client, beats, late):
     """1,000 live leases stand before one that has run out: it is taken over within a scan period."""
     queue.register('live', lease=2000)

@@ -30,6 +30,18 @@ def test_idle_worker_stops_at_once(daemon, queue, client, late, number):
     assert 'stopped: ' in worker.log()
 
 
+def test_idle_worker_stops_without_memory(daemon, client, injector):
+    """One allocation fails on the way, whichever: that is made up for at once, not at the next beat."""
+    for number in range(1, 9):
+        worker = daemon({'queue': {'lease': '60s'}, 'shutdown': {'drain': '20s'}}, env=injector.env).wait_ready()
+        wait_blocked(client)
+        injector.arm('alloc', number)
+        worker.terminate()
+        wait_until(lambda: not worker.running(), message=worker.log)
+        assert injector.failed and 'are ended and handed back' not in worker.log(), number
+        worker.close()
+
+
 def test_running_tasks_finish(daemon, queue, client, folder, late):
     """SIGTERM during work: the running task finishes and counts; nothing else is claimed, not even
     what comes then; the lease is renewed to the end."""
