@@ -51,7 +51,7 @@ static void give_back(struct adapter *adapter)
     if (!fresh) {
         return; /* with the next answer then */
     }
-    redisReaderSetPrivdata(fresh, old->privdata);
+    fresh->privdata = old->privdata;
     adapter->redis->c.reader = fresh;
     redisReaderFree(old);
     adapter->large = false;
