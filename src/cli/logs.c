@@ -93,7 +93,7 @@ static void read_task(struct logs_task *task, const struct redisReply *reply)
     history_workers(record_value(reply->element[4]), add_host, &task->hosts);
 }
 
-/* Without Redis the id is taken for the task's own, and its end is known from the journal alone. */
+/* Without Redis the id is taken for the task's own. */
 static int find_task(struct cli *cli, const char *id, struct logs_task *task)
 {
     enum redis_error error = REDIS_ERROR_NONE;
