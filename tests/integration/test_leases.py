@@ -267,8 +267,8 @@ def test_more_tasks_than_one_renewal_names(daemon, queue, client, late):
                      'shutdown': {'drain': '0s'}}).wait_ready()
     tids = []
     while len(tids) < tasks:
-        # not all in one turn of its loop, which would take longer than such a lease on a busy machine
-        tids += queue.add(*[{'command': 'sleep 600'}] * 50)
+        # few in one turn of its loop: fifty starts may take longer than such a lease on a busy machine
+        tids += queue.add(*[{'command': 'sleep 600'}] * 10)
         wait_until(lambda: client.hlen(queue.running) == len(tids))
     pass_time(LEASE_S)
     assert all(state.startswith('asked') for state in queue.call_off(tids[0], tids[-1]))
