@@ -9,7 +9,7 @@
 #include "daemon/replicas.h"
 
 #define KEPT_RETRY_S 1.0
-#define LINGER_MS 4
+#define LINGER_MS 6
 
 /* One leat_finish under way: the results it names, in order. */
 struct batch {
