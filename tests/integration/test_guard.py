@@ -179,9 +179,12 @@ def test_killed_under_load(daemon, queue, holds, folder):
         worker = daemon({**LONG, **sections}).wait_ready()
         consumer = consumer_of(worker)
         wait_until(lambda at=kill_at: queue.counter('succeeded') >= at)
+        guards = worker.guards()
         worker.kill9()
         wait_until(lambda name=consumer: f'dead {name}\n' in hold_text(holds, name))
         wait_until(lambda name=consumer: not is_locked(holds.path / name))
+        # a guard that exits closes the file before it is dead
+        wait_until(lambda those=guards: not any(map(processes.alive, those)))
         assert processes.end_orphans() == 0
     daemon({**LONG, **sections}).wait_ready()
     wait_succeeded(queue, count)
