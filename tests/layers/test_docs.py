@@ -71,7 +71,7 @@ def test_causes_have_the_same_names_everywhere():
     lua = source("src/queue/lua/*.lua")
     given = set(re.findall(r'return "([a-z-]+)";', code)) - {"unknown"}
     given |= set(re.findall(r"\bcause = '([a-z-]+)'", lua)) | {"success"}
-    manual = source("src/daemon/leatd.8").split(".Ss Causes\n")[1].split("\n.Ss ")[0]
+    manual = source("src/daemon/leatd.8").split(".Sh CAUSES\n")[1].split("\n.Sh ")[0]
     assert len(given) > 15 and given == set(re.findall(r"^\.It ([a-z-]+)$", manual, re.M))
 
     deadly = given - {"success", "done", "cancelled", "host", "no-program", "lease-lost", "shutdown",
