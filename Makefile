@@ -60,8 +60,8 @@ ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DLEAT_VERSION='"$(VERSION)"' \
 	$(if $(TLS),-DLEAT_TLS) $(SANITIZE) $(PACKAGE_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--as-needed $(SANITIZE) $(LDFLAGS)
 
-SOURCES = $(wildcard src/*/*.c)
-UNIT_SOURCES = $(wildcard tests/unit/test_*.c)
+SOURCES = $(wildcard src/*/*.c src/*/*/*.c)
+UNIT_SOURCES = $(wildcard tests/unit/*/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
@@ -74,8 +74,8 @@ object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 all: $(BUILD)/leatd $(BUILD)/leat ## the daemon and the command (also: CC=clang, WERROR=1, SAN=1)
 
 # The layers that both programs stand on, and each program without its main, for unit tests.
-LIB_SOURCES = $(wildcard $(patsubst %,src/%/*.c,base config queue exec))
-PROGRAM_SOURCES = $(filter-out %/main.c,$(wildcard src/$(1)/*.c))
+LIB_SOURCES = $(filter $(addsuffix /%,$(addprefix src/,base config redis queue exec)),$(SOURCES))
+PROGRAM_SOURCES = $(filter-out %/main.c,$(filter src/$(1)/%,$(SOURCES)))
 $(BUILD)/libleat.a: $(call object,$(LIB_SOURCES))
 $(BUILD)/libdaemon.a: $(call object,$(call PROGRAM_SOURCES,daemon))
 $(BUILD)/libcli.a: $(call object,$(call PROGRAM_SOURCES,cli))
@@ -90,8 +90,8 @@ $(BUILD)/leatd: $(BUILD)/src/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libleat
 $(BUILD)/leat: $(BUILD)/src/cli/main.o $(BUILD)/libcli.a $(BUILD)/libleat.a
 	$(LINK) $(LIBRARIES)
 
-# unit tests, one program a file; test_cli_* are linked with the command's objects
-$(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/libcli.a $(BUILD)/libleat.a
+# unit tests, one program a file; those in cli are linked with the command's objects
+$(BUILD)/tests/unit/cli/%: $(BUILD)/tests/unit/cli/%.o $(BUILD)/libcli.a $(BUILD)/libleat.a
 	$(LINK) -lcmocka $(LIBRARIES)
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
@@ -133,7 +133,7 @@ check: ## every test (SAN=1: under ASan and UBSan, but those that run nothing of
 check-nightly: ## limits on memory, processes and CPU, in a guest with a kernel of its own; then inject
 	@$(SUBMAKE) deps-nightly
 	@$(SUBMAKE) -j$(JOBS) all
-	@tests/guest/run $(BUILD) tests/integration/test_bounds.py tests/integration/test_cgroups.py \
+	@tests/guest/run $(BUILD) tests/integration/isolation/test_bounds.py tests/integration/isolation/test_cgroups.py \
 		tests/systemd/test_unit_memory.py
 	@$(SUBMAKE) inject
 
@@ -152,7 +152,7 @@ inject: ## every allocation and many system calls fail, or kill leatd, one after
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@LEAT_INJECT=all LEAT_BUILD=$(BUILD) /usr/bin/python3 -B -m pytest -q -p no:cacheprovider -n $(JOBS) \
-		tests/integration/test_injection.py tests/integration/test_crash.py
+		tests/integration/faults/test_injection.py tests/integration/faults/test_crash.py
 
 bench: ## throughput and latency against a bare vfork loop, as ratios
 	@$(SUBMAKE) deps-bench
@@ -207,7 +207,7 @@ model: ## the protocol of leases and fencing, every order of its steps, by spin 
 	@tests/model/run $(BUILD)/model $(MODEL_FAULTS)
 
 # ---- lint: a stamp for each C file, so that only what changed is looked at again
-C_FILES = $(wildcard src/*/*.[ch] tests/*/*.[ch])
+C_FILES = $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
 	tests/model/* tests/guest/* tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
 PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* \

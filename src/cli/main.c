@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/standard.h"
-#include "cli/cli.h"
+#include "base/process/standard_fds.h"
+#include "cli/lib/cli.h"
 
 static const struct subcommand *const subcommands[] = {
     &enqueue_command, &import_command, &run_command,   &wait_command,    &status_command,

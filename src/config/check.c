@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/slot.h"
+#include "base/hash_slot.h"
 #include "base/units.h"
 #include "config/commands.h"
 #include "config/keys.h"
@@ -326,12 +326,13 @@ static void check_slots(const struct config *config, const struct ini_places *pl
     if (config->redis.cluster == NULL || stream == NULL)
         return;
     for (size_t i = 0; intake->lists != NULL && intake->lists[i] != NULL; i++)
-        if (slot_of(intake->lists[i]) != slot_of(stream))
+        if (hash_slot_of(intake->lists[i]) != hash_slot_of(stream))
             report_add(report, line_of(places, "intake", "lists"),
                        "lists: %s is not in the slot of the stream %s, which a Cluster needs; give "
                        "both the same {tag}",
                        intake->lists[i], stream);
-    if (prefix != NULL && (!slot_is_tagged(prefix) || slot_of(prefix) != slot_of(stream)))
+    if (prefix != NULL &&
+        (!hash_slot_is_tagged(prefix) || hash_slot_of(prefix) != hash_slot_of(stream)))
         report_add(report, line_of(places, "intake", "prefix"),
                    "prefix: in a Cluster it must hold the {tag} of the stream %s", stream);
 }
@@ -437,7 +438,7 @@ static void resolve_redis(struct config_redis *redis, const char *stream,
                           const struct ini_places *places, struct report *report)
 {
     if (stream != NULL)
-        redis->slot = slot_of(stream);
+        redis->slot = hash_slot_of(stream);
     resolve_password(&redis->password, redis->password_file, "password_file",
                      redis->password_credential, "password_credential", places, report);
     resolve_password(&redis->sentinel_password, redis->sentinel_password_file,

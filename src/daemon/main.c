@@ -14,20 +14,20 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "base/log_ids.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+#include "base/process/mounts.h"
+#include "base/process/standard_fds.h"
+#include "base/process/time_slice.h"
 #include "base/signals.h"
-#include "base/slice.h"
-#include "base/standard.h"
 #include "config/config.h"
-#include "daemon/isolation.h"
-#include "daemon/notify.h"
+#include "daemon/claim/isolation.h"
 #include "daemon/rights.h"
+#include "daemon/sd_notify.h"
 #include "daemon/worker.h"
-#include "exec/commands.h"
-#include "exec/guard_process.h"
-#include "exec/identity.h"
-#include "exec/mounts.h"
+#include "exec/guard/guard_process.h"
+#include "exec/start/commands.h"
+#include "exec/start/identity.h"
 
 #define STATUS_PERIOD_S 1.0
 
@@ -267,14 +267,14 @@ static void on_ready(void *context)
     log_event(LOG_INFO, LOG_ID_WORKER_READY, NULL, 0, "ready: queue %s, %zu slots",
               daemon->config->queue.name, figures.slots);
     daemon->ready = true;
-    notify_ready();
+    sd_notify_ready();
 }
 
 static void on_alive(void *context)
 {
     (void)context;
-    notify_alive();
-    // with every beat: what the log could not write before
+    sd_notify_alive();
+    // with every heartbeat: what the log could not write before
     log_flush();
 }
 
@@ -329,15 +329,15 @@ static void on_signal(void *context, int number)
     struct daemon *daemon = context;
     if (number != SIGHUP) {
         worker_stop(daemon->worker);
-        notify_stopping(worker_stop_ms(daemon->worker));
+        sd_notify_stopping(worker_stop_ms(daemon->worker));
         return;
     }
     if (daemon->ready) {
-        notify_reloading();
+        sd_notify_reloading();
     }
     reload(daemon);
     if (daemon->ready) {
-        notify_ready();
+        sd_notify_ready();
     }
 }
 
@@ -364,7 +364,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
         (void)snprintf(daemon->told_trouble, sizeof daemon->told_trouble, "%s", figures.trouble);
         daemon->told = figures;
         daemon->told.trouble = daemon->told_trouble;
-        notify_status(&figures);
+        sd_notify_status(&figures);
     }
 }
 
@@ -392,7 +392,7 @@ static void run_loop(struct daemon *daemon)
     ev_prepare_init(&daemon->turn, on_turn);
     ev_timer_init(&daemon->status, on_status, 0., 0.);
     daemon->turn.data = daemon->status.data = daemon;
-    if (notify_is_wanted()) {
+    if (sd_notify_is_wanted()) {
         ev_prepare_start(daemon->loop, &daemon->turn);
     }
     worker_start(daemon->worker);
@@ -421,7 +421,7 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
         goto destroy;
     }
     daemon->worker = worker_new(daemon->loop, daemon->config, nofile, &daemon->isolation,
-                                notify_watchdog_ms(), &events);
+                                sd_notify_watchdog_ms(), &events);
     if (!daemon->worker) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         goto close_signals;

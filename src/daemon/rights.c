@@ -6,9 +6,9 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-#include "base/log.h"
-#include "base/log_ids.h"
-#include "exec/identity.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+#include "exec/start/identity.h"
 
 int rights_hide(void)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/log_ids.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
 
 /* For killed tasks to be gone and Redis to take the last results. */
 #define SETTLE_MS 5000

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
-#include "exec/job.h"
+#include "exec/job/job.h"
 
 struct ev_loop;
 struct stop;

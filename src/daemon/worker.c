@@ -8,23 +8,23 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/log.h"
-#include "base/log_ids.h"
-#include "daemon/admission.h"
-#include "daemon/beat.h"
-#include "daemon/herald.h"
-#include "daemon/host.h"
-#include "daemon/intake.h"
-#include "daemon/lease.h"
-#include "daemon/lists.h"
-#include "daemon/live.h"
-#include "daemon/record.h"
-#include "daemon/results.h"
-#include "daemon/session.h"
-#include "daemon/slots.h"
-#include "daemon/standing.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+#include "daemon/claim/admission.h"
+#include "daemon/claim/claim_loop.h"
+#include "daemon/claim/guard_monitor.h"
+#include "daemon/claim/host.h"
+#include "daemon/claim/lease.h"
+#include "daemon/claim/slots.h"
+#include "daemon/heartbeat.h"
+#include "daemon/lists/lists.h"
+#include "daemon/report/dead_hook.h"
+#include "daemon/report/live.h"
+#include "daemon/report/outcomes.h"
+#include "daemon/report/task_log.h"
+#include "daemon/session/session.h"
 #include "daemon/stop.h"
-#include "daemon/warden.h"
+#include "daemon/worker_status.h"
 #include "exec/runner.h"
 
 #define DEFAULT_MAX_CRASHES 3 /* as the functions take it where conf was damaged by hand */
@@ -35,21 +35,21 @@ struct worker {
     const struct isolation *isolation;
     struct worker_events events;
     struct queue queue;
-    struct beat beat;
+    struct heartbeat heartbeat;
     struct session *session;
     struct runner *runner;
-    struct results *results;
-    struct intake *intake;
+    struct outcomes *outcomes;
+    struct claim_loop *claim_loop;
     struct lease *lease;
     struct lists *lists;
     struct slots *slots;
     struct host *host;
     struct admission *admission;
-    struct warden *warden;
+    struct guard_monitor *guard_monitor;
     struct stop *stop;
-    struct herald *herald;
+    struct dead_hook *dead_hook;
     struct live *live;
-    struct standing standing;
+    struct worker_status worker_status;
     struct command command;
 
     bool leaving; /* leat_requeue of our own consumer is under way */
@@ -63,8 +63,9 @@ struct worker {
 static const char *make_beat(void *context)
 {
     struct worker *worker = context;
-    return beat_text(&worker->beat, slots_most(worker->slots), runner_count(worker->runner),
-                     standing_state(&worker->standing));
+    return heartbeat_text(&worker->heartbeat, slots_most(worker->slots),
+                          runner_count(worker->runner),
+                          worker_status_state(&worker->worker_status));
 }
 
 static void list_tokens(void *context, struct token_list *list)
@@ -73,8 +74,8 @@ static void list_tokens(void *context, struct token_list *list)
     for (struct attempt *attempt = runner_first(worker->runner); attempt; attempt = attempt->next) {
         token_list_add(list, attempt->task->token);
     }
-    results_tokens(worker->results, list);
-    intake_tokens(worker->intake, list);
+    outcomes_tokens(worker->outcomes, list);
+    claim_loop_tokens(worker->claim_loop, list);
     slots_tokens(worker->slots, list);
 }
 
@@ -84,13 +85,13 @@ static bool is_closed(void *context)
 {
     struct worker *worker = context;
     admission_look(worker->admission);
-    return standing_is_closed(&worker->standing);
+    return worker_status_is_closed(&worker->worker_status);
 }
 
 static void put_back(void *context, const char *token)
 {
     struct worker *worker = context;
-    if (results_put_back(worker->results, token)) {
+    if (outcomes_put_back(worker->outcomes, token)) {
         session_recover(worker->session, REDIS_ERROR_LOST, "out of memory");
     }
 }
@@ -98,7 +99,7 @@ static void put_back(void *context, const char *token)
 static int reserve(void *context, size_t count)
 {
     struct worker *worker = context;
-    return results_reserve(worker->results, runner_count(worker->runner) + count);
+    return outcomes_reserve(worker->outcomes, runner_count(worker->runner) + count);
 }
 
 static void on_ended(void *context, struct attempt *attempt)
@@ -106,21 +107,21 @@ static void on_ended(void *context, struct attempt *attempt)
     struct worker *worker = context;
     struct outcome outcome = outcome_decide(&worker->config->retry, &attempt->ending, drand48());
     live_ended(worker->live, attempt, &outcome);
-    record_ended(attempt, &outcome);
-    beat_count(&worker->beat, outcome.verdict);
+    task_log_ended(attempt, &outcome);
+    heartbeat_count(&worker->heartbeat, outcome.verdict);
     slots_ended(worker->slots, attempt);
     host_ended(worker->host, attempt);
-    results_end(worker->results, attempt, &outcome, worker->config->task.result_ttl_ms);
+    outcomes_end(worker->outcomes, attempt, &outcome, worker->config->task.result_ttl_ms);
 }
 
-static void on_settled(void *context, const struct result *result, enum queue_settled settled,
-                       const char *error)
+static void on_settled(void *context, const struct pending_outcome *result,
+                       enum queue_settled settled, const char *error)
 {
     struct worker *worker = context;
-    record_settled(result, settled, error);
+    task_log_settled(result, settled, error);
     if (settled == QUEUE_VANISHED ||
-        (settled == QUEUE_OK && result_verdict(result) == VERDICT_DEAD)) {
-        herald_ask(worker->herald);
+        (settled == QUEUE_OK && pending_outcome_verdict(result) == VERDICT_DEAD)) {
+        dead_hook_ask(worker->dead_hook);
     }
 }
 
@@ -147,10 +148,10 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
     on_lease(worker, reply->lease_ms);
     lease_registered(worker->lease, reply, sent_ns);
     slots_set_max_crashes(worker->slots,
-                          queue_ruling_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));
-    intake_up(worker->intake);
+                          queue_setting_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));
+    claim_loop_up(worker->claim_loop);
     lists_up(worker->lists);
-    herald_look(worker->herald);
+    dead_hook_look(worker->dead_hook);
     tell_ready(worker);
 }
 
@@ -158,25 +159,25 @@ static void on_down(void *context)
 {
     struct worker *worker = context;
     worker->leaving = false;
-    intake_down(worker->intake);
+    claim_loop_down(worker->claim_loop);
     lists_down(worker->lists);
     live_down(worker->live);
     slots_down(worker->slots);
     tell_ready(worker);
 }
 
-static void on_rang(void *context, const struct queue_rung *rung)
+static void on_rang(void *context, const struct queue_wakeup *wakeup)
 {
     struct worker *worker = context;
-    intake_rang(worker->intake, rung);
-    worker->renew = worker->renew || rung->cancel;
+    claim_loop_rang(worker->claim_loop, wakeup);
+    worker->renew = worker->renew || wakeup->cancel;
 }
 
 static void on_told(void *context, const struct token_set *lost, const struct token_set *cancelled)
 {
     struct worker *worker = context;
     slots_told(worker->slots, lost, cancelled);
-    intake_forget(worker->intake, lost);
+    claim_loop_forget(worker->claim_loop, lost);
 }
 
 static void on_fatal(void *context, int exit_code)
@@ -197,27 +198,28 @@ static void on_beat_done(void *context, bool alive)
 
 static void stopped(struct worker *worker, int exit_code)
 {
-    const struct beat *beat = &worker->beat;
+    const struct heartbeat *heartbeat = &worker->heartbeat;
     stop_finish(worker->stop);
-    warden_part(worker->warden, exit_code == EX_OK);
+    guard_monitor_part(worker->guard_monitor, exit_code == EX_OK);
     log_event(LOG_INFO, LOG_ID_WORKER_STOPPED, NULL, 0,
               "stopped: %" PRIu64 " succeeded, %" PRIu64 " retried, %" PRIu64 " dead, %" PRIu64
               " handed back, %" PRIu64 " cancelled",
-              beat->succeeded, beat->retried, beat->dead, beat->released, beat->cancelled);
+              heartbeat->succeeded, heartbeat->retried, heartbeat->dead, heartbeat->released,
+              heartbeat->cancelled);
     worker->events.stopped(worker->events.context, exit_code);
 }
 
 static void on_close(void *context)
 {
     struct worker *worker = context;
-    intake_close(worker->intake);
+    claim_loop_close(worker->claim_loop);
 }
 
 static void on_open(void *context)
 {
     struct worker *worker = context;
     if (!stop_has_begun(worker->stop)) {
-        intake_open(worker->intake);
+        claim_loop_open(worker->claim_loop);
     }
 }
 
@@ -241,7 +243,7 @@ static void on_end(void *context, enum job_event event)
         next = attempt->next;
         runner_end(worker->runner, attempt, event);
     }
-    herald_end(worker->herald, event);
+    dead_hook_end(worker->dead_hook, event);
 }
 
 static void on_give_up(void *context)
@@ -250,7 +252,7 @@ static void on_give_up(void *context)
     log_text(LOG_ERR,
              "giving up: %zu tasks still run and %zu results were not taken by Redis; their leases "
              "will run out",
-             runner_count(worker->runner), results_count(worker->results));
+             runner_count(worker->runner), outcomes_count(worker->outcomes));
     stopped(worker, EX_TEMPFAIL);
 }
 
@@ -274,7 +276,7 @@ static void on_left(void *context, const struct redisReply *reply)
 /* Hands back whatever is pending for this consumer and strikes it off. */
 static void leave(struct worker *worker)
 {
-    queue_requeue(&worker->command, &worker->queue, worker->beat.consumer, false);
+    queue_requeue(&worker->command, &worker->queue, worker->heartbeat.consumer, false);
     worker->leaving = !session_send(worker->session, &worker->command, on_left, worker);
     if (!worker->leaving) {
         session_recover(worker->session, REDIS_ERROR_LOST, "cannot send a command");
@@ -284,13 +286,13 @@ static void leave(struct worker *worker)
 static void check_stopped(struct worker *worker)
 {
     if (!stop_has_begun(worker->stop) || worker->leaving || runner_count(worker->runner) > 0 ||
-        results_count(worker->results) > 0 || !herald_is_quiet(worker->herald)) {
+        outcomes_count(worker->outcomes) > 0 || !dead_hook_is_quiet(worker->dead_hook)) {
         return;
     }
     if (session_is_away(worker->session)) {
         log_text(LOG_NOTICE, "stopping without Redis: nothing is left to be told");
         stopped(worker, EX_OK);
-    } else if (session_is_up(worker->session) && intake_is_quiet(worker->intake)) {
+    } else if (session_is_up(worker->session) && claim_loop_is_quiet(worker->claim_loop)) {
         leave(worker);
     }
 }
@@ -298,7 +300,7 @@ static void check_stopped(struct worker *worker)
 void worker_stop(struct worker *worker)
 {
     lists_close(worker->lists);
-    herald_close(worker->herald);
+    dead_hook_close(worker->dead_hook);
     stop_advance(worker->stop);
 }
 
@@ -319,22 +321,22 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     /* results go out with the next claim, and that may wait for more of them; those of a batch are
      * many already */
     slots_turn(worker->slots);
-    herald_turn(worker->herald);
-    if (worker->renew && !intake_is_claiming(worker->intake)) {
+    dead_hook_turn(worker->dead_hook);
+    if (worker->renew && !claim_loop_is_claiming(worker->claim_loop)) {
         /* a claim's answer may bring the cancelled task itself */
         worker->renew = false;
         lease_renew(worker->lease);
     }
     if (!stop_has_begun(worker->stop) && worker->config->task.batch == 1 &&
-        (intake_is_claiming(worker->intake) ||
-         (slots_busy(worker->slots) && results_linger(worker->results)))) {
+        (claim_loop_is_claiming(worker->claim_loop) ||
+         (slots_busy(worker->slots) && outcomes_coalesce(worker->outcomes)))) {
         return;
     }
-    results_flush(worker->results);
+    outcomes_flush(worker->outcomes);
     if (!worker->leaving) {
-        intake_turn(worker->intake);
+        claim_loop_turn(worker->claim_loop);
     }
-    results_flush(worker->results); /* what the intake put back */
+    outcomes_flush(worker->outcomes); /* what the intake put back */
     check_stopped(worker);
 }
 
@@ -345,21 +347,21 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     struct ev_loop *loop = worker->loop;
     const struct config *config = worker->config;
     const struct session_events session_events = {.tokens = list_tokens,
-                                                  .beat = make_beat,
+                                                  .heartbeat = make_beat,
                                                   .up = on_up,
                                                   .down = on_down,
                                                   .rang = on_rang,
                                                   .fatal = on_fatal,
                                                   .context = worker};
     const struct runner_events runner_events = {
-        .ended = on_ended, .lingers = record_lingers, .context = worker};
-    const struct results_events results_events = {.settled = on_settled, .context = worker};
-    const struct intake_events intake_events = {
+        .ended = on_ended, .lingers = task_log_lingers, .context = worker};
+    const struct outcomes_events outcomes_events = {.settled = on_settled, .context = worker};
+    const struct claim_loop_events claim_loop_events = {
         .put_back = put_back, .lease = on_lease, .context = worker};
     const struct lease_events lease_events = {.tokens = list_tokens,
-                                              .beat = make_beat,
+                                              .heartbeat = make_beat,
                                               .told = on_told,
-                                              .beat_done = on_beat_done,
+                                              .heartbeat_done = on_beat_done,
                                               .context = worker};
 
     const struct stop_events stop_events = {
@@ -372,22 +374,23 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     worker->admission = admission_new(loop, config, on_pressure, worker);
     worker->stop = stop_new(loop, config, &stop_events);
     worker->session =
-        session_new(loop, config, &worker->queue, worker->beat.consumer, &session_events);
-    worker->runner = runner_new(loop, config, worker->beat.consumer, nofile, &runner_events);
+        session_new(loop, config, &worker->queue, worker->heartbeat.consumer, &session_events);
+    worker->runner = runner_new(loop, config, worker->heartbeat.consumer, nofile, &runner_events);
     if (!worker->host || !worker->admission || !worker->stop || !worker->session ||
         !worker->runner) {
         return -1;
     }
     runner_set_cgroups(worker->runner, worker->isolation->cgroups);
-    worker->herald = herald_new(config, worker->session, worker->runner, &worker->queue);
+    worker->dead_hook = dead_hook_new(config, worker->session, worker->runner, &worker->queue);
     worker->live =
-        live_new(loop, worker->session, worker->runner, &worker->queue, worker->beat.consumer);
-    worker->results = results_new(loop, config, worker->session, worker->live, &worker->queue,
-                                  worker->beat.consumer, &results_events);
+        live_new(loop, worker->session, worker->runner, &worker->queue, worker->heartbeat.consumer);
+    worker->outcomes = outcomes_new(loop, config, worker->session, worker->live, &worker->queue,
+                                    worker->heartbeat.consumer, &outcomes_events);
     worker->lease = lease_new(loop, config, worker->session, worker->runner, &worker->queue,
-                              worker->beat.consumer, watchdog_ms, &lease_events);
+                              worker->heartbeat.consumer, watchdog_ms, &lease_events);
     worker->lists = lists_new(loop, config, worker->session, &worker->queue);
-    if (!worker->herald || !worker->live || !worker->results || !worker->lease || !worker->lists) {
+    if (!worker->dead_hook || !worker->live || !worker->outcomes || !worker->lease ||
+        !worker->lists) {
         return -1;
     }
     worker->slots = slots_new(loop, config, worker->runner, worker->lease, worker->host,
@@ -395,22 +398,22 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     if (!worker->slots) {
         return -1;
     }
-    worker->warden = warden_new(loop, config, worker->beat.consumer, worker->isolation,
-                                worker->host, worker->runner);
-    if (!worker->warden) {
+    worker->guard_monitor = guard_monitor_new(loop, config, worker->heartbeat.consumer,
+                                              worker->isolation, worker->host, worker->runner);
+    if (!worker->guard_monitor) {
         return -1;
     }
-    worker->intake =
-        intake_new(loop, config, worker->session, worker->slots, &worker->queue,
-                   worker->beat.consumer, worker->herald, worker->warden, &intake_events);
-    worker->standing = (struct standing){.session = worker->session,
-                                         .stop = worker->stop,
-                                         .host = worker->host,
-                                         .admission = worker->admission,
-                                         .results = worker->results,
-                                         .lease = worker->lease,
-                                         .intake = worker->intake};
-    return worker->intake ? 0 : -1;
+    worker->claim_loop = claim_loop_new(
+        loop, config, worker->session, worker->slots, &worker->queue, worker->heartbeat.consumer,
+        worker->dead_hook, worker->guard_monitor, &claim_loop_events);
+    worker->worker_status = (struct worker_status){.session = worker->session,
+                                                   .stop = worker->stop,
+                                                   .host = worker->host,
+                                                   .admission = worker->admission,
+                                                   .outcomes = worker->outcomes,
+                                                   .lease = worker->lease,
+                                                   .claim_loop = worker->claim_loop};
+    return worker->claim_loop ? 0 : -1;
 }
 
 struct worker *worker_new(struct ev_loop *loop, const struct config *config,
@@ -427,7 +430,7 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
     worker->events = *events;
     ev_prepare_init(&worker->turn, on_turn);
     worker->turn.data = worker;
-    if (beat_init(&worker->beat) ||
+    if (heartbeat_init(&worker->heartbeat) ||
         queue_init(&worker->queue, config->queue.stream, config->queue.group) ||
         make_parts(worker, nofile, watchdog_ms)) {
         worker_free(worker);
@@ -439,8 +442,8 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
 
 void worker_start(struct worker *worker)
 {
-    intake_open(worker->intake);
-    warden_start(worker->warden); /* closes it again where no guard can be had */
+    claim_loop_open(worker->claim_loop);
+    guard_monitor_start(worker->guard_monitor); /* closes it again where no guard can be had */
     session_start(worker->session);
 }
 
@@ -449,27 +452,27 @@ void worker_set_config(struct worker *worker, const struct config *config)
     worker->config = config;
     session_set_config(worker->session, config);
     runner_set_config(worker->runner, config);
-    intake_set_config(worker->intake, config);
+    claim_loop_set_config(worker->claim_loop, config);
     lease_set_config(worker->lease, config);
     lists_set_config(worker->lists, config);
     stop_set_config(worker->stop, config);
     slots_set_config(worker->slots, config);
     admission_set_config(worker->admission, config);
-    herald_set_config(worker->herald, config);
-    intake_ask(worker->intake);
+    dead_hook_set_config(worker->dead_hook, config);
+    claim_loop_ask(worker->claim_loop);
 }
 
 struct worker_figures worker_figures(const struct worker *worker)
 {
     return (struct worker_figures){.running = runner_count(worker->runner),
                                    .slots = slots_most(worker->slots),
-                                   .succeeded = worker->beat.succeeded,
-                                   .retried = worker->beat.retried,
-                                   .dead = worker->beat.dead,
-                                   .released = worker->beat.released,
-                                   .cancelled = worker->beat.cancelled,
-                                   .state = standing_state(&worker->standing),
-                                   .trouble = standing_trouble(&worker->standing)};
+                                   .succeeded = worker->heartbeat.succeeded,
+                                   .retried = worker->heartbeat.retried,
+                                   .dead = worker->heartbeat.dead,
+                                   .released = worker->heartbeat.released,
+                                   .cancelled = worker->heartbeat.cancelled,
+                                   .state = worker_status_state(&worker->worker_status),
+                                   .trouble = worker_status_trouble(&worker->worker_status)};
 }
 
 void worker_free(struct worker *worker)
@@ -479,17 +482,17 @@ void worker_free(struct worker *worker)
     }
     ev_prepare_stop(worker->loop, &worker->turn);
     session_free(worker->session); /* first: it tells all the others that their calls have ended */
-    intake_free(worker->intake);
+    claim_loop_free(worker->claim_loop);
     slots_free(worker->slots);
-    herald_free(worker->herald);
+    dead_hook_free(worker->dead_hook);
     runner_free(worker->runner);
-    warden_free(worker->warden);
+    guard_monitor_free(worker->guard_monitor);
     live_free(worker->live);
     lease_free(worker->lease);
     lists_free(worker->lists);
-    results_free(worker->results);
+    outcomes_free(worker->outcomes);
     queue_free(&worker->queue);
-    beat_free(&worker->beat);
+    heartbeat_free(&worker->heartbeat);
     host_free(worker->host);
     admission_free(worker->admission);
     stop_free(worker->stop);

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 
 #include "config/config.h"
-#include "daemon/isolation.h"
+#include "daemon/claim/isolation.h"
 
 struct ev_loop;
 struct worker;

@@ -11,16 +11,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "exec/child.h"
-#include "exec/children.h"
-#include "exec/descriptor.h"
-#include "exec/exits.h"
-#include "exec/look.h"
-#include "exec/mark.h"
-#include "exec/mounts.h"
-#include "exec/places.h"
-#include "exec/recipe.h"
-#include "exec/ward.h"
+#include "base/process/descriptor.h"
+#include "base/process/mounts.h"
+#include "exec/attempt/child.h"
+#include "exec/attempt/child_guard.h"
+#include "exec/attempt/child_table.h"
+#include "exec/attempt/orphan_scan.h"
+#include "exec/slot_index.h"
+#include "exec/start/recipe.h"
+#include "exec/tree/env_tag.h"
+#include "exec/tree/exits.h"
 
 enum {
     SCRATCH_SIZE = 64 * 1024,
@@ -40,13 +40,13 @@ struct runner {
     size_t count;
     size_t processes;
     struct runner *first_runner; /* itself, or the one that it is beside */
-    struct children *table;      /* the first runner's */
-    struct children own_table;
-    struct children *settling; /* the first runner's: those whose leaders have exited */
-    struct children own_settling;
-    struct look look;      /* the first runner's alone, at both */
-    struct places *places; /* the first runner's */
-    struct places own_places;
+    struct child_table *table;   /* the first runner's */
+    struct child_table own_table;
+    struct child_table *settling; /* the first runner's: those whose leaders have exited */
+    struct child_table own_settling;
+    struct orphan_scan orphan_scan;    /* the first runner's alone, at both */
+    struct slot_indexes *slot_indexes; /* the first runner's */
+    struct slot_indexes own_places;
     char *scratch; /* owned; NULL where it is the first runner's */
 };
 
@@ -108,8 +108,8 @@ static void hand_over(struct runner *runner, struct child *child)
 static void forget(struct runner *runner, struct child *child)
 {
     runner->processes--;
-    places_release(runner->places, child->place);
-    children_remove(runner->settling, child);
+    slot_index_release(runner->slot_indexes, child->slot_index);
+    child_table_remove(runner->settling, child);
     for (size_t i = 0; i < child->count; i++) {
         list_remove(runner, child_attempt(child, i));
     }
@@ -135,13 +135,13 @@ static void on_run(struct child_host *host, struct child *child)
 {
     struct runner *runner = (struct runner *)host;
     (void)make_recipe(runner); /* without memory for it the start fails */
-    children_remove(runner->settling, child);
+    child_table_remove(runner->settling, child);
     if (child_run(child) < 0) {
         child_release(child);
         on_done(host, child);
     } else {
         drop_payloads(child);
-        children_add(runner->table, child);
+        child_table_add(runner->table, child);
     }
 }
 
@@ -149,12 +149,12 @@ static void on_run(struct child_host *host, struct child *child)
 static bool on_exited(void *context, const siginfo_t *exit)
 {
     struct runner *runner = context;
-    struct child *child = children_take(runner->table, exit->si_pid);
+    struct child *child = child_table_take(runner->table, exit->si_pid);
     if (child) {
         if (runner->host.guard) {
             guard_tell_alive(runner->host.guard);
         }
-        children_add(runner->settling, child);
+        child_table_add(runner->settling, child);
         child_exited(child, exit);
     }
     return child != NULL;
@@ -233,7 +233,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
     runner->first_runner = runner;
     runner->table = &runner->own_table;
     runner->settling = &runner->own_settling;
-    runner->places = &runner->own_places;
+    runner->slot_indexes = &runner->own_places;
     if (runner->host.start.null < 0) {
         runner_free(runner);
         return NULL;
@@ -265,12 +265,13 @@ struct runner *runner_new(struct ev_loop *loop, const struct config *config, con
         return NULL;
     }
     runner->worker = strdup(worker);
-    runner->host.worker_mark = mark_worker(worker);
+    runner->host.worker_mark = env_tag_worker(worker);
     runner->scratch = runner->host.scratch = malloc(SCRATCH_SIZE);
-    runner->look = (struct look){.running = runner->table, .settling = runner->settling};
-    runner->host.orphans = look_orphans(&runner->look);
-    if (!runner->worker || !runner->scratch || children_init(&runner->own_table) ||
-        children_init(&runner->own_settling)) {
+    runner->orphan_scan =
+        (struct orphan_scan){.running = runner->table, .settling = runner->settling};
+    runner->host.orphans = orphan_scan_orphans(&runner->orphan_scan);
+    if (!runner->worker || !runner->scratch || child_table_init(&runner->own_table) ||
+        child_table_init(&runner->own_settling)) {
         runner_free(runner);
         errno = ENOMEM;
         return NULL;
@@ -293,7 +294,7 @@ struct runner *runner_new_beside(struct runner *first, const struct config *conf
     runner->table = first->table;
     runner->settling = first->settling;
     runner->host.orphans = first->host.orphans;
-    runner->places = first->places;
+    runner->slot_indexes = first->slot_indexes;
     runner->host.cgroups = first->host.cgroups;
     runner->first_runner = first;
     runner->host.scratch = first->host.scratch;
@@ -307,7 +308,7 @@ void runner_set_cgroups(struct runner *runner, struct cgroups *cgroups)
 
 void runner_set_guard(struct runner *runner, struct guard *guard)
 {
-    runner->host.guard = runner->look.guard = guard;
+    runner->host.guard = runner->orphan_scan.guard = guard;
 }
 
 void runner_set_guard_margin(struct runner *runner, int64_t margin_ns)
@@ -319,7 +320,7 @@ void runner_renewed(struct runner *runner)
 {
     for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
         if (attempt == &attempt->child->attempt) {
-            ward_renew(attempt->child);
+            child_guard_renew(attempt->child);
         }
     }
     if (runner->first && runner->host.guard) {
@@ -347,16 +348,16 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
     if (make_recipe(runner) < 0) {
         return -1;
     }
-    size_t place;
-    if (places_take(runner->places, &place)) {
+    size_t slot_index;
+    if (slot_index_take(runner->slot_indexes, &slot_index)) {
         return -1;
     }
     struct child *child = child_new(&runner->host, tasks, count);
     if (!child) {
-        places_release(runner->places, place);
+        slot_index_release(runner->slot_indexes, slot_index);
         return -1;
     }
-    child->place = place;
+    child->slot_index = slot_index;
     runner->host.guard = runner->first_runner->host.guard;
 
     if (!runner->host.start.signals) {
@@ -365,7 +366,7 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
 
     /* SIGCHLD is heard from the loop only, so that it finds the child in the table */
     if (child_start(child) < 0) {
-        places_release(runner->places, place);
+        slot_index_release(runner->slot_indexes, slot_index);
         hand_over(runner, child);
         return 0;
     }
@@ -376,7 +377,7 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
     for (size_t i = 0; i < count; i++) {
         list_add(runner, child_attempt(child, i));
     }
-    children_add(runner->table, child);
+    child_table_add(runner->table, child);
     return 0;
 }
 
@@ -420,7 +421,7 @@ static void await_exit(struct child *child, int64_t until_ns)
     for (;;) {
         if (waitid(P_PID, (id_t)child->pid, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 ||
             exit.si_pid == child->pid) {
-            ward_reaps(child);
+            child_guard_reaps(child);
             (void)waitpid(child->pid, NULL, WNOHANG); /* it is there */
             return;
         }
@@ -442,9 +443,9 @@ static void drop_attempts(struct runner *runner)
     for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
         struct child *child = attempt->child;
         if (attempt == &child->attempt && has_leader(child)) {
-            family_kill(&child->family);
+            process_tree_kill(&child->tree);
             if (!runner->first_runner->host.guard) {
-                family_kill_strays(&child->family); /* reads all of /proc; guards do so once */
+                process_tree_kill_strays(&child->tree); /* reads all of /proc; guards do so once */
             }
         }
     }
@@ -453,7 +454,7 @@ static void drop_attempts(struct runner *runner)
         struct child *child = runner->first->child;
         if (has_leader(child)) {
             await_exit(child, until_ns);
-            children_take(runner->table, child->pid);
+            child_table_take(runner->table, child->pid);
         }
         forget(runner, child);
         child_release(child);
@@ -486,9 +487,9 @@ void runner_free(struct runner *runner)
         close(runner->host.start.null);
     }
     recipe_free(runner->recipe);
-    children_free(&runner->own_table);
-    children_free(&runner->own_settling);
-    places_free(&runner->own_places);
+    child_table_free(&runner->own_table);
+    child_table_free(&runner->own_settling);
+    slot_index_free(&runner->own_places);
     free(runner->scratch);
     free(runner->worker);
     free(runner);

@@ -12,9 +12,9 @@
 #include <sys/types.h>
 
 #include "config/config.h"
-#include "exec/job.h"
-#include "exec/outcome.h"
-#include "exec/usage.h"
+#include "exec/cgroup/usage.h"
+#include "exec/job/job.h"
+#include "exec/job/outcome.h"
 #include "queue/task.h"
 
 struct cgroups;

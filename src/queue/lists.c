@@ -4,7 +4,7 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-#include "queue/value.h"
+#include "redis/value.h"
 
 #define SCAN_COUNT 500 /* keys that one step looks at, about */
 #define CHANNEL "__redis__:invalidate"

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "queue/command.h"
 #include "queue/queue.h"
+#include "redis/command.h"
 
 struct redisReply;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slot.h"
+#include "base/hash_slot.h"
 #include "base/units.h"
 #include "queue/library.h"
 
@@ -24,7 +24,7 @@ static const char *const suffixes[QUEUE_KEYS] = {
 int queue_init(struct queue *queue, const char *stream, const char *group)
 {
     *queue = (struct queue){0};
-    bool tagged = slot_is_tagged(stream);
+    bool tagged = hash_slot_is_tagged(stream);
 
     queue->group = strdup(group);
     queue->keys[QUEUE_KEY_STREAM] = strdup(stream);
@@ -99,23 +99,23 @@ void queue_claim(struct command *command, const struct queue *queue, const char 
 }
 
 void queue_renew(struct command *command, const struct queue *queue, const char *consumer,
-                 const char *beat, const char *const *tokens, size_t token_count)
+                 const char *heartbeat, const char *const *tokens, size_t token_count)
 {
     begin_worker(command, queue, "leat_renew", consumer);
-    command_add_text(command, beat);
+    command_add_text(command, heartbeat);
     add_texts(command, tokens, token_count);
 }
 
 void queue_register(struct command *command, const struct queue *queue, const char *consumer,
-                    const char *beat, const struct queue_seed *seeds, size_t seed_count,
-                    const char *const *tokens, size_t token_count)
+                    const char *heartbeat, const struct queue_default *defaults,
+                    size_t default_count, const char *const *tokens, size_t token_count)
 {
     begin_worker(command, queue, "leat_register", consumer);
-    command_add_text(command, beat);
-    command_add_number(command, (int64_t)seed_count);
-    for (size_t i = 0; i < seed_count; i++) {
-        command_add_text(command, seeds[i].name);
-        command_add_text(command, seeds[i].value);
+    command_add_text(command, heartbeat);
+    command_add_number(command, (int64_t)default_count);
+    for (size_t i = 0; i < default_count; i++) {
+        command_add_text(command, defaults[i].name);
+        command_add_text(command, defaults[i].value);
     }
     add_texts(command, tokens, token_count);
 }

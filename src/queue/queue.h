@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "queue/command.h"
 #include "queue/task.h"
+#include "redis/command.h"
 
 struct redisReply;
 
@@ -62,14 +62,14 @@ void queue_claim(struct command *command, const struct queue *queue, const char 
                  int64_t wanted, int64_t running, const char *cursor, const char *const *tokens,
                  size_t token_count);
 void queue_renew(struct command *command, const struct queue *queue, const char *consumer,
-                 const char *beat, const char *const *tokens, size_t token_count);
+                 const char *heartbeat, const char *const *tokens, size_t token_count);
 /* What the queue's conf gets where it has no such name yet. */
-struct queue_seed {
+struct queue_default {
     const char *name, *value;
 };
 void queue_register(struct command *command, const struct queue *queue, const char *consumer,
-                    const char *beat, const struct queue_seed *seeds, size_t seed_count,
-                    const char *const *tokens, size_t token_count);
+                    const char *heartbeat, const struct queue_default *defaults,
+                    size_t default_count, const char *const *tokens, size_t token_count);
 
 /* Signatures that are good: each may run once. Begin, add up to QUEUE_ONCE_MAX. mark names the
  * signature. */
@@ -166,7 +166,7 @@ void queue_gate(struct command *command, const struct queue *queue, const char *
 void queue_cancel_begin(struct command *command, const struct queue *queue, bool now);
 void queue_cancel_add(struct command *command, const char *id, const char *token);
 /* Begin, then add up to QUEUE_NAMED_MAX tids or labels, or "*" for every task: their ends are told
- * for so long (0: not any more) in the streams of queue/results.h. */
+ * for so long (0: not any more) in the streams of queue/result_streams.h. */
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms);
 void queue_await_add(struct command *command, const char *tid);
 /* Begin, then add up to QUEUE_NAMED_MAX tids: which live, or with the other cursor, which are dead.
@@ -224,13 +224,13 @@ struct queue_renew_reply {
     int64_t dead_growth;                /* renew: how many dead letters to warn of; 0: none */
     bool more;                          /* this and what follows: register */
     const char *bell_id;
-    const struct redisReply *ruling; /* array of texts: name and value of each seed as it rules */
+    const struct redisReply *settings; /* array of texts: name and value of each seed as it rules */
 };
 int queue_renew_read(const struct redisReply *reply, struct queue_renew_reply *out);
 int queue_register_read(const struct redisReply *reply, struct queue_renew_reply *out);
 /* A number of the ruling; `otherwise` where it is none, or was damaged by hand. */
-int64_t queue_ruling_number(const struct queue_renew_reply *reply, const char *name,
-                            int64_t otherwise);
+int64_t queue_setting_number(const struct queue_renew_reply *reply, const char *name,
+                             int64_t otherwise);
 
 /* What leat_once says of a task: it may run, its signature has run as another's, by Redis's clock
  * it is late or good for too long, or its entry has an id of a producer's choice. */
@@ -267,15 +267,15 @@ int queue_block_read(const struct queue *queue, const struct redisReply *reply,
 
 /* What the bell was rung for. What an older or newer library means by it counts as all but a
  * cancel; and where rings may have been missed, as all. */
-struct queue_rung {
+struct queue_wakeup {
     bool startable; /* something may be startable that was not */
     bool settings;  /* so much so that who was told to wait is to ask again */
-    bool gate;      /* an operator has closed or opened it; then the former, too */
+    bool pause;     /* an operator has closed or opened it; then the former, too */
     bool cancel;    /* a running task is to be ended at once */
 };
 /* The last bell id of an XREAD reply into id; 1 if there was one, 0 for nil, −1 malformed. */
 int queue_listen_read(const struct redisReply *reply, char *id, size_t id_size,
-                      struct queue_rung *rung);
+                      struct queue_wakeup *wakeup);
 
 struct queue_requeue_reply {
     int64_t moved;

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "queue/error.h"
 #include "queue/queue.h"
-#include "queue/value.h"
+#include "redis/error.h"
+#include "redis/value.h"
 
 /* ---- values ---- */
 
@@ -174,22 +174,22 @@ int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
         return -1;
     }
     out->bell_id = text_at(reply, 6);
-    out->ruling = value_at(reply, 7);
-    if (flag_at(reply, 5, &out->more) || !out->bell_id || !all_texts(out->ruling) ||
-        out->ruling->elements % 2) {
+    out->settings = value_at(reply, 7);
+    if (flag_at(reply, 5, &out->more) || !out->bell_id || !all_texts(out->settings) ||
+        out->settings->elements % 2) {
         errno = EPROTO;
         return -1;
     }
     return 0;
 }
 
-int64_t queue_ruling_number(const struct queue_renew_reply *reply, const char *name,
-                            int64_t otherwise)
+int64_t queue_setting_number(const struct queue_renew_reply *reply, const char *name,
+                             int64_t otherwise)
 {
     int64_t number;
-    for (size_t i = 0; i + 1 < reply->ruling->elements; i += 2) {
-        if (strcmp(reply->ruling->element[i]->str, name) == 0 &&
-            value_number_at(reply->ruling, i + 1, &number) == 0) {
+    for (size_t i = 0; i + 1 < reply->settings->elements; i += 2) {
+        if (strcmp(reply->settings->element[i]->str, name) == 0 &&
+            value_number_at(reply->settings, i + 1, &number) == 0) {
             return number;
         }
     }
@@ -320,26 +320,27 @@ int queue_block_read(const struct queue *queue, const redisReply *reply,
     return walk_entries(queue, reply, entry, context);
 }
 
-static void read_rung(const redisReply *entries, struct queue_rung *rung)
+static void read_rung(const redisReply *entries, struct queue_wakeup *wakeup)
 {
     bool missed = entries->elements >= QUEUE_BELL_KEPT;
-    *rung = (struct queue_rung){missed, missed, missed, missed};
+    *wakeup = (struct queue_wakeup){missed, missed, missed, missed};
     for (size_t i = 0; i < entries->elements; i++) {
         /* the fields are one pair */
         const char *why = text_at(value_at(value_at(entries, i), 1), 1);
         bool cancel = why && strcmp(why, "cancel") == 0;
         bool task = why && (strcmp(why, "due") == 0 || strcmp(why, "lanes") == 0);
         bool known = task || (why && strcmp(why, "conf") == 0);
-        rung->cancel = rung->cancel || cancel;
-        rung->startable = rung->startable || !cancel;
-        rung->settings = rung->settings || !(cancel || task);
-        rung->gate = rung->gate || (!cancel && !known);
+        wakeup->cancel = wakeup->cancel || cancel;
+        wakeup->startable = wakeup->startable || !cancel;
+        wakeup->settings = wakeup->settings || !(cancel || task);
+        wakeup->pause = wakeup->pause || (!cancel && !known);
     }
 }
 
-int queue_listen_read(const redisReply *reply, char *id, size_t id_size, struct queue_rung *rung)
+int queue_listen_read(const redisReply *reply, char *id, size_t id_size,
+                      struct queue_wakeup *wakeup)
 {
-    *rung = (struct queue_rung){0};
+    *wakeup = (struct queue_wakeup){0};
     if (reply && reply->type == REDIS_REPLY_NIL) {
         return 0;
     }
@@ -355,7 +356,7 @@ int queue_listen_read(const redisReply *reply, char *id, size_t id_size, struct 
         errno = EPROTO;
         return -1;
     }
-    read_rung(entries, rung);
+    read_rung(entries, wakeup);
     return 1;
 }
 

@@ -12,7 +12,7 @@
 #include "base/escape.h"
 #include "base/units.h"
 #include "queue/task_bounds.h"
-#include "queue/value.h"
+#include "redis/value.h"
 
 bool bytes_equal(struct bytes bytes, const char *text)
 {

@@ -41,7 +41,7 @@ enum task_bound {
     TASK_BOUNDS,
 };
 
-/* What a dead letter says of its task's end; see queue/letter.h. */
+/* What a dead letter says of its task's end; see queue/dead_letter.h. */
 struct task_end {
     struct bytes cause, status, reason, attempts, worker;
 };

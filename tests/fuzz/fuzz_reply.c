@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "bounds.h"
-#include "queue/endpoint.h"
-#include "queue/error.h"
-#include "queue/letter.h"
+#include "queue/dead_letter.h"
 #include "queue/lists.h"
 #include "queue/queue.h"
-#include "queue/results.h"
+#include "queue/result_streams.h"
+#include "redis/error.h"
+#include "redis/server/endpoint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -61,8 +61,8 @@ static void read_blocks(const struct queue *queue, const redisReply *reply)
     if (count >= 0 ? tokens != (size_t)count : tokens != 0) {
         abort();
     }
-    struct queue_rung rung;
-    if (queue_listen_read(reply, id, sizeof id, &rung) > 0 && !memchr(id, '\0', sizeof id)) {
+    struct queue_wakeup wakeup;
+    if (queue_listen_read(reply, id, sizeof id, &wakeup) > 0 && !memchr(id, '\0', sizeof id)) {
         abort();
     }
 }
@@ -90,15 +90,15 @@ static void read_endpoints(const redisReply *reply)
 
 static void read_letters(const redisReply *reply)
 {
-    struct letter_reply out;
-    if (letter_read(reply, &out) == 0) {
+    struct dead_letter_reply out;
+    if (dead_letter_read(reply, &out) == 0) {
         for (size_t i = 0; i < out.count; i++) {
             if (!out.letters[i]->end ||
                 memchr(out.letters[i]->end->cause.data, '\0', out.letters[i]->end->cause.size)) {
                 abort();
             }
         }
-        letter_reply_free(&out);
+        dead_letter_reply_free(&out);
     }
 }
 

@@ -11,20 +11,20 @@ def source(pattern):
 
 def test_leatd_8_names_every_message_id():
     """Operators filter by MESSAGE_ID: the manual lists the ones of log_ids.h, and no others."""
-    ids = re.findall(r'LOG_ID_\w+ "([0-9a-f]{32})"', source("src/base/log_ids.h"))
+    ids = re.findall(r'LOG_ID_\w+ "([0-9a-f]{32})"', source("src/base/log/log_ids.h"))
     assert ids and sorted(ids) == sorted(re.findall(r"^\.It ([0-9a-f]{32})$", source("src/daemon/leatd.8"), re.M))
 
 
 def test_every_message_id_is_used():
     """A kind of record that nothing writes would be a promise without a keeper."""
-    names = re.findall(r"(LOG_ID_\w+) ", source("src/base/log_ids.h"))
-    code = source("src/*/*.c")
+    names = re.findall(r"(LOG_ID_\w+) ", source("src/base/log/log_ids.h"))
+    code = source("src/**/*.c")
     assert not [name for name in names if not re.search(rf"\b{name}\b", code)]
 
 
 def test_leatd_8_names_every_variable_and_field():
     """Each LEAT_… that the code gives to tasks or to the journal is in the manual."""
-    names = set(re.findall(r'"(LEAT_[A-Z_]+)=?"', source("src/exec/*.c") + source("src/daemon/*.c")))
+    names = set(re.findall(r'"(LEAT_[A-Z_]+)=?"', source("src/exec/**/*.c") + source("src/daemon/**/*.c")))
     assert names
     manual = source("src/daemon/leatd.8")
     assert not [name for name in sorted(names) if not re.search(rf"\b{name}\b", manual)]
@@ -32,7 +32,7 @@ def test_leatd_8_names_every_variable_and_field():
 
 def test_leatd_8_names_every_event():
     """Operators filter by LEAT_EVENT: the manual lists what the code writes there."""
-    code = source("src/exec/*.c") + source("src/daemon/*.c")
+    code = source("src/exec/**/*.c") + source("src/daemon/**/*.c")
     forms = (r'"LEAT_EVENT",([^;{}]*?)\)', r"describe_task\(&?fields,([^;]*)\);",
              r"log_about\(child, LOG_\w+, \w+,([^;]*?),", r'LOG_ID_TASK_\w+,( "[a-z]+")\}')
     places = [place for form in forms for place in re.findall(form, code)]
@@ -44,7 +44,7 @@ def test_leatd_8_names_every_event():
 
 def test_doctor_s_kinds_are_known_everywhere():
     """Each kind of finding that doctor.lua makes stands in the command's table, and each of that in leat.1."""
-    lua, table = source("src/queue/lua/doctor.lua"), source("src/cli/doctor_kinds.c")
+    lua, table = source("src/queue/lua/doctor.lua"), source("src/cli/doctor/doctor_kinds.c")
     made = set(re.findall(r"^function looks\.(\w+)|^looks\['([\w-]+)'\]|note_plainly\(q, '([\w-]+)'", lua, re.M))
     made = {name for names in made for name in names if name}
     known = re.findall(r'^    \{"([\w-]+)"', table, re.M)
@@ -67,7 +67,7 @@ def test_links_lead_somewhere():
 def test_causes_have_the_same_names_everywhere():
     """leatd.8 explains every cause that the daemon and the functions give, and no others; what dead letters can
     have is offered as --cause by the manual, the help text and the completion, and said in leat-protocol.7."""
-    code = source("src/exec/outcome.c").split("const char *cause_name(")[1].split("\n}\n")[0]
+    code = source("src/exec/job/outcome.c").split("const char *cause_name(")[1].split("\n}\n")[0]
     lua = source("src/queue/lua/*.lua")
     given = set(re.findall(r'return "([a-z-]+)";', code)) - {"unknown"}
     given |= set(re.findall(r"\bcause = '([a-z-]+)'", lua)) | {"success"}
@@ -80,7 +80,7 @@ def test_causes_have_the_same_names_everywhere():
     assert set(re.findall(r"(?!Cm)[a-z-]{3,}", listed.split("\n", 1)[1])) == deadly
     told = source("src/queue/leat-protocol.7").split(".It Ic leat.cause\n")[1].split(";\n")[0]
     assert set(re.findall(r"[a-z-]{3,}", told)) == deadly
-    helped = source("src/cli/dead.c").split("--cause CAUSE")[1].split("--older-than")[0]
+    helped = source("src/cli/dead/dead.c").split("--cause CAUSE")[1].split("--older-than")[0]
     assert set(re.findall(r"[a-z-]{3,}", helped)) == deadly
     offered = re.search(r"--cause\)\n.*_leat_offer '(.*)'", source("src/cli/leat.bash"))[1]
     assert set(offered.split()) == deadly

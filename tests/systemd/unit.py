@@ -12,8 +12,8 @@ TOOLS = "/usr/lib/leat-tests"  # programs that tasks are made of; the user leat 
 
 
 def message_id(name):
-    """The identifier that src/base/log_ids.h gives to a record."""
-    text = (ROOT / "src/base/log_ids.h").read_text()
+    """The identifier that src/base/log/log_ids.h gives to a record."""
+    text = (ROOT / "src/base/log/log_ids.h").read_text()
     return re.search(rf'LOG_ID_{name} "([0-9a-f]+)"', text).group(1)
 
 

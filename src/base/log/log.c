@@ -1,0 +1,256 @@
+#include "base/log/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log/log_ids.h"
+#include "base/log/log_record.h"
+#include "base/log/log_sink.h"
+
+enum {
+    CLOSE_PATIENCE_MS = 200,
+    STUCK_MS = 2000, /* nobody waits longer for a sink that takes nothing */
+};
+
+/* The program's only global. */
+static struct {
+    struct log_sink sink;
+    struct log_common common;
+    int max_priority;
+    const char *identifier;
+    struct buffer text;   /* MESSAGE while it is made */
+    struct buffer record; /* as it is written */
+    uint64_t dropped;
+    uint64_t reported;  /* how much of that a record has told */
+    int64_t refused_ns; /* since when the sink takes nothing that was offered; 0: it does */
+} logger = {
+    .sink = LOG_SINK_INIT,
+    .max_priority = LOG_INFO,
+    .identifier = "leat",
+};
+
+/* True where stderr is the journal's stream, as systemd says by device and inode. */
+static bool stderr_is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    struct stat status;
+    char own[64]; /* two decimal numbers fit */
+
+    if (stream == NULL || fstat(STDERR_FILENO, &status) != 0)
+        return false;
+    (void)snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+    return strcmp(stream, own) == 0;
+}
+
+int log_open(enum log_target target, int max_priority, const char *identifier)
+{
+    int error;
+
+    logger.dropped += log_sink_close(&logger.sink, 0);
+    logger.max_priority = max_priority;
+    logger.identifier = identifier;
+    if (target == LOG_TARGET_STDERR || (target == LOG_TARGET_AUTO && !stderr_is_journal())) {
+        log_sink_open_stderr(&logger.sink);
+        return 0;
+    }
+    if (log_sink_open_journal(&logger.sink) == 0)
+        return 0;
+    error = errno;
+    log_sink_open_stderr(&logger.sink);
+    errno = error;
+    return -1;
+}
+
+int log_set_common(const struct log_field *fields, size_t count)
+{
+    struct log_common common = {0};
+
+    if (log_common_make(&common, fields, count) != 0)
+        return -1;
+    log_common_free(&logger.common);
+    logger.common = common;
+    return 0;
+}
+
+void log_close(void)
+{
+    logger.dropped += log_sink_close(&logger.sink, CLOSE_PATIENCE_MS);
+    log_common_free(&logger.common);
+    buffer_free(&logger.text);
+    buffer_free(&logger.record);
+}
+
+bool log_wants(int priority)
+{
+    return priority <= logger.max_priority;
+}
+
+uint64_t log_dropped(void)
+{
+    return logger.dropped;
+}
+
+/* Encodes the record and hands it to the sink, cut until it fits. Returns false where it was lost.
+ */
+static bool write_record(const struct log_record *record, bool keep)
+{
+    struct log_record shorter = *record;
+    enum log_sink_result result = LOG_SINK_TOO_LONG;
+    int made;
+
+    while (result == LOG_SINK_TOO_LONG) {
+        buffer_clear(&logger.record);
+        made = logger.sink.kind == LOG_SINK_JOURNAL
+                   ? log_record_journal(&logger.record, &logger.common, &shorter)
+                   : log_record_line(&logger.record, &logger.common, &shorter);
+        if (made != 0)
+            return false;
+        result = log_sink_write(&logger.sink, &logger.record, keep);
+
+        /* half of the message is better than none of it */
+        if (result == LOG_SINK_TOO_LONG && shorter.size == 0)
+            return false;
+        shorter.size /= 2;
+    }
+    if (result == LOG_SINK_TAKEN)
+        logger.refused_ns = 0;
+    return result != LOG_SINK_LOST;
+}
+
+/* Writes what waits, then how many records were lost. Returns false where the sink takes nothing.
+ */
+static bool catch_up(void)
+{
+    char text[64];
+    size_t lost = 0, kept = logger.sink.kept.size;
+    uint64_t total;
+    bool flushed;
+
+    flushed = log_sink_flush(&logger.sink, &lost);
+    logger.dropped += lost;
+    if (logger.sink.kept.size < kept)
+        logger.refused_ns = 0;
+    if (!flushed)
+        return false;
+    if (logger.dropped == logger.reported)
+        return true;
+
+    total = logger.dropped;
+    int length = snprintf(text, sizeof(text), "%llu log records were dropped",
+                          (unsigned long long)(total - logger.reported));
+    struct log_record record = {
+        .priority = LOG_WARNING,
+        .identifier = logger.identifier,
+        .message_id = LOG_ID_LOG_DROPPED,
+        .message = text,
+        .size = length > 0 ? (size_t)length : 0,
+    };
+    if (!write_record(&record, false))
+        return false;
+    logger.reported = total;
+    return true;
+}
+
+void log_flush(void)
+{
+    int error = errno;
+
+    (void)catch_up(); /* what does not go out now is tried again later */
+    errno = error;
+}
+
+/* Returns false where the sink takes nothing now. */
+static bool emit(int priority, const char *message_id, const struct log_field *fields, size_t count,
+                 const void *message, size_t size)
+{
+    /* a task's flood of output must not push the program's own records out */
+    bool keep = message_id == NULL || strcmp(message_id, LOG_ID_TASK_OUTPUT) != 0;
+    struct log_record record = {
+        .priority = priority,
+        .identifier = logger.identifier,
+        .message_id = message_id,
+        .fields = fields,
+        .count = count,
+        .message = message,
+        .size = size,
+    };
+
+    return (catch_up() || keep) && write_record(&record, keep);
+}
+
+static bool is_stuck(void)
+{
+    int64_t now_ns = clock_boot_ns();
+
+    if (logger.refused_ns == 0)
+        logger.refused_ns = now_ns;
+    return now_ns - logger.refused_ns >= STUCK_MS * CLOCK_NS_PER_MS;
+}
+
+__attribute__((format(printf, 5, 0))) static void emit_format(int priority, const char *message_id,
+                                                              const struct log_field *fields,
+                                                              size_t count, const char *format,
+                                                              va_list arguments)
+{
+    buffer_clear(&logger.text);
+    if (buffer_vprintf(&logger.text, format, arguments) != 0 ||
+        !emit(priority, message_id, fields, count, logger.text.data, logger.text.size))
+        logger.dropped++;
+}
+
+void log_text(int priority, const char *format, ...)
+{
+    int error = errno;
+    va_list arguments;
+
+    if (!log_wants(priority))
+        return;
+    va_start(arguments, format);
+    emit_format(priority, NULL, NULL, 0, format, arguments);
+    va_end(arguments);
+    errno = error;
+}
+
+void log_event(int priority, const char *message_id, const struct log_field *fields, size_t count,
+               const char *format, ...)
+{
+    int error = errno;
+    va_list arguments;
+
+    if (!log_wants(priority))
+        return;
+    va_start(arguments, format);
+    emit_format(priority, message_id, fields, count, format, arguments);
+    va_end(arguments);
+    errno = error;
+}
+
+void log_bytes(int priority, const char *message_id, const struct log_field *fields, size_t count,
+               const void *message, size_t size)
+{
+    int error = errno;
+
+    if (log_wants(priority) && !emit(priority, message_id, fields, count, message, size))
+        logger.dropped++;
+    errno = error;
+}
+
+bool log_offer(int priority, const char *message_id, const struct log_field *fields, size_t count,
+               const void *message, size_t size)
+{
+    int error = errno;
+    bool taken = !log_wants(priority) || emit(priority, message_id, fields, count, message, size);
+
+    if (!taken && is_stuck()) {
+        logger.dropped++;
+        taken = true;
+    }
+    errno = error;
+    return taken;
+}

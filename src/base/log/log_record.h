@@ -1,0 +1,39 @@
+/*
+ * A log record as bytes: in the journal's native protocol, or as a line for people. Only log.c uses
+ * this.
+ */
+#ifndef LEAT_BASE_LOG_LOG_RECORD_H
+#define LEAT_BASE_LOG_LOG_RECORD_H
+
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "base/log/log.h"
+
+/* The fields that every record carries. */
+struct log_common {
+    struct buffer journal; /* encoded */
+    struct buffer queue;   /* LEAT_QUEUE's value, for the lines */
+};
+
+struct log_record {
+    int priority;
+    const char *identifier;
+    const char *message_id; /* or NULL */
+    const struct log_field *fields;
+    size_t count;
+    const void *message;
+    size_t size;
+};
+
+/* Fills *common, which must be empty. Returns 0, or -1 without memory (it is then empty). */
+int log_common_make(struct log_common *common, const struct log_field *fields, size_t count);
+void log_common_free(struct log_common *common);
+
+/* Each appends the record to the buffer. Return 0, or -1 without memory. */
+int log_record_journal(struct buffer *buffer, const struct log_common *common,
+                       const struct log_record *record);
+int log_record_line(struct buffer *buffer, const struct log_common *common,
+                    const struct log_record *record);
+
+#endif

@@ -1,0 +1,37 @@
+#include "base/process/descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { OUT_OF_THE_WAY = 256 };
+
+int descriptor_above(int fd, int least)
+{
+    if (fd < 0 || fd >= least) {
+        return fd;
+    }
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return moved;
+}
+
+int descriptor_out_of_the_way(int fd)
+{
+    int moved = fd >= 0 && fd < OUT_OF_THE_WAY ? fcntl(fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY) : -1;
+    if (moved < 0) {
+        return fd;
+    }
+    close(fd);
+    return moved;
+}
+
+void descriptor_close(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}

@@ -1,0 +1,343 @@
+/*
+ * leat cancel: ends tasks, wherever they are.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/lib/audit.h"
+#include "cli/lib/cli.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/text.h"
+#include "cli/show/show.h"
+#include "redis/error.h"
+
+#define ROUNDS 8 /* a task that moves is looked for again so often */
+#define WHY_SIZE 512
+
+static const char help[] =
+    "Usage: leat cancel [--now] [--json] ID...\n"
+    "End tasks, wherever they are. ID is a task's id, or the label given with --id while the\n"
+    "task lives; - reads ids from stdin, one a line. A task that does not run is gone at\n"
+    "once. One that runs gets SIGTERM, after [task] kill_grace SIGKILL, and is not tried\n"
+    "again; its worker hears of it with its next beat, within a third of the lease. If it\n"
+    "ends well before, it has ended well.\n"
+    "\n"
+    "  --now       let workers hear of it at once\n"
+    "  --json      an object a line for each: id, state, worker\n"
+    "  -q, -c, -h  as in leat --help\n"
+    "\n"
+    "Each task is answered with a line: cancelled; asked, and which worker runs it; or not\n"
+    "found: it has ended, or never was.\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails cancel 1769860800000-0\n"
+    "  leat -q thumbnails cancel --now order-17\n"
+    "  leat -q thumbnails list --state delayed --limit 0 --json | jq -r '.[].tid' | leat cancel -\n"
+    "\n"
+    "Exit codes: 0 all are cancelled or asked; 64 usage; 66 a task was not found; 69 Redis\n"
+    "cannot be reached; 74 the output cannot be written; 75 Redis is busy; 77 denied by\n"
+    "Redis; 78 configuration.\n";
+
+enum { OPTION_NOW = 256, OPTION_JSON };
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    {"now", no_argument, NULL, OPTION_NOW},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {0},
+};
+
+enum state { UNKNOWN, CANCELLED, ASKED, NOT_FOUND, FAILED };
+
+/* One task to be ended. */
+struct target {
+    size_t id; /* as the caller named it: where it begins in ids */
+    enum state state;
+    char tid[48], token[48]; /* "": not looked for yet, or in no entry of go */
+    char worker[160];        /* ASKED: who runs it */
+};
+
+struct cancel {
+    struct cli *cli;
+    bool now, json;
+    struct buffer ids; /* each ended by NUL */
+    struct target targets[QUEUE_CANCEL_MAX];
+    size_t count;
+    int status;        /* of the worst so far */
+    struct audit done; /* counted, the first ones named */
+};
+
+static const char *id_of(const struct cancel *cancel, const struct target *target)
+{
+    return cancel->ids.data + target->id;
+}
+
+/* What Redis is asked for. */
+static const char *name_of(const struct cancel *cancel, const struct target *target)
+{
+    return *target->tid ? target->tid : id_of(cancel, target);
+}
+
+/* ---- asking */
+
+static void take_answer(struct cancel *cancel, struct target *target, struct bytes answer)
+{
+    static const char asked[] = "asked ";
+    char what[256], why[WHY_SIZE];
+
+    bytes_copy(answer, why, sizeof why);
+    if (bytes_equal(answer, "gone"))
+        return;
+    if (bytes_equal(answer, "cancelled")) {
+        target->state = CANCELLED;
+    } else if (strncmp(why, asked, sizeof asked - 1) == 0) {
+        target->state = ASKED;
+        bytes_copy((struct bytes){answer.data + sizeof asked - 1, answer.size - sizeof asked + 1},
+                   target->worker, sizeof target->worker);
+    } else {
+        target->state = FAILED;
+        /* a longer label is cut */
+        (void)snprintf(what, sizeof what, "cannot cancel %s", id_of(cancel, target));
+        cancel->status = cli_call_failed(what, redis_error_classify(why, strlen(why)), why);
+    }
+}
+
+/* One call for all that are not settled yet. False where going on is of no use. */
+static bool ask(struct cancel *cancel)
+{
+    struct target *asked[QUEUE_CANCEL_MAX];
+    struct command command = {0};
+    struct redisReply *reply;
+    size_t count = 0;
+    int status;
+
+    queue_cancel_begin(&command, &cancel->cli->queue, cancel->now);
+    for (size_t i = 0; i < cancel->count; i++) {
+        struct target *target = &cancel->targets[i];
+        if (target->state != UNKNOWN)
+            continue;
+        queue_cancel_add(&command, name_of(cancel, target), target->token);
+        asked[count++] = target;
+    }
+    if (count == 0) {
+        command_free(&command);
+        return true;
+    }
+    reply = cli_call(cancel->cli, &command, "cannot cancel", count + 1, &status);
+    command_free(&command);
+    if (!reply) {
+        cancel->status = status;
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        take_answer(cancel, asked[i], fields_value(reply->element[i + 1]));
+    freeReplyObject(reply);
+    return true;
+}
+
+/* Those that have just been cancelled, or asked to be. */
+static void count_cancelled(struct cancel *cancel)
+{
+    for (size_t i = 0; i < cancel->count; i++) {
+        const struct target *target = &cancel->targets[i];
+        if (target->state == CANCELLED || target->state == ASKED)
+            audit_add(&cancel->done, *target->tid ? target->tid : id_of(cancel, target));
+    }
+}
+
+/* Where those are that the call did not find: in go, or nowhere. */
+static bool look(struct cancel *cancel)
+{
+    for (size_t i = 0; i < cancel->count; i++) {
+        struct target *target = &cancel->targets[i];
+        struct redisReply *found;
+        int status = EX_OK;
+        if (target->state != UNKNOWN)
+            continue;
+        found = show_find_live(cancel->cli, name_of(cancel, target), &status);
+        if (status != EX_OK) {
+            cancel->status = status;
+            return false;
+        }
+        if (!found) {
+            target->state = NOT_FOUND;
+            continue;
+        }
+        bytes_copy(fields_bytes(found->element[2], "tid"), target->tid, sizeof target->tid);
+        bytes_copy(fields_bytes(found->element[2], "token"), target->token, sizeof target->token);
+        freeReplyObject(found);
+    }
+    return true;
+}
+
+/* Those that were never found where they had just been seen. */
+static void give_up(struct cancel *cancel)
+{
+    for (size_t i = 0; i < cancel->count; i++) {
+        if (cancel->targets[i].state != UNKNOWN)
+            continue;
+        cancel->targets[i].state = FAILED;
+        cancel->status = EX_TEMPFAIL;
+        cli_error("cannot cancel %s: it passes on faster than it can be found; try again",
+                  id_of(cancel, &cancel->targets[i]));
+    }
+}
+
+/* ---- telling */
+
+static const char *state_name(enum state state)
+{
+    switch (state) {
+    case CANCELLED:
+        return "cancelled";
+    case ASKED:
+        return "asked";
+    case NOT_FOUND:
+        return "not_found";
+    case UNKNOWN:
+    case FAILED:
+        break;
+    }
+    return "failed";
+}
+
+static int print_json(const struct cancel *cancel, const struct target *target)
+{
+    const char *id = id_of(cancel, target);
+    json_t *object = json_pack("{s:s}", "state", state_name(target->state));
+
+    if (object && (output_json_bytes(object, "id", bytes_of(id)) ||
+                   (target->state == ASKED &&
+                    json_object_set_new(object, "worker", json_string(target->worker))))) {
+        json_decref(object);
+        object = NULL;
+    }
+    return output_json(object, false);
+}
+
+static int print_line(const struct cancel *cancel, const struct target *target)
+{
+    const char *id = id_of(cancel, target);
+    struct buffer line = BUFFER_INIT;
+    int status;
+
+    /* failures mark the buffer */
+    (void)text_append(&line, id, strlen(id));
+    if (target->state == ASKED)
+        (void)buffer_printf(&line, ": asked%s, it runs on %s\n", cancel->now ? " at once" : "",
+                            target->worker);
+    else
+        (void)buffer_printf(&line, ": %s\n",
+                            target->state == NOT_FOUND ? "not found" : state_name(target->state));
+    status = output_write(&line);
+    buffer_free(&line);
+    return status;
+}
+
+static int print_all(struct cancel *cancel)
+{
+    int status = EX_OK;
+
+    for (size_t i = 0; i < cancel->count && status == EX_OK; i++) {
+        const struct target *target = &cancel->targets[i];
+        status = cancel->json ? print_json(cancel, target) : print_line(cancel, target);
+        if (target->state == NOT_FOUND && cancel->status == EX_OK)
+            cancel->status = EX_NOINPUT;
+    }
+    return status;
+}
+
+/* ---- the command */
+
+/* All that were named so far. False where going on is of no use. */
+static bool settle(struct cancel *cancel)
+{
+    bool fine = ask(cancel);
+    int status;
+
+    for (int round = 0; round < ROUNDS && fine; round++)
+        fine = look(cancel) && ask(cancel);
+    if (fine)
+        give_up(cancel);
+    count_cancelled(cancel);
+    status = print_all(cancel);
+    cancel->count = 0;
+    buffer_clear(&cancel->ids);
+    if (status != EX_OK)
+        cancel->status = status;
+    return fine && status == EX_OK && !ferror(stdout);
+}
+
+static bool add(struct cancel *cancel, const char *id)
+{
+    size_t start = cancel->ids.size;
+
+    if (buffer_append(&cancel->ids, id, strlen(id) + 1) != 0) {
+        cancel->status = cli_no_memory();
+        return false;
+    }
+    cancel->targets[cancel->count++] = (struct target){.id = start};
+    return cancel->count < QUEUE_CANCEL_MAX || settle(cancel);
+}
+
+static bool add_lines(struct cancel *cancel, FILE *file)
+{
+    char *line = NULL;
+    size_t size = 0;
+    bool fine = true;
+
+    while (fine && getline(&line, &size, file) >= 0) {
+        line[strcspn(line, "\n")] = '\0';
+        if (*line)
+            fine = add(cancel, line);
+    }
+    if (fine && ferror(file)) {
+        cli_error("cannot read ids from stdin: %s", strerror(errno));
+        cancel->status = EX_NOINPUT;
+        fine = false;
+    }
+    free(line);
+    return fine;
+}
+
+static int cancel_all(struct cancel *cancel, char *const *ids)
+{
+    bool fine = true;
+    int status = cli_connect(cancel->cli);
+
+    if (status != EX_OK)
+        return status;
+    for (; *ids && fine; ids++)
+        fine = strcmp(*ids, "-") == 0 ? add_lines(cancel, stdin) : add(cancel, *ids);
+    if (fine || cancel->count > 0)
+        (void)settle(cancel); /* its status is kept */
+    buffer_free(&cancel->ids);
+    if (cancel->done.count > 0)
+        audit_record(cancel->cli, &cancel->done, "cancelled %zu task%s", cancel->done.count,
+                     cancel->done.count == 1 ? "" : "s");
+    return cancel->status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct cancel cancel = {.done.event = "operator-cancel", .cli = cli};
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
+           CLI_OPTION_END) {
+        if (letter == CLI_OPTION_STOP)
+            return status;
+        cancel.now = cancel.now || letter == OPTION_NOW;
+        cancel.json = cancel.json || letter == OPTION_JSON;
+    }
+    if (optind == argc)
+        return cli_usage(cli, "which? Give tasks' ids, or - to read them from stdin");
+    return cancel_all(&cancel, argv + optind);
+}
+
+const struct subcommand cancel_command = {"cancel", "end tasks, wherever they are", help, run};

@@ -1,0 +1,409 @@
+/*
+ * leat conf: what all workers of a queue agree on.
+ */
+#include "cli/control/conf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/units.h"
+#include "cli/lib/audit.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/text.h"
+#include "config/limits.h"
+
+static const char help[] =
+    "Usage: leat conf [--json] [NAME VALUE]\n"
+    "Show or set what all workers of the queue agree on. It is kept in Redis; the configuration\n"
+    "files only say what the first worker begins with. Workers obey at their next call.\n"
+    "\n"
+    "  lease             how long a silent worker keeps its tasks, such as 60s; at least 1s. A\n"
+    "                    shorter one counts for tasks of silent workers one old lease later\n"
+    "  max_crashes       workers that a task may take down before it is a dead letter; at least 1\n"
+    "  max_length        tasks that may wait; more are refused (75). 0 or none: no limit\n"
+    "  dead_keep         how long dead letters are kept, such as 30d. 0 or none: for ever\n"
+    "  dead_keep_number  how many dead letters are kept, the newest. 0 or none: all\n"
+    "  rate              how many tasks all workers together may start: 20/s, 100/m; or none\n"
+    "  burst             how many of them at once after a pause\n"
+    "  lane:NAME         weight, max_running, rate, burst of that lane, such as '2, 10' or\n"
+    "                    'strict, -, 5/s'; none: weight 1, no limits. See leat.ini(5)\n"
+    "\n"
+    "  --json            everything that is kept, as JSON: lease_ms, ...\n"
+    "  -q, -c, -h        as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails conf\n"
+    "  leat -q thumbnails conf max_length 100000\n"
+    "  leat -q thumbnails conf lane:archive '0.5, 3'\n"
+    "\n"
+    "Exit codes: 0 done; 64 usage; 65 the value was refused; 69 Redis cannot be reached; 77\n"
+    "denied by Redis; 78 configuration.\n";
+
+enum { OPTION_JSON = 256 };
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    {"json", no_argument, NULL, OPTION_JSON},
+    {0},
+};
+
+enum kind { DURATION, NUMBER, RATE };
+
+/* One value that people set, under its own name, and how it is kept. */
+struct setting {
+    const char *name, *key;
+    enum kind kind;
+    bool may_be_none;
+    int64_t least;
+    size_t offset; /* into struct config: what counts before a worker has begun */
+};
+
+static const struct setting settings[] = {
+    {"lease", "lease_ms", DURATION, false, 1000, offsetof(struct config, queue.lease_ms)},
+    {"max_crashes", "max_crashes", NUMBER, false, 1, offsetof(struct config, queue.max_crashes)},
+    {"max_length", "max_length", NUMBER, true, 0, offsetof(struct config, queue.max_length)},
+    {"dead_keep", "dead_keep_ms", DURATION, true, 0, offsetof(struct config, dead.keep_ms)},
+    {"dead_keep_number", "dead_keep_number", NUMBER, true, 0,
+     offsetof(struct config, dead.keep_number)},
+    {"rate", "rate", RATE, true, 0, offsetof(struct config, limits.rate)},
+    {"burst", "burst", NUMBER, false, 1, offsetof(struct config, limits.burst)},
+};
+#define SETTING_COUNT (sizeof settings / sizeof *settings)
+
+#define LANE "lane:"
+
+/* ---- as people write them, and as they are kept */
+
+static bool is_lane(const char *name)
+{
+    return strncmp(name, LANE, sizeof LANE - 1) == 0;
+}
+
+/* False after saying what is wrong with it. */
+static bool is_lane_name(const struct cli *cli, const char *name)
+{
+    size_t size = strlen(name) - strlen(LANE);
+
+    if (size > 0 && size <= LIMITS_LANE_MOST)
+        return true;
+    (void)cli_usage(cli, "a lane's name has 1 to %d bytes", LIMITS_LANE_MOST);
+    return false;
+}
+
+/* NULL after saying that there is none of that name. */
+static const struct setting *find_setting(const struct cli *cli, const char *name)
+{
+    const char *names[SETTING_COUNT + 1];
+    char hint[64];
+
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        names[i] = settings[i].name;
+        if (strcmp(name, names[i]) == 0)
+            return &settings[i];
+    }
+    names[SETTING_COUNT] = LANE "NAME";
+    cli_suggest(name, names, SETTING_COUNT + 1, hint, sizeof hint);
+    (void)cli_usage(cli, "%s cannot be set;%s leat conf shows what can", name, hint);
+    return NULL;
+}
+
+/* Appends the value as it is kept; the reader of `kept` looks at its failure. */
+static int read_number(const struct cli *cli, const struct setting *setting, const char *text,
+                       struct buffer *kept)
+{
+    int64_t value = 0;
+    int status = EX_OK;
+
+    if (setting->kind == DURATION)
+        status = cli_duration(cli, setting->name, text, &value);
+    else
+        status = cli_integer(cli, setting->name, text, setting->least, &value);
+    if (status == EX_OK && value < setting->least)
+        return cli_usage(cli, "%s is at least 1s, not %s", setting->name, text);
+    (void)buffer_printf(kept, "%lld", (long long)value);
+    return status;
+}
+
+/* The same; name, that of the option, stands in the message. */
+static int read_limit(const struct cli *cli, const char *name, const char *text,
+                      struct buffer *kept)
+{
+    struct buffer why = BUFFER_INIT;
+    char *rate = NULL;
+    int status = EX_OK;
+
+    if (is_lane(name))
+        status = limits_settings(text, kept, &why);
+    else if ((status = limits_set_rate(&rate, text, &why)) == 0)
+        (void)buffer_append_text(kept, rate);
+    if (status != 0 && why.failed)
+        status = cli_no_memory();
+    else if (status != 0)
+        status = cli_usage(cli, "%s: %.*s", name, (int)why.size, why.data);
+    buffer_free(&why);
+    free(rate);
+    return status;
+}
+
+/* Returns the key, or NULL with the exit status. */
+static const char *read_setting(const struct cli *cli, const char *name, const char *text,
+                                struct buffer *kept, int *status)
+{
+    const struct setting *setting = is_lane(name) ? NULL : find_setting(cli, name);
+    bool none = strcmp(text, "none") == 0;
+    const char *key = setting ? setting->key : is_lane(name) ? name : NULL;
+
+    *status = EX_USAGE;
+    if (!key || (!setting && !is_lane_name(cli, name)))
+        return NULL;
+    *status = EX_OK;
+    if (none && (!setting || setting->kind == RATE)) {
+        (void)buffer_append(kept, "", 0); /* "" is none */
+    } else if (none && setting->may_be_none) {
+        (void)buffer_append_text(kept, "0"); /* a failure is seen below */
+    } else {
+        *status = !setting || setting->kind == RATE ? read_limit(cli, name, text, kept)
+                                                    : read_number(cli, setting, text, kept);
+    }
+    if (*status == EX_OK && buffer_append(kept, "", 1) != 0)
+        *status = cli_no_memory();
+    return *status == EX_OK ? key : NULL;
+}
+
+#define VALUE_SIZE 64
+
+/* For people. */
+static void format_value(const struct setting *setting, const char *kept, char *text)
+{
+    bool none = *kept == '\0' || (setting->may_be_none && strcmp(kept, "0") == 0);
+
+    /* what leat has kept fits; more of what it has not is not needed */
+    if (!none && setting->kind == DURATION)
+        units_format_duration(strtoll(kept, NULL, 10), text, VALUE_SIZE);
+    else
+        (void)snprintf(text, VALUE_SIZE, "%s", none ? "none" : kept);
+}
+
+/* What the configuration has, as it would be kept. */
+static void configured_value(const struct cli *cli, const struct setting *setting, char *kept)
+{
+    const char *member = (const char *)cli->config + setting->offset;
+    const char *rate;
+    int64_t value;
+
+    /* a number fits, and so does a rate, which was checked */
+    if (setting->kind == RATE) {
+        memcpy(&rate, member, sizeof rate);
+        (void)snprintf(kept, VALUE_SIZE, "%s", rate ? rate : "");
+    } else {
+        memcpy(&value, member, sizeof value);
+        (void)snprintf(kept, VALUE_SIZE, "%lld", (long long)value);
+    }
+}
+
+/* What is kept; false where nothing is. */
+static bool agreed_value(const struct redisReply *conf, const char *key, char *kept, size_t size)
+{
+    for (size_t i = 0; i < fields_count(conf); i++) {
+        if (bytes_equal(fields_name_at(conf, i), key)) {
+            bytes_copy(fields_value(fields_value_at(conf, i)), kept, size);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- compared with the file */
+
+static void compare_lane(const struct redisReply *conf, const char *entry, conf_visit *visit,
+                         void *context)
+{
+    char name[sizeof LANE + LIMITS_LANE_MOST], agreed[4 * VALUE_SIZE];
+    const char *configured;
+    int length = (int)limits_split_lane(entry, &configured);
+
+    (void)snprintf(name, sizeof name, LANE "%.*s", length, entry); /* fits */
+    if (agreed_value(conf, name, agreed, sizeof agreed) && strcmp(agreed, configured) != 0)
+        visit(context, name, *agreed ? agreed : "none", configured);
+}
+
+void conf_compare(const struct cli *cli, const struct redisReply *conf, conf_visit *visit,
+                  void *context)
+{
+    char agreed[VALUE_SIZE], configured[VALUE_SIZE], ours[VALUE_SIZE], theirs[VALUE_SIZE];
+
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        configured_value(cli, &settings[i], configured);
+        if (!agreed_value(conf, settings[i].key, agreed, sizeof agreed) ||
+            strcmp(agreed, configured) == 0)
+            continue;
+        format_value(&settings[i], agreed, theirs);
+        format_value(&settings[i], configured, ours);
+        visit(context, settings[i].name, theirs, ours);
+    }
+    for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++)
+        compare_lane(conf, *lane, visit, context);
+}
+
+/* ---- shown */
+
+static void print_line(struct bytes name, struct bytes value)
+{
+    struct buffer line = BUFFER_INIT;
+
+    /* failures mark the buffer, or show when stdout is flushed; columns need only look well */
+    (void)text_append(&line, name.data, name.size);
+    for (size_t width = line.size; width < 17; width++)
+        (void)buffer_append_text(&line, " ");
+    (void)buffer_append_text(&line, " ");
+    (void)text_append(&line, value.data, value.size);
+    (void)buffer_append_text(&line, "\n");
+    (void)output_write(&line);
+    buffer_free(&line);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct bytes *left = a, *right = b;
+    size_t size = left->size < right->size ? left->size : right->size;
+    int order = memcmp(left->data, right->data, size);
+
+    return order != 0 ? order : (left->size > right->size) - (left->size < right->size);
+}
+
+/* Those that are kept, by name. */
+static int print_agreed_lanes(const struct redisReply *conf)
+{
+    size_t count = 0;
+    struct bytes(*lanes)[2] = calloc(fields_count(conf) + 1, sizeof *lanes);
+
+    if (!lanes)
+        return cli_no_memory();
+    for (size_t i = 0; i < fields_count(conf); i++) {
+        struct bytes name = fields_name_at(conf, i);
+        struct bytes value = fields_value(fields_value_at(conf, i));
+        if (name.size > 5 && memcmp(name.data, LANE, 5) == 0 && value.size > 0) {
+            lanes[count][0] = name;
+            lanes[count++][1] = value;
+        }
+    }
+    qsort(lanes, count, sizeof *lanes, compare_names);
+    for (size_t i = 0; i < count; i++)
+        print_line(lanes[i][0], lanes[i][1]);
+    free(lanes);
+    return EX_OK;
+}
+
+static void print_configured_lanes(const struct cli *cli)
+{
+    for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++) {
+        char name[sizeof LANE + LIMITS_LANE_MOST];
+        const char *value;
+        int length = (int)limits_split_lane(*lane, &value);
+
+        (void)snprintf(name, sizeof name, LANE "%.*s", length, *lane); /* fits */
+        print_line(bytes_of(name), bytes_of(value));
+    }
+}
+
+static int print_conf(const struct cli *cli, const struct redisReply *conf)
+{
+    bool begun = fields_number(conf, "lease_ms", 0) > 0;
+
+    /* failures show when stdout is flushed */
+    if (!begun)
+        (void)printf("no worker of %s has begun yet: its configuration will count\n",
+                     cli->config->queue.name);
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        char kept[VALUE_SIZE], text[VALUE_SIZE];
+        if (!begun || !agreed_value(conf, settings[i].key, kept, sizeof kept))
+            configured_value(cli, &settings[i], kept);
+        format_value(&settings[i], kept, text);
+        (void)printf("%-17s %s\n", settings[i].name, text);
+    }
+    if (begun)
+        return print_agreed_lanes(conf);
+    print_configured_lanes(cli);
+    return EX_OK;
+}
+
+/* The reply is PROTOCOL and then names and values: a record behind its first element. */
+static int print_reply(const struct cli *cli, const struct redisReply *reply, bool json)
+{
+    struct redisReply conf = *reply;
+
+    conf.element = reply->element + 1;
+    conf.elements = reply->elements - 1;
+    return json ? output_json(fields_json(&conf), true) : print_conf(cli, &conf);
+}
+
+/* name: as it was given. */
+static void record_change(const struct cli *cli, const char *name, const char *kept)
+{
+    const struct audit act = {.event = "operator-conf"};
+    const struct setting *setting = is_lane(name) ? NULL : find_setting(cli, name);
+    char text[4 * VALUE_SIZE];
+
+    /* the parts of a lane's settings are bounded, and fit */
+    if (setting)
+        format_value(setting, kept, text);
+    else
+        (void)snprintf(text, sizeof text, "%s", *kept ? kept : "none");
+    audit_record(cli, &act, "set %s to %s", name, text);
+}
+
+/* What a call is to set. */
+struct change {
+    const char *name, *key; /* key NULL: only shown */
+    struct buffer kept;
+};
+
+static int call(struct cli *cli, const struct change *change, bool json)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+    int status = cli_connect(cli);
+
+    if (status != EX_OK)
+        return status;
+    queue_conf(&command, &cli->queue, change->key, change->kept.data);
+    reply = cli_call(cli, &command, change->key ? "cannot set it" : "cannot read it", 1, &status);
+    command_free(&command);
+    if (!reply)
+        return status;
+    if (change->key)
+        record_change(cli, change->name, change->kept.data);
+    status = print_reply(cli, reply, json);
+    freeReplyObject(reply);
+    return status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct change change = {0};
+    bool json = false;
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
+           CLI_OPTION_END) {
+        if (letter == CLI_OPTION_STOP)
+            return status;
+        json = true;
+    }
+    if (argc - optind != 0 && argc - optind != 2)
+        return cli_usage(cli, "give a name and a value, or nothing to see all");
+    if (argc > optind) {
+        change.name = argv[optind];
+        change.key = read_setting(cli, change.name, argv[optind + 1], &change.kept, &status);
+    }
+    if (status == EX_OK)
+        status = call(cli, &change, json);
+    buffer_free(&change.kept);
+    return status;
+}
+
+const struct subcommand conf_command = {"conf", "show or set what all workers agree on", help, run};

@@ -1,0 +1,266 @@
+/*
+ * leat drain and leat undrain.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/control/pauses.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/status/status.h"
+
+#define PAUSES_SIZE 300
+#define HOSTS_SIZE 1024
+#define PREFIX "drain:"
+#define EVERY_HOST "*"
+
+static const char drain_help[] =
+    "Usage: leat drain [--json] HOST... | --all\n"
+    "Let the workers of a host start no more tasks of this queue; running ones go on, and the\n"
+    "workers stay. Others take what they would have taken. HOST is as leat status shows it; a\n"
+    "worker's whole name stands for its host. It counts until leat undrain, also for workers\n"
+    "that are started there meanwhile.\n"
+    "\n"
+    "  --all       every host, also those to come\n"
+    "  --json      an object a line for each: host, drained, changed\n"
+    "  -q, -c, -h  as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails drain web1\n"
+    "\n"
+    "Exit codes: 0 drained, now or before; 64 usage; 68 no worker of the queue is on that\n"
+    "host; 69 Redis cannot be reached; 74 the output cannot be written; 75 Redis is busy; 77\n"
+    "denied by Redis; 78 configuration.\n";
+
+static const char undrain_help[] =
+    "Usage: leat undrain [--json] HOST... | --all\n"
+    "Let the workers of a drained host start tasks again, at once.\n"
+    "\n"
+    "  --all       every host, those that were drained by name, too\n"
+    "  --json      an object a line for each: host, drained, changed\n"
+    "  -q, -c, -h  as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails undrain web1\n"
+    "  leat -q thumbnails undrain --all\n"
+    "\n"
+    "Exit codes: 0 not drained any more, or not before; 64 usage; 68 no worker of the queue\n"
+    "is on that host, nor is it drained; 69 Redis cannot be reached; 74 the output cannot be\n"
+    "written; 75 Redis is busy; 77 denied by Redis; 78 configuration.\n";
+
+static const struct option drain_options[] = {
+    CLI_COMMON_OPTIONS,
+    {"all", no_argument, NULL, PAUSES_OPTION_ALL},
+    {"json", no_argument, NULL, PAUSES_OPTION_JSON},
+    {0},
+};
+
+struct drain {
+    struct cli *cli;
+    bool closed, json;
+    struct redisReply *reply; /* of leat_status, before anything was changed */
+    int status;               /* of the worst so far */
+};
+
+/* The host of a consumer, host:pid:nonce, as the gate has it: without its last two parts. */
+static void host_of(struct bytes consumer, char *host, size_t size)
+{
+    char *colon;
+
+    bytes_copy(consumer, host, size);
+    for (int parts = 0; parts < 2; parts++) {
+        colon = strrchr(host, ':');
+        if (!colon)
+            return;
+        *colon = '\0';
+    }
+}
+
+static bool is_live(const struct drain *drain, size_t index)
+{
+    const struct redisReply *workers = drain->reply->element[3];
+    int64_t lease_ms =
+        fields_number(drain->reply->element[4], "lease_ms", drain->cli->config->queue.lease_ms);
+    char heartbeat[32];
+
+    bytes_copy(fields_value(fields_value_at(workers, index)), heartbeat, sizeof heartbeat);
+    return fields_integer(drain->reply->element[1], 0) - strtoll(heartbeat, NULL, 10) <= lease_ms;
+}
+
+/* Also a host whose workers are silent. A worker's whole name is taken for its host. */
+static bool find_host(const struct drain *drain, const char *name, char *host, size_t size)
+{
+    const struct redisReply *workers = drain->reply->element[3];
+
+    for (size_t i = 0; i < fields_count(workers); i++) {
+        struct bytes consumer = fields_name_at(workers, i);
+        host_of(consumer, host, size);
+        if (strcmp(host, name) == 0 || bytes_equal(consumer, name))
+            return true;
+    }
+    (void)snprintf(host, size, "%s", name); /* cut where it is too long for any host */
+    return false;
+}
+
+static bool is_drained(const struct drain *drain, const char *host)
+{
+    char name[PAUSES_SIZE];
+
+    (void)snprintf(name, sizeof name, PREFIX "%s", host); /* as above */
+    return fields_stamp(fields_bytes(drain->reply->element[4], name), NULL) > 0;
+}
+
+/* "web1, web2": hosts with live workers, each once. */
+static void list_hosts(const struct drain *drain, char *text, size_t size)
+{
+    const struct redisReply *workers = drain->reply->element[3];
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < fields_count(workers); i++) {
+        char host[256], other[256];
+        bool known = !is_live(drain, i);
+        int length;
+        host_of(fields_name_at(workers, i), host, sizeof host);
+        for (size_t j = 0; j < i && !known; j++) {
+            host_of(fields_name_at(workers, j), other, sizeof other);
+            known = is_live(drain, j) && strcmp(host, other) == 0;
+        }
+        if (known)
+            continue;
+        length = snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", host);
+        if (length < 0 || (size_t)length >= size - used)
+            return;
+        used += (size_t)length;
+    }
+}
+
+static void unknown_host(struct drain *drain, const char *host)
+{
+    char hosts[HOSTS_SIZE];
+
+    list_hosts(drain, hosts, sizeof hosts);
+    if (*hosts)
+        cli_error("no worker of %s is on %s; live ones are on: %s", drain->cli->config->queue.name,
+                  host, hosts);
+    else
+        cli_error("no worker of %s is on %s, and none is live", drain->cli->config->queue.name,
+                  host);
+    drain->status = EX_NOHOST;
+}
+
+static int print_host(const struct drain *drain, const char *host, bool changed)
+{
+    bool every = strcmp(host, EVERY_HOST) == 0;
+
+    if (drain->json)
+        return output_json(json_pack("{s:s, s:b, s:b}", "host", host, "drained", (int)drain->closed,
+                                     "changed", (int)changed),
+                           false);
+    /* failures show when stdout is flushed */
+    (void)printf("%s: %s\n", every ? "all hosts" : host,
+                 drain->closed ? (changed ? "drained" : "drained already")
+                               : (changed ? "takes tasks again" : "not drained"));
+    return EX_OK;
+}
+
+/* host as the gate has it. Returns false where going on is of no use. */
+static bool set_host(struct drain *drain, const char *host)
+{
+    char name[PAUSES_SIZE];
+    bool changed = false;
+    int status;
+
+    (void)snprintf(name, sizeof name, PREFIX "%s", host); /* as above */
+    status = pauses_set(drain->cli, name, drain->closed, &changed);
+    if (status == EX_OK)
+        status = print_host(drain, host, changed);
+    if (status != EX_OK)
+        drain->status = status;
+    return status == EX_OK;
+}
+
+static bool drain_host(struct drain *drain, const char *name)
+{
+    char host[256];
+
+    if (!find_host(drain, name, host, sizeof host) &&
+        !(!drain->closed && is_drained(drain, host))) {
+        unknown_host(drain, name);
+        return true;
+    }
+    if (!set_host(drain, host))
+        return false;
+    if (!drain->closed && is_drained(drain, EVERY_HOST))
+        cli_error("%s still starts nothing: all hosts are drained; leat undrain --all", host);
+    return true;
+}
+
+/* The gate of all hosts; and to open it those of single ones, too. */
+static void drain_all(struct drain *drain)
+{
+    const struct redisReply *conf = drain->reply->element[4];
+    const size_t prefix = sizeof PREFIX - 1;
+    bool fine = set_host(drain, EVERY_HOST);
+
+    for (size_t i = 0; i < fields_count(conf) && fine && !drain->closed; i++) {
+        char name[PAUSES_SIZE];
+        bytes_copy(fields_name_at(conf, i), name, sizeof name);
+        if (strncmp(name, PREFIX, prefix) == 0 && strcmp(name + prefix, EVERY_HOST) != 0)
+            fine = set_host(drain, name + prefix);
+    }
+}
+
+static int drain_hosts(struct cli *cli, char *const *hosts, const struct pauses_options *options,
+                       bool closed)
+{
+    struct drain drain = {.cli = cli, .closed = closed, .json = options->json};
+    int status = cli_connect(cli);
+
+    if (status != EX_OK)
+        return status;
+    drain.reply = status_call(cli, &status);
+    if (!drain.reply)
+        return status;
+    if (options->all)
+        drain_all(&drain);
+    for (; *hosts && drain_host(&drain, *hosts); hosts++)
+        continue;
+    freeReplyObject(drain.reply);
+    return drain.status;
+}
+
+static int run_drains(struct cli *cli, int argc, char **argv, bool closed)
+{
+    struct pauses_options options;
+    int status = EX_OK;
+
+    if (!pauses_read_options(cli, argc, argv, drain_options, &options, &status))
+        return status;
+    if (options.all == (optind < argc))
+        return cli_usage(cli, options.all ? "give hosts or --all, not both"
+                                          : "which? Give hosts, or --all");
+    for (int i = optind; i < argc; i++) {
+        if (!*argv[i] || strcmp(argv[i], EVERY_HOST) == 0)
+            return cli_usage(cli, "'%s' is no host; --all means every one", argv[i]);
+    }
+    return drain_hosts(cli, argv + optind, &options, closed);
+}
+
+static int run_drain(struct cli *cli, int argc, char **argv)
+{
+    return run_drains(cli, argc, argv, true);
+}
+
+static int run_undrain(struct cli *cli, int argc, char **argv)
+{
+    return run_drains(cli, argc, argv, false);
+}
+
+const struct subcommand drain_command = {"drain", "let the workers of a host start nothing",
+                                         drain_help, run_drain};
+const struct subcommand undrain_command = {"undrain", "let them start tasks again", undrain_help,
+                                           run_undrain};

@@ -1,0 +1,192 @@
+/*
+ * leat init: what workers would make themselves where their rights allow it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/lib/audit.h"
+#include "cli/lib/cli.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+#include "config/secret.h"
+#include "queue/library.h"
+
+enum { OPTION_JSON = 256, OPTION_USER, OPTION_PASSWORD_FILE };
+
+static const char init_help[] =
+    "Usage: leat init [--user NAME] [--password-file FILE] [--json]\n"
+    "Load leat's functions into Redis, where they are missing or older, and make the queue's\n"
+    "consumer group. Workers do both themselves, unless they have no right to: then the config\n"
+    "says load_library = never, and this is run once, and again after an upgrade, before the\n"
+    "workers. It changes nothing where there is nothing to be done.\n"
+    "\n"
+    "  --user NAME           the ACL user to log in as, instead of the config's\n"
+    "  --password-file FILE  the file that holds the password; not accessible to all users\n"
+    "  --json                as JSON: version, loaded, group_made\n"
+    "  -q, -c, -h            as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails init --user thumbnails-admin --password-file /root/redis-admin\n"
+    "\n"
+    "Exit codes: 0 done, now or before; 64 usage; 69 Redis cannot be reached; 74 the output\n"
+    "cannot be written; 75 Redis is busy; 77 denied by Redis; 78 configuration.\n";
+
+struct init {
+    const char *user, *password_file;
+    bool json;
+};
+
+static int read_options(struct cli *cli, int argc, char **argv, struct init *init)
+{
+    static const struct option options[] = {
+        CLI_COMMON_OPTIONS,
+        {"user", required_argument, NULL, OPTION_USER},
+        {"password-file", required_argument, NULL, OPTION_PASSWORD_FILE},
+        {"json", no_argument, NULL, OPTION_JSON},
+        {0},
+    };
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options, &status)) !=
+           CLI_OPTION_END) {
+        if (letter == CLI_OPTION_STOP)
+            return status;
+        if (letter == OPTION_USER)
+            init->user = optarg;
+        else if (letter == OPTION_PASSWORD_FILE)
+            init->password_file = optarg;
+        else
+            init->json = true;
+    }
+    if (optind < argc)
+        return cli_usage(cli, "unexpected word: %s", argv[optind]);
+    if (init->user && !init->password_file)
+        return cli_usage(cli, "--user needs --password-file");
+    return -1;
+}
+
+/* Takes what the options say into the configuration. */
+static int set_login(struct cli *cli, const struct init *init)
+{
+    struct config_redis *redis = &cli->config->redis;
+    struct buffer why = BUFFER_INIT;
+    char *password;
+
+    if (init->user) {
+        free(redis->user);
+        redis->user = strdup(init->user);
+        if (!redis->user)
+            return cli_no_memory();
+    }
+    if (!init->password_file)
+        return EX_OK;
+    password = secret_read_file(init->password_file, true, &why);
+    if (!password) {
+        cli_error("cannot read the password: %.*s", (int)why.size, why.size > 0 ? why.data : "");
+        buffer_free(&why);
+        return EX_CONFIG;
+    }
+    buffer_free(&why);
+    if (redis->password) {
+        explicit_bzero(redis->password, strlen(redis->password));
+        free(redis->password);
+    }
+    redis->password = password;
+    return EX_OK;
+}
+
+/* *loaded: it was missing or older before. */
+static int see_to_library(struct cli *cli, int64_t *version, bool *loaded)
+{
+    enum redis_error error = REDIS_ERROR_OTHER;
+    struct command command = {0};
+    struct redisReply *reply;
+    int64_t protocol;
+    char why[256] = "";
+    int status;
+
+    cli->config->queue.load_library = CONFIG_LIBRARY_AUTO;
+    status = cli_connect(cli);
+    if (status != EX_OK)
+        return status;
+    queue_version(&command);
+    reply = client_call(cli->client, &command, &error, why, sizeof why);
+    command_free(&command);
+    if (!reply)
+        return cli_call_failed("cannot ask for the function library", error, why);
+    status = queue_version_read(reply, &protocol, version) == 0 ? EX_OK : EX_PROTOCOL;
+    freeReplyObject(reply);
+    if (status != EX_OK) {
+        cli_error("the function leat_version is not leat's");
+    } else if (*version < library_version()) {
+        cli_error("the function library is version %lld, and %s may not replace it by version "
+                  "%lld: its ACL lacks FUNCTION LOAD",
+                  (long long)*version,
+                  cli->config->redis.user ? cli->config->redis.user : "default",
+                  (long long)library_version());
+        return EX_NOPERM;
+    }
+    *loaded = client_has_loaded(cli->client);
+    return status;
+}
+
+static int make_group(struct cli *cli, bool *made)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+    int status;
+
+    queue_init_group(&command, &cli->queue);
+    reply = cli_call(cli, &command, "cannot make the group", 2, &status);
+    command_free(&command);
+    if (!reply)
+        return status;
+    *made = fields_integer(reply->element[1], 0) == 1;
+    freeReplyObject(reply);
+    return EX_OK;
+}
+
+static int print_done(const struct cli *cli, int64_t version, bool loaded, bool made, bool json)
+{
+    if (json)
+        return output_json(json_pack("{s:I, s:b, s:b}", "version", (json_int_t)version, "loaded",
+                                     (int)loaded, "group_made", (int)made),
+                           true);
+    /* failures show when stdout is flushed */
+    (void)printf("function library, version %lld: %s\n", (long long)version,
+                 loaded ? "loaded" : "was there");
+    (void)printf("group %s of %s: %s\n", cli->config->queue.group, cli->config->queue.stream,
+                 made ? "made" : "was there");
+    return EX_OK;
+}
+
+static int run_init(struct cli *cli, int argc, char **argv)
+{
+    const struct audit act = {.event = "operator-init"};
+    struct init init = {0};
+    bool loaded = false, made = false;
+    int64_t version = 0;
+    int status = read_options(cli, argc, argv, &init);
+
+    if (status >= 0)
+        return status;
+    status = cli_load(cli);
+    if (status == EX_OK)
+        status = set_login(cli, &init);
+    if (status == EX_OK)
+        status = see_to_library(cli, &version, &loaded);
+    if (status == EX_OK)
+        status = make_group(cli, &made);
+    if (status != EX_OK)
+        return status;
+    if (loaded || made)
+        audit_record(cli, &act, "made the queue ready: %s%s%s", loaded ? "library loaded" : "",
+                     loaded && made ? ", " : "", made ? "group made" : "");
+    return print_done(cli, version, loaded, made, init.json);
+}
+
+const struct subcommand init_command = {"init", "load the functions, make the group", init_help,
+                                        run_init};

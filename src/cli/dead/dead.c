@@ -1,0 +1,209 @@
+/*
+ * leat dead: the options of its four actions.
+ */
+#include "cli/dead/dead.h"
+
+#include <string.h>
+
+#define DEFAULT_LIMIT 20
+
+static const char help[] =
+    "Usage: leat dead list [ID... | FILTER...] [--limit N] [--json]\n"
+    "       leat dead show [--json | --payload] ID... | --all | FILTER...\n"
+    "       leat dead retry [--dry-run] [--json] ID... | --all | FILTER...\n"
+    "       leat dead drop [--dry-run] [--yes] [--json] ID... | --all | FILTER...\n"
+    "Look after dead letters: tasks that failed for good. retry puts them into the queue again,\n"
+    "with their ids, unique keys and histories and all their attempts anew; drop deletes them.\n"
+    "ID is the task's id, or that of the dead letter's entry.\n"
+    "\n"
+    "Filters; all given must fit:\n"
+    "  --cause CAUSE         exit, signal, killed, oom, timeout, output-limit,\n"
+    "                        cannot-execute, refused, reported, check, crash, expired,\n"
+    "                        vanished, damaged\n"
+    "  --older-than AGE      that died longer ago, such as 2d\n"
+    "  --newer-than AGE      that died since then\n"
+    "  --lane NAME           of that lane; '' is none\n"
+    "  --command GLOB        whose whole command is like that, such as 'make *'\n"
+    "\n"
+    "Options:\n"
+    "  --all                 every dead letter\n"
+    "  --dry-run             change nothing: say how many it would be, and list the first\n"
+    "  --yes                 drop by --all or filter without asking\n"
+    "  --limit N             list at most so many (20); 0 lists all\n"
+    "  --json                as JSON; what is not UTF-8 is in NAME_base64\n"
+    "  -q, -c, -h            as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails dead list --cause timeout\n"
+    "  leat -q thumbnails dead retry --command 'make thumbs*' --newer-than 1h --dry-run\n"
+    "  leat -q thumbnails dead drop --older-than 30d --yes\n"
+    "\n"
+    "Exit codes: 0 done; 1 an ID was not found, or dropping was not confirmed; 64 usage; 65 a\n"
+    "letter was refused; 69 Redis cannot be reached; 74 the output cannot be written; 75 Redis is\n"
+    "busy; 77 denied by Redis; 78 configuration.\n";
+
+enum {
+    OPTION_CAUSE = 256,
+    OPTION_OLDER,
+    OPTION_NEWER,
+    OPTION_LANE,
+    OPTION_COMMAND,
+    OPTION_ALL,
+    OPTION_DRY_RUN,
+    OPTION_YES,
+    OPTION_LIMIT,
+    OPTION_JSON,
+    OPTION_PAYLOAD,
+};
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    {"cause", required_argument, NULL, OPTION_CAUSE},
+    {"older-than", required_argument, NULL, OPTION_OLDER},
+    {"newer-than", required_argument, NULL, OPTION_NEWER},
+    {"lane", required_argument, NULL, OPTION_LANE},
+    {"command", required_argument, NULL, OPTION_COMMAND},
+    {"all", no_argument, NULL, OPTION_ALL},
+    {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
+    {"yes", no_argument, NULL, OPTION_YES},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"payload", no_argument, NULL, OPTION_PAYLOAD},
+    {0},
+};
+
+/* ---- actions */
+
+static bool has_filter(const struct dead_options *options)
+{
+    return options->cause || options->lane || options->command || options->older_ms >= 0 ||
+           options->newer_ms >= 0;
+}
+
+/* Nothing is not everything; but a list of everything does no harm. */
+static int check_choice(const struct cli *cli, const struct dead_options *options, bool or_nothing)
+{
+    if (options->id_count > 0 && (options->all || has_filter(options)))
+        return cli_usage(cli, "give ids, or --all or filters, not both");
+    if (options->id_count == 0 && !options->all && !has_filter(options) && !or_nothing)
+        return cli_usage(cli, "which? Give ids, --all, or a filter");
+    return EX_OK;
+}
+
+static int run_list(struct cli *cli, const struct dead_options *options)
+{
+    int status = check_choice(cli, options, true);
+
+    return status != EX_OK ? status : dead_list(cli, options);
+}
+
+static int run_show(struct cli *cli, const struct dead_options *options)
+{
+    int status = check_choice(cli, options, false);
+
+    return status != EX_OK ? status : dead_show(cli, options);
+}
+
+static int run_retry(struct cli *cli, const struct dead_options *options)
+{
+    int status = check_choice(cli, options, false);
+
+    return status != EX_OK ? status : dead_act(cli, options, true);
+}
+
+static int run_drop(struct cli *cli, const struct dead_options *options)
+{
+    int status = check_choice(cli, options, false);
+
+    return status != EX_OK ? status : dead_act(cli, options, false);
+}
+
+static int run_action(struct cli *cli, const char *name, const struct dead_options *options)
+{
+    static const char *const names[] = {"list", "show", "retry", "drop"};
+    static int (*const actions[])(struct cli * cli, const struct dead_options *options) = {
+        run_list, run_show, run_retry, run_drop};
+    char hint[64];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return actions[i](cli, options);
+    }
+    cli_suggest(name, names, sizeof names / sizeof *names, hint, sizeof hint);
+    return cli_usage(cli, "no such action: %s;%s it is list, show, retry or drop", name, hint);
+}
+
+/* What no letter can have died of is a slip, and not a reason to say that there are none. */
+static int check_cause(const struct cli *cli, const char *cause)
+{
+    static const char *const causes[] = {
+        "exit",    "signal",   "killed", "oom",   "timeout", "output-limit", "cannot-execute",
+        "refused", "reported", "check",  "crash", "expired", "vanished",     "damaged"};
+    char hint[64];
+
+    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
+        if (strcmp(cause, causes[i]) == 0)
+            return EX_OK;
+    }
+    cli_suggest(cause, causes, sizeof causes / sizeof *causes, hint, sizeof hint);
+    return cli_usage(cli, "--cause: no dead letter has the cause %s%s%s", cause, *hint ? ";" : "",
+                     hint);
+}
+
+static int take_option(const struct cli *cli, struct dead_options *options, int letter)
+{
+    switch (letter) {
+    case OPTION_CAUSE:
+        options->cause = optarg;
+        return check_cause(cli, optarg);
+    case OPTION_OLDER:
+        return cli_duration(cli, "--older-than", optarg, &options->older_ms);
+    case OPTION_NEWER:
+        return cli_duration(cli, "--newer-than", optarg, &options->newer_ms);
+    case OPTION_LANE:
+        options->lane = optarg;
+        return EX_OK;
+    case OPTION_COMMAND:
+        options->command = optarg;
+        return EX_OK;
+    case OPTION_ALL:
+        options->all = true;
+        return EX_OK;
+    case OPTION_DRY_RUN:
+        options->dry_run = true;
+        return EX_OK;
+    case OPTION_YES:
+        options->yes = true;
+        return EX_OK;
+    case OPTION_LIMIT:
+        return cli_integer(cli, "--limit", optarg, 0, &options->limit);
+    case OPTION_JSON:
+        options->json = true;
+        return EX_OK;
+    default:
+        options->payload = true;
+        return EX_OK;
+    }
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct dead_options options = {.older_ms = -1, .newer_ms = -1, .limit = DEFAULT_LIMIT};
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
+           CLI_OPTION_END) {
+        if (letter != CLI_OPTION_STOP)
+            status = take_option(cli, &options, letter);
+        if (letter == CLI_OPTION_STOP || status != EX_OK)
+            return status;
+    }
+    if (optind >= argc)
+        return cli_usage(cli, "what is to be done? Say list, show, retry or drop");
+    options.ids = argv + optind + 1;
+    options.id_count = (size_t)(argc - optind - 1);
+    return run_action(cli, argv[optind], &options);
+}
+
+const struct subcommand dead_command = {"dead", "list, show, retry or drop dead letters", help,
+                                        run};

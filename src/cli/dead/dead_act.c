@@ -1,0 +1,277 @@
+/*
+ * leat dead retry and leat dead drop: batch by batch while walking through the letters, so that any
+ * number of them costs no memory.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/dead/dead.h"
+#include "cli/lib/audit.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/rows.h"
+#include "cli/show/show.h"
+#include "redis/error.h"
+
+#define BATCH 100    /* letters in one call, as leat.lua has it */
+#define MOST_TOLD 20 /* refusals that are told one by one */
+#define WHY_SIZE 512
+
+struct act {
+    struct dead_choice *choice;
+    bool retry;
+    struct dead_letter batch[BATCH];
+    size_t batch_count;
+    struct audit done; /* counted, the first ones named */
+    size_t gone, failed;
+    int status; /* of the last failure */
+    bool over;  /* going on is of no use */
+};
+
+/* ---- acting */
+
+static const char *verb(const struct act *act)
+{
+    return act->retry ? "retry" : "drop";
+}
+
+/* The queue's own refusals are sentences behind their first word. */
+static void tell_refusal(struct act *act, const struct dead_letter *letter, struct bytes answer)
+{
+    static const char refused[] = "REFUSED ";
+    char what[128], why[WHY_SIZE];
+    const char *sentence = why;
+    enum redis_error error;
+
+    act->failed++;
+    bytes_copy(answer, why, sizeof why);
+    error = redis_error_classify(why, strlen(why));
+    act->status = cli_status_of(error, why);
+    if (act->failed > MOST_TOLD)
+        return;
+    if (strncmp(why, refused, sizeof refused - 1) == 0)
+        sentence = why + sizeof refused - 1;
+    /* an id of 47 letters fits */
+    (void)snprintf(what, sizeof what, "cannot %s %s", verb(act), letter->tid);
+    progress_end(&act->choice->progress);
+    (void)cli_call_failed(what, error, sentence);
+    if (act->failed == MOST_TOLD)
+        cli_error("further refusals are only counted");
+}
+
+/* A letter that was refused stays where it was, and stops no other. */
+static void count_answer(struct act *act, const struct dead_letter *letter, struct bytes answer)
+{
+    if (bytes_equal(answer, "ok"))
+        audit_add(&act->done, letter->tid);
+    else if (bytes_equal(answer, "gone"))
+        act->gone++;
+    else
+        tell_refusal(act, letter, answer);
+}
+
+static void act_on_batch(struct act *act)
+{
+    const char *ids[BATCH];
+    struct command command = {0};
+    struct redisReply *reply;
+    int status;
+
+    if (act->batch_count == 0 || act->over)
+        return;
+    for (size_t i = 0; i < act->batch_count; i++)
+        ids[i] = act->batch[i].dead_id;
+    queue_dead(&command, &act->choice->cli->queue, act->retry, ids, act->batch_count);
+    reply = cli_call(act->choice->cli, &command,
+                     act->retry ? "cannot retry dead letters" : "cannot drop dead letters",
+                     act->batch_count + 1, &status);
+    command_free(&command);
+    if (!reply) {
+        act->status = status;
+        act->failed += act->batch_count;
+        act->over = true;
+        return;
+    }
+    for (size_t i = 0; i < act->batch_count; i++)
+        count_answer(act, &act->batch[i], fields_value(reply->element[i + 1]));
+    freeReplyObject(reply);
+    act->batch_count = 0;
+}
+
+static bool act_on(struct act *act, const struct dead_letter *letter)
+{
+    act->batch[act->batch_count++] = *letter;
+    if (act->batch_count == BATCH)
+        act_on_batch(act);
+    return !act->over;
+}
+
+static bool act_on_row(void *context, const struct redisReply *row)
+{
+    struct dead_letter letter = dead_letter(row);
+
+    return act_on(context, &letter);
+}
+
+static int print_result(const struct act *act)
+{
+    if (act->choice->options->json)
+        return output_json(json_pack("{s:s, s:I, s:I, s:I, s:I}", "action", verb(act), "done",
+                                     (json_int_t)act->done.count, "gone", (json_int_t)act->gone,
+                                     "failed", (json_int_t)act->failed, "not_found",
+                                     (json_int_t)act->choice->missing),
+                           true);
+    /* failures show when stdout is flushed */
+    (void)printf("%s %zu dead letter%s", act->retry ? "retried" : "dropped", act->done.count,
+                 act->done.count == 1 ? "" : "s");
+    if (act->gone > 0)
+        (void)printf(", %zu had gone meanwhile", act->gone);
+    if (act->failed > 0)
+        (void)printf(", %zu failed", act->failed);
+    (void)puts("");
+    return EX_OK;
+}
+
+static void record_done(struct act *act)
+{
+    act->done.event = act->retry ? "operator-dead-retry" : "operator-dead-drop";
+    if (act->done.count > 0)
+        audit_record(act->choice->cli, &act->done, "%s %zu dead letter%s",
+                     act->retry ? "retried" : "dropped", act->done.count,
+                     act->done.count == 1 ? "" : "s");
+}
+
+static int act_on_all(struct act *act)
+{
+    struct dead_choice *choice = act->choice;
+    int status = EX_OK, printed;
+
+    if (choice->named) {
+        for (size_t i = 0; i < choice->named_count && act_on(act, &choice->named[i]); i++)
+            ;
+    } else {
+        status = dead_walk(choice, act_on_row, act);
+    }
+    act_on_batch(act);
+    progress_end(&choice->progress);
+    /* also where it broke off: what was done is done */
+    record_done(act);
+    printed = print_result(act);
+    if (status != EX_OK)
+        return status;
+    return printed != EX_OK ? printed : act->status;
+}
+
+/* ---- looking first */
+
+struct count {
+    size_t letters;
+    bool failed;
+    struct dead_table table;
+    json_t *rows; /* instead of the table, or NULL */
+};
+
+static bool count_row(void *context, const struct redisReply *row)
+{
+    struct count *count = context;
+    int64_t limit = count->table.limit;
+
+    count->letters++;
+    if (!count->rows)
+        (void)dead_table_add(&count->table, row); /* those beyond the limit are only counted */
+    else if (limit == 0 || count->letters <= (size_t)limit)
+        count->failed |= json_array_append_new(count->rows, rows_json(row)) != 0;
+    return true;
+}
+
+static int print_dry_run(const struct act *act, struct count *count)
+{
+    if (act->choice->options->json) {
+        json_t *rows = count->rows;
+        count->rows = NULL;
+        /* 'o' takes the reference over */
+        return output_json(count->failed
+                               ? NULL
+                               : json_pack("{s:s, s:b, s:I, s:o}", "action", verb(act), "dry_run",
+                                           1, "letters", (json_int_t)count->letters, "first", rows),
+                           true);
+    }
+    /* failures show when stdout is flushed */
+    (void)printf("would %s %zu dead letter%s%s\n", verb(act), count->letters,
+                 count->letters == 1 ? "" : "s", count->letters > 0 ? ":" : "");
+    return count->letters > 0 ? dead_table_print(&count->table) : EX_OK;
+}
+
+static int dry_run(const struct act *act)
+{
+    const struct dead_options *options = act->choice->options;
+    struct count count = {.table = {.limit = options->limit, .now_ms = act->choice->now_ms}};
+    int status;
+
+    if (options->json) {
+        count.rows = json_array();
+        if (!count.rows)
+            return cli_no_memory();
+    }
+    status = dead_walk(act->choice, count_row, &count);
+    progress_end(&act->choice->progress);
+    if (status == EX_OK)
+        status = print_dry_run(act, &count);
+    json_decref(count.rows);
+    dead_table_free(&count.table);
+    return status;
+}
+
+static bool only_count(void *context, const struct redisReply *row)
+{
+    (void)row;
+    ++*(size_t *)context;
+    return true;
+}
+
+/* Dropping by filter asks first; letters named one by one are meant. */
+static int confirm(struct dead_choice *choice)
+{
+    const struct cli *cli = choice->cli;
+    char answer[16];
+    size_t letters = 0;
+    int status;
+
+    if (choice->options->yes || choice->named)
+        return EX_OK;
+    status = dead_walk(choice, only_count, &letters);
+    progress_end(&choice->progress);
+    if (status != EX_OK || letters == 0)
+        return status;
+    if (isatty(STDIN_FILENO) != 1)
+        return cli_usage(cli, "this would drop %zu dead letters for good: add --yes", letters);
+    (void)fprintf(stderr, "Drop %zu dead letters of %s for good? [y/N] ", letters,
+                  cli->config->queue.name);
+    if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
+        return EX_OK;
+    cli_error("nothing was dropped");
+    return SHOW_NOT_FOUND;
+}
+
+int dead_act(struct cli *cli, const struct dead_options *options, bool retry)
+{
+    struct dead_choice choice = {0};
+    struct act act = {.choice = &choice, .retry = retry};
+    int status;
+
+    progress_begin(&choice.progress);
+    status = dead_choose(cli, options, &choice);
+    if (status == EX_OK && options->dry_run) {
+        status = dry_run(&act);
+    } else if (status == EX_OK) {
+        status = retry ? EX_OK : confirm(&choice);
+        if (status == EX_OK)
+            status = act_on_all(&act);
+    }
+    dead_choice_free(&choice);
+    return status == EX_OK && choice.missing > 0 ? SHOW_NOT_FOUND : status;
+}

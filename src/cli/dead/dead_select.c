@@ -1,0 +1,284 @@
+/*
+ * leat dead: choosing letters. Nothing is kept but those that are named one by one: filters are
+ * asked again, page by page, as often as the letters are walked through.
+ */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/dead/dead.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/rows.h"
+
+struct dead_letter dead_letter(const struct redisReply *row)
+{
+    struct dead_letter letter = {0};
+
+    bytes_copy(fields_bytes(row, "dead_id"), letter.dead_id, sizeof letter.dead_id);
+    bytes_copy(fields_bytes(row, "tid"), letter.tid, sizeof letter.tid);
+    return letter;
+}
+
+/* ---- filters */
+
+/* A control character that the pattern does not name; NUL where it names all. */
+static char stand_in(const char *glob)
+{
+    for (int c = 1; c < ' '; c++) {
+        if (!strchr(glob, c))
+            return (char)c;
+    }
+    return '\0';
+}
+
+/* fnmatch ends at a NUL, and a command that goes on behind it must not pass for a shorter one:
+ * something else stands in for it. */
+static bool glob_matches(const char *glob, struct bytes command)
+{
+    char instead = stand_in(glob), *text = malloc(command.size + 1);
+    bool matches = text != NULL;
+
+    for (size_t i = 0; i < command.size && matches; i++) {
+        text[i] = command.data[i] ? command.data[i] : instead;
+        matches = text[i] != '\0';
+    }
+    if (matches) {
+        text[command.size] = '\0';
+        matches = fnmatch(glob, text, 0) == 0;
+    }
+    free(text);
+    return matches;
+}
+
+static bool passes(const struct dead_choice *choice, const struct redisReply *row)
+{
+    const struct dead_options *options = choice->options;
+    int64_t age_ms = choice->now_ms - fields_number(row, "died_ms", 0);
+
+    if (options->cause && !bytes_equal(fields_bytes(row, "cause"), options->cause))
+        return false;
+    if (options->lane && !bytes_equal(fields_bytes(row, "lane"), options->lane))
+        return false;
+    if (options->older_ms >= 0 && age_ms < options->older_ms)
+        return false;
+    if (options->newer_ms >= 0 && age_ms > options->newer_ms)
+        return false;
+    return !options->command || glob_matches(options->command, rows_command(row));
+}
+
+/* ---- walking */
+
+struct walk {
+    struct dead_choice *choice;
+    dead_visit *visit;
+    void *context;
+    uint64_t seen, met;
+};
+
+static int compare_letters(const void *a, const void *b)
+{
+    struct entry_id x = {0}, y = {0};
+
+    /* both came from Redis */
+    (void)entry_parse(((const struct dead_letter *)a)->dead_id, &x);
+    (void)entry_parse(((const struct dead_letter *)b)->dead_id, &y);
+    return entry_compare(&x, &y);
+}
+
+static bool visit_row(void *context, const struct redisReply *row)
+{
+    struct walk *walk = context;
+    struct dead_choice *choice = walk->choice;
+    struct dead_letter letter = dead_letter(row);
+    struct entry_id id;
+    bool meant;
+
+    if (!entry_parse(letter.dead_id, &id) || entry_compare(&id, &choice->until) > 0)
+        return false;
+    walk->seen++;
+    meant = choice->named ? bsearch(&letter, choice->named, choice->named_count, sizeof letter,
+                                    compare_letters) != NULL
+                          : passes(choice, row);
+    walk->met += meant;
+    progress_draw(&choice->progress, walk->met, walk->seen, (uint64_t)choice->total);
+    return !meant || walk->visit(walk->context, row);
+}
+
+int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context)
+{
+    struct walk walk = {.choice = choice, .visit = visit, .context = context};
+
+    return rows_walk(choice->cli, "dead", choice->options->command != NULL, visit_row, &walk);
+}
+
+/* ---- ids */
+
+/* A word may be the id of a task that died and that of another's letter: then the task counts. */
+struct named {
+    const char *id;
+    struct dead_letter by_task, by_entry; /* "" where there is none yet */
+};
+
+struct naming {
+    struct named *list;
+    size_t count, found; /* found: tasks */
+};
+
+static int compare_named(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->id, ((const struct named *)b)->id);
+}
+
+static struct named *find_named(const struct naming *naming, const char *id)
+{
+    struct named wanted = {.id = id};
+
+    return bsearch(&wanted, naming->list, naming->count, sizeof wanted, compare_named);
+}
+
+static bool note_named(void *context, const struct redisReply *row)
+{
+    struct naming *naming = context;
+    struct dead_letter letter = dead_letter(row);
+    struct named *by_task = find_named(naming, letter.tid);
+    struct named *by_entry = find_named(naming, letter.dead_id);
+
+    if (by_task && !*by_task->by_task.tid) {
+        by_task->by_task = letter;
+        naming->found++;
+    }
+    if (by_entry)
+        by_entry->by_entry = letter;
+    return naming->found < naming->count;
+}
+
+/* Each id once, in order. Returns 0 or an exit status. */
+static int sort_ids(const struct dead_options *options, struct naming *naming)
+{
+    naming->list = calloc(options->id_count, sizeof *naming->list);
+    if (!naming->list)
+        return cli_no_memory();
+    for (size_t i = 0; i < options->id_count; i++)
+        naming->list[i].id = options->ids[i];
+    qsort(naming->list, options->id_count, sizeof *naming->list, compare_named);
+    for (size_t i = 0; i < options->id_count; i++) {
+        if (naming->count == 0 ||
+            strcmp(naming->list[i].id, naming->list[naming->count - 1].id) != 0)
+            naming->list[naming->count++] = naming->list[i];
+    }
+    return EX_OK;
+}
+
+/* What was found, oldest first; two ids may mean one letter. Returns 0 or an exit status. */
+static int take_named(struct dead_choice *choice, const struct naming *naming)
+{
+    struct dead_letter *letters = calloc(naming->count + 1, sizeof *letters);
+    size_t found = 0, count = 0;
+
+    if (!letters)
+        return cli_no_memory();
+    for (size_t i = 0; i < naming->count; i++) {
+        const struct named *named = &naming->list[i];
+        if (*named->by_task.tid || *named->by_entry.tid) {
+            letters[found++] = *named->by_task.tid ? named->by_task : named->by_entry;
+            continue;
+        }
+        cli_error("no dead letter %s in the queue %s", named->id, choice->cli->config->queue.name);
+        choice->missing++;
+    }
+    qsort(letters, found, sizeof *letters, compare_letters);
+    for (size_t i = 0; i < found; i++) {
+        if (count == 0 || compare_letters(&letters[i], &letters[count - 1]) != 0)
+            letters[count++] = letters[i];
+    }
+    choice->named = letters;
+    choice->named_count = count;
+    return EX_OK;
+}
+
+/* Letters are not indexed by task: one walk serves all ids. */
+static int find_letters(struct dead_choice *choice)
+{
+    const struct dead_options all = {.older_ms = -1, .newer_ms = -1};
+    struct dead_choice every = {.cli = choice->cli,
+                                .options = &all,
+                                .until = choice->until,
+                                .total = choice->total,
+                                .progress = choice->progress};
+    struct naming naming = {0};
+    int status = sort_ids(choice->options, &naming);
+
+    if (status == EX_OK)
+        status = dead_walk(&every, note_named, &naming);
+    progress_end(&choice->progress);
+    if (status == EX_OK)
+        status = take_named(choice, &naming);
+    free(naming.list);
+    return status;
+}
+
+/* ---- all together */
+
+/* Ages count on the server's clock, which wrote the times. */
+static int look_at_server(struct dead_choice *choice)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+    int status;
+
+    queue_status(&command, &choice->cli->queue);
+    reply = cli_call(choice->cli, &command, "cannot read the time", 3, &status);
+    command_free(&command);
+    if (!reply)
+        return status;
+    choice->now_ms = fields_integer(reply->element[1], 0);
+    choice->total = fields_number(reply->element[2], "dead", 0);
+    freeReplyObject(reply);
+    return EX_OK;
+}
+
+static int look_at_last(struct dead_choice *choice)
+{
+    struct command command = {0};
+    enum redis_error error = REDIS_ERROR_OTHER;
+    struct redisReply *reply;
+    char why[256] = "", id[48];
+
+    queue_dead_last(&command, &choice->cli->queue);
+    reply = client_call(choice->cli->client, &command, &error, why, sizeof why);
+    command_free(&command);
+    if (!reply)
+        return cli_call_failed("cannot look at the dead letters", error, why);
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
+        reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements > 0) {
+        bytes_copy(fields_value(reply->element[0]->element[0]), id, sizeof id);
+        /* where it is no id there are no letters before it */
+        (void)entry_parse(id, &choice->until);
+    }
+    freeReplyObject(reply);
+    return EX_OK;
+}
+
+int dead_choose(struct cli *cli, const struct dead_options *options, struct dead_choice *choice)
+{
+    int status = cli_connect(cli);
+
+    choice->cli = cli;
+    choice->options = options;
+    if (status == EX_OK)
+        status = look_at_server(choice);
+    if (status == EX_OK)
+        status = look_at_last(choice);
+    if (status == EX_OK && options->id_count > 0)
+        status = find_letters(choice);
+    return status;
+}
+
+void dead_choice_free(struct dead_choice *choice)
+{
+    free(choice->named);
+    choice->named = NULL;
+}

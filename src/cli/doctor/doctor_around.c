@@ -1,0 +1,254 @@
+/*
+ * leat doctor: what stands around the queue's keys: the server, the function library, the workers,
+ * and what they agree on.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/control/conf.h"
+#include "cli/doctor/doctor.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/status/status.h"
+#include "queue/library.h"
+#include "redis/error.h"
+
+#define WHY_SIZE 256
+#define STATUS_ELEMENTS 5
+
+static void found(struct doctor_report *report, const char *kind, const char *subject,
+                  const char *detail)
+{
+    doctor_add_text(report, kind, subject, DOCTOR_FOUND, NULL, "%s", detail);
+}
+
+/* Sends, and frees the command. NULL where it was refused or the connection broke: *error says. */
+static struct redisReply *call(struct cli *cli, struct command *command, enum redis_error *error,
+                               char *why)
+{
+    struct redisReply *reply = client_call(cli->client, command, error, why, WHY_SIZE);
+
+    command_free(command);
+    return reply;
+}
+
+/* Without seeing to the library: that is looked at. */
+static int connect_only(struct cli *cli)
+{
+    enum redis_error error = REDIS_ERROR_OTHER;
+    char why[WHY_SIZE] = "";
+    int status = cli_load(cli);
+
+    if (status != EX_OK)
+        return status;
+    cli->client = client_open(&cli->config->redis, CONFIG_LIBRARY_NEVER, &error, why, sizeof why);
+    if (cli->client)
+        return EX_OK;
+    status = cli_call_failed("cannot connect to Redis", error, why);
+    return error == REDIS_ERROR_CALLER ? EX_CONFIG : status;
+}
+
+/* ---- the server */
+
+static void judge_server(struct doctor_report *report, const struct queue_server *server)
+{
+    if (!server->is_master)
+        found(report, "replica", server->version, "");
+    if (server->maxmemory > 0 && strcmp(server->maxmemory_policy, "noeviction") != 0)
+        found(report, "eviction", "maxmemory-policy", server->maxmemory_policy);
+    if (server->saves_fail)
+        found(report, "saves-fail", server->version, "");
+    if (server->aof_enabled)
+        return;
+    found(report, server->rdb_enabled ? "snapshots-only" : "no-persistence", "appendonly", "no");
+}
+
+static int look_at_server(struct doctor_report *report)
+{
+    enum redis_error error = REDIS_ERROR_OTHER;
+    struct command command = {0};
+    struct queue_server server;
+    struct redisReply *reply;
+    char why[WHY_SIZE] = "";
+    int result;
+
+    queue_info(&command);
+    reply = call(report->cli, &command, &error, why);
+    if (!reply && error != REDIS_ERROR_DENIED)
+        return cli_call_failed("cannot ask Redis about itself", error, why);
+    result = queue_info_read(reply, &server);
+    freeReplyObject(reply);
+    if (result == 0)
+        judge_server(report, &server);
+    else
+        found(report, "no-info", "INFO", why);
+    return EX_OK;
+}
+
+/* ---- the function library */
+
+/* Loads the built-in one where findings are repaired. True where it is there now. */
+static bool mend_library(struct doctor_report *report, const char *kind, const char *detail)
+{
+    enum redis_error error = REDIS_ERROR_OTHER;
+    struct command command = {0};
+    struct redisReply *reply;
+    char why[WHY_SIZE] = "";
+
+    if (!report->repair) {
+        found(report, kind, "leat", detail);
+        return false;
+    }
+    queue_load_library(&command, true);
+    reply = call(report->cli, &command, &error, why);
+    doctor_add_text(report, kind, "leat", reply ? DOCTOR_REPAIRED : DOCTOR_LEFT, reply ? NULL : why,
+                    "%s", detail);
+    freeReplyObject(reply);
+    return reply != NULL;
+}
+
+/* The text of the same version. Who may not ask for it is not told. */
+static void compare_library(struct doctor_report *report)
+{
+    enum redis_error error = REDIS_ERROR_OTHER;
+    struct command command = {0};
+    const struct redisReply *code;
+    struct redisReply *reply;
+    char why[WHY_SIZE] = "";
+
+    queue_library_code(&command);
+    reply = call(report->cli, &command, &error, why);
+    code = queue_library_code_read(reply);
+    if (code && ((size_t)code->len != library_size() ||
+                 memcmp(code->str, library_source, library_size()) != 0))
+        (void)mend_library(report, "library-differs", "its text is not that of this leat");
+    freeReplyObject(reply);
+}
+
+/* *go_on: it has the functions that look further. */
+static int look_at_library(struct doctor_report *report, bool *go_on)
+{
+    enum redis_error error = REDIS_ERROR_OTHER;
+    int64_t protocol = 0, version = 0;
+    struct command command = {0};
+    struct redisReply *reply;
+    char why[WHY_SIZE] = "", detail[80];
+
+    queue_version(&command);
+    reply = call(report->cli, &command, &error, why);
+    if (!reply && error != REDIS_ERROR_NO_LIBRARY)
+        return cli_call_failed("cannot ask for the function library", error, why);
+    if (!reply) {
+        *go_on = mend_library(report, "library-missing", "not in this Redis");
+        return EX_OK;
+    }
+    /* what is malformed counts as version 0 */
+    (void)queue_version_read(reply, &protocol, &version);
+    freeReplyObject(reply);
+
+    /* fits */
+    (void)snprintf(detail, sizeof detail, "version %lld, this leat has %lld", (long long)version,
+                   (long long)library_version());
+    *go_on = true;
+    if (version < library_version())
+        *go_on = mend_library(report, "library-old", detail);
+    else if (version > library_version())
+        found(report, "library-new", "leat", detail);
+    else
+        compare_library(report);
+    return EX_OK;
+}
+
+/* ---- workers and what they agree on */
+
+/* Whether an earlier live worker has the same version. */
+static bool is_told(const struct status *status, size_t index)
+{
+    for (size_t i = 0; i < index; i++) {
+        const struct status_worker *worker = &status->workers[i];
+        if (worker->live && strcmp(worker->version, status->workers[index].version) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void tell_version(struct doctor_report *report, const struct status *status,
+                         const char *version)
+{
+    char hosts[256] = "";
+    size_t count = 0, used = 0;
+
+    for (size_t i = 0; i < status->worker_count; i++) {
+        const struct status_worker *worker = &status->workers[i];
+        int length = 0;
+        if (!worker->live || strcmp(worker->version, version) != 0)
+            continue;
+        /* what does not fit is left out: the number tells */
+        if (used < sizeof hosts)
+            length = snprintf(hosts + used, sizeof hosts - used, "%s%s", count > 0 ? ", " : "",
+                              worker->host);
+        used += length > 0 ? (size_t)length : 0;
+        count++;
+    }
+    doctor_add_text(report, "version-skew", version, DOCTOR_FOUND, NULL, "%zu worker%s: %s", count,
+                    count == 1 ? "" : "s", hosts);
+}
+
+static void compare_versions(struct doctor_report *report, const struct status *status)
+{
+    size_t versions = 0;
+
+    for (size_t i = 0; i < status->worker_count; i++)
+        versions += status->workers[i].live && !is_told(status, i);
+    for (size_t i = 0; i < status->worker_count && versions > 1; i++) {
+        if (status->workers[i].live && !is_told(status, i))
+            tell_version(report, status, status->workers[i].version);
+    }
+}
+
+static void on_difference(void *context, const char *name, const char *agreed,
+                          const char *configured)
+{
+    doctor_add_text(context, "conf-differs", name, DOCTOR_FOUND, NULL, "%s, the file says %s",
+                    agreed, configured);
+}
+
+static int look_at_workers(struct doctor_report *report)
+{
+    struct cli *cli = report->cli;
+    struct command command = {0};
+    struct redisReply *reply;
+    struct status status;
+    int result;
+
+    queue_status(&command, &cli->queue);
+    reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, &result);
+    command_free(&command);
+    if (!reply)
+        return result;
+    result = status_read(reply, cli->config->queue.lease_ms, &status) == 0 ? EX_OK : EX_OSERR;
+    if (result == EX_OK) {
+        compare_versions(report, &status);
+        conf_compare(cli, status.conf, on_difference, report);
+        status_free(&status);
+    } else {
+        (void)cli_no_memory();
+    }
+    freeReplyObject(reply);
+    return result;
+}
+
+int doctor_look_around(struct doctor_report *report, bool *go_on)
+{
+    int status = connect_only(report->cli);
+
+    *go_on = false;
+    if (status == EX_OK)
+        status = look_at_server(report);
+    if (status == EX_OK)
+        status = look_at_library(report, go_on);
+    if (status == EX_OK && *go_on)
+        status = look_at_workers(report);
+    return status;
+}

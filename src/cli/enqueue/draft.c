@@ -1,0 +1,123 @@
+#include "cli/enqueue/draft.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/lib/reply_fields.h"
+#include "config/arguments.h"
+#include "config/commands.h"
+
+int draft_add(struct draft *draft, struct bytes name, struct bytes value)
+{
+    if (draft->count == draft->capacity) {
+        size_t capacity = draft->capacity ? draft->capacity * 2 : 8;
+        struct task_field *fields = reallocarray(draft->fields, capacity, sizeof *fields);
+        if (!fields)
+            return -1;
+        draft->fields = fields;
+        draft->capacity = capacity;
+    }
+    draft->fields[draft->count++] = (struct task_field){name, value};
+    return 0;
+}
+
+int draft_add_text(struct draft *draft, const char *name, const char *value)
+{
+    return draft_add(draft, bytes_of(name), bytes_of(value));
+}
+
+bool draft_has(const struct draft *draft, const char *name)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        if (bytes_equal(draft->fields[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+void draft_remove(struct draft *draft, const char *name)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < draft->count; i++) {
+        if (!bytes_equal(draft->fields[i].name, name))
+            draft->fields[kept++] = draft->fields[i];
+    }
+    draft->count = kept;
+}
+
+bool draft_check(const struct draft *draft, bool own_command, char *reason, size_t reason_size)
+{
+    struct task task = {
+        .token = "", .tid = "", .field_count = draft->count, .fields = draft->fields};
+
+    return task_check(&task, own_command, reason, reason_size);
+}
+
+/* Whether the draft has all fields that arguments cannot do without. */
+static bool has_needed(const struct draft *draft, const struct arguments *arguments, char *reason,
+                       size_t reason_size)
+{
+    for (size_t i = 0; i < arguments->count; i++) {
+        const struct argument *word = &arguments->words[i];
+        for (size_t j = 0; j < word->count; j++) {
+            const struct argument_piece *piece = &word->pieces[j];
+            if (piece->is_field && !piece->fallback && !draft_has(draft, piece->text)) {
+                (void)snprintf(reason, reason_size,
+                               "field %s is missing: an argument of the command needs it",
+                               piece->text); /* may be cut */
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool has_arguments(const struct draft *draft, const struct config *config, const char *name,
+                          char *reason, size_t reason_size)
+{
+    const char *text = config_command_value(config->command.arguments, name);
+    struct arguments arguments = {0};
+    struct buffer why = BUFFER_INIT;
+    /* it was parsed before, when the config was read: what fails here is for the worker to see */
+    bool fine = !text || arguments_parse(text, &arguments, &why) != 0 ||
+                has_needed(draft, &arguments, reason, reason_size);
+
+    arguments_free(&arguments);
+    buffer_free(&why);
+    return fine;
+}
+
+bool draft_is_listed(const struct draft *draft, const struct config *config, char *reason,
+                     size_t reason_size)
+{
+    if (config->security.commands != CONFIG_COMMANDS_LISTED)
+        return true;
+    for (size_t i = 0; i < draft->count; i++) {
+        struct bytes command = draft->fields[i].value;
+        char name[COMMANDS_NAME_MOST + 2];
+
+        if (!bytes_equal(draft->fields[i].name, "command"))
+            continue;
+        bytes_copy(command, name, sizeof name); /* cut: it is too long for any */
+        if (command.size < sizeof name && config_command_value(config->command.program, name))
+            return has_arguments(draft, config, name, reason, reason_size);
+        (void)snprintf(reason, reason_size, "the configuration has no [command.%s%s]", name,
+                       command.size < sizeof name ? "" : "..."); /* may be cut */
+    }
+    return false;
+}
+
+void draft_append(const struct draft *draft, const char *due, struct command *command)
+{
+    queue_enqueue_task(command, due, draft->count);
+    for (size_t i = 0; i < draft->count; i++)
+        queue_enqueue_field(command, draft->fields[i].name, draft->fields[i].value);
+}
+
+void draft_free(struct draft *draft)
+{
+    free(draft->fields);
+    *draft = (struct draft){0};
+}

@@ -1,0 +1,208 @@
+/*
+ * leat enqueue: one task from the command line. Many at once are in bulk.c.
+ */
+#include <stdio.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/enqueue/enqueue.h"
+#include "cli/enqueue/replica_wait.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+
+static const char help[] =
+    "Usage: leat enqueue [OPTION]... [--] COMMAND-LINE...\n"
+    "       leat enqueue [OPTION]... --file FILE [--null | --json-lines] [--] [COMMAND-LINE...]\n"
+    "Put tasks into the queue; print their ids, one a line.\n"
+    "\n"
+    "A single argument is a line for /bin/sh. Several arguments are a program and its\n"
+    "arguments: each is quoted for the shell. Options end where the command begins. A queue\n"
+    "whose configuration has a command of its own takes none here.\n"
+    "\n" TASK_OPTIONS_HELP
+    "  --file FILE          many tasks, one a line; - is stdin; empty lines are skipped. A line\n"
+    "                       is a command, or the payload where the command is known\n"
+    "  --null               in FILE a NUL byte ends a task, not a newline\n"
+    "  --json-lines         each line is an object of fields; payload_base64 for raw bytes\n"
+    "  --quiet              print no ids\n"
+    "  --json               print {\"tid\": ..., \"new\": true} for each task, one a line\n"
+    "  -q, -c, -h           as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails enqueue 'make thumbs > log'\n"
+    "  leat enqueue --lane alice --unique alice/photos './sync alice/photos'\n"
+    "  leat enqueue --delay 5m -- convert \"my photo.png\" small.jpg\n"
+    "  find . -name '*.png' -print0 | leat enqueue --file - --null -- ./convert-stdin\n"
+    "\n"
+    "Exit codes: 0 the task is in the queue, also where --id found it there already; 1 with\n"
+    "--unique: nothing was added, the id printed is that of the task with the key; 2 in the "
+    "queue,\n"
+    "ids printed, but on fewer replicas than [redis] wait_replicas; 64 usage; 65 refused, nothing\n"
+    "of that task is in the queue; 66 FILE or key cannot be read; 69 Redis cannot be reached; 74\n"
+    "ids cannot be written; 75 the queue is full, or Redis busy: try again; 77 denied by Redis; "
+    "78\n"
+    "configuration; 130 with --file: interrupted.\n";
+
+#define EXIT_EXISTS 1
+
+enum {
+    OPTION_FILE = TASK_OPTION_END,
+    OPTION_NULL,
+    OPTION_JSON_LINES,
+    OPTION_QUIET,
+    OPTION_JSON,
+};
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    TASK_OPTIONS,
+    {"file", required_argument, NULL, OPTION_FILE},
+    {"null", no_argument, NULL, OPTION_NULL},
+    {"json-lines", no_argument, NULL, OPTION_JSON_LINES},
+    {"quiet", no_argument, NULL, OPTION_QUIET},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {0},
+};
+
+/* ---- options */
+
+static int set_input(const struct cli *cli, struct enqueue_options *options,
+                     enum enqueue_input input)
+{
+    if (options->input != ENQUEUE_ONE && options->input != input)
+        return cli_usage(cli, "give --null or --json-lines, not both");
+    options->input = input;
+    return EX_OK;
+}
+
+static int take_option(const struct cli *cli, struct enqueue_options *options, int letter)
+{
+    switch (letter) {
+    case OPTION_FILE:
+        options->file = optarg;
+        return EX_OK;
+    case OPTION_NULL:
+        return set_input(cli, options, ENQUEUE_NULL);
+    case OPTION_JSON_LINES:
+        return set_input(cli, options, ENQUEUE_JSON);
+    case OPTION_QUIET:
+        options->quiet = true;
+        return EX_OK;
+    case OPTION_JSON:
+        options->json = true;
+        return EX_OK;
+    default:
+        return task_option(cli, options, letter);
+    }
+}
+
+/* ---- one task */
+
+void enqueue_print(const struct enqueue_options *options, bool is_new, struct bytes tid,
+                   struct bytes label)
+{
+    json_t *object;
+
+    /* failures show when stdout is flushed */
+    if (options->json) {
+        object = json_pack("{s:s%, s:b}", "tid", tid.data, tid.size, "new", (int)is_new);
+        if (object && label.size > 0 && output_json_bytes(object, "id", label) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+        (void)output_json(object, false);
+    } else if (!options->quiet) {
+        (void)fwrite(tid.data, 1, tid.size, stdout);
+        (void)putchar('\n');
+    }
+}
+
+static struct bytes label_of(const struct draft *draft)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        if (bytes_equal(draft->fields[i].name, "id"))
+            return draft->fields[i].value;
+    }
+    return (struct bytes){"", 0};
+}
+
+/* With --id the same task was meant, and it is there; with --unique this one was not added. */
+static int say_exists(const struct draft *draft)
+{
+    if (draft_has(draft, "unique")) {
+        cli_error("a task with this unique key%s is there already; nothing was added",
+                  draft_has(draft, "id") ? ", or id," : "");
+        return EXIT_EXISTS;
+    }
+    cli_error("a task with this id is in the queue already; nothing was added");
+    return EX_OK;
+}
+
+static int enqueue_one(struct cli *cli, struct enqueue_options *options)
+{
+    struct redisReply *reply;
+    bool is_new;
+    int status;
+
+    reply = task_enqueue(cli, options, &status);
+    if (!reply)
+        return status;
+    is_new = bytes_equal(fields_value(reply->element[1]), "new");
+    enqueue_print(options, is_new, fields_value(reply->element[2]), label_of(&options->common));
+    if (!is_new)
+        status = say_exists(&options->common);
+    freeReplyObject(reply);
+    /* also where it was there before: whoever asks again wants to know it safe */
+    return status == EX_OK ? cli_wait_replicas(cli, 1) : status;
+}
+
+static int check_combination(const struct cli *cli, const struct enqueue_options *options)
+{
+    if (!options->file && options->input != ENQUEUE_ONE)
+        return cli_usage(cli, "--null and --json-lines need --file");
+    if (!options->file)
+        return EX_OK;
+    if (draft_has(&options->common, "id"))
+        return cli_usage(cli, "--id is for one task: with --file give ids by --json-lines");
+    if (draft_has(&options->common, "unique"))
+        return cli_usage(cli, "--unique is for one task: with --file give keys by --json-lines");
+    if (options->payload_file || draft_has(&options->common, "payload"))
+        return cli_usage(cli, "with --file the payload comes from the file");
+    return EX_OK;
+}
+
+static int enqueue(struct cli *cli, struct enqueue_options *options, int argc, char **argv)
+{
+    int status = check_combination(cli, options);
+
+    if (status == EX_OK)
+        status = cli_load(cli);
+    if (status == EX_OK && optind == argc && !options->file && !cli->config->task.command &&
+        !draft_has(&options->common, "command"))
+        status = cli_usage(cli, "what is to run? Give a command line, or --file");
+    if (status == EX_OK)
+        status = task_complete(cli, options, argc, argv);
+    if (status != EX_OK)
+        return status;
+    return options->file ? enqueue_bulk(cli, options) : enqueue_one(cli, options);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct enqueue_options options = {0};
+    int letter, status = EX_OK;
+
+    /* '+': what follows the command's first word belongs to it */
+    while (status == EX_OK && (letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS,
+                                                   options_table, &status)) != CLI_OPTION_END) {
+        if (letter == CLI_OPTION_STOP)
+            goto done;
+        status = take_option(cli, &options, letter);
+    }
+    if (status == EX_OK)
+        status = enqueue(cli, &options, argc, argv);
+done:
+    task_options_free(&options);
+    return status;
+}
+
+const struct subcommand enqueue_command = {"enqueue", "put tasks into the queue", help, run};

@@ -1,0 +1,373 @@
+/*
+ * leat import: what an earlier system left in Redis becomes tasks, once.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/enqueue/draft.h"
+#include "cli/enqueue/import.h"
+#include "cli/enqueue/replica_wait.h"
+#include "cli/lib/cli.h"
+#include "cli/lib/interrupt.h"
+#include "cli/lib/progress.h"
+#include "cli/lib/reply_fields.h"
+#include "redis/error.h"
+
+static const char help[] =
+    "Usage: leat import [OPTION]... KEY...\n"
+    "Take what an earlier system left in Redis into the queue: a list (the tail first, as RPOP\n"
+    "would), a set, or a sorted set (in the order of its scores). Each item becomes a task, and\n"
+    "leaves KEY in the same step: interrupted at any time, an item is in KEY or in the queue, and\n"
+    "the same command goes on. Stop the earlier system's workers first.\n"
+    "\n"
+    "  --field NAME   what an item becomes: payload, command, or a variable of the task's\n"
+    "                 environment; otherwise as [intake] field of the configuration says\n"
+    "  --lane NAME    the lane of the tasks\n"
+    "  --unique       an item that equals one in the queue leaves KEY and becomes no task\n"
+    "  --marks        items end with *UNIXTIME, as in a circular queue: the mark is taken off, "
+    "and\n"
+    "                 a task whose time is still to come waits for it\n"
+    "  --limit N      at the most N items of all KEYs together\n"
+    "  --dry-run      only show how many items there are, and the first ones\n"
+    "  --json         the result as JSON\n"
+    "  -q, -c, -h     as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q mails import --dry-run processing:worker-1 dead\n"
+    "  leat -q mails import --marks ring\n"
+    "  redis-cli --scan --pattern 'processing:*' | xargs -d '\\n' leat -q mails import\n"
+    "\n"
+    "Exit codes: 0 done; 1 a KEY does not exist; 2 done, but on fewer replicas than [redis]\n"
+    "wait_replicas; 64 usage; 65 a KEY is something else, nothing of any was taken; 69 Redis\n"
+    "cannot be reached; 75 the queue is full, or Redis busy: try again; 77 denied by Redis; 78\n"
+    "configuration; 130 interrupted.\n";
+
+#define STEP 500 /* items in one call */
+#define NOT_FOUND 1
+#define WHY_SIZE 512
+
+enum {
+    OPTION_FIELD = 256,
+    OPTION_LANE,
+    OPTION_UNIQUE,
+    OPTION_MARKS,
+    OPTION_LIMIT,
+    OPTION_DRY_RUN,
+    OPTION_JSON,
+};
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    {"field", required_argument, NULL, OPTION_FIELD},
+    {"lane", required_argument, NULL, OPTION_LANE},
+    {"unique", no_argument, NULL, OPTION_UNIQUE},
+    {"marks", no_argument, NULL, OPTION_MARKS},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {0},
+};
+
+static int fail(struct import *import, int status)
+{
+    if (import->status == EX_OK)
+        import->status = status;
+    return import->status;
+}
+
+/* ---- what there is */
+
+/* "list", "set", "zset", NULL for anything else. */
+static const char *known_kind(const char *type)
+{
+    static const char *const kinds[] = {"list", "set", "zset"};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(type, kinds[i]) == 0)
+            return kinds[i];
+    }
+    return NULL;
+}
+
+static bool is_own_key(const struct cli *cli, const char *key)
+{
+    for (size_t i = 0; i < QUEUE_KEYS; i++) {
+        if (strcmp(key, cli->queue.keys[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int take_type(struct import *import, struct source *source, const char *type)
+{
+    source->kind = known_kind(type);
+    if (strcmp(type, "none") == 0) {
+        cli_error("%s does not exist, or has been taken in already", source->key.data);
+        (void)fail(import, NOT_FOUND);
+        return EX_OK;
+    }
+    if (is_own_key(import->cli, source->key.data)) {
+        cli_error("%s belongs to the queue itself", source->key.data);
+        return EX_DATAERR;
+    }
+    if (!source->kind) {
+        cli_error("%s is a %s: only lists, sets and sorted sets can be imported", source->key.data,
+                  type);
+        return EX_DATAERR;
+    }
+    return EX_OK;
+}
+
+static int find_type(struct import *import, struct source *source)
+{
+    struct command command = {0};
+    enum redis_error error = REDIS_ERROR_OTHER;
+    char why[WHY_SIZE] = "";
+    struct redisReply *reply;
+    int status;
+
+    queue_type(&command, source->key);
+    reply = client_call(import->cli->client, &command, &error, why, sizeof why);
+    command_free(&command);
+    if (!reply)
+        return cli_call_failed("cannot look at a key", error, why);
+    status = take_type(import, source, reply->type == REDIS_REPLY_STATUS ? reply->str : "thing");
+    freeReplyObject(reply);
+    return status;
+}
+
+/* The first items are kept for a dry run. */
+static int look(struct import *import, struct source *source)
+{
+    struct command command = {0};
+    int status = find_type(import, source);
+
+    if (status != EX_OK || !source->kind)
+        return status;
+    queue_preview(&command, source->key, source->kind, import->dry_run ? IMPORT_SHOWN : 0,
+                  import->marks);
+    source->preview = cli_call(import->cli, &command, "cannot look at a key", 2, &status);
+    command_free(&command);
+    if (!source->preview)
+        return status;
+    source->count = (uint64_t)fields_integer(source->preview->element[1], 0);
+    import->total += source->count;
+    return EX_OK;
+}
+
+/* ---- taking */
+
+static void report_lost(const struct source *source)
+{
+    cli_error("whether the last items of %s were taken is not known: each is there or in the "
+              "queue; the same command goes on",
+              source->key.data);
+}
+
+/* One step. Returns false where there is nothing more to do with the key. */
+static bool take_step(struct import *import, struct source *source, uint64_t most)
+{
+    struct command command = {0};
+    struct queue_intake_reply answer = {0};
+    struct queue_intake intake = {
+        .key = source->key,
+        .kind = source->kind,
+        .most = (int64_t)most,
+        .field = import->field,
+        .lane = {import->lane, strlen(import->lane)},
+        .unique = import->unique,
+        .marks = import->marks,
+    };
+    struct redisReply *reply;
+    int status;
+
+    queue_intake(&command, &import->cli->queue, &intake);
+    reply = cli_call(import->cli, &command, "cannot import", 5, &status);
+    command_free(&command);
+    if (!reply) {
+        if (status == EX_UNAVAILABLE)
+            report_lost(source);
+        (void)fail(import, status);
+        return false;
+    }
+    if (queue_intake_read(reply, &answer))
+        (void)fail(import, EX_PROTOCOL);
+    freeReplyObject(reply);
+    source->taken += (uint64_t)answer.taken;
+    source->added += (uint64_t)answer.added;
+    source->left = (uint64_t)answer.left;
+    import->taken += (uint64_t)answer.taken;
+    if (answer.full) {
+        progress_end(&import->progress);
+        cli_error("the queue is full: %lld items are left in %s", (long long)answer.left,
+                  source->key.data);
+        (void)fail(import, EX_TEMPFAIL);
+    }
+    return answer.taken > 0 && answer.left > 0 && !answer.full;
+}
+
+/* What came after the beginning is left where it is: a producer may be at it still. */
+static void take_all(struct import *import, struct source *source)
+{
+    uint64_t most = source->count;
+    bool more = true;
+
+    source->left = source->count;
+    while (more && source->taken < most && import->taken < import->limit && !interrupt_came()) {
+        uint64_t step = most - source->taken;
+
+        if (step > import->limit - import->taken)
+            step = import->limit - import->taken;
+        more = take_step(import, source, step < STEP ? step : STEP);
+        progress_draw(&import->progress, import->taken, import->taken,
+                      import->total < import->limit ? import->total : import->limit);
+    }
+}
+
+static bool may_go_on(const struct import *import)
+{
+    return (import->status == EX_OK || import->status == NOT_FOUND) && !interrupt_came() &&
+           import->taken < import->limit;
+}
+
+/* All keys are looked at before anything is taken from one. */
+static int import_all(struct import *import)
+{
+    int status = cli_connect(import->cli);
+
+    for (size_t i = 0; i < import->count && status == EX_OK; i++)
+        status = look(import, &import->sources[i]);
+    if (status != EX_OK)
+        return status;
+    if (import->dry_run) {
+        status = import_show(import);
+        return status != EX_OK ? status : import->status;
+    }
+    interrupt_catch();
+    progress_begin(&import->progress);
+    for (size_t i = 0; i < import->count; i++) {
+        if (import->sources[i].kind && may_go_on(import))
+            take_all(import, &import->sources[i]);
+    }
+    progress_end(&import->progress);
+    status = import_report(import);
+    if (status == EX_OK)
+        status = import->status;
+    if (status == EX_OK || status == NOT_FOUND) {
+        int replicated = cli_wait_replicas(import->cli, import->taken);
+        status = replicated != EX_OK ? replicated : status;
+    }
+    return status == EX_OK && interrupt_came() ? INTERRUPT_STATUS : status;
+}
+
+/* ---- options */
+
+static int take_option(struct import *import, int letter)
+{
+    int64_t number = 0;
+    int status;
+
+    switch (letter) {
+    case OPTION_FIELD:
+        import->field = optarg;
+        return EX_OK;
+    case OPTION_LANE:
+        import->lane = optarg;
+        return EX_OK;
+    case OPTION_UNIQUE:
+        import->unique = true;
+        return EX_OK;
+    case OPTION_MARKS:
+        import->marks = true;
+        return EX_OK;
+    case OPTION_DRY_RUN:
+        import->dry_run = true;
+        return EX_OK;
+    case OPTION_JSON:
+        import->json = true;
+        return EX_OK;
+    default:
+        status = cli_integer(import->cli, "--limit", optarg, 1, &number);
+        import->limit = (uint64_t)number;
+        return status;
+    }
+}
+
+/* Tasks that every worker would refuse are not made. */
+static int check_field(struct import *import)
+{
+    struct draft draft = {0};
+    char reason[256];
+    bool fine;
+    int status = cli_load(import->cli);
+
+    if (status == EX_OK && import->cli->config->security.signatures == CONFIG_SIGNATURES_REQUIRED) {
+        cli_error("what is imported is not signed, and workers of this queue would refuse it: %s "
+                  "has signatures = required",
+                  import->cli->config->path);
+        return EX_CONFIG;
+    }
+    if (status != EX_OK)
+        return status;
+    if (!import->field)
+        import->field = import->cli->config->intake.field;
+    if (draft_add_text(&draft, import->field, "x") != 0)
+        return cli_no_memory();
+    fine = draft_check(&draft, import->cli->config->task.command != NULL, reason, sizeof reason);
+    draft_free(&draft);
+    if (fine)
+        return EX_OK;
+    return cli_usage(import->cli,
+                     "with items as %s the tasks would be refused: %s; --field says what "
+                     "else they become",
+                     import->field, reason);
+}
+
+static int name_sources(struct import *import, char **keys, size_t count)
+{
+    import->sources = calloc(count, sizeof *import->sources);
+    if (!import->sources)
+        return cli_no_memory();
+    import->count = count;
+    for (size_t i = 0; i < count; i++) {
+        import->sources[i].key = bytes_of(keys[i]);
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(keys[i], keys[j]) == 0)
+                return cli_usage(import->cli, "%s is named twice", keys[i]);
+        }
+    }
+    return EX_OK;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct import import = {.cli = cli, .lane = "", .limit = UINT64_MAX};
+    int letter, status = EX_OK;
+
+    while (status == EX_OK && (letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS,
+                                                   options_table, &status)) != CLI_OPTION_END) {
+        if (letter == CLI_OPTION_STOP)
+            return status;
+        status = take_option(&import, letter);
+    }
+    if (status == EX_OK && optind >= argc)
+        status = cli_usage(cli, "import from where? Name keys");
+    if (status == EX_OK)
+        status = check_field(&import);
+    if (status == EX_OK)
+        status = name_sources(&import, argv + optind, (size_t)(argc - optind));
+    if (status == EX_OK)
+        status = import_all(&import);
+    for (size_t i = 0; i < import.count; i++) {
+        if (import.sources[i].preview)
+            freeReplyObject(import.sources[i].preview);
+    }
+    free(import.sources);
+    return status;
+}
+
+const struct subcommand import_command = {"import", "take in what an earlier system has left", help,
+                                          run};

@@ -1,0 +1,165 @@
+/*
+ * leat import: what it prints.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/enqueue/import.h"
+#include "cli/lib/moment.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/text.h"
+
+/* One of the items in a preview: its first bytes, its size, when it is due. */
+struct item {
+    struct bytes shown;
+    int64_t size, due_ms;
+};
+
+/* In the reply of leat_preview. */
+static size_t item_count(const struct redisReply *preview)
+{
+    return preview->elements > 2 ? (preview->elements - 2) / 3 : 0;
+}
+
+static struct item item_at(const struct redisReply *preview, size_t index)
+{
+    struct redisReply *const *parts = preview->element + 2 + index * 3;
+
+    return (struct item){.shown = fields_value(parts[0]),
+                         .size = fields_integer(parts[1], 0),
+                         .due_ms = fields_integer(parts[2], 0)};
+}
+
+/* ---- for people */
+
+/* Failures mark the buffer. */
+static void add_item(struct buffer *out, const struct item *item)
+{
+    char moment[MOMENT_SIZE];
+
+    (void)buffer_append_text(out, "  ");
+    if (item->size == 0)
+        (void)buffer_append_text(out, "(empty)");
+    (void)text_append(out, item->shown.data, item->shown.size);
+    if ((int64_t)item->shown.size < item->size)
+        (void)buffer_printf(out, "... (%lld bytes)", (long long)item->size);
+    if (item->due_ms > 0) {
+        moment_local(item->due_ms, moment, sizeof moment);
+        (void)buffer_printf(out, "  (not before %s)", moment);
+    }
+    (void)buffer_append_text(out, "\n");
+}
+
+static void add_source(struct buffer *out, const struct source *source)
+{
+    size_t shown = item_count(source->preview);
+
+    (void)text_append(out, source->key.data, source->key.size);
+    (void)buffer_printf(out, ": %s, %llu item%s\n",
+                        strcmp(source->kind, "zset") == 0 ? "sorted set" : source->kind,
+                        (unsigned long long)source->count, source->count == 1 ? "" : "s");
+    for (size_t i = 0; i < shown; i++) {
+        struct item item = item_at(source->preview, i);
+        add_item(out, &item);
+    }
+    if (source->count > shown)
+        (void)buffer_printf(out, "  and %llu more\n", (unsigned long long)source->count - shown);
+}
+
+static void add_result(struct buffer *out, const struct source *source)
+{
+    (void)buffer_printf(out, "imported %llu item%s of ", (unsigned long long)source->taken,
+                        source->taken == 1 ? "" : "s");
+    (void)text_append(out, source->key.data, source->key.size);
+    if (source->added < source->taken)
+        (void)buffer_printf(out, ", %llu of them in the queue already",
+                            (unsigned long long)(source->taken - source->added));
+    if (source->left > 0)
+        (void)buffer_printf(out, "; %llu left", (unsigned long long)source->left);
+    (void)buffer_append_text(out, "\n");
+}
+
+static int print(const struct import *import,
+                 void (*add)(struct buffer *out, const struct source *source))
+{
+    struct buffer out = BUFFER_INIT;
+    int status;
+
+    for (size_t i = 0; i < import->count; i++) {
+        if (import->sources[i].kind)
+            add(&out, &import->sources[i]);
+    }
+    status = output_write(&out);
+    buffer_free(&out);
+    return status;
+}
+
+/* ---- JSON; NULL for want of memory goes on to the end */
+
+static json_t *items_json(const struct redisReply *preview)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < item_count(preview); i++) {
+        struct item item = item_at(preview, i);
+        json_t *object = json_pack("{s:I, s:I}", "bytes", (json_int_t)item.size, "due_ms",
+                                   (json_int_t)item.due_ms);
+        if (!object || output_json_bytes(object, "item", item.shown) != 0 ||
+            json_array_append(list, object) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+        json_decref(object);
+    }
+    return list;
+}
+
+static json_t *source_json(const struct import *import, const struct source *source)
+{
+    json_t *object = json_pack("{s:s?}", "type", source->kind);
+    json_t *rest = NULL;
+
+    if (object && source->kind && import->dry_run)
+        rest = json_pack("{s:I, s:o}", "items", (json_int_t)source->count, "first",
+                         items_json(source->preview));
+    else if (object)
+        rest = json_pack("{s:I, s:I, s:I}", "taken", (json_int_t)source->taken, "added",
+                         (json_int_t)source->added, "left", (json_int_t)source->left);
+    if (!rest || json_object_update(object, rest) != 0 ||
+        output_json_bytes(object, "key", source->key) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    json_decref(rest);
+    return object;
+}
+
+static int print_json(const struct import *import)
+{
+    json_t *keys = json_array();
+
+    for (size_t i = 0; i < import->count && keys; i++) {
+        json_t *object = source_json(import, &import->sources[i]);
+        if (!object || json_array_append_new(keys, object) != 0) {
+            json_decref(keys);
+            keys = NULL;
+        }
+    }
+    return output_json(keys ? json_pack("{s:b, s:I, s:o}", "dry_run", (int)import->dry_run, "taken",
+                                        (json_int_t)import->taken, "keys", keys)
+                            : NULL,
+                       true);
+}
+
+int import_show(const struct import *import)
+{
+    return import->json ? print_json(import) : print(import, add_source);
+}
+
+int import_report(const struct import *import)
+{
+    return import->json ? print_json(import) : print(import, add_result);
+}

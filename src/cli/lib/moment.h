@@ -1,0 +1,25 @@
+/*
+ * Points in time and spans as people write and read them.
+ */
+#ifndef LEAT_CLI_LIB_MOMENT_H
+#define LEAT_CLI_LIB_MOMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MOMENT_SIZE 64 /* enough for every text here */
+
+/* "2026-01-31T12:00:00Z" (RFC 3339), "2026-01-31 12:00[:00]" (local time), "@1769860800" (unix
+ * seconds) into unix ms. Returns 0 or -1. */
+int moment_parse(const char *text, int64_t *unix_ms);
+
+/* "0s", "250ms", "3m12s", "2d3h": the two largest units, rounded down. Negative counts as 0. */
+void moment_span(int64_t ms, char *text, size_t size);
+
+/* "3m12s ago", "in 4m", "now". */
+void moment_relative(int64_t unix_ms, int64_t now_ms, char *text, size_t size);
+
+/* "2026-01-31 12:00:00 CET", in local time. */
+void moment_local(int64_t unix_ms, char *text, size_t size);
+
+#endif

@@ -1,0 +1,91 @@
+#include "cli/lib/output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "cli/lib/cli.h"
+
+#define DECIMALS 15 /* that a number of decimal digits gets back from a double as it was */
+
+struct output output_look(void)
+{
+    struct output output = {0};
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    struct winsize window;
+
+    output.terminal = isatty(STDOUT_FILENO) == 1;
+    if (!output.terminal)
+        return output;
+    output.width = 80;
+    output.height = 24;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 && window.ws_row > 0) {
+        output.width = window.ws_col;
+        output.height = window.ws_row;
+    }
+    output.color = !(no_color && *no_color) && term && *term && strcmp(term, "dumb") != 0;
+    return output;
+}
+
+int output_write(const struct buffer *buffer)
+{
+    if (buffer->failed)
+        return cli_no_memory();
+    /* failures show when stdout is flushed */
+    if (buffer->size > 0)
+        (void)fwrite(buffer->data, 1, buffer->size, stdout);
+    return EX_OK;
+}
+
+int output_json_bytes(json_t *object, const char *name, struct bytes bytes)
+{
+    json_t *value = json_stringn(bytes.data, bytes.size);
+    char long_name[128], *encoded;
+    int result;
+
+    if (value)
+        return json_object_set_new(object, name, value);
+
+    /* not UTF-8: any other text form would lose bytes */
+    if (snprintf(long_name, sizeof long_name, "%s_base64", name) >= (int)sizeof long_name)
+        return -1;
+    encoded = base64_encode(bytes.data, bytes.size);
+    if (!encoded)
+        return -1;
+    result = json_object_set_new(object, long_name, json_string(encoded));
+    free(encoded);
+    return result;
+}
+
+static int append_piece(const char *text, size_t size, void *context)
+{
+    return buffer_append(context, text, size);
+}
+
+int output_json_text(json_t *value, size_t flags, struct buffer *text)
+{
+    int result = value ? json_dump_callback(value, append_piece, text,
+                                            flags | JSON_ENSURE_ASCII | JSON_ENCODE_ANY |
+                                                JSON_REAL_PRECISION(DECIMALS))
+                       : -1;
+
+    json_decref(value);
+    /* jansson 2.14 does not look at whether names of members could be written, the buffer does */
+    return result == 0 && !text->failed ? EX_OK : cli_no_memory();
+}
+
+int output_json(json_t *value, bool indent)
+{
+    struct buffer text = BUFFER_INIT;
+    int status = output_json_text(value, indent ? JSON_INDENT(2) : JSON_COMPACT, &text);
+
+    if (status == EX_OK && buffer_append(&text, "\n", 1) != 0)
+        status = cli_no_memory();
+    if (status == EX_OK)
+        status = output_write(&text);
+    buffer_free(&text);
+    return status;
+}

@@ -1,0 +1,131 @@
+#include "cli/lib/reply_fields.h"
+
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/units.h"
+#include "cli/lib/output.h"
+
+struct bytes fields_value(const struct redisReply *value)
+{
+    if (value && (value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS))
+        return (struct bytes){value->str, (size_t)value->len};
+    return (struct bytes){"", 0};
+}
+
+int64_t fields_integer(const struct redisReply *value, int64_t otherwise)
+{
+    int64_t number;
+
+    if (value && value->type == REDIS_REPLY_INTEGER)
+        return value->integer;
+    if (value && value->type == REDIS_REPLY_STRING &&
+        units_parse_integer(value->str, 0, INT64_MAX, &number) == 0)
+        return number;
+    return otherwise;
+}
+
+size_t fields_count(const struct redisReply *record)
+{
+    return record && record->type == REDIS_REPLY_ARRAY ? record->elements / 2 : 0;
+}
+
+struct bytes fields_name_at(const struct redisReply *record, size_t index)
+{
+    return fields_value(record->element[index * 2]);
+}
+
+const struct redisReply *fields_value_at(const struct redisReply *record, size_t index)
+{
+    return record->element[index * 2 + 1];
+}
+
+static const struct redisReply *find(const struct redisReply *record, const char *name)
+{
+    for (size_t i = 0; i < fields_count(record); i++) {
+        if (bytes_equal(fields_name_at(record, i), name))
+            return fields_value_at(record, i);
+    }
+    return NULL;
+}
+
+struct bytes fields_bytes(const struct redisReply *record, const char *name)
+{
+    return fields_value(find(record, name));
+}
+
+int64_t fields_number(const struct redisReply *record, const char *name, int64_t otherwise)
+{
+    return fields_integer(find(record, name), otherwise);
+}
+
+int64_t fields_stamp(struct bytes value, struct bytes *by)
+{
+    const char *blank = value.size > 0 ? memchr(value.data, ' ', value.size) : NULL;
+    size_t size = blank ? (size_t)(blank - value.data) : value.size;
+    char number[32];
+    int64_t ms;
+
+    bytes_copy((struct bytes){value.data, size}, number, sizeof number);
+    if (by)
+        *by = blank ? (struct bytes){blank + 1, value.size - size - 1} : (struct bytes){"", 0};
+    return units_parse_integer(number, 0, INT64_MAX, &ms) == 0 ? ms : 0;
+}
+
+/* A label or an exit status may look like a number too, but is text. */
+static bool is_number_name(const char *name)
+{
+    static const char *const numbers[] = {"max_crashes", "max_length",  "dead_keep_number",
+                                          "hold_until",  "floor_until", "protocol",
+                                          "begun",       "fence"};
+    size_t size = strlen(name);
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strcmp(name, numbers[i]) == 0)
+            return true;
+    }
+    return size > 3 && strcmp(name + size - 3, "_ms") == 0;
+}
+
+static bool is_stamp_name(const char *name)
+{
+    return strcmp(name, "paused") == 0 || strncmp(name, "drain:", 6) == 0;
+}
+
+json_t *fields_json(const struct redisReply *record)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < fields_count(record) && object; i++) {
+        const struct redisReply *value = fields_value_at(record, i);
+        char name[256];
+        int result;
+        bytes_copy(fields_name_at(record, i), name, sizeof name);
+        if (is_stamp_name(name))
+            result = json_object_set_new(object, name,
+                                         json_integer(fields_stamp(fields_value(value), NULL)));
+        else if (value->type == REDIS_REPLY_INTEGER || is_number_name(name))
+            result = json_object_set_new(object, name, json_integer(fields_integer(value, 0)));
+        else
+            result = output_json_bytes(object, name, fields_value(value));
+        if (result != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+    }
+    return object;
+}
+
+struct bytes bytes_of(const char *text)
+{
+    return (struct bytes){text, strlen(text)};
+}
+
+void bytes_copy(struct bytes bytes, char *text, size_t size)
+{
+    size_t length = bytes.size < size ? bytes.size : size - 1;
+
+    memcpy(text, bytes.data, length);
+    text[length] = '\0';
+}

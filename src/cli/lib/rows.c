@@ -1,0 +1,172 @@
+#include "cli/lib/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/lib/moment.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+
+#define PAGE 200       /* rows in one call: entries are read whole, with their payloads */
+#define PREVIEW 200    /* bytes of a command in a row, as leat.lua has it */
+#define CURSOR_SIZE 64 /* an entry id and a letter are shorter */
+
+static const char *first_cursor(const char *what)
+{
+    if (strcmp(what, "ready") == 0)
+        return "g0-0";
+    return strcmp(what, "dead") == 0 ? "0-0" : "0";
+}
+
+/* One page. *more is false after the last one, or when the visitor has seen enough. */
+static int walk_page(struct cli *cli, const char *what, bool whole, char *cursor, rows_visit *visit,
+                     void *context, bool *more)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+    struct bytes next;
+    int status;
+
+    queue_list(&command, &cli->queue, what, cursor, PAGE, whole);
+    reply = cli_call(cli, &command, "cannot list tasks", 3, &status);
+    command_free(&command);
+    if (!reply)
+        return status;
+
+    *more = true;
+    for (size_t i = 0; i < reply->element[2]->elements && *more; i++)
+        *more = visit(context, reply->element[2]->element[i]);
+    next = fields_value(reply->element[1]);
+    *more = *more && next.size > 0 && next.size < CURSOR_SIZE;
+    bytes_copy(next, cursor, CURSOR_SIZE);
+    freeReplyObject(reply);
+    return EX_OK;
+}
+
+int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, void *context)
+{
+    char cursor[CURSOR_SIZE];
+    bool more = true;
+    int status = EX_OK;
+
+    /* the longest first cursor has four letters */
+    (void)snprintf(cursor, sizeof cursor, "%s", first_cursor(what));
+    while (more && status == EX_OK)
+        status = walk_page(cli, what, whole, cursor, visit, context, &more);
+    return status;
+}
+
+struct bytes rows_command(const struct redisReply *row)
+{
+    struct bytes whole = fields_bytes(row, "whole_command");
+
+    return whole.size > 0 ? whole : fields_bytes(row, "command");
+}
+
+json_t *rows_json(const struct redisReply *row)
+{
+    json_t *object = fields_json(row);
+    struct bytes command = rows_command(row);
+    bool cut = command.size == PREVIEW;
+    int result;
+
+    if (!object || command.size < PREVIEW)
+        return object;
+
+    /* a character that was cut in the middle would make all of it base64; there may be no such */
+    (void)json_object_del(object, "command_base64");
+    (void)json_object_del(object, "whole_command");
+    (void)json_object_del(object, "whole_command_base64");
+    if (cut)
+        command.size = text_whole(command.data, command.size);
+    result = output_json_bytes(object, "command", command);
+    if (result == 0 && cut)
+        result = json_object_set_new(object, "command_cut", json_true());
+    if (result == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+void rows_add_command(struct table *table, const struct redisReply *row)
+{
+    struct bytes command = fields_bytes(row, "command");
+
+    if (command.size > 0)
+        table_add(table, command.data, text_whole(command.data, command.size));
+    else
+        table_printf(table, "(payload of %lld bytes)",
+                     (long long)fields_number(row, "payload_bytes", 0));
+}
+
+void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms)
+{
+    char text[MOMENT_SIZE];
+
+    moment_span(now_ms - unix_ms, text, sizeof text);
+    table_printf(table, "%s", text);
+}
+
+void rows_add_cause(struct table *table, const struct redisReply *row)
+{
+    struct bytes cause = fields_bytes(row, "cause"), status = fields_bytes(row, "status");
+    char text[128], name[64];
+
+    /* longer ones are cut */
+    bytes_copy(cause, name, sizeof name);
+    bytes_copy(status, text, sizeof text);
+    if (status.size == 0 || strcmp(text, name) == 0)
+        table_printf(table, "%s", name);
+    else if (strncmp(text, name, strlen(name)) == 0)
+        table_printf(table, "%s", text);
+    else
+        table_printf(table, "%s %s", name, text);
+}
+
+int rows_array_add(struct rows_array *array, json_t *value)
+{
+    struct buffer text = BUFFER_INIT;
+    int status;
+
+    /* a failure marks the buffer */
+    (void)buffer_append_text(&text, array->begun ? ",\n " : "[");
+    status = output_json_text(value, JSON_COMPACT, &text);
+    if (status == EX_OK) {
+        status = output_write(&text);
+        array->begun = true;
+    }
+    buffer_free(&text);
+    return status;
+}
+
+void rows_array_end(const struct rows_array *array)
+{
+    /* failures show when stdout is flushed */
+    (void)puts(array->begun ? "]" : "[]");
+}
+
+int rows_print(const struct table *table, const char *what, int64_t limit, bool each)
+{
+    struct output output = output_look();
+    struct buffer page = BUFFER_INIT;
+    int status = EX_OK;
+
+    if (table_rows(table) == 0) {
+        /* failures show when stdout is flushed */
+        (void)printf("no %s\n", what);
+        return EX_OK;
+    }
+    if (table_render(table, &page, 0, output.width, output.color) == 0)
+        status = output_write(&page);
+    else
+        status = cli_no_memory();
+    if (limit > 0)
+        /* as above */
+        (void)printf("... more: only %lld%s are shown; --limit 0 lists all\n", (long long)limit,
+                     each ? " of each state" : "");
+    buffer_free(&page);
+    return status;
+}

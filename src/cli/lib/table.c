@@ -1,0 +1,181 @@
+#include "cli/lib/table.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GAP 2
+#define NARROWEST 8
+#define COLUMNS_MAX 16
+
+void table_add(struct table *table, const void *data, size_t size)
+{
+    struct table_cell *cell;
+    size_t start = table->text.size;
+
+    if (table->cell_count == table->cell_capacity) {
+        size_t capacity = table->cell_capacity ? table->cell_capacity * 2 : 64;
+        struct table_cell *cells = reallocarray(table->cells, capacity, sizeof *cells);
+        if (!cells) {
+            table->failed = true;
+            return;
+        }
+        table->cells = cells;
+        table->cell_capacity = capacity;
+    }
+    if (text_append(&table->text, data, size) != 0)
+        table->failed = true;
+    cell = &table->cells[table->cell_count++];
+    cell->start = start;
+    cell->size = table->text.size - start;
+    cell->width = cell->size > 0 ? text_width(table->text.data + start, cell->size) : 0;
+    cell->style = TEXT_PLAIN;
+}
+
+void table_printf(struct table *table, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+
+    /* cells that are printed are short; longer ones are cut */
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    table_add(table, text, strlen(text));
+}
+
+void table_style(struct table *table, enum text_style style)
+{
+    if (table->cell_count > 0)
+        table->cells[table->cell_count - 1].style = style;
+}
+
+size_t table_rows(const struct table *table)
+{
+    return table->column_count > 0 ? table->cell_count / table->column_count : 0;
+}
+
+static void natural_widths(const struct table *table, size_t *widths)
+{
+    size_t column = 0;
+
+    for (size_t i = 0; i < table->column_count; i++)
+        widths[i] = strlen(table->columns[i].title);
+    for (size_t i = 0; i < table->cell_count; i++) {
+        if (table->cells[i].width > widths[column])
+            widths[column] = table->cells[i].width;
+        column = column + 1 < table->column_count ? column + 1 : 0;
+    }
+}
+
+/* Takes from the widest flexible column until the line fits or none can give any more. */
+static void fit_widths(const struct table *table, size_t *widths, size_t room)
+{
+    size_t total = GAP * (table->column_count - 1), widest;
+
+    for (size_t i = 0; i < table->column_count; i++)
+        total += widths[i];
+    while (total > room) {
+        widest = SIZE_MAX;
+        for (size_t i = 0; i < table->column_count; i++) {
+            if (table->columns[i].flexible && widths[i] > NARROWEST &&
+                (widest == SIZE_MAX || widths[i] > widths[widest]))
+                widest = i;
+        }
+        if (widest == SIZE_MAX)
+            return;
+        widths[widest]--;
+        total--;
+    }
+}
+
+/* One cell in its column; the last one of a line is not padded. */
+static void render_cell(struct buffer *out, const char *text, size_t size, size_t columns,
+                        size_t width, bool right, bool last)
+{
+    static const char dots[] = "...";
+    bool cut = columns > width;
+
+    /* failures mark the buffer, and are looked at in the end */
+    if (cut) {
+        size = text_fit(text, size, width > 3 ? width - 3 : 0);
+        columns = text_width(text, size) + 3;
+    }
+    if (right && columns < width)
+        (void)buffer_printf(out, "%*s", (int)(width - columns), "");
+    (void)buffer_append(out, text, size);
+    if (cut)
+        (void)buffer_append_text(out, dots);
+    if (!right && !last && columns < width)
+        (void)buffer_printf(out, "%*s", (int)(width - columns), "");
+}
+
+/* Behind the last cell that is not empty a line has no blanks. */
+static void render_row(const struct table *table, size_t row, const size_t *widths,
+                       struct buffer *out, size_t indent, bool color)
+{
+    const struct table_cell *cells = &table->cells[row * table->column_count];
+    size_t count = table->column_count;
+
+    while (count > 0 && cells[count - 1].size == 0)
+        count--;
+    /* failures mark the buffer, and are looked at in the end */
+    (void)buffer_printf(out, "%*s", (int)indent, "");
+    for (size_t i = 0; i < count; i++) {
+        const struct table_cell *cell = &cells[i];
+        bool styled = color && cell->style != TEXT_PLAIN, last = i + 1 == count;
+        if (styled)
+            (void)text_style(out, cell->style, true);
+        render_cell(out, cell->size > 0 ? table->text.data + cell->start : "", cell->size,
+                    cell->width, widths[i], table->columns[i].right, last);
+        if (styled)
+            (void)text_style(out, TEXT_PLAIN, true);
+        if (!last)
+            (void)buffer_printf(out, "%*s", GAP, "");
+    }
+    (void)buffer_append_text(out, "\n");
+}
+
+static void render_titles(const struct table *table, const size_t *widths, struct buffer *out,
+                          size_t indent, bool color)
+{
+    /* failures mark the buffer, and are looked at in the end */
+    (void)buffer_printf(out, "%*s", (int)indent, "");
+    (void)text_style(out, TEXT_BOLD, color);
+    for (size_t i = 0; i < table->column_count; i++) {
+        const char *title = table->columns[i].title;
+        bool last = i + 1 == table->column_count;
+        render_cell(out, title, strlen(title), strlen(title), widths[i], table->columns[i].right,
+                    last);
+        if (!last)
+            (void)buffer_printf(out, "%*s", GAP, "");
+    }
+    (void)text_style(out, TEXT_PLAIN, color);
+    (void)buffer_append_text(out, "\n");
+}
+
+int table_render(const struct table *table, struct buffer *out, size_t indent, size_t width,
+                 bool color)
+{
+    size_t widths[COLUMNS_MAX] = {0};
+
+    if (table->failed || table->column_count > COLUMNS_MAX)
+        return -1;
+    natural_widths(table, widths);
+    if (width > 0)
+        fit_widths(table, widths, width > indent ? width - indent : 0);
+    render_titles(table, widths, out, indent, color);
+    for (size_t row = 0; row < table_rows(table); row++)
+        render_row(table, row, widths, out, indent, color);
+    return out->failed ? -1 : 0;
+}
+
+void table_free(struct table *table)
+{
+    buffer_free(&table->text);
+    free(table->cells);
+    table->cells = NULL;
+    table->cell_count = table->cell_capacity = 0;
+}

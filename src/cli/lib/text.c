@@ -1,0 +1,129 @@
+#include "cli/lib/text.h"
+
+#include <langinfo.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "base/escape.h"
+
+static bool is_utf8(void)
+{
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+int text_append(struct buffer *out, const void *data, size_t size)
+{
+    struct buffer escaped = BUFFER_INIT;
+    int result;
+
+    if (is_utf8())
+        return escape_append(out, data, size);
+
+    /* a terminal that does not read UTF-8 might obey its bytes */
+    result = escape_append(&escaped, data, size);
+    for (size_t i = 0; i < escaped.size && result == 0; i++) {
+        unsigned char byte = (unsigned char)escaped.data[i];
+        result = byte < 0x80 ? buffer_append(out, &byte, 1) : buffer_printf(out, "\\x%02x", byte);
+    }
+    buffer_free(&escaped);
+    return result;
+}
+
+int text_append_lines(struct buffer *out, const void *data, size_t size, const char *indent)
+{
+    const char *at = data, *end = at + size, *newline;
+    int result = 0;
+
+    while (at < end && result == 0) {
+        newline = memchr(at, '\n', (size_t)(end - at));
+        result = buffer_append_text(out, indent);
+        if (result == 0)
+            result = text_append(out, at, (size_t)((newline ? newline : end) - at));
+        if (result == 0)
+            result = buffer_append_text(out, "\n");
+        at = newline ? newline + 1 : end;
+    }
+    return result;
+}
+
+bool text_is_printable(const void *data, size_t size)
+{
+    struct buffer escaped = BUFFER_INIT;
+    const char *bytes = data;
+    size_t expected = size;
+    bool same;
+
+    /* newline and tab become two characters each */
+    for (size_t i = 0; i < size; i++)
+        expected += bytes[i] == '\n' || bytes[i] == '\t';
+    same = text_append(&escaped, data, size) == 0 && escaped.size == expected;
+    buffer_free(&escaped);
+    return same;
+}
+
+/* Columns of the character at the front, and its bytes into *length. */
+static size_t character(const char *text, size_t size, size_t *length)
+{
+    mbstate_t state = {0};
+    wchar_t wide;
+    int columns;
+
+    *length = mbrtowc(&wide, text, size, &state);
+    if (*length == 0 || *length > size) {
+        *length = 1;
+        return 1;
+    }
+    columns = wcwidth(wide);
+    return columns < 0 ? 1 : (size_t)columns;
+}
+
+size_t text_fit(const char *text, size_t size, size_t width)
+{
+    size_t at = 0, length, columns;
+
+    while (at < size) {
+        columns = character(text + at, size - at, &length);
+        if (columns > width)
+            break;
+        width -= columns;
+        at += length;
+    }
+    return at;
+}
+
+size_t text_width(const char *text, size_t size)
+{
+    size_t width = 0, length;
+
+    for (size_t at = 0; at < size; at += length)
+        width += character(text + at, size - at, &length);
+    return width;
+}
+
+int text_style(struct buffer *out, enum text_style style, bool color)
+{
+    static const char *const codes[] = {
+        [TEXT_PLAIN] = "\033[0m", [TEXT_BOLD] = "\033[1m",   [TEXT_DIM] = "\033[2m",
+        [TEXT_RED] = "\033[31m",  [TEXT_GREEN] = "\033[32m", [TEXT_YELLOW] = "\033[33m",
+    };
+
+    return color ? buffer_append_text(out, codes[style]) : 0;
+}
+
+size_t text_whole(const char *text, size_t size)
+{
+    size_t back = 0;
+    unsigned char lead;
+
+    /* a lead byte within the last three that asks for more than there is */
+    while (back < 4 && back < size) {
+        lead = (unsigned char)text[size - 1 - back];
+        back++;
+        if ((lead & 0xc0) == 0x80)
+            continue;
+        if ((lead >= 0xf0 && back < 4) || (lead >= 0xe0 && back < 3) || (lead >= 0xc0 && back < 2))
+            return size - back;
+        break;
+    }
+    return size;
+}

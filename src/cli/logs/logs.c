@@ -1,0 +1,337 @@
+#include "cli/logs/logs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "cli/lib/entry_id.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/text.h"
+#include "cli/show/history.h"
+#include "cli/show/result.h"
+#include "cli/show/show.h"
+#include "config/outputs.h"
+#include "queue/result_streams.h"
+
+#define ASK_NS CLOCK_NS_PER_S
+#define REST 4 /* and so many times as long as the last question took: lines wait meanwhile */
+
+static const char help[] =
+    "Usage: leat logs [OPTION]... ID\n"
+    "Show what a task has written, in all its attempts on this host: from this host's journal, or\n"
+    "from its file where the queue has [output] to = file. ID is the task's id, or the label "
+    "given\n"
+    "with --id.\n"
+    "\n"
+    "On a terminal control characters are escaped, and what came from stderr is coloured; else "
+    "the\n"
+    "bytes are as the task wrote them, and what came from stderr goes to stderr.\n"
+    "\n"
+    "  -f, --follow          go on as it writes, until it has ended\n"
+    "  -n, --lines N         only the last N lines, and with -f what follows\n"
+    "  -t, --times           with time, attempt and stream before each line\n"
+    "  --attempt N           only of that attempt\n"
+    "  --json                an object a line; a line that is not UTF-8 is in line_base64\n"
+    "  -D, --directory DIR   read the journal files in that folder, such as another host's\n"
+    "  -q, -c, -h            as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails logs -f 1769860800000-0\n"
+    "  leat -q thumbnails logs -t -n 20 order-17\n"
+    "\n"
+    "Exit codes: 0 shown; 1 there is nothing; 64 usage; 66 no such folder; 74 the journal cannot\n"
+    "be read or the output cannot be written; 77 the journal is not for you; 78 configuration.\n";
+
+enum { OPTION_ATTEMPT = 256, OPTION_JSON, PAUSE_MS = 200 };
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    {"follow", no_argument, NULL, 'f'},
+    {"lines", required_argument, NULL, 'n'},
+    {"times", no_argument, NULL, 't'},
+    {"attempt", required_argument, NULL, OPTION_ATTEMPT},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"directory", required_argument, NULL, 'D'},
+    {0},
+};
+
+/* ---- the task */
+
+/* Consumers are host:pid:nonce. Each host once. */
+static void add_host(void *context, struct bytes worker)
+{
+    struct buffer *hosts = context;
+    const char *colon = memchr(worker.data, ':', worker.size);
+    size_t size = colon ? (size_t)(colon - worker.data) : worker.size;
+
+    if (size == 0 || (hosts->size > 0 && memmem(hosts->data, hosts->size, worker.data, size)))
+        return;
+    /* failures mark the buffer */
+    if (hosts->size > 0)
+        (void)buffer_append_text(hosts, ", ");
+    (void)text_append(hosts, worker.data, size);
+}
+
+static void read_task(struct logs_task *task, const struct redisReply *reply)
+{
+    const struct redisReply *row = reply->element[2];
+    struct bytes tid = fields_bytes(row, "tid");
+
+    task->live = !bytes_equal(fields_bytes(row, "state"), "dead");
+    if (tid.size > 0) {
+        free(task->tid);
+        task->tid = strndup(tid.data, tid.size);
+    }
+    add_host(&task->hosts, fields_bytes(row, "worker"));
+    history_workers(fields_value(reply->element[4]), add_host, &task->hosts);
+}
+
+/* Without Redis the id is taken for the task's own. */
+static int find_task(struct cli *cli, const char *id, struct logs_task *task)
+{
+    enum redis_error error = REDIS_ERROR_NONE;
+    struct entry_id entry;
+    struct redisReply *reply;
+    char why[512];
+    int status = EX_OK;
+
+    *task = (struct logs_task){.tid = strdup(id), .live = true};
+    if (cli_try_connect(cli, &error, why, sizeof why) != 0) {
+        cli_error("Redis cannot be asked about the task: %s", why);
+    } else {
+        /* a dead letter is found among all of them: not before it must be */
+        reply = entry_parse(id, &entry) ? show_find_live(cli, id, &status)
+                                        : show_look(cli, id, &status);
+        task->known = reply || status == EX_OK;
+        task->live = reply != NULL;
+        if (reply)
+            read_task(task, reply);
+        freeReplyObject(reply);
+    }
+    return task->tid ? EX_OK : cli_no_memory();
+}
+
+static void free_task(struct logs_task *task)
+{
+    free(task->tid);
+    buffer_free(&task->hosts);
+}
+
+/* Where it fails, why is told once, and the journal may say it, too. */
+static void ask(struct cli *cli, struct logs_task *task)
+{
+    enum redis_error error;
+    struct redisReply *reply;
+    char why[512];
+    int status;
+
+    if (!cli->client && cli_try_connect(cli, &error, why, sizeof why) != 0)
+        return;
+    reply = show_find_live(cli, task->tid, &status);
+    task->known = reply || status == EX_OK;
+    task->live = reply || !task->known;
+    task->refused = !task->known && status != EX_UNAVAILABLE && status != EX_TEMPFAIL;
+    freeReplyObject(reply);
+    if (!task->known)
+        cli_disconnect(cli);
+}
+
+bool logs_has_ended(struct cli *cli, struct logs_task *task)
+{
+    int64_t begun_ns = clock_boot_ns(), ended_ns;
+
+    if (!task->live || task->refused || begun_ns < task->ask_ns)
+        return !task->live;
+    ask(cli, task);
+    ended_ns = clock_boot_ns();
+    task->ask_ns = ended_ns + ASK_NS + REST * (ended_ns - begun_ns);
+    return !task->live;
+}
+
+/* ---- the command */
+
+static void on_result(void *context, const struct queue_entry *entry)
+{
+    struct ended ended;
+
+    ended_read_result(entry->fields, &ended);
+    add_host(context, ended.worker);
+}
+
+/* Where one that has ended was tried: its dead letter says so, or the result that it left. */
+static void look_closer(struct cli *cli, struct logs_task *task)
+{
+    const struct queue_source source = {QUEUE_RESULT, task->tid, QUEUE_FROM_START};
+    struct command command = {0};
+    enum redis_error error;
+    struct redisReply *reply;
+    char why[512];
+    int status;
+
+    if (task->live || !task->known)
+        return;
+    reply = show_look(cli, task->tid, &status);
+    if (reply) {
+        read_task(task, reply);
+    } else if (status == EX_OK) {
+        queue_read(&command, &cli->queue, &source, 1, 1, 0);
+        reply = client_call(cli->client, &command, &error, why, sizeof why);
+        /* what cannot be read, or may not, is not known */
+        if (reply)
+            (void)queue_read_entries(&cli->queue, reply, on_result, &task->hosts);
+        command_free(&command);
+    }
+    freeReplyObject(reply);
+}
+
+static int tell_nothing(struct cli *cli, struct logs_task *task, const char *where)
+{
+    struct entry_id id;
+    char host[256] = "";
+    bool elsewhere;
+
+    look_closer(cli, task);
+    (void)gethostname(host, sizeof host - 1); /* then it is named among the others */
+    elsewhere =
+        task->hosts.size > 0 && !memmem(task->hosts.data, task->hosts.size, host, strlen(host));
+    if (elsewhere)
+        cli_error("%s has nothing of the task %s: it ran on %.*s; look there", where, task->tid,
+                  (int)task->hosts.size, task->hosts.data);
+    else if (task->hosts.size > 0)
+        cli_error("%s has nothing of the task %s: it has written nothing yet%s", where, task->tid,
+                  cli->config->output.to == CONFIG_OUTPUT_JOURNAL ||
+                          cli->config->output.to == CONFIG_OUTPUT_FILE
+                      ? ", or that was removed since"
+                      : ", or was not to be kept: see [output] to");
+    else if (task->known && task->live)
+        cli_error("%s has nothing of the task %s: it has not begun", where, task->tid);
+    else if (task->known && !entry_parse(task->tid, &id))
+        cli_error("%s has nothing of the task %s: no task, dead letter or record in this host's "
+                  "journal has that label; the task's id finds it",
+                  where, task->tid);
+    else
+        cli_error("%s has nothing of the task %s: it has written nothing, ran on another host, or "
+                  "never was",
+                  where, task->tid);
+    return LOGS_NOTHING;
+}
+
+/* Returns the descriptor of the task's file, or -1 with errno. A fifo in its place must not hang
+ * the command. */
+static int open_file(const struct cli *cli, const struct logs_task *task)
+{
+    struct buffer path = BUFFER_INIT;
+    int fd = -1, error = ENOENT;
+
+    if (outputs_file(cli->config, NULL, task->tid, &path) == 0) {
+        fd = open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+        error = errno;
+    }
+    buffer_free(&path);
+    errno = error;
+    return fd;
+}
+
+/* The file may be made only when the task begins to write. Without Redis at first, what there is is
+ * shown. */
+static int find_file(struct cli *cli, struct logs_task *task, const struct logs_options *options)
+{
+    bool waits = options->follow && task->known;
+    int fd;
+
+    while ((fd = open_file(cli, task)) < 0 && errno == ENOENT && waits &&
+           !logs_has_ended(cli, task))
+        (void)poll(NULL, 0, PAUSE_MS); /* ending it early is as good */
+    return fd >= 0 ? fd : open_file(cli, task);
+}
+
+static int show_file(struct cli *cli, struct logs_task *task, const struct logs_options *options,
+                     int fd)
+{
+    if (options->times || options->attempt != 0) {
+        cli_error("the task's output is in a file, which knows neither times nor attempts");
+        return EX_USAGE;
+    }
+    return logs_show_file(cli, task, options, fd);
+}
+
+static int show(struct cli *cli, struct logs_task *task, const struct logs_options *options)
+{
+    bool is_file = cli->config->output.to == CONFIG_OUTPUT_FILE && !options->directory;
+    const char *where = is_file              ? "the folder of files"
+                        : options->directory ? options->directory
+                                             : "this host's journal";
+    struct entry_id id;
+    int fd, status;
+
+    if (!entry_parse(task->tid, &id))
+        logs_find_label(cli, task, options);
+    fd = is_file ? find_file(cli, task, options) : -1;
+    if (fd >= 0) {
+        status = show_file(cli, task, options, fd);
+        (void)close(fd); /* only read from */
+    } else if (is_file && errno != ENOENT) {
+        cli_error("cannot open the task's file: %s", strerror(errno));
+        return errno == EACCES ? EX_NOPERM : EX_NOINPUT;
+    } else {
+        /* it may be from before output went to files */
+        status = logs_show_journal(cli, task, options);
+    }
+    return status == LOGS_NOTHING ? tell_nothing(cli, task, where) : status;
+}
+
+static int take_option(const struct cli *cli, struct logs_options *options, int letter)
+{
+    switch (letter) {
+    case 'f':
+        options->follow = true;
+        return EX_OK;
+    case 'n':
+        return cli_integer(cli, "--lines", optarg, 0, &options->lines);
+    case 't':
+        options->times = true;
+        return EX_OK;
+    case 'D':
+        options->directory = optarg;
+        return EX_OK;
+    case OPTION_ATTEMPT:
+        return cli_integer(cli, "--attempt", optarg, 1, &options->attempt);
+    default:
+        options->json = true;
+        return EX_OK;
+    }
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct logs_options options = {.lines = LOGS_ALL};
+    struct logs_task task;
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS "fn:tD:", options_table,
+                                &status)) != CLI_OPTION_END) {
+        if (letter != CLI_OPTION_STOP)
+            status = take_option(cli, &options, letter);
+        if (letter == CLI_OPTION_STOP || status != EX_OK)
+            return status;
+    }
+    if (optind + 1 != argc)
+        return cli_usage(cli, "give one task's id");
+    status = cli_load(cli);
+    if (status != EX_OK)
+        return status;
+    status = find_task(cli, argv[optind], &task);
+    if (status == EX_OK)
+        status = show(cli, &task, &options);
+    free_task(&task);
+    return status;
+}
+
+const struct subcommand logs_command = {"logs", "what a task has written", help, run};

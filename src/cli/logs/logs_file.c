@@ -1,0 +1,97 @@
+/*
+ * What a task has written, from its file: the bytes as they came, of all attempts on this host.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/logs/logs.h"
+
+enum { BLOCK = 65536, PAUSE_MS = 200 };
+
+/* Where the last `lines` lines begin. Returns -1 with errno. */
+static off_t find_last(int fd, int64_t lines)
+{
+    char block[BLOCK];
+    struct stat status;
+    off_t end;
+
+    if (fstat(fd, &status) != 0)
+        return -1;
+    if (lines == LOGS_ALL)
+        return 0;
+
+    /* the newline at the very end ends the last line, and begins none */
+    for (end = status.st_size - 1; end > 0 && lines > 0;) {
+        off_t start = end > BLOCK ? end - BLOCK : 0;
+        ssize_t got = pread(fd, block, (size_t)(end - start), start);
+        if (got <= 0)
+            return got < 0 ? -1 : 0;
+        for (; got > 0; got--)
+            if (block[got - 1] == '\n' && --lines == 0)
+                return start + got;
+        end = start;
+    }
+    return lines > 0 ? 0 : status.st_size;
+}
+
+static int print_piece(struct logs_printer *printer, const char *data, size_t size, bool cut)
+{
+    const struct logs_line line = {
+        .text = {data, size}, .cut = cut, .attempt = -1, .at_us = -1, .host = {"", 0}};
+
+    return logs_print(printer, &line);
+}
+
+/* Prints what is there from now on. *end: the last byte of it was a newline, or there was none. */
+static int print_rest(struct logs_printer *printer, int fd, bool *any)
+{
+    char block[BLOCK];
+    int status = EX_OK;
+    ssize_t got;
+
+    while (status == EX_OK && (got = read(fd, block, sizeof block)) > 0) {
+        *any = true;
+        for (const char *at = block, *end = block + got; at < end && status == EX_OK;) {
+            const char *newline = memchr(at, '\n', (size_t)(end - at));
+            const char *stop = newline ? newline : end;
+            status = print_piece(printer, at, (size_t)(stop - at), !newline);
+            at = newline ? newline + 1 : end;
+        }
+    }
+    if (status == EX_OK && got < 0) {
+        cli_error("cannot read the task's file: %s", strerror(errno));
+        return EX_IOERR;
+    }
+    return status == EX_OK ? cli_flush() : status;
+}
+
+int logs_show_file(struct cli *cli, struct logs_task *task, const struct logs_options *options,
+                   int fd)
+{
+    struct logs_printer printer;
+    off_t start = find_last(fd, options->lines);
+    bool any = false, over = !options->follow;
+    int status = EX_OK;
+
+    if (start < 0 || lseek(fd, start, SEEK_SET) < 0) {
+        cli_error("cannot read the task's file: %s", strerror(errno));
+        return EX_IOERR;
+    }
+    logs_printer_init(&printer, options);
+    while (status == EX_OK) {
+        status = print_rest(&printer, fd, &any);
+        if (over || status != EX_OK)
+            break;
+        /* what it wrote before it ended may have come after the look */
+        over = logs_has_ended(cli, task);
+        if (!over)
+            (void)poll(NULL, 0, PAUSE_MS); /* a pause; ending it early is as good */
+    }
+    if (printer.output.terminal && !options->json)
+        logs_print_end(&printer);
+    return status == EX_OK && !any && options->lines != 0 ? LOGS_NOTHING : status;
+}

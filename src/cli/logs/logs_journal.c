@@ -1,0 +1,348 @@
+/*
+ * What a task has written, from the journal: the records of leatd that bear its id.
+ */
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <systemd/sd-journal.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/logs/logs.h"
+
+enum {
+    WAIT_US = 500 * 1000, /* then Redis is asked whether the task has ended */
+    LAG_US = 300 * 1000,  /* how long records that were sent may take to be there */
+    BATCHES_MOST = 100,   /* in which a task may have been */
+};
+
+struct journal {
+    sd_journal *handle;
+    struct cli *cli;
+    struct logs_task *task;
+    const struct logs_options *options;
+    struct logs_printer printer;
+    int64_t begun_us; /* unix time; earlier ends may be of an earlier life of the task */
+    bool ended;       /* a record of its end was seen */
+};
+
+static int fail(const char *what, int error)
+{
+    cli_error("cannot read the journal: %s: %s", what, strerror(-error));
+    return EX_IOERR;
+}
+
+/* ---- what to look for */
+
+/* FIELD=value; any bytes. Returns 0 or a negative errno. */
+static int add_match(sd_journal *handle, const char *field, const char *value)
+{
+    char *match;
+    int size = asprintf(&match, "%s=%s", field, value), result;
+
+    if (size < 0)
+        return -ENOMEM;
+    result = sd_journal_add_match(handle, match, (size_t)size);
+    free(match);
+    return result;
+}
+
+static int match_task(struct journal *journal)
+{
+    static const char *const events[] = {"output",     "check-output", "succeeded",
+                                         "check-done", "dead",         "cancelled"};
+    int result = add_match(journal->handle, "LEAT_QUEUE", journal->cli->config->queue.name);
+
+    if (result >= 0)
+        result = add_match(journal->handle, "LEAT_TASK", journal->task->tid);
+    for (size_t i = 0; i < sizeof events / sizeof *events && result >= 0; i++)
+        result = add_match(journal->handle, "LEAT_EVENT", events[i]);
+    return result;
+}
+
+/* A field's value in the current record; empty where it has none. It lives until the next value is
+ * asked for. */
+static struct bytes value_of(sd_journal *handle, const char *field)
+{
+    const void *data;
+    size_t size, name = strlen(field) + 1;
+
+    if (sd_journal_get_data(handle, field, &data, &size) < 0 || size < name)
+        return (struct bytes){"", 0};
+    return (struct bytes){(const char *)data + name, size - name};
+}
+
+/* Seen, in a journal that was rotated under the reader's hands: a record that does not match. */
+static bool names_task(const struct journal *journal)
+{
+    return bytes_equal(value_of(journal->handle, "LEAT_TASK"), journal->task->tid);
+}
+
+/* The lines of a batch bear the id of its first task alone; that of each task's end says which. */
+static int match_batches(struct journal *journal)
+{
+    char *batches[BATCHES_MOST];
+    size_t count = 0;
+    int result = match_task(journal);
+
+    SD_JOURNAL_FOREACH_BACKWARDS(journal->handle)
+    {
+        bool wanted = count < BATCHES_MOST && names_task(journal);
+        struct bytes id = value_of(journal->handle, "LEAT_BATCH_ID");
+        char *copy = wanted && id.size > 0 ? strndup(id.data, id.size) : NULL;
+        if (copy)
+            batches[count++] = copy;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (result >= 0)
+            result = sd_journal_add_disjunction(journal->handle);
+        if (result >= 0)
+            result = add_match(journal->handle, "LEAT_QUEUE", journal->cli->config->queue.name);
+        if (result >= 0)
+            result = add_match(journal->handle, "LEAT_BATCH_ID", batches[i]);
+        if (result >= 0)
+            result = add_match(journal->handle, "LEAT_EVENT", "output");
+        free(batches[i]);
+    }
+    return result;
+}
+
+/* ---- reading */
+
+static int64_t number_of(struct bytes value)
+{
+    char text[32];
+    int64_t number;
+
+    bytes_copy(value, text, sizeof text);
+    return units_parse_integer(text, 0, INT64_MAX, &number) == 0 ? number : -1;
+}
+
+static bool is_new(const struct journal *journal)
+{
+    uint64_t at_us;
+
+    return sd_journal_get_realtime_usec(journal->handle, &at_us) >= 0 &&
+           (int64_t)at_us >= journal->begun_us;
+}
+
+static bool is_of_task(const struct journal *journal)
+{
+    return names_task(journal) || value_of(journal->handle, "LEAT_BATCH_ID").size > 0;
+}
+
+/* True where the current record is a line that is wanted; sees the task's end. */
+static bool is_wanted(struct journal *journal)
+{
+    struct bytes event;
+
+    if (!is_of_task(journal))
+        return false;
+    event = value_of(journal->handle, "LEAT_EVENT");
+    if (!bytes_equal(event, "output") && !bytes_equal(event, "check-output")) {
+        journal->ended = !journal->task->known || is_new(journal);
+        return false;
+    }
+    return journal->options->attempt == 0 ||
+           number_of(value_of(journal->handle, "LEAT_ATTEMPT")) == journal->options->attempt;
+}
+
+/* The fields are copied: the journal may unmap one while it reads the next. */
+static int print_record(struct journal *journal)
+{
+    sd_journal *handle = journal->handle;
+    struct bytes text = value_of(handle, "MESSAGE"), host;
+    struct logs_line line = {.attempt = -1, .at_us = -1};
+    struct buffer copy = BUFFER_INIT;
+    uint64_t at_us;
+    char name[256];
+    int status;
+
+    if (buffer_append(&copy, text.data, text.size) != 0)
+        return cli_no_memory();
+    host = value_of(handle, "_HOSTNAME");
+    bytes_copy(host, name, sizeof name);
+    line.attempt = number_of(value_of(handle, "LEAT_ATTEMPT"));
+    line.is_error = bytes_equal(value_of(handle, "LEAT_STREAM"), "stderr");
+    line.cut = bytes_equal(value_of(handle, "LEAT_CUT"), "1");
+    if (sd_journal_get_realtime_usec(handle, &at_us) >= 0)
+        line.at_us = (int64_t)at_us;
+    line.text = (struct bytes){copy.data ? copy.data : "", copy.size};
+    line.host = bytes_of(name);
+    status = logs_print(&journal->printer, &line);
+    buffer_free(&copy);
+    return status;
+}
+
+/* Goes to the record before the first that is to be printed. */
+static int seek(struct journal *journal)
+{
+    int64_t left = journal->options->lines;
+    int result;
+
+    if (left == LOGS_ALL)
+        return sd_journal_seek_head(journal->handle);
+    result = sd_journal_seek_tail(journal->handle);
+    while (result >= 0 && (result = sd_journal_previous(journal->handle)) > 0) {
+        if (left == 0)
+            return 0;
+        left -= is_wanted(journal);
+    }
+    return result < 0 ? result : sd_journal_seek_head(journal->handle);
+}
+
+static int print_rest(struct journal *journal)
+{
+    int status = EX_OK, result;
+
+    while (status == EX_OK && (result = sd_journal_next(journal->handle)) > 0)
+        if (is_wanted(journal))
+            status = print_record(journal);
+    if (status == EX_OK && result < 0)
+        return fail("next record", result);
+    return status == EX_OK ? cli_flush() : status;
+}
+
+static int follow(struct journal *journal)
+{
+    int status = EX_OK, result;
+
+    while (status == EX_OK && !journal->ended && !logs_has_ended(journal->cli, journal->task)) {
+        result = sd_journal_wait(journal->handle, WAIT_US);
+        if (result < 0)
+            return fail("waiting", result);
+        status = print_rest(journal);
+    }
+
+    /* Redis knows of the end before journald has written all */
+    if (status == EX_OK && !journal->ended) {
+        result = sd_journal_wait(journal->handle, LAG_US);
+        status = result < 0 ? fail("waiting", result) : print_rest(journal);
+    }
+    return status;
+}
+
+/* ---- what there is not */
+
+static bool matches_unreadable(const char *pattern, bool *any)
+{
+    glob_t found;
+    bool unreadable = false;
+
+    if (glob(pattern, 0, NULL, &found) == 0) {
+        *any = *any || found.gl_pathc > 0;
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            unreadable = unreadable || access(found.gl_pathv[i], R_OK) != 0;
+        globfree(&found);
+    }
+    return unreadable;
+}
+
+/* Nothing was found. Says so where that is for want of a journal, or of rights to read it. */
+static int explain_nothing(const struct logs_options *options)
+{
+    static const char *const places[] = {"/var/log/journal/*", "/var/log/journal/*/system.journal",
+                                         "/run/log/journal/*", "/run/log/journal/*/system.journal"};
+    bool any = false, unreadable = false;
+
+    if (options->directory)
+        return LOGS_NOTHING;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        unreadable = matches_unreadable(places[i], &any) || unreadable;
+    if (unreadable) {
+        cli_error("you may not read this host's journal; be root, or in the group systemd-journal "
+                  "or adm");
+        return EX_NOPERM;
+    }
+    if (!any)
+        cli_error("this host has no journal; -D names a folder with journal files");
+    return LOGS_NOTHING;
+}
+
+/* Returns 0 or a negative errno. */
+static int open_handle(const struct logs_options *options, sd_journal **handle)
+{
+    int result = options->directory ? sd_journal_open_directory(handle, options->directory, 0)
+                                    : sd_journal_open(handle, SD_JOURNAL_LOCAL_ONLY);
+
+    if (result < 0)
+        *handle = NULL;
+    return result;
+}
+
+/* The records of an end have it, and the newest counts. */
+static char *find_label(sd_journal *handle, const char *queue, const char *label)
+{
+    char *tid = NULL;
+    int result = add_match(handle, "LEAT_QUEUE", queue);
+
+    if (result >= 0)
+        result = add_match(handle, "LEAT_ID", label);
+    if (result >= 0)
+        result = sd_journal_seek_tail(handle);
+    while (result >= 0 && !tid && (result = sd_journal_previous(handle)) > 0) {
+        struct bytes value = value_of(handle, "LEAT_TASK");
+        tid = value.size > 0 ? strndup(value.data, value.size) : NULL;
+    }
+    return tid;
+}
+
+void logs_find_label(const struct cli *cli, struct logs_task *task,
+                     const struct logs_options *options)
+{
+    sd_journal *handle;
+    char *tid;
+
+    /* where it cannot be read, who shows what is there says so */
+    if (open_handle(options, &handle) < 0)
+        return;
+    tid = find_label(handle, cli->config->queue.name, task->tid);
+    if (tid) {
+        free(task->tid);
+        task->tid = tid;
+    }
+    sd_journal_close(handle);
+}
+
+static int open_journal(struct journal *journal)
+{
+    const char *directory = journal->options->directory;
+    int result = open_handle(journal->options, &journal->handle);
+
+    if (result < 0) {
+        cli_error("cannot open %s: %s", directory ? directory : "the journal", strerror(-result));
+        return result == -EACCES || result == -EPERM ? EX_NOPERM : EX_NOINPUT;
+    }
+    /* lines are shown whole */
+    result = sd_journal_set_data_threshold(journal->handle, 0);
+    if (result >= 0)
+        result = match_batches(journal);
+    if (result >= 0)
+        result = seek(journal);
+    return result < 0 ? fail("looking for the task", result) : EX_OK;
+}
+
+int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs_options *options)
+{
+    struct journal journal = {
+        .cli = cli, .task = task, .options = options, .begun_us = clock_wall_ms() * 1000};
+    int status = open_journal(&journal);
+
+    if (status == EX_OK) {
+        logs_printer_init(&journal.printer, options);
+        status = print_rest(&journal);
+        if (status == EX_OK && options->follow)
+            status = follow(&journal);
+        logs_print_end(&journal.printer);
+    }
+    sd_journal_close(journal.handle);
+    if (status == EX_OK && journal.printer.printed == 0 && options->lines != 0)
+        status = explain_nothing(options);
+    return status;
+}

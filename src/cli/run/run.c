@@ -1,0 +1,223 @@
+/*
+ * leat run: a command that runs on a worker as if it ran here.
+ */
+#include "cli/run/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/units.h"
+#include "cli/enqueue/enqueue.h"
+#include "cli/enqueue/replica_wait.h"
+#include "cli/lib/reply_fields.h"
+
+#define LEAST_TTL_MS 60000
+#define DEFAULT_TTL "1h"
+
+static const char help[] =
+    "Usage: leat run [OPTION]... [--] COMMAND [ARG]...\n"
+    "Run a command on one of the queue's workers as if it ran here: what it writes comes out\n"
+    "here as it comes, its exit status is leat's. It is a task like all others: it waits for a\n"
+    "free slot, and is a dead letter if it fails. It is tried once, unless --max-attempts says\n"
+    "otherwise; of another attempt stderr tells. Where its worker is lost, it runs again. Where "
+    "no\n"
+    "worker reads the queue, or it is paused, stderr says so, and it waits.\n"
+    "\n"
+    "A single argument is a line for /bin/sh. Several arguments are a program and its\n"
+    "arguments: each is quoted for the shell. Options end where the command begins.\n"
+    "\n"
+    "  --stdin              send stdin, all of it, before the command begins\n"
+    /* clang-format off */
+    TASK_OPTIONS_HELP
+    /* clang-format on */
+    "  -q, -c, -h           as in leat --help\n"
+    "\n"
+    "Ctrl-C, or SIGTERM, cancels the task and waits for its end; once more leaves it alone.\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q builds run make -C /srv/src all\n"
+    "  leat -q builds run 'grep -c error *.log | sort'\n"
+    "  leat run --stdin -- wc -l < file\n"
+    "\n"
+    "Exit codes: the command's own; 128 and its number for a signal; 124 timed out; 130 "
+    "cancelled;\n"
+    "65 refused; 126 too long to be executed; 75 not started in time (--expires), not enqueued\n"
+    "since the queue is full or a task with --id is there; 125 too much output, or lost: with its\n"
+    "workers, deleted, or nothing tells; 64 usage; 66 payload cannot be read; 69 Redis cannot be\n"
+    "reached; 74 output cannot be written; 77 denied by Redis; 78 configuration.\n";
+
+enum { OPTION_STDIN = TASK_OPTION_END };
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    TASK_OPTIONS,
+    {"stdin", no_argument, NULL, OPTION_STDIN},
+    {0},
+};
+
+/* ---- exit statuses */
+
+/* "SIGTERM", or "SIG40" where there is no name; 0 where it is none. */
+static int signal_number(struct bytes name)
+{
+    char text[32];
+    int64_t given;
+
+    bytes_copy(name, text, sizeof text);
+    if (strncmp(text, "SIG", 3) != 0)
+        return 0;
+    for (int number = 1; number < NSIG; number++) {
+        const char *known = sigabbrev_np(number);
+        if (known && strcmp(known, text + 3) == 0)
+            return number;
+    }
+    return units_parse_integer(text + 3, 1, NSIG - 1, &given) == 0 ? (int)given : 0;
+}
+
+/* −1 where it is none. */
+static int exit_number(struct bytes status)
+{
+    char text[32];
+    int64_t number;
+
+    bytes_copy(status, text, sizeof text);
+    return units_parse_integer(text, 0, 255, &number) == 0 ? (int)number : -1;
+}
+
+static int dead_status(const struct ended *ended)
+{
+    int number;
+
+    if (bytes_equal(ended->cause, "timeout"))
+        return RUN_TIMEOUT;
+    if (bytes_equal(ended->cause, "cannot-execute"))
+        return RUN_CANNOT_EXECUTE;
+    if (bytes_equal(ended->cause, "refused"))
+        return EX_DATAERR;
+    if (bytes_equal(ended->cause, "expired"))
+        return EX_TEMPFAIL;
+
+    /* all other causes with a status (exit, signal, killed, oom) are of a process that has ended */
+    number = exit_number(ended->status);
+    if (number > 0)
+        return number;
+    number = signal_number(ended->status);
+    return number > 0 ? 128 + number : RUN_LOST;
+}
+
+int run_status(const struct ended *ended, char *text, size_t size)
+{
+    char why[128];
+    int number;
+
+    text[0] = '\0';
+    ended_why(ended, why, sizeof why);
+    switch (ended->state) {
+    case ENDED_SUCCEEDED:
+        number = exit_number(ended->status);
+        return number > 0 ? number : EX_OK;
+    case ENDED_CANCELLED:
+        (void)snprintf(text, size, "cancelled"); /* fits */
+        return RUN_CANCELLED;
+    case ENDED_DEAD:
+        if (!bytes_equal(ended->cause, "exit"))
+            (void)snprintf(text, size, "%s%s%.*s", why, ended->reason.size > 0 ? ": " : "",
+                           (int)ended->reason.size, ended->reason.data); /* may be cut */
+        return dead_status(ended);
+    case ENDED_UNKNOWN:
+        break;
+    }
+    (void)snprintf(text, size, "it lives no more, and nothing tells what became of it");
+    return RUN_LOST;
+}
+
+/* ---- the command */
+
+/* What the task needs to be followed, unless it was said. */
+static int add_defaults(const struct cli *cli, struct enqueue_options *options)
+{
+    int64_t ms;
+    bool fine;
+
+    for (size_t i = 0; i < options->common.count; i++) {
+        const struct task_field *field = &options->common.fields[i];
+        if (bytes_equal(field->name, "result_ttl") &&
+            units_parse_duration(field->value.data, &ms) == 0 && ms < LEAST_TTL_MS)
+            return cli_usage(cli, "--result-ttl is at least 1m: the result is waited for");
+    }
+    fine = task_add_text(options, "live", "1") == EX_OK &&
+           (draft_has(&options->common, "result_ttl") ||
+            task_add_text(options, "result_ttl", DEFAULT_TTL) == EX_OK) &&
+           (draft_has(&options->common, "max_attempts") ||
+            task_add_text(options, "max_attempts", "1") == EX_OK);
+    return fine ? EX_OK : cli_no_memory();
+}
+
+static int enqueue(struct cli *cli, struct enqueue_options *options, char *tid, size_t size)
+{
+    struct redisReply *reply;
+    bool is_new;
+    int status;
+
+    reply = task_enqueue(cli, options, &status);
+    if (!reply)
+        return status;
+    is_new = bytes_equal(fields_value(reply->element[1]), "new");
+    bytes_copy(fields_value(reply->element[2]), tid, size);
+    freeReplyObject(reply);
+    if (is_new) {
+        (void)cli_wait_replicas(cli, 1); /* has said it; the task is followed all the same */
+        return EX_OK;
+    }
+    cli_error("not enqueued: the task %s is there already", tid);
+    return EX_TEMPFAIL;
+}
+
+static int start(struct cli *cli, struct enqueue_options *options, int argc, char **argv)
+{
+    char tid[QUEUE_CURSOR_SIZE];
+    int status = cli_load(cli);
+
+    if (status == EX_OK && optind == argc && !cli->config->task.command &&
+        !draft_has(&options->common, "command"))
+        status = cli_usage(cli, "what is to run? Give a command");
+    if (status == EX_OK)
+        status = task_complete(cli, options, argc, argv);
+    if (status == EX_OK)
+        status = add_defaults(cli, options);
+    if (status == EX_OK)
+        status = cli_connect(cli);
+    if (status != EX_OK)
+        return status;
+    run_catch_signals();
+    status = enqueue(cli, options, tid, sizeof tid);
+    return status == EX_OK ? run_follow(cli, tid) : status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct enqueue_options options = {0};
+    int letter, status = EX_OK;
+
+    /* '+': what follows the command's first word belongs to it */
+    while (status == EX_OK && (letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS,
+                                                   options_table, &status)) != CLI_OPTION_END) {
+        if (letter == CLI_OPTION_STOP)
+            goto done;
+        if (letter == OPTION_STDIN) {
+            optarg = (char *)"-";
+            letter = TASK_OPTION_PAYLOAD;
+        }
+        status = task_option(cli, &options, letter);
+    }
+    if (status == EX_OK)
+        status = start(cli, &options, argc, argv);
+done:
+    task_options_free(&options);
+    return status;
+}
+
+const struct subcommand run_command = {"run", "a command on a worker, as if it ran here", help,
+                                       run};

@@ -1,0 +1,225 @@
+/*
+ * leat list: tasks, state by state.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "cli/lib/cli.h"
+#include "cli/lib/moment.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/rows.h"
+#include "cli/lib/table.h"
+
+#define DEFAULT_LIMIT 20
+
+static const char help[] =
+    "Usage: leat list [OPTION]...\n"
+    "List tasks: those that run, are ready, wait for a time, and dead letters, oldest first.\n"
+    "\n"
+    "  --state STATE  only ready, running, delayed, retrying or dead ones\n"
+    "  --limit N      at most so many of each state (20); 0 lists all\n"
+    "  --json         an array of objects; what is not UTF-8 is in NAME_base64\n"
+    "  -q, -c, -h     as in leat --help\n"
+    "\n"
+    "TRIES counts begun attempts. DETAIL is the worker, when the task is due, its lane, or why it\n"
+    "is dead.\n"
+    "leat show ID tells all about one task; leat dead list knows more of dead letters.\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails list --state running\n"
+    "  leat -q thumbnails list --limit 0 --json | jq -r '.[].tid'\n"
+    "\n"
+    "Exit codes: 0 listed, also where there is nothing; 64 usage; 69 Redis cannot be reached; 74\n"
+    "the output cannot be written; 77 denied by Redis; 78 configuration.\n";
+
+enum { OPTION_STATE = 256, OPTION_LIMIT, OPTION_JSON };
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    {"state", required_argument, NULL, OPTION_STATE},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {0},
+};
+
+/* In the order of the list; leat_list gives delayed and retrying tasks as one list. */
+static const char *const states[] = {"running", "ready", "retrying", "delayed", "dead"};
+#define STATE_COUNT (sizeof states / sizeof *states)
+
+struct listing {
+    const char *state; /* the one that is walked through */
+    int64_t limit, shown, now_ms;
+    bool json, cut;
+    int status;
+    struct table table;
+    struct rows_array array;
+};
+
+static bool follows(const struct redisReply *row)
+{
+    return bytes_equal(fields_bytes(row, "state"), "following");
+}
+
+/* By a worker, until it may run there alone: counted as running. */
+static bool is_held(const struct redisReply *row)
+{
+    return bytes_equal(fields_bytes(row, "state"), "held");
+}
+
+/* Worker or due time, or what it waits for, and the lane. */
+static void add_place(struct listing *listing, const struct redisReply *row)
+{
+    struct bytes worker = fields_bytes(row, "worker"), lane = fields_bytes(row, "lane");
+    struct bytes unique = fields_bytes(row, "unique");
+    const char *nonce = worker.size > 0 ? memrchr(worker.data, ':', worker.size) : NULL;
+    struct buffer place = BUFFER_INIT;
+    char due[MOMENT_SIZE];
+
+    /* failures mark the buffer */
+    if (worker.size > 0) {
+        (void)buffer_append(&place, worker.data,
+                            nonce ? (size_t)(nonce - worker.data) : worker.size);
+    } else if (fields_number(row, "due_ms", 0) > 0) {
+        moment_relative(fields_number(row, "due_ms", 0), listing->now_ms, due, sizeof due);
+        (void)buffer_printf(&place, "due %s", due);
+    } else if (follows(row)) {
+        (void)buffer_append_text(&place, "follows ");
+        (void)buffer_append(&place, unique.data, unique.size);
+    }
+    if (lane.size > 0) {
+        (void)buffer_append_text(&place, place.size > 0 ? ", lane " : "lane ");
+        (void)buffer_append(&place, lane.data, lane.size);
+    }
+    if (place.size == 0)
+        (void)buffer_append_text(&place, "-");
+    table_add(&listing->table, place.data, place.size);
+    listing->table.failed |= place.failed;
+    buffer_free(&place);
+}
+
+static void add_detail(struct listing *listing, const struct redisReply *row)
+{
+    if (strcmp(listing->state, "dead") == 0)
+        rows_add_cause(&listing->table, row);
+    else
+        add_place(listing, row);
+}
+
+static void add_row(struct listing *listing, const struct redisReply *row)
+{
+    struct table *table = &listing->table;
+    struct bytes tid = fields_bytes(row, "tid");
+
+    table_add(table, tid.data, tid.size);
+    table_printf(table, "%s", is_held(row) ? "held" : listing->state);
+    if (strcmp(listing->state, "dead") == 0)
+        table_style(table, TEXT_RED);
+    rows_add_ago(table, fields_number(row, "enqueued_ms", 0), listing->now_ms);
+    table_printf(table, "%lld",
+                 (long long)fields_number(row, "attempt", fields_number(row, "attempts", 0)));
+    add_detail(listing, row);
+    rows_add_command(table, row);
+}
+
+static bool visit(void *context, const struct redisReply *row)
+{
+    struct listing *listing = context;
+
+    if (!bytes_equal(fields_bytes(row, "state"), listing->state) && !follows(row) && !is_held(row))
+        return true;
+    if (listing->limit > 0 && listing->shown == listing->limit) {
+        listing->cut = true;
+        return false;
+    }
+    listing->shown++;
+    if (listing->json)
+        listing->status = rows_array_add(&listing->array, rows_json(row));
+    else
+        add_row(listing, row);
+
+    /* a reader that has gone ends the walk */
+    return listing->status == EX_OK && !ferror(stdout);
+}
+
+static int walk_state(struct cli *cli, struct listing *listing, const char *state)
+{
+    bool delayed = strcmp(state, "delayed") == 0;
+    bool waiting = delayed || strcmp(state, "retrying") == 0;
+    int status;
+
+    listing->state = state;
+    listing->shown = 0;
+    status = rows_walk(cli, waiting ? "waiting" : state, false, visit, listing);
+    /* what waits for another task is among those that wait for a time */
+    if (delayed && status == EX_OK && listing->status == EX_OK)
+        status = rows_walk(cli, "following", false, visit, listing);
+    return status != EX_OK ? status : listing->status;
+}
+
+static int list(struct cli *cli, struct listing *listing, const char *state)
+{
+    int status = cli_connect(cli);
+
+    for (size_t i = 0; i < STATE_COUNT && status == EX_OK; i++) {
+        if (!state || strcmp(state, states[i]) == 0)
+            status = walk_state(cli, listing, states[i]);
+    }
+    if (status != EX_OK)
+        return status;
+    if (!listing->json)
+        return rows_print(&listing->table, "tasks", listing->cut ? listing->limit : 0, true);
+    rows_array_end(&listing->array);
+    return EX_OK;
+}
+
+static int check_state(const struct cli *cli, const char *state)
+{
+    char hint[64];
+
+    for (size_t i = 0; i < STATE_COUNT; i++) {
+        if (strcmp(state, states[i]) == 0)
+            return EX_OK;
+    }
+    cli_suggest(state, states, STATE_COUNT, hint, sizeof hint);
+    return cli_usage(cli, "no such state: %s;%s it is ready, running, delayed, retrying or dead",
+                     state, hint);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    static const struct table_column columns[] = {
+        {"ID", false, false},   {"STATE", false, false}, {"AGE", true, false},
+        {"TRIES", true, false}, {"DETAIL", false, true}, {"COMMAND", false, true},
+    };
+    struct listing listing = {
+        .limit = DEFAULT_LIMIT,
+        .now_ms = clock_wall_ms(),
+        .table = {.columns = columns, .column_count = sizeof columns / sizeof *columns},
+    };
+    const char *state = NULL;
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
+           CLI_OPTION_END) {
+        if (letter == OPTION_STATE) {
+            state = optarg;
+            status = check_state(cli, state);
+        } else if (letter == OPTION_LIMIT) {
+            status = cli_integer(cli, "--limit", optarg, 0, &listing.limit);
+        } else if (letter == OPTION_JSON) {
+            listing.json = true;
+        }
+        if (letter == CLI_OPTION_STOP || status != EX_OK)
+            return status;
+    }
+    if (optind < argc)
+        return cli_usage(cli, "unexpected word: %s", argv[optind]);
+    status = list(cli, &listing, state);
+    table_free(&listing.table);
+    return status;
+}
+
+const struct subcommand list_command = {"list", "list tasks, by state", help, run};

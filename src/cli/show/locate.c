@@ -1,0 +1,158 @@
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/lib/entry_id.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/show/show.h"
+
+#define CURSOR_SIZE 64
+#define FOUND_ELEMENTS 5
+
+/* Follows the cursor until the task is found or all is searched, with only_live all but the dead
+ * letters: then NULL, and *status is 0. */
+static struct redisReply *search(struct cli *cli, const char *id, const char *from, bool only_live,
+                                 int *status)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+    char cursor[CURSOR_SIZE];
+
+    bytes_copy(bytes_of(from), cursor, sizeof cursor);
+    do {
+        queue_show(&command, &cli->queue, id, cursor);
+        reply = cli_call(cli, &command, "cannot look for the task", 2, status);
+        if (!reply || reply->elements >= FOUND_ELEMENTS)
+            break;
+        bytes_copy(fields_value(reply->element[1]), cursor, sizeof cursor);
+        freeReplyObject(reply);
+        reply = NULL;
+    } while (*cursor && !(only_live && *cursor == 'd'));
+    command_free(&command);
+    return reply;
+}
+
+static struct redisReply *follow(struct cli *cli, const char *id, const char *from, int *status)
+{
+    return search(cli, id, from, false, status);
+}
+
+/* True where the id belongs to the task itself, false where only to its dead letter's entry or
+ * label. */
+static bool is_own(const struct redisReply *reply, const char *id)
+{
+    return bytes_equal(fields_bytes(reply->element[2], "tid"), id);
+}
+
+/* Keeps the reply only where it is about the task with that id. */
+static struct redisReply *only_own(struct redisReply *reply, const char *id)
+{
+    if (!reply || is_own(reply, id))
+        return reply;
+    freeReplyObject(reply);
+    return NULL;
+}
+
+struct redisReply *show_find_letter(struct cli *cli, const char *dead_id, const char *tid,
+                                    int *status)
+{
+    char before[CURSOR_SIZE - 1], cursor[CURSOR_SIZE];
+    struct redisReply *reply;
+
+    *status = EX_OK;
+    if (!entry_before(dead_id, before, sizeof before))
+        return NULL;
+    /* it fits: there is room for one letter more */
+    (void)snprintf(cursor, sizeof cursor, "d%s", before);
+    reply = only_own(follow(cli, tid, cursor, status), tid);
+    if (reply && bytes_equal(fields_bytes(reply->element[2], "dead_id"), dead_id))
+        return reply;
+    freeReplyObject(reply);
+    return NULL;
+}
+
+/* The dead letter whose entry has that id. */
+static struct redisReply *find_letter(struct cli *cli, const char *id, int *status)
+{
+    struct command command = {0};
+    struct redisReply *reply, *found = NULL;
+    const struct redisReply *rows;
+    char before[CURSOR_SIZE - 1], tid[CURSOR_SIZE];
+
+    if (!entry_before(id, before, sizeof before))
+        return NULL;
+    queue_list(&command, &cli->queue, "dead", before, 1, false);
+    reply = cli_call(cli, &command, "cannot look for the dead letter", 3, status);
+    command_free(&command);
+    if (!reply)
+        return NULL;
+    rows = reply->element[2];
+    if (rows->elements > 0 && bytes_equal(fields_bytes(rows->element[0], "dead_id"), id)) {
+        bytes_copy(fields_bytes(rows->element[0], "tid"), tid, sizeof tid);
+        found = show_find_letter(cli, id, tid, status);
+    }
+    freeReplyObject(reply);
+    return found;
+}
+
+/* An id of an entry among the dead letters may be another task's id: then the task's own id counts.
+ */
+static struct redisReply *find(struct cli *cli, const char *id, int *status)
+{
+    struct redisReply *first = follow(cli, id, "", status), *own = NULL;
+
+    if (first && !is_own(first, id) && bytes_equal(fields_bytes(first->element[2], "dead_id"), id))
+        own = only_own(follow(cli, id, "g0-0", status), id);
+    if (own || *status != EX_OK) {
+        freeReplyObject(first);
+        return own;
+    }
+    return first;
+}
+
+static struct redisReply *find_dead(struct cli *cli, const char *id, int *status)
+{
+    struct redisReply *own = only_own(follow(cli, id, "d0-0", status), id);
+
+    return own || *status != EX_OK ? own : find_letter(cli, id, status);
+}
+
+static bool is_live(const struct redisReply *reply)
+{
+    return !bytes_equal(fields_bytes(reply->element[2], "state"), "dead");
+}
+
+struct redisReply *show_find_live(struct cli *cli, const char *id, int *status)
+{
+    struct redisReply *found;
+
+    *status = EX_OK;
+    found = search(cli, id, "", true, status);
+    if (!found || is_live(found))
+        return found;
+    /* what was found is a letter with that entry id */
+    freeReplyObject(found);
+    return search(cli, id, "g0-0", true, status);
+}
+
+struct redisReply *show_look(struct cli *cli, const char *id, int *status)
+{
+    *status = EX_OK;
+    return find(cli, id, status);
+}
+
+struct redisReply *show_find(struct cli *cli, const char *id, bool only_dead, int *status)
+{
+    struct redisReply *found;
+
+    *status = EX_OK;
+    found = only_dead ? find_dead(cli, id, status) : find(cli, id, status);
+    if (!found && *status == EX_OK) {
+        cli_error("no %s %s in the queue %s; leat %s shows what there is",
+                  only_dead ? "dead letter" : "task", id, cli->config->queue.name,
+                  only_dead ? "dead list" : "list");
+        *status = SHOW_NOT_FOUND;
+    }
+    return found;
+}

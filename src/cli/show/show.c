@@ -1,0 +1,302 @@
+/*
+ * leat show: one task, its fields, its history, and how it died.
+ */
+#include "cli/show/show.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "cli/lib/moment.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/text.h"
+#include "cli/show/history.h"
+#include "cli/show/usage.h"
+
+#define TEXT_SHOWN 4096 /* bytes of a printable payload */
+#define RAW_SHOWN 256   /* bytes of any other */
+#define SHORT_VALUE 200 /* a longer field gets lines of its own */
+
+static const char help[] =
+    "Usage: leat show [OPTION]... ID\n"
+    "Show all about one task: its fields, its attempts, and of a dead letter why it died.\n"
+    "ID is the task's id, the label given with --id while the task lives, or the id of a dead\n"
+    "letter's entry.\n"
+    "\n"
+    "  --json      as JSON; what is not UTF-8 is in NAME_base64\n"
+    "  --payload   write the payload's bytes, and nothing else, to stdout\n"
+    "  -q, -c, -h  as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails show 1769860800000-0\n"
+    "  leat -q thumbnails show --payload order-17 > payload\n"
+    "\n"
+    "Exit codes: 0 shown; 1 there is no such task, or it has no payload; 64 usage; 69 Redis\n"
+    "cannot be reached; 74 the output cannot be written; 77 denied by Redis; 78 configuration.\n";
+
+enum { OPTION_JSON = 256, OPTION_PAYLOAD };
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"payload", no_argument, NULL, OPTION_PAYLOAD},
+    {0},
+};
+
+/* What leat_show found, within its reply. */
+struct found {
+    const struct redisReply *row, *fields;
+    struct bytes history;
+};
+
+static struct found read_found(const struct redisReply *reply)
+{
+    return (struct found){reply->element[2], reply->element[3], fields_value(reply->element[4])};
+}
+
+/* ---- for people */
+
+static void add_text(struct buffer *out, const char *title, struct bytes value)
+{
+    /* failures mark the buffer */
+    if (value.size == 0)
+        return;
+    (void)buffer_printf(out, "%-9s ", title);
+    (void)text_append(out, value.data, value.size);
+    (void)buffer_append_text(out, "\n");
+}
+
+static void add_time(struct buffer *out, const char *title, int64_t unix_ms)
+{
+    char local[MOMENT_SIZE], relative[MOMENT_SIZE];
+
+    if (unix_ms <= 0)
+        return;
+    moment_local(unix_ms, local, sizeof local);
+    moment_relative(unix_ms, clock_wall_ms(), relative, sizeof relative);
+    /* failures mark the buffer */
+    (void)buffer_printf(out, "%-9s %s (%s)\n", title, local, relative);
+}
+
+static void add_usage(struct buffer *out, struct bytes usage)
+{
+    /* failures mark the buffer */
+    if (usage.size == 0)
+        return;
+    (void)buffer_printf(out, "%-9s ", "used");
+    usage_append(out, usage);
+    (void)buffer_append_text(out, "\n");
+}
+
+static void add_summary(struct buffer *out, const struct redisReply *row)
+{
+    /* failures mark the buffer */
+    add_text(out, "task", fields_bytes(row, "tid"));
+    add_text(out, "label", fields_bytes(row, "id"));
+    add_text(out, "state", fields_bytes(row, "state"));
+    add_text(out, "cause", fields_bytes(row, "cause"));
+    add_text(out, "status", fields_bytes(row, "status"));
+    add_text(out, "reason", fields_bytes(row, "reason"));
+    add_text(out, "letter", fields_bytes(row, "dead_id"));
+    (void)buffer_printf(
+        out, "%-9s %lld\n", "attempts",
+        (long long)fields_number(row, "attempt", fields_number(row, "attempts", 0)));
+    if (fields_number(row, "crashes", 0) > 0)
+        (void)buffer_printf(out, "%-9s %lld\n", "crashes",
+                            (long long)fields_number(row, "crashes", 0));
+    add_text(out, "worker", fields_bytes(row, "worker"));
+    add_time(out, "enqueued", fields_number(row, "enqueued_ms", 0));
+    add_time(out, "due", fields_number(row, "due_ms", 0));
+    add_time(out, "begun", fields_number(row, "begun_ms", fields_number(row, "begun", 0)));
+    add_time(out, "died", fields_number(row, "died_ms", 0));
+    add_usage(out, fields_bytes(row, "usage"));
+}
+
+/* Text of several lines stands below its title, behind bars; of other bytes only the beginning. */
+static void add_block(struct buffer *out, const char *title, struct bytes value)
+{
+    bool printable = text_is_printable(value.data, value.size);
+    size_t most = printable ? TEXT_SHOWN : RAW_SHOWN;
+    size_t shown = value.size < most ? value.size : most;
+
+    /* failures mark the buffer */
+    if (printable && shown < value.size)
+        shown = text_whole(value.data, shown);
+    (void)text_append(out, title, strlen(title));
+    (void)buffer_printf(out, " (%zu bytes%s", value.size, printable ? "" : ", not text");
+    if (shown < value.size)
+        (void)buffer_printf(out, ", the first %zu", shown);
+    (void)buffer_append_text(out, ")\n");
+    (void)text_append_lines(out, value.data, shown, "    | ");
+}
+
+static void add_fields(struct buffer *out, const struct redisReply *fields)
+{
+    /* failures mark the buffer */
+    (void)buffer_append_text(out, "fields\n");
+    for (size_t i = 0; i < fields_count(fields); i++) {
+        struct bytes name = fields_name_at(fields, i);
+        struct bytes value = fields_value(fields_value_at(fields, i));
+        char title[128] = "  ";
+        bytes_copy(name, title + 2, sizeof title - 2);
+        if (value.size > SHORT_VALUE || memchr(value.data, '\n', value.size) ||
+            !text_is_printable(value.data, value.size)) {
+            add_block(out, title, value);
+            continue;
+        }
+        (void)text_append(out, title, strlen(title));
+        (void)buffer_append_text(out, " = ");
+        (void)text_append(out, value.data, value.size);
+        (void)buffer_append_text(out, "\n");
+    }
+}
+
+static int print_text(const struct found *found)
+{
+    struct output output = output_look();
+    struct buffer page = BUFFER_INIT;
+    struct bytes tail;
+    int status;
+
+    /* failures mark the buffer */
+    add_summary(&page, found->row);
+    add_fields(&page, found->fields);
+    if (history_render(found->history, &output, &page) != 0)
+        page.failed = true;
+    tail = fields_bytes(found->row, "stdout");
+    if (tail.size > 0)
+        add_block(&page, "end of stdout", tail);
+    tail = fields_bytes(found->row, "stderr");
+    if (tail.size > 0)
+        add_block(&page, "end of stderr", tail);
+    status = output_write(&page);
+    buffer_free(&page);
+    return status;
+}
+
+/* ---- as JSON */
+
+static json_t *task_fields_json(const struct redisReply *fields)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < fields_count(fields) && array; i++) {
+        json_t *field = json_object();
+        if (!field || output_json_bytes(field, "name", fields_name_at(fields, i)) != 0 ||
+            output_json_bytes(field, "value", fields_value(fields_value_at(fields, i))) != 0) {
+            json_decref(field);
+            field = NULL;
+        }
+        if (json_array_append_new(array, field) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
+}
+
+/* The row's preview of the command gives way to the whole one among the fields. */
+static json_t *found_json(const struct found *found)
+{
+    json_t *object = task_fields_json(found->row), *begun;
+
+    if (!object)
+        return NULL;
+    /* a letter has it under the stream's name; in JSON times end in _ms */
+    begun = json_object_get(object, "begun");
+    if (begun && json_object_set(object, "begun_ms", begun) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    (void)json_object_del(object, "begun");
+    /* there may be none */
+    (void)json_object_del(object, "command_base64");
+    (void)json_object_del(object, "command");
+    struct bytes usage = fields_bytes(found->row, "usage");
+    if (usage.size > 0 && json_object_set_new(object, "usage", usage_json(usage)) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    if (json_object_set_new(object, "fields", task_fields_json(found->fields)) == 0 &&
+        json_object_set_new(object, "history", history_json(found->history)) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+/* ---- the command */
+
+static int print_payload(const char *id, const struct redisReply *fields)
+{
+    for (size_t i = 0; i < fields_count(fields); i++) {
+        struct bytes value = fields_value(fields_value_at(fields, i));
+        if (!bytes_equal(fields_name_at(fields, i), "payload"))
+            continue;
+        /* failures show when stdout is flushed */
+        (void)fwrite(value.data, 1, value.size, stdout);
+        return EX_OK;
+    }
+    cli_error("the task %s has no payload", id);
+    return SHOW_NOT_FOUND;
+}
+
+int show_task(struct cli *cli, const char *id, const struct show_options *options)
+{
+    struct redisReply *reply;
+    struct found found;
+    int status = cli_connect(cli);
+
+    if (status != EX_OK)
+        return status;
+    reply = show_find(cli, id, options->only_dead, &status);
+    if (!reply)
+        return status;
+    found = read_found(reply);
+    if (options->payload)
+        status = print_payload(id, found.fields);
+    else if (options->json)
+        status = output_json(found_json(&found), true);
+    else
+        status = print_text(&found);
+    freeReplyObject(reply);
+    return status;
+}
+
+int show_letter(struct cli *cli, const char *dead_id, const char *tid, struct rows_array *array)
+{
+    int status;
+    struct redisReply *reply = show_find_letter(cli, dead_id, tid, &status);
+    struct found found;
+
+    if (!reply)
+        return status != EX_OK ? status : SHOW_NOT_FOUND;
+    found = read_found(reply);
+    status = array ? rows_array_add(array, found_json(&found)) : print_text(&found);
+    freeReplyObject(reply);
+    return status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct show_options options = {0};
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
+           CLI_OPTION_END) {
+        if (letter == CLI_OPTION_STOP)
+            return status;
+        if (letter == OPTION_JSON)
+            options.json = true;
+        else
+            options.payload = true;
+    }
+    if (optind + 1 != argc)
+        return cli_usage(cli, "give one task's id");
+    return show_task(cli, argv[optind], &options);
+}
+
+const struct subcommand show_command = {"show", "all about one task", help, run};

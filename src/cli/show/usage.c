@@ -1,0 +1,86 @@
+#include "cli/show/usage.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_SIZE 32
+
+/* The next "NAME NUMBER" at *at, which moves past it. Returns false at the end and where the text
+ * has another form. The bytes are NUL-terminated. */
+static bool next_pair(const char **at, char name[NAME_SIZE], int64_t *number)
+{
+    size_t size = strcspn(*at, " ");
+    const char *digits = *at + size + 1;
+    char *end;
+
+    if (size == 0 || size >= NAME_SIZE || (*at)[size] == '\0' || *digits < '0' || *digits > '9')
+        return false;
+    memcpy(name, *at, size);
+    name[size] = '\0';
+    *number = strtoll(digits, &end, 10);
+    *at = *end == ' ' ? end + 1 : end;
+    return true;
+}
+
+json_t *usage_json(struct bytes usage)
+{
+    json_t *object = json_object();
+    const char *at = usage.data;
+    char name[NAME_SIZE];
+    int64_t number;
+
+    while (object && usage.size > 0 && next_pair(&at, name, &number)) {
+        /* a name that is no text is left out, as is one without memory */
+        (void)json_object_set_new(object, name, json_integer(number));
+    }
+    return object;
+}
+
+static void append_size(struct buffer *out, const char *title, int64_t bytes)
+{
+    static const char units[] = "KMGT";
+    double size = (double)bytes / 1024;
+    size_t unit = 0;
+
+    while (size >= 1000 && units[unit + 1] != '\0') {
+        size /= 1024;
+        unit++;
+    }
+    /* failures mark the buffer */
+    (void)buffer_printf(out, "%s%s %.*f%c", out->size > 0 ? ", " : "", title, size < 10 ? 1 : 0,
+                        size, units[unit]);
+}
+
+void usage_append(struct buffer *out, struct bytes usage)
+{
+    static const struct {
+        const char *name, *title;
+    } sizes[] = {
+        {"memory_peak", "memory"},
+        {"max_rss", "largest process"},
+        {"io_read", "read"},
+        {"io_written", "written"},
+    };
+    struct buffer text = BUFFER_INIT;
+    const char *at = usage.data;
+    char name[NAME_SIZE];
+    int64_t number;
+
+    /* failures mark the buffer */
+    while (usage.size > 0 && next_pair(&at, name, &number)) {
+        if (strcmp(name, "cpu_us") == 0)
+            (void)buffer_printf(&text, "cpu %.3f s", (double)number / 1e6);
+        else if (strcmp(name, "oom_kills") == 0 && number > 0)
+            (void)buffer_printf(&text, ", out of memory %lld times", (long long)number);
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+            if (strcmp(name, sizes[i].name) == 0)
+                append_size(&text, sizes[i].title, number);
+    }
+    if (text.failed)
+        out->failed = true;
+    else if (text.size > 0)
+        (void)buffer_append(out, text.data, text.size);
+    buffer_free(&text);
+}

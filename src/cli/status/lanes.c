@@ -1,0 +1,174 @@
+#include "cli/status/lanes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/lib/moment.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/table.h"
+
+#define PAGE 500 /* lanes in one call: Redis takes a few ms for them */
+
+/* ---- reading */
+
+static void free_lane(struct lane *lane)
+{
+    buffer_free(&lane->name);
+    buffer_free(&lane->settings);
+}
+
+static int read_lane(const struct redisReply *row, struct lane *lane)
+{
+    struct bytes name = fields_bytes(row, "lane"), settings = fields_bytes(row, "settings");
+
+    *lane = (struct lane){
+        .waiting = fields_number(row, "waiting", 0),
+        .running = fields_number(row, "running", 0),
+        .oldest_ms = fields_number(row, "oldest_ms", 0),
+    };
+    if (buffer_append(&lane->name, name.data, name.size) == 0 &&
+        buffer_append(&lane->settings, settings.data, settings.size) == 0)
+        return 0;
+    free_lane(lane);
+    return -1;
+}
+
+/* Puts it where it belongs, if it is among the longest; they came in the order of their names. */
+static int keep_lane(struct lanes *lanes, const struct redisReply *row)
+{
+    size_t place = lanes->count;
+
+    lanes->total++;
+    while (place > 0 && lanes->list[place - 1].waiting < fields_number(row, "waiting", 0))
+        place--;
+    if (place == lanes->most)
+        return 0;
+    if (lanes->count == lanes->most)
+        free_lane(&lanes->list[--lanes->count]);
+    memmove(&lanes->list[place + 1], &lanes->list[place],
+            (lanes->count - place) * sizeof *lanes->list);
+    lanes->count++;
+    lanes->list[place] = (struct lane){0};
+    return read_lane(row, &lanes->list[place]);
+}
+
+/* One page; cursor becomes empty after the last one. */
+static int read_page(struct cli *cli, struct lanes *lanes, struct buffer *cursor)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+    struct bytes next;
+    int status;
+
+    queue_lanes(&command, &cli->queue, (struct bytes){cursor->data, cursor->size}, PAGE);
+    reply = cli_call(cli, &command, "cannot read the lanes", 3, &status);
+    command_free(&command);
+    if (!reply)
+        return status;
+    for (size_t i = 0; i < reply->element[2]->elements && status == EX_OK; i++) {
+        if (keep_lane(lanes, reply->element[2]->element[i]) != 0)
+            status = cli_no_memory();
+    }
+    next = fields_value(reply->element[1]);
+    buffer_clear(cursor);
+    if (status == EX_OK && buffer_append(cursor, next.data, next.size) != 0)
+        status = cli_no_memory();
+    freeReplyObject(reply);
+    return status;
+}
+
+int lanes_read(struct cli *cli, struct lanes *lanes)
+{
+    struct buffer cursor = BUFFER_INIT;
+    int status = EX_OK;
+
+    lanes->list = calloc(lanes->most + 1, sizeof *lanes->list);
+    if (!lanes->list)
+        return cli_no_memory();
+    do {
+        status = read_page(cli, lanes, &cursor);
+    } while (status == EX_OK && cursor.size > 0);
+    buffer_free(&cursor);
+    return status;
+}
+
+void lanes_free(struct lanes *lanes)
+{
+    for (size_t i = 0; i < lanes->count; i++)
+        free_lane(&lanes->list[i]);
+    free(lanes->list);
+    *lanes = (struct lanes){0};
+}
+
+/* ---- showing */
+
+static void add_lane(struct table *table, const struct lane *lane, int64_t now_ms)
+{
+    char age[MOMENT_SIZE];
+
+    if (lane->name.size > 0)
+        table_add(table, lane->name.data, lane->name.size);
+    else
+        table_printf(table, "(none)");
+    table_printf(table, "%lld", (long long)lane->waiting);
+    table_printf(table, "%lld", (long long)lane->running);
+    moment_span(now_ms - lane->oldest_ms, age, sizeof age);
+    table_printf(table, "%s", age);
+    if (lane->settings.size > 0)
+        table_add(table, lane->settings.data, lane->settings.size);
+    else
+        table_printf(table, "-");
+}
+
+int lanes_render(const struct lanes *lanes, int64_t now_ms, const struct output *output,
+                 struct buffer *out)
+{
+    static const struct table_column columns[] = {
+        {"LANE", false, true},   {"WAITING", true, false},  {"RUNNING", true, false},
+        {"OLDEST", true, false}, {"SETTINGS", false, true},
+    };
+    struct table table = {.columns = columns, .column_count = sizeof columns / sizeof *columns};
+    int result;
+
+    if (lanes->count == 0)
+        return buffer_append_text(out, "  no tasks in lanes\n");
+    for (size_t i = 0; i < lanes->count; i++)
+        add_lane(&table, &lanes->list[i], now_ms);
+    result = table_render(&table, out, 2, output->width, output->color);
+    table_free(&table);
+    if (result == 0 && lanes->total > (int64_t)lanes->count)
+        result = buffer_printf(out, "  and %lld more\n",
+                               (long long)(lanes->total - (int64_t)lanes->count));
+    return result;
+}
+
+static json_t *lane_json(const struct lane *lane)
+{
+    json_t *object = json_pack("{s:I, s:I, s:I}", "waiting", (json_int_t)lane->waiting, "running",
+                               (json_int_t)lane->running, "oldest_ms", (json_int_t)lane->oldest_ms);
+    struct bytes name = {lane->name.size > 0 ? lane->name.data : "", lane->name.size};
+    struct bytes settings = {lane->settings.size > 0 ? lane->settings.data : "",
+                             lane->settings.size};
+
+    if (object && (output_json_bytes(object, "lane", name) != 0 ||
+                   output_json_bytes(object, "settings", settings) != 0)) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+json_t *lanes_json(const struct lanes *lanes)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < lanes->count && array; i++) {
+        if (json_array_append_new(array, lane_json(&lanes->list[i])) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
+}

@@ -1,0 +1,279 @@
+/*
+ * leat status: once, or again and again.
+ */
+#include "cli/status/status.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/lib/cli.h"
+#include "cli/status/lanes.h"
+
+#define DEFAULT_INTERVAL_MS 2000
+#define STATUS_ELEMENTS 5 /* of its reply */
+#define EXIT_UNHEALTHY 1
+#define DEFAULT_LANES 10
+#define MOST_LANES 1000
+
+static const char help[] =
+    "Usage: leat status [OPTION]...\n"
+    "Show how the queue fares: tasks, workers, what they agree on, totals since the queue began.\n"
+    "\n"
+    "  --json               the same as JSON; with --watch an object a line\n"
+    "  --watch [SECONDS]    show it again every 2 seconds, or as often as given\n"
+    "  --lanes [N]          also the 10, or N, longest lanes\n"
+    "  --max-ready N        not healthy if more tasks wait\n"
+    "  --max-oldest AGE     not healthy if a task has waited longer, such as 5m\n"
+    "  --max-dead N         not healthy if there are more dead letters\n"
+    "  -q, -c, -h           as in leat --help\n"
+    "\n"
+    "Counts of tasks and BUSY are as of now; RATE, DONE and FAILED of a worker as of its last\n"
+    "BEAT, three in a lease. A worker is lost when it has been silent for one lease. Colours\n"
+    "appear on a terminal, unless NO_COLOR is set.\n"
+    "\n"
+    "Examples:\n"
+    "  leat -q thumbnails status --watch\n"
+    "  leat -q thumbnails status --json | jq .figures.ready\n"
+    "  leat -q thumbnails status --max-oldest 10m --max-dead 0 >/dev/null || alert\n"
+    "\n"
+    "Exit codes: 0 healthy; 1 no live worker, none that can take tasks, another group on the\n"
+    "stream, or more than a --max-... allows; 64 usage; 69 Redis cannot be reached; 77 denied\n"
+    "by Redis; 78 configuration.\n";
+
+enum {
+    OPTION_JSON = 256,
+    OPTION_WATCH,
+    OPTION_LANES,
+    OPTION_MAX_READY,
+    OPTION_MAX_OLDEST,
+    OPTION_MAX_DEAD
+};
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"watch", optional_argument, NULL, OPTION_WATCH},
+    {"lanes", optional_argument, NULL, OPTION_LANES},
+    {"max-ready", required_argument, NULL, OPTION_MAX_READY},
+    {"max-oldest", required_argument, NULL, OPTION_MAX_OLDEST},
+    {"max-dead", required_argument, NULL, OPTION_MAX_DEAD},
+    {0},
+};
+
+struct status_options {
+    bool json;
+    int64_t interval_ms; /* 0: once */
+    int64_t lanes;       /* so many; 0: none */
+    struct status_limits limits;
+};
+
+/* Lines past the terminal's height would scroll the top away. */
+static void crop(struct buffer *page, size_t height)
+{
+    size_t lines = 0;
+
+    for (size_t i = 0; i < page->size && height > 1; i++) {
+        if (page->data[i] == '\n' && ++lines == height - 1) {
+            page->size = i;
+            return;
+        }
+    }
+}
+
+static int show_page(const struct cli *cli, const struct status *status,
+                     const struct buffer *problems, const struct lanes *lanes, bool watching)
+{
+    struct output output = output_look();
+    struct buffer page = BUFFER_INIT;
+    int result;
+
+    /* drawn over the last page, so that nothing flickers */
+    if (watching && output.terminal)
+        (void)buffer_append_text(&page, "\033[H\033[J");
+    result = status_render(status, problems, cli->config->queue.name, &output, &page);
+    if (result == 0 && lanes->most > 0)
+        result = lanes_render(lanes, status->now_ms, &output, &page);
+    if (result == 0) {
+        if (watching && output.terminal)
+            crop(&page, output.height);
+        result = output_write(&page);
+    } else {
+        result = cli_no_memory();
+    }
+    buffer_free(&page);
+    return result;
+}
+
+/* lanes that were not asked for are left out */
+static json_t *page_json(const struct cli *cli, const struct status *status,
+                         const struct buffer *problems, const struct lanes *lanes)
+{
+    json_t *page = status_json(status, problems, cli->config->queue.name);
+
+    if (page && lanes->most > 0 && json_object_set_new(page, "lanes", lanes_json(lanes)) != 0) {
+        json_decref(page);
+        return NULL;
+    }
+    return page;
+}
+
+static int show(const struct cli *cli, const struct status_options *options,
+                const struct redisReply *reply, const struct lanes *lanes)
+{
+    struct buffer problems = BUFFER_INIT;
+    struct status status;
+    bool watching = options->interval_ms > 0;
+    int result = EX_OK;
+
+    if (status_read(reply, cli->config->queue.lease_ms, &status) != 0)
+        return cli_no_memory();
+    if (status_problems(&status, cli->config->queue.group, &options->limits, &problems) != 0)
+        result = cli_no_memory();
+    else if (options->json)
+        result = output_json(page_json(cli, &status, &problems, lanes), !watching);
+    else
+        result = show_page(cli, &status, &problems, lanes, watching);
+    if (result == EX_OK && problems.size > 0)
+        result = EXIT_UNHEALTHY;
+    buffer_free(&problems);
+    status_free(&status);
+    return result;
+}
+
+struct redisReply *status_call(struct cli *cli, int *status)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+
+    queue_status(&command, &cli->queue);
+    reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
+    command_free(&command);
+    return reply;
+}
+
+static int look(struct cli *cli, const struct status_options *options)
+{
+    struct lanes lanes = {.most = (size_t)options->lanes};
+    struct redisReply *reply;
+    int status = cli_connect(cli);
+
+    if (status != EX_OK)
+        return status;
+    reply = status_call(cli, &status);
+    if (!reply)
+        return status;
+    if (lanes.most > 0)
+        status = lanes_read(cli, &lanes);
+    if (status == EX_OK)
+        status = show(cli, options, reply, &lanes);
+    lanes_free(&lanes);
+    freeReplyObject(reply);
+    return status;
+}
+
+/* A resized window is drawn anew at once; what breaks the connection is waited out. */
+static int watch(struct cli *cli, const struct status_options *options)
+{
+    const struct timespec interval = {
+        .tv_sec = (time_t)(options->interval_ms / 1000),
+        .tv_nsec = (long)(options->interval_ms % 1000 * CLOCK_NS_PER_MS),
+    };
+    sigset_t resized;
+    int status;
+
+    /* blocked, it stays pending while a page is drawn, and ends the wait after it */
+    (void)sigemptyset(&resized);
+    (void)sigaddset(&resized, SIGWINCH);
+    (void)sigprocmask(SIG_BLOCK, &resized, NULL);
+    for (;;) {
+        status = look(cli, options);
+        if (status == EX_UNAVAILABLE || status == EX_TEMPFAIL)
+            cli_disconnect(cli);
+        else if (status != EX_OK && status != EXIT_UNHEALTHY)
+            return status;
+        if (cli_flush() != EX_OK)
+            return EX_IOERR;
+        (void)sigtimedwait(&resized, NULL, &interval);
+    }
+}
+
+/* --watch 5 is meant as --watch=5 */
+static int take_interval(const struct cli *cli, struct status_options *options, int argc,
+                         char **argv)
+{
+    const char *text = optarg;
+    int64_t ms;
+
+    if (!text && optind < argc && units_parse_duration(argv[optind], &ms) == 0)
+        text = argv[optind++];
+    options->interval_ms = DEFAULT_INTERVAL_MS;
+    if (text &&
+        (units_parse_duration(text, &options->interval_ms) != 0 || options->interval_ms < 100))
+        return cli_usage(cli, "--watch wants 0.1 seconds or more, such as 5 or 500ms, not '%s'",
+                         text);
+    return EX_OK;
+}
+
+/* --lanes 5 is meant as --lanes=5 */
+static int take_lanes(const struct cli *cli, struct status_options *options, int argc, char **argv)
+{
+    const char *text = optarg;
+    int64_t number;
+    int status;
+
+    if (!text && optind < argc && units_parse_integer(argv[optind], 0, INT64_MAX, &number) == 0)
+        text = argv[optind++];
+    options->lanes = DEFAULT_LANES;
+    if (!text)
+        return EX_OK;
+    status = cli_integer(cli, "--lanes", text, 1, &options->lanes);
+    return status == EX_OK && options->lanes > MOST_LANES
+               ? cli_usage(cli, "--lanes shows at most %d", MOST_LANES)
+               : status;
+}
+
+static int take_option(const struct cli *cli, struct status_options *options, int letter, int argc,
+                       char **argv)
+{
+    switch (letter) {
+    case OPTION_LANES:
+        return take_lanes(cli, options, argc, argv);
+    case OPTION_JSON:
+        options->json = true;
+        return EX_OK;
+    case OPTION_WATCH:
+        return take_interval(cli, options, argc, argv);
+    case OPTION_MAX_READY:
+        return cli_integer(cli, "--max-ready", optarg, 0, &options->limits.max_ready);
+    case OPTION_MAX_OLDEST:
+        return cli_duration(cli, "--max-oldest", optarg, &options->limits.max_oldest_ms);
+    default:
+        return cli_integer(cli, "--max-dead", optarg, 0, &options->limits.max_dead);
+    }
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct status_options options = {.limits = {-1, -1, -1}};
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
+           CLI_OPTION_END) {
+        if (letter != CLI_OPTION_STOP)
+            status = take_option(cli, &options, letter, argc, argv);
+        if (letter == CLI_OPTION_STOP || status != EX_OK)
+            return status;
+    }
+    if (optind < argc)
+        return cli_usage(cli, "unexpected word: %s", argv[optind]);
+    return options.interval_ms > 0 ? watch(cli, &options) : look(cli, &options);
+}
+
+const struct subcommand status_command = {"status", "tasks, workers and health; also as a check",
+                                          help, run};

@@ -1,0 +1,71 @@
+/*
+ * leat status: what leat_status answered, as figures and workers, and how it is shown.
+ */
+#ifndef LEAT_CLI_STATUS_STATUS_H
+#define LEAT_CLI_STATUS_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/buffer.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+
+struct cli;
+struct redisReply;
+
+/* A worker's last beat; what it does not say is −1 or "". */
+struct status_worker {
+    char host[256], version[32], state[32];
+    int64_t pid, slots, running, started_ms, succeeded, failed, cancelled, heartbeat_ms;
+    double rate;  /* tasks a second */
+    bool live;    /* the last beat is younger than a lease */
+    bool drained; /* its host is */
+};
+
+struct status {
+    const struct redisReply *figures, *conf; /* within the reply */
+    int64_t now_ms, lease_ms;
+    int64_t paused_ms;      /* since when; 0: it is not */
+    struct bytes paused_by; /* "user@host", or empty */
+    struct status_worker *workers;
+    size_t worker_count, live_count;
+    double rate; /* of all live workers */
+};
+
+/* −1: no limit. */
+struct status_limits {
+    int64_t max_ready, max_oldest_ms, max_dead;
+};
+
+/* leat_status's reply for freeReplyObject, with all its elements; or NULL: the error has been
+ * printed and *status set. */
+struct redisReply *status_call(struct cli *cli, int *status);
+
+/* reply stays the caller's and must outlive the status. default_lease_ms counts where no worker has
+ * written one yet. Returns 0, or -1 without memory. */
+int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct status *status);
+void status_free(struct status *status);
+
+int64_t status_figure(const struct status *status, const char *name);
+
+/* One that lives, but by its own account can take no tasks until something is mended. */
+bool status_is_disabled(const struct status_worker *worker);
+
+/* Appends what is wrong, a line each; nothing where the queue is healthy. group: the
+ * configuration's. */
+int status_problems(const struct status *status, const char *group,
+                    const struct status_limits *limits, struct buffer *problems);
+
+/* Appends the whole page for people. */
+int status_render(const struct status *status, const struct buffer *problems, const char *title,
+                  const struct output *output, struct buffer *out);
+
+/* Returns a new reference, or NULL without memory. */
+json_t *status_json(const struct status *status, const struct buffer *problems,
+                    const char *queue_name);
+
+#endif

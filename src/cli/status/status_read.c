@@ -1,0 +1,238 @@
+/*
+ * leat status: reading the reply, and judging it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/units.h"
+#include "cli/lib/moment.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/text.h"
+#include "cli/status/status.h"
+
+#define STATUS_BUSY 5 /* the element of the reply; earlier libraries have none */
+
+static void copy_text(const json_t *heartbeat, const char *name, char *text, size_t size)
+{
+    const char *value = json_string_value(json_object_get(heartbeat, name));
+
+    /* a longer one is cut */
+    if (value)
+        (void)snprintf(text, size, "%s", value);
+}
+
+static int64_t number_of(const json_t *heartbeat, const char *name)
+{
+    const json_t *value = json_object_get(heartbeat, name);
+
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+/* The consumer's name is host:pid:nonce; it tells where the beat does not. */
+static void read_consumer(struct bytes consumer, struct status_worker *worker)
+{
+    char name[256], *colon;
+
+    bytes_copy(consumer, name, sizeof name);
+    colon = strchr(name, ':');
+    if (colon) {
+        *colon = '\0';
+        worker->pid = strtoll(colon + 1, NULL, 10);
+    }
+    /* a longer one is cut */
+    (void)snprintf(worker->host, sizeof worker->host, "%s", name);
+}
+
+/* "<beat ms> <json>" */
+static void read_worker(struct bytes consumer, struct bytes record, struct status_worker *worker)
+{
+    const char *blank = memchr(record.data, ' ', record.size);
+    size_t time_size = blank ? (size_t)(blank - record.data) : record.size;
+    char time[32];
+    json_t *heartbeat = NULL;
+
+    *worker = (struct status_worker){.pid = -1};
+    read_consumer(consumer, worker);
+    bytes_copy((struct bytes){record.data, time_size}, time, sizeof time);
+    worker->heartbeat_ms = strtoll(time, NULL, 10);
+    if (blank)
+        heartbeat = json_loadb(blank + 1, record.size - time_size - 1, 0, NULL);
+
+    copy_text(heartbeat, "host", worker->host, sizeof worker->host);
+    copy_text(heartbeat, "version", worker->version, sizeof worker->version);
+    copy_text(heartbeat, "state", worker->state, sizeof worker->state);
+    if (number_of(heartbeat, "pid") >= 0)
+        worker->pid = number_of(heartbeat, "pid");
+    worker->slots = number_of(heartbeat, "slots");
+    worker->running = number_of(heartbeat, "running");
+    worker->started_ms = number_of(heartbeat, "started_ms");
+    worker->succeeded = number_of(heartbeat, "succeeded");
+    worker->failed = number_of(heartbeat, "failed");
+    if (number_of(heartbeat, "retried") >= 0 && number_of(heartbeat, "dead") >= 0)
+        worker->failed = number_of(heartbeat, "retried") + number_of(heartbeat, "dead");
+    worker->cancelled = number_of(heartbeat, "cancelled");
+    worker->rate = json_number_value(json_object_get(heartbeat, "rate"));
+    json_decref(heartbeat);
+}
+
+/* The gate goes by the consumer's name: what stands before its last two colons. */
+static bool is_drained(const struct redisReply *conf, struct bytes consumer)
+{
+    char name[300] = "drain:", *colon;
+    size_t prefix = strlen(name);
+
+    if (fields_stamp(fields_bytes(conf, "drain:*"), NULL) > 0)
+        return true;
+    bytes_copy(consumer, name + prefix, sizeof name - prefix);
+    for (int parts = 0; parts < 2; parts++) {
+        colon = strrchr(name + prefix, ':');
+        if (colon)
+            *colon = '\0';
+    }
+    return fields_stamp(fields_bytes(conf, name), NULL) > 0;
+}
+
+static int compare_workers(const void *a, const void *b)
+{
+    const struct status_worker *x = a, *y = b;
+    int hosts = strcmp(x->host, y->host);
+
+    if (x->live != y->live)
+        return x->live ? -1 : 1;
+    return hosts != 0 ? hosts : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* How many tasks it runs now; without an account of that, what its last beat says. */
+static int64_t running_now(const struct redisReply *reply, struct bytes consumer, int64_t beaten)
+{
+    const struct redisReply *busy =
+        reply->elements > STATUS_BUSY ? reply->element[STATUS_BUSY] : NULL;
+    int64_t all = fields_number(reply->element[2], "running", 0);
+    char name[300];
+
+    /* who may not know it is told nothing */
+    if (fields_count(busy) == 0 && all > 0)
+        return beaten;
+    bytes_copy(consumer, name, sizeof name);
+    return busy ? fields_number(busy, name, 0) : beaten;
+}
+
+int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct status *status)
+{
+    const struct redisReply *workers = reply->element[3];
+    size_t count = fields_count(workers);
+
+    *status = (struct status){
+        .now_ms = fields_integer(reply->element[1], 0),
+        .figures = reply->element[2],
+        .conf = reply->element[4],
+    };
+    status->lease_ms = fields_number(status->conf, "lease_ms", default_lease_ms);
+    status->paused_ms = fields_stamp(fields_bytes(status->conf, "paused"), &status->paused_by);
+    status->workers = calloc(count + 1, sizeof *status->workers);
+    if (!status->workers)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        struct status_worker *worker = &status->workers[i];
+        read_worker(fields_name_at(workers, i), fields_value(fields_value_at(workers, i)), worker);
+        worker->running = running_now(reply, fields_name_at(workers, i), worker->running);
+        worker->drained = is_drained(status->conf, fields_name_at(workers, i));
+        worker->live = status->now_ms - worker->heartbeat_ms <= status->lease_ms;
+        status->live_count += worker->live;
+        if (worker->live)
+            status->rate += worker->rate;
+    }
+    status->worker_count = count;
+    qsort(status->workers, count, sizeof *status->workers, compare_workers);
+    return 0;
+}
+
+void status_free(struct status *status)
+{
+    free(status->workers);
+    *status = (struct status){0};
+}
+
+int64_t status_figure(const struct status *status, const char *name)
+{
+    return fields_number(status->figures, name, 0);
+}
+
+bool status_is_disabled(const struct status_worker *worker)
+{
+    static const char *const states[] = {"host-fault", "lease-short", "outcome-kept"};
+
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        if (strcmp(worker->state, states[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Live ones stand before lost ones. */
+static void check_workers(const struct status *status, struct buffer *problems)
+{
+    size_t disabled = 0;
+
+    while (disabled < status->live_count && status_is_disabled(&status->workers[disabled]))
+        disabled++;
+    /* failures mark the buffer */
+    if (status->worker_count == 0)
+        (void)buffer_append_text(problems, "no live worker\n");
+    else if (status->live_count == 0)
+        (void)buffer_append_text(problems, "no live worker: all have fallen silent\n");
+    else if (disabled == status->live_count)
+        (void)buffer_printf(problems, "no worker can take tasks: %s; its log says why\n",
+                            status->workers[0].state);
+}
+
+/* Workers begin only where their group has the stream for itself. */
+static void check_group(const struct status *status, const char *group, struct buffer *problems)
+{
+    struct bytes theirs = fields_bytes(status->conf, "group");
+
+    /* failures mark the buffer */
+    if (theirs.size > 0 && !bytes_equal(theirs, group)) {
+        (void)buffer_append_text(problems, "the workers' group is ");
+        (void)text_append(problems, theirs.data, theirs.size);
+        (void)buffer_printf(problems, ", not %s: change [queue] group in the configuration\n",
+                            group);
+    } else if (status_figure(status, "other_groups") > 0) {
+        (void)buffer_append_text(problems,
+                                 "another group reads the stream: no worker begins there; "
+                                 "leat doctor names it\n");
+    }
+}
+
+static void check_limit(const struct status *status, const char *name, int64_t limit,
+                        struct buffer *problems)
+{
+    int64_t figure = status_figure(status, name);
+
+    /* failures mark the buffer */
+    if (limit >= 0 && figure > limit)
+        (void)buffer_printf(problems, "%s: %lld, more than %lld\n", name, (long long)figure,
+                            (long long)limit);
+}
+
+int status_problems(const struct status *status, const char *group,
+                    const struct status_limits *limits, struct buffer *problems)
+{
+    int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
+    char age[MOMENT_SIZE], limit[MOMENT_SIZE];
+
+    /* failures mark the buffer */
+    check_workers(status, problems);
+    check_group(status, group, problems);
+    check_limit(status, "ready", limits->max_ready, problems);
+    check_limit(status, "dead", limits->max_dead, problems);
+    if (limits->max_oldest_ms >= 0 && oldest_ms > limits->max_oldest_ms) {
+        moment_span(oldest_ms, age, sizeof age);
+        units_format_duration(limits->max_oldest_ms, limit, sizeof limit);
+        (void)buffer_printf(problems, "oldest ready task: %s, more than %s\n", age, limit);
+    }
+    return problems->failed ? -1 : 0;
+}

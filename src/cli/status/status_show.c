@@ -1,0 +1,414 @@
+/*
+ * leat status: the page for people, and the same as JSON.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/units.h"
+#include "cli/lib/moment.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/lib/table.h"
+#include "cli/status/status.h"
+
+#define DRAIN_PREFIX "drain:"
+#define DRAINED_SIZE 300
+
+static void render_figure(const struct status *status, const char *name, enum text_style style,
+                          const char *note, bool color, struct buffer *out)
+{
+    int64_t figure = status_figure(status, name);
+    bool styled = color && style != TEXT_PLAIN && figure > 0;
+
+    /* failures mark the buffer */
+    (void)buffer_printf(out, "  %-9s ", name);
+    (void)text_style(out, style, styled);
+    (void)buffer_printf(out, "%12lld", (long long)figure);
+    (void)text_style(out, TEXT_PLAIN, styled);
+    (void)buffer_printf(out, "%s%s\n", *note ? "   " : "", note);
+}
+
+static void render_figures(const struct status *status, bool color, struct buffer *out)
+{
+    int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
+    int64_t due_ms = status_figure(status, "next_due_ms");
+    int64_t laned = status_figure(status, "in_lanes");
+    char time[MOMENT_SIZE], ready[2 * MOMENT_SIZE] = "", due[MOMENT_SIZE + 16] = "",
+                                      running[64] = "";
+    bool delayed;
+
+    /* the texts fit */
+    if (status_figure(status, "ready") > 0) {
+        moment_span(oldest_ms, time, sizeof time);
+        (void)snprintf(ready, sizeof ready, "oldest %s", time);
+        if (laned > 0)
+            (void)snprintf(ready + strlen(ready), sizeof ready - strlen(ready),
+                           ", %lld of them in lanes", (long long)laned);
+    }
+    if (due_ms > 0) {
+        moment_relative(due_ms, status->now_ms, time, sizeof time);
+        (void)snprintf(due, sizeof due, "next due %s", time);
+    }
+    if (status->live_count > 0)
+        (void)snprintf(running, sizeof running, "%.1f tasks/s", status->rate);
+    render_figure(status, "ready", TEXT_PLAIN, ready, color, out);
+    render_figure(status, "running", TEXT_PLAIN, running, color, out);
+    /* the next to come may be either */
+    delayed = status_figure(status, "delayed") > 0;
+    render_figure(status, "delayed", TEXT_PLAIN, delayed ? due : "", color, out);
+    render_figure(status, "retrying", TEXT_YELLOW, delayed ? "" : due, color, out);
+    render_figure(status, "dead", TEXT_RED, "", color, out);
+}
+
+static void add_number(struct table *table, int64_t number)
+{
+    if (number >= 0)
+        table_printf(table, "%lld", (long long)number);
+    else
+        table_printf(table, "-");
+}
+
+static void add_state(struct table *table, const struct status_worker *worker)
+{
+    const char *state = !worker->live ? "lost" : *worker->state ? worker->state : "-";
+
+    if (worker->live && worker->drained && strcmp(state, "running") == 0)
+        state = "drained";
+    table_printf(table, "%s", state);
+    if (!worker->live)
+        table_style(table, TEXT_RED);
+    else if (strcmp(state, "running") != 0 && strcmp(state, "-") != 0)
+        table_style(table, TEXT_YELLOW);
+}
+
+static void add_worker(struct table *table, const struct status *status,
+                       const struct status_worker *worker)
+{
+    char time[MOMENT_SIZE];
+
+    table_printf(table, "%s", worker->host);
+    add_number(table, worker->pid);
+    add_state(table, worker);
+    if (worker->running >= 0 && worker->slots >= 0)
+        table_printf(table, "%lld/%lld", (long long)worker->running, (long long)worker->slots);
+    else
+        add_number(table, worker->running);
+    table_printf(table, "%.1f/s", worker->rate);
+    add_number(table, worker->succeeded);
+    add_number(table, worker->failed);
+    moment_relative(worker->heartbeat_ms, status->now_ms, time, sizeof time);
+    table_printf(table, "%s", time);
+    time[0] = '\0';
+    if (worker->started_ms > 0)
+        moment_span(status->now_ms - worker->started_ms, time, sizeof time);
+    table_printf(table, "%s", *time ? time : "-");
+    table_printf(table, "%s", *worker->version ? worker->version : "-");
+}
+
+static int render_workers(const struct status *status, const struct output *output,
+                          struct buffer *out)
+{
+    static const struct table_column columns[] = {
+        {"HOST", false, true},    {"PID", true, false},  {"STATE", false, false},
+        {"BUSY", true, false},    {"RATE", true, false}, {"DONE", true, false},
+        {"FAILED", true, false},  {"BEAT", true, false}, {"UP", true, false},
+        {"VERSION", false, true},
+    };
+    struct table table = {.columns = columns, .column_count = sizeof columns / sizeof *columns};
+    int result;
+
+    if (status->worker_count == 0)
+        return buffer_append_text(out, "  no workers\n");
+    for (size_t i = 0; i < status->worker_count; i++)
+        add_worker(&table, status, &status->workers[i]);
+    result = table_render(&table, out, 2, output->width, output->color);
+    table_free(&table);
+    return result;
+}
+
+static void render_keep(const struct status *status, struct buffer *out)
+{
+    int64_t keep_ms = fields_number(status->conf, "dead_keep_ms", 0);
+    int64_t number = fields_number(status->conf, "dead_keep_number", 0);
+    char time[MOMENT_SIZE];
+
+    /* failures mark the buffer */
+    if (keep_ms == 0 && number == 0)
+        return;
+    (void)buffer_append_text(out, "  dead letters are kept");
+    if (keep_ms > 0) {
+        units_format_duration(keep_ms, time, sizeof time);
+        (void)buffer_printf(out, " for %s", time);
+    }
+    if (number > 0)
+        (void)buffer_printf(out, "%s the newest %lld", keep_ms > 0 ? "," : "", (long long)number);
+    (void)buffer_append_text(out, "\n");
+}
+
+static void render_by(struct bytes by, struct buffer *out)
+{
+    if (by.size == 0)
+        return;
+    /* failures mark the buffer */
+    (void)buffer_append_text(out, " by ");
+    (void)text_append(out, by.data, by.size);
+}
+
+/* The host of that setting, "*" for all; "" where it drains none. */
+static void drained_host(const struct status *status, size_t index, char host[DRAINED_SIZE])
+{
+    struct bytes name = fields_name_at(status->conf, index);
+    size_t size = sizeof DRAIN_PREFIX - 1;
+    bool drains = name.size > size && memcmp(name.data, DRAIN_PREFIX, size) == 0;
+
+    bytes_copy(drains ? (struct bytes){name.data + size, name.size - size} : (struct bytes){"", 0},
+               host, DRAINED_SIZE);
+}
+
+/* Which hosts start nothing, as the operators have it. */
+static void render_drained(const struct status *status, struct buffer *out)
+{
+    const char *separator = "  drained: ";
+
+    /* failures mark the buffer */
+    for (size_t i = 0; i < fields_count(status->conf); i++) {
+        char host[DRAINED_SIZE], time[MOMENT_SIZE];
+        struct bytes by;
+        drained_host(status, i, host);
+        if (!*host)
+            continue;
+        moment_relative(fields_stamp(fields_value(fields_value_at(status->conf, i)), &by),
+                        status->now_ms, time, sizeof time);
+        (void)buffer_append_text(out, separator);
+        if (strcmp(host, "*") == 0)
+            (void)buffer_append_text(out, "all hosts");
+        else
+            (void)text_append(out, host, strlen(host));
+        (void)buffer_printf(out, " (%s", time);
+        render_by(by, out);
+        (void)buffer_append_text(out, ")");
+        separator = ", ";
+    }
+    if (*separator == ',')
+        (void)buffer_append_text(out, "\n");
+}
+
+/* Why slots may be free though tasks are ready. */
+static void render_rate(const struct status *status, struct buffer *out)
+{
+    struct bytes rate = fields_bytes(status->conf, "rate");
+    int64_t burst = fields_number(status->conf, "burst", 1);
+
+    /* failures mark the buffer */
+    if (rate.size == 0)
+        return;
+    (void)buffer_append_text(out, ", rate ");
+    (void)text_append(out, rate.data, rate.size);
+    if (burst > 1)
+        (void)buffer_printf(out, ", burst %lld", (long long)burst);
+}
+
+static void render_conf(const struct status *status, struct buffer *out)
+{
+    int64_t max_length = fields_number(status->conf, "max_length", 0);
+    int64_t hold_until_ms = fields_number(status->conf, "hold_until", 0);
+    char time[MOMENT_SIZE];
+
+    /* failures mark the buffer */
+    units_format_duration(status->lease_ms, time, sizeof time);
+    (void)buffer_printf(out, "  lease %s, max_crashes %lld, max_length ", time,
+                        (long long)fields_number(status->conf, "max_crashes", 3));
+    if (max_length > 0)
+        (void)buffer_printf(out, "%lld", (long long)max_length);
+    else
+        (void)buffer_append_text(out, "none");
+    render_rate(status, out);
+    (void)buffer_append_text(out, "\n");
+    render_keep(status, out);
+    render_drained(status, out);
+    if (hold_until_ms > status->now_ms) {
+        moment_relative(hold_until_ms, status->now_ms, time, sizeof time);
+        (void)buffer_printf(out, "  the group was made again: tasks start %s\n", time);
+    }
+}
+
+static void render_totals(const struct status *status, struct buffer *out)
+{
+    static const char prefix[] = "total_";
+    const char *separator = "  total: ";
+
+    /* failures mark the buffer */
+    for (size_t i = 0; i < fields_count(status->figures); i++) {
+        struct bytes name = fields_name_at(status->figures, i);
+        int64_t value = fields_integer(fields_value_at(status->figures, i), 0);
+        if (value == 0 || name.size < sizeof prefix ||
+            memcmp(name.data, prefix, sizeof prefix - 1) != 0)
+            continue;
+        (void)buffer_printf(out, "%s%.*s %lld", separator, (int)(name.size - sizeof prefix + 1),
+                            name.data + sizeof prefix - 1, (long long)value);
+        separator = ", ";
+    }
+    if (*separator == ',')
+        (void)buffer_append_text(out, "\n");
+}
+
+/* Paused is not broken, but nothing will come of what waits. */
+static void render_paused(const struct status *status, bool color, struct buffer *out)
+{
+    char local[MOMENT_SIZE], relative[MOMENT_SIZE];
+
+    /* failures mark the buffer */
+    if (status->paused_ms == 0)
+        return;
+    moment_local(status->paused_ms, local, sizeof local);
+    moment_relative(status->paused_ms, status->now_ms, relative, sizeof relative);
+    (void)buffer_append_text(out, "  ");
+    (void)text_style(out, TEXT_YELLOW, color);
+    (void)buffer_printf(out, "PAUSED since %s (%s)", local, relative);
+    render_by(status->paused_by, out);
+    (void)text_style(out, TEXT_PLAIN, color);
+}
+
+int status_render(const struct status *status, const struct buffer *problems, const char *title,
+                  const struct output *output, struct buffer *out)
+{
+    bool healthy = problems->size == 0;
+
+    /* failures mark the buffer */
+    (void)text_style(out, TEXT_BOLD, output->color);
+    (void)text_append(out, title, strlen(title));
+    (void)text_style(out, TEXT_PLAIN, output->color);
+    (void)buffer_append_text(out, "  ");
+    (void)text_style(out, healthy ? TEXT_GREEN : TEXT_RED, output->color);
+    (void)buffer_append_text(out, healthy ? "healthy" : "NOT HEALTHY");
+    (void)text_style(out, TEXT_PLAIN, output->color);
+    render_paused(status, output->color, out);
+    (void)buffer_append_text(out, "\n");
+    if (!healthy)
+        (void)text_append_lines(out, problems->data, problems->size, "  ! ");
+    render_figures(status, output->color, out);
+    if (render_workers(status, output, out) != 0)
+        return -1;
+    render_conf(status, out);
+    render_totals(status, out);
+    return out->failed ? -1 : 0;
+}
+
+/* ---- JSON */
+
+/* What the beat did not say is left out. */
+static json_t *worker_json(const struct status_worker *worker)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {
+        {"pid", worker->pid},
+        {"running", worker->running},
+        {"slots", worker->slots},
+        {"started_ms", worker->started_ms},
+        {"succeeded", worker->succeeded},
+        {"failed", worker->failed},
+        {"cancelled", worker->cancelled},
+        {"beat_ms", worker->heartbeat_ms},
+    };
+    json_t *object =
+        json_pack("{s:s, s:s, s:b, s:b, s:f, s:s}", "host", worker->host, "state", worker->state,
+                  "live", (int)worker->live, "drained", (int)worker->drained, "rate", worker->rate,
+                  "version", worker->version);
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && object; i++) {
+        if (numbers[i].value >= 0 &&
+            json_object_set_new(object, numbers[i].name,
+                                json_integer((json_int_t)numbers[i].value)) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+    }
+    return object;
+}
+
+static json_t *workers_json(const struct status *status)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < status->worker_count && array; i++) {
+        if (json_array_append_new(array, worker_json(&status->workers[i])) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
+}
+
+static json_t *lines_json(const struct buffer *lines)
+{
+    json_t *array = json_array();
+    size_t start = 0;
+
+    for (size_t i = 0; i < lines->size && array; i++) {
+        if (lines->data[i] != '\n')
+            continue;
+        if (json_array_append_new(array, json_stringn(lines->data + start, i - start)) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+        start = i + 1;
+    }
+    return array;
+}
+
+/* {host: who drained it}, as far as that is known. */
+static json_t *drained_by_json(const struct status *status)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < fields_count(status->conf) && object; i++) {
+        char host[DRAINED_SIZE];
+        struct bytes by;
+        drained_host(status, i, host);
+        (void)fields_stamp(fields_value(fields_value_at(status->conf, i)), &by);
+        if (*host && by.size > 0 && output_json_bytes(object, host, by) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+    }
+    return object;
+}
+
+/* Their names, "*" for all. */
+static json_t *drained_json(const struct status *status)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < fields_count(status->conf) && array; i++) {
+        char host[DRAINED_SIZE];
+        drained_host(status, i, host);
+        if (*host && json_array_append_new(array, json_string(host)) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
+}
+
+json_t *status_json(const struct status *status, const struct buffer *problems,
+                    const char *queue_name)
+{
+    /* 'o' takes each reference over, also where another is missing */
+    json_t *object = json_pack(
+        "{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name,
+        "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0), "problems",
+        lines_json(problems), "paused", (int)(status->paused_ms > 0), "paused_since_ms",
+        (json_int_t)status->paused_ms, "drained", drained_json(status), "drained_by",
+        drained_by_json(status), "rate", status->rate, "figures", fields_json(status->figures),
+        "workers", workers_json(status), "conf", fields_json(status->conf));
+
+    if (object && status->paused_by.size > 0 &&
+        output_json_bytes(object, "paused_by", status->paused_by) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    return object;
+}

@@ -1,0 +1,214 @@
+/*
+ * leat wait: until tasks have ended, and how.
+ */
+#include "cli/wait/wait.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/wait/await.h"
+
+static const char help[] =
+    "Usage: leat wait [OPTION]... ID...\n"
+    "       leat wait [OPTION]... --all\n"
+    "Wait until tasks have ended, and print a line about each as soon as it has: its id, what\n"
+    "became of it (succeeded, dead, cancelled, unknown), why, attempts, how long the last ran.\n"
+    "ID is a task's id, or the label given with --id while the task lives; - reads them from\n"
+    "stdin, one a line. Nothing is polled. Where no worker reads the queue, or it is paused, "
+    "stderr\n"
+    "says so.\n"
+    "\n"
+    "Of a task that had ended before, something is known only if it left a result (enqueue\n"
+    "--result-ttl) or a dead letter; else it is unknown.\n"
+    "\n"
+    "  --all               until no task of the queue is ready, running or to be retried; tasks\n"
+    "                      that are delayed do not count\n"
+    "  --timeout DURATION  give up after so long\n"
+    "  --json              an object a line, with all that is known\n"
+    "  -q, -c, -h          as in leat --help\n"
+    "\n"
+    "Examples:\n"
+    "  leat wait $(leat enqueue --result-ttl 1h ./import a.csv)\n"
+    "  leat enqueue --result-ttl 1h --file jobs | leat wait --timeout 30m -\n"
+    "  leat -q thumbnails wait --all && echo the queue is empty\n"
+    "\n"
+    "Exit codes: 0 all have succeeded; 1 one is dead, cancelled or unknown (with --all: one died\n"
+    "or was cancelled meanwhile); 64 usage; 66 stdin cannot be read; 69 Redis cannot be reached;\n"
+    "74 the output cannot be written; 75 not within --timeout; 77 denied by Redis; 78\n"
+    "configuration.\n";
+
+enum { OPTION_ALL = 256, OPTION_TIMEOUT, OPTION_JSON };
+
+static const struct option options_table[] = {
+    CLI_COMMON_OPTIONS,
+    {"all", no_argument, NULL, OPTION_ALL},
+    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {0},
+};
+
+/* ---- ids */
+
+/* Zeroed, it is an empty list; the ids are owned. */
+struct id_list {
+    char **ids;
+    size_t count, capacity;
+};
+
+/* Takes the id, which may be NULL for want of memory. */
+static int add_id(struct id_list *list, char *id)
+{
+    if (id && list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 16;
+        char **grown = reallocarray((void *)list->ids, capacity, sizeof *grown);
+        if (!grown) {
+            free(id);
+            id = NULL;
+        } else {
+            list->ids = grown;
+            list->capacity = capacity;
+        }
+    }
+    if (!id)
+        return cli_no_memory();
+    list->ids[list->count++] = id;
+    return EX_OK;
+}
+
+static void free_ids(struct id_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->ids[i]);
+    }
+    free((void *)list->ids);
+}
+
+/* Empty lines are skipped. */
+static int read_ids(struct id_list *list)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t size;
+    int status = EX_OK;
+
+    while (status == EX_OK && (size = getline(&line, &capacity, stdin)) >= 0) {
+        if (size > 0 && line[size - 1] == '\n')
+            line[--size] = '\0';
+        if (size == 0)
+            continue;
+        status = add_id(list, line);
+        line = NULL;
+        capacity = 0;
+    }
+    if (status == EX_OK && ferror(stdin)) {
+        cli_error("cannot read ids from stdin: %s", strerror(errno));
+        status = EX_NOINPUT;
+    }
+    free(line);
+    return status;
+}
+
+static int take_ids(struct id_list *list, int count, char **words)
+{
+    int status = EX_OK;
+
+    for (int i = 0; i < count && status == EX_OK; i++) {
+        bool is_stdin = strcmp(words[i], "-") == 0;
+        status = is_stdin ? read_ids(list) : add_id(list, strdup(words[i]));
+    }
+    return status;
+}
+
+/* ---- waiting */
+
+struct waiting {
+    const struct wait_options *options;
+    size_t not_succeeded;
+};
+
+static int on_ended(void *context, const char *tid, const char *asked, const struct ended *ended)
+{
+    struct waiting *waiting = context;
+    int status = EX_OK;
+
+    waiting->not_succeeded += ended->state != ENDED_SUCCEEDED;
+    if (waiting->options->json)
+        status = ended_print_json(tid, asked, ended);
+    else
+        ended_print(tid, asked, ended);
+    return status == EX_OK ? cli_flush() : status;
+}
+
+static int wait_tasks(struct cli *cli, const struct wait_options *options,
+                      const struct id_list *list)
+{
+    struct waiting waiting = {.options = options};
+    const struct await_events events = {.ended = on_ended, .context = &waiting};
+    size_t left = 0;
+    int status = await_tasks(cli, list->ids, list->count, options->deadline_ns, &events, &left);
+
+    if (status == EX_TEMPFAIL)
+        cli_error("%zu of %zu tasks have not ended within %s", left, list->count, options->timeout);
+    return status == EX_OK && waiting.not_succeeded > 0 ? WAIT_NOT_ALL : status;
+}
+
+static int take_option(const struct cli *cli, struct wait_options *options, int letter)
+{
+    int64_t ms;
+    int status;
+
+    if (letter == OPTION_ALL) {
+        options->all = true;
+    } else if (letter == OPTION_JSON) {
+        options->json = true;
+    } else {
+        status = cli_duration(cli, "--timeout", optarg, &ms);
+        if (status != EX_OK)
+            return status;
+        options->deadline_ns = clock_boot_ns() + ms * CLOCK_NS_PER_MS;
+        (void)snprintf(options->timeout, sizeof options->timeout, "%s", optarg); /* may be cut */
+    }
+    return EX_OK;
+}
+
+static int wait_for(struct cli *cli, const struct wait_options *options, int count, char **words)
+{
+    struct id_list list = {0};
+    int status;
+
+    if (options->all && count > 0)
+        return cli_usage(cli, "give ids or --all, not both");
+    if (!options->all && count == 0)
+        return cli_usage(cli, "what is to be waited for? Give ids, -, or --all");
+    if (options->all)
+        return wait_all(cli, options);
+    /* a wrong configuration is told before stdin is read */
+    status = cli_load(cli);
+    if (status == EX_OK)
+        status = take_ids(&list, count, words);
+    if (status == EX_OK && list.count > 0)
+        status = wait_tasks(cli, options, &list);
+    free_ids(&list);
+    return status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct wait_options options = {.deadline_ns = INT64_MAX};
+    int letter, status = EX_OK;
+
+    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
+           CLI_OPTION_END) {
+        if (letter != CLI_OPTION_STOP)
+            status = take_option(cli, &options, letter);
+        if (letter == CLI_OPTION_STOP || status != EX_OK)
+            return status;
+    }
+    return wait_for(cli, &options, argc - optind, argv + optind);
+}
+
+const struct subcommand wait_command = {"wait", "until tasks have ended, or the queue is empty",
+                                        help, run};

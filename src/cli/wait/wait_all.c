@@ -1,0 +1,291 @@
+/*
+ * leat wait --all: until the whole queue is empty, with progress on a terminal. Each end rings; the
+ * queue is looked at then, a few times a second at the most.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "cli/lib/moment.h"
+#include "cli/lib/output.h"
+#include "cli/lib/reply_fields.h"
+#include "cli/wait/retry_call.h"
+#include "cli/wait/stall.h"
+#include "cli/wait/wait.h"
+#include "queue/result_streams.h"
+
+#define EVERYBODY "*"
+#define LOOK_MS 250    /* no more often is the queue looked at while it rings */
+#define BLOCK_MS 20000 /* a silent connection is dead or alive */
+#define RENEW_MS                                                                                   \
+    60000 /* so often it is said that somebody waits, and looked whether it rang at all, */
+#define AWAIT_MS 150000 /* and for so long */
+#define STATUS_ELEMENTS 5
+#define BAR_WIDTH 20
+#define LINE_SIZE 160
+#define AVERAGE_NS (10 * CLOCK_NS_PER_S) /* what the rate is averaged over, about */
+
+struct figures {
+    int64_t ready, running, retrying, delayed;
+    int64_t succeeded, dead, cancelled; /* since the queue began */
+};
+
+struct watch {
+    struct cli *cli;
+    const struct wait_options *options;
+    struct patience patience;
+    struct command command;
+    char bell[QUEUE_CURSOR_SIZE]; /* the last ring that was heard */
+    struct figures first, now;
+    bool seen; /* `first` is set */
+    bool drawn;
+    double rate; /* ends in a second, on average; 0: not known */
+    int64_t looked_ns, renewed_ns;
+    struct stall stall;
+};
+
+/* Steps return 0, or -1 where a call failed or patience.status was set. */
+
+/* ---- progress */
+
+static int64_t left_of(const struct figures *figures)
+{
+    return figures->ready + figures->running + figures->retrying;
+}
+
+static int64_t ended_of(const struct figures *figures)
+{
+    return figures->succeeded + figures->dead + figures->cancelled;
+}
+
+static void update_rate(struct watch *watch, const struct figures *before, int64_t before_ns)
+{
+    double span_ns = (double)(watch->looked_ns - before_ns);
+    double ends = (double)(ended_of(&watch->now) - ended_of(before));
+    double rate = span_ns > 0 ? ends * (double)CLOCK_NS_PER_S / span_ns : 0;
+    double share = span_ns < (double)AVERAGE_NS ? span_ns / (double)AVERAGE_NS : 1;
+
+    watch->rate = watch->rate > 0 ? watch->rate + (rate - watch->rate) * share : rate;
+}
+
+static size_t terminal_width(void)
+{
+    struct winsize window;
+
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 ? window.ws_col : 80;
+}
+
+/* A line that is cut, or cannot be drawn, is no loss. */
+static void draw(struct watch *watch)
+{
+    static const char full[] = "####################";
+    int64_t left = left_of(&watch->now), done = ended_of(&watch->now) - ended_of(&watch->first);
+    double share = left + done > 0 ? (double)done / (double)(left + done) : 1;
+    char line[LINE_SIZE], span[MOMENT_SIZE] = "", rate[MOMENT_SIZE + 32] = "";
+
+    if (isatty(STDERR_FILENO) != 1)
+        return;
+    if (watch->rate > 0) {
+        moment_span((int64_t)((double)left / watch->rate * 1000), span, sizeof span);
+        (void)snprintf(rate, sizeof rate, ", %.1f/s, about %s", watch->rate, span);
+    }
+    (void)snprintf(line, sizeof line,
+                   "[%-*.*s] %3.0f%%  %lld left%s (%lld ready, %lld running, %lld to retry)",
+                   BAR_WIDTH, (int)(share * BAR_WIDTH), full, share * 100, (long long)left, rate,
+                   (long long)watch->now.ready, (long long)watch->now.running,
+                   (long long)watch->now.retrying);
+    (void)fprintf(stderr, "\r\033[K%.*s", (int)terminal_width() - 1, line);
+    (void)fflush(stderr);
+    watch->drawn = true;
+}
+
+static void clear_line(struct watch *watch)
+{
+    /* as above */
+    if (watch->drawn)
+        (void)fputs("\r\033[K", stderr);
+    watch->drawn = false;
+}
+
+/* ---- calls */
+
+static struct redisReply *call(struct watch *watch, size_t elements)
+{
+    return patience_call(&watch->patience, watch->cli, &watch->command, elements);
+}
+
+static void read_figures(const struct redisReply *figures, struct figures *out)
+{
+    *out = (struct figures){
+        .ready = fields_number(figures, "ready", 0),
+        .running = fields_number(figures, "running", 0),
+        .retrying = fields_number(figures, "retrying", 0),
+        .delayed = fields_number(figures, "delayed", 0),
+        .succeeded = fields_number(figures, "total_succeeded", 0),
+        .dead = fields_number(figures, "total_dead", 0),
+        .cancelled = fields_number(figures, "total_cancelled", 0),
+    };
+}
+
+static int look(struct watch *watch)
+{
+    struct figures before = watch->now;
+    int64_t before_ns = watch->looked_ns;
+    struct redisReply *reply;
+
+    queue_status(&watch->command, &watch->cli->queue);
+    reply = call(watch, STATUS_ELEMENTS);
+    if (!reply)
+        return -1;
+    read_figures(reply->element[2], &watch->now);
+    if (left_of(&watch->now) > 0 && stall_is_due(&watch->stall) &&
+        stall_read(&watch->stall, watch->cli, reply)) {
+        clear_line(watch);
+        stall_tell(&watch->stall, watch->cli);
+    }
+    freeReplyObject(reply);
+    watch->looked_ns = clock_boot_ns();
+    if (watch->seen)
+        update_rate(watch, &before, before_ns);
+    else
+        watch->first = watch->now;
+    watch->seen = true;
+    draw(watch);
+    return 0;
+}
+
+static int renew(struct watch *watch)
+{
+    struct redisReply *reply;
+
+    watch->renewed_ns = clock_boot_ns();
+    queue_await_begin(&watch->command, &watch->cli->queue, AWAIT_MS);
+    queue_await_add(&watch->command, EVERYBODY);
+    reply = call(watch, 2);
+    if (!reply)
+        return -1;
+    freeReplyObject(reply);
+    return 0;
+}
+
+static void on_ring(void *context, const struct queue_entry *entry)
+{
+    struct watch *watch = context;
+
+    bytes_copy(bytes_of(entry->id), watch->bell, sizeof watch->bell);
+}
+
+/* Hears what has rung since the last time, or waits for it. Returns 1 where something did. */
+static int hear(struct watch *watch, int64_t block_ms)
+{
+    const struct queue_source source = {QUEUE_RESULT, EVERYBODY, watch->bell};
+    struct redisReply *reply;
+    int rings;
+
+    queue_read(&watch->command, &watch->cli->queue, &source, 1, 1, block_ms);
+    reply = block_ms > 0 ? patience_block(&watch->patience, watch->cli, &watch->command, block_ms)
+                         : call(watch, 0);
+    if (!reply)
+        return -1;
+    rings = queue_read_entries(&watch->cli->queue, reply, on_ring, watch);
+    freeReplyObject(reply);
+    if (rings < 0)
+        watch->patience.status = EX_PROTOCOL;
+    return rings;
+}
+
+/* ---- waiting */
+
+/* Between two looks; what rings meanwhile is heard with the next read. */
+static void pause_between(const struct watch *watch)
+{
+    int64_t until_ns = watch->looked_ns + LOOK_MS * CLOCK_NS_PER_MS, now_ns = clock_boot_ns();
+    int64_t deadline_ns = watch->patience.deadline_ns;
+    int64_t left_ns = (until_ns < deadline_ns ? until_ns : deadline_ns) - now_ns;
+    struct timespec left = {.tv_nsec = (long)left_ns};
+
+    /* interrupted, it is shorter */
+    if (left_ns > 0)
+        (void)nanosleep(&left, NULL);
+}
+
+/* Until the queue is empty, or the deadline. */
+static int follow(struct watch *watch)
+{
+    /* in this order: what ends from now on rings, and what ended before is seen */
+    if (renew(watch) || hear(watch, 0) < 0 || look(watch))
+        return -1;
+    patience_end(&watch->patience);
+    while (left_of(&watch->now) > 0 && clock_boot_ns() < watch->patience.deadline_ns) {
+        int64_t block_ms = stall_left_ms(&watch->stall, BLOCK_MS);
+        int rings = hear(watch, patience_left_ms(&watch->patience, block_ms));
+        bool stalled = rings == 0 && stall_is_due(&watch->stall);
+        bool old = clock_boot_ns() - watch->renewed_ns >= RENEW_MS * CLOCK_NS_PER_MS;
+        if (rings < 0 || (old && renew(watch)))
+            return -1;
+        if (rings > 0)
+            pause_between(watch);
+        if ((rings > 0 || old || stalled) && look(watch))
+            return -1;
+    }
+    return 0;
+}
+
+/* What has ended since the first look. */
+static int report(const struct watch *watch)
+{
+    const struct figures *first = &watch->first, *now = &watch->now;
+    int64_t succeeded = now->succeeded - first->succeeded, dead = now->dead - first->dead;
+    int64_t cancelled = now->cancelled - first->cancelled;
+    int status = EX_OK;
+
+    /* failures show when stdout is flushed */
+    if (watch->options->json)
+        status = output_json(json_pack("{s:I, s:I, s:I, s:I}", "succeeded", (json_int_t)succeeded,
+                                       "dead", (json_int_t)dead, "cancelled", (json_int_t)cancelled,
+                                       "delayed", (json_int_t)now->delayed),
+                             false);
+    else
+        (void)printf("empty: %lld succeeded, %lld dead, %lld cancelled meanwhile; %lld delayed\n",
+                     (long long)succeeded, (long long)dead, (long long)cancelled,
+                     (long long)now->delayed);
+    if (status != EX_OK)
+        return status;
+    return dead > 0 || cancelled > 0 ? WAIT_NOT_ALL : EX_OK;
+}
+
+static int give_up(const struct watch *watch)
+{
+    cli_error("the queue is not empty after %s: %lld ready, %lld running, %lld to be retried",
+              watch->options->timeout, (long long)watch->now.ready, (long long)watch->now.running,
+              (long long)watch->now.retrying);
+    return EX_TEMPFAIL;
+}
+
+int wait_all(struct cli *cli, const struct wait_options *options)
+{
+    struct watch watch = {
+        .cli = cli,
+        .options = options,
+        .patience = {.what = "cannot look at the queue", .deadline_ns = options->deadline_ns},
+        .bell = QUEUE_FROM_START,
+    };
+    int status = cli_connect(cli);
+
+    while (status == EX_OK && follow(&watch)) {
+        clear_line(&watch);
+        status = watch.patience.status;
+        if (status == EX_OK)
+            status = patience_reconnect(&watch.patience, cli);
+    }
+    clear_line(&watch);
+    command_free(&watch.command);
+    if (status == EX_TEMPFAIL || (status == EX_OK && left_of(&watch.now) > 0))
+        return give_up(&watch);
+    return status == EX_OK ? report(&watch) : status;
+}

@@ -1,0 +1,306 @@
+#include "daemon/claim/admission.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+
+#define PERIOD_S 1.0  /* the kernel's averages change every two seconds */
+#define RELIEF 0.75   /* of a limit: once exceeded, so far it has to come back */
+#define MIB (1 << 20) /* bytes */
+
+enum measure { MEMORY_PRESSURE, IO_PRESSURE, CPU_PRESSURE, LOAD, FREE_MEMORY, MEASURES };
+
+static const struct {
+    const char *path;
+    const char *trouble;
+} known[MEASURES] = {
+    [MEMORY_PRESSURE] = {"/proc/pressure/memory", "this host is pressed: memory_pressure"},
+    [IO_PRESSURE] = {"/proc/pressure/io", "this host is pressed: io_pressure"},
+    [CPU_PRESSURE] = {"/proc/pressure/cpu", "this host is pressed: cpu_pressure"},
+    [LOAD] = {"/proc/loadavg", "this host is pressed: load"},
+    [FREE_MEMORY] = {"/proc/meminfo", "this host is pressed: free_memory"},
+};
+
+struct admission {
+    struct ev_loop *loop;
+    const struct config *config;
+    void (*changed)(void *context);
+    void *context;
+    bool wanted;           /* there is a limit */
+    bool over[MEASURES];   /* it is exceeded, or was and is not far below yet */
+    bool silent[MEASURES]; /* the kernel does not tell, which was said */
+    enum measure worst;    /* the one that is told, where one is over */
+    bool pressed;
+    bool looked;
+    ev_tstamp looked_at;
+    ev_timer again; /* while it is pressed */
+};
+
+/* One figure against its limit. */
+struct reading {
+    double share;  /* above 1: exceeded */
+    char text[96]; /* both of them, for people */
+};
+
+/* ---- what the kernel says ---- */
+
+/* The beginning of a file of /proc, which is there at once. Returns 0, or -1 with errno. */
+static int read_text(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t got = read(fd, text, size - 1);
+    int error = errno;
+    close(fd);
+    errno = error;
+    text[got > 0 ? got : 0] = '\0';
+    return got < 0 ? -1 : 0;
+}
+
+/* "some avg10=1.23 …": how much of the last ten seconds something waited. */
+static int read_pressure(const char *path, double *percent)
+{
+    static const char some[] = "some avg10=";
+    char text[256], *rest;
+    if (read_text(path, text, sizeof text)) {
+        return -1;
+    }
+    errno = EPROTO;
+    if (strncmp(text, some, sizeof some - 1) != 0) {
+        return -1;
+    }
+    *percent = strtod(text + sizeof some - 1, &rest);
+    return rest == text + sizeof some - 1 ? -1 : 0;
+}
+
+/* The load average of the last minute, in percent of the processors. */
+static int read_load(double *percent)
+{
+    char text[128], *rest;
+    if (read_text(known[LOAD].path, text, sizeof text)) {
+        return -1;
+    }
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    *percent = strtod(text, &rest) * 100 / (double)(cpus > 0 ? cpus : 1);
+    errno = EPROTO;
+    return rest == text ? -1 : 0;
+}
+
+/* A line of /proc/meminfo, in bytes; -1 where it is not there. */
+static double find_memory(const char *text, const char *name)
+{
+    const char *line = strstr(text, name);
+    return line ? strtod(line + strlen(name), NULL) * 1024 : -1;
+}
+
+static int read_memory(double *available, double *total)
+{
+    char text[1024];
+    if (read_text(known[FREE_MEMORY].path, text, sizeof text)) {
+        return -1;
+    }
+    *available = find_memory(text, "MemAvailable:");
+    *total = find_memory(text, "MemTotal:");
+    errno = EPROTO;
+    return *available < 0 || *total <= 0 ? -1 : 0;
+}
+
+/* ---- against the limits ---- */
+
+/* 0: there is none. Of FREE_MEMORY: bytes, or percent of all memory below 0. */
+static int64_t limit_of(const struct admission *admission, enum measure measure)
+{
+    const struct config_admission *limits = &admission->config->admission;
+    switch (measure) {
+    case MEMORY_PRESSURE:
+        return limits->memory_pressure;
+    case IO_PRESSURE:
+        return limits->io_pressure;
+    case CPU_PRESSURE:
+        return limits->cpu_pressure;
+    case LOAD:
+        return limits->load;
+    case FREE_MEMORY:
+        return limits->free_memory;
+    case MEASURES:
+        break;
+    }
+    return 0;
+}
+
+/* over: it has to come back to four thirds of the limit; half of the way to all memory where that
+ * would be too far. */
+static int compare_memory(int64_t limit, bool over, struct reading *reading)
+{
+    double available, total;
+    if (read_memory(&available, &total)) {
+        return -1;
+    }
+    double least = limit < 0 ? total * (double)-limit / 100 : (double)limit;
+    double enough = least / RELIEF < (least + total) / 2 ? least / RELIEF : (least + total) / 2;
+    reading->share = available > 0 ? (over ? enough * RELIEF : least) / available : 2;
+    (void)snprintf(reading->text, sizeof reading->text,
+                   "%.0f MiB of memory are free, the least is %.0f MiB", available / MIB,
+                   least / MIB); /* fits */
+    return 0;
+}
+
+/* Returns 0, or -1 with errno where the kernel does not tell. */
+static int compare(enum measure measure, int64_t limit, bool over, struct reading *reading)
+{
+    static const char *const names[MEASURES] = {[MEMORY_PRESSURE] = "memory pressure",
+                                                [IO_PRESSURE] = "I/O pressure",
+                                                [CPU_PRESSURE] = "CPU pressure",
+                                                [LOAD] = "the load of each CPU"};
+    double percent;
+    if (measure == FREE_MEMORY) {
+        return compare_memory(limit, over, reading);
+    }
+    if (measure == LOAD ? read_load(&percent) : read_pressure(known[measure].path, &percent)) {
+        return -1;
+    }
+    reading->share = percent / (double)limit;
+    (void)snprintf(reading->text, sizeof reading->text, "%s is %.1f%%, the limit is %" PRId64 "%%",
+                   names[measure], percent, limit); /* fits */
+    return 0;
+}
+
+/* What is not told counts as no pressure, and is said once. */
+static void tell_silent(struct admission *admission, enum measure measure)
+{
+    if (!admission->silent[measure]) {
+        log_event(LOG_WARNING, LOG_ID_PRESSURE, NULL, 0,
+                  "[admission] %s has no effect: %s cannot be read: %s%s",
+                  strrchr(known[measure].trouble, ' ') + 1, known[measure].path, strerror(errno),
+                  measure < LOAD ? "; this kernel needs CONFIG_PSI, and maybe psi=1 when it boots"
+                                 : "");
+    }
+    admission->silent[measure] = true;
+}
+
+static bool is_over(struct admission *admission, enum measure measure, struct reading *reading)
+{
+    int64_t limit = limit_of(admission, measure);
+    if (limit == 0) {
+        return false;
+    }
+    if (compare(measure, limit, admission->over[measure], reading)) {
+        tell_silent(admission, measure);
+        return false;
+    }
+    admission->silent[measure] = false;
+    return reading->share > (admission->over[measure] ? RELIEF : 1);
+}
+
+static void tell_change(const struct admission *admission, const char *why)
+{
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", admission->pressed ? "pressed" : "eased")};
+    if (admission->pressed) {
+        log_event(LOG_WARNING, LOG_ID_PRESSURE, fields, 1,
+                  "this host is pressed: %s; claiming nothing until it has eased", why);
+    } else {
+        log_event(LOG_NOTICE, LOG_ID_PRESSURE, fields, 1,
+                  "this host is pressed no more: tasks are claimed again");
+    }
+}
+
+static void look(struct admission *admission)
+{
+    struct reading reading, worst = {0};
+    bool pressed = false;
+    admission->looked = true;
+    admission->looked_at = ev_now(admission->loop);
+    for (enum measure measure = 0; measure < MEASURES; measure++) {
+        admission->over[measure] = is_over(admission, measure, &reading);
+        if (admission->over[measure] && (!pressed || reading.share > worst.share)) {
+            worst = reading;
+            admission->worst = admission->pressed ? admission->worst : measure;
+        }
+        pressed = pressed || admission->over[measure];
+    }
+    if (pressed && !admission->over[admission->worst]) {
+        /* what it was told for has eased, something else has not */
+        for (admission->worst = 0; !admission->over[admission->worst]; admission->worst++) {
+        }
+    }
+    if (pressed == admission->pressed) {
+        return;
+    }
+    admission->pressed = pressed;
+    tell_change(admission, worst.text);
+    if (pressed) {
+        ev_timer_again(admission->loop, &admission->again);
+    } else {
+        ev_timer_stop(admission->loop, &admission->again);
+    }
+    admission->changed(admission->context);
+}
+
+static void on_again(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    look(watcher->data);
+}
+
+void admission_look(struct admission *admission)
+{
+    if (admission->wanted && !admission->pressed &&
+        (!admission->looked || ev_now(admission->loop) - admission->looked_at >= PERIOD_S ||
+         ev_now(admission->loop) < admission->looked_at)) {
+        look(admission);
+    }
+}
+
+const char *admission_trouble(const struct admission *admission)
+{
+    return admission->pressed ? known[admission->worst].trouble : NULL;
+}
+
+/* ---- life ---- */
+
+void admission_set_config(struct admission *admission, const struct config *config)
+{
+    struct reading ignored;
+    admission->config = config;
+    admission->wanted = admission->looked = false;
+    for (enum measure measure = 0; measure < MEASURES; measure++) {
+        /* what the kernel does not tell is said now, not when the first task comes */
+        admission->over[measure] = admission->silent[measure] = false;
+        (void)is_over(admission, measure, &ignored);
+        admission->wanted = admission->wanted || limit_of(admission, measure) != 0;
+    }
+}
+
+struct admission *admission_new(struct ev_loop *loop, const struct config *config,
+                                void (*changed)(void *context), void *context)
+{
+    struct admission *admission = calloc(1, sizeof *admission);
+    if (admission) {
+        admission->loop = loop;
+        admission->changed = changed;
+        admission->context = context;
+        ev_timer_init(&admission->again, on_again, 0., PERIOD_S);
+        admission->again.data = admission;
+        admission_set_config(admission, config);
+    }
+    return admission;
+}
+
+void admission_free(struct admission *admission)
+{
+    if (admission) {
+        ev_timer_stop(admission->loop, &admission->again);
+        free(admission);
+    }
+}

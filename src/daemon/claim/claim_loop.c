@@ -1,0 +1,473 @@
+#include "daemon/claim/claim_loop.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+#include "daemon/claim/reclaim.h"
+#include "daemon/report/task_log.h"
+
+/* A blocking read that waited longer found the queue empty: more of the same is to be expected. */
+#define WAITED_NS (1 * CLOCK_NS_PER_MS)
+
+#define SCAN_JITTER 0.2 /* of the scan period, so that workers do not scan in step */
+
+enum claim_loop_state {
+    INTAKE_IDLE,
+    INTAKE_CLAIMING,   /* a claim is under way */
+    INTAKE_BLOCKED,    /* a blocking read is under way */
+    INTAKE_UNBLOCKING, /* it was asked to end */
+};
+
+struct claim_loop {
+    struct ev_loop *loop;
+    const struct config *config;
+    struct session *session;
+    struct dead_hook *dead_hook;
+    struct slots *slots;
+    struct pause_state *pause_state;
+    struct reclaim *reclaim;
+    const struct queue *queue;
+    const char *consumer;
+    struct claim_loop_events events;
+
+    enum claim_loop_state state;
+    bool open;                        /* the worker wants tasks */
+    bool ask;                         /* there may be something to claim */
+    bool held;                        /* the named tokens wait until nothing runs */
+    bool backlog;                     /* the last claim brought all that it asked for */
+    bool scanning;                    /* a scan's reply is awaited */
+    uint64_t claim_rings, scan_rings; /* of the bell, when each was sent */
+    char **named;                     /* owned strings */
+    size_t named_count, named_capacity;
+    size_t wanted; /* of the claim under way */
+    int64_t claim_sent_ns;
+    int64_t block_sent_ns;
+    bool waited;                    /* the last blocking read had to wait: there is no backlog */
+    char cursor[QUEUE_CURSOR_SIZE]; /* the scan goes on here; "": none is due */
+    struct command command;
+    ev_timer due; /* the next delayed task */
+    ev_timer scan;
+};
+
+/* ---- names ---- */
+
+static void forget_named(struct claim_loop *claim_loop)
+{
+    for (size_t i = 0; i < claim_loop->named_count; i++) {
+        free(claim_loop->named[i]);
+    }
+    claim_loop->named_count = 0;
+    claim_loop->held = false;
+}
+
+static void add_named(void *context, const char *token)
+{
+    struct claim_loop *claim_loop = context;
+    if (claim_loop->named_count == claim_loop->named_capacity) {
+        size_t capacity = claim_loop->named_capacity ? claim_loop->named_capacity * 2 : 16;
+        char **grown = reallocarray(claim_loop->named, capacity, sizeof *grown);
+        if (!grown) {
+            session_recover(claim_loop->session, REDIS_ERROR_LOST, "out of memory");
+            return;
+        }
+        claim_loop->named = grown;
+        claim_loop->named_capacity = capacity;
+    }
+    char *copy = strdup(token);
+    if (!copy) {
+        /* the strict renewal of the next session hands it back */
+        session_recover(claim_loop->session, REDIS_ERROR_LOST, "out of memory");
+        return;
+    }
+    claim_loop->named[claim_loop->named_count++] = copy;
+}
+
+/* All but the first `most`. */
+static void put_back_named(struct claim_loop *claim_loop, size_t most)
+{
+    for (size_t i = most; i < claim_loop->named_count; i++) {
+        claim_loop->events.put_back(claim_loop->events.context, claim_loop->named[i]);
+        free(claim_loop->named[i]);
+    }
+    claim_loop->named_count = claim_loop->named_count < most ? claim_loop->named_count : most;
+    claim_loop->held = claim_loop->held && claim_loop->named_count > 0;
+}
+
+void claim_loop_forget(struct claim_loop *claim_loop, const struct token_set *lost)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < claim_loop->named_count; i++) {
+        if (token_set_has(lost, claim_loop->named[i])) {
+            free(claim_loop->named[i]);
+        } else {
+            claim_loop->named[kept++] = claim_loop->named[i];
+        }
+    }
+    if (kept < claim_loop->named_count) {
+        claim_loop->named_count = kept;
+        claim_loop->held = claim_loop->held && kept > 0;
+        claim_loop->ask = true;
+    }
+}
+
+void claim_loop_tokens(const struct claim_loop *claim_loop, struct token_list *list)
+{
+    for (size_t i = 0; i < claim_loop->named_count; i++) {
+        token_list_add(list, claim_loop->named[i]);
+    }
+}
+
+/* ---- claiming ---- */
+
+static void set_timer_ms(struct claim_loop *claim_loop, ev_timer *timer, int64_t ms)
+{
+    ev_timer_stop(claim_loop->loop, timer);
+    ev_now_update(claim_loop->loop);
+    ev_timer_set(timer, (double)(ms > 0 ? ms : 0) / 1000, 0.);
+    ev_timer_start(claim_loop->loop, timer);
+}
+
+/* What every claim tells beside its tasks. Redis' clock gives only differences. */
+static void note_rest(struct claim_loop *claim_loop, const struct queue_claim_reply *answer,
+                      uint64_t sent_rings)
+{
+    claim_loop->events.lease(claim_loop->events.context, answer->lease_ms);
+    if (answer->buried->elements > 0) {
+        task_log_buried(answer->buried);
+        dead_hook_ask(claim_loop->dead_hook);
+    }
+    if (!pause_state_take(claim_loop->pause_state, answer, sent_rings)) {
+        claim_loop->ask = true;
+    } else if (pause_state_is_shut(claim_loop->pause_state)) {
+        slots_shut(claim_loop->slots); /* what was claimed ahead must not start any more */
+    }
+    if (answer->next_due_ms) {
+        /* one more, since Redis' clock counts whole milliseconds */
+        set_timer_ms(claim_loop, &claim_loop->due, answer->next_due_ms - answer->now_ms + 1);
+    } else {
+        ev_timer_stop(claim_loop->loop, &claim_loop->due);
+    }
+}
+
+static void on_claimed(void *context, const struct redisReply *reply)
+{
+    struct claim_loop *claim_loop = context;
+    if (!session_check(claim_loop->session, reply, "claim")) {
+        return;
+    }
+    struct queue_claim_reply answer;
+    if (queue_claim_read(reply, &answer)) {
+        session_recover(claim_loop->session, REDIS_ERROR_OTHER,
+                        "claim: an answer in an unknown form");
+        return;
+    }
+    claim_loop->state = INTAKE_IDLE;
+    note_rest(claim_loop, &answer, claim_loop->claim_rings);
+    /* where a read had to wait for what filled the last slot, the next one will wait, too; what was
+     * asked since the claim went out stays asked */
+    claim_loop->backlog = claim_loop->wanted > 0 && answer.task_count >= claim_loop->wanted;
+    claim_loop->ask |= claim_loop->wanted > 0 ? claim_loop->backlog : !claim_loop->waited;
+    for (size_t i = 0; i < answer.task_count; i++) {
+        struct task *task = answer.tasks[i];
+        answer.tasks[i] = NULL;
+        slots_take(claim_loop->slots, task, claim_loop->claim_sent_ns);
+    }
+    for (size_t i = 0; i < answer.held_count; i++) {
+        add_named(claim_loop, answer.held[i]);
+        if (!claim_loop->held) {
+            log_text(LOG_INFO, "a task that was lost with its worker is to run alone: nothing more "
+                               "is taken until what runs has ended");
+        }
+        claim_loop->held = true;
+    }
+    queue_claim_reply_free(&answer);
+}
+
+static void claim(struct claim_loop *claim_loop, size_t wanted)
+{
+    wanted = wanted < QUEUE_NAMED_MAX ? wanted : QUEUE_NAMED_MAX;
+    size_t taken = slots_taken(claim_loop->slots);
+    queue_claim(&claim_loop->command, claim_loop->queue, claim_loop->consumer, (int64_t)wanted,
+                (int64_t)taken, "", (const char *const *)claim_loop->named,
+                claim_loop->named_count);
+    claim_loop->ask = false;
+    claim_loop->wanted = wanted;
+    claim_loop->claim_rings = pause_state_rings(claim_loop->pause_state);
+    claim_loop->claim_sent_ns = clock_boot_ns();
+    if (session_send(claim_loop->session, &claim_loop->command, on_claimed, claim_loop)) {
+        session_recover(claim_loop->session, REDIS_ERROR_LOST, "cannot send a command");
+        return;
+    }
+    /* what the reply does not name again is not this worker's */
+    forget_named(claim_loop);
+    claim_loop->state = INTAKE_CLAIMING;
+}
+
+/* ---- blocking ---- */
+
+static void on_blocked(void *context, const struct redisReply *reply)
+{
+    struct claim_loop *claim_loop = context;
+    if (!session_check(claim_loop->session, reply, "waiting for tasks")) {
+        return;
+    }
+    claim_loop->state = INTAKE_IDLE;
+    claim_loop->waited = clock_boot_ns() - claim_loop->block_sent_ns > WAITED_NS;
+    int brought = queue_block_read(claim_loop->queue, reply, add_named, claim_loop);
+    if (brought < 0) {
+        session_recover(claim_loop->session, REDIS_ERROR_OTHER, "an answer in an unknown form");
+    }
+}
+
+/* A read that need not wait brings so many from each of the two streams. */
+static void block(struct claim_loop *claim_loop, size_t count)
+{
+    count = count < QUEUE_NAMED_MAX / 2 ? count : QUEUE_NAMED_MAX / 2;
+    queue_block(&claim_loop->command, claim_loop->queue, claim_loop->consumer, (int64_t)count);
+    if (session_block(claim_loop->session, &claim_loop->command, on_blocked, claim_loop)) {
+        session_recover(claim_loop->session, REDIS_ERROR_LOST, "cannot send a command");
+        return;
+    }
+    claim_loop->block_sent_ns = clock_boot_ns();
+    claim_loop->state = INTAKE_BLOCKED;
+}
+
+/* ---- the scan for expired leases, and a look at the gate: a claim of nothing, which needs no room
+ * and disturbs no block ---- */
+
+static void on_scanned(void *context, const struct redisReply *reply)
+{
+    struct claim_loop *claim_loop = context;
+    claim_loop->scanning = false;
+    if (!session_check(claim_loop->session, reply, "scan")) {
+        return;
+    }
+    struct queue_claim_reply answer;
+    if (queue_claim_read(reply, &answer)) {
+        session_recover(claim_loop->session, REDIS_ERROR_OTHER,
+                        "scan: an answer in an unknown form");
+        return;
+    }
+    memcpy(claim_loop->cursor, answer.cursor, sizeof claim_loop->cursor);
+    note_rest(claim_loop, &answer, claim_loop->scan_rings);
+    queue_claim_reply_free(&answer);
+}
+
+static void scan(struct claim_loop *claim_loop)
+{
+    size_t taken = slots_taken(claim_loop->slots);
+    queue_claim(&claim_loop->command, claim_loop->queue, claim_loop->consumer, 0, (int64_t)taken,
+                claim_loop->cursor, NULL, 0);
+    if (session_send(claim_loop->session, &claim_loop->command, on_scanned, claim_loop)) {
+        session_recover(claim_loop->session, REDIS_ERROR_LOST, "cannot send a command");
+        return;
+    }
+    claim_loop->scanning = true;
+    claim_loop->scan_rings = pause_state_rings(claim_loop->pause_state);
+    pause_state_looking(claim_loop->pause_state);
+}
+
+static void set_scan_timer(struct claim_loop *claim_loop)
+{
+    double period = (double)claim_loop->config->queue.scan_ms / 1000;
+    ev_timer_stop(claim_loop->loop, &claim_loop->scan);
+    ev_timer_set(&claim_loop->scan, period * (1 - SCAN_JITTER * drand48()), 0.);
+    ev_timer_start(claim_loop->loop, &claim_loop->scan);
+}
+
+/* ---- deciding ---- */
+
+static void turn_idle(struct claim_loop *claim_loop)
+{
+    if (!claim_loop->open || !pause_state_is_open(claim_loop->pause_state)) {
+        put_back_named(claim_loop, 0);
+        return;
+    }
+    if (claim_loop->held && slots_taken(claim_loop->slots) > 0) {
+        return;
+    }
+    size_t room = slots_room(claim_loop->slots);
+    /* ahead of free slots only out of a backlog: the last claim brought all that it asked for */
+    size_t ahead = claim_loop->backlog ? slots_ahead(claim_loop->slots) : 0;
+    put_back_named(claim_loop, room); /* a read may bring more, or there is less room by now */
+    if (claim_loop->named_count > 0) {
+        claim(claim_loop, claim_loop->held ? 0 : room - claim_loop->named_count);
+    } else if (room + ahead > 0 && claim_loop->ask) {
+        claim(claim_loop, room + ahead);
+    } else if (room > 0) {
+        block(claim_loop, room);
+    }
+}
+
+void claim_loop_turn(struct claim_loop *claim_loop)
+{
+    if (!session_is_up(claim_loop->session)) {
+        return;
+    }
+    if ((*claim_loop->cursor || pause_state_wants_look(claim_loop->pause_state)) &&
+        !claim_loop->scanning) {
+        scan(claim_loop);
+    }
+    switch (claim_loop->state) {
+    case INTAKE_IDLE:
+        turn_idle(claim_loop);
+        return;
+    case INTAKE_BLOCKED:
+        if (claim_loop->ask || !claim_loop->open || !pause_state_is_open(claim_loop->pause_state)) {
+            claim_loop->state = INTAKE_UNBLOCKING;
+            session_unblock(claim_loop->session);
+        }
+        return;
+    case INTAKE_CLAIMING:
+    case INTAKE_UNBLOCKING:
+        return;
+    }
+}
+
+void claim_loop_ask(struct claim_loop *claim_loop)
+{
+    claim_loop->ask = true;
+}
+
+void claim_loop_rang(struct claim_loop *claim_loop, const struct queue_wakeup *wakeup)
+{
+    claim_loop->ask = claim_loop->ask || wakeup->startable;
+    if (wakeup->settings) {
+        pause_state_rang(claim_loop->pause_state, wakeup->pause);
+    }
+}
+
+static void on_due(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    claim_loop_ask(watcher->data);
+}
+
+static void on_reopened(void *context)
+{
+    claim_loop_ask(context);
+}
+
+static void on_scan(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct claim_loop *claim_loop = watcher->data;
+    if (!*claim_loop->cursor) {
+        memcpy(claim_loop->cursor, QUEUE_SCAN_START, sizeof QUEUE_SCAN_START);
+    }
+    set_scan_timer(claim_loop);
+    dead_hook_look(claim_loop->dead_hook);
+    reclaim_look(claim_loop->reclaim);
+}
+
+/* ---- life ---- */
+
+void claim_loop_up(struct claim_loop *claim_loop)
+{
+    claim_loop->ask = true;
+    pause_state_up(claim_loop->pause_state);
+    memcpy(claim_loop->cursor, QUEUE_SCAN_START, sizeof QUEUE_SCAN_START);
+    set_scan_timer(claim_loop);
+    reclaim_look(claim_loop->reclaim);
+}
+
+void claim_loop_down(struct claim_loop *claim_loop)
+{
+    ev_timer_stop(claim_loop->loop, &claim_loop->due);
+    pause_state_down(claim_loop->pause_state);
+    reclaim_down(claim_loop->reclaim);
+    ev_timer_stop(claim_loop->loop, &claim_loop->scan);
+    forget_named(claim_loop);
+    claim_loop->state = INTAKE_IDLE;
+    claim_loop->scanning = false;
+    claim_loop->cursor[0] = '\0';
+}
+
+void claim_loop_close(struct claim_loop *claim_loop)
+{
+    claim_loop->open = false;
+}
+
+void claim_loop_open(struct claim_loop *claim_loop)
+{
+    claim_loop->open = true;
+    claim_loop->ask = true;
+}
+
+bool claim_loop_is_quiet(const struct claim_loop *claim_loop)
+{
+    return claim_loop->state == INTAKE_IDLE && claim_loop->named_count == 0;
+}
+
+bool claim_loop_is_claiming(const struct claim_loop *claim_loop)
+{
+    return claim_loop->state == INTAKE_CLAIMING;
+}
+
+enum pause_kind claim_loop_pause(const struct claim_loop *claim_loop)
+{
+    return pause_state_told(claim_loop->pause_state);
+}
+
+struct claim_loop *claim_loop_new(struct ev_loop *loop, const struct config *config,
+                                  struct session *session, struct slots *slots,
+                                  const struct queue *queue, const char *consumer,
+                                  struct dead_hook *dead_hook,
+                                  const struct guard_monitor *guard_monitor,
+                                  const struct claim_loop_events *events)
+{
+    struct claim_loop *claim_loop = calloc(1, sizeof *claim_loop);
+    if (!claim_loop) {
+        return NULL;
+    }
+    claim_loop->loop = loop;
+    claim_loop->dead_hook = dead_hook;
+    claim_loop->config = config;
+    claim_loop->session = session;
+    claim_loop->slots = slots;
+    claim_loop->queue = queue;
+    claim_loop->consumer = consumer;
+    claim_loop->events = *events;
+    ev_timer_init(&claim_loop->due, on_due, 0., 0.);
+    ev_timer_init(&claim_loop->scan, on_scan, 0., 0.);
+    claim_loop->due.data = claim_loop->scan.data = claim_loop;
+    claim_loop->pause_state = pause_state_new(loop, on_reopened, claim_loop);
+    claim_loop->reclaim =
+        reclaim_new(loop, config, session, queue, consumer, dead_hook, guard_monitor);
+    if (!claim_loop->pause_state || !claim_loop->reclaim) {
+        pause_state_free(claim_loop->pause_state);
+        reclaim_free(claim_loop->reclaim);
+        free(claim_loop);
+        return NULL;
+    }
+    return claim_loop;
+}
+
+void claim_loop_set_config(struct claim_loop *claim_loop, const struct config *config)
+{
+    bool other = config->queue.scan_ms != claim_loop->config->queue.scan_ms;
+    claim_loop->config = config;
+    if (other && ev_is_active(&claim_loop->scan)) {
+        set_scan_timer(claim_loop); /* the former may be hours away */
+    }
+    reclaim_set_config(claim_loop->reclaim, config);
+}
+
+void claim_loop_free(struct claim_loop *claim_loop)
+{
+    if (claim_loop) {
+        claim_loop_down(claim_loop);
+        pause_state_free(claim_loop->pause_state);
+        reclaim_free(claim_loop->reclaim);
+        free(claim_loop->named);
+        command_free(&claim_loop->command);
+        free(claim_loop);
+    }
+}

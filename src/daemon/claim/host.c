@@ -1,0 +1,160 @@
+#include "daemon/claim/host.h"
+
+#include <ev.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+
+#define CLOSED_BASE_S 1.0 /* after the first fault, doubled with each that follows */
+#define CLOSED_CAP_S 60.0
+#define TOLD_NS (60 * CLOCK_NS_PER_S) /* missing programs are told of no more often */
+
+struct host {
+    struct ev_loop *loop;
+    struct host_events events;
+    bool doubtful;
+    bool unguarded;
+    int64_t lack_told_ns; /* CLOCK_BOOTTIME; 0: never */
+    double closed_s;      /* how long after the next fault */
+    ev_timer closed;      /* while it runs, nothing is claimed */
+};
+
+void host_fault(struct host *host, const char *tid, const char *reason)
+{
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "host-fault"), LOG_TEXT("LEAT_TASK", tid)};
+    if (ev_is_active(&host->closed)) {
+        log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2, "this host cannot run tasks: %s", reason);
+        return;
+    }
+    log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2,
+              "this host cannot run tasks: %s; claiming nothing for %.0f s", reason,
+              host->closed_s);
+    host->doubtful = true;
+    ev_now_update(host->loop);
+    ev_timer_set(&host->closed, host->closed_s, 0.);
+    ev_timer_start(host->loop, &host->closed);
+    host->closed_s = host->closed_s * 2 < CLOSED_CAP_S ? host->closed_s * 2 : CLOSED_CAP_S;
+    host->events.close(host->events.context);
+}
+
+/* Others of the queue's commands can run. Each task's own record has the rest. */
+static void lack_program(struct host *host, const char *tid, const char *reason)
+{
+    int64_t now_ns = clock_boot_ns();
+    if (host->lack_told_ns > 0 && now_ns - host->lack_told_ns < TOLD_NS) {
+        return;
+    }
+    host->lack_told_ns = now_ns;
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "host-fault"), LOG_TEXT("LEAT_TASK", tid)};
+    log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2,
+              "this host cannot run a listed command: %s; its tasks wait", reason);
+}
+
+static void open_again(struct host *host)
+{
+    if (!host_is_closed(host)) {
+        host->events.open(host->events.context);
+    }
+}
+
+void host_fine(struct host *host)
+{
+    if (!host->doubtful) {
+        return;
+    }
+    host->doubtful = false;
+    host->closed_s = CLOSED_BASE_S;
+    open_again(host);
+}
+
+void host_unguarded(struct host *host, bool unguarded)
+{
+    if (host->unguarded == unguarded) {
+        return;
+    }
+    host->unguarded = unguarded;
+    if (unguarded) {
+        host->events.close(host->events.context);
+    } else {
+        open_again(host);
+    }
+}
+
+void host_ended(struct host *host, const struct attempt *attempt)
+{
+    bool follows = *attempt->batch && strcmp(attempt->batch, attempt->task->tid) != 0;
+    switch (attempt->ending.cause) {
+    case CAUSE_HOST:
+        if (!follows) {
+            host_fault(host, attempt->task->tid, attempt->reason);
+        }
+        return;
+    case CAUSE_NO_PROGRAM:
+        lack_program(host, attempt->task->tid, attempt->reason);
+        return;
+    case CAUSE_CANNOT_EXECUTE:
+    case CAUSE_REFUSED:
+        return;
+    case CAUSE_EXIT:
+    case CAUSE_SIGNAL:
+    case CAUSE_KILLED:
+    case CAUSE_OOM:
+    case CAUSE_TIMEOUT:
+    case CAUSE_OUTPUT_LIMIT:
+    case CAUSE_LEASE_LOST:
+    case CAUSE_SHUTDOWN:
+    case CAUSE_REPORTED:
+    case CAUSE_CHECK:
+    case CAUSE_DONE:
+    case CAUSE_BATCH:
+    case CAUSE_CANCELLED:
+        host_fine(host);
+        return;
+    }
+}
+
+static void on_closed_over(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    open_again(watcher->data);
+}
+
+bool host_is_closed(const struct host *host)
+{
+    return host->unguarded || ev_is_active(&host->closed);
+}
+
+const char *host_trouble(const struct host *host)
+{
+    return host->unguarded ? "no guard over running tasks" : "this host cannot run tasks";
+}
+
+bool host_is_doubtful(const struct host *host)
+{
+    return host->doubtful;
+}
+
+struct host *host_new(struct ev_loop *loop, const struct host_events *events)
+{
+    struct host *host = calloc(1, sizeof *host);
+    if (host) {
+        host->loop = loop;
+        host->events = *events;
+        host->closed_s = CLOSED_BASE_S;
+        ev_timer_init(&host->closed, on_closed_over, 0., 0.);
+        host->closed.data = host;
+    }
+    return host;
+}
+
+void host_free(struct host *host)
+{
+    if (host) {
+        ev_timer_stop(host->loop, &host->closed);
+        free(host);
+    }
+}

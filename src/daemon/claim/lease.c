@@ -1,0 +1,447 @@
+#include "daemon/claim/lease.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd_watch.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+#include "base/units.h"
+#include "daemon/report/task_log.h"
+
+#define MARGIN_SHARE 20 /* of the lease: KILL is sent that much before its end */
+#define MARGIN_LEAST_MS 100
+#define BEATS_PER_LEASE 3
+#define RENEW_MOST 500 /* tokens in one call: Redis does nothing else meanwhile */
+#define LATE_SHARE 12  /* of the lease: a beat so much late means a gap */
+
+struct lease {
+    struct ev_loop *loop;
+    const struct config *config;
+    struct session *session;
+    struct runner *runner;
+    const struct queue *queue;
+    const char *consumer;
+    struct lease_events events;
+
+    int64_t lease_ms;
+    int64_t watchdog_ms;
+    uint64_t renewal; /* number of the last renewal sent */
+    size_t awaited;   /* replies to it */
+    bool whole;       /* all of it was sent, and of each reply it is known what is lost */
+    bool again;       /* another is to be sent when they have come */
+    int64_t renew_sent_ns;
+    int64_t turn_ns;    /* when the loop last turned */
+    int64_t watched_ns; /* what the deadline timer is set to; 0: none */
+    struct command command;
+    ev_timer heartbeat;
+    int timer; /* of CLOCK_BOOTTIME: libev has none that counts suspended time */
+    struct fd_watch deadline;
+    ev_check turn;
+};
+
+static int64_t margin_ms(const struct lease *lease)
+{
+    int64_t share = lease->lease_ms / MARGIN_SHARE;
+    return share > MARGIN_LEAST_MS ? share : MARGIN_LEAST_MS;
+}
+
+/* From TERM to the end of the lease. */
+static int64_t notice_ms(const struct lease *lease)
+{
+    return lease->config->task.kill_grace_ms + margin_ms(lease);
+}
+
+bool lease_fits(const struct lease *lease)
+{
+    return notice_ms(lease) <= lease->lease_ms / 2;
+}
+
+/* It acts where the daemon should have acted and did not. */
+static void tell_guard(const struct lease *lease)
+{
+    runner_set_guard_margin(lease->runner, margin_ms(lease) * CLOCK_NS_PER_MS / 2);
+}
+
+static void tell_fit(const struct lease *lease)
+{
+    char whole[48], grace[48], most[48];
+    if (lease_fits(lease)) {
+        return;
+    }
+    units_format_duration(lease->lease_ms, whole, sizeof whole);
+    units_format_duration(lease->config->task.kill_grace_ms, grace, sizeof grace);
+    units_format_duration(lease->lease_ms / 2 - margin_ms(lease), most, sizeof most);
+    log_text(LOG_ERR,
+             "[task] kill_grace (%s) is too long for the queue's lease (%s): claiming nothing; set "
+             "kill_grace to %s or less, or a longer lease with leat conf",
+             grace, whole, most);
+}
+
+int64_t lease_deadline(const struct lease *lease, int64_t sent_ns)
+{
+    return sent_ns + lease->lease_ms * CLOCK_NS_PER_MS;
+}
+
+bool lease_has_room(const struct lease *lease, int64_t deadline_ns)
+{
+    return clock_boot_ns() < deadline_ns - notice_ms(lease) * CLOCK_NS_PER_MS;
+}
+
+/* ---- local deadlines ---- */
+
+static bool is_killed(const struct attempt *attempt)
+{
+    return attempt->state != JOB_CLAIMED && !job_is_under_way(attempt->state) &&
+           attempt->state != JOB_ENDING;
+}
+
+/* When something must be done about the attempt next. */
+static int64_t next_act_ns(const struct lease *lease, const struct attempt *attempt)
+{
+    /* where the grace does not fit any more, what runs gets less of it, but is not ended while it
+     * is renewed */
+    int64_t margin = margin_ms(lease);
+    int64_t notice = lease_fits(lease) ? notice_ms(lease) : lease->lease_ms / 2;
+    int64_t before = job_is_under_way(attempt->state) ? notice : margin;
+    return attempt->lease_deadline_ns - before * CLOCK_NS_PER_MS;
+}
+
+/* 0: never. */
+static void set_deadline_timer(struct lease *lease, int64_t at_ns)
+{
+    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(at_ns / CLOCK_NS_PER_S),
+                                               .tv_nsec = (long)(at_ns % CLOCK_NS_PER_S)}};
+    lease->watched_ns = at_ns;
+    /* fails only for a wrong descriptor or time */
+    (void)timerfd_settime(lease->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void enforce(struct lease *lease, struct attempt *attempt, int64_t now_ns)
+{
+    if (now_ns >= attempt->lease_deadline_ns - margin_ms(lease) * CLOCK_NS_PER_MS) {
+        runner_end(lease->runner, attempt, JOB_KILL_NOW);
+    } else if (job_is_under_way(attempt->state)) {
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
+                                     LOG_TEXT("LEAT_EVENT", "lease-lost")};
+        log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
+                  "task %s is ended: its lease could not be renewed", attempt->task->tid);
+        runner_end(lease->runner, attempt, JOB_LEASE_LOST);
+    }
+}
+
+/* Ends what is due and sets the timer for what is next. Runs only when a deadline may have come. */
+static void enforce_all(struct lease *lease)
+{
+    int64_t now_ns = clock_boot_ns(), earliest = 0;
+    struct attempt *next;
+    for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = next) {
+        next = attempt->next;
+        if (is_killed(attempt)) {
+            continue;
+        }
+        if (now_ns >= next_act_ns(lease, attempt)) {
+            enforce(lease, attempt, now_ns);
+            if (is_killed(attempt)) {
+                continue;
+            }
+        }
+        int64_t act_ns = next_act_ns(lease, attempt);
+        earliest = earliest && earliest < act_ns ? earliest : act_ns;
+    }
+    set_deadline_timer(lease, earliest);
+}
+
+static void on_deadline(void *context)
+{
+    struct lease *lease = context;
+    uint64_t fired;
+    ssize_t size = read(lease->timer, &fired, sizeof fired);
+    (void)size; /* nothing to read: it was set anew meanwhile */
+    enforce_all(lease);
+}
+
+void lease_watch(struct lease *lease, const struct attempt *attempt)
+{
+    /* claims come later than what is watched already, so mostly nothing changes */
+    int64_t act_ns = next_act_ns(lease, attempt);
+    if (!lease->watched_ns || act_ns < lease->watched_ns) {
+        set_deadline_timer(lease, act_ns);
+    }
+}
+
+/* ---- renewal ---- */
+
+static void end_lost(struct lease *lease, struct attempt *attempt)
+{
+    if (job_is_under_way(attempt->state)) {
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
+                                     LOG_TEXT("LEAT_EVENT", "lease-lost")};
+        log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
+                  "task %s is ended: its lease went to another attempt, or its entry is gone",
+                  attempt->task->tid);
+    }
+    runner_end(lease->runner, attempt, JOB_KILL_NOW);
+}
+
+static void end_cancelled(struct lease *lease, struct attempt *attempt)
+{
+    if (job_is_under_way(attempt->state)) {
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
+                                     LOG_TEXT("LEAT_EVENT", "cancelling")};
+        log_event(LOG_NOTICE, NULL, fields, 2, "task %s is ended: it was cancelled",
+                  attempt->task->tid);
+    }
+    runner_end(lease->runner, attempt, JOB_CANCEL);
+}
+
+/* What an answer names as lost is ended at once, since others may start it any moment. */
+static void apply(struct lease *lease, const struct queue_renew_reply *answer)
+{
+    struct token_set lost = token_set_of(answer->lost);
+    struct token_set cancelled = token_set_of(answer->cancelled);
+    struct attempt *next;
+    bool any = lost.count + cancelled.count > 0;
+    for (struct attempt *attempt = any ? runner_first(lease->runner) : NULL; attempt;
+         attempt = next) {
+        next = attempt->next;
+        if (attempt->renewal != lease->renewal) {
+            continue;
+        }
+        if (token_set_has(&lost, attempt->task->token)) {
+            attempt->renewal = 0;
+            end_lost(lease, attempt);
+        } else if (token_set_has(&cancelled, attempt->task->token)) {
+            end_cancelled(lease, attempt);
+        }
+    }
+    lease->whole = lease->whole && !lost.failed;
+    lease->events.told(lease->events.context, &lost, &cancelled);
+    token_set_free(&lost);
+    token_set_free(&cancelled);
+}
+
+/* A renewal was answered to its end: those that it named have a lease from when it was sent. */
+static void extend(struct lease *lease, int64_t sent_ns)
+{
+    int64_t deadline_ns = lease_deadline(lease, sent_ns);
+    for (struct attempt *attempt = runner_first(lease->runner); attempt && lease->whole;
+         attempt = attempt->next) {
+        if (attempt->renewal == lease->renewal) {
+            attempt->lease_deadline_ns = deadline_ns;
+        }
+    }
+    runner_renewed(lease->runner);
+    enforce_all(lease);
+}
+
+static void renew(struct lease *lease);
+
+static void on_renewed(void *context, const struct redisReply *reply)
+{
+    struct lease *lease = context;
+    lease->awaited--;
+    if (!session_check(lease->session, reply, "renew")) {
+        lease->whole = false; /* other answers may still come */
+        return;
+    }
+    struct queue_renew_reply answer;
+    if (queue_renew_read(reply, &answer)) {
+        lease->whole = false;
+        session_recover(lease->session, REDIS_ERROR_OTHER, "renew: an answer in an unknown form");
+        return;
+    }
+    lease_update(lease, answer.lease_ms);
+    apply(lease, &answer);
+    if (answer.dead_growth > 0) {
+        task_log_dead_growth(lease->config->queue.name, answer.dead_growth);
+    }
+    if (lease->awaited == 0) {
+        extend(lease, lease->renew_sent_ns);
+        if (lease->again) {
+            renew(lease);
+        }
+    }
+}
+
+/* Those that the next renewal, or a registration, names. */
+static void number_attempts(struct lease *lease)
+{
+    lease->renewal++;
+    lease->whole = true;
+    for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = attempt->next) {
+        attempt->renewal = lease->renewal;
+    }
+}
+
+/* In as many calls as it takes; without tokens too, for the beat. */
+static void send_renewal(struct lease *lease, const struct token_list *list, const char *heartbeat)
+{
+    lease->renew_sent_ns = clock_boot_ns();
+    size_t sent = 0;
+    do {
+        size_t size = list->count - sent < RENEW_MOST ? list->count - sent : RENEW_MOST;
+        queue_renew(&lease->command, lease->queue, lease->consumer, heartbeat,
+                    size > 0 ? &list->tokens[sent] : NULL, size);
+        if (session_send(lease->session, &lease->command, on_renewed, lease)) {
+            lease->whole = false;
+            session_recover(lease->session, REDIS_ERROR_LOST, "cannot send a command");
+            return;
+        }
+        lease->awaited++;
+        sent += size;
+    } while (sent < list->count);
+}
+
+static void renew(struct lease *lease)
+{
+    if (lease->awaited > 0 || !session_is_up(lease->session)) {
+        return;
+    }
+    struct token_list list = {0};
+    lease->events.tokens(lease->events.context, &list);
+    const char *heartbeat = lease->events.heartbeat(lease->events.context);
+    if (list.failed || !heartbeat) {
+        /* the registration of the next session renews them sooner than the next beat would */
+        session_recover(lease->session, REDIS_ERROR_LOST, "out of memory");
+    } else {
+        number_attempts(lease);
+        send_renewal(lease, &list, heartbeat);
+        lease->again = false;
+    }
+    token_list_free(&list);
+}
+
+void lease_renew(struct lease *lease)
+{
+    lease->again = lease->awaited > 0;
+    renew(lease);
+}
+
+void lease_registered(struct lease *lease, const struct queue_renew_reply *reply, int64_t sent_ns)
+{
+    /* nothing can have been claimed between the registration and its answer */
+    number_attempts(lease);
+    lease->again = false;
+    apply(lease, reply);
+    extend(lease, sent_ns);
+}
+
+static void set_beat_timer(struct lease *lease)
+{
+    int64_t period_ms = lease->lease_ms / BEATS_PER_LEASE;
+    if (lease->watchdog_ms && lease->watchdog_ms / 2 < period_ms) {
+        period_ms = lease->watchdog_ms / 2;
+    }
+    double period = (double)period_ms / 1000;
+    if (!ev_is_active(&lease->heartbeat) || lease->heartbeat.repeat != period) {
+        ev_timer_stop(lease->loop, &lease->heartbeat);
+        ev_timer_set(&lease->heartbeat, period, period);
+        ev_timer_start(lease->loop, &lease->heartbeat);
+    }
+}
+
+void lease_update(struct lease *lease, int64_t lease_ms)
+{
+    if (lease_ms == lease->lease_ms) {
+        return;
+    }
+    lease->lease_ms = lease_ms;
+    tell_guard(lease);
+    set_beat_timer(lease);
+    tell_fit(lease);
+}
+
+static void on_beat(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct lease *lease = watcher->data;
+    bool alive =
+        session_is_up(lease->session) ? lease->awaited == 0 : session_has_answer(lease->session);
+    renew(lease);
+    lease->events.heartbeat_done(lease->events.context, alive);
+}
+
+/* Runs before all other watchers of a turn. A loop that slept through a beat was stopped or
+ * starved: what is over is ended, and the renewal is the first thing sent. */
+static void on_turn(struct ev_loop *loop, ev_check *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct lease *lease = watcher->data;
+    int64_t now_ns = clock_boot_ns();
+    int64_t gap_ms = (now_ns - lease->turn_ns) / CLOCK_NS_PER_MS;
+    lease->turn_ns = now_ns;
+    if (gap_ms > lease->lease_ms / BEATS_PER_LEASE + lease->lease_ms / LATE_SHARE) {
+        log_text(LOG_WARNING, "the daemon was stopped or starved for %lld ms", (long long)gap_ms);
+        enforce_all(lease);
+        renew(lease);
+    }
+}
+
+/* ---- life ---- */
+
+struct lease *lease_new(struct ev_loop *loop, const struct config *config, struct session *session,
+                        struct runner *runner, const struct queue *queue, const char *consumer,
+                        int64_t watchdog_ms, const struct lease_events *events)
+{
+    struct lease *lease = calloc(1, sizeof *lease);
+    int timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (!lease || timer < 0) {
+        goto fail;
+    }
+    lease->loop = loop;
+    lease->config = config;
+    lease->session = session;
+    lease->runner = runner;
+    lease->queue = queue;
+    lease->consumer = consumer;
+    lease->watchdog_ms = watchdog_ms;
+    lease->events = *events;
+    lease->lease_ms = config->queue.lease_ms;
+    lease->turn_ns = clock_boot_ns();
+    ev_timer_init(&lease->heartbeat, on_beat, 0., 0.);
+    lease->timer = timer;
+    fd_watch_init(&lease->deadline, on_deadline, lease);
+    ev_check_init(&lease->turn, on_turn);
+    ev_set_priority(&lease->turn, EV_MAXPRI);
+    lease->heartbeat.data = lease->turn.data = lease;
+    ev_check_start(loop, &lease->turn);
+    fd_watch_start(&lease->deadline, loop, timer, EV_READ);
+    set_beat_timer(lease);
+    tell_guard(lease);
+    return lease;
+
+fail:
+    if (timer >= 0) {
+        close(timer);
+    }
+    free(lease);
+    return NULL;
+}
+
+void lease_set_config(struct lease *lease, const struct config *config)
+{
+    bool fitted = lease_fits(lease);
+    lease->config = config;
+    if (fitted) {
+        tell_fit(lease);
+    }
+}
+
+void lease_free(struct lease *lease)
+{
+    if (lease) {
+        ev_timer_stop(lease->loop, &lease->heartbeat);
+        fd_watch_stop(&lease->deadline, lease->loop);
+        close(lease->timer);
+        ev_check_stop(lease->loop, &lease->turn);
+        command_free(&lease->command);
+        free(lease);
+    }
+}

@@ -1,0 +1,485 @@
+#include "daemon/claim/slots.h"
+
+#include <ev.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "daemon/claim/signature_check.h"
+#include "daemon/claim/waiting.h"
+#include "daemon/report/task_log.h"
+#include "exec/attempt/batch.h"
+
+#define HOLD_MS 20         /* a task waits so long for a slot at the most */
+#define EXPECTED_US 10000  /* and is claimed ahead where it should start within that */
+#define SHORT_US 2000      /* tasks that take less on average are claimed ahead of free slots */
+#define LEAST_AHEAD 16     /* so many at the most, or for each slot: */
+#define SLOT_AHEAD 4       /* the more a call carries, the less it costs for each task */
+#define AVERAGE_SHARE 8    /* the newest duration's share in the average: one in so many */
+#define NO_TIME_US 1000000 /* what the average begins with, and after a task had to go back */
+
+/* With batches, shares of the lease: a batch is filled for the one at the most, and what has no
+ * slot after the other goes back. Before it runs no renewal counts for a task: that wait, and the
+ * time to the next renewal, must leave half of the lease. */
+#define FILL_SHARE 10
+#define HOLD_SHARE 8
+
+#define BATCH_BYTES ((size_t)8 << 20) /* with so much a batch is full, too */
+#define MOST_TASKS ((size_t)16384)    /* each that runs is named in every renewal */
+
+struct slots {
+    struct ev_loop *loop;
+    const struct config *config;
+    struct runner *runner;
+    struct lease *lease;
+    const struct host *host;
+    struct signature_check *signature_check;
+    struct slots_events events;
+
+    struct waiting single; /* each for a process of its own */
+    struct waiting shared; /* for batches */
+    size_t per_slot;       /* how many tasks a claim asks for each slot, up to `batch` */
+    size_t alone;          /* running tasks that want the worker for themselves: 0 or 1 */
+    int64_t average_us;
+    int64_t max_crashes;
+    ev_timer timer;  /* ends the longest wait: for a slot, or for more tasks */
+    int64_t back_ns; /* when one went back that had waited too long for a slot */
+};
+
+/* ---- how many ---- */
+
+static size_t batch_of(const struct slots *slots)
+{
+    return (size_t)slots->config->task.batch;
+}
+
+static size_t allowed(const struct slots *slots)
+{
+    if (slots->alone > 0 || slots->events.closed(slots->events.context)) {
+        return 0;
+    }
+    return host_is_doubtful(slots->host) ? 1 : (size_t)slots->config->queue.concurrency;
+}
+
+size_t slots_most(const struct slots *slots)
+{
+    size_t most = (size_t)slots->config->queue.concurrency * batch_of(slots);
+    return most < MOST_TASKS ? most : MOST_TASKS;
+}
+
+size_t slots_taken(const struct slots *slots)
+{
+    return runner_count(slots->runner) + slots->single.count + slots->shared.count +
+           signature_check_count(slots->signature_check);
+}
+
+static size_t at_most(size_t most, size_t taken)
+{
+    return most > taken ? most - taken : 0;
+}
+
+size_t slots_room(const struct slots *slots)
+{
+    size_t per_slot = host_is_doubtful(slots->host) ? 1 : slots->per_slot;
+    size_t free = at_most(allowed(slots), runner_processes(slots->runner) + slots->single.count);
+    size_t room = at_most(free * per_slot,
+                          slots->shared.count + signature_check_count(slots->signature_check));
+    size_t most = at_most(MOST_TASKS, slots_taken(slots));
+    if (signature_check_has_suspect(slots->signature_check)) {
+        return 0; /* it will want the worker for itself */
+    }
+    return room < most ? room : most;
+}
+
+/* How many may wait for a slot that is not there. */
+static size_t most_ahead(const struct slots *slots)
+{
+    size_t concurrency = (size_t)slots->config->queue.concurrency;
+    if (slots->average_us >= SHORT_US || slots->max_crashes <= 1 || allowed(slots) < concurrency ||
+        batch_of(slots) > 1) {
+        return 0;
+    }
+    size_t in_time = concurrency * (size_t)(EXPECTED_US / (slots->average_us + 1));
+    size_t most = SLOT_AHEAD * concurrency > LEAST_AHEAD ? SLOT_AHEAD * concurrency : LEAST_AHEAD;
+    return in_time < most ? in_time : most;
+}
+
+size_t slots_ahead(const struct slots *slots)
+{
+    if (signature_check_has_suspect(slots->signature_check)) {
+        return 0;
+    }
+    size_t free = at_most(allowed(slots), runner_processes(slots->runner) + slots->single.count);
+    return at_most(most_ahead(slots),
+                   slots->single.count +
+                       at_most(signature_check_count(slots->signature_check), free));
+}
+
+bool slots_busy(const struct slots *slots)
+{
+    size_t most = most_ahead(slots);
+    return most > 0
+               ? slots->single.count > most / 2
+               : runner_processes(slots->runner) > (size_t)slots->config->queue.concurrency / 2;
+}
+
+/* ---- starting ---- */
+
+static void put_back(void *context, struct task *task)
+{
+    struct slots *slots = context;
+    slots->events.put_back(slots->events.context, task->token);
+    task_free(task);
+}
+
+/* One process for these. */
+static void start(struct slots *slots, const struct begun *tasks, size_t count)
+{
+    bool alone = tasks[0].task->crashes > 0;
+    for (size_t i = 0; slots->config->log.started && i < count; i++) {
+        task_log_started(tasks[i].task);
+    }
+    slots->alone += alone;
+    if (slots->events.reserve(slots->events.context, count) ||
+        runner_start(slots->runner, tasks, count)) {
+        slots->alone -= alone;
+        for (size_t i = 0; i < count; i++) {
+            put_back(slots, tasks[i].task);
+        }
+        return;
+    }
+    const struct attempt *newest = runner_first(slots->runner);
+    for (size_t i = 0; i < count && newest; i++, newest = newest->next) {
+        lease_watch(slots->lease, newest);
+    }
+}
+
+/* False where its lease leaves too little time: it goes back. */
+static bool set_begun(struct slots *slots, struct begun *begun, struct task *task, int64_t sent_ns)
+{
+    *begun = (struct begun){task, lease_deadline(slots->lease, sent_ns)};
+    if (lease_has_room(slots->lease, begun->lease_deadline_ns)) {
+        return true;
+    }
+    put_back(slots, task);
+    return false;
+}
+
+static void start_single(struct slots *slots, struct task *task, int64_t sent_ns)
+{
+    struct begun begun;
+    if (set_begun(slots, &begun, task, sent_ns)) {
+        start(slots, &begun, 1);
+    }
+}
+
+/* As many as may share one process. The more did, the more are claimed for the next. */
+static void start_shared(struct slots *slots)
+{
+    struct begun tasks[CONFIG_BATCH_MOST];
+    size_t count = 0, size = 0, batch = batch_of(slots);
+    while (slots->shared.count > 0 && count < batch &&
+           (count == 0 || size + waiting_first(&slots->shared)->size <= BATCH_BYTES)) {
+        struct waiting_task next = waiting_take(&slots->shared);
+        count += set_begun(slots, &tasks[count], next.task, next.sent_ns);
+        size += next.size;
+    }
+    if (count > 0) {
+        start(slots, tasks, count);
+        slots->per_slot = slots->per_slot > 2 * count ? slots->per_slot : 2 * count;
+        slots->per_slot = slots->per_slot < batch ? slots->per_slot : batch;
+    }
+}
+
+void slots_ended(struct slots *slots, const struct attempt *attempt)
+{
+    if (attempt->task->crashes > 0 && slots->alone > 0) {
+        slots->alone--;
+    }
+    enum cause cause = attempt->ending.cause;
+    if (cause == CAUSE_REFUSED || cause == CAUSE_HOST || cause == CAUSE_NO_PROGRAM) {
+        return; /* never ran */
+    }
+    slots->average_us += (attempt->duration_us - slots->average_us) / AVERAGE_SHARE;
+}
+
+/* ---- waiting ---- */
+
+static int64_t hold_ns(const struct slots *slots)
+{
+    return batch_of(slots) > 1 ? lease_deadline(slots->lease, 0) / HOLD_SHARE
+                               : HOLD_MS * CLOCK_NS_PER_MS;
+}
+
+/* How long a batch waits to be filled. Not at all where a lost worker's tasks are dead letters:
+ * what waits has not run. */
+static int64_t fill_ns(const struct slots *slots)
+{
+    int64_t wanted_ns =
+        slots->max_crashes > 1 ? slots->config->task.batch_wait_ms * CLOCK_NS_PER_MS : 0;
+    int64_t most_ns = lease_deadline(slots->lease, 0) / FILL_SHARE;
+    return wanted_ns < most_ns ? wanted_ns : most_ns;
+}
+
+static bool is_filled(const struct slots *slots, int64_t now_ns)
+{
+    const struct waiting *shared = &slots->shared;
+    return shared->count > 0 && (shared->count >= batch_of(slots) || shared->size >= BATCH_BYTES ||
+                                 waiting_first(shared)->taken_ns + fill_ns(slots) <= now_ns);
+}
+
+static void set_timer(struct slots *slots)
+{
+    const struct waiting *single = &slots->single, *shared = &slots->shared;
+    int64_t now_ns = clock_boot_ns(), until_ns = INT64_MAX;
+    ev_timer_stop(slots->loop, &slots->timer);
+    if (single->count > 0) {
+        until_ns = waiting_first(single)->taken_ns + hold_ns(slots);
+    }
+    if (shared->count > 0) {
+        int64_t wait_ns = is_filled(slots, now_ns) ? hold_ns(slots) : fill_ns(slots);
+        int64_t end_ns = waiting_first(shared)->taken_ns + wait_ns;
+        until_ns = end_ns < until_ns ? end_ns : until_ns;
+    }
+    if (until_ns < INT64_MAX) {
+        int64_t left_ns = until_ns - now_ns;
+        ev_now_update(slots->loop);
+        ev_timer_set(&slots->timer, left_ns > 0 ? (double)left_ns / CLOCK_NS_PER_S : 0., 0.);
+        ev_timer_start(slots->loop, &slots->timer);
+    }
+}
+
+static void keep(struct slots *slots, struct waiting *waiting, struct task *task, int64_t sent_ns)
+{
+    if (waiting_add(waiting, task, sent_ns, clock_boot_ns())) {
+        put_back(slots, task);
+    } else if (waiting->count == 1) {
+        set_timer(slots);
+    }
+}
+
+/* Of those that a claim for batches brought, but which cannot share a process, only some may wait:
+ * the others go back at once, and the next claims ask for less. */
+static void keep_single(struct slots *slots, struct task *task, int64_t sent_ns)
+{
+    size_t concurrency = (size_t)slots->config->queue.concurrency;
+    size_t most = concurrency > LEAST_AHEAD ? concurrency : LEAST_AHEAD;
+    if (batch_of(slots) > 1 && slots->single.count >= most) {
+        slots->per_slot = 1;
+        put_back(slots, task);
+        return;
+    }
+    keep(slots, &slots->single, task, sent_ns);
+}
+
+static bool is_fit(const struct slots *slots, struct task *task, char *reason, size_t reason_size)
+{
+    const struct config_task *config = &slots->config->task;
+    return task_check(task, config->command != NULL, reason, reason_size) &&
+           runner_accepts(slots->runner, task, reason, reason_size) &&
+           (config->batch == 1 || batch_fits(config->batch_format, task, reason, reason_size));
+}
+
+/* Its claim was under way while tasks that are older went back: it must not overtake them. */
+static bool came_after_return(const struct slots *slots, int64_t sent_ns)
+{
+    return batch_of(slots) == 1 && sent_ns < slots->back_ns;
+}
+
+static void refuse(void *context, struct task *task, const char *reason)
+{
+    struct slots *slots = context;
+    if (slots->events.reserve(slots->events.context, 1) ||
+        runner_refuse(slots->runner, task, reason)) {
+        put_back(slots, task);
+    }
+}
+
+/* A task that may run. */
+static void slot_index(void *context, struct task *task, int64_t sent_ns)
+{
+    struct slots *slots = context;
+    size_t most = allowed(slots);
+    if (most == 0 || came_after_return(slots, sent_ns)) {
+        put_back(slots, task);
+    } else if (batch_of(slots) > 1 && batch_may_share(slots->config, task)) {
+        keep(slots, &slots->shared, task, sent_ns);
+    } else if (slots->single.count > 0 || runner_processes(slots->runner) >= most) {
+        keep_single(slots, task, sent_ns);
+    } else {
+        start_single(slots, task, sent_ns);
+    }
+}
+
+void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
+{
+    char reason[160];
+    if (allowed(slots) == 0) {
+        put_back(slots, task);
+    } else if (!is_fit(slots, task, reason, sizeof reason)) {
+        refuse(slots, task, reason);
+    } else if (signature_check_is_wanted(slots->signature_check)) {
+        signature_check_take(slots->signature_check, task, sent_ns);
+    } else {
+        slot_index(slots, task, sent_ns);
+    }
+}
+
+void slots_shut(struct slots *slots)
+{
+    while (slots->single.count > 0) {
+        put_back(slots, waiting_take(&slots->single).task);
+    }
+    while (slots->shared.count > 0) {
+        put_back(slots, waiting_take(&slots->shared).task);
+    }
+    signature_check_shut(slots->signature_check);
+    ev_timer_stop(slots->loop, &slots->timer);
+}
+
+/* Who has waited longer comes first. Returns false where nobody is ready. */
+static bool start_next(struct slots *slots, int64_t now_ns)
+{
+    bool filled = is_filled(slots, now_ns);
+    if (slots->single.count > 0 && (!filled || waiting_first(&slots->single)->taken_ns <=
+                                                   waiting_first(&slots->shared)->taken_ns)) {
+        struct waiting_task first = waiting_take(&slots->single);
+        start_single(slots, first.task, first.sent_ns);
+        return true;
+    }
+    if (filled) {
+        start_shared(slots);
+    }
+    return filled;
+}
+
+void slots_turn(struct slots *slots)
+{
+    signature_check_turn(slots->signature_check);
+    if (slots->single.count + slots->shared.count + signature_check_count(slots->signature_check) ==
+        0) {
+        return;
+    }
+    int64_t now_ns = clock_boot_ns();
+    while (runner_processes(slots->runner) < allowed(slots) && start_next(slots, now_ns)) {
+    }
+    if (allowed(slots) == 0) {
+        slots_shut(slots);
+    } else if (batch_of(slots) > 1 || !ev_is_active(&slots->timer)) {
+        set_timer(slots);
+    }
+}
+
+/* The turn that this ends starts batches. */
+static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct slots *slots = watcher->data;
+    struct waiting *const both[] = {&slots->single, &slots->shared};
+    int64_t now_ns = clock_boot_ns(), since_ns = now_ns - hold_ns(slots);
+    for (int i = 0; i < 2; i++) {
+        while (both[i]->count > 0 && waiting_first(both[i])->taken_ns <= since_ns) {
+            put_back(slots, waiting_take(both[i]).task);
+            slots->average_us = NO_TIME_US;
+            slots->per_slot = 1;
+            slots->back_ns = now_ns;
+        }
+    }
+    /* what is younger follows, so that it runs after those */
+    bool follows = batch_of(slots) == 1 && slots->back_ns == now_ns;
+    while (follows && slots->single.count > 0) {
+        put_back(slots, waiting_take(&slots->single).task);
+    }
+}
+
+void slots_tokens(const struct slots *slots, struct token_list *list)
+{
+    waiting_tokens(&slots->single, list);
+    waiting_tokens(&slots->shared, list);
+    signature_check_tokens(slots->signature_check, list);
+}
+
+void slots_told(struct slots *slots, const struct token_set *lost,
+                const struct token_set *cancelled)
+{
+    if (lost->count + cancelled->count > 0) {
+        signature_check_told(slots->signature_check, lost, cancelled);
+        waiting_told(&slots->single, lost, cancelled, put_back, slots);
+        waiting_told(&slots->shared, lost, cancelled, put_back, slots);
+    }
+}
+
+void slots_down(struct slots *slots)
+{
+    waiting_free(&slots->single);
+    waiting_free(&slots->shared);
+    signature_check_down(slots->signature_check);
+    ev_timer_stop(slots->loop, &slots->timer);
+}
+
+/* ---- life ---- */
+
+struct slots *slots_new(struct ev_loop *loop, const struct config *config, struct runner *runner,
+                        struct lease *lease, struct host *host, struct session *session,
+                        const struct queue *queue, const struct slots_events *events)
+{
+    struct slots *slots = calloc(1, sizeof *slots);
+    if (slots) {
+        const struct signature_check_events signature_check_events = {
+            .passed = slot_index, .refused = refuse, .put_back = put_back, .context = slots};
+        slots->signature_check =
+            signature_check_new(config, session, queue, host, &signature_check_events);
+        if (!slots->signature_check) {
+            free(slots);
+            return NULL;
+        }
+        slots->loop = loop;
+        slots->config = config;
+        slots->runner = runner;
+        slots->lease = lease;
+        slots->host = host;
+        slots->events = *events;
+        slots->average_us = NO_TIME_US;
+        slots->per_slot = batch_of(slots);
+        ev_timer_init(&slots->timer, on_timer, 0., 0.);
+        slots->timer.data = slots;
+    }
+    return slots;
+}
+
+/* What was found fit to run, and how, may not be so any more. */
+static bool judges_otherwise(const struct config *former_config, const struct config *config)
+{
+    const struct config_task *former = &former_config->task, *task = &config->task;
+    const struct config_security *security = &config->security;
+    return security->commands != former_config->security.commands ||
+           security->commands == CONFIG_COMMANDS_LISTED ||
+           security->signatures == CONFIG_SIGNATURES_REQUIRED ||
+           former_config->security.signatures == CONFIG_SIGNATURES_REQUIRED ||
+           !former->command != !task->command || former->batch != task->batch ||
+           former->batch_format != task->batch_format;
+}
+
+void slots_set_config(struct slots *slots, const struct config *config)
+{
+    if (judges_otherwise(slots->config, config)) {
+        slots_shut(slots);
+        slots->per_slot = (size_t)config->task.batch;
+    }
+    slots->config = config;
+    signature_check_set_config(slots->signature_check, config);
+}
+
+void slots_set_max_crashes(struct slots *slots, int64_t max_crashes)
+{
+    slots->max_crashes = max_crashes;
+}
+
+void slots_free(struct slots *slots)
+{
+    if (slots) {
+        slots_down(slots);
+        signature_check_free(slots->signature_check);
+        free(slots);
+    }
+}

@@ -1,0 +1,97 @@
+#include "daemon/heartbeat.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define RATE_MEMORY_S 60.0
+#define RATE_LEAST_S 0.5
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.';
+}
+
+int heartbeat_init(struct heartbeat *heartbeat)
+{
+    uint64_t nonce;
+    *heartbeat =
+        (struct heartbeat){.started_wall_ms = clock_wall_ms(), .counted_ns = clock_boot_ns()};
+    if (gethostname(heartbeat->host, sizeof heartbeat->host) ||
+        getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
+        return -1;
+    }
+    heartbeat->host[sizeof heartbeat->host - 1] = '\0';
+    for (char *at = heartbeat->host; *at; at++) {
+        *at = is_plain(*at) ? *at : '_';
+    }
+    srand48((long)(nonce >> 32)); /* jitter: workers started together must not act in step */
+    int size = snprintf(heartbeat->consumer, sizeof heartbeat->consumer, "%s:%ld:%08" PRIx32,
+                        heartbeat->host, (long)getpid(), (uint32_t)nonce);
+    errno = ENAMETOOLONG;
+    return size > 0 && (size_t)size < sizeof heartbeat->consumer ? 0 : -1;
+}
+
+void heartbeat_free(struct heartbeat *heartbeat)
+{
+    buffer_free(&heartbeat->text);
+}
+
+void heartbeat_count(struct heartbeat *heartbeat, enum verdict verdict)
+{
+    switch (verdict) {
+    case VERDICT_SUCCESS:
+        heartbeat->succeeded++;
+        return;
+    case VERDICT_RETRY:
+        heartbeat->retried++;
+        return;
+    case VERDICT_DEAD:
+        heartbeat->dead++;
+        return;
+    case VERDICT_RELEASE:
+        heartbeat->released++;
+        return;
+    case VERDICT_CANCELLED:
+        heartbeat->cancelled++;
+        return;
+    }
+}
+
+static void update_rate(struct heartbeat *heartbeat)
+{
+    int64_t now_ns = clock_boot_ns();
+    uint64_t ended =
+        heartbeat->succeeded + heartbeat->retried + heartbeat->dead + heartbeat->cancelled;
+    double span = (double)(now_ns - heartbeat->counted_ns) / (double)CLOCK_NS_PER_S;
+    if (span > RATE_LEAST_S) {
+        double share = span / (span + RATE_MEMORY_S);
+        heartbeat->rate += ((double)(ended - heartbeat->counted) / span - heartbeat->rate) * share;
+        heartbeat->counted = ended;
+        heartbeat->counted_ns = now_ns;
+    }
+}
+
+const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t running,
+                           const char *state)
+{
+    update_rate(heartbeat);
+    buffer_clear(&heartbeat->text);
+    (void)buffer_printf(&heartbeat->text, /* a failure stays marked */
+                        "{\"host\":\"%s\",\"pid\":%ld,\"version\":\"" LEAT_VERSION
+                        "\",\"slots\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
+                        ",\"succeeded\":%" PRIu64 ",\"retried\":%" PRIu64 ",\"dead\":%" PRIu64
+                        ",\"cancelled\":%" PRIu64 ",\"rate\":%.3f}",
+                        heartbeat->host, (long)getpid(), slots, running, state,
+                        heartbeat->started_wall_ms, heartbeat->succeeded, heartbeat->retried,
+                        heartbeat->dead, heartbeat->cancelled, heartbeat->rate);
+    (void)buffer_append(&heartbeat->text, "", 1); /* as above */
+    return heartbeat->text.failed ? NULL : heartbeat->text.data;
+}

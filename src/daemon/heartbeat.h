@@ -1,0 +1,35 @@
+/*
+ * What a worker tells of itself with each renewal: one JSON record in the queue's `workers`, which
+ * `leat status` reads.
+ */
+#ifndef LEAT_DAEMON_HEARTBEAT_H
+#define LEAT_DAEMON_HEARTBEAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "exec/job/outcome.h"
+
+struct heartbeat {
+    char host[64];      /* only characters that need no escape anywhere */
+    char consumer[128]; /* HOST:PID:NONCE, new at each start */
+    int64_t started_wall_ms;
+    uint64_t succeeded, retried, dead, released, cancelled;
+    uint64_t counted;   /* ended attempts when the rate was reckoned last */
+    int64_t counted_ns; /* when that was */
+    double rate;        /* ended attempts per second, smoothed */
+    struct buffer text;
+};
+
+/* Names this incarnation. Returns 0, or −1 with errno. */
+int heartbeat_init(struct heartbeat *heartbeat);
+void heartbeat_free(struct heartbeat *heartbeat);
+
+void heartbeat_count(struct heartbeat *heartbeat, enum verdict verdict);
+
+/* The record, valid until the next call; NULL without memory. */
+const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t running,
+                           const char *state);
+
+#endif

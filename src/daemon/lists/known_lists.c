@@ -1,0 +1,109 @@
+#include "daemon/lists/known_lists.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many old ones are asked whether they can go. */
+#define TRIES 64
+
+static int compare(const void *left, const void *right)
+{
+    const struct list *a = left, *b = right;
+    size_t shorter = a->name.size < b->name.size ? a->name.size : b->name.size;
+    int order = shorter > 0 ? memcmp(a->name.data, b->name.data, shorter) : 0;
+    return order != 0 ? order : (a->name.size > b->name.size) - (a->name.size < b->name.size);
+}
+
+struct list *known_lists_find(const struct known_lists *known, struct bytes name)
+{
+    const struct list wanted = {.name = name};
+    struct list *const *found = tfind(&wanted, &known->root, compare);
+    return found ? *found : NULL;
+}
+
+/* ---- by age ---- */
+
+static void unlink_age(struct known_lists *known, struct list *list)
+{
+    *(list->up ? &list->up->down : &known->youngest) = list->down;
+    *(list->down ? &list->down->up : &known->oldest) = list->up;
+}
+
+static void link_youngest(struct known_lists *known, struct list *list)
+{
+    list->up = NULL;
+    list->down = known->youngest;
+    *(list->down ? &list->down->up : &known->oldest) = list;
+    known->youngest = list;
+}
+
+void known_lists_touch(struct known_lists *known, struct list *list)
+{
+    unlink_age(known, list);
+    link_youngest(known, list);
+}
+
+/* ---- coming and going ---- */
+
+static void forget(struct known_lists *known, struct list *list)
+{
+    (void)tdelete(list, &known->root, compare); /* it is there */
+    unlink_age(known, list);
+    known->count--;
+    known->pinned -= list->pinned;
+    free((char *)list->name.data);
+    free(list);
+}
+
+static bool can_go(const struct list *list)
+{
+    return !list->pinned && !list->ready && !list->busy && !ev_is_active(&list->wait);
+}
+
+static bool make_room(struct known_lists *known)
+{
+    struct list *list = known->oldest;
+    for (int i = 0; i < TRIES && list; i++, list = list->up) {
+        if (can_go(list)) {
+            forget(known, list);
+            return true;
+        }
+    }
+    return false;
+}
+
+struct list *known_lists_add(struct known_lists *known, struct bytes name, bool pinned)
+{
+    if (!pinned && known->count - known->pinned >= KNOWN_MAX && !make_room(known)) {
+        return NULL;
+    }
+    struct list *list = calloc(1, sizeof *list);
+    char *copy = malloc(name.size + 1);
+    if (!list || !copy) {
+        goto fail;
+    }
+    memcpy(copy, name.data, name.size);
+    copy[name.size] = '\0';
+    list->name = (struct bytes){copy, name.size};
+    list->pinned = pinned;
+    if (!tsearch(list, &known->root, compare)) {
+        goto fail;
+    }
+    link_youngest(known, list);
+    known->count++;
+    known->pinned += pinned;
+    return list;
+
+fail:
+    free(list);
+    free(copy);
+    return NULL;
+}
+
+void known_lists_clear(struct known_lists *known)
+{
+    while (known->oldest) {
+        forget(known, known->oldest);
+    }
+}

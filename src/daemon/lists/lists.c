@@ -1,0 +1,316 @@
+#include "daemon/lists/lists.h"
+
+#include <ev.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "daemon/lists/known_lists.h"
+#include "daemon/lists/seek.h"
+#include "daemon/lists/take.h"
+#include "daemon/lists/watch.h"
+
+#define NAME_MAX_BYTES 512 /* of a list that was found */
+#define LOSSES_FREE 2      /* so many in a row cost nothing */
+#define LOSS_DELAY_MS 10   /* the next one so much, then double */
+#define LOSS_DELAY_MAX_MS 1000
+#define LOSSES_FORGOTTEN_MS 2000 /* after so long without one */
+
+struct lists {
+    struct ev_loop *loop;
+    const struct config *config;
+    struct session *session;
+    struct watch *watch;
+    struct take *take;
+    struct seek *seek;
+    struct known_lists known;
+    bool session_up, closed;
+    unsigned told; /* of what is not about one list: see take_tell */
+    ev_timer look; /* at the pinned lists, in case that a change was not heard of */
+};
+
+/* ---- changes ---- */
+
+/* What others are taking is left to them for a while; where nothing has come for longer than that,
+ * all are there again. */
+static int64_t loss_delay_ms(struct list *list)
+{
+    int64_t since_ms = (clock_boot_ns() - list->lost_ns) / CLOCK_NS_PER_MS;
+    if (since_ms > LOSSES_FORGOTTEN_MS) {
+        list->losses = 0;
+    }
+    if (list->losses < LOSSES_FREE) {
+        return 0;
+    }
+    unsigned doublings = list->losses - LOSSES_FREE;
+    int64_t delay_ms = doublings < 8 ? (int64_t)LOSS_DELAY_MS << doublings : LOSS_DELAY_MAX_MS;
+    return delay_ms < LOSS_DELAY_MAX_MS ? delay_ms : LOSS_DELAY_MAX_MS;
+}
+
+/* Where nobody was faster lately it is taken from at once, else looked at first. */
+static void wake(struct list *list)
+{
+    list->woken = true;
+    list->hot = list->hot || list->losses == 0;
+    take_list(list->lists->take, list);
+}
+
+static void on_wait(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct list *list = watcher->data;
+    wake(list);
+    take_go_on(list->lists->take);
+}
+
+static void on_change(struct list *list)
+{
+    struct ev_loop *loop = list->lists->loop;
+    int64_t delay_ms = loss_delay_ms(list);
+    if (list->busy) {
+        list->again = true;
+    } else if (delay_ms == 0) {
+        wake(list);
+    } else if (!ev_is_active(&list->wait)) {
+        ev_now_update(loop);
+        ev_timer_set(&list->wait, (double)delay_ms / 1000, 0.);
+        ev_timer_start(loop, &list->wait);
+    }
+}
+
+static void on_ended(void *context, struct list *list)
+{
+    (void)context;
+    if (list->taken > 0) {
+        list->losses = 0;
+    } else if (list->failed || (list->woken && !list->hot)) {
+        list->losses++;
+        list->lost_ns = clock_boot_ns();
+    }
+    list->woken = false;
+    if (list->again && !list->hot) {
+        on_change(list);
+    }
+}
+
+/* ---- which lists ---- */
+
+static struct list *add(struct lists *lists, struct bytes name, bool pinned)
+{
+    struct list *list = known_lists_add(&lists->known, name, pinned);
+    if (list) {
+        list->lists = lists;
+        ev_timer_init(&list->wait, on_wait, 0., 0.);
+        list->wait.data = list;
+    }
+    return list;
+}
+
+static void on_changed(void *context, const struct bytes *key)
+{
+    struct lists *lists = context;
+    struct list *list = key ? known_lists_find(&lists->known, *key) : lists->known.youngest;
+    if (key && !list && take_has_prefix(&lists->config->intake, *key)) {
+        list = add(lists, *key, false); /* it had to make room for others */
+    }
+    for (; list; list = key ? NULL : list->down) {
+        on_change(list);
+    }
+    take_go_on(lists->take);
+}
+
+/* Only lists that hold something are found. */
+static void on_found(void *context, struct bytes name)
+{
+    struct lists *lists = context;
+    if (name.size > NAME_MAX_BYTES) {
+        name.size = 40;
+        take_tell(lists->take, name, &lists->told, "REFUSED its name is too long");
+        return;
+    }
+    struct list *list = known_lists_find(&lists->known, name);
+    list = list ? list : add(lists, name, false);
+    if (list && !list->busy && !ev_is_active(&list->wait)) {
+        list->hot = true;
+        take_list(lists->take, list);
+        take_go_on(lists->take);
+    }
+}
+
+static void on_seek_failed(void *context, const char *error)
+{
+    struct lists *lists = context;
+    const char *prefix = lists->config->intake.prefix;
+    take_tell(lists->take, (struct bytes){prefix, strlen(prefix)}, &lists->told, error);
+}
+
+static void look_at_pinned(struct lists *lists)
+{
+    for (struct list *list = lists->known.youngest; list; list = list->down) {
+        if (list->pinned && !ev_is_active(&list->wait)) {
+            take_list(lists->take, list);
+        }
+    }
+    take_go_on(lists->take);
+}
+
+static void on_look(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    look_at_pinned(watcher->data);
+}
+
+/* ---- up and down ---- */
+
+static void on_up(void *context)
+{
+    struct lists *lists = context;
+    const struct config_intake *intake = &lists->config->intake;
+    double period = (double)intake->scan_ms / 1000;
+    for (struct list *list = lists->known.youngest; list; list = list->down) {
+        take_list(lists->take, list);
+    }
+    ev_now_update(lists->loop);
+    ev_timer_set(&lists->look, period, period);
+    ev_timer_start(lists->loop, &lists->look);
+    if (intake->prefix) {
+        seek_begin(lists->seek, intake->prefix, intake->scan_ms);
+    }
+    take_go_on(lists->take);
+}
+
+static void on_down(void *context)
+{
+    struct lists *lists = context;
+    seek_end(lists->seek);
+    ev_timer_stop(lists->loop, &lists->look);
+    for (struct list *list = lists->known.youngest; list; list = list->down) {
+        ev_timer_stop(lists->loop, &list->wait);
+    }
+    take_drop(lists->take);
+}
+
+static void open_or_close(struct lists *lists)
+{
+    const struct config_intake *intake = &lists->config->intake;
+    if (lists->session_up && !lists->closed && (intake->lists || intake->prefix)) {
+        watch_open(lists->watch);
+    } else {
+        watch_close(lists->watch);
+    }
+}
+
+void lists_up(struct lists *lists)
+{
+    lists->session_up = true;
+    open_or_close(lists);
+}
+
+void lists_down(struct lists *lists)
+{
+    lists->session_up = false;
+    open_or_close(lists);
+}
+
+void lists_close(struct lists *lists)
+{
+    lists->closed = true;
+    open_or_close(lists);
+}
+
+/* ---- life ---- */
+
+static bool same_text(const char *left, const char *right)
+{
+    return left == right || (left && right && strcmp(left, right) == 0);
+}
+
+static bool same_lists(const struct config_intake *left, const struct config_intake *right)
+{
+    char *const *a = left->lists, *const *b = right->lists;
+    for (; a && b && *a && same_text(*a, *b); a++, b++) {
+    }
+    return same_text(left->prefix, right->prefix) && (a && b ? *a == *b : a == b);
+}
+
+/* Anew from the configuration; the watch is closed. */
+static int know_configured(struct lists *lists)
+{
+    char *const *names = lists->config->intake.lists;
+    known_lists_clear(&lists->known);
+    lists->told = 0;
+    for (size_t i = 0; names && names[i]; i++) {
+        if (!add(lists, (struct bytes){names[i], strlen(names[i])}, true)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int make_parts(struct lists *lists, const struct queue *queue)
+{
+    const struct watch_events watch_events = {
+        .up = on_up, .down = on_down, .changed = on_changed, .context = lists};
+    const struct take_events take_events = {.ended = on_ended, .context = lists};
+    const struct seek_events seek_events = {
+        .found = on_found, .failed = on_seek_failed, .context = lists};
+    lists->watch =
+        watch_new(lists->loop, lists->config, session_redis(lists->session), &watch_events);
+    if (!lists->watch) {
+        return -1;
+    }
+    lists->take = take_new(lists->loop, lists->config, lists->session, queue, lists->watch,
+                           &lists->known, &take_events);
+    lists->seek = seek_new(lists->loop, lists->watch, queue, &seek_events);
+    return lists->take && lists->seek ? 0 : -1;
+}
+
+struct lists *lists_new(struct ev_loop *loop, const struct config *config, struct session *session,
+                        const struct queue *queue)
+{
+    struct lists *lists = calloc(1, sizeof *lists);
+    if (!lists) {
+        return NULL;
+    }
+    lists->loop = loop;
+    lists->config = config;
+    lists->session = session;
+    ev_timer_init(&lists->look, on_look, 0., 0.);
+    lists->look.data = lists;
+    if (make_parts(lists, queue) || know_configured(lists)) {
+        lists_free(lists);
+        return NULL;
+    }
+    return lists;
+}
+
+void lists_set_config(struct lists *lists, const struct config *config)
+{
+    bool same = same_lists(&lists->config->intake, &config->intake);
+    watch_close(lists->watch);
+    lists->config = config;
+    watch_set_config(lists->watch, config);
+    take_set_config(lists->take, config);
+    if (!same && know_configured(lists)) {
+        session_recover(lists->session, REDIS_ERROR_LOST, "out of memory");
+    }
+    open_or_close(lists);
+}
+
+void lists_free(struct lists *lists)
+{
+    if (!lists) {
+        return;
+    }
+    if (lists->watch && lists->take && lists->seek) {
+        watch_close(lists->watch);
+    }
+    known_lists_clear(&lists->known);
+    seek_free(lists->seek);
+    take_free(lists->take);
+    watch_free(lists->watch);
+    free(lists);
+}

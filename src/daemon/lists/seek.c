@@ -1,0 +1,194 @@
+#include "daemon/lists/seek.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "queue/lists.h"
+
+#define IDLE_SHARE 4 /* a pause is so many times as long as the step before it took */
+#define LONGEST_PAUSE_S 1.0
+#define JITTER 0.05 /* of the period, on what is asked again */
+
+struct seek {
+    struct ev_loop *loop;
+    struct watch *watch;
+    const struct queue *queue;
+    struct seek_events events;
+    const char *prefix; /* NULL: ended */
+    int64_t period_ms;
+    bool walking; /* between the steps of a walk */
+    char cursor[QUEUE_CURSOR_SIZE];
+    int64_t sent_ns;
+    int64_t turn_ns; /* when this worker's turn was written down last */
+    struct command command;
+    ev_timer next;
+};
+
+static void wait_s(struct seek *seek, double seconds)
+{
+    ev_timer_stop(seek->loop, &seek->next);
+    ev_now_update(seek->loop);
+    ev_timer_set(&seek->next, seconds, 0.);
+    ev_timer_start(seek->loop, &seek->next);
+}
+
+static void wait_period(struct seek *seek)
+{
+    seek->walking = false;
+    wait_s(seek, (double)seek->period_ms / 1000);
+}
+
+/* Whether there is an answer that is to be read. */
+static bool check(struct seek *seek, const struct redisReply *reply)
+{
+    if (!reply || !seek->prefix) {
+        return false;
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        wait_period(seek);
+        seek->events.failed(seek->events.context, reply->str);
+        return false;
+    }
+    return true;
+}
+
+static void send_or_recover(struct seek *seek, connection_callback *callback)
+{
+    seek->sent_ns = clock_boot_ns();
+    if (watch_send(seek->watch, &seek->command, callback, seek)) {
+        watch_recover(seek->watch, "cannot send a command");
+    }
+}
+
+/* ---- a walk ---- */
+
+static void found(void *context, struct bytes name)
+{
+    struct seek *seek = context;
+    seek->events.found(seek->events.context, name);
+}
+
+static void on_step(void *context, const struct redisReply *reply)
+{
+    struct seek *seek = context;
+    if (!check(seek, reply)) {
+        return;
+    }
+    double taken = (double)(clock_boot_ns() - seek->sent_ns) / (double)CLOCK_NS_PER_S;
+    if (queue_scan_lists_read(reply, seek->cursor, found, seek)) {
+        watch_recover(seek->watch, "SCAN: an answer in an unknown form");
+    } else if (seek->cursor[0] == '0' && seek->cursor[1] == '\0') {
+        wait_period(seek);
+    } else {
+        double pause = taken * IDLE_SHARE;
+        wait_s(seek, pause < LONGEST_PAUSE_S ? pause : LONGEST_PAUSE_S);
+    }
+}
+
+static void ignore_reply(void *context, const struct redisReply *reply)
+{
+    (void)context;
+    (void)reply;
+}
+
+/* A walk that takes longer than the period is not joined by others. */
+static void keep_turn(struct seek *seek)
+{
+    int64_t now_ns = clock_boot_ns();
+    if ((now_ns - seek->turn_ns) / CLOCK_NS_PER_MS > seek->period_ms / 2) {
+        seek->turn_ns = now_ns;
+        queue_lists_turn(&seek->command, seek->queue, seek->period_ms, true);
+        send_or_recover(seek, ignore_reply);
+    }
+}
+
+static void step(struct seek *seek)
+{
+    keep_turn(seek);
+    queue_scan_lists(&seek->command, seek->cursor, seek->prefix);
+    send_or_recover(seek, on_step);
+}
+
+/* ---- whose turn it is ---- */
+
+static void on_turn(void *context, const struct redisReply *reply)
+{
+    struct seek *seek = context;
+    int64_t wait_ms = 0;
+    if (!check(seek, reply)) {
+        return;
+    }
+    if (queue_lists_turn_read(reply, &wait_ms)) {
+        watch_recover(seek->watch, "an answer in an unknown form");
+    } else if (wait_ms > 0) {
+        /* never longer than a period: another worker may have a longer one */
+        wait_ms = wait_ms < seek->period_ms ? wait_ms : seek->period_ms;
+        wait_s(seek, ((double)wait_ms + JITTER * drand48() * (double)seek->period_ms) / 1000);
+    } else {
+        seek->walking = true;
+        seek->turn_ns = clock_boot_ns();
+        (void)snprintf(seek->cursor, sizeof seek->cursor, "0"); /* fits */
+        step(seek);
+    }
+}
+
+static void ask(struct seek *seek)
+{
+    queue_lists_turn(&seek->command, seek->queue, seek->period_ms, false);
+    send_or_recover(seek, on_turn);
+}
+
+static void on_next(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct seek *seek = watcher->data;
+    if (seek->walking) {
+        step(seek);
+    } else {
+        ask(seek);
+    }
+}
+
+/* ---- life ---- */
+
+void seek_begin(struct seek *seek, const char *prefix, int64_t period_ms)
+{
+    seek->prefix = prefix;
+    seek->period_ms = period_ms;
+    seek->walking = false;
+    ask(seek);
+}
+
+void seek_end(struct seek *seek)
+{
+    seek->prefix = NULL;
+    ev_timer_stop(seek->loop, &seek->next);
+}
+
+struct seek *seek_new(struct ev_loop *loop, struct watch *watch, const struct queue *queue,
+                      const struct seek_events *events)
+{
+    struct seek *seek = calloc(1, sizeof *seek);
+    if (seek) {
+        seek->loop = loop;
+        seek->watch = watch;
+        seek->queue = queue;
+        seek->events = *events;
+        ev_timer_init(&seek->next, on_next, 0., 0.);
+        seek->next.data = seek;
+    }
+    return seek;
+}
+
+void seek_free(struct seek *seek)
+{
+    if (seek) {
+        seek_end(seek);
+        command_free(&seek->command);
+        free(seek);
+    }
+}

@@ -1,0 +1,308 @@
+#include "daemon/lists/take.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/log/log.h"
+#include "queue/lists.h"
+
+#define ROUNDS_MAX 16     /* lists with which something is under way at a time */
+#define ITEMS_MAX 500     /* in one call */
+#define PAUSE_FIRST_MS 50 /* then double */
+#define PAUSE_MAX_MS 1000
+#define WARNINGS_MAX 20 /* until something was taken: there may be thousands of lists */
+
+struct take {
+    struct ev_loop *loop;
+    const struct config *config;
+    struct session *session;
+    const struct queue *queue;
+    struct watch *watch;
+    struct known_lists *known;
+    struct take_events events;
+    struct list *first, *last; /* of those that are ready */
+    int rounds;                /* under way */
+    bool full;                 /* the log says so */
+    int warnings;
+    int64_t pause_ms; /* the last one; 0: something was taken since */
+    ev_timer pause;
+    struct command command;
+};
+
+/* ---- trouble ---- */
+
+/* What can be done, after a semicolon; "" where the message says it. */
+static const char *advice_for(enum redis_error error, const char *text)
+{
+    if (error == REDIS_ERROR_ROLE || strncmp(text, "CROSSSLOT", 9) == 0) {
+        return "; in a Cluster the keys of list and stream must have the same {tag}";
+    }
+    if (error == REDIS_ERROR_FOREIGN) {
+        return "; only a list can be taken in";
+    }
+    return error == REDIS_ERROR_NO_WRITE ? "; it waits until Redis takes writes"
+           : error == REDIS_ERROR_DENIED ? "; check that user's ACL"
+                                         : "";
+}
+
+void take_tell(struct take *take, struct bytes name, unsigned *told, const char *error)
+{
+    enum redis_error kind = redis_error_classify(error, strlen(error));
+    bool warn = !(*told & 1U << kind) && take->warnings < WARNINGS_MAX;
+    struct buffer shown = BUFFER_INIT;
+    const char *text = NULL;
+    size_t size = redis_error_text(error, strlen(error), &text);
+    if (kind == REDIS_ERROR_NO_LIBRARY) {
+        session_recover(take->session, kind, error);
+        return;
+    }
+    /* where memory is short the name is left out */
+    if (escape_append(&shown, name.data, name.size)) {
+        buffer_clear(&shown);
+    }
+    log_text(warn ? LOG_WARNING : LOG_DEBUG, "the list %.*s is not taken in: %.*s%s",
+             (int)shown.size, shown.size > 0 ? shown.data : "", (int)size, text,
+             advice_for(kind, text));
+    buffer_free(&shown);
+    *told |= 1U << kind;
+    take->warnings += warn;
+}
+
+static void pause_all(struct take *take)
+{
+    if (ev_is_active(&take->pause)) {
+        return;
+    }
+    int64_t next_ms = take->pause_ms ? take->pause_ms * 2 : PAUSE_FIRST_MS;
+    take->pause_ms = next_ms < PAUSE_MAX_MS ? next_ms : PAUSE_MAX_MS;
+    ev_now_update(take->loop);
+    ev_timer_set(&take->pause, (double)take->pause_ms / 1000, 0.);
+    ev_timer_start(take->loop, &take->pause);
+}
+
+/* What passes by itself is waited for; anything else ends the round. */
+static void on_error(struct list *list, const struct redisReply *reply)
+{
+    enum redis_error error = redis_error_classify(reply->str, reply->len);
+    take_tell(list->take, list->name, &list->told, reply->str);
+    if (error == REDIS_ERROR_LATER || error == REDIS_ERROR_NO_WRITE) {
+        list->again = true;
+        pause_all(list->take);
+    } else {
+        list->failed = true;
+    }
+}
+
+/* ---- a round ---- */
+
+static void tell_full(struct take *take, bool full)
+{
+    if (full != take->full) {
+        log_text(LOG_NOTICE, "%s",
+                 full ? "the queue is full: what is in lists waits there"
+                      : "the queue takes in from lists again");
+    }
+    take->full = full;
+}
+
+static void note_taken(struct list *list, const struct queue_intake_reply *answer)
+{
+    struct take *take = list->take;
+    list->taken = answer->taken;
+    if (answer->taken > 0) {
+        take->pause_ms = 0;
+        take->warnings = 0;
+        list->told = 0;
+        known_lists_touch(take->known, list);
+    }
+    if (answer->full) {
+        pause_all(take);
+    }
+    if (answer->full || answer->taken > 0) {
+        tell_full(take, answer->full);
+    }
+}
+
+static void on_taken(void *context, const struct redisReply *reply)
+{
+    struct list *list = context;
+    struct queue_intake_reply answer;
+    if (!reply) {
+        return; /* the watch goes down */
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        on_error(list, reply);
+    } else if (queue_intake_read(reply, &answer)) {
+        watch_recover(list->take->watch, "intake: an answer in an unknown form");
+    } else {
+        note_taken(list, &answer);
+    }
+}
+
+/* The end of a round. */
+static void on_length(void *context, const struct redisReply *reply)
+{
+    struct list *list = context;
+    struct take *take = list->take;
+    int64_t length = 0;
+    if (!reply) {
+        return; /* the watch goes down */
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        if (!list->failed) {
+            on_error(list, reply);
+        }
+    } else if (queue_list_length_read(reply, &length)) {
+        watch_recover(take->watch, "LLEN: an answer in an unknown form");
+        return;
+    }
+    list->busy = false;
+    take->rounds--;
+    list->hot = length > 0 && !list->failed;
+    take->events.ended(take->events.context, list);
+    if (list->hot) {
+        take_list(take, list);
+    }
+    take_go_on(take);
+}
+
+static void ignore_reply(void *context, const struct redisReply *reply)
+{
+    (void)context;
+    (void)reply;
+}
+
+bool take_has_prefix(const struct config_intake *intake, struct bytes name)
+{
+    size_t size = intake->prefix ? strlen(intake->prefix) : 0;
+    return size > 0 && name.size >= size && memcmp(name.data, intake->prefix, size) == 0;
+}
+
+/* What stands behind the prefix; nothing where there is none. */
+static struct bytes lane_of(const struct config_intake *intake, struct bytes name)
+{
+    if (intake->lane_from != CONFIG_LANE_FROM_SUFFIX || !take_has_prefix(intake, name)) {
+        return (struct bytes){"", 0};
+    }
+    size_t size = strlen(intake->prefix);
+    return (struct bytes){name.data + size, name.size - size};
+}
+
+static int send_intake(struct take *take, struct list *list)
+{
+    const struct config_intake *settings = &take->config->intake;
+    struct queue_intake intake = {
+        .key = list->name,
+        .kind = "list",
+        .most = ITEMS_MAX,
+        .field = settings->field,
+        .lane = lane_of(settings, list->name),
+        .unique = settings->unique == CONFIG_UNIQUE_ITEM,
+    };
+    queue_intake(&take->command, take->queue, &intake);
+    return watch_send(take->watch, &take->command, on_taken, list);
+}
+
+static int send_look(struct take *take, struct list *list)
+{
+    if (watch_listens(take->watch)) {
+        queue_watch_next(&take->command);
+        if (watch_send(take->watch, &take->command, ignore_reply, NULL)) {
+            return -1;
+        }
+    }
+    queue_list_length(&take->command, list->name);
+    return watch_send(take->watch, &take->command, on_length, list);
+}
+
+static void begin_round(struct take *take, struct list *list)
+{
+    list->busy = true;
+    list->again = list->failed = false;
+    list->taken = 0;
+    take->rounds++;
+    if ((list->hot && send_intake(take, list)) || send_look(take, list)) {
+        watch_recover(take->watch, "cannot send a command");
+    }
+}
+
+/* ---- whose round it is ---- */
+
+void take_list(struct take *take, struct list *list)
+{
+    list->take = take;
+    if (list->ready || list->busy) {
+        return;
+    }
+    list->ready = true;
+    list->next = NULL;
+    *(take->first ? &take->last->next : &take->first) = list;
+    take->last = list;
+}
+
+void take_go_on(struct take *take)
+{
+    while (take->first && take->rounds < ROUNDS_MAX && !ev_is_active(&take->pause) &&
+           watch_is_up(take->watch)) {
+        struct list *list = take->first;
+        take->first = list->next;
+        list->ready = false;
+        begin_round(take, list);
+    }
+}
+
+static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    take_go_on(watcher->data);
+}
+
+void take_drop(struct take *take)
+{
+    ev_timer_stop(take->loop, &take->pause);
+    for (struct list *list = take->known->youngest; list; list = list->down) {
+        list->ready = list->busy = list->hot = list->woken = list->again = false;
+    }
+    take->first = take->last = NULL;
+    take->rounds = 0;
+}
+
+/* ---- life ---- */
+
+struct take *take_new(struct ev_loop *loop, const struct config *config, struct session *session,
+                      const struct queue *queue, struct watch *watch, struct known_lists *known,
+                      const struct take_events *events)
+{
+    struct take *take = calloc(1, sizeof *take);
+    if (take) {
+        take->loop = loop;
+        take->config = config;
+        take->session = session;
+        take->queue = queue;
+        take->watch = watch;
+        take->known = known;
+        take->events = *events;
+        ev_timer_init(&take->pause, on_pause, 0., 0.);
+        take->pause.data = take;
+    }
+    return take;
+}
+
+void take_set_config(struct take *take, const struct config *config)
+{
+    take->config = config;
+    take->warnings = 0;
+}
+
+void take_free(struct take *take)
+{
+    if (take) {
+        ev_timer_stop(take->loop, &take->pause);
+        command_free(&take->command);
+        free(take);
+    }
+}

@@ -1,0 +1,327 @@
+#include "daemon/lists/watch.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log/log.h"
+#include "queue/lists.h"
+#include "redis/connection/backoff.h"
+#include "redis/error.h"
+
+#define ENOUGH_FAILURES 3   /* to listen; then it goes without */
+#define LISTEN_AGAIN_S 60.0 /* after that it is tried anew */
+
+enum watch_state {
+    WATCH_CLOSED,
+    WATCH_WAITING, /* for the next try */
+    WATCH_OPENING, /* connections are being opened, then listening is asked for */
+    WATCH_UP,
+};
+
+struct watch {
+    struct ev_loop *loop;
+    const struct config *config;
+    struct watch_events events;
+    enum watch_state state;
+    struct connection *commands, *listener;
+    bool listens; /* the server tells of changes */
+    bool deaf;    /* it was asked to, and refused */
+    bool told;    /* that is in the log */
+    unsigned failures;
+    struct command command;
+    ev_timer failed; /* carries watch_recover out in the next turn */
+    ev_timer retry;  /* the next try; while opening, until listening must have been answered */
+};
+
+/* ---- the end, and the next try ---- */
+
+static void close_both(struct watch *watch)
+{
+    connection_close(watch->commands);
+    connection_close(watch->listener);
+    watch->listens = false;
+}
+
+static void set_timer(struct watch *watch, ev_timer *timer, double delay)
+{
+    ev_timer_stop(watch->loop, timer);
+    ev_now_update(watch->loop);
+    ev_timer_set(timer, delay, 0.);
+    ev_timer_start(watch->loop, timer);
+}
+
+static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct watch *watch = watcher->data;
+    bool was_up = watch->state == WATCH_UP;
+    watch->state = WATCH_WAITING;
+    close_both(watch);
+    watch->failures++;
+    set_timer(watch, &watch->retry, backoff_delay(&watch->config->redis, watch->failures));
+    if (was_up) {
+        watch->events.down(watch->events.context);
+    }
+}
+
+/* The session tells of outages: they have the same server. */
+void watch_recover(struct watch *watch, const char *why)
+{
+    if (watch->state == WATCH_OPENING || watch->state == WATCH_UP) {
+        log_text(LOG_DEBUG, "connections for lists are opened anew: %s", why);
+        set_timer(watch, &watch->failed, 0.);
+    }
+}
+
+/* ---- coming up ---- */
+
+static void come_up(struct watch *watch, bool listens)
+{
+    if (listens && watch->told) {
+        log_text(LOG_INFO, "Redis tells of changes of lists again");
+    }
+    watch->told = watch->told && !listens;
+    watch->listens = listens;
+    watch->state = WATCH_UP;
+    if (listens) {
+        watch->failures = 0;
+    } else {
+        set_timer(watch, &watch->retry, LISTEN_AGAIN_S);
+    }
+    watch->events.up(watch->events.context);
+}
+
+/* Listening was refused, or does not come about. Lists are taken in all the same. */
+static void go_without(struct watch *watch, enum redis_error error, const char *why)
+{
+    if (watch->state != WATCH_OPENING || watch->deaf) {
+        return;
+    }
+    if (!connection_is_up(watch->commands) ||
+        (error != REDIS_ERROR_DENIED && watch->failures < ENOUGH_FAILURES)) {
+        watch_recover(watch, why);
+        return;
+    }
+    if (!watch->told) {
+        const char *text = NULL;
+        size_t size = redis_error_text(why, strlen(why), &text);
+        log_text(LOG_WARNING,
+                 "Redis does not tell of changes of lists: %.*s; they are looked at every %.1f s "
+                 "only; %s",
+                 (int)size, text, (double)watch->config->intake.scan_ms / 1000,
+                 error == REDIS_ERROR_DENIED
+                     ? "let the user run CLIENT TRACKING, CLIENT CACHING and SUBSCRIBE on the "
+                       "channel __redis__:invalidate"
+                     : redis_error_advice(error));
+    }
+    watch->told = true;
+    watch->deaf = true;
+    connection_close(watch->listener);
+    come_up(watch, false);
+}
+
+/* Of CLIENT TRACKING and of a first CLIENT CACHING, which might be refused as well. */
+static void on_tracking(void *context, const struct redisReply *reply)
+{
+    struct watch *watch = context;
+    if (reply && reply->type == REDIS_REPLY_ERROR) {
+        go_without(watch, redis_error_classify(reply->str, reply->len), reply->str);
+    }
+}
+
+static void on_tracked(void *context, const struct redisReply *reply)
+{
+    struct watch *watch = context;
+    on_tracking(context, reply);
+    if (reply && watch->state == WATCH_OPENING && !ev_is_active(&watch->failed)) {
+        come_up(watch, true);
+    }
+}
+
+static void begin_tracking(struct watch *watch)
+{
+    int64_t timeout_ms = watch->config->redis.command_timeout_ms;
+    queue_watch_begin(&watch->command, connection_client_id(watch->listener));
+    int failed = connection_send(watch->commands, &watch->command, timeout_ms, on_tracking, watch);
+    queue_watch_next(&watch->command);
+    if (failed ||
+        connection_send(watch->commands, &watch->command, timeout_ms, on_tracked, watch)) {
+        watch_recover(watch, "out of memory");
+    }
+}
+
+static void on_changed(void *context, const struct bytes *key)
+{
+    struct watch *watch = context;
+    if (watch->state == WATCH_UP) {
+        watch->events.changed(watch->events.context, key);
+    }
+}
+
+static void on_heard(void *context, const struct redisReply *reply)
+{
+    struct watch *watch = context;
+    if (!reply) {
+        return; /* the connection's end is handled where it is told */
+    }
+    int heard = queue_watch_read(reply, on_changed, watch);
+    if (heard < 0) {
+        watch_recover(watch, "a message in an unknown form");
+    } else if (heard > 0 && watch->state == WATCH_OPENING) {
+        ev_timer_stop(watch->loop, &watch->retry);
+        begin_tracking(watch);
+    }
+}
+
+static void on_up(void *context, struct connection *connection)
+{
+    (void)connection;
+    struct watch *watch = context;
+    if (watch->state != WATCH_OPENING || !connection_is_up(watch->commands)) {
+        return;
+    }
+    if (watch->deaf) {
+        come_up(watch, false);
+    } else if (connection_is_up(watch->listener)) {
+        queue_watch_listen(&watch->command);
+        if (connection_subscribe(watch->listener, &watch->command, on_heard, watch)) {
+            watch_recover(watch, "out of memory");
+        }
+        /* a connection that listens has no deadline of its own */
+        set_timer(watch, &watch->retry, (double)watch->config->redis.command_timeout_ms / 1000);
+    }
+}
+
+static void on_lost(void *context, struct connection *connection, enum redis_error error,
+                    const char *why)
+{
+    struct watch *watch = context;
+    if (connection == watch->listener && watch->state == WATCH_OPENING) {
+        go_without(watch, error, why);
+    } else {
+        watch_recover(watch, why);
+    }
+}
+
+static void open_both(struct watch *watch)
+{
+    watch->state = WATCH_OPENING;
+    connection_open(watch->commands);
+    if (!watch->deaf) {
+        connection_open(watch->listener);
+    }
+}
+
+static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct watch *watch = watcher->data;
+    if (watch->state == WATCH_UP) {
+        watch->deaf = false;
+        watch->failures = ENOUGH_FAILURES - 1; /* one try, and a short pause */
+        watch_recover(watch, "listening is tried again");
+    } else if (watch->state == WATCH_OPENING) {
+        go_without(watch, REDIS_ERROR_LOST, "SUBSCRIBE is not answered");
+    } else {
+        open_both(watch);
+    }
+}
+
+/* ---- for the owner ---- */
+
+void watch_open(struct watch *watch)
+{
+    if (watch->state == WATCH_CLOSED) {
+        watch->deaf = false;
+        watch->failures = 0;
+        open_both(watch);
+    }
+}
+
+void watch_close(struct watch *watch)
+{
+    bool was_up = watch->state == WATCH_UP;
+    watch->state = WATCH_CLOSED;
+    ev_timer_stop(watch->loop, &watch->retry);
+    ev_timer_stop(watch->loop, &watch->failed);
+    close_both(watch);
+    if (was_up) {
+        watch->events.down(watch->events.context);
+    }
+}
+
+bool watch_is_up(const struct watch *watch)
+{
+    return watch->state == WATCH_UP;
+}
+
+bool watch_listens(const struct watch *watch)
+{
+    return watch->listens;
+}
+
+int watch_send(struct watch *watch, struct command *command, connection_callback *callback,
+               void *context)
+{
+    if (watch->state != WATCH_UP) {
+        return -1;
+    }
+    return connection_send(watch->commands, command, watch->config->redis.command_timeout_ms,
+                           callback, context);
+}
+
+/* ---- life ---- */
+
+static struct connection *make_connection(struct watch *watch, const struct config_redis *redis,
+                                          const char *what)
+{
+    const struct connection_events events = {.up = on_up, .lost = on_lost, .context = watch};
+    char name[160];
+    (void)snprintf(name, sizeof name, "leat:%s:%s", watch->config->queue.name, what); /* fits */
+    return connection_new(watch->loop, redis, name, &events);
+}
+
+struct watch *watch_new(struct ev_loop *loop, const struct config *config,
+                        const struct config_redis *redis, const struct watch_events *events)
+{
+    struct watch *watch = calloc(1, sizeof *watch);
+    if (!watch) {
+        return NULL;
+    }
+    watch->loop = loop;
+    watch->config = config;
+    watch->events = *events;
+    ev_timer_init(&watch->failed, on_failed, 0., 0.);
+    ev_timer_init(&watch->retry, on_retry, 0., 0.);
+    watch->failed.data = watch->retry.data = watch;
+    watch->commands = make_connection(watch, redis, "lists");
+    watch->listener = make_connection(watch, redis, "watch");
+    if (!watch->commands || !watch->listener) {
+        watch_free(watch);
+        return NULL;
+    }
+    return watch;
+}
+
+void watch_set_config(struct watch *watch, const struct config *config)
+{
+    watch->config = config;
+}
+
+void watch_free(struct watch *watch)
+{
+    if (!watch) {
+        return;
+    }
+    ev_timer_stop(watch->loop, &watch->failed);
+    ev_timer_stop(watch->loop, &watch->retry);
+    connection_free(watch->commands);
+    connection_free(watch->listener);
+    command_free(&watch->command);
+    free(watch);
+}

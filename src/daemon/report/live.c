@@ -1,0 +1,452 @@
+#include "daemon/report/live.h"
+
+#include <ev.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "daemon/report/live_chunks.h"
+#include "queue/result_streams.h"
+#include "redis/error.h"
+
+enum {
+    TICK_MS = 10,                  /* between two writes, */
+    TICK_COST = 64 * 1024,         /* and how much each sends: some megabytes a second */
+    FLYING_MOST = 256 * 1024,      /* sent and not answered: renewals wait behind no more */
+    TASK_MOST = 128 * 1024,        /* queued for a task; beyond, its process waits */
+    ALL_MOST = 1024 * 1024,        /* and for all of them */
+    DROP_MOST = 4 * 1024 * 1024,   /* what pipes held at the end comes on top; beyond, it is lost */
+    STALL_MS = 2000,               /* no process waits longer for a Redis that takes nothing */
+    KEEP_RUNNING_MS = 3600 * 1000, /* how long the stream is kept after each entry, */
+    KEEP_ENDED_MS = 600 * 1000,    /* and after an attempt's last */
+};
+
+/* Freed when the attempt has ended and nothing of it is left to be sent. */
+struct live_task {
+    struct live *live;
+    struct live_task *next, *previous;
+    struct attempt *attempt; /* NULL: ended */
+    char *tid;
+    int64_t number, fence; /* of the attempt */
+    int64_t offset, dropped;
+    struct live_chunks queued, flying;
+    size_t bytes; /* what `queued` costs */
+    bool held;    /* its process waits */
+};
+
+struct live {
+    struct ev_loop *loop;
+    struct session *session;
+    struct runner *runner;
+    const struct queue *queue;
+    const char *consumer;
+    struct live_task tasks; /* sentinel; the first is the next to send */
+    size_t queued;          /* chunks of all tasks that are not sent */
+    size_t bytes;           /* what all cost, sent or not */
+    size_t flying;          /* and what is sent */
+    size_t ended, held;     /* tasks that are so */
+    int64_t progress_ns;    /* when Redis has taken something last, or was to take the first */
+    int64_t ticked_ns;
+    bool refused; /* by Redis, and that was told in this session */
+    struct command command;
+    ev_timer tick;  /* the next write */
+    ev_timer stall; /* while processes wait */
+};
+
+/* ---- tasks ---- */
+
+static void link_last(struct live_task *task)
+{
+    struct live_task *tasks = &task->live->tasks;
+    task->next = tasks;
+    task->previous = tasks->previous;
+    task->previous->next = task;
+    tasks->previous = task;
+}
+
+static void unlink_task(struct live_task *task)
+{
+    task->previous->next = task->next;
+    task->next->previous = task->previous;
+}
+
+static void free_task(struct live_task *task)
+{
+    unlink_task(task);
+    live_chunks_free(&task->queued);
+    live_chunks_free(&task->flying);
+    free(task->tid);
+    free(task);
+}
+
+static void free_if_done(struct live_task *task)
+{
+    if (!task->attempt && !task->queued.first && !task->flying.first) {
+        task->live->ended--;
+        free_task(task);
+    }
+}
+
+/* Without memory the attempt goes unheard. */
+static struct live_task *add_task(struct live *live, struct attempt *attempt)
+{
+    struct live_task *task = calloc(1, sizeof *task);
+    char *tid = strdup(attempt->task->tid);
+    if (!task || !tid) {
+        free(task);
+        free(tid);
+        return NULL;
+    }
+    task->live = live;
+    task->attempt = attempt;
+    task->tid = tid;
+    task->number = attempt->task->attempt;
+    task->fence = attempt->task->fence;
+    link_last(task);
+    attempt->owner = task;
+    return task;
+}
+
+static void release(struct live_task *task)
+{
+    if (task->held) {
+        task->held = false;
+        task->live->held--;
+        runner_hear(task->live->runner, task->attempt);
+    }
+}
+
+static bool is_full(const struct live_task *task)
+{
+    return task->bytes >= TASK_MOST || task->live->bytes >= ALL_MOST;
+}
+
+static void release_some(struct live *live)
+{
+    for (struct live_task *task = live->tasks.next; live->held > 0 && task != &live->tasks;
+         task = task->next) {
+        if (!is_full(task)) {
+            release(task);
+        }
+    }
+}
+
+/* ---- sending ---- */
+
+static void start_tick(struct live *live)
+{
+    if (live->queued == 0 || live->flying >= FLYING_MOST || ev_is_active(&live->tick) ||
+        !session_is_up(live->session)) {
+        return;
+    }
+    int64_t left_ns = live->ticked_ns + TICK_MS * CLOCK_NS_PER_MS - clock_boot_ns();
+    ev_now_update(live->loop);
+    ev_timer_set(&live->tick, left_ns > 0 ? (double)left_ns / CLOCK_NS_PER_S : 0., 0.);
+    ev_timer_start(live->loop, &live->tick);
+}
+
+/* The answers to one task's entries come in their order. What is refused is lost, and leaves a gap.
+ */
+static void on_sent(void *context, const struct redisReply *reply)
+{
+    struct live_task *task = context;
+    struct live *live = task->live;
+    const char *error = NULL;
+    if (!reply) {
+        return; /* live_down follows */
+    }
+    struct chunk *chunk = live_chunks_take(&task->flying);
+    bool was_full = live->bytes >= ALL_MOST;
+    live->flying -= chunk_cost(chunk);
+    live->bytes -= chunk_cost(chunk);
+    live->progress_ns = clock_boot_ns();
+    if (queue_output_read(reply, &error) && !live->refused) {
+        char why[512];
+        redis_error_explain(error, strlen(error), why, sizeof why);
+        live->refused = true;
+        log_text(LOG_WARNING, "the live output of task %s is lost: %s", task->tid, why);
+    }
+    chunk_free(chunk);
+    free_if_done(task);
+    if (was_full && live->bytes < ALL_MOST) {
+        release_some(live); /* no tick follows where nothing is left to be sent */
+    }
+    start_tick(live);
+}
+
+/* Returns 0, or -1 where nothing can be sent now. */
+static int send_first(struct live_task *task)
+{
+    struct live *live = task->live;
+    struct chunk *chunk = task->queued.first;
+    chunk->output.data = (struct bytes){chunk->data.data, chunk->data.size};
+    queue_output(&live->command, live->queue, &chunk->output,
+                 chunk->output.verdict ? KEEP_ENDED_MS : KEEP_RUNNING_MS);
+    if (session_send(live->session, &live->command, on_sent, task)) {
+        return -1;
+    }
+    live_chunks_add(&task->flying, live_chunks_take(&task->queued));
+    task->bytes -= chunk_cost(chunk);
+    live->flying += chunk_cost(chunk);
+    live->queued--;
+    return 0;
+}
+
+/* One of each task that has some, in turns, until the tick's share is sent. */
+static void send_some(struct live *live)
+{
+    for (size_t sent = 0; live->queued > 0 && sent < TICK_COST && live->flying < FLYING_MOST;) {
+        struct live_task *task = live->tasks.next;
+        unlink_task(task);
+        link_last(task);
+        if (task->queued.first) {
+            sent += chunk_cost(task->queued.first);
+            if (send_first(task)) {
+                return;
+            }
+        }
+    }
+}
+
+static void on_tick(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct live *live = watcher->data;
+    live->ticked_ns = clock_boot_ns();
+    send_some(live);
+    release_some(live);
+    start_tick(live);
+}
+
+void live_flush(struct live *live)
+{
+    for (struct live_task *task = live->tasks.next;
+         live->ended > 0 && task != &live->tasks && session_is_up(live->session);
+         task = task->next) {
+        while (!task->attempt && task->queued.first && send_first(task) == 0) {
+        }
+    }
+    start_tick(live);
+}
+
+void live_down(struct live *live)
+{
+    ev_timer_stop(live->loop, &live->tick);
+    live->flying = 0;
+    live->refused = false;
+    for (struct live_task *task = live->tasks.next; task != &live->tasks; task = task->next) {
+        for (const struct chunk *chunk = task->flying.first; chunk; chunk = chunk->next) {
+            task->bytes += chunk_cost(chunk);
+            live->queued++;
+        }
+        live_chunks_join(&task->flying, &task->queued);
+        task->queued = task->flying;
+        task->flying = (struct live_chunks){0};
+    }
+}
+
+/* ---- what is written ---- */
+
+/* A new entry at the end, or NULL without memory. */
+static struct chunk *add_chunk(struct live_task *task)
+{
+    struct live *live = task->live;
+    struct chunk *chunk = calloc(1, sizeof *chunk);
+    if (!chunk) {
+        return NULL;
+    }
+    chunk->output = (struct queue_output){.tid = task->tid,
+                                          .attempt = task->number,
+                                          .fence = task->fence,
+                                          .offset = task->offset,
+                                          .dropped = task->dropped};
+    task->dropped = 0;
+    if (live->bytes == 0) {
+        live->progress_ns = clock_boot_ns();
+    }
+    live_chunks_add(&task->queued, chunk);
+    task->bytes += chunk_cost(chunk);
+    live->bytes += chunk_cost(chunk);
+    live->queued++;
+    start_tick(live);
+    return chunk;
+}
+
+static void drop(struct live_task *task, size_t size)
+{
+    task->offset += (int64_t)size;
+    task->dropped += (int64_t)size;
+}
+
+/* The chunk to which more of that can be added, or NULL without memory. */
+static struct chunk *chunk_for(struct live_task *task, int number)
+{
+    struct chunk *last = task->queued.last;
+    if (last && last->output.number == number && last->data.size < CHUNK_SIZE &&
+        task->dropped == 0) {
+        return last;
+    }
+    last = add_chunk(task);
+    if (last) {
+        last->output.number = number;
+    }
+    return last;
+}
+
+static void keep(struct live_task *task, int number, const char *data, size_t size)
+{
+    while (size > 0) {
+        struct chunk *chunk = chunk_for(task, number);
+        size_t room = chunk ? CHUNK_SIZE - chunk->data.size : 0;
+        size_t taken = size < room ? size : room;
+        if (!chunk || buffer_append(&chunk->data, data, taken)) {
+            drop(task, size);
+            return;
+        }
+        task->bytes += taken;
+        task->live->bytes += taken;
+        task->offset += (int64_t)taken;
+        data += taken;
+        size -= taken;
+    }
+}
+
+static bool is_stalled(const struct live *live)
+{
+    return live->bytes > 0 && clock_boot_ns() - live->progress_ns >= STALL_MS * CLOCK_NS_PER_MS;
+}
+
+static void start_stall(struct live *live)
+{
+    if (!ev_is_active(&live->stall)) {
+        ev_now_update(live->loop);
+        ev_timer_set(&live->stall, STALL_MS / 1000., 0.);
+        ev_timer_start(live->loop, &live->stall);
+    }
+}
+
+/* Where Redis takes nothing, nobody waits any more; what comes is lost. */
+static void on_stall(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct live *live = watcher->data;
+    for (struct live_task *task = live->tasks.next; is_stalled(live) && task != &live->tasks;
+         task = task->next) {
+        release(task);
+    }
+    if (live->held > 0) {
+        start_stall(live);
+    }
+}
+
+static bool on_wrote(void *context, struct attempt *attempt, int number, const void *data,
+                     size_t size)
+{
+    struct live *live = context;
+    struct live_task *task = attempt->owner;
+    if (!task) {
+        return true;
+    }
+    bool stalled = is_stalled(live);
+    if (!data || live->bytes + size > DROP_MOST || (stalled && is_full(task))) {
+        drop(task, size);
+    } else {
+        keep(task, number, data, size);
+    }
+    if (stalled || !is_full(task)) {
+        return true;
+    }
+    live->held += !task->held;
+    task->held = true;
+    start_stall(live);
+    return false;
+}
+
+static void on_began(void *context, struct attempt *attempt)
+{
+    struct live *live = context;
+    struct live_task *task = add_task(live, attempt);
+    struct chunk *chunk = task ? add_chunk(task) : NULL;
+    if (chunk) {
+        chunk->output.worker = live->consumer;
+    }
+}
+
+static const char *verdict_name(enum verdict verdict)
+{
+    switch (verdict) {
+    case VERDICT_SUCCESS:
+        return "success";
+    case VERDICT_RETRY:
+        return "retry";
+    case VERDICT_DEAD:
+        return "dead";
+    case VERDICT_RELEASE:
+        return "release";
+    case VERDICT_CANCELLED:
+        return "cancelled";
+    }
+    return "";
+}
+
+void live_ended(struct live *live, struct attempt *attempt, const struct outcome *outcome)
+{
+    struct live_task *task = attempt->owner;
+    if (!task) {
+        return;
+    }
+    attempt->owner = NULL;
+    task->attempt = NULL;
+    live->held -= task->held;
+    task->held = false;
+    live->ended++;
+    struct chunk *chunk = add_chunk(task);
+    if (chunk) {
+        ending_describe(&attempt->ending, chunk->how, sizeof chunk->how);
+        chunk->output.verdict = verdict_name(outcome->verdict);
+        chunk->output.how = chunk->how;
+        chunk->output.delay_ms = outcome->verdict == VERDICT_RETRY ? outcome->delay_ms : 0;
+    }
+    free_if_done(task);
+}
+
+/* ---- life ---- */
+
+struct live *live_new(struct ev_loop *loop, struct session *session, struct runner *runner,
+                      const struct queue *queue, const char *consumer)
+{
+    struct live *live = calloc(1, sizeof *live);
+    if (!live) {
+        return NULL;
+    }
+    const struct runner_follow follow = {.began = on_began, .wrote = on_wrote, .context = live};
+    live->loop = loop;
+    live->session = session;
+    live->runner = runner;
+    live->queue = queue;
+    live->consumer = consumer;
+    live->tasks.next = live->tasks.previous = &live->tasks;
+    ev_timer_init(&live->tick, on_tick, 0., 0.);
+    ev_timer_init(&live->stall, on_stall, 0., 0.);
+    live->tick.data = live->stall.data = live;
+    runner_set_follow(runner, &follow);
+    return live;
+}
+
+void live_free(struct live *live)
+{
+    if (!live) {
+        return;
+    }
+    ev_timer_stop(live->loop, &live->tick);
+    ev_timer_stop(live->loop, &live->stall);
+    while (live->tasks.next != &live->tasks) {
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list closes up */
+        free_task(live->tasks.next);
+    }
+    command_free(&live->command);
+    free(live);
+}

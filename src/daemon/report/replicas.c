@@ -1,0 +1,141 @@
+#include "daemon/report/replicas.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+#include "base/units.h"
+
+struct replicas {
+    struct session *session;
+    const struct queue *queue;
+    int64_t wanted, timeout_ms; /* no reload changes them */
+    replicas_callback *answered;
+    void *context;
+    struct command command;
+    size_t tasks;  /* that wait for the question under way; 0: there is none */
+    bool outage;   /* declared in the log */
+    char why[512]; /* what Redis has refused of it; "": nothing */
+};
+
+static void ignore_reply(void *context, const struct redisReply *reply)
+{
+    (void)context;
+    (void)reply;
+}
+
+static void note_refusal(struct replicas *replicas, const struct redisReply *reply)
+{
+    if (reply && reply->type == REDIS_REPLY_ERROR && !*replicas->why) {
+        queue_explain(reply, replicas->why, sizeof replicas->why);
+    }
+}
+
+/* ---- too few, or enough again ---- */
+
+static void declare_outage(struct replicas *replicas, int64_t have)
+{
+    char duration[48], what[640];
+    units_format_duration(replicas->timeout_ms, duration, sizeof duration);
+    /* the numbers fit, a refusal may be cut */
+    if (*replicas->why) {
+        (void)snprintf(what, sizeof what, "replicas cannot be asked: %s", replicas->why);
+    } else {
+        (void)snprintf(what, sizeof what, "%lld of %lld replicas within %s", (long long)have,
+                       (long long)replicas->wanted, duration);
+    }
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "replicas-short")};
+    log_event(replicas->outage ? LOG_DEBUG : LOG_WARNING, LOG_ID_REPLICAS, fields, 1,
+              "too few replicas have what became of tasks: %s; a failover now may run them again; "
+              "the worker goes on, and counts them as unreplicated",
+              what);
+    replicas->outage = true;
+}
+
+static void judge(struct replicas *replicas, int64_t have)
+{
+    if (*replicas->why || have < replicas->wanted) {
+        declare_outage(replicas, have);
+        queue_mark(&replicas->command, replicas->queue, QUEUE_UNREPLICATED,
+                   (int64_t)replicas->tasks);
+        if (session_send_aside(replicas->session, &replicas->command, 0, ignore_reply, NULL)) {
+            session_recover(replicas->session, REDIS_ERROR_LOST, "cannot send a command");
+        }
+    } else if (replicas->outage) {
+        struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "replicas-back")};
+        log_event(LOG_INFO, LOG_ID_REPLICAS, fields, 1,
+                  "enough replicas again: %lld have what became of tasks", (long long)have);
+        replicas->outage = false;
+    }
+}
+
+/* ---- asking ---- */
+
+static void on_marked(void *context, const struct redisReply *reply)
+{
+    note_refusal(context, reply);
+}
+
+static void on_waited(void *context, const struct redisReply *reply)
+{
+    struct replicas *replicas = context;
+    if (reply) {
+        note_refusal(replicas, reply);
+        judge(replicas, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
+    }
+    replicas->tasks = 0;
+    replicas->answered(replicas->context, reply != NULL);
+}
+
+int replicas_ask(struct replicas *replicas, size_t tasks)
+{
+    replicas->why[0] = '\0';
+    queue_mark(&replicas->command, replicas->queue, QUEUE_WAITED, (int64_t)tasks);
+    int result = session_send_aside(replicas->session, &replicas->command, 0, on_marked, replicas);
+    queue_wait_replicas(&replicas->command, replicas->wanted, replicas->timeout_ms);
+    if (result || session_send_aside(replicas->session, &replicas->command, replicas->timeout_ms,
+                                     on_waited, replicas)) {
+        session_recover(replicas->session, REDIS_ERROR_LOST, "cannot send a command");
+        return -1;
+    }
+    replicas->tasks = tasks;
+    return 0;
+}
+
+bool replicas_are_wanted(const struct replicas *replicas)
+{
+    return replicas->wanted > 0;
+}
+
+bool replicas_are_asked(const struct replicas *replicas)
+{
+    return replicas->tasks > 0;
+}
+
+/* ---- life ---- */
+
+struct replicas *replicas_new(const struct config *config, struct session *session,
+                              const struct queue *queue, replicas_callback *answered, void *context)
+{
+    struct replicas *replicas = calloc(1, sizeof *replicas);
+    if (replicas) {
+        replicas->session = session;
+        replicas->queue = queue;
+        replicas->wanted = config->redis.wait_replicas;
+        replicas->timeout_ms = config->redis.wait_timeout_ms;
+        replicas->answered = answered;
+        replicas->context = context;
+    }
+    return replicas;
+}
+
+void replicas_free(struct replicas *replicas)
+{
+    if (replicas) {
+        command_free(&replicas->command);
+        free(replicas);
+    }
+}

@@ -1,0 +1,259 @@
+#include "daemon/report/task_log.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+#include "base/units.h"
+
+#define FIELDS_MOST 14
+
+/* Fields of one record with room for the numbers' texts. */
+struct fields {
+    struct log_field list[FIELDS_MOST];
+    size_t count;
+    char attempt[UNITS_INTEGER_SIZE], status[UNITS_INTEGER_SIZE], duration[UNITS_INTEGER_SIZE];
+    char used[USAGE_ITEMS][UNITS_INTEGER_SIZE];
+};
+
+static void add_field(struct fields *fields, const char *name, const char *text)
+{
+    fields->list[fields->count++] = LOG_TEXT(name, text);
+}
+
+static void add_number(struct fields *fields, const char *name, char *text, int64_t number)
+{
+    size_t size = units_format_integer(number, text);
+    fields->list[fields->count++] = (struct log_field){.name = name, .data = text, .size = size};
+}
+
+static void describe_task(struct fields *fields, const struct task *task, const char *event)
+{
+    fields->count = 0;
+    add_field(fields, "LEAT_TASK", task->tid);
+    add_number(fields, "LEAT_ATTEMPT", fields->attempt, task->attempt);
+    if (task->label) {
+        fields->list[fields->count++] = (struct log_field){
+            .name = "LEAT_ID", .data = task->label->data, .size = task->label->size};
+    }
+    add_field(fields, "LEAT_EVENT", event);
+}
+
+void task_log_started(const struct task *task)
+{
+    if (!log_wants(LOG_INFO)) {
+        return;
+    }
+    struct fields fields;
+    describe_task(&fields, task, "started");
+    log_event(LOG_INFO, LOG_ID_TASK_STARTED, fields.list, fields.count,
+              "task %s: attempt %" PRId64 " started", task->tid, task->attempt);
+}
+
+/* How each verdict is recorded. */
+static const struct {
+    int priority;
+    const char *id, *event;
+} verdict_records[] = {
+    [VERDICT_SUCCESS] = {LOG_INFO, LOG_ID_TASK_SUCCEEDED, "succeeded"},
+    [VERDICT_RETRY] = {LOG_WARNING, LOG_ID_TASK_RETRY, "retry"},
+    [VERDICT_DEAD] = {LOG_ERR, LOG_ID_TASK_DEAD, "dead"},
+    [VERDICT_RELEASE] = {LOG_NOTICE, LOG_ID_TASK_RELEASED, "released"},
+    [VERDICT_CANCELLED] = {LOG_NOTICE, LOG_ID_TASK_CANCELLED, "cancelled"},
+};
+
+/* "succeeded", "tried again in 2.0 s" and the like; text is room for what needs some. */
+static const char *describe_outcome(const struct outcome *outcome, bool done, char *text,
+                                    size_t size)
+{
+    switch (outcome->verdict) {
+    case VERDICT_SUCCESS:
+        return done ? "succeeded without running" : "succeeded";
+    case VERDICT_RETRY:
+        (void)snprintf(text, size, "tried again in %.1f s", (double)outcome->delay_ms / 1000);
+        return text; /* it fits */
+    case VERDICT_DEAD:
+        return "moved to the dead letters";
+    case VERDICT_RELEASE:
+        if (outcome->delay_ms == 0) {
+            return "handed back";
+        }
+        (void)snprintf(text, size, "handed back, to wait for %.1f s",
+                       (double)outcome->delay_ms / 1000);
+        return text; /* it fits */
+    case VERDICT_CANCELLED:
+        return "for good";
+    }
+    return "";
+}
+
+/* What of it is known. */
+static void add_usage(struct fields *fields, const struct usage *usage)
+{
+    static const char *const names[USAGE_ITEMS] = {
+        [USAGE_CPU_US] = "LEAT_CPU_USEC",         [USAGE_MAX_RSS] = "LEAT_MAX_RSS",
+        [USAGE_MEMORY_PEAK] = "LEAT_MEMORY_PEAK", [USAGE_OOM_KILLS] = "LEAT_OOM_KILLS",
+        [USAGE_IO_READ] = "LEAT_IO_READ",         [USAGE_IO_WRITTEN] = "LEAT_IO_WRITTEN",
+    };
+    for (size_t i = 0; i < USAGE_ITEMS; i++) {
+        if (usage->items[i] >= 0) {
+            add_number(fields, names[i], fields->used[i], usage->items[i]);
+        }
+    }
+}
+
+void task_log_ended(const struct attempt *attempt, const struct outcome *outcome)
+{
+    int priority = verdict_records[outcome->verdict].priority;
+    if (!log_wants(priority)) {
+        return;
+    }
+    struct fields fields;
+    const struct ending *ending = &attempt->ending;
+    bool done = ending->cause == CAUSE_DONE;
+    describe_task(&fields, attempt->task,
+                  done ? "check-done" : verdict_records[outcome->verdict].event);
+    add_field(&fields, "LEAT_CAUSE",
+              outcome->verdict == VERDICT_SUCCESS && !done ? "success" : cause_name(ending->cause));
+    if (*attempt->batch) {
+        add_field(&fields, "LEAT_BATCH_ID", attempt->batch);
+    }
+    if (ending->cause == CAUSE_EXIT) {
+        add_number(&fields, "LEAT_EXIT_STATUS", fields.status, ending->exit_code);
+    }
+    add_number(&fields, "LEAT_DURATION_USEC", fields.duration, attempt->duration_us);
+    add_usage(&fields, &attempt->usage);
+
+    char how[64], took[UNITS_SECONDS_SIZE], then[64];
+    bool ran = attempt->duration_us > 0;
+    ending_describe(ending, how, sizeof how);
+    units_format_seconds(attempt->duration_us / 1000, took);
+    log_event(priority, verdict_records[outcome->verdict].id, fields.list, fields.count,
+              "task %s: attempt %" PRId64 ": %s%s%s%s%s%s: %s", attempt->task->tid,
+              attempt->task->attempt, how, *attempt->reason ? ", " : "", attempt->reason,
+              ran ? " after " : "", ran ? took : "", ran ? " s" : "",
+              describe_outcome(outcome, done, then, sizeof then));
+}
+
+void task_log_lingers(void *context, const struct attempt *attempt, pid_t pid)
+{
+    (void)context;
+    struct fields fields;
+    char process[48] = "something of it";
+    if (pid > 0) {
+        (void)snprintf(process, sizeof process, "process %d", (int)pid); /* fits */
+    }
+    describe_task(&fields, attempt->task, "lingers");
+    log_event(
+        LOG_ERR, LOG_ID_TASK_LINGERS, fields.list, fields.count,
+        "task %s: it was killed, but %s has not ended: its slot is taken until then, and it is "
+        "killed again",
+        attempt->task->tid, process);
+}
+
+void task_log_cancelled(const char *tid)
+{
+    struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "cancelled"),
+                                 LOG_TEXT("LEAT_CAUSE", "cancelled")};
+    log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields, 3, "task %s: not started: cancelled", tid);
+}
+
+void task_log_buried(const struct redisReply *buried)
+{
+    for (size_t i = 0; i + 1 < buried->elements; i += 2) {
+        const char *tid = buried->element[i]->str, *cause = buried->element[i + 1]->str;
+        if (strcmp(cause, "cancelled") == 0) {
+            task_log_cancelled(tid);
+            continue;
+        }
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "dead"),
+                                     LOG_TEXT("LEAT_CAUSE", cause)};
+        log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3,
+                  "task %s: not started: %s: moved to the dead letters", tid, cause);
+    }
+}
+
+void task_log_dead_growth(const char *queue, int64_t letters)
+{
+    char number[UNITS_INTEGER_SIZE];
+    (void)units_format_integer(letters, number);
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "dead-growth"),
+                                 LOG_TEXT("LEAT_COUNT", number)};
+    log_event(LOG_WARNING, LOG_ID_DEAD_GROWN, fields, 2,
+              "there are %s dead letters by now; look at them with: leat -q %s dead list", number,
+              queue);
+}
+
+void task_log_told(const struct attempt *attempt, bool run)
+{
+    const struct ending *ending = &attempt->ending;
+    bool fine = ending->cause == CAUSE_EXIT && ending->exit_code == 0;
+    int priority = fine ? LOG_INFO : LOG_WARNING;
+    if (!log_wants(priority)) {
+        return;
+    }
+    struct fields fields = {.count = 0};
+    add_field(&fields, "LEAT_TASK", attempt->task->tid);
+    add_field(&fields, "LEAT_EVENT", fine ? "notified" : "notify-failed");
+    add_number(&fields, "LEAT_DURATION_USEC", fields.duration, attempt->duration_us);
+    char how[64];
+    ending_describe(ending, how, sizeof how);
+    log_event(priority, fine ? LOG_ID_NOTIFIED : LOG_ID_NOTIFY_FAILED, fields.list, fields.count,
+              "task %s: dead letter: notify: %s%s%s after %.3f s%s", attempt->task->tid, how,
+              *attempt->reason ? ", " : "", attempt->reason, (double)attempt->duration_us / 1e6,
+              fine  ? ""
+              : run ? ": it is not run again"
+                    : ": left to another worker");
+}
+
+void task_log_untold(const struct redisReply *given_up)
+{
+    for (size_t i = 0; i < given_up->elements; i++) {
+        const char *tid = given_up->element[i]->str;
+        struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid),
+                                     LOG_TEXT("LEAT_EVENT", "notify-failed")};
+        log_event(LOG_ERR, LOG_ID_NOTIFY_FAILED, fields, 2,
+                  "task %s: dead letter: notify was begun too often and never ended: given up",
+                  tid);
+    }
+}
+
+void task_log_settled(const struct pending_outcome *result, enum queue_settled settled,
+                      const char *error)
+{
+    const struct attempt *attempt = pending_outcome_attempt(result);
+    bool told_before = settled == QUEUE_GONE && pending_outcome_sent_before(result);
+    if (settled == QUEUE_OK || told_before || !attempt) {
+        return;
+    }
+    struct fields fields;
+    const char *tid = attempt->task->tid;
+    switch (settled) {
+    case QUEUE_OK:
+        return;
+    case QUEUE_CALLED_OFF:
+        describe_task(&fields, attempt->task, "cancelled");
+        log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields.list, fields.count,
+                  "task %s: it was cancelled meanwhile: for good", tid);
+        return;
+    case QUEUE_FENCED:
+    case QUEUE_GONE:
+        describe_task(&fields, attempt->task, "fenced");
+        log_event(LOG_WARNING, LOG_ID_FENCED, fields.list, fields.count,
+                  "task %s: this attempt's outcome was not taken: the task has passed on", tid);
+        return;
+    case QUEUE_VANISHED:
+        describe_task(&fields, attempt->task, "vanished");
+        log_event(LOG_WARNING, LOG_ID_FENCED, fields.list, fields.count,
+                  "task %s: its entry was deleted or trimmed while it ran", tid);
+        return;
+    case QUEUE_KEPT:
+        describe_task(&fields, attempt->task, "kept");
+        log_event(LOG_ERR, LOG_ID_REDIS_DOWN, fields.list, fields.count,
+                  "task %s: Redis refuses its outcome, it is kept and sent again: %s", tid, error);
+        return;
+    }
+}

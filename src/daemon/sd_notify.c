@@ -1,0 +1,74 @@
+#include "daemon/sd_notify.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "base/log/log.h"
+
+/* More time than the worker itself takes to give up. */
+#define STOP_SPARE_MS 5000
+
+static void send_state(const char *state)
+{
+    int sent = sd_notify(0, state);
+    if (sent < 0) {
+        log_text(LOG_DEBUG, "the service manager could not be told: %s", state);
+    }
+}
+
+bool sd_notify_is_wanted(void)
+{
+    return getenv("NOTIFY_SOCKET") != NULL;
+}
+
+int64_t sd_notify_watchdog_ms(void)
+{
+    uint64_t usec = 0;
+    return sd_watchdog_enabled(0, &usec) > 0 ? (int64_t)(usec / 1000) : 0;
+}
+
+void sd_notify_ready(void)
+{
+    send_state("READY=1");
+}
+
+void sd_notify_alive(void)
+{
+    send_state("WATCHDOG=1");
+}
+
+void sd_notify_status(const struct worker_figures *figures)
+{
+    int sent =
+        sd_notifyf(0,
+                   "STATUS=%s: %zu of %zu running; %" PRIu64 " succeeded, %" PRIu64
+                   " retried, %" PRIu64 " dead, %" PRIu64 " handed back, %" PRIu64 " cancelled%s%s",
+                   figures->state, figures->running, figures->slots, figures->succeeded,
+                   figures->retried, figures->dead, figures->released, figures->cancelled,
+                   *figures->trouble ? "; " : "", figures->trouble);
+    if (sent < 0) {
+        log_text(LOG_DEBUG, "the service manager could not be told the status");
+    }
+}
+
+void sd_notify_reloading(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now)) {
+        return;
+    }
+    int64_t usec = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    if (sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, usec) < 0) {
+        log_text(LOG_DEBUG, "the service manager could not be told of the reload");
+    }
+}
+
+void sd_notify_stopping(int64_t most_ms)
+{
+    if (sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64,
+                   (most_ms + STOP_SPARE_MS) * 1000) < 0) {
+        log_text(LOG_DEBUG, "the service manager could not be told of the stop");
+    }
+}

@@ -1,0 +1,272 @@
+#include "daemon/session/join.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+#include "daemon/session/shared_defaults.h"
+#include "queue/library.h"
+
+struct join {
+    struct connection *connection;
+    const struct config *config;
+    const struct queue *queue;
+    const char *consumer;
+    struct join_events events;
+    struct command command;
+    int64_t register_sent_ns;
+    const int64_t *old_clients; /* the owner's */
+    size_t old_count;
+    char run_id[48];     /* of the server */
+    char old_run_id[48]; /* and of that which was registered with last */
+    char warned[200];    /* the last warnings about the server, so that they are said once */
+};
+
+static void send_register(struct join *join);
+
+static void fail(struct join *join, enum redis_error error, const char *why)
+{
+    join->events.failed(join->events.context, error, why);
+}
+
+/* Whether there is an answer and it is not an error. */
+static bool check(struct join *join, const struct redisReply *reply, const char *what)
+{
+    if (!reply) {
+        return false; /* the connection's end is handled where it is noticed */
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        char why[200];
+        const char *text;
+        size_t size = redis_error_text(reply->str, reply->len, &text);
+        (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text); /* cut if too long */
+        fail(join, redis_error_classify(reply->str, reply->len), why);
+        return false;
+    }
+    return true;
+}
+
+static int send_command(struct join *join, connection_callback *callback)
+{
+    return connection_send(join->connection, &join->command, join->config->redis.command_timeout_ms,
+                           callback, join);
+}
+
+static void send_or_fail(struct join *join, connection_callback *callback)
+{
+    if (send_command(join, callback)) {
+        fail(join, REDIS_ERROR_LOST, "cannot send a command");
+    }
+}
+
+/* What was agreed on before this worker came. */
+static void tell_ruling(const struct config *config, const struct queue_renew_reply *reply)
+{
+    struct buffer differences = BUFFER_INIT;
+    shared_defaults_compare(config, reply->settings, &differences);
+    if (differences.size > 0) {
+        log_text(LOG_WARNING,
+                 "the queue's own settings rule: %.*s; the config file says otherwise; leat conf "
+                 "changes them",
+                 (int)differences.size, differences.data);
+    }
+    buffer_free(&differences);
+}
+
+static void on_registered(void *context, const struct redisReply *reply)
+{
+    struct join *join = context;
+    struct queue_renew_reply answer;
+    if (!check(join, reply, "register")) {
+        return;
+    }
+    if (queue_register_read(reply, &answer)) {
+        fail(join, REDIS_ERROR_OTHER, "register: an answer in an unknown form");
+    } else if (answer.more) {
+        send_register(join);
+    } else {
+        memcpy(join->old_run_id, join->run_id, sizeof join->old_run_id);
+        tell_ruling(join->config, &answer);
+        join->events.joined(join->events.context, &answer, join->register_sent_ns);
+    }
+}
+
+static void send_register(struct join *join)
+{
+    struct token_list list = {0};
+    join->events.tokens(join->events.context, &list);
+    const char *heartbeat = join->events.heartbeat(join->events.context);
+    struct shared_defaults shared_defaults = {0};
+    if (list.failed || !heartbeat || shared_defaults_make(&shared_defaults, join->config)) {
+        token_list_free(&list);
+        fail(join, REDIS_ERROR_LOST, "out of memory");
+        return;
+    }
+    queue_register(&join->command, join->queue, join->consumer, heartbeat, shared_defaults.list,
+                   shared_defaults.count, list.tokens, list.count);
+    shared_defaults_free(&shared_defaults);
+    token_list_free(&list);
+    join->register_sent_ns = clock_boot_ns();
+    send_or_fail(join, on_registered);
+}
+
+static void on_loaded(void *context, const struct redisReply *reply)
+{
+    struct join *join = context;
+    if (check(join, reply, "loading the function library")) {
+        log_text(LOG_INFO, "loaded the function library, version %ld", (long)library_version());
+        send_register(join);
+    }
+}
+
+static void on_version(void *context, const struct redisReply *reply)
+{
+    struct join *join = context;
+    if (!reply) {
+        return;
+    }
+    bool missing = reply->type == REDIS_REPLY_ERROR &&
+                   redis_error_classify(reply->str, reply->len) == REDIS_ERROR_NO_LIBRARY;
+    int64_t protocol = 0, version = 0;
+    if (!missing) {
+        if (!check(join, reply, "asking for the function library")) {
+            return;
+        }
+        if (queue_version_read(reply, &protocol, &version)) {
+            fail(join, REDIS_ERROR_OTHER, "the function library is not leat's");
+            return;
+        }
+    }
+    if (!missing && version >= library_version()) {
+        send_register(join);
+        return;
+    }
+    if (join->config->queue.load_library == CONFIG_LIBRARY_NEVER) {
+        fail(join, REDIS_ERROR_NO_LIBRARY,
+             missing ? "the function library is missing and load_library is never"
+                     : "the function library is old and load_library is never");
+        return;
+    }
+    queue_load_library(&join->command, true);
+    send_or_fail(join, on_loaded);
+}
+
+/* What endangers tasks is said once, and again when it changes. */
+static void warn_about(struct join *join, const struct queue_server *server)
+{
+    char warnings[sizeof join->warned] = "";
+    const char *persistence =
+        server->aof_enabled ? ""
+        : server->rdb_enabled
+            ? "appendonly is off: a crash of Redis loses what came after the last snapshot"
+            : "Redis keeps nothing on disk: its restart loses every task";
+    char policy[100] = "";
+    if (server->maxmemory > 0 && strcmp(server->maxmemory_policy, "noeviction") != 0) {
+        (void)snprintf(policy, sizeof policy,
+                       "maxmemory-policy is %s: Redis may evict tasks, set noeviction",
+                       server->maxmemory_policy);
+    }
+    (void)snprintf(warnings, sizeof warnings, "%s%s%s", persistence,
+                   *persistence && *policy ? "; " : "", policy);
+    if (*warnings && strcmp(warnings, join->warned) != 0) {
+        log_event(LOG_WARNING, LOG_ID_REDIS_WARNING, NULL, 0, "this Redis can lose tasks: %s",
+                  warnings);
+    }
+    memcpy(join->warned, warnings, sizeof warnings);
+}
+
+static void ignore_reply(void *context, const struct redisReply *reply)
+{
+    (void)context;
+    (void)reply;
+}
+
+/* What former connections may still have sent and the server not yet read must not run after the
+ * registration; where the ACL forbids CLIENT KILL, the lease is the net below. Another server, or
+ * the same one started anew, has given those numbers to others. */
+static int kill_clients(struct join *join, const struct queue_server *server)
+{
+    bool same = strcmp(server->run_id, join->old_run_id) == 0;
+    memcpy(join->run_id, server->run_id, sizeof join->run_id);
+    for (size_t i = 0; same && i < join->old_count; i++) {
+        if (join->old_clients[i] < 0) {
+            continue;
+        }
+        queue_kill_client(&join->command, join->old_clients[i]);
+        if (send_command(join, ignore_reply)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static void on_info(void *context, const struct redisReply *reply)
+{
+    struct join *join = context;
+    if (!check(join, reply, "INFO")) {
+        return;
+    }
+    struct queue_server server;
+    if (queue_info_read(reply, &server)) {
+        fail(join, REDIS_ERROR_OTHER, "INFO: an answer in an unknown form");
+        return;
+    }
+    char why[128];
+    if (server.is_sentinel) {
+        fail(join, REDIS_ERROR_UNFIT, "this server is a sentinel");
+    } else if (server.major < 7) {
+        /* fits */
+        (void)snprintf(why, sizeof why, "this server is, or is like, Redis %s", server.version);
+        fail(join, REDIS_ERROR_UNFIT, why);
+    } else if (server.loading) {
+        fail(join, REDIS_ERROR_LATER, "Redis is loading its data");
+    } else if (!server.is_master) {
+        fail(join, REDIS_ERROR_ROLE, "this Redis is a replica");
+    } else if (kill_clients(join, &server)) {
+        fail(join, REDIS_ERROR_LOST, "cannot send a command");
+    } else {
+        warn_about(join, &server);
+        queue_version(&join->command);
+        send_or_fail(join, on_version);
+    }
+}
+
+void join_start(struct join *join, const int64_t *old_clients, size_t count)
+{
+    join->old_clients = old_clients;
+    join->old_count = count;
+    queue_info(&join->command);
+    send_or_fail(join, on_info);
+}
+
+struct join *join_new(struct connection *connection, const struct config *config,
+                      const struct queue *queue, const char *consumer,
+                      const struct join_events *events)
+{
+    struct join *join = calloc(1, sizeof *join);
+    if (join) {
+        join->connection = connection;
+        join->config = config;
+        join->queue = queue;
+        join->consumer = consumer;
+        join->events = *events;
+    }
+    return join;
+}
+
+void join_set_config(struct join *join, const struct config *config)
+{
+    join->config = config;
+}
+
+void join_free(struct join *join)
+{
+    if (join) {
+        command_free(&join->command);
+        free(join);
+    }
+}

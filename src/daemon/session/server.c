@@ -1,0 +1,93 @@
+#include "daemon/session/server.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "redis/server/discovery.h"
+
+struct server {
+    const struct config *config;
+    struct server_events events;
+    struct discovery *discovery; /* NULL: the config says where it is */
+    bool seeking;
+    struct endpoint endpoint; /* where it was found last; port 0: never */
+    struct config_redis redis;
+};
+
+static void on_told(void *context, const struct endpoint *endpoint, enum redis_error error,
+                    const char *why)
+{
+    struct server *server = context;
+    bool seeking = server->seeking;
+    server->seeking = false;
+    if (seeking && endpoint) {
+        server->endpoint = *endpoint;
+        server->redis = discovery_apply(&server->config->redis, &server->endpoint);
+        server->events.found(server->events.context);
+    } else if (seeking) {
+        server->events.failed(server->events.context, error, why);
+    } else if (endpoint && server->endpoint.port && !endpoint_equal(endpoint, &server->endpoint)) {
+        char text[ADDRESSES_HOST_SIZE + 64];
+        (void)snprintf(text, sizeof text, "%s %s:%lld now",
+                       server->config->redis.cluster ? "the queue's slot is at" : "the master is",
+                       endpoint->host, (long long)endpoint->port); /* fits */
+        server->events.moved(server->events.context, text);
+    }
+}
+
+void server_seek(struct server *server)
+{
+    if (!server->discovery) {
+        server->events.found(server->events.context);
+        return;
+    }
+    server->seeking = true;
+    discovery_ask(server->discovery);
+}
+
+const struct config_redis *server_redis(const struct server *server)
+{
+    return &server->redis;
+}
+
+void server_set_config(struct server *server, const struct config *config)
+{
+    server->config = config;
+    server->redis =
+        server->endpoint.port ? discovery_apply(&config->redis, &server->endpoint) : config->redis;
+    if (server->discovery) {
+        discovery_set_config(server->discovery, &config->redis);
+    }
+}
+
+struct server *server_new(struct ev_loop *loop, const struct config *config,
+                          const struct server_events *events)
+{
+    struct server *server = calloc(1, sizeof *server);
+    if (!server) {
+        return NULL;
+    }
+    server->config = config;
+    server->redis = config->redis;
+    server->events = *events;
+    if (discovery_is_needed(&config->redis)) {
+        const struct discovery_events discovery_events = {.told = on_told, .context = server};
+        char name[160];
+        (void)snprintf(name, sizeof name, "leat:%s:discovery", config->queue.name); /* fits */
+        server->discovery = discovery_new(loop, &config->redis, name, &discovery_events);
+        if (!server->discovery) {
+            server_free(server);
+            return NULL;
+        }
+    }
+    return server;
+}
+
+void server_free(struct server *server)
+{
+    if (server) {
+        discovery_free(server->discovery);
+        free(server);
+    }
+}

@@ -1,0 +1,498 @@
+#include "daemon/session/session.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+#include "daemon/session/join.h"
+#include "daemon/session/reconnect.h"
+#include "daemon/session/server.h"
+#include "redis/connection/backoff.h"
+
+#define UNBLOCK_REPEAT_S 0.01
+#define SOONEST_S 0.02 /* after errors that a new registration mends at once */
+#define STABLE_MS 1000 /* a session that was up for less has mended nothing */
+
+enum session_state {
+    SESSION_CLOSED,  /* waiting for the next try */
+    SESSION_SEEKING, /* the server is asked for */
+    SESSION_OPENING, /* connections are being opened */
+    SESSION_JOINING, /* all are up; server, library and registration are being settled */
+    SESSION_UP,
+};
+
+enum { WORK, COMMAND, BELL, ASIDE, CONNECTIONS };
+
+struct session {
+    struct ev_loop *loop;
+    const struct config *config;
+    const struct queue *queue;
+    const char *consumer;
+    struct session_events events;
+
+    struct server *server;
+    enum session_state state;
+    struct connection *connections[CONNECTIONS];
+    int opened; /* how many of them are: without [redis] wait_replicas all but the last */
+    struct join *join;
+    int64_t old_clients[CONNECTIONS]; /* of the last session that was up; −1: none */
+    struct command command;
+    ev_timer retry;     /* SESSION_CLOSED: the next try */
+    ev_timer unblock;   /* repeats CLIENT UNBLOCK */
+    ev_timer failed;    /* carries session_recover out in the next turn */
+    unsigned failures;  /* tries since the session was last up for a while */
+    int64_t up_ns;      /* when it came up last */
+    int64_t lease_ms;   /* the queue's */
+    int64_t unblock_ns; /* when CLIENT UNBLOCK was sent first */
+    bool was_up;        /* ever */
+    bool outage;        /* declared in the log */
+    unsigned declared;  /* errors that were told in this outage, 1 << error */
+    bool answered;      /* see session_has_answer */
+    bool moved;         /* the server is another now: that is no failure */
+    bool blocked;       /* a blocking read is pending */
+    connection_callback *block_callback;
+    void *block_context;
+    char bell_id[QUEUE_CURSOR_SIZE];
+    enum redis_error error;
+    char why[256];
+};
+
+static void listen_bell(struct session *session);
+
+/* ---- failing and trying again ---- */
+
+/* Only what was up can have sent what must not run any more; one that never was does not displace
+ * it. */
+static void close_all(struct session *session, bool was_up)
+{
+    for (int i = 0; i < CONNECTIONS; i++) {
+        if (was_up) {
+            session->old_clients[i] = connection_client_id(session->connections[i]);
+        }
+        connection_close(session->connections[i]);
+    }
+    ev_timer_stop(session->loop, &session->unblock);
+    session->blocked = false;
+}
+
+static double pause_for(const struct session *session)
+{
+    if (session->moved || (session->failures <= 1 && (session->error == REDIS_ERROR_NO_GROUP ||
+                                                      session->error == REDIS_ERROR_NO_LIBRARY))) {
+        return SOONEST_S;
+    }
+    return backoff_delay(&session->config->redis, session->failures);
+}
+
+static void declare_outage(struct session *session, double delay)
+{
+    /* once an outage, and once more for each new nature that it shows */
+    unsigned nature = 1U << session->error;
+    bool known = session->outage && (session->declared & nature);
+    int priority = known ? LOG_DEBUG : LOG_WARNING;
+    const char *step = session->moved ? "it is followed" : redis_error_advice(session->error);
+    if (session->error == REDIS_ERROR_NO_LIBRARY &&
+        session->config->queue.load_library == CONFIG_LIBRARY_AUTO) {
+        step = "it is loaded again";
+    }
+    struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "redis-down"),
+                                 LOG_TEXT("LEAT_ERROR", redis_error_name(session->error))};
+    log_event(priority, LOG_ID_REDIS_DOWN, fields, 2,
+              "no session with Redis: %s; %s; next try in %.1f s", session->why, step, delay);
+    session->declared = session->outage ? session->declared | nature : nature;
+    session->outage = true;
+}
+
+static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)events;
+    struct session *session = watcher->data;
+    if (session->state == SESSION_UP &&
+        clock_boot_ns() - session->up_ns > STABLE_MS * CLOCK_NS_PER_MS) {
+        session->failures = 0;
+    }
+    bool was_up = session->state == SESSION_UP;
+    session->state = SESSION_CLOSED;
+    close_all(session, was_up);
+    session->failures++;
+
+    int exit_code = session->was_up ? 0 : reconnect_exit_code(session->error);
+    if (exit_code) {
+        log_text(LOG_ERR, "%s; %s", session->why, redis_error_advice(session->error));
+        session->events.fatal(session->events.context, exit_code);
+        return;
+    }
+    session->answered = true;
+    double delay = pause_for(session);
+    declare_outage(session, delay);
+    session->moved = false;
+    ev_timer_set(&session->retry, delay, 0.);
+    ev_timer_start(loop, &session->retry);
+    session->events.down(session->events.context);
+}
+
+void session_recover(struct session *session, enum redis_error error, const char *why)
+{
+    /* the first reason stands: what follows it is mostly its consequence */
+    if (ev_is_active(&session->failed) || session->state == SESSION_CLOSED) {
+        return;
+    }
+    session->error = error;
+    (void)snprintf(session->why, sizeof session->why, "%s", why); /* cut if too long */
+    ev_timer_set(&session->failed, 0., 0.);
+    ev_timer_start(session->loop, &session->failed);
+}
+
+bool session_check(struct session *session, const struct redisReply *reply, const char *what)
+{
+    if (!reply) {
+        return false; /* the connection's end is handled where it is noticed */
+    }
+    if (reply->type != REDIS_REPLY_ERROR) {
+        return true;
+    }
+    char why[200];
+    const char *text;
+    size_t size = redis_error_text(reply->str, reply->len, &text);
+    (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text); /* cut if too long */
+    session_recover(session, redis_error_classify(reply->str, reply->len), why);
+    return false;
+}
+
+static void on_lost(void *context, struct connection *connection, enum redis_error error,
+                    const char *why)
+{
+    (void)connection;
+    session_recover(context, error, why);
+}
+
+/* ---- joining ---- */
+
+static void on_joined(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
+{
+    struct session *session = context;
+    if (session->outage || !session->was_up) {
+        struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "redis-up")};
+        log_event(LOG_INFO, LOG_ID_REDIS_UP, fields, 1, "registered with Redis as %s",
+                  session->consumer);
+    }
+    session->state = SESSION_UP;
+    session->up_ns = clock_boot_ns();
+    session->outage = false;
+    session->was_up = true;
+    session->answered = true;
+    session->why[0] = '\0';
+    (void)snprintf(session->bell_id, sizeof session->bell_id, "%s", reply->bell_id); /* fits */
+    listen_bell(session);
+    session->events.up(session->events.context, reply, sent_ns);
+}
+
+static void list_tokens(void *context, struct token_list *list)
+{
+    struct session *session = context;
+    session->events.tokens(session->events.context, list);
+}
+
+static const char *make_beat(void *context)
+{
+    struct session *session = context;
+    return session->events.heartbeat(session->events.context);
+}
+
+static void on_join_failed(void *context, enum redis_error error, const char *why)
+{
+    session_recover(context, error, why);
+}
+
+static void on_up(void *context, struct connection *connection)
+{
+    (void)connection;
+    struct session *session = context;
+    for (int i = 0; i < session->opened; i++) {
+        if (!connection_is_up(session->connections[i])) {
+            return;
+        }
+    }
+    if (session->state != SESSION_OPENING) {
+        return;
+    }
+    session->state = SESSION_JOINING;
+    join_start(session->join, session->old_clients, CONNECTIONS);
+}
+
+static void on_server(void *context)
+{
+    struct session *session = context;
+    session->state = SESSION_OPENING;
+    for (int i = 0; i < session->opened; i++) {
+        connection_open(session->connections[i]);
+    }
+}
+
+static void open_all(struct session *session)
+{
+    session->state = SESSION_SEEKING;
+    server_seek(session->server);
+}
+
+static void on_no_server(void *context, enum redis_error error, const char *why)
+{
+    session_recover(context, error, why);
+}
+
+/* Where it was not tried: nothing that failed before counts. */
+static void on_moved(void *context, const char *why)
+{
+    struct session *session = context;
+    session->failures = 0;
+    if (session->state == SESSION_CLOSED) {
+        ev_timer_stop(session->loop, &session->retry);
+        open_all(session);
+    } else {
+        session->moved = true;
+        session_recover(session, REDIS_ERROR_ROLE, why);
+    }
+}
+
+static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    open_all(watcher->data);
+}
+
+/* ---- the bell ---- */
+
+static void on_bell(void *context, const struct redisReply *reply)
+{
+    struct session *session = context;
+    if (!reply || session->state != SESSION_UP) {
+        return;
+    }
+    if (!session_check(session, reply, "listening for the bell")) {
+        return;
+    }
+    struct queue_wakeup wakeup;
+    int rang = queue_listen_read(reply, session->bell_id, sizeof session->bell_id, &wakeup);
+    if (rang < 0) {
+        session_recover(session, REDIS_ERROR_OTHER, "the bell: an answer in an unknown form");
+        return;
+    }
+    listen_bell(session);
+    if (rang > 0) {
+        session->events.rang(session->events.context, &wakeup);
+    }
+}
+
+static void listen_bell(struct session *session)
+{
+    queue_listen(&session->command, session->queue, session->bell_id);
+    if (connection_send(session->connections[BELL], &session->command, 0, on_bell, session)) {
+        session_recover(session, REDIS_ERROR_LOST, "cannot listen for the bell");
+    }
+}
+
+/* ---- commands ---- */
+
+/* A server that says nothing for a third of the lease is as good as gone: there must be time to try
+ * again. */
+static int64_t patience_ms(const struct session *session)
+{
+    int64_t most_ms = session->lease_ms / 3;
+    int64_t timeout_ms = session->config->redis.command_timeout_ms;
+    return timeout_ms < most_ms ? timeout_ms : most_ms;
+}
+
+void session_set_lease(struct session *session, int64_t lease_ms)
+{
+    session->lease_ms = lease_ms;
+}
+
+int session_send(struct session *session, struct command *command, connection_callback *callback,
+                 void *context)
+{
+    if (!session_is_up(session)) {
+        return -1;
+    }
+    return connection_send(session->connections[COMMAND], command, patience_ms(session), callback,
+                           context);
+}
+
+int session_send_aside(struct session *session, struct command *command, int64_t timeout_ms,
+                       connection_callback *callback, void *context)
+{
+    if (!session_is_up(session)) {
+        return -1;
+    }
+    return connection_send(session->connections[ASIDE], command, patience_ms(session) + timeout_ms,
+                           callback, context);
+}
+
+static void on_block(void *context, const struct redisReply *reply)
+{
+    struct session *session = context;
+    session->blocked = false;
+    ev_timer_stop(session->loop, &session->unblock);
+    session->block_callback(session->block_context, reply);
+}
+
+int session_block(struct session *session, struct command *command, connection_callback *callback,
+                  void *context)
+{
+    if (!session_is_up(session) || session->blocked) {
+        return -1;
+    }
+    session->block_callback = callback;
+    session->block_context = context;
+    if (connection_send(session->connections[WORK], command, 0, on_block, session)) {
+        return -1;
+    }
+    session->blocked = true;
+    return 0;
+}
+
+static void ignore_reply(void *context, const struct redisReply *reply)
+{
+    (void)context;
+    (void)reply;
+}
+
+/* The read may not have reached the server yet, or its answer may be under way: ask again until it
+ * is here. Where it never comes, the connection is dead and does not know it. */
+static void on_unblock(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)events;
+    struct session *session = watcher->data;
+    queue_unblock(&session->command, connection_client_id(session->connections[WORK]));
+    if (session->state != SESSION_UP) {
+        ev_timer_stop(loop, watcher);
+    } else if (clock_boot_ns() - session->unblock_ns > patience_ms(session) * CLOCK_NS_PER_MS) {
+        session_recover(session, REDIS_ERROR_LOST, "the blocking read does not end");
+    } else if (session_send(session, &session->command, ignore_reply, NULL)) {
+        session_recover(session, REDIS_ERROR_LOST, "cannot send a command");
+    }
+}
+
+void session_unblock(struct session *session)
+{
+    if (!session->blocked || ev_is_active(&session->unblock)) {
+        return;
+    }
+    ev_timer_set(&session->unblock, UNBLOCK_REPEAT_S, UNBLOCK_REPEAT_S);
+    ev_timer_start(session->loop, &session->unblock);
+    session->unblock_ns = clock_boot_ns();
+    on_unblock(session->loop, &session->unblock, 0);
+}
+
+/* ---- life ---- */
+
+struct session *session_new(struct ev_loop *loop, const struct config *config,
+                            const struct queue *queue, const char *consumer,
+                            const struct session_events *events)
+{
+    static const char *const names[CONNECTIONS] = {"work", "command", "bell", "aside"};
+    struct session *session = calloc(1, sizeof *session);
+    if (!session) {
+        return NULL;
+    }
+    session->loop = loop;
+    session->config = config;
+    session->queue = queue;
+    session->consumer = consumer;
+    session->events = *events;
+    session->lease_ms = config->queue.lease_ms;
+    session->opened = config->redis.wait_replicas > 0 ? CONNECTIONS : ASIDE;
+    ev_timer_init(&session->retry, on_retry, 0., 0.);
+    ev_timer_init(&session->unblock, on_unblock, UNBLOCK_REPEAT_S, UNBLOCK_REPEAT_S);
+    ev_timer_init(&session->failed, on_failed, 0., 0.);
+    session->retry.data = session->unblock.data = session->failed.data = session;
+    const struct server_events server_events = {
+        .found = on_server, .failed = on_no_server, .moved = on_moved, .context = session};
+    session->server = server_new(loop, config, &server_events);
+    if (!session->server) {
+        session_free(session);
+        return NULL;
+    }
+    struct connection_events connection_events = {.up = on_up, .lost = on_lost, .context = session};
+    for (int i = 0; i < CONNECTIONS; i++) {
+        char name[160];
+        (void)snprintf(name, sizeof name, "leat:%s:%s", config->queue.name, names[i]);
+        session->old_clients[i] = -1;
+        session->connections[i] =
+            connection_new(loop, session_redis(session), name, &connection_events);
+        if (!session->connections[i]) {
+            session_free(session);
+            return NULL;
+        }
+    }
+    const struct join_events join_events = {.tokens = list_tokens,
+                                            .heartbeat = make_beat,
+                                            .joined = on_joined,
+                                            .failed = on_join_failed,
+                                            .context = session};
+    session->join = join_new(session->connections[COMMAND], config, queue, consumer, &join_events);
+    if (!session->join) {
+        session_free(session);
+        return NULL;
+    }
+    return session;
+}
+
+void session_set_config(struct session *session, const struct config *config)
+{
+    session->config = config;
+    join_set_config(session->join, config);
+    server_set_config(session->server, config);
+}
+
+const struct config_redis *session_redis(const struct session *session)
+{
+    return server_redis(session->server);
+}
+
+void session_start(struct session *session)
+{
+    open_all(session);
+}
+
+bool session_is_up(const struct session *session)
+{
+    return session->state == SESSION_UP && !ev_is_active(&session->failed);
+}
+
+bool session_is_away(const struct session *session)
+{
+    return !session_is_up(session) && (session->failures > 1 || !session->was_up);
+}
+
+bool session_has_answer(const struct session *session)
+{
+    return session->answered;
+}
+
+const char *session_trouble(const struct session *session)
+{
+    return session->why;
+}
+
+void session_free(struct session *session)
+{
+    if (!session) {
+        return;
+    }
+    ev_timer_stop(session->loop, &session->retry);
+    ev_timer_stop(session->loop, &session->unblock);
+    ev_timer_stop(session->loop, &session->failed);
+    for (int i = 0; i < CONNECTIONS; i++) {
+        connection_free(session->connections[i]);
+    }
+    join_free(session->join);
+    server_free(session->server);
+    command_free(&session->command);
+    free(session);
+}

@@ -1,0 +1,171 @@
+#include "exec/attempt/batch.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "queue/task_bounds.h"
+
+bool batch_fits(enum config_format format, const struct task *task, char *reason,
+                size_t reason_size)
+{
+    const struct bytes *payload = task->payload;
+    if (format == CONFIG_FORMAT_JSON || !payload || payload->size == 0) {
+        return true;
+    }
+    bool lines = format == CONFIG_FORMAT_LINES;
+    if (!memchr(payload->data, lines ? '\n' : '\0', payload->size - lines)) {
+        return true;
+    }
+    /* cut where it is too long */
+    (void)snprintf(reason, reason_size, "the payload holds a %s: batch_format = %s cannot carry it",
+                   lines ? "newline" : "NUL byte", lines ? "lines" : "nul");
+    return false;
+}
+
+bool batch_may_share(const struct config *config, const struct task *task)
+{
+    int64_t most = task->max_attempts > 0 ? task->max_attempts : config->retry.max_attempts;
+    return task->attempt == 1 && most > 1 && task->crashes == 0 && task->timeout_ms < 0 &&
+           task->max_output == 0 && !task_is_bounded(task) && !task->live;
+}
+
+/* ---- standard input ---- */
+
+static int append_ended(struct buffer *input, const struct bytes *payload, char end, bool once)
+{
+    if (payload && buffer_append(input, payload->data, payload->size)) {
+        return -1;
+    }
+    if (once && payload && payload->size > 0 && payload->data[payload->size - 1] == end) {
+        return 0;
+    }
+    return buffer_append(input, &end, 1);
+}
+
+/* Sets the field in `fields`, or where it is not UTF-8 in `coded`. */
+static int set_field(json_t *fields, json_t *coded, const struct task_field *field)
+{
+    json_t *text = json_stringn(field->value.data, field->value.size);
+    if (text) {
+        return json_object_set_new(fields, field->name.data, text);
+    }
+    char *base64 = base64_encode(field->value.data, field->value.size);
+    int result = base64 ? json_object_set_new(coded, field->name.data, json_string(base64)) : -1;
+    free(base64);
+    return result;
+}
+
+/* Takes both objects. NULL without memory. */
+static json_t *describe_task(const struct task *task, json_t *fields, json_t *coded)
+{
+    int failed = coded ? 0 : -1;
+    for (size_t i = 0; fields && coded && i < task->field_count; i++) {
+        failed |= set_field(fields, coded, &task->fields[i]);
+    }
+    json_t *object = json_object();
+    failed |= json_object_set_new(object, "tid", json_string(task->tid));
+    failed |= json_object_set_new(object, "attempt", json_integer(task->attempt));
+    json_t *label = task->label ? json_stringn(task->label->data, task->label->size) : NULL;
+    if (label) {
+        failed |= json_object_set_new(object, "id", label);
+    }
+    failed |= json_object_set_new(object, "fields", fields);
+    if (json_object_size(coded) > 0) {
+        failed |= json_object_set(object, "base64", coded);
+    }
+    json_decref(coded);
+    if (failed) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static int append_piece(const char *text, size_t size, void *context)
+{
+    return buffer_append(context, text, size);
+}
+
+static int append_json(struct buffer *input, const struct task *task)
+{
+    json_t *object = describe_task(task, json_object(), json_object());
+    int result = object ? json_dump_callback(object, append_piece, input, JSON_COMPACT) : -1;
+    json_decref(object);
+    /* jansson 2.14 does not look at whether names of members could be written, the buffer does */
+    return result || input->failed ? -1 : buffer_append(input, "\n", 1);
+}
+
+int batch_append(struct buffer *input, enum config_format format, const struct task *task)
+{
+    switch (format) {
+    case CONFIG_FORMAT_LINES:
+        return append_ended(input, task->payload, '\n', true);
+    case CONFIG_FORMAT_NUL:
+        return append_ended(input, task->payload, '\0', false);
+    case CONFIG_FORMAT_JSON:
+        return append_json(input, task);
+    }
+    return -1;
+}
+
+/* ---- descriptor 3 ---- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The word at the front; moves *rest behind it and the blanks that follow. */
+static struct bytes take_word(struct bytes *rest)
+{
+    struct bytes word = {.data = rest->data, .size = 0};
+    while (word.size < rest->size && !is_blank(rest->data[word.size])) {
+        word.size++;
+    }
+    size_t taken = word.size;
+    while (taken < rest->size && is_blank(rest->data[taken])) {
+        taken++;
+    }
+    *rest = (struct bytes){rest->data + taken, rest->size - taken};
+    return word;
+}
+
+/* 0 where it is no number from 1 to `most`. */
+static size_t read_index(struct bytes word, size_t most)
+{
+    size_t index = 0;
+    for (size_t i = 0; i < word.size; i++) {
+        if (word.data[i] < '0' || word.data[i] > '9') {
+            return 0;
+        }
+        index = index * 10 + (size_t)(word.data[i] - '0');
+        if (index > most) {
+            return 0;
+        }
+    }
+    return index;
+}
+
+bool batch_read(const char *line, size_t size, size_t count, struct batch_verdict *verdict)
+{
+    static const struct {
+        const char *word;
+        enum verdict verdict;
+    } known[] = {{"ok", VERDICT_SUCCESS}, {"retry", VERDICT_RETRY}, {"dead", VERDICT_DEAD}};
+
+    struct bytes rest = {line, size};
+    verdict->index = read_index(take_word(&rest), count);
+    struct bytes word = take_word(&rest);
+    verdict->reason = rest;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (word.size == strlen(known[i].word) &&
+            memcmp(word.data, known[i].word, word.size) == 0) {
+            verdict->verdict = known[i].verdict;
+            return verdict->index > 0;
+        }
+    }
+    return false;
+}

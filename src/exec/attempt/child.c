@@ -1,0 +1,491 @@
+#include "exec/attempt/child.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "exec/attempt/batch.h"
+#include "exec/attempt/child_guard.h"
+#include "exec/attempt/judge.h"
+
+enum {
+    SETTLE_MS = 500,    /* how long output is waited for after the exit, */
+    CLOGGED_MS = 20000, /* and so much longer where the log is slow to take it */
+    WATCH_MS = 5, /* after this time output is read as it comes. Before, it waits in the pipe: most
+                     short tasks have ended by then, and need no watching of their pipes */
+};
+
+/* Between looks at a group that is not empty yet. */
+static const double first_wait_s = 0.001, zombie_wait_s = 0.008, longest_wait_s = 0.064,
+                    stuck_kill_wait_s = 1;
+
+static void feed(struct child *child, const struct attempt *meant, enum job_event event);
+
+struct attempt *child_attempt(struct child *child, size_t index)
+{
+    return index == 0 ? &child->attempt : child->others[index - 1];
+}
+
+/* ---- carrying out ---- */
+
+static void start_pause(struct child *child, double seconds)
+{
+    struct ev_loop *loop = child->host->loop;
+    ev_now_update(loop);
+    ev_timer_stop(loop, &child->pause);
+    ev_timer_set(&child->pause, seconds, 0);
+    ev_timer_start(loop, &child->pause);
+}
+
+/* Kills what the leader left and reaps it, in this order: while it is a zombie its number, and that
+ * of its group and session, cannot be another's. */
+static void kill_group(struct child *child)
+{
+    process_tree_kill(&child->tree);
+
+    /* what was there already is read at once; so short tasks end in one turn */
+    streams_drain(child);
+
+    /* somebody who left the group still writes, or was to be ended with it, or would meet the next
+     * attempt */
+    const struct ending *ending = &child->attempt.ending;
+    if (!streams_are_silent(child) || ending->cause != CAUSE_EXIT || ending->exit_code != 0) {
+        process_tree_kill_strays(&child->tree);
+    }
+    if (ending->signal == SIGKILL) {
+        process_tree_was_killed(&child->tree);
+    }
+    child_guard_reaps(child);
+    struct rusage used = {0};
+    while (wait4(child->pid, NULL, 0, &used) < 0 && errno == EINTR) {
+    }
+    usage_add_exit(&child->attempt.usage, &used);
+}
+
+/* Looks what is left of the attempt, and waits on if need be. */
+static void settle(struct child *child)
+{
+    int64_t left_ns = child->settle_ns - clock_boot_ns();
+    /* zombies may stay for long where their parent has left the group, or where process 1 is slow
+     */
+    bool gone = process_tree_is_gone(&child->tree, child->wait_s >= zombie_wait_s);
+    if (left_ns <= 0 && child->attempt.ending.cause != CAUSE_SHUTDOWN &&
+        streams_are_clogged(child)) {
+        left_ns += CLOGGED_MS * CLOCK_NS_PER_MS;
+    }
+    if (gone && (streams_are_silent(child) || left_ns <= 0)) {
+        feed(child, NULL, streams_are_silent(child) ? JOB_QUIET : JOB_SETTLE_OVER);
+        return;
+    }
+
+    /* output may stop being waited for, what lives may not: the next attempt must not begin beside
+     * it */
+    streams_watch(child);
+    if (!gone) {
+        (void)stuck_kill_look(child); /* looked at more often than killed */
+    }
+    double longest_s = child->stuck_kill.told ? stuck_kill_wait_s : longest_wait_s;
+    double left_s = left_ns > 0 ? (double)left_ns / (double)CLOCK_NS_PER_S : longest_wait_s;
+    start_pause(child, gone || child->wait_s > left_s ? left_s : child->wait_s);
+    child->wait_s = child->wait_s * 2 < longest_s ? child->wait_s * 2 : longest_s;
+}
+
+static void start_settle(struct child *child)
+{
+    child->settle_ns = clock_boot_ns() + SETTLE_MS * CLOCK_NS_PER_MS;
+    child->wait_s = first_wait_s;
+    stuck_kill_begin(child);
+    settle(child);
+}
+
+/* The leader is gone: what is left of its group and its output are awaited. */
+static bool is_settling(const struct child *child)
+{
+    return child->attempt.state == JOB_SETTLING || child->attempt.state == JOB_CHECKED;
+}
+
+void child_heard(struct child *child)
+{
+    if (is_settling(child) && child->tree.empty && streams_are_silent(child)) {
+        feed(child, NULL, JOB_QUIET);
+    }
+}
+
+/* What one process has used counts for each of its batch. */
+static void note_usage(struct child *child)
+{
+    struct usage *usage = &child->attempt.usage;
+    process_tree_usage(&child->tree, usage);
+    for (size_t i = 1; i < child->count; i++) {
+        child->others[i - 1]->usage = *usage;
+    }
+}
+
+/* Where a guard has killed it, that may have been by its cgroup. */
+static void leave_guard(struct child *child)
+{
+    if (child_guard_is_taken(child)) {
+        process_tree_was_killed(&child->tree);
+    }
+    child_guard_release(child);
+}
+
+/* The child may be gone afterwards. */
+static void perform(struct child *child, unsigned actions)
+{
+    if (actions & JOB_SEND_TERM) {
+        process_tree_term(&child->tree);
+    }
+    if (actions & JOB_SEND_KILL) {
+        process_tree_kill(&child->tree);
+        if (!stuck_kill_has_begun(child)) { /* each renewal may tell again that it is lost */
+            stuck_kill_begin(child);
+            start_pause(child, stuck_kill_wait_s);
+        }
+    }
+    if (actions & JOB_START_GRACE) {
+        streams_watch(child);
+        start_pause(child, (double)child->host->config->task.kill_grace_ms / 1000);
+    }
+    if (actions & JOB_KILL_GROUP) {
+        kill_group(child);
+    }
+    if (actions & JOB_START_SETTLE) {
+        start_settle(child);
+        return;
+    }
+    if (actions & JOB_RUN) {
+        leave_guard(child);
+        child->host->run(child->host, child);
+        return;
+    }
+    if (actions & JOB_REPORT) {
+        leave_guard(child);
+        streams_finish(child);
+        note_usage(child);
+        judge_end(child);
+        child_release(child);
+        child->host->done(child->host, child);
+    }
+}
+
+/* The others of a batch end with the one that is meant, but for no fault of their own. */
+static void note_cause(struct attempt *attempt, const struct attempt *meant, enum job_event event)
+{
+    enum cause *cause = &attempt->ending.cause;
+    enum cause found = job_cause(attempt->state, event, *cause);
+    if (found == *cause) {
+        return;
+    }
+    *cause = found;
+    if (meant && meant != attempt) {
+        *cause = CAUSE_BATCH;
+        if (!attempt->has_verdict) {
+            (void)snprintf(attempt->reason, sizeof attempt->reason, "ended with task %s",
+                           meant->task->tid); /* cut where it is too long */
+        }
+    }
+}
+
+static void feed(struct child *child, const struct attempt *meant, enum job_event event)
+{
+    struct job_step step = job_next(child->attempt.state, event);
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        note_cause(attempt, meant, event);
+        attempt->state = step.state;
+    }
+    perform(child, step.actions);
+}
+
+/* ---- timers ---- */
+
+static void on_timeout(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    child_end(watcher->data, NULL, JOB_TIMED_OUT);
+}
+
+static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct child *child = watcher->data;
+    if (is_settling(child)) {
+        settle(child);
+    } else if (job_is_under_way(child->attempt.state)) {
+        streams_watch(child);
+    } else if (child->attempt.state == JOB_KILLING) {
+        start_pause(child, stuck_kill_look(child));
+    } else {
+        child_end(child, NULL, JOB_GRACE_OVER);
+    }
+}
+
+/* ---- from start to end ---- */
+
+static void init_attempt(struct attempt *attempt, struct child *child, const struct begun *begun,
+                         bool shared)
+{
+    *attempt = (struct attempt){
+        .task = begun->task,
+        .state = JOB_CLAIMED,
+        .ending = {.cause = CAUSE_EXIT,
+                   .attempt = begun->task->attempt,
+                   .max_attempts = begun->task->max_attempts,
+                   .fence = begun->task->fence,
+                   .shared = shared},
+        .started_wall_ms = clock_wall_ms(),
+        .usage = USAGE_NONE,
+        .lease_deadline_ns = begun->lease_deadline_ns,
+        .child = child,
+    };
+}
+
+/* Returns 0, or -1 without memory: what is there then holds no tasks. */
+static int add_others(struct child *child, const struct begun *tasks, size_t count)
+{
+    child->others = calloc(count - 1, sizeof(struct attempt *));
+    if (!child->others) {
+        return -1;
+    }
+    for (size_t i = 1; i < count; i++) {
+        struct attempt *attempt = calloc(1, sizeof *attempt);
+        if (!attempt) {
+            return -1;
+        }
+        child->others[i - 1] = attempt;
+        child->count++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        init_attempt(attempt, child, &tasks[i], true);
+        /* cut where it is too long */
+        (void)snprintf(attempt->batch, sizeof attempt->batch, "%s", tasks[0].task->tid);
+    }
+    return 0;
+}
+
+static void drop(struct child *child)
+{
+    for (size_t i = 1; i < child->count; i++) {
+        free(child->others[i - 1]);
+    }
+    free(child->others);
+    free(child);
+}
+
+struct child *child_new(struct child_host *host, const struct begun *tasks, size_t count)
+{
+    struct child *child = calloc(1, sizeof *child);
+    if (!child) {
+        return NULL;
+    }
+    child->host = host;
+    child->report = -1;
+    child->count = 1;
+    child->batch = host->config->task.batch > 1;
+    child->live = count == 1 && tasks[0].task->live && host->follow.wrote;
+    init_attempt(&child->attempt, child, &tasks[0], false);
+    if (count > 1 && add_others(child, tasks, count)) {
+        drop(child);
+        return NULL;
+    }
+    ev_init(&child->timeout, on_timeout);
+    ev_init(&child->pause, on_pause);
+    child->timeout.data = child->pause.data = child;
+    streams_init(child);
+    return child;
+}
+
+/* Ends the attempts without a process. */
+static void fail(struct child *child, enum cause cause, const char *reason)
+{
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        attempt->state = job_next(attempt->state, JOB_START_FAILED).state;
+        attempt->ending.cause = cause;
+        /* cut where it is too long */
+        (void)snprintf(attempt->reason, sizeof attempt->reason, "%s", reason);
+    }
+}
+
+void child_refuse(struct child *child, const char *reason)
+{
+    fail(child, CAUSE_REFUSED, reason);
+}
+
+/* What the process reads: the payload as it is, or each task in the batch's form. The result points
+ * into *made or the task; size 0: nothing. Returns 0, or -1 without memory. */
+static int make_input(struct child *child, struct buffer *made, struct bytes *input)
+{
+    const struct config_task *config = &child->host->config->task;
+    const struct task *task = child->attempt.task;
+    if (child->batch) {
+        for (size_t i = 0; i < child->count; i++) {
+            if (batch_append(made, config->batch_format, child_attempt(child, i)->task)) {
+                return -1;
+            }
+        }
+        *input = (struct bytes){made->data, made->size};
+    } else if (config->stdin_from == CONFIG_STDIN_PAYLOAD && task->payload) {
+        *input = *task->payload;
+    }
+    return 0;
+}
+
+/* Returns 0; or -1 with the cause and the reason. */
+static int start_process(struct child *child, int64_t timeout_ms, struct started *started,
+                         enum cause *cause, char *reason, size_t reason_size)
+{
+    const struct task *task = child->attempt.task;
+    const struct config *config = child->host->config;
+    bool follows = child->live && !child->checking;
+    outlet_begin(&child->outlet, config, child->count > 1 ? NULL : task, follows,
+                 child->started_ns);
+    struct start_order order = {
+        .check = child->checking,
+        .task = child->count > 1 ? NULL : task,
+        .limits = {.max_attempts =
+                       task->max_attempts > 0 ? task->max_attempts : config->retry.max_attempts,
+                   .deadline_wall_ms = timeout_ms > 0 ? clock_wall_ms() + timeout_ms : 0,
+                   .batch = child->batch ? child->count : 0},
+        .verdicts = child->batch && !child->checking,
+        .ends = outlet_ends(&child->outlet, config, follows),
+    };
+    struct buffer made = BUFFER_INIT;
+    struct bytes input = {NULL, 0};
+    struct task_cgroup *task_cgroup = NULL;
+    int result = -1;
+    *cause = CAUSE_HOST;
+    if (!child->host->start.recipe || make_input(child, &made, &input)) {
+        (void)snprintf(reason, reason_size, "cannot prepare the start: out of memory"); /* fits */
+    } else if (!child->host->cgroups ||
+               cgroups_prepare(child->host->cgroups, child->slot_index, config, order.task,
+                               &task_cgroup, reason, reason_size) == 0) {
+        order.input = input.size > 0 ? &input : NULL;
+        order.cgroup = task_cgroup ? task_cgroup_directory(task_cgroup) : 0;
+        order.slot = child_guard_arm(child, task_cgroup);
+        result = start_task(&child->host->start, &order, started, cause, reason, reason_size);
+    }
+    if (result == 0) {
+        child_guard_renew(child);
+        struct group_orphans orphans = child->host->orphans;
+        orphans.mark = child_guard_mark(child);
+        process_tree_begin(&child->tree, started->pid, task_cgroup, &orphans);
+    } else if (task_cgroup) {
+        task_cgroup_doubt(task_cgroup);
+    }
+    buffer_free(&made);
+    return result;
+}
+
+/* How long the process may run; 0: for ever. */
+static int64_t time_limit_ms(const struct child *child)
+{
+    const struct config_task *config = &child->host->config->task;
+    const struct task *task = child->attempt.task;
+    if (child->checking) {
+        return config->check_timeout_ms;
+    }
+    return task->timeout_ms >= 0 && child->count == 1 ? task->timeout_ms : config->timeout_ms;
+}
+
+/* The task's process, or that of its check. */
+static int launch(struct child *child)
+{
+    int64_t timeout_ms = time_limit_ms(child);
+    struct started started;
+    enum cause cause;
+    char reason[sizeof child->attempt.reason];
+    child->started_ns = clock_boot_ns();
+    child->stuck_kill = (struct stuck_kill){0};
+    if (start_process(child, timeout_ms, &started, &cause, reason, sizeof reason) < 0) {
+        child_guard_release(child);
+        fail(child, cause, reason);
+        return -1;
+    }
+
+    child->pid = started.pid;
+    child->report = started.report;
+    output_open(&child->streams[STREAM_OUTPUT].output, started.output);
+    output_open(&child->streams[STREAM_ERROR].output, started.error);
+    output_open(&child->streams[STREAM_VERDICTS].output, started.verdicts);
+    start_pause(child, (double)WATCH_MS / 1000);
+    if (timeout_ms > 0) {
+        ev_timer_set(&child->timeout, (double)timeout_ms / 1000, 0);
+        ev_timer_start(child->host->loop, &child->timeout);
+    }
+    feed(child, NULL, child->checking ? JOB_CHECK_STARTED : JOB_STARTED);
+    if (child->live && !child->checking) {
+        child->host->follow.began(child->host->follow.context, &child->attempt);
+    }
+    return 0;
+}
+
+int child_start(struct child *child)
+{
+    child->checking = child->host->config->task.check && child->attempt.task->crashes > 0;
+    return launch(child);
+}
+
+int child_run(struct child *child)
+{
+    streams_finish(child);
+    note_usage(child); /* the check's: what follows counts from here */
+    child_release(child);
+    free((char *)child->attempt.stdout_tail.data);
+    free((char *)child->attempt.stderr_tail.data);
+    child->attempt.stdout_tail = child->attempt.stderr_tail = (struct bytes){NULL, 0};
+    child->attempt.ending.exit_code = child->attempt.ending.signal = 0;
+    child->checking = false;
+    child->attempt.usage = (struct usage)USAGE_NONE;
+    return launch(child);
+}
+
+void child_end(struct child *child, const struct attempt *meant, enum job_event event)
+{
+    siginfo_t exit = {0};
+    if (child->attempt.state == JOB_CHECKED ||
+        waitid(P_PID, (id_t)child->pid, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+        exit.si_pid == 0) {
+        feed(child, meant, event);
+    }
+}
+
+void child_exited(struct child *child, const siginfo_t *exit)
+{
+    struct ev_loop *loop = child->host->loop;
+    enum job_event event = judge_exit(child, exit);
+    ev_timer_stop(loop, &child->timeout);
+    ev_timer_stop(loop, &child->pause);
+    feed(child, NULL, event);
+}
+
+void child_release(struct child *child)
+{
+    struct ev_loop *loop = child->host->loop;
+    ev_timer_stop(loop, &child->timeout);
+    ev_timer_stop(loop, &child->pause);
+    streams_free(child);
+    if (child->report >= 0) {
+        close(child->report);
+        child->report = -1;
+    }
+}
+
+void attempt_free(struct attempt *attempt)
+{
+    if (!attempt) {
+        return;
+    }
+    free((char *)attempt->stdout_tail.data);
+    free((char *)attempt->stderr_tail.data);
+    task_free(attempt->task);
+    free(attempt); /* the first member of a child */
+}

@@ -1,0 +1,171 @@
+#include "exec/attempt/judge.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "exec/attempt/child_guard.h"
+
+enum { CHECK_SAYS_DONE = 0, CHECK_SAYS_RUN = 1 };
+
+/* No signal that this daemon has sent. A KILL after the lease is from whoever holds its end. */
+static enum cause signal_cause(const struct attempt *attempt, int signal)
+{
+    if (signal != SIGKILL) {
+        return CAUSE_SIGNAL;
+    }
+    return attempt->lease_deadline_ns > 0 && clock_boot_ns() >= attempt->lease_deadline_ns
+               ? CAUSE_LEASE_LOST
+               : CAUSE_KILLED;
+}
+
+static void note_exit(struct attempt *attempt, const siginfo_t *exit, int64_t duration_us)
+{
+    struct ending *ending = &attempt->ending;
+    attempt->duration_us = duration_us;
+    if (exit->si_code == CLD_EXITED) {
+        ending->exit_code = exit->si_status;
+    } else {
+        ending->signal = exit->si_status;
+        if (ending->cause == CAUSE_EXIT) {
+            ending->cause = signal_cause(attempt, exit->si_status);
+        }
+    }
+}
+
+static bool is_ended_by_us(const struct attempt *attempt)
+{
+    enum cause cause = attempt->ending.cause;
+    return cause == CAUSE_LEASE_LOST || cause == CAUSE_SHUTDOWN || cause == CAUSE_BATCH ||
+           cause == CAUSE_CANCELLED;
+}
+
+/* A forked child that never came to execute was no execution of the task. */
+static void judge_start(struct child *child)
+{
+    struct spawn_failure failure;
+    const struct recipe *recipe = child->host->start.recipe;
+    if (child->report < 0 || spawn_report(child->report, &failure)) {
+        return;
+    }
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        if (!is_ended_by_us(attempt)) {
+            attempt->ending.cause =
+                start_failure_cause(recipe, child->checking, &failure, child->count > 1);
+            start_describe(recipe, child->checking, &failure, attempt->reason,
+                           sizeof attempt->reason);
+        }
+    }
+}
+
+/* A guard ends what the daemon could not renew, and could not end itself. */
+static void judge_guard(struct child *child, const siginfo_t *exit)
+{
+    if (exit->si_code == CLD_EXITED || exit->si_status != SIGKILL || !child_guard_is_taken(child)) {
+        return;
+    }
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        if (attempt->ending.cause == CAUSE_KILLED || attempt->ending.cause == CAUSE_LEASE_LOST) {
+            attempt->ending.cause = CAUSE_LEASE_LOST;
+            (void)snprintf(attempt->reason, sizeof attempt->reason,
+                           "killed by the guard"); /* fits */
+        }
+    }
+}
+
+/* 126 and 127 are how a shell says that it cannot execute. */
+static bool is_not_executable(int code)
+{
+    return code == 126 || code == 127;
+}
+
+/* An attempt cannot know more than its check: where that failed, it has failed. */
+static enum job_event judge_check(struct attempt *attempt)
+{
+    struct ending *ending = &attempt->ending;
+    int code = ending->exit_code;
+    if (ending->cause == CAUSE_HOST || ending->cause == CAUSE_LEASE_LOST) {
+        return JOB_EXITED;
+    }
+    if (ending->cause == CAUSE_EXIT && code == CHECK_SAYS_RUN) {
+        return JOB_TO_RUN;
+    }
+    if (ending->cause == CAUSE_EXIT && code == CHECK_SAYS_DONE) {
+        ending->cause = CAUSE_DONE;
+    } else if (ending->cause == CAUSE_EXIT && is_not_executable(code)) {
+        ending->cause = CAUSE_HOST;
+        (void)snprintf(attempt->reason, sizeof attempt->reason,
+                       "the configured check cannot be executed: exit %d", code); /* fits */
+    } else {
+        ending_describe(ending, attempt->reason, sizeof attempt->reason);
+        ending->cause = CAUSE_CHECK;
+    }
+    return JOB_EXITED;
+}
+
+enum job_event judge_exit(struct child *child, const siginfo_t *exit)
+{
+    struct attempt *attempt = &child->attempt;
+    int64_t duration_us = (clock_boot_ns() - child->started_ns) / 1000;
+    for (size_t i = 0; i < child->count; i++) {
+        note_exit(child_attempt(child, i), exit, duration_us);
+    }
+    judge_start(child);
+    judge_guard(child, exit);
+    if (attempt->state == JOB_CHECKING) {
+        return judge_check(attempt);
+    }
+    if (attempt->ending.cause == CAUSE_CHECK) {
+        (void)snprintf(attempt->reason, sizeof attempt->reason, "timeout"); /* fits */
+    }
+    return JOB_EXITED;
+}
+
+/* With a program that the config gives, and unless the config gives these codes a meaning, that is
+ * the host's fault. */
+static void judge_program(const struct config *config, struct attempt *attempt)
+{
+    struct ending *ending = &attempt->ending;
+    int code = ending->exit_code;
+    if (ending->cause == CAUSE_EXIT && config->task.command && is_not_executable(code) &&
+        config->retry.exits.of[code].kind == CONFIG_RULE_NONE) {
+        ending->cause = CAUSE_HOST;
+        (void)snprintf(attempt->reason, sizeof attempt->reason,
+                       "the configured command cannot be executed: exit %d", code); /* fits */
+    }
+}
+
+/* However the process came to its end: what counts is what it wrote, not who was first. */
+static void judge_output(const struct outlet *outlet, struct attempt *attempt)
+{
+    if (!outlet->over || !outlet->kills) {
+        return;
+    }
+    if (attempt->ending.cause == CAUSE_EXIT || attempt->ending.cause == CAUSE_SIGNAL) {
+        attempt->ending.cause = CAUSE_OUTPUT_LIMIT;
+    }
+    if (attempt->ending.cause == CAUSE_OUTPUT_LIMIT) {
+        (void)snprintf(attempt->reason, sizeof attempt->reason, "more than %" PRId64 " bytes",
+                       outlet->limit); /* fits */
+    }
+}
+
+void judge_end(struct child *child)
+{
+    for (size_t i = 0; i < child->count; i++) {
+        struct attempt *attempt = child_attempt(child, i);
+        if (attempt->has_verdict) {
+            attempt->ending.cause = CAUSE_REPORTED;
+            attempt->ending.reported = attempt->verdict;
+        } else if (ending_lacked_memory(&child->host->config->retry, &attempt->ending,
+                                        attempt->usage.items[USAGE_OOM_KILLS])) {
+            attempt->ending.cause = CAUSE_OOM;
+        } else {
+            judge_program(child->host->config, attempt);
+            judge_output(&child->outlet, attempt);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+/*
+ * What a process writes to its pipes: stdout and stderr, whose lines go to the log and whose ends
+ * are kept, and descriptor 3, on which the process of a batch says what becomes of single tasks.
+ */
+#ifndef LEAT_EXEC_ATTEMPT_STREAM_H
+#define LEAT_EXEC_ATTEMPT_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/fd_watch.h"
+#include "exec/attempt/output.h"
+
+struct child;
+
+enum { STREAM_OUTPUT, STREAM_ERROR, STREAM_VERDICTS, STREAMS };
+
+struct stream {
+    struct output output;
+    struct fd_watch watch;
+    struct child *child;
+    bool held; /* whoever follows the task wants no more for now */
+};
+
+/* Makes the child's streams, each without a descriptor. */
+void streams_init(struct child *child);
+
+/* Reads of each stream what is there already, but not without end. */
+void streams_drain(struct child *child);
+
+/* From now on they are read as something comes: child_heard follows. */
+void streams_watch(struct child *child);
+
+/* Those that were held are read again. */
+void streams_hear(struct child *child);
+
+/* The log has not taken all that was read. */
+bool streams_are_clogged(const struct child *child);
+
+/* All are at their ends, and all of them was taken. */
+bool streams_are_silent(const struct child *child);
+
+/* What a last line without end holds is passed on, the tails go to the attempts, and nothing is
+ * read any more. */
+void streams_finish(struct child *child);
+
+/* Stops watching, closes and frees. */
+void streams_free(struct child *child);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * What of a killed process does not end: it hangs in the kernel, somebody traces it, or it came to
+ * the cgroup after the KILL. It is killed again, less and less often, and told of once; its place
+ * stays taken, since the next attempt must not begin beside it.
+ */
+#ifndef LEAT_EXEC_ATTEMPT_STUCK_KILL_H
+#define LEAT_EXEC_ATTEMPT_STUCK_KILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct child;
+
+struct stuck_kill {
+    int64_t since_ns; /* CLOCK_BOOTTIME, as the other; 0: it was not killed yet */
+    int64_t next_ns;  /* it is killed again */
+    bool told;
+};
+
+/* It is killed now. */
+void stuck_kill_begin(struct child *child);
+bool stuck_kill_has_begun(const struct child *child);
+
+/* It is not gone yet: kills it again where it is time for that, and tells. Returns the seconds
+ * until it is again. */
+double stuck_kill_look(struct child *child);
+
+#endif

@@ -1,0 +1,303 @@
+#include "exec/cgroup/task_cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process/control_file.h"
+#include "base/process/descriptor.h"
+#include "exec/cgroup/hierarchy.h"
+
+/* Before Linux 6.12 memory.peak cannot be set back, and tells of a task only where it used more
+ * than those before it. So the group is made anew for it; but not more often than this, since the
+ * kernel keeps what is left of each for a while. */
+#define REMAKE_NS CLOCK_NS_PER_S
+
+enum { STAT_SIZE = 4096 };
+
+/* How many groups a task may make below its own. They are removed while the daemon waits. */
+#define MOST_BELOW "250"
+
+struct task_cgroup {
+    int parent;
+    char name[24];
+    unsigned controllers;
+    int directory, kill, events;                       /* -1 while there is no group */
+    int cpu_stat, memory_peak, memory_events, io_stat; /* -1 where the kernel has none */
+    struct bounds bounds;                              /* as they stand in the files */
+    bool dirty;                                        /* the next task needs another group */
+    bool peak_resets; /* memory.peak counts from the last writing on */
+    bool weighs;      /* there is io.weight: not every kernel has a way to weigh */
+    int64_t made_ns;
+    /* what the files said after the last task */
+    int64_t cpu_us, peak, oom_kills, io_read, io_written;
+};
+
+static void close_files(struct task_cgroup *task_cgroup)
+{
+    descriptor_close(&task_cgroup->directory);
+    descriptor_close(&task_cgroup->kill);
+    descriptor_close(&task_cgroup->events);
+    descriptor_close(&task_cgroup->cpu_stat);
+    descriptor_close(&task_cgroup->memory_peak);
+    descriptor_close(&task_cgroup->memory_events);
+    descriptor_close(&task_cgroup->io_stat);
+}
+
+/* ---- making ---- */
+
+static int open_file(const struct task_cgroup *task_cgroup, const char *name, int mode)
+{
+    return descriptor_out_of_the_way(openat(task_cgroup->directory, name, mode | O_CLOEXEC));
+}
+
+static void open_accounts(struct task_cgroup *task_cgroup)
+{
+    task_cgroup->cpu_stat = open_file(task_cgroup, "cpu.stat", O_RDONLY);
+    if (task_cgroup->controllers & BOUNDS_MEMORY) {
+        task_cgroup->memory_events = open_file(task_cgroup, "memory.events", O_RDONLY);
+        task_cgroup->memory_peak = open_file(task_cgroup, "memory.peak", O_RDWR);
+        task_cgroup->peak_resets =
+            task_cgroup->memory_peak >= 0 && write(task_cgroup->memory_peak, "0", 1) == 1;
+        if (task_cgroup->memory_peak < 0) {
+            task_cgroup->memory_peak = open_file(task_cgroup, "memory.peak", O_RDONLY);
+        }
+        /* a task is one thing: without one of its processes the rest is not to go on */
+        (void)control_write(task_cgroup->directory, "memory.oom.group", "1"); /* since Linux 4.19 */
+    }
+    if (task_cgroup->controllers & BOUNDS_IO) {
+        task_cgroup->weighs =
+            faccessat(task_cgroup->directory, bounds_file(TASK_IO_WEIGHT), F_OK, 0) == 0;
+        task_cgroup->io_stat = open_file(task_cgroup, "io.stat", O_RDONLY);
+    }
+}
+
+/* Returns 0, or -1 with errno. */
+static int make(struct task_cgroup *task_cgroup)
+{
+    if (mkdirat(task_cgroup->parent, task_cgroup->name, 0755) < 0 && errno != EEXIST) {
+        return -1;
+    }
+    task_cgroup->directory = descriptor_out_of_the_way(
+        openat(task_cgroup->parent, task_cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (task_cgroup->directory < 0) {
+        return -1;
+    }
+    task_cgroup->kill = open_file(task_cgroup, "cgroup.kill", O_WRONLY);
+    task_cgroup->events = open_file(task_cgroup, "cgroup.events", O_RDONLY);
+    if (task_cgroup->kill < 0 || task_cgroup->events < 0) {
+        return -1;
+    }
+    (void)control_write(task_cgroup->directory, "cgroup.max.descendants",
+                        MOST_BELOW); /* since 4.14 */
+    open_accounts(task_cgroup);
+    task_cgroup->bounds = (struct bounds){0};
+    task_cgroup->dirty = false;
+    task_cgroup->made_ns = clock_boot_ns();
+    task_cgroup->cpu_us = task_cgroup->peak = task_cgroup->oom_kills = task_cgroup->io_read =
+        task_cgroup->io_written = 0;
+    return 0;
+}
+
+/* Removes the group and all below it. Returns 0, or -1 with errno. */
+static int drop(struct task_cgroup *task_cgroup)
+{
+    if (task_cgroup->directory >= 0 && hierarchy_clear(task_cgroup->directory) < 0) {
+        return -1;
+    }
+    close_files(task_cgroup);
+    return unlinkat(task_cgroup->parent, task_cgroup->name, AT_REMOVEDIR) < 0 && errno != ENOENT
+               ? -1
+               : 0;
+}
+
+struct task_cgroup *task_cgroup_new(int directory, size_t number, unsigned controllers)
+{
+    struct task_cgroup *task_cgroup = calloc(1, sizeof *task_cgroup);
+    if (!task_cgroup) {
+        return NULL;
+    }
+    task_cgroup->parent = directory;
+    task_cgroup->controllers = controllers;
+    task_cgroup->directory = task_cgroup->kill = task_cgroup->events = -1;
+    task_cgroup->cpu_stat = task_cgroup->memory_peak = task_cgroup->memory_events =
+        task_cgroup->io_stat = -1;
+    (void)snprintf(task_cgroup->name, sizeof task_cgroup->name, "%zu", number); /* fits */
+    if (make(task_cgroup) < 0) {
+        int error = errno;
+        task_cgroup_free(task_cgroup);
+        errno = error;
+        return NULL;
+    }
+    return task_cgroup;
+}
+
+void task_cgroup_free(struct task_cgroup *task_cgroup)
+{
+    if (task_cgroup) {
+        (void)drop(task_cgroup); /* what lives in it goes on, and is found at the next start */
+        close_files(task_cgroup);
+        free(task_cgroup);
+    }
+}
+
+/* ---- before a task ---- */
+
+/* A directory has two links, and one more for each below it: a task may have made groups. */
+static bool has_groups_below(const struct task_cgroup *task_cgroup)
+{
+    struct stat status;
+    return fstat(task_cgroup->directory, &status) < 0 || status.st_nlink > 2;
+}
+
+/* What cannot be held here is not, as the daemon has said where the config asks for it. */
+static bool is_held(const struct task_cgroup *task_cgroup, size_t bound)
+{
+    return (bounds_controller_of(bound) & task_cgroup->controllers) &&
+           (bound != TASK_IO_WEIGHT || task_cgroup->weighs);
+}
+
+/* Returns 0; or -1 with errno and the file's name. */
+static int set_bounds(struct task_cgroup *task_cgroup, const struct bounds *bounds,
+                      const char **what)
+{
+    for (size_t i = 0; i < TASK_BOUNDS; i++) {
+        if (bounds->values[i] == task_cgroup->bounds.values[i] || !is_held(task_cgroup, i)) {
+            continue;
+        }
+        if (bounds_write(task_cgroup->directory, i, bounds->values[i]) < 0) {
+            *what = bounds_file(i);
+            task_cgroup->dirty = true;
+            return -1;
+        }
+        task_cgroup->bounds.values[i] = bounds->values[i];
+    }
+    return 0;
+}
+
+static bool hides_peaks(const struct task_cgroup *task_cgroup)
+{
+    return task_cgroup->peak > 0 && !task_cgroup->peak_resets &&
+           clock_boot_ns() - task_cgroup->made_ns >= REMAKE_NS;
+}
+
+int task_cgroup_prepare(struct task_cgroup *task_cgroup, const struct bounds *bounds,
+                        const char **what)
+{
+    *what = task_cgroup->name;
+    bool missing = task_cgroup->directory < 0;
+    if (missing || task_cgroup->dirty || has_groups_below(task_cgroup) ||
+        hides_peaks(task_cgroup)) {
+        task_cgroup->dirty = true; /* until it is there again */
+        if (drop(task_cgroup) < 0 || make(task_cgroup) < 0) {
+            return -1;
+        }
+    }
+    if (task_cgroup->peak_resets && write(task_cgroup->memory_peak, "0", 1) < 0) {
+        task_cgroup->peak_resets = false;
+    }
+    return set_bounds(task_cgroup, bounds, what);
+}
+
+int task_cgroup_directory(const struct task_cgroup *task_cgroup)
+{
+    return task_cgroup->directory;
+}
+
+int task_cgroup_kill_fd(const struct task_cgroup *task_cgroup)
+{
+    return task_cgroup->kill;
+}
+
+int task_cgroup_events_fd(const struct task_cgroup *task_cgroup)
+{
+    return task_cgroup->events;
+}
+
+int64_t task_cgroup_mark(const struct task_cgroup *task_cgroup)
+{
+    return task_cgroup->made_ns;
+}
+
+void task_cgroup_doubt(struct task_cgroup *task_cgroup)
+{
+    task_cgroup->dirty = true;
+}
+
+/* ---- during it, and after ---- */
+
+void task_cgroup_kill(struct task_cgroup *task_cgroup)
+{
+    /* It fails where the group was taken away, which needs an empty one. A group that was ever
+     * killed is of no more use: with newer kernels (seen with 6.18) what clone3 starts in it gets
+     * the KILL, too. */
+    ssize_t written = write(task_cgroup->kill, "1", 1);
+    (void)written;
+    task_cgroup->dirty = true;
+}
+
+bool task_cgroup_is_empty(struct task_cgroup *task_cgroup)
+{
+    char text[128];
+    if (control_read(task_cgroup->events, text, sizeof text) < 0) {
+        task_cgroup->dirty = true;
+        return errno == ENODEV; /* somebody has removed the group, which needs an empty one */
+    }
+    /* whoever was started in a frozen group would stand still, and the daemon with it */
+    task_cgroup->dirty = task_cgroup->dirty || control_value(text, "frozen") > 0;
+    return control_value(text, "populated") == 0;
+}
+
+pid_t task_cgroup_member(const struct task_cgroup *task_cgroup)
+{
+    char text[32];
+    return control_read_file(task_cgroup->directory, "cgroup.procs", text, sizeof text) > 0
+               ? (pid_t)strtol(text, NULL, 10)
+               : 0;
+}
+
+/* How much it has grown; *last follows. */
+static int64_t growth(int64_t now, int64_t *last)
+{
+    int64_t grown = now > *last ? now - *last : 0;
+    *last = now > *last ? now : *last;
+    return grown;
+}
+
+static void read_memory(struct task_cgroup *task_cgroup, struct usage *usage)
+{
+    char text[STAT_SIZE];
+    if (control_read(task_cgroup->memory_events, text, sizeof text) > 0) {
+        usage->items[USAGE_OOM_KILLS] =
+            growth(control_value(text, "oom_kill"), &task_cgroup->oom_kills);
+    }
+    if (task_cgroup->memory_peak >= 0 &&
+        control_read(task_cgroup->memory_peak, text, sizeof text) > 0) {
+        int64_t peak = strtoll(text, NULL, 10);
+        usage->items[USAGE_MEMORY_PEAK] =
+            task_cgroup->peak_resets || peak > task_cgroup->peak ? peak : -1;
+        task_cgroup->peak = peak;
+    }
+}
+
+void task_cgroup_usage(struct task_cgroup *task_cgroup, struct usage *usage)
+{
+    char text[STAT_SIZE];
+    if (task_cgroup->cpu_stat >= 0 && control_read(task_cgroup->cpu_stat, text, sizeof text) > 0) {
+        usage->items[USAGE_CPU_US] =
+            growth(control_value(text, "usage_usec"), &task_cgroup->cpu_us);
+    }
+    if (task_cgroup->memory_events >= 0) {
+        read_memory(task_cgroup, usage);
+    }
+    if (task_cgroup->io_stat >= 0 && control_read(task_cgroup->io_stat, text, sizeof text) >= 0) {
+        usage->items[USAGE_IO_READ] = growth(control_sum(text, "rbytes"), &task_cgroup->io_read);
+        usage->items[USAGE_IO_WRITTEN] =
+            growth(control_sum(text, "wbytes"), &task_cgroup->io_written);
+    }
+}

@@ -1,0 +1,398 @@
+#include "exec/guard/guard_kill.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process/proc.h"
+#include "exec/tree/env_tag.h"
+
+#define TO_GROUP 4U /* PIDFD_SIGNAL_PROCESS_GROUP */
+
+enum {
+    STRAYS_FIRST = 4, /* rounds in which the leader is spared while others of its session live: it
+                         keeps the session's number from passing on */
+    CLEAN_ROUNDS = 2, /* one may miss a process that forks and ends, fast */
+    BLANK_ROUNDS = 7, /* in so many, a tenth of a second, it may turn out whose a process is that
+                         executes now */
+};
+
+struct target {
+    uint64_t word; /* of the slot when it was taken; 0: nothing is to be killed here */
+    struct guard_process process;
+    int64_t known_ns; /* until then the numbers are known to have been the task's */
+    unsigned rounds;
+    unsigned clean; /* the last so many rounds found nothing */
+    bool living, doubtful, strays;
+};
+
+struct cgroup {
+    int kill_fd, events_fd; /* plus 1: 0 is none */
+};
+
+/* a guard has no heap */
+static struct target targets[GUARD_PLACES];
+static struct cgroup cgroups[GUARD_PLACES];
+static pid_t sessions[GUARD_PLACES]; /* of the targets in this round, 0: none; close together */
+static size_t bound;
+static uint64_t dead_worker; /* its mark; 0: it lives */
+
+/* ---- the leader */
+
+/* In this order. Hidden: a process with the number is there, and nothing can be known of it. */
+enum leader { LEADER_GONE, LEADER_HIDDEN, LEADER_ZOMBIE, LEADER_LIVES };
+
+static bool is_current(const struct target *target, const struct guard_entry *slot)
+{
+    struct guard_process now;
+    return guard_entry_read(slot, target->word, &now) && now.pid == target->process.pid &&
+           now.ended_ns == 0;
+}
+
+/* *fd is the leader's where it is there, the caller's to close, or -1. */
+static enum leader orphan_scan(struct target *target, const struct guard_entry *slot, int *fd)
+{
+    struct proc proc;
+    int64_t now_ns = clock_boot_ns();
+    *fd = target->process.ended_ns == 0 ? proc_open(target->process.pid) : -1;
+    if (target->process.ended_ns != 0 || (*fd < 0 && errno == ESRCH)) {
+        return LEADER_GONE;
+    }
+    enum leader leader = LEADER_GONE;
+    if (!proc_read(target->process.pid, &proc)) {
+        leader = *fd >= 0 && proc_is_there(*fd) ? LEADER_HIDDEN : LEADER_GONE;
+    } else if (proc.started_ns <= target->process.born_ns && proc_is_there(*fd) &&
+               is_current(target, slot)) {
+        target->known_ns = now_ns;
+        leader = proc_is_alive(&proc) ? LEADER_LIVES : LEADER_ZOMBIE;
+    }
+    if (leader == LEADER_GONE && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return leader;
+}
+
+static bool is_known(struct target *target, const struct guard_entry *slot)
+{
+    int fd;
+    enum leader leader = orphan_scan(target, slot, &fd);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return leader == LEADER_LIVES || leader == LEADER_ZOMBIE;
+}
+
+/* To its group, and to itself while it has none yet. No process of the group escapes by forking. */
+static void signal_group(const struct target *target, int fd, int signal)
+{
+    pid_t leader = target->process.pid;
+    if (fd < 0 || (proc_signal(fd, signal, TO_GROUP) < 0 && errno != ESRCH)) {
+        (void)kill(-leader, signal); /* see proc_send */
+    }
+    proc_send(fd, leader, signal);
+}
+
+/* As long as others of its session may live the leader is not killed, so that the number cannot
+ * pass on, but stopped: a shell must not go on with what follows a command that was killed. */
+static void worker_lock_leader(struct target *target, const struct guard_entry *slot)
+{
+    int fd;
+    if (orphan_scan(target, slot, &fd) >= LEADER_ZOMBIE) {
+        signal_group(target, fd, SIGSTOP);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* ---- the others of its session */
+
+/* Known by its environment. Where the daemon lives, another task of it may have got the session's
+ * number; that of a dead one is to die, too. */
+static bool is_marked(const struct target *target, pid_t pid)
+{
+    return (target->process.mark && env_tag_read(pid) == target->process.mark) ||
+           (dead_worker && env_tag_is_of_worker(pid, dead_worker));
+}
+
+/* The leader's own group gets its signal as a whole, as long as the leader is there. */
+static void meet(struct target *target, const struct guard_entry *slot, pid_t pid)
+{
+    struct proc proc;
+    int64_t now_ns = clock_boot_ns();
+    int fd = proc_open(pid);
+    if (fd < 0 && errno == ESRCH) {
+        return;
+    }
+    if (!proc_read(pid, &proc) || proc.session != target->process.pid || !proc_is_alive(&proc)) {
+        goto done;
+    }
+    bool is_led = is_known(target, slot);
+    bool is_older = proc.started_ns + PROC_TICK_NS <= target->known_ns;
+    if (!is_led && !is_older && !is_marked(target, pid)) {
+        target->doubtful = true;
+    } else if (proc_is_there(fd)) {
+        bool is_stray = proc.group != target->process.pid;
+        target->known_ns = fd >= 0 && now_ns > target->known_ns ? now_ns : target->known_ns;
+        target->living = true;
+        target->strays = target->strays || is_stray;
+        if (is_stray || !is_led) {
+            proc_send(fd, pid, SIGKILL);
+        }
+    }
+done:
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static bool is_under_way(const struct target *target)
+{
+    return target->word && target->clean < CLEAN_ROUNDS;
+}
+
+static struct target *find(pid_t session)
+{
+    for (size_t slot_index = 0; slot_index < bound; slot_index++) {
+        if (sessions[slot_index] == session) {
+            return &targets[slot_index];
+        }
+    }
+    return NULL;
+}
+
+/* ---- those that have left the session, as far as they are known by their environment */
+
+/* What has a cgroup cannot leave that. */
+static bool may_stray(size_t slot_index)
+{
+    return is_under_way(&targets[slot_index]) && targets[slot_index].process.mark &&
+           !cgroups[slot_index].kill_fd;
+}
+
+/* Before that nothing was started that may have to be known by its environment. */
+static int64_t strays_since_ns(void)
+{
+    int64_t since_ns = INT64_MAX;
+    for (size_t slot_index = 0; slot_index < bound; slot_index++) {
+        if (may_stray(slot_index) && targets[slot_index].process.born_ns < since_ns) {
+            since_ns = targets[slot_index].process.born_ns;
+        }
+    }
+    return since_ns;
+}
+
+static void meet_stray(const struct proc *proc)
+{
+    int fd = proc_open(proc->pid);
+    if (fd < 0 && errno == ESRCH) {
+        return;
+    }
+    uint64_t mark = env_tag_read(proc->pid);
+    bool executes = mark == ENV_TAG_BLANK && proc->session > 0; /* the kernel's own have none */
+    for (size_t slot_index = 0; mark && slot_index < bound; slot_index++) {
+        struct target *target = &targets[slot_index];
+        if (!may_stray(slot_index) || !proc_is_there(fd)) {
+            continue;
+        }
+        if (target->process.mark == mark) {
+            target->living = true;
+            proc_send(fd, proc->pid, SIGKILL);
+        } else if (executes && target->rounds < BLANK_ROUNDS) {
+            target->living = true;
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* ---- a round's walk */
+
+/* Not all processes could be looked at. */
+static void doubt_all(void)
+{
+    for (size_t slot_index = 0; slot_index < bound; slot_index++) {
+        targets[slot_index].doubtful = true;
+    }
+}
+
+/* Every process of all that are to be killed but for the leaders, in one walk. */
+static void kill_others(const struct guard_shared *shared)
+{
+    struct proc_walk walk;
+    struct proc proc;
+    int64_t since_ns = strays_since_ns();
+    if (proc_walk_open(&walk)) {
+        doubt_all();
+        return;
+    }
+    for (size_t slot_index = 0; slot_index < bound; slot_index++) {
+        sessions[slot_index] =
+            is_under_way(&targets[slot_index]) ? targets[slot_index].process.pid : 0;
+    }
+    while (proc_walk_next(&walk, &proc)) {
+        struct target *target = proc.session > 0 ? find(proc.session) : NULL;
+        if (target && proc.pid != proc.session) {
+            meet(target, &shared->slots[target - targets], proc.pid);
+        } else if (!target && proc.started_ns + PROC_TICK_NS > since_ns && proc_is_alive(&proc)) {
+            meet_stray(&proc);
+        }
+    }
+    proc_walk_close(&walk);
+    if (walk.partial) {
+        doubt_all();
+    }
+}
+
+/* ---- cgroups */
+
+static void kill_cgroup(const struct cgroup *cgroup)
+{
+    if (cgroup->kill_fd) {
+        ssize_t written = pwrite(cgroup->kill_fd - 1, "1", 1, 0);
+        (void)written; /* see is_populated, and proc_send */
+    }
+}
+
+static bool is_populated(const struct cgroup *cgroup)
+{
+    char text[128];
+    if (!cgroup->events_fd) {
+        return false;
+    }
+    ssize_t size = pread(cgroup->events_fd - 1, text, sizeof text - 1, 0);
+    if (size < 0) {
+        return errno != ENODEV; /* one that was removed is empty */
+    }
+    text[size] = '\0';
+    return !strstr(text, "populated 0");
+}
+
+void guard_kill_set_cgroup(size_t slot_index, int kill_fd, int events_fd)
+{
+    struct cgroup *cgroup = &cgroups[slot_index];
+    if (cgroup->kill_fd) {
+        close(cgroup->kill_fd - 1);
+    }
+    if (cgroup->events_fd) {
+        close(cgroup->events_fd - 1);
+    }
+    *cgroup = (struct cgroup){kill_fd + 1, events_fd + 1};
+}
+
+/* ---- rounds */
+
+/* Written to, since what was only read is not there yet. */
+static void touch(volatile char *at)
+{
+    char byte = *at;
+    *at = byte;
+}
+
+void guard_kill_reserve(const struct guard_shared *shared, size_t slot_indexes)
+{
+    enum { LEAST = 64 };
+    static size_t reserved;
+    size_t most = 2 * slot_indexes + LEAST;
+    for (; reserved < most && reserved < GUARD_PLACES; reserved++) {
+        touch((volatile char *)&targets[reserved]);
+        touch((volatile char *)&cgroups[reserved]);
+        touch((volatile char *)&sessions[reserved]);
+        (void)atomic_load(&shared->slots[reserved].pid);
+    }
+}
+
+bool guard_kill_add(size_t slot_index, uint64_t word)
+{
+    bool is_new = targets[slot_index].word != word;
+    if (is_new) {
+        targets[slot_index] = (struct target){.word = word};
+    }
+    bound = slot_index < bound ? bound : slot_index + 1;
+    return is_new;
+}
+
+static void know_until(struct target *target, int64_t ns)
+{
+    target->known_ns = ns > target->known_ns ? ns : target->known_ns;
+}
+
+/* alive_ns: read before the slot, so that a leader that the slot does not call reaped was not then.
+ * False where there is nothing to do, or no more. */
+static bool begin_round(struct target *target, const struct guard_entry *slot,
+                        const struct cgroup *cgroup, int64_t alive_ns)
+{
+    if (!target->word) {
+        return false;
+    }
+    if (!guard_entry_read(slot, target->word, &target->process)) {
+        target->word = 0; /* the daemon has seen to it */
+        return false;
+    }
+    target->living = target->doubtful = target->strays = false;
+    if (target->process.pid == 0 && !is_populated(cgroup)) {
+        /* a child that now comes to life ends by itself; but not one that is frozen */
+        target->clean = CLEAN_ROUNDS;
+    }
+    know_until(target, target->process.born_ns);
+    know_until(target, target->process.ended_ns ? target->process.ended_ns : alive_ns);
+    return target->clean < CLEAN_ROUNDS;
+}
+
+static void end_round(struct target *target, const struct guard_entry *slot,
+                      const struct cgroup *cgroup)
+{
+    int fd;
+    enum leader leader = orphan_scan(target, slot, &fd);
+    if (leader == LEADER_HIDDEN) {
+        target->doubtful = true;
+    } else if (leader != LEADER_GONE && (!target->strays || target->rounds >= STRAYS_FIRST)) {
+        signal_group(target, fd, SIGKILL);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    target->living = target->living || leader == LEADER_LIVES || is_populated(cgroup);
+    target->clean = target->living || target->doubtful ? 0 : target->clean + 1;
+    target->rounds++;
+}
+
+void guard_kill_orphans(uint64_t worker)
+{
+    dead_worker = worker;
+}
+
+enum guard_left guard_kill_round(const struct guard_shared *shared)
+{
+    enum guard_left left = GUARD_LEFT_NONE;
+    bool any = false;
+    int64_t alive_ns = atomic_load(&shared->alive_ns);
+    for (size_t slot_index = 0; slot_index < bound; slot_index++) {
+        if (begin_round(&targets[slot_index], &shared->slots[slot_index], &cgroups[slot_index],
+                        alive_ns)) {
+            kill_cgroup(&cgroups[slot_index]);
+            worker_lock_leader(&targets[slot_index], &shared->slots[slot_index]);
+            any = true;
+        }
+    }
+    if (!any) {
+        return left;
+    }
+    kill_others(shared);
+    for (size_t slot_index = 0; slot_index < bound; slot_index++) {
+        struct target *target = &targets[slot_index];
+        if (!target->word || target->clean >= CLEAN_ROUNDS) {
+            continue;
+        }
+        end_round(target, &shared->slots[slot_index], &cgroups[slot_index]);
+        if (target->clean < CLEAN_ROUNDS) {
+            bool doubtful = target->doubtful && !target->living;
+            left = doubtful && left != GUARD_LEFT_LIVING ? GUARD_LEFT_DOUBTFUL : GUARD_LEFT_LIVING;
+        }
+    }
+    return left;
+}

@@ -1,0 +1,232 @@
+#include "exec/guard/worker_locks.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process/mounts.h"
+#include "base/units.h"
+
+#define FILE_MOST 4096  /* bytes of a hold file; what is longer was not written by leat */
+#define NAMES_MOST 1000 /* files that one look at the folder tells of */
+#define BOOT_ID_SIZE 64
+
+/* ---- reading ---- */
+
+static ssize_t read_whole(int fd, char *text, size_t size)
+{
+    size_t got = 0;
+    while (got < size) {
+        ssize_t part = read(fd, text + got, size - got);
+        if (part < 0 && errno == EINTR) {
+            continue;
+        }
+        if (part < 0) {
+            return -1;
+        }
+        if (part == 0) {
+            break;
+        }
+        got += (size_t)part;
+    }
+    return (ssize_t)got;
+}
+
+/* Returns 0, or −1: it cannot be known. */
+static int read_boot_id(char *id, size_t size)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t got = read_whole(fd, id, size - 1);
+    (void)close(fd); /* was only read */
+    if (got <= 1 || id[got - 1] != '\n') {
+        return -1;
+    }
+    id[got - 1] = '\0';
+    return 0;
+}
+
+/* What stands behind "NAME " on a whole line of its own, the first such line, into value. Returns
+ * 0, or −1: there is none, or it does not fit. */
+static int find_line(const char *text, const char *name, char *value, size_t size)
+{
+    size_t length = strlen(name);
+    for (const char *end = strchr(text, '\n'); end; end = strchr(text, '\n')) {
+        if (strncmp(text, name, length) == 0 && text[length] == ' ') {
+            size_t found = (size_t)(end - text) - length - 1;
+            if (found == 0 || found >= size) {
+                return -1;
+            }
+            memcpy(value, text + length + 1, found);
+            value[found] = '\0';
+            return 0;
+        }
+        text = end + 1;
+    }
+    return -1;
+}
+
+/* ---- judging ---- */
+
+static enum worker_lock_state judge_free(const char *folder, const char *text, int64_t changed_ms,
+                                         struct worker_lock_found *found)
+{
+    char dead[sizeof found->consumer], boot[BOOT_ID_SIZE], now[BOOT_ID_SIZE];
+    if (find_line(text, "dead", dead, sizeof dead) == 0 && strcmp(dead, found->consumer) == 0) {
+        found->dead_ms = changed_ms;
+        return WORKER_LOCK_PROVED;
+    }
+
+    /* what ran before the machine was started anew is gone; but a file that other machines can see
+     * may be of one of them */
+    bool is_known =
+        find_line(text, "boot", boot, sizeof boot) == 0 && read_boot_id(now, sizeof now) == 0;
+    bool is_ours = is_known && strcmp(boot, now) == 0;
+    if (is_known && !is_ours && !mounts_is_remote(folder)) {
+        return WORKER_LOCK_PROVED;
+    }
+    if (!is_ours || find_line(text, "cgroup", found->cgroup, sizeof found->cgroup) ||
+        strcmp(found->cgroup, "-") == 0) {
+        found->cgroup[0] = '\0';
+    }
+    return WORKER_LOCK_UNPROVED;
+}
+
+/* Of another host or container, where the folder is shared, its number says nothing; that is only
+ * looked at again sooner. */
+static bool is_gone(const char *text)
+{
+    char digits[16];
+    int64_t pid;
+    return find_line(text, "pid", digits, sizeof digits) == 0 &&
+           units_parse_integer(digits, 1, INT32_MAX, &pid) == 0 && kill((pid_t)pid, 0) != 0 &&
+           errno == ESRCH;
+}
+
+static enum worker_lock_state look_at(const char *folder, int fd, struct worker_lock_found *found)
+{
+    struct stat status;
+    char text[FILE_MOST + 1];
+    /* shared, so that two who look do not take each other for its owner; whatever else keeps it
+     * from being locked, the file is not known to be free */
+    bool is_locked = flock(fd, LOCK_SH | LOCK_NB) != 0;
+    if (fstat(fd, &status) || !S_ISREG(status.st_mode) ||
+        (status.st_uid != geteuid() && status.st_uid != 0)) {
+        return WORKER_LOCK_NONE; /* a line that anybody might write proves nothing */
+    }
+    ssize_t got = read_whole(fd, text, FILE_MOST);
+    if (got < 0) {
+        return WORKER_LOCK_NONE;
+    }
+    text[got] = '\0';
+    if (find_line(text, "worker", found->consumer, sizeof found->consumer)) {
+        return WORKER_LOCK_NONE;
+    }
+    if (is_locked) {
+        return is_gone(text) ? WORKER_LOCK_ENDS : WORKER_LOCK_LIVES;
+    }
+    int64_t changed_ms =
+        (int64_t)status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / CLOCK_NS_PER_MS;
+    return judge_free(folder, text, changed_ms, found);
+}
+
+/* ---- the folder ---- */
+
+char *worker_locks_folder(const char *state, const char *queue)
+{
+    char *folder;
+    const char *first = state ? state : getenv("RUNTIME_DIRECTORY");
+    if (!first || !*first) {
+        first = "/run/leat";
+    }
+    size_t size = state ? strlen(state) : strcspn(first, ":"); /* systemd may give several */
+    return asprintf(&folder, "%.*s/%s", (int)size, first, queue) < 0 ? NULL : folder;
+}
+
+static int open_folder(const char *folder)
+{
+    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+enum worker_lock_state worker_locks_look(const char *folder, const char *name,
+                                         struct worker_lock_found *found)
+{
+    *found = (struct worker_lock_found){0};
+    int at = open_folder(folder);
+    if (at < 0) {
+        return WORKER_LOCK_NONE;
+    }
+    enum worker_lock_state state = WORKER_LOCK_NONE;
+    int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) {
+        state = look_at(folder, fd, found);
+        (void)close(fd); /* was only read; this lets go of the lock */
+        if (strcmp(name, found->consumer) != 0) {
+            state = WORKER_LOCK_NONE; /* a copy of one, which nobody would have locked */
+        }
+    }
+    (void)close(at); /* the same */
+    return state;
+}
+
+int worker_locks_remove(const char *folder, const char *name)
+{
+    int at = open_folder(folder);
+    if (at < 0) {
+        return errno == ENOENT ? 0 : -1;
+    }
+    int result = unlinkat(at, name, 0);
+    int error = errno;
+    (void)close(at); /* was only read */
+    errno = error;
+    return result && error != ENOENT ? -1 : 0;
+}
+
+void worker_locks_list_free(char **names)
+{
+    for (size_t i = 0; names && names[i]; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+char **worker_locks_list(const char *folder)
+{
+    DIR *files = opendir(folder);
+    char **names = calloc(NAMES_MOST + 1, sizeof *names);
+    size_t count = 0;
+    bool failed = !files || !names;
+    while (!failed && count < NAMES_MOST) {
+        struct dirent *file = readdir(files);
+        if (!file) {
+            break;
+        }
+        /* what is being made begins with a dot */
+        if (file->d_name[0] != '.') {
+            names[count] = strdup(file->d_name);
+            failed = !names[count];
+            count += !failed;
+        }
+    }
+    if (files) {
+        (void)closedir(files); /* was only read */
+    }
+    if (failed) {
+        int error = errno;
+        worker_locks_list_free(names);
+        errno = error;
+        return NULL;
+    }
+    return names;
+}

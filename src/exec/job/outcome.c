@@ -1,0 +1,266 @@
+#include "exec/job/outcome.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+
+const char *cause_name(enum cause cause)
+{
+    switch (cause) {
+    case CAUSE_EXIT:
+        return "exit";
+    case CAUSE_SIGNAL:
+        return "signal";
+    case CAUSE_KILLED:
+        return "killed";
+    case CAUSE_OOM:
+        return "oom";
+    case CAUSE_TIMEOUT:
+        return "timeout";
+    case CAUSE_OUTPUT_LIMIT:
+        return "output-limit";
+    case CAUSE_CANNOT_EXECUTE:
+        return "cannot-execute";
+    case CAUSE_REFUSED:
+        return "refused";
+    case CAUSE_HOST:
+        return "host";
+    case CAUSE_NO_PROGRAM:
+        return "no-program";
+    case CAUSE_LEASE_LOST:
+        return "lease-lost";
+    case CAUSE_SHUTDOWN:
+        return "shutdown";
+    case CAUSE_REPORTED:
+        return "reported";
+    case CAUSE_CHECK:
+        return "check";
+    case CAUSE_DONE:
+        return "done";
+    case CAUSE_BATCH:
+        return "batch";
+    case CAUSE_CANCELLED:
+        return "cancelled";
+    }
+    return "unknown";
+}
+
+/* The wait before the next attempt. At least 1 ms, so that it is a wait and never "at once". */
+static int64_t backoff_ms(const struct config_retry *policy, int64_t attempt, double random)
+{
+    /* doubles cannot overflow here: a power that is too large becomes infinite, and is capped */
+    double cap = (double)policy->cap_ms;
+    double delay = (double)policy->base_ms * pow(policy->factor, (double)(attempt - 1));
+    if (!(delay < cap)) {
+        delay = cap;
+    }
+
+    if (policy->jitter == CONFIG_JITTER_FULL) {
+        delay *= random;
+    }
+    return delay < 1 ? 1 : (int64_t)delay;
+}
+
+/* After how many attempts it is given up. A rule's number goes before the policy's, but nothing
+ * goes beyond what the task itself allows. */
+static int64_t attempts_most(const struct config_retry *policy, const struct config_rule *rule,
+                             const struct ending *ending)
+{
+    int64_t most = rule->most > 0 ? rule->most : policy->max_attempts;
+    if (ending->max_attempts > 0 && (rule->most == 0 || ending->max_attempts < most)) {
+        most = ending->max_attempts;
+    }
+    return most;
+}
+
+/* One that failed with others gets an attempt of its own in any case. */
+static struct outcome follow(const struct config_retry *policy, const struct config_rule *rule,
+                             const struct ending *ending, double random)
+{
+    int64_t attempt = ending->attempt > 1 ? ending->attempt : 1;
+    bool shared = ending->shared && ending->cause != CAUSE_REPORTED;
+    if (rule->kind == CONFIG_RULE_SUCCESS) {
+        return (struct outcome){.verdict = VERDICT_SUCCESS};
+    }
+    if (!shared &&
+        (rule->kind == CONFIG_RULE_DEAD || attempt >= attempts_most(policy, rule, ending))) {
+        return (struct outcome){.verdict = VERDICT_DEAD};
+    }
+    return (struct outcome){.verdict = VERDICT_RETRY,
+                            .delay_ms = backoff_ms(policy, attempt, random)};
+}
+
+static const struct config_rule always_success = {CONFIG_RULE_SUCCESS, 0};
+static const struct config_rule always_dead = {CONFIG_RULE_DEAD, 0};
+static const struct config_rule plain_retry = {CONFIG_RULE_RETRY, 0};
+
+static const struct config_rule *exit_rule(const struct config_retry *policy, int code)
+{
+    if (code == 0) {
+        return &always_success;
+    }
+    bool own = code > 0 && code < CONFIG_CODES && policy->exits.of[code].kind != CONFIG_RULE_NONE;
+    return own ? &policy->exits.of[code] : &policy->exit;
+}
+
+static const struct config_rule *signal_rule(const struct config_retry *policy, int signal)
+{
+    bool own = signal > 0 && signal < CONFIG_SIGNALS &&
+               policy->signals.of[signal].kind != CONFIG_RULE_NONE;
+    return own ? &policy->signals.of[signal] : &policy->signal;
+}
+
+static const struct config_rule *reported_rule(enum verdict reported)
+{
+    return reported == VERDICT_SUCCESS ? &always_success
+           : reported == VERDICT_DEAD  ? &always_dead
+                                       : &plain_retry;
+}
+
+/* NULL where the attempt does not count. */
+static const struct config_rule *rule_of(const struct config_retry *policy,
+                                         const struct ending *ending)
+{
+    switch (ending->cause) {
+    case CAUSE_EXIT:
+        return exit_rule(policy, ending->exit_code);
+    case CAUSE_SIGNAL:
+        return signal_rule(policy, ending->signal);
+    case CAUSE_KILLED:
+        return &policy->killed;
+    case CAUSE_OOM:
+        return &policy->oom;
+    case CAUSE_TIMEOUT:
+        return &policy->timeout;
+    case CAUSE_OUTPUT_LIMIT:
+        return &policy->output_limit;
+    case CAUSE_CANNOT_EXECUTE:
+        return &policy->cannot_execute;
+    case CAUSE_CHECK:
+        return &policy->check;
+    case CAUSE_REPORTED:
+        return reported_rule(ending->reported);
+    case CAUSE_DONE:
+        return &always_success;
+    case CAUSE_REFUSED:
+        return &always_dead;
+    case CAUSE_CANCELLED:
+    case CAUSE_HOST:
+    case CAUSE_NO_PROGRAM:
+    case CAUSE_LEASE_LOST:
+    case CAUSE_SHUTDOWN:
+    case CAUSE_BATCH:
+        break;
+    }
+    return NULL;
+}
+
+/* Until the task is tried again where its program may be. */
+static int64_t program_wait_ms(int64_t fence, double random)
+{
+    enum { STEP_MS = 1000, MOST_STEPS = 60 };
+    int64_t steps = fence < 1 ? 1 : fence < MOST_STEPS ? fence : MOST_STEPS;
+    return (int64_t)((double)(steps * STEP_MS) * (0.5 + random / 2));
+}
+
+struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
+                              double random)
+{
+    const struct config_rule *rule = rule_of(policy, ending);
+    if (rule) {
+        return follow(policy, rule, ending, random);
+    }
+    if (ending->cause == CAUSE_NO_PROGRAM) {
+        return (struct outcome){.verdict = VERDICT_RELEASE,
+                                .delay_ms = program_wait_ms(ending->fence, random)};
+    }
+    return (struct outcome){.verdict = ending->cause == CAUSE_CANCELLED ? VERDICT_CANCELLED
+                                                                        : VERDICT_RELEASE};
+}
+
+bool ending_lacked_memory(const struct config_retry *policy, const struct ending *ending,
+                          int64_t oom_kills)
+{
+    bool own = ending->cause == CAUSE_EXIT || ending->cause == CAUSE_SIGNAL ||
+               ending->cause == CAUSE_KILLED;
+    return own && oom_kills > 0 && rule_of(policy, ending)->kind != CONFIG_RULE_SUCCESS;
+}
+
+/* "SIGTERM", "SIG40" */
+static void describe_signal(int signal, char *text, size_t size)
+{
+    const char *abbreviation = sigabbrev_np(signal);
+    if (abbreviation) {
+        (void)snprintf(text, size, "SIG%s", abbreviation); /* each fits */
+    } else {
+        (void)snprintf(text, size, "SIG%d", signal);
+    }
+}
+
+/* "SIGTERM", "exit 3" */
+static void describe_end(const struct ending *ending, char *text, size_t size)
+{
+    if (ending->signal) {
+        describe_signal(ending->signal, text, size);
+    } else {
+        (void)snprintf(text, size, "exit %d", ending->exit_code); /* as ending_describe */
+    }
+}
+
+void ending_describe(const struct ending *ending, char *text, size_t size)
+{
+    /* a text that is cut is still one for people */
+    char how[24];
+    switch (ending->cause) {
+    case CAUSE_EXIT:
+    case CAUSE_SIGNAL:
+        describe_end(ending, text, size);
+        return;
+    case CAUSE_KILLED:
+        describe_end(ending, how, sizeof how);
+        (void)snprintf(text, size, "killed by %s", how);
+        return;
+    case CAUSE_OOM:
+        describe_end(ending, how, sizeof how);
+        (void)snprintf(text, size, "out of memory, %s", how);
+        return;
+    case CAUSE_REPORTED:
+        (void)snprintf(text, size, "reported %s",
+                       ending->reported == VERDICT_SUCCESS ? "ok"
+                       : ending->reported == VERDICT_RETRY ? "retry"
+                                                           : "dead");
+        return;
+    case CAUSE_DONE:
+        (void)snprintf(text, size, "the check says it is done");
+        return;
+    case CAUSE_OUTPUT_LIMIT:
+        (void)snprintf(text, size, "too much output");
+        return;
+    case CAUSE_CANNOT_EXECUTE:
+    case CAUSE_TIMEOUT:
+    case CAUSE_REFUSED:
+    case CAUSE_HOST:
+    case CAUSE_NO_PROGRAM:
+    case CAUSE_LEASE_LOST:
+    case CAUSE_SHUTDOWN:
+    case CAUSE_CHECK:
+    case CAUSE_BATCH:
+    case CAUSE_CANCELLED:
+        break;
+    }
+    (void)snprintf(text, size, "%s", cause_name(ending->cause));
+}
+
+void ending_status(const struct ending *ending, char *text, size_t size)
+{
+    text[0] = '\0';
+    bool told = ending->cause == CAUSE_EXIT || ending->cause == CAUSE_SIGNAL ||
+                ending->cause == CAUSE_KILLED || ending->cause == CAUSE_OOM;
+    if (told && ending->signal) {
+        describe_signal(ending->signal, text, size);
+    } else if (told) {
+        units_format_integer(ending->exit_code, text);
+    }
+}

@@ -1,0 +1,286 @@
+#include "exec/start/environment.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+
+struct environment {
+    char **entries; /* NAME=VALUE, each owned */
+    size_t count;
+    size_t capacity;
+};
+
+void environment_free(struct environment *environment)
+{
+    if (!environment) {
+        return;
+    }
+    for (size_t i = 0; i < environment->count; i++) {
+        free(environment->entries[i]);
+    }
+    free(environment->entries);
+    free(environment);
+}
+
+/* The entry with the name that `entry` begins with, or where a new one goes. */
+static size_t find_entry(const struct environment *environment, const char *entry)
+{
+    size_t size = strcspn(entry, "=") + 1;
+    size_t i = 0;
+    while (i < environment->count && strncmp(environment->entries[i], entry, size) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Takes the entry, replacing one of its name. Returns 0, or -1 where entry is NULL or there is no
+ * memory. */
+static int put_entry(struct environment *environment, char *entry)
+{
+    if (!entry) {
+        return -1;
+    }
+    size_t at = find_entry(environment, entry);
+    if (at < environment->count) {
+        free(environment->entries[at]);
+        environment->entries[at] = entry;
+        return 0;
+    }
+
+    if (environment->count == environment->capacity) {
+        size_t capacity = environment->capacity ? environment->capacity * 2 : 16;
+        char **entries = reallocarray(environment->entries, capacity, sizeof *entries);
+        if (!entries) {
+            free(entry);
+            return -1;
+        }
+        environment->entries = entries;
+        environment->capacity = capacity;
+    }
+    environment->entries[environment->count++] = entry;
+    return 0;
+}
+
+/* A value of NULL is none. */
+static int put(struct environment *environment, const char *name, const char *value)
+{
+    char *entry;
+    if (!value) {
+        return 0;
+    }
+    if (asprintf(&entry, "%s=%s", name, value) < 0) {
+        return -1;
+    }
+    return put_entry(environment, entry);
+}
+
+/* The daemon's user: as the service manager says it, or else as the system knows it. */
+static int put_user(struct environment *environment)
+{
+    const char *home = getenv("HOME");
+    const char *user = getenv("USER");
+    const char *logname = getenv("LOGNAME");
+    struct passwd entry, *found;
+    char text[4096];
+    if (!home || !user) {
+        int error = getpwuid_r(geteuid(), &entry, text, sizeof text, &found);
+        if (error == ENOMEM) {
+            return -1; /* it would be missing for all tasks to come */
+        }
+        bool known = error == 0 && found;
+        home = !home && known ? entry.pw_dir : home;
+        user = !user && known ? entry.pw_name : user;
+    }
+    if (put(environment, "HOME", home) || put(environment, "USER", user)) {
+        return -1;
+    }
+    return put(environment, "LOGNAME", logname ? logname : user);
+}
+
+/* A configured one, or the daemon's. */
+static int put_identity(struct environment *environment, const struct identity *identity)
+{
+    if (!identity || !identity->user) {
+        return put_user(environment);
+    }
+    return put(environment, "HOME", identity->home) || put(environment, "USER", identity->user)
+               ? -1
+               : put(environment, "LOGNAME", identity->user);
+}
+
+static int put_configured(struct environment *environment, const struct config *config)
+{
+    char **entries = config->task.environment;
+    for (size_t i = 0; entries && entries[i]; i++) {
+        if (strncmp(entries[i], "TASK_", 5) == 0 || strncmp(entries[i], "LEAT_", 5) == 0 ||
+            !strchr(entries[i], '=')) {
+            continue;
+        }
+        if (put_entry(environment, strdup(entries[i]))) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+struct environment *environment_new(const struct config *config, const struct identity *identity,
+                                    const char *worker)
+{
+    struct environment *environment = calloc(1, sizeof *environment);
+    if (!environment) {
+        return NULL;
+    }
+
+    /* PWD as a shell would set it, so that tasks see the same with and without one */
+    if (put(environment, "PATH", config->task.path) ||
+        put(environment, "SHELL", config->task.shell) ||
+        put(environment, "PWD", config->task.directory) || put_identity(environment, identity) ||
+        put(environment, "LANG", getenv("LANG")) || put_configured(environment, config) ||
+        put(environment, "LEAT_QUEUE", config->queue.name) ||
+        put(environment, "LEAT_WORKER", worker)) {
+        environment_free(environment);
+        return NULL;
+    }
+    return environment;
+}
+
+/* ---- one task's block ---- */
+
+/* The longest of the numbers and times below, with name and NUL. */
+enum { NUMBER_SIZE = 64 };
+
+/* Where the block is being written: the pointers, then the text. */
+struct writer {
+    char **next;
+    char *text;
+};
+
+static void write_text(struct writer *writer, const char *name, struct bytes value)
+{
+    size_t name_size = strlen(name);
+    *writer->next++ = writer->text;
+    writer->text = mempcpy(writer->text, name, name_size);
+    writer->text = mempcpy(writer->text, value.data, value.size);
+    *writer->text++ = '\0';
+}
+
+static void write_number(struct writer *writer, const char *name, int64_t value)
+{
+    char digits[UNITS_INTEGER_SIZE];
+    size_t size = units_format_integer(value, digits);
+    write_text(writer, name, (struct bytes){digits, size});
+}
+
+/* Seconds with three decimals. */
+static void write_time(struct writer *writer, const char *name, int64_t ms)
+{
+    char digits[UNITS_SECONDS_SIZE];
+    size_t size = units_format_seconds(ms, digits);
+    write_text(writer, name, (struct bytes){digits, size});
+}
+
+static void write_variables(struct writer *writer, const struct task *task)
+{
+    for (size_t i = 0; i < task->field_count; i++) {
+        const struct task_field *field = &task->fields[i];
+        if (!task_field_is_variable(field)) {
+            continue;
+        }
+        *writer->next++ = writer->text;
+        writer->text = mempcpy(writer->text, "TASK_", 5);
+        writer->text = mempcpy(writer->text, field->name.data, field->name.size);
+        *writer->text++ = '=';
+        writer->text = mempcpy(writer->text, field->value.data, field->value.size);
+        *writer->text++ = '\0';
+    }
+}
+
+/* At most how many variables leat adds, and the bytes of their names. */
+enum { OWN_COUNT = 12, OWN_NAMES = 260 };
+
+/* The text that a dead letter's variables need beside the names. */
+static size_t measure_end(const struct task *task)
+{
+    const struct task_end *end = task->end;
+    return end->cause.size + end->status.size + end->reason.size + end->attempts.size +
+           end->worker.size + (task->command ? task->command->size : 0);
+}
+
+static void write_end(struct writer *writer, const struct task *task)
+{
+    const struct task_end *end = task->end;
+    write_text(writer, "LEAT_CAUSE=", end->cause);
+    write_text(writer, "LEAT_STATUS=", end->status);
+    write_text(writer, "LEAT_REASON=", end->reason);
+    write_text(writer, "LEAT_ATTEMPTS=", end->attempts);
+    write_text(writer, "LEAT_WORKER=", end->worker);
+    if (task->command) {
+        write_text(writer, "LEAT_COMMAND=", *task->command);
+    }
+}
+
+/* An upper bound of the block's size; *count of its pointers, with the NULL. */
+static size_t measure(const struct environment *environment, const struct task *task, size_t *count)
+{
+    size_t size = OWN_NAMES + OWN_COUNT * (size_t)NUMBER_SIZE;
+    *count = environment->count + OWN_COUNT + 1;
+    if (task) {
+        size += strlen(task->tid) + (task->label ? task->label->size : 0) +
+                (task->end ? measure_end(task) : 0);
+    }
+    for (size_t i = 0; task && i < task->field_count; i++) {
+        const struct task_field *field = &task->fields[i];
+        if (task_field_is_variable(field)) {
+            size += sizeof "TASK_=" + field->name.size + field->value.size;
+            ++*count;
+        }
+    }
+    return size + *count * sizeof(char *);
+}
+
+static void write_task(struct writer *writer, const struct task *task, int64_t max_attempts)
+{
+    write_text(writer, "LEAT_TASK=", (struct bytes){task->tid, strlen(task->tid)});
+    if (task->label) {
+        write_text(writer, "LEAT_ID=", *task->label);
+    }
+    if (task->end) {
+        write_end(writer, task);
+    } else {
+        write_number(writer, "LEAT_ATTEMPT=", task->attempt);
+        write_number(writer, "LEAT_MAX_ATTEMPTS=", max_attempts);
+    }
+    write_number(writer, "LEAT_FENCE=", task->fence);
+    write_time(writer, "LEAT_ENQUEUED_AT=", task->enqueued_ms);
+    write_variables(writer, task);
+}
+
+char **environment_block(const struct environment *environment, const struct task *task,
+                         const struct environment_limits *limits)
+{
+    size_t count;
+    char **block = malloc(measure(environment, task, &count));
+    if (!block) {
+        return NULL;
+    }
+
+    struct writer writer = {.next = block, .text = (char *)(block + count)};
+    writer.next = mempcpy(writer.next, environment->entries,
+                          environment->count * sizeof *environment->entries);
+    if (limits->batch > 0) {
+        write_number(&writer, "LEAT_BATCH=", (int64_t)limits->batch);
+    }
+    if (limits->deadline_wall_ms > 0) {
+        write_time(&writer, "LEAT_DEADLINE=", limits->deadline_wall_ms);
+    }
+    if (task) {
+        write_task(&writer, task, limits->max_attempts);
+    }
+    *writer.next = NULL;
+    return block;
+}

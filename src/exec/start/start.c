@@ -1,0 +1,271 @@
+#include "exec/start/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/process/descriptor.h"
+#include "exec/start/words.h"
+
+/* All that a start needs and that goes when the process is there. */
+struct parts {
+    char **environment;
+    char **words; /* owned; of the task's own command, or NULL */
+    char *spaced; /* owned; a command that would pass for an option */
+    char *shell_words[4];
+    int input;
+    int output[2]; /* read end, write end */
+    int error[2];
+    int verdicts[2];
+};
+
+/* Our end does not block: a task may read its own pipe away from under us. It is out of the way, so
+ * that the task's has a small number (spawn.h), but none below `least`. shared: another user may
+ * open it by its name (> /dev/stderr); who comes so far has the descriptor already, or may look
+ * into the process that has it. */
+static int make_pipe(int ends[2], int least, bool shared)
+{
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        ends[0] = ends[1] = -1;
+        return -1;
+    }
+    ends[0] = descriptor_out_of_the_way(ends[0]);
+    ends[1] = descriptor_above(ends[1], least);
+    if (ends[0] < 0 || ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
+        return -1;
+    }
+    return shared ? fchmod(ends[1], S_IRUSR | S_IWUSR | S_IWGRP | S_IWOTH) : 0;
+}
+
+static int write_all(int fd, const char *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t written = pwrite(fd, data + done, size - done, (off_t)done);
+        if (written < 0 && errno != EINTR) {
+            return -1;
+        }
+        done += written > 0 ? (size_t)written : 0;
+    }
+    return 0;
+}
+
+/* A file without a name that nobody can change any more; at its beginning. Returns -1 with errno.
+ */
+static int make_input(struct bytes content)
+{
+    int fd = descriptor_above(memfd_create("payload", MFD_CLOEXEC | MFD_ALLOW_SEALING), 3);
+    if (fd < 0) {
+        return -1;
+    }
+    if (write_all(fd, content.data, content.size) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static const struct recipe_line *line_of(const struct recipe *recipe, bool check)
+{
+    return check ? &recipe->check : &recipe->command;
+}
+
+/* The shell's argv, and the words that make it unnecessary. Returns 0, or -1 without memory. */
+static int make_words(struct parts *parts, const struct recipe *recipe,
+                      const struct start_order *order)
+{
+    const struct task *task = order->task;
+    char *command = line_of(recipe, order->check)->text;
+    if (!command && (order->check || !task || !task->command)) {
+        return -1; /* a reload took it away: it is judged anew */
+    }
+    if (!command && recipe->commands) {
+        parts->words = commands_words(recipe->commands, task);
+        return parts->words ? 0 : -1; /* or a reload changed it: as above */
+    }
+    if (!command) {
+        command = (char *)task->command->data;
+        if (recipe->direct) {
+            parts->words = words_split(command, task->command->size);
+        }
+    }
+
+    /* the shell ignores blanks in front, but would take a first '-' for an option of its own */
+    if (command[0] == '-' || command[0] == '+') {
+        if (asprintf(&parts->spaced, " %s", command) < 0) {
+            parts->spaced = NULL;
+            return -1;
+        }
+        command = parts->spaced;
+    }
+    parts->shell_words[0] = recipe->shell_name;
+    parts->shell_words[1] = "-c";
+    parts->shell_words[2] = command;
+    return 0;
+}
+
+static void parts_free(struct parts *parts)
+{
+    free(parts->environment);
+    free(parts->words);
+    free(parts->spaced);
+    descriptor_close(&parts->input);
+    for (int end = 0; end < 2; end++) {
+        descriptor_close(&parts->output[end]);
+        descriptor_close(&parts->error[end]);
+        descriptor_close(&parts->verdicts[end]);
+    }
+}
+
+/* Returns NULL, or what could not be done, with errno. */
+static const char *make_parts(struct parts *parts, const struct start *start,
+                              const struct start_order *order)
+{
+    const struct recipe *recipe = start->recipe;
+    parts->environment = environment_block(recipe->environment, order->task, &order->limits);
+    if (!parts->environment || make_words(parts, recipe, order)) {
+        errno = ENOMEM;
+        return "cannot prepare the task";
+    }
+    if (order->input) {
+        parts->input = make_input(*order->input);
+        if (parts->input < 0) {
+            return "cannot give the task its payload";
+        }
+    }
+    bool pipes = order->ends == OUTLET_PIPES, shared = recipe->identity->other;
+    if ((pipes && (make_pipe(parts->output, 3, shared) || make_pipe(parts->error, 3, shared))) ||
+        (order->verdicts && make_pipe(parts->verdicts, 4, shared))) {
+        return "cannot make a pipe";
+    }
+    return NULL;
+}
+
+/* What is executed is what the task names of the config's list. */
+static bool is_listed(const struct recipe *recipe, bool check)
+{
+    return recipe->commands && !line_of(recipe, check)->text;
+}
+
+static struct spawn describe_spawn(const struct recipe *recipe, bool check)
+{
+    const struct config_task *task = &recipe->config->task;
+    const struct recipe_line *line = line_of(recipe, check);
+    return (struct spawn){
+        .shell = is_listed(recipe, check) ? NULL : task->shell,
+        .words = line->words,
+        .path = task->path,
+        .program = line->program,
+        .directory = recipe->directory,
+        .umask = (mode_t)task->umask,
+        .allowance = &recipe->allowance,
+        .identity = recipe->identity->other || recipe->identity->disarm ? recipe->identity : NULL,
+        .no_new_privileges = recipe->no_new_privileges,
+        .may_hang = recipe->may_hang,
+    };
+}
+
+static void set_ends(struct spawn *spawn, const struct parts *parts, enum outlet_ends ends,
+                     int null)
+{
+    switch (ends) {
+    case OUTLET_PIPES:
+        spawn->output = parts->output[1];
+        spawn->error = parts->error[1];
+        return;
+    case OUTLET_NULL:
+        spawn->output = spawn->error = null;
+        return;
+    case OUTLET_INHERITED:
+        spawn->output = STDOUT_FILENO;
+        spawn->error = STDERR_FILENO;
+        return;
+    }
+}
+
+void start_describe(const struct recipe *recipe, bool check, const struct spawn_failure *failure,
+                    char *reason, size_t reason_size)
+{
+    if (!recipe) {
+        (void)snprintf(reason, reason_size, "cannot be started"); /* fits; there is no memory */
+        return;
+    }
+    struct spawn spawn = describe_spawn(recipe, check);
+    spawn_describe(&spawn, failure, reason, reason_size);
+}
+
+/* What execve answers where it is not the program that is at fault. */
+static bool is_short_of(int error)
+{
+    return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == EIO;
+}
+
+enum cause start_failure_cause(const struct recipe *recipe, bool check,
+                               const struct spawn_failure *failure, bool several)
+{
+    if (failure->step == SPAWN_LATE) {
+        return CAUSE_LEASE_LOST;
+    }
+    if (failure->step == SPAWN_EXECUTE && failure->error == E2BIG && !several) {
+        return CAUSE_CANNOT_EXECUTE;
+    }
+    /* of the programs that the config lists, each is needed by some tasks only */
+    return failure->step == SPAWN_EXECUTE && failure->error && recipe && is_listed(recipe, check) &&
+                   !is_short_of(failure->error)
+               ? CAUSE_NO_PROGRAM
+               : CAUSE_HOST;
+}
+
+int start_task(const struct start *start, const struct start_order *order, struct started *started,
+               enum cause *cause, char *reason, size_t reason_size)
+{
+    struct parts parts = {.input = -1, .output = {-1, -1}, .error = {-1, -1}, .verdicts = {-1, -1}};
+    *cause = CAUSE_HOST;
+    if (*start->recipe->identity->missing) {
+        (void)snprintf(reason, reason_size, "%s", start->recipe->identity->missing); /* as below */
+        return -1;
+    }
+    const char *what = make_parts(&parts, start, order);
+    if (what) {
+        /* cut where it is too long */
+        (void)snprintf(reason, reason_size, "%s: %s", what, strerror(errno));
+        parts_free(&parts);
+        return -1;
+    }
+
+    struct spawn spawn = describe_spawn(start->recipe, order->check);
+    spawn.shell_words = parts.shell_words;
+    spawn.words = parts.words ? parts.words : spawn.words;
+    spawn.environment = parts.environment;
+    spawn.files = allowance_limits(&start->recipe->allowance, RLIMIT_NOFILE) ? NULL : start->files;
+    spawn.cgroup = order->cgroup;
+    spawn.signals = start->signals;
+    spawn.slot = order->slot;
+    spawn.input = parts.input >= 0 ? parts.input : start->null;
+    set_ends(&spawn, &parts, order->ends, start->null);
+    spawn.verdicts = order->verdicts ? parts.verdicts[1] : 0;
+
+    struct spawn_failure failure;
+    started->pid = spawn_start(&spawn, &started->report, &failure);
+    if (started->pid < 0) {
+        spawn_describe(&spawn, &failure, reason, reason_size);
+        *cause = start_failure_cause(start->recipe, order->check, &failure, !order->task);
+        parts_free(&parts);
+        return -1;
+    }
+
+    /* the ends that we read from stay */
+    started->output = parts.output[0];
+    started->error = parts.error[0];
+    started->verdicts = parts.verdicts[0];
+    parts.output[0] = parts.error[0] = parts.verdicts[0] = -1;
+    parts_free(&parts);
+    return 0;
+}

@@ -1,0 +1,61 @@
+#include "exec/tree/exits.h"
+
+#include <stdint.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+
+enum { REAP_MS = 20 }; /* so long they are seen to before all else has its turn */
+
+static void reap(struct exits *exits)
+{
+    int64_t end_ns = clock_boot_ns() + REAP_MS * CLOCK_NS_PER_MS;
+    do {
+        siginfo_t exit = {0};
+        if (waitid(P_ALL, 0, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 || exit.si_pid == 0) {
+            return;
+        }
+        if (!exits->exited(exits->context, &exit)) {
+            (void)waitpid(exit.si_pid, NULL, WNOHANG); /* it is there */
+        }
+    } while (clock_boot_ns() < end_ns);
+    ev_timer_start(exits->loop, &exits->more);
+}
+
+static void on_signal(void *context, int number)
+{
+    (void)number;
+    struct exits *exits = context;
+    if (!ev_is_active(&exits->more)) {
+        reap(exits);
+    }
+}
+
+static void on_more(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    reap(watcher->data);
+}
+
+int exits_watch(struct exits *exits, struct ev_loop *loop,
+                bool (*exited)(void *context, const siginfo_t *exit), void *context)
+{
+    sigset_t set;
+    exits->loop = loop;
+    exits->exited = exited;
+    exits->context = context;
+    ev_timer_init(&exits->more, on_more, 0., 0.);
+    exits->more.data = exits;
+    return sigemptyset(&set) || sigaddset(&set, SIGCHLD)
+               ? -1
+               : signals_open(&exits->signals, loop, &set, on_signal, exits);
+}
+
+void exits_stop(struct exits *exits)
+{
+    signals_close(&exits->signals);
+    if (exits->loop) {
+        ev_timer_stop(exits->loop, &exits->more);
+    }
+}

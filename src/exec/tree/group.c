@@ -1,0 +1,126 @@
+#include "exec/tree/group.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/process/proc.h"
+#include "exec/tree/env_tag.h"
+
+void group_signal(pid_t leader, int signal)
+{
+    if (kill(-leader, signal) < 0 && errno == ESRCH) {
+        (void)kill(leader, signal); /* it may have exited in between */
+    }
+}
+
+bool group_is_empty(pid_t leader)
+{
+    return kill(-leader, 0) < 0 && errno == ESRCH;
+}
+
+/* Of whom processes are looked for. */
+struct search {
+    pid_t leader, self;
+    const struct group_orphans *orphans;
+};
+
+/* How many living processes there are for which `act` is true. Those that could not be looked at
+ * count as one: what nobody has seen is not called dead. */
+static size_t count_processes(bool (*act)(const struct proc *process, const struct search *search),
+                              const struct search *search)
+{
+    struct proc_walk walk;
+    struct proc process;
+    size_t count = 0;
+    if (proc_walk_open(&walk)) {
+        return walk.partial;
+    }
+    while (proc_walk_next(&walk, &process)) {
+        count += proc_is_alive(&process) && act(&process, search);
+    }
+    proc_walk_close(&walk);
+    return count + walk.partial;
+}
+
+static bool is_member(const struct proc *process, const struct search *search)
+{
+    return process->group == search->leader;
+}
+
+/* An orphan that came to us: no child that we started ourselves. */
+static bool is_orphan(const struct proc *process, const struct search *search)
+{
+    const struct group_orphans *orphans = search->orphans;
+    return process->parent == search->self && process->pid != search->leader && orphans->mark &&
+           !orphans->is_started(orphans->context, process->pid) &&
+           env_tag_read(process->pid) == orphans->mark;
+}
+
+static bool kill_stray(const struct proc *process, const struct search *search)
+{
+    bool stray = process->session == search->leader && process->group != search->leader;
+    return (stray || is_orphan(process, search)) && kill(process->pid, SIGKILL) == 0;
+}
+
+static enum group_left left_of(enum group_left (*left)(void *context, pid_t leader),
+                               const struct search *search)
+{
+    return left ? left(search->orphans->context, search->leader) : GROUP_STRAYS;
+}
+
+bool group_is_alive(pid_t leader, const struct group_orphans *orphans)
+{
+    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
+    enum group_left left = left_of(orphans->left_by_now, &search);
+    return left == GROUP_STRAYS ? count_processes(is_member, &search) > 0 : left != GROUP_NOTHING;
+}
+
+bool group_kill_strays(pid_t leader, const struct group_orphans *orphans)
+{
+    /* one that was killed may have forked just before: again while there are any, but not for
+     * ever. One that is still dying is killed once more, which does no harm. */
+    enum { MOST = 4 };
+    int rounds = 0;
+    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
+    if (left_of(orphans->left, &search) == GROUP_STRAYS) {
+        while (rounds < MOST && count_processes(kill_stray, &search) > 0) {
+            rounds++;
+        }
+    }
+    return rounds > 0;
+}
+
+static bool is_left(const struct proc *process, const struct search *search)
+{
+    if (is_orphan(process, search)) {
+        (void)kill(process->pid, SIGKILL); /* seen at the next look */
+        return true;
+    }
+    return process->session == search->leader;
+}
+
+bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans)
+{
+    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
+    return count_processes(is_left, &search) > 0;
+}
+
+pid_t group_survivor(pid_t leader, const struct group_orphans *orphans)
+{
+    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
+    struct proc_walk walk;
+    struct proc process;
+    pid_t found = 0;
+    if (proc_walk_open(&walk)) {
+        return 0;
+    }
+    while (!found && proc_walk_next(&walk, &process)) {
+        bool member = process.session == leader || process.group == leader;
+        if (proc_is_alive(&process) && (member || is_orphan(&process, &search))) {
+            found = process.pid;
+        }
+    }
+    proc_walk_close(&walk);
+    return found;
+}

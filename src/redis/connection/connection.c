@@ -1,0 +1,499 @@
+#include "redis/connection/connection.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "queue/queue.h"
+#include "redis/connection/adapter.h"
+#include "redis/connection/lookup.h"
+#include "redis/connection/pending.h"
+#include "redis/connection/socket.h"
+
+enum state {
+    CLOSED,
+    CONNECTING, /* the name is looked up, or connect(2) is under way */
+    GREETING,   /* AUTH … CLIENT ID have been sent */
+    UP,
+    FAILED, /* hiredis' context is gone, `lost` is on its way */
+};
+
+struct connection {
+    struct ev_loop *loop;
+    const struct config_redis *config;
+    struct connection_events events;
+    char *name;
+
+    enum state state;
+    redisAsyncContext *redis; /* NULL when hiredis has freed it or is about to */
+    struct adapter adapter;
+    struct lookup *lookup; /* under way, or NULL */
+    struct pending pending;
+    bool subscribed; /* the oldest of them gets whatever comes */
+    int64_t client_id;
+
+    ev_timer deadline; /* of connecting, then of the pending commands */
+    int64_t armed_ns;  /* when it is to fire */
+    size_t arrived;    /* bytes of an unfinished answer when the deadline was looked at last */
+    int64_t limit_ms;  /* the time that the last command was given */
+    ev_prepare flush;  /* sends what the turn has queued */
+    bool unsent;
+
+    ev_timer failed; /* carries `lost` out of whatever found it */
+    enum redis_error error;
+    char why[256];
+};
+
+/* ---- the end of a connection ---- */
+
+/* Only called where hiredis allows it: outside of its connect and disconnect callbacks. */
+static void drop_redis(struct connection *connection)
+{
+    redisAsyncContext *redis = connection->redis;
+    connection->redis = NULL;
+    connection->unsent = false;
+    if (redis) {
+        redis->data = NULL; /* its callbacks then do nothing */
+        adapter_detach(&connection->adapter);
+        redisAsyncFree(redis);
+    }
+}
+
+/* Every pending command's callback gets NULL. A callback may close the connection or open it anew:
+ * what the old one owed must not mix with that. */
+static void settle_all(struct connection *connection)
+{
+    struct pending owed = connection->pending;
+    connection->pending = (struct pending){0};
+    while (pending_settle(&owed, NULL)) {
+    }
+    pending_free(&owed);
+}
+
+static void stop_watchers(struct connection *connection)
+{
+    ev_timer_stop(connection->loop, &connection->deadline);
+    ev_timer_stop(connection->loop, &connection->failed);
+    ev_prepare_stop(connection->loop, &connection->flush);
+    lookup_cancel(connection->lookup);
+    connection->lookup = NULL;
+}
+
+static const char *address(const struct connection *connection, char *text, size_t size)
+{
+    const struct config_redis *config = connection->config;
+    if (config->socket) {
+        return config->socket;
+    }
+    /* cut where it is too long */
+    (void)snprintf(text, size, "%s:%lld", config->host, (long long)config->port);
+    return text;
+}
+
+/* what: "connecting to" …, or NULL where the detail says all. The upcall comes from the loop,
+ * later. */
+static void fail(struct connection *connection, enum redis_error error, const char *what,
+                 const char *detail)
+{
+    if (connection->state == CLOSED || connection->state == FAILED) {
+        return;
+    }
+    char text[128];
+    /* cut where it is too long */
+    (void)snprintf(connection->why, sizeof connection->why, "%s %s: %s", what,
+                   address(connection, text, sizeof text), detail);
+    connection->error = error;
+    connection->state = FAILED;
+    stop_watchers(connection);
+    drop_redis(connection);
+    ev_timer_set(&connection->failed, 0., 0.);
+    ev_timer_start(connection->loop, &connection->failed);
+}
+
+static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct connection *connection = watcher->data;
+
+    /* where a callback closes it there is nothing to report any more */
+    settle_all(connection);
+    if (connection->state == FAILED) {
+        connection->state = CLOSED;
+        connection->events.lost(connection->events.context, connection, connection->error,
+                                connection->why);
+    }
+}
+
+void connection_close(struct connection *connection)
+{
+    if (connection->state == CLOSED) {
+        return;
+    }
+    connection->state = CLOSED;
+    stop_watchers(connection);
+    drop_redis(connection);
+    settle_all(connection);
+}
+
+/* ---- deadlines ---- */
+
+/* The timer only ever fires too early (libev's time may lie behind): whoever it wakes looks again.
+ */
+static void arm(struct connection *connection, int64_t deadline_ns)
+{
+    double delay = (double)(deadline_ns - clock_boot_ns()) / (double)CLOCK_NS_PER_S;
+    connection->armed_ns = deadline_ns;
+    ev_timer_stop(connection->loop, &connection->deadline);
+    ev_timer_set(&connection->deadline, delay > 0 ? delay : 0., 0.);
+    ev_timer_start(connection->loop, &connection->deadline);
+}
+
+static void on_deadline(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct connection *connection = watcher->data;
+    bool up = connection->state == UP;
+    int64_t deadline_ns = up ? pending_deadline(&connection->pending) : connection->armed_ns;
+    if (!deadline_ns) {
+        return;
+    }
+    if (clock_boot_ns() < deadline_ns) {
+        arm(connection, deadline_ns);
+        return;
+    }
+
+    /* a long answer that is still coming in is an answer: it has as long again */
+    size_t arrived = up && connection->redis ? connection->redis->c.reader->len : 0;
+    if (arrived != connection->arrived) {
+        connection->arrived = arrived;
+        arm(connection, clock_boot_ns() + connection->limit_ms * CLOCK_NS_PER_MS);
+        return;
+    }
+
+    int64_t limit_ms = up ? connection->limit_ms : connection->config->connect_timeout_ms;
+    char duration[48], detail[80];
+    units_format_duration(limit_ms, duration, sizeof duration);
+    (void)snprintf(detail, sizeof detail, "no answer within %s", duration); /* fits */
+    fail(connection, REDIS_ERROR_LOST, up ? "waiting for" : "connecting to", detail);
+}
+
+/* ---- sending ---- */
+
+static void on_reply(redisAsyncContext *redis, void *reply, void *context)
+{
+    (void)context;
+    struct connection *connection = redis->data;
+    if (!connection || !reply) {
+        return;
+    }
+    if (connection->subscribed) {
+        pending_tell(&connection->pending, reply);
+        return;
+    }
+    /* an idle connection wakes nobody */
+    if (connection->state == UP && connection->pending.count == 1) {
+        ev_timer_stop(connection->loop, &connection->deadline);
+    }
+    (void)pending_settle(&connection->pending,
+                         reply); /* there is one: hiredis answers only what was sent */
+}
+
+static int enqueue(struct connection *connection, struct command *command, int64_t timeout_ms,
+                   connection_callback *callback, void *context)
+{
+    const char *data = NULL;
+    size_t size = 0;
+    int64_t deadline_ns = timeout_ms > 0 ? clock_boot_ns() + timeout_ms * CLOCK_NS_PER_MS : 0;
+    struct pending_command pending = {
+        .callback = callback, .context = context, .deadline_ns = deadline_ns};
+    if (command_finish(command, &data, &size) || pending_push(&connection->pending, &pending)) {
+        return -1;
+    }
+    if (adapter_send(&connection->adapter, on_reply, data, size)) {
+        pending_unpush(&connection->pending);
+        return -1;
+    }
+    connection->unsent = true;
+
+    bool armed = ev_is_active(&connection->deadline);
+    if (deadline_ns) {
+        connection->limit_ms = timeout_ms;
+    }
+    if (deadline_ns && (!armed || deadline_ns < connection->armed_ns)) {
+        arm(connection, deadline_ns);
+    }
+    return 0;
+}
+
+int connection_send(struct connection *connection, struct command *command, int64_t timeout_ms,
+                    connection_callback *callback, void *context)
+{
+    if (connection->state != UP) {
+        return -1;
+    }
+    return enqueue(connection, command, timeout_ms, callback, context);
+}
+
+int connection_subscribe(struct connection *connection, struct command *command,
+                         connection_callback *callback, void *context)
+{
+    if (connection->pending.count > 0 ||
+        connection_send(connection, command, 0, callback, context)) {
+        return -1;
+    }
+    connection->subscribed = true;
+    return 0;
+}
+
+/* Runs last before the loop waits. hiredis would ask the loop whether the socket is writable first:
+ * a turn and two system calls more for every batch. What does not fit goes that way. */
+static void on_flush(struct ev_loop *loop, ev_prepare *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct connection *connection = watcher->data;
+    if (connection->adapter.broken) {
+        fail(connection, REDIS_ERROR_LOST, "sending to", "out of memory");
+    } else if (connection->unsent && connection->redis) {
+        connection->unsent = false;
+        redisAsyncHandleWrite(connection->redis);
+    }
+}
+
+/* ---- greeting: the first commands, sent together; the first error is the one to report ---- */
+
+static bool greeting_failed(struct connection *connection, const redisReply *reply,
+                            const char *what)
+{
+    if (connection->state != GREETING || !reply) {
+        return true;
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        char detail[192];
+        const char *text;
+        size_t size = redis_error_text(reply->str, reply->len, &text);
+        /* cut where it is too long */
+        (void)snprintf(detail, sizeof detail, "%s: %.*s", what, (int)size, text);
+        fail(connection, redis_error_classify(reply->str, reply->len), "connecting to", detail);
+        return true;
+    }
+    return false;
+}
+
+static void on_auth(void *context, const struct redisReply *reply)
+{
+    (void)greeting_failed(context, reply, "AUTH"); /* nothing else to do */
+}
+
+static void on_select(void *context, const struct redisReply *reply)
+{
+    (void)greeting_failed(context, reply, "SELECT"); /* nothing else to do */
+}
+
+static void on_set_name(void *context, const struct redisReply *reply)
+{
+    (void)greeting_failed(context, reply, "CLIENT SETNAME"); /* nothing else to do */
+}
+
+static void on_client_id(void *context, const struct redisReply *reply)
+{
+    struct connection *connection = context;
+    if (greeting_failed(connection, reply, "CLIENT ID")) {
+        return;
+    }
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer < 0) {
+        fail(connection, REDIS_ERROR_OTHER, "connecting to", "CLIENT ID: not a number");
+        return;
+    }
+    ev_timer_stop(connection->loop, &connection->deadline);
+    connection->client_id = reply->integer;
+    connection->state = UP;
+    connection->events.up(connection->events.context, connection);
+}
+
+static int greet(struct connection *connection, struct command *command,
+                 connection_callback *callback)
+{
+    return enqueue(connection, command, 0, callback, connection);
+}
+
+static int send_greeting(struct connection *connection)
+{
+    const struct config_redis *config = connection->config;
+    struct command command = {0};
+    int result = 0;
+    if (config->password) {
+        queue_auth(&command, config->user, config->password);
+        result = greet(connection, &command, on_auth);
+    }
+    if (result == 0 && config->db != 0) {
+        queue_select(&command, config->db);
+        result = greet(connection, &command, on_select);
+    }
+    if (result == 0) {
+        queue_client_name(&command, connection->name);
+        result = greet(connection, &command, on_set_name);
+    }
+    if (result == 0) {
+        queue_client_id(&command);
+        result = greet(connection, &command, on_client_id);
+    }
+    command_wipe(&command);
+    return result;
+}
+
+/* ---- opening ---- */
+
+/* hiredis frees the context itself after either callback, when they tell of an error. */
+static void on_connect(const redisAsyncContext *redis, int status)
+{
+    struct connection *connection = redis->data;
+    if (!connection) {
+        return;
+    }
+    if (status != REDIS_OK) {
+        connection->redis = NULL;
+        fail(connection, REDIS_ERROR_LOST, "connecting to", redis->c.errstr);
+        return;
+    }
+    connection->state = GREETING;
+    if (send_greeting(connection)) {
+        connection->adapter.broken = true; /* nothing may be freed here */
+    }
+}
+
+static void on_disconnect(const redisAsyncContext *redis, int status)
+{
+    (void)status;
+    struct connection *connection = redis->data;
+    if (!connection) {
+        return;
+    }
+    connection->redis = NULL;
+
+    char text[192];
+    bool known = redis->errstr && *redis->errstr;
+    (void)snprintf(text, sizeof text, "%s", known ? redis->errstr : "closed"); /* may be cut */
+    enum redis_error error = connection->state == GREETING
+                                 ? socket_find_last_words(&redis->c, text, sizeof text)
+                             : connection->subscribed && redis->err == REDIS_ERR_OTHER
+                                 ? redis_error_classify(text, strlen(text))
+                                 : REDIS_ERROR_LOST;
+    fail(connection, error, "connection to", text);
+}
+
+static int attach(struct connection *connection, redisAsyncContext *redis)
+{
+    redis->data = connection;
+    adapter_attach(&connection->adapter, connection->loop, redis);
+    /* both are 0, or -1 */
+    return redisAsyncSetConnectCallback(redis, on_connect) |
+           redisAsyncSetDisconnectCallback(redis, on_disconnect);
+}
+
+/* host: an address; NULL: the unix socket. */
+static void connect_to(struct connection *connection, const char *host)
+{
+    char why[192];
+    const struct config_redis *config = connection->config;
+    redisAsyncContext *redis =
+        host ? redisAsyncConnect(host, (int)config->port) : redisAsyncConnectUnix(config->socket);
+    connection->redis = redis;
+    if (redis && redis->err) {
+        fail(connection, REDIS_ERROR_LOST, "connecting to", redis->errstr);
+    } else if (redis && socket_prepare(&redis->c, config, why, sizeof why)) {
+        fail(connection, REDIS_ERROR_LOST, "connecting to", why);
+    } else if (!redis || attach(connection, redis)) {
+        fail(connection, REDIS_ERROR_LOST, "connecting to", "out of memory");
+    }
+}
+
+static void on_looked_up(void *context, const char *host, const char *why)
+{
+    struct connection *connection = context;
+    connection->lookup = NULL;
+    if (host) {
+        connect_to(connection, host);
+    } else {
+        fail(connection, REDIS_ERROR_LOST, "looking up", why);
+    }
+}
+
+void connection_open(struct connection *connection)
+{
+    const struct config_redis *config = connection->config;
+    connection->state = CONNECTING;
+    connection->client_id = -1;
+    connection->subscribed = false;
+    arm(connection, clock_boot_ns() + config->connect_timeout_ms * CLOCK_NS_PER_MS);
+    ev_prepare_start(connection->loop, &connection->flush);
+    if (config->socket || !lookup_is_needed(config->host)) {
+        connect_to(connection, config->socket ? NULL : config->host);
+        return;
+    }
+    connection->lookup = lookup_start(connection->loop, config->host, on_looked_up, connection);
+    if (!connection->lookup) {
+        fail(connection, REDIS_ERROR_LOST, "looking up", strerror(errno));
+    }
+}
+
+/* ---- life ---- */
+
+struct connection *connection_new(struct ev_loop *loop, const struct config_redis *config,
+                                  const char *name, const struct connection_events *events)
+{
+    struct connection *connection = calloc(1, sizeof *connection);
+    if (!connection) {
+        return NULL;
+    }
+    *connection = (struct connection){
+        .loop = loop,
+        .config = config,
+        .events = *events,
+        .name = strdup(name),
+        .client_id = -1,
+    };
+    if (!connection->name) {
+        free(connection);
+        return NULL;
+    }
+
+    /* a reply that lies in the socket counts before the deadline that has passed meanwhile, and the
+     * flush comes after whatever else sends at the end of a turn */
+    ev_timer_init(&connection->deadline, on_deadline, 0., 0.);
+    ev_set_priority(&connection->deadline, EV_MINPRI);
+    ev_prepare_init(&connection->flush, on_flush);
+    ev_set_priority(&connection->flush, EV_MINPRI);
+    ev_timer_init(&connection->failed, on_failed, 0., 0.);
+    connection->deadline.data = connection->flush.data = connection->failed.data = connection;
+    return connection;
+}
+
+bool connection_is_up(const struct connection *connection)
+{
+    return connection->state == UP;
+}
+
+int64_t connection_client_id(const struct connection *connection)
+{
+    return connection->client_id;
+}
+
+void connection_free(struct connection *connection)
+{
+    if (!connection) {
+        return;
+    }
+    connection_close(connection);
+    pending_free(&connection->pending);
+    free(connection->name);
+    free(connection);
+}

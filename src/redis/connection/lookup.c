@@ -1,0 +1,169 @@
+#include "redis/connection/lookup.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    ADDRESS_SIZE = 128,      /* an IPv6 address with its scope */
+    STACK_SIZE = 512 * 1024, /* name services are libraries of any kind */
+};
+
+struct lookup {
+    struct ev_loop *loop;
+    ev_async done;
+    lookup_callback *callback;
+    void *context;
+    pthread_mutex_t lock; /* of what follows */
+    int holders;          /* the loop's side and the thread */
+    bool cancelled;       /* the loop may be gone */
+    int error;            /* of getaddrinfo */
+    char address[ADDRESS_SIZE];
+    char host[];
+};
+
+static void release(struct lookup *lookup)
+{
+    pthread_mutex_lock(&lookup->lock);
+    bool last = --lookup->holders == 0;
+    pthread_mutex_unlock(&lookup->lock);
+    if (last) {
+        pthread_mutex_destroy(&lookup->lock);
+        free(lookup);
+    }
+}
+
+/* IPv4 first, as hiredis has it. Returns what getaddrinfo does. */
+static int find_address(const char *host, char *address, size_t size)
+{
+    static const int families[] = {AF_INET, AF_INET6};
+    int error = EAI_NONAME;
+    for (size_t i = 0; i < sizeof families / sizeof *families && error; i++) {
+        struct addrinfo *found = NULL;
+        struct addrinfo hints = {.ai_family = families[i], .ai_socktype = SOCK_STREAM};
+        error = getaddrinfo(host, NULL, &hints, &found);
+        if (error == 0) {
+            error = getnameinfo(found->ai_addr, found->ai_addrlen, address, (socklen_t)size, NULL,
+                                0, NI_NUMERICHOST);
+            freeaddrinfo(found);
+        }
+    }
+    return error;
+}
+
+static void *run(void *context)
+{
+    struct lookup *lookup = context;
+    char address[ADDRESS_SIZE] = "";
+    int error = find_address(lookup->host, address, sizeof address);
+
+    pthread_mutex_lock(&lookup->lock);
+    lookup->error = error;
+    memcpy(lookup->address, address, sizeof address);
+    if (!lookup->cancelled) {
+        ev_async_send(lookup->loop, &lookup->done);
+    }
+    pthread_mutex_unlock(&lookup->lock);
+    release(lookup);
+    return NULL;
+}
+
+static void on_done(struct ev_loop *loop, ev_async *watcher, int events)
+{
+    (void)events;
+    struct lookup *lookup = watcher->data;
+    ev_async_stop(loop, watcher);
+    pthread_mutex_lock(&lookup->lock);
+    int error = lookup->error;
+    pthread_mutex_unlock(&lookup->lock);
+    lookup->callback(lookup->context, error ? NULL : lookup->address,
+                     error ? gai_strerror(error) : "");
+    release(lookup);
+}
+
+bool lookup_is_needed(const char *host)
+{
+    struct addrinfo *found = NULL;
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+    if (getaddrinfo(host, NULL, &hints, &found)) {
+        return true;
+    }
+    freeaddrinfo(found);
+    return false;
+}
+
+/* Signals are for the loop's thread. Returns 0 or an errno. */
+static int start_thread(struct lookup *lookup)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    int error = pthread_attr_init(&attributes);
+    if (error) {
+        return error;
+    }
+    error = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (!error) {
+        error = pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    }
+    if (!error) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        error = pthread_create(&thread, &attributes, run, lookup);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+struct lookup *lookup_start(struct ev_loop *loop, const char *host, lookup_callback *callback,
+                            void *context)
+{
+    size_t size = strlen(host) + 1;
+    struct lookup *lookup = calloc(1, sizeof *lookup + size);
+    if (!lookup) {
+        return NULL;
+    }
+    lookup->loop = loop;
+    lookup->callback = callback;
+    lookup->context = context;
+    lookup->holders = 2;
+    memcpy(lookup->host, host, size);
+    ev_async_init(&lookup->done, on_done);
+    lookup->done.data = lookup;
+    int error = pthread_mutex_init(&lookup->lock, NULL);
+    if (error) {
+        goto fail;
+    }
+    ev_async_start(loop, &lookup->done);
+    error = start_thread(lookup);
+    if (error) {
+        goto fail_lock;
+    }
+    return lookup;
+
+fail_lock:
+    ev_async_stop(loop, &lookup->done);
+    pthread_mutex_destroy(&lookup->lock);
+fail:
+    free(lookup);
+    errno = error;
+    return NULL;
+}
+
+void lookup_cancel(struct lookup *lookup)
+{
+    if (!lookup) {
+        return;
+    }
+    ev_async_stop(lookup->loop, &lookup->done);
+    pthread_mutex_lock(&lookup->lock);
+    lookup->cancelled = true;
+    pthread_mutex_unlock(&lookup->lock);
+    release(lookup);
+}

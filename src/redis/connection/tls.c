@@ -1,0 +1,160 @@
+#include "redis/connection/tls.h"
+
+#include <stdio.h>
+
+#ifdef LEAT_TLS
+
+#include <arpa/inet.h>
+#include <hiredis/hiredis.h>
+#include <hiredis/hiredis_ssl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+/* The library's last word, or another one's. */
+static void tell(const char *what, const char *file, char *why, size_t size)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    /* may be cut */
+    (void)snprintf(why, size, "%s%s%s%s%s", what, file ? " " : "", file ? file : "",
+                   reason ? ": " : "", reason ? reason : "");
+}
+
+static int load_files(SSL_CTX *context, const struct config_redis *config, char *why, size_t size)
+{
+    if (config->tls_ca ? SSL_CTX_load_verify_locations(context, config->tls_ca, NULL) != 1
+                       : SSL_CTX_set_default_verify_paths(context) != 1) {
+        tell("TLS: cannot read [redis] tls_ca", config->tls_ca, why, size);
+        return -1;
+    }
+    if (config->tls_cert && SSL_CTX_use_certificate_chain_file(context, config->tls_cert) != 1) {
+        tell("TLS: cannot read [redis] tls_cert", config->tls_cert, why, size);
+        return -1;
+    }
+    if (config->tls_key &&
+        SSL_CTX_use_PrivateKey_file(context, config->tls_key, SSL_FILETYPE_PEM) != 1) {
+        tell("TLS: cannot read [redis] tls_key, or it is not the certificate's", config->tls_key,
+             why, size);
+        return -1;
+    }
+    return 0;
+}
+
+/* Instead of OpenSSL's own, which asks at the terminal, or takes it from stdin. */
+static int have_no_passphrase(char *text, int size, int writing, void *context)
+{
+    (void)text;
+    (void)size;
+    (void)writing;
+    (void)context;
+    return -1;
+}
+
+/* Made anew for each connection: a certificate that was renewed is used from the next one on. */
+static SSL_CTX *make_context(const struct config_redis *config, char *why, size_t size)
+{
+    bool old = config->tls_versions != CONFIG_TLS_13;
+    bool new = config->tls_versions != CONFIG_TLS_12;
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    if (!context ||
+        SSL_CTX_set_min_proto_version(context, old ? TLS1_2_VERSION : TLS1_3_VERSION) != 1 ||
+        SSL_CTX_set_max_proto_version(context, new ? TLS1_3_VERSION : TLS1_2_VERSION) != 1) {
+        tell("TLS: out of memory", NULL, why, size);
+        SSL_CTX_free(context);
+        return NULL;
+    }
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_default_passwd_cb(context, have_no_passphrase);
+    if (load_files(context, config, why, size)) {
+        SSL_CTX_free(context);
+        return NULL;
+    }
+    return context;
+}
+
+/* The name, or address, that the certificate has to be for; a name is told to the server, too. */
+static int set_name(SSL *ssl, const char *name)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1) {
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name);
+    }
+    return SSL_set_tlsext_host_name(ssl, name) == 1 ? SSL_set1_host(ssl, name) : 0;
+}
+
+static void free_kept(void *ssl)
+{
+    SSL_free(ssl);
+}
+
+int tls_begin(struct redisContext *redis, const struct config_redis *config, char *why, size_t size)
+{
+    if (!config->tls) {
+        return 0;
+    }
+    ERR_clear_error();
+    SSL_CTX *context = make_context(config, why, size);
+    if (!context) {
+        return -1;
+    }
+    SSL *ssl = SSL_new(context);
+    SSL_CTX_free(context); /* ssl holds it */
+    const char *name = config->tls_server_name ? config->tls_server_name : config->host;
+    if (!ssl || set_name(ssl, name) != 1 || SSL_up_ref(ssl) != 1) {
+        tell("TLS: cannot be set up for", name, why, size);
+        SSL_free(ssl);
+        return -1;
+    }
+    redis->privdata = ssl; /* one for tls_explain, the other is hiredis' own */
+    redis->free_privdata = free_kept;
+    if (redisInitiateSSL(redis, ssl) != REDIS_OK) {
+        if (tls_explain(redis, why, size)) {
+            (void)snprintf(why, size, "TLS: %s", redis->errstr); /* may be cut */
+        }
+        SSL_free(ssl);
+        return -1;
+    }
+    return 0;
+}
+
+int tls_explain(const struct redisContext *redis, char *text, size_t size)
+{
+    const SSL *ssl = redis->privdata;
+    if (!ssl) {
+        return -1;
+    }
+    long verdict = SSL_get_verify_result(ssl);
+    if (verdict != X509_V_OK) {
+        /* may be cut */
+        (void)snprintf(text, size, "TLS: the server's certificate is refused: %s",
+                       X509_verify_cert_error_string(verdict));
+        return 0;
+    }
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    ERR_clear_error(); /* it is said once, and not of the next connection too */
+    if (reason) {
+        (void)snprintf(text, size, "TLS: %s", reason); /* may be cut */
+        return 0;
+    }
+    return -1;
+}
+
+#else
+
+/* The config is not taken then, see config/check.c. */
+int tls_begin(struct redisContext *redis, const struct config_redis *config, char *why, size_t size)
+{
+    (void)redis;
+    (void)snprintf(why, size, "this leat was built without TLS"); /* may be cut */
+    return config->tls ? -1 : 0;
+}
+
+int tls_explain(const struct redisContext *redis, char *text, size_t size)
+{
+    (void)redis;
+    (void)text;
+    (void)size;
+    return -1;
+}
+
+#endif

@@ -1,0 +1,182 @@
+#include "redis/error.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+struct pattern {
+    const char *text;
+    enum redis_error error;
+};
+
+/* The word before the first space. */
+static const struct pattern codes[] = {
+    {"LOADING", REDIS_ERROR_LATER},       {"BUSY", REDIS_ERROR_LATER},
+    {"MASTERDOWN", REDIS_ERROR_LATER},    {"CLUSTERDOWN", REDIS_ERROR_LATER},
+    {"TRYAGAIN", REDIS_ERROR_LATER},      {"READONLY", REDIS_ERROR_ROLE},
+    {"MOVED", REDIS_ERROR_ROLE},          {"ASK", REDIS_ERROR_ROLE},
+    {"OOM", REDIS_ERROR_NO_WRITE},        {"MISCONF", REDIS_ERROR_NO_WRITE},
+    {"NOREPLICAS", REDIS_ERROR_NO_WRITE}, {"NOAUTH", REDIS_ERROR_DENIED},
+    {"WRONGPASS", REDIS_ERROR_DENIED},    {"NOPERM", REDIS_ERROR_DENIED},
+    {"DENIED", REDIS_ERROR_DENIED},       {"NOGROUP", REDIS_ERROR_NO_GROUP},
+    {"UNBLOCKED", REDIS_ERROR_NO_GROUP},  {"FOREIGN", REDIS_ERROR_FOREIGN},
+    {"WRONGTYPE", REDIS_ERROR_FOREIGN},   {"REFUSED", REDIS_ERROR_CALLER},
+    {"FULL", REDIS_ERROR_CALLER},         {"BADARG", REDIS_ERROR_CALLER},
+    {"CROSSSLOT", REDIS_ERROR_CALLER},
+};
+
+/* What generic errors (ERR) begin with. */
+static const struct pattern sentences[] = {
+    {"max number of clients", REDIS_ERROR_LATER},
+    {"Function not found", REDIS_ERROR_NO_LIBRARY},
+    {"unknown command", REDIS_ERROR_UNFIT},
+    {"AUTH <password> called without any password", REDIS_ERROR_DENIED},
+    {"Client sent AUTH, but no password is set", REDIS_ERROR_DENIED},
+    {"invalid password", REDIS_ERROR_DENIED},
+    {"operation not permitted", REDIS_ERROR_DENIED},
+    {"The user executing the script can't", REDIS_ERROR_DENIED},
+    {"DB index is out of range", REDIS_ERROR_CALLER},
+    {"invalid DB index", REDIS_ERROR_CALLER},
+    {"This instance has cluster support disabled", REDIS_ERROR_CALLER},
+    {"SELECT is not allowed in cluster mode", REDIS_ERROR_CALLER},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static bool begins_with(const char *message, size_t size, const char *text)
+{
+    size_t length = strlen(text);
+    return size >= length && memcmp(message, text, length) == 0;
+}
+
+static bool has_code(const char *message, size_t size, const char *code)
+{
+    size_t length = strlen(code);
+    return begins_with(message, size, code) && (size == length || message[length] == ' ');
+}
+
+enum redis_error redis_error_classify(const char *message, size_t size)
+{
+    /* a generic prefix may stand before a code or a sentence */
+    while (begins_with(message, size, "ERR ")) {
+        message += 4;
+        size -= 4;
+    }
+    for (size_t i = 0; i < COUNT(codes); i++) {
+        if (has_code(message, size, codes[i].text)) {
+            return codes[i].error;
+        }
+    }
+    for (size_t i = 0; i < COUNT(sentences); i++) {
+        if (begins_with(message, size, sentences[i].text)) {
+            return sentences[i].error;
+        }
+    }
+    return REDIS_ERROR_OTHER;
+}
+
+/* Where " script: NAME, on @user_function:LINE." begins, or size. The last one: before it a message
+ * may hold a task's own words. */
+static size_t find_script(const char *message, size_t size)
+{
+    static const char before[] = " script: ", within[] = ", on @";
+    for (size_t at = size; at-- > 0;) {
+        if (begins_with(message + at, size - at, before)) {
+            const char *rest = message + at + strlen(before);
+            return memmem(rest, size - (size_t)(rest - message), within, strlen(within)) ? at
+                                                                                         : size;
+        }
+    }
+    return size;
+}
+
+size_t redis_error_text(const char *message, size_t size, const char **text)
+{
+    size = find_script(message, size);
+    while (begins_with(message, size, "ERR ")) {
+        message += 4;
+        size -= 4;
+    }
+    /* advice may follow */
+    if (size > 0 && message[size - 1] == '.') {
+        size--;
+    }
+    *text = message;
+    return size;
+}
+
+const char *redis_error_name(enum redis_error error)
+{
+    switch (error) {
+    case REDIS_ERROR_NONE:
+        return "none";
+    case REDIS_ERROR_LOST:
+        return "connection-lost";
+    case REDIS_ERROR_LATER:
+        return "not-ready";
+    case REDIS_ERROR_ROLE:
+        return "wrong-server";
+    case REDIS_ERROR_NO_WRITE:
+        return "refused-writes";
+    case REDIS_ERROR_DENIED:
+        return "denied";
+    case REDIS_ERROR_NO_GROUP:
+        return "no-group";
+    case REDIS_ERROR_NO_LIBRARY:
+        return "no-library";
+    case REDIS_ERROR_UNFIT:
+        return "unfit-server";
+    case REDIS_ERROR_FOREIGN:
+        return "foreign-key";
+    case REDIS_ERROR_CALLER:
+        return "refused-call";
+    case REDIS_ERROR_OTHER:
+        return "error";
+    }
+    return "error";
+}
+
+const char *redis_error_advice(enum redis_error error)
+{
+    switch (error) {
+    case REDIS_ERROR_NONE:
+        return "nothing to do";
+    case REDIS_ERROR_LOST:
+        return "check that Redis runs and that [redis] leads to it";
+    case REDIS_ERROR_LATER:
+        return "Redis is busy or not ready yet; if that lasts, see its log";
+    case REDIS_ERROR_ROLE:
+        return "this server does not hold the queue for writing: [redis] has to lead to the "
+               "master, or "
+               "to name the sentinels or the Cluster that know it";
+    case REDIS_ERROR_NO_WRITE:
+        return "Redis takes no writes: look after its memory, its disk or its replicas";
+    case REDIS_ERROR_DENIED:
+        return "check user and password in [redis] and that user's ACL";
+    case REDIS_ERROR_NO_GROUP:
+        return "the stream or its group was deleted; a worker makes it again";
+    case REDIS_ERROR_NO_LIBRARY:
+        return "load the function library: have an administrator run leat init, or start a worker "
+               "with load_library = auto";
+    case REDIS_ERROR_UNFIT:
+        return "leat needs Redis 7.0 or later, or Valkey, with all commands and with functions "
+               "(FUNCTION, FCALL); sentinels are not named as host, but as sentinels";
+    case REDIS_ERROR_FOREIGN:
+        return "the keys belong to something else: choose another stream in [queue]";
+    case REDIS_ERROR_CALLER:
+        return "check db, master and cluster in [redis]";
+    case REDIS_ERROR_OTHER:
+        return "see the message and the log of Redis";
+    }
+    return "see the message and the log of Redis";
+}
+
+void redis_error_explain(const char *message, size_t size, char *explained, size_t explained_size)
+{
+    enum redis_error error = redis_error_classify(message, size);
+    bool complete = error == REDIS_ERROR_CALLER;
+    const char *text = NULL;
+    size = redis_error_text(message, size, &text);
+    (void)snprintf(explained, explained_size, "%.*s%s%s", (int)size, text, complete ? "" : "; ",
+                   complete ? "" : redis_error_advice(error));
+}

@@ -1,0 +1,469 @@
+#include "redis/server/client.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "queue/library.h"
+#include "queue/queue.h"
+#include "redis/connection/socket.h"
+#include "redis/server/discovery.h"
+
+#define PAUSE_NS (50 * CLOCK_NS_PER_MS)
+
+struct client {
+    redisContext *redis;
+    const struct config_redis *config;
+    int64_t timeout_ms;
+    bool may_load, has_loaded;
+    bool heard; /* the server has answered something */
+};
+
+/* Where an error is told. */
+struct trouble {
+    enum redis_error *error;
+    char *why;
+    size_t size;
+};
+
+static void tell(const struct trouble *trouble, enum redis_error error, const char *what,
+                 const char *detail)
+{
+    *trouble->error = error;
+    /* cut where it is too long */
+    (void)snprintf(trouble->why, trouble->size, "%s%s%s", what, *what ? ": " : "", detail);
+}
+
+static struct timeval to_timeval(int64_t ms)
+{
+    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+}
+
+/* ---- calls ---- */
+
+static void tell_broken(const struct client *client, const struct trouble *trouble)
+{
+    if (client->redis->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        char duration[48], detail[80];
+        units_format_duration(client->timeout_ms, duration, sizeof duration);
+        (void)snprintf(detail, sizeof detail, "no answer within %s", duration); /* fits */
+        tell(trouble, REDIS_ERROR_LOST, "", detail);
+        return;
+    }
+    char detail[256];
+    /* may be cut */
+    (void)snprintf(detail, sizeof detail, "%s%s", client->redis->errstr,
+                   client->heard ? "" : SOCKET_UNHEARD);
+    tell(trouble, REDIS_ERROR_LOST, "", detail);
+}
+
+/* Error replies are told and come back as NULL. */
+static redisReply *judge(redisReply *reply, const struct trouble *trouble)
+{
+    if (reply->type == REDIS_REPLY_ERROR) {
+        const char *text = NULL;
+        enum redis_error error = redis_error_classify(reply->str, reply->len);
+        size_t size = redis_error_text(reply->str, reply->len, &text);
+        *trouble->error = error;
+        /* cut where it is too long */
+        (void)snprintf(trouble->why, trouble->size, "%.*s", (int)size, text);
+        freeReplyObject(reply);
+        return NULL;
+    }
+    return reply;
+}
+
+/* The next reply. */
+static redisReply *receive(struct client *client, const struct trouble *trouble)
+{
+    void *answer = NULL;
+    if (redisGetReply(client->redis, &answer) != REDIS_OK || !answer) {
+        tell_broken(client, trouble);
+        return NULL;
+    }
+    client->heard = true;
+    return judge(answer, trouble);
+}
+
+static redisReply *call(struct client *client, struct command *command,
+                        const struct trouble *trouble)
+{
+    if (client_append(client, command)) {
+        tell(trouble, REDIS_ERROR_OTHER, "", "out of memory");
+        return NULL;
+    }
+    return receive(client, trouble);
+}
+
+/* A call of which only success matters. Returns 0 or -1. */
+static int perform(struct client *client, struct command *command, const char *what,
+                   const struct trouble *trouble)
+{
+    char detail[256] = "";
+    struct trouble inner = {.error = trouble->error, .why = detail, .size = sizeof detail};
+    redisReply *reply = call(client, command, &inner);
+    if (!reply) {
+        tell(trouble, *trouble->error, what, detail);
+        return -1;
+    }
+    freeReplyObject(reply);
+    return 0;
+}
+
+/* ---- the library ---- */
+
+static int load_library(struct client *client, bool replace, const struct trouble *trouble)
+{
+    struct command command = {0};
+    queue_load_library(&command, replace);
+    int result = perform(client, &command, "loading the function library", trouble);
+    command_free(&command);
+
+    client->has_loaded = client->has_loaded || result == 0;
+
+    /* somebody was faster */
+    if (result && !replace && strstr(trouble->why, "already exists")) {
+        result = 0;
+    }
+    return result;
+}
+
+/* An older library that may not be replaced still serves, as long as it speaks the protocol. */
+static int replace_library(struct client *client, bool usable, const struct trouble *trouble)
+{
+    if (load_library(client, true, trouble) == 0) {
+        return 0;
+    }
+    return usable && *trouble->error != REDIS_ERROR_LOST ? 0 : -1;
+}
+
+static int check_version(struct client *client, const redisReply *reply,
+                         const struct trouble *trouble)
+{
+    int64_t protocol = 0, version = 0;
+    if (queue_version_read(reply, &protocol, &version)) {
+        tell(trouble, REDIS_ERROR_FOREIGN, "", "the function leat_version is not leat's");
+        return -1;
+    }
+    bool usable = protocol == QUEUE_PROTOCOL;
+    if (version < library_version() && client->may_load) {
+        return replace_library(client, usable, trouble);
+    }
+    if (!usable) {
+        char detail[120];
+        (void)snprintf(detail, sizeof detail,
+                       "the function library in Redis speaks protocol %lld, this program %d",
+                       (long long)protocol, QUEUE_PROTOCOL); /* fits */
+        tell(trouble, REDIS_ERROR_OTHER, "", detail);
+        return -1;
+    }
+    return 0;
+}
+
+static int check_library(struct client *client, const struct trouble *trouble)
+{
+    struct command command = {0};
+    queue_version(&command);
+    redisReply *reply = call(client, &command, trouble);
+    command_free(&command);
+    if (reply) {
+        int result = check_version(client, reply, trouble);
+        freeReplyObject(reply);
+        return result;
+    }
+    /* a missing one that may not be loaded is told by the first call that needs it */
+    if (*trouble->error == REDIS_ERROR_NO_LIBRARY) {
+        return client->may_load ? load_library(client, false, trouble) : 0;
+    }
+    return -1;
+}
+
+/* ---- opening ---- */
+
+static int authenticate(struct client *client, const struct config_redis *config,
+                        const struct trouble *trouble)
+{
+    if (!config->password) {
+        return 0;
+    }
+    struct command command = {0};
+    queue_auth(&command, config->user, config->password);
+    int result = perform(client, &command, "AUTH", trouble);
+    command_wipe(&command);
+    return result;
+}
+
+static int select_db(struct client *client, const struct config_redis *config,
+                     const struct trouble *trouble)
+{
+    if (config->db == 0) {
+        return 0;
+    }
+    struct command command = {0};
+    queue_select(&command, config->db);
+    int result = perform(client, &command, "SELECT", trouble);
+    command_free(&command);
+    return result;
+}
+
+static int connect_redis(struct client *client, const struct config_redis *config,
+                         const struct trouble *trouble)
+{
+    char address[256];
+    struct timeval limit = to_timeval(config->connect_timeout_ms);
+    if (config->socket) {
+        (void)snprintf(address, sizeof address, "connecting to %s",
+                       config->socket); /* may be cut */
+        client->redis = redisConnectUnixWithTimeout(config->socket, limit);
+    } else {
+        /* may be cut */
+        (void)snprintf(address, sizeof address, "connecting to %s:%lld", config->host,
+                       (long long)config->port);
+        client->redis = redisConnectWithTimeout(config->host, (int)config->port, limit);
+    }
+    if (!client->redis || client->redis->err) {
+        tell(trouble, REDIS_ERROR_LOST, address,
+             client->redis ? client->redis->errstr : "out of memory");
+        return -1;
+    }
+    char why[256] = "cannot set up the socket";
+    if (redisSetTimeout(client->redis, to_timeval(config->command_timeout_ms)) != REDIS_OK ||
+        socket_prepare(client->redis, config, why, sizeof why)) {
+        tell(trouble, REDIS_ERROR_LOST, address, why);
+        return -1;
+    }
+    return 0;
+}
+
+/* What was found may be a replica yet, or be one again. Who has no right to ask learns it from what
+ * it is refused. */
+static int check_role(struct client *client, const struct trouble *trouble)
+{
+    struct command command = {0};
+    endpoint_ask_role(&command);
+    redisReply *reply = call(client, &command, trouble);
+    command_free(&command);
+    if (!reply) {
+        return *trouble->error == REDIS_ERROR_DENIED ? 0 : -1;
+    }
+    bool is_master = endpoint_read_role(reply);
+    freeReplyObject(reply);
+    if (!is_master) {
+        tell(trouble, REDIS_ERROR_ROLE, "", "the server that was named is a replica");
+        return -1;
+    }
+    return 0;
+}
+
+static int open_at(struct client *client, const struct config_redis *config,
+                   const struct trouble *trouble)
+{
+    if (client->redis) {
+        redisFree(client->redis);
+        client->redis = NULL;
+    }
+    client->heard = false;
+    return connect_redis(client, config, trouble) || authenticate(client, config, trouble) ||
+                   select_db(client, config, trouble) ||
+                   (discovery_is_needed(config) && check_role(client, trouble)) ||
+                   check_library(client, trouble)
+               ? -1
+               : 0;
+}
+
+static int open_found(struct client *client, const struct trouble *trouble)
+{
+    struct endpoint endpoint;
+    if (discovery_find(client->config, &endpoint, trouble->error, trouble->why, trouble->size)) {
+        return -1;
+    }
+    struct config_redis redis = discovery_apply(client->config, &endpoint);
+    return open_at(client, &redis, trouble);
+}
+
+/* Whether another server may soon do what this one did not: with this error it has done nothing. */
+static bool is_elsewhere(const struct client *client, enum redis_error error)
+{
+    return discovery_is_needed(client->config) &&
+           (error == REDIS_ERROR_ROLE || error == REDIS_ERROR_LATER);
+}
+
+/* True after a short pause, false at the deadline. */
+static bool pause_until(int64_t deadline_ns)
+{
+    struct timespec pause = {.tv_nsec = PAUSE_NS};
+    if (clock_boot_ns() + PAUSE_NS > deadline_ns) {
+        return false;
+    }
+    (void)nanosleep(&pause, NULL); /* a signal makes it shorter */
+    return true;
+}
+
+/* Where others say which server it is, a failover that is under way is waited for. */
+static int open_redis(struct client *client, int64_t deadline_ns, const struct trouble *trouble)
+{
+    if (!discovery_is_needed(client->config)) {
+        return open_at(client, client->config, trouble);
+    }
+    while (open_found(client, trouble)) {
+        if ((*trouble->error != REDIS_ERROR_LOST && !is_elsewhere(client, *trouble->error)) ||
+            !pause_until(deadline_ns)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int64_t patience_end_ns(const struct config_redis *config)
+{
+    return clock_boot_ns() + config->connect_timeout_ms * CLOCK_NS_PER_MS;
+}
+
+struct client *client_open(const struct config_redis *config, enum config_library library,
+                           enum redis_error *error, char *why, size_t why_size)
+{
+    struct trouble trouble = {.error = error, .why = why, .size = why_size};
+    struct client *client = malloc(sizeof *client);
+    if (!client) {
+        tell(&trouble, REDIS_ERROR_OTHER, "", "out of memory");
+        return NULL;
+    }
+    *client = (struct client){
+        .config = config,
+        .timeout_ms = config->command_timeout_ms,
+        .may_load = library == CONFIG_LIBRARY_AUTO,
+    };
+    if (open_redis(client, patience_end_ns(config), &trouble)) {
+        client_close(client);
+        return NULL;
+    }
+    return client;
+}
+
+bool client_has_loaded(const struct client *client)
+{
+    return client->has_loaded;
+}
+
+void client_close(struct client *client)
+{
+    if (!client) {
+        return;
+    }
+    if (client->redis) {
+        redisFree(client->redis);
+    }
+    free(client);
+}
+
+/* ---- for callers ---- */
+
+static redisReply *call_loading(struct client *client, struct command *command,
+                                const struct trouble *trouble)
+{
+    redisReply *reply = call(client, command, trouble);
+    if (reply || *trouble->error != REDIS_ERROR_NO_LIBRARY || !client->may_load) {
+        return reply;
+    }
+    /* Redis was restarted or flushed */
+    if (load_library(client, false, trouble)) {
+        return NULL;
+    }
+    return call(client, command, trouble);
+}
+
+struct redisReply *client_call_here(struct client *client, struct command *command,
+                                    enum redis_error *error, char *why, size_t why_size)
+{
+    struct trouble trouble = {.error = error, .why = why, .size = why_size};
+    return call_loading(client, command, &trouble);
+}
+
+struct redisReply *client_call(struct client *client, struct command *command,
+                               enum redis_error *error, char *why, size_t why_size)
+{
+    struct trouble trouble = {.error = error, .why = why, .size = why_size};
+    int64_t deadline_ns = patience_end_ns(client->config);
+    redisReply *reply = call_loading(client, command, &trouble);
+    while (!reply && is_elsewhere(client, *error) && pause_until(deadline_ns) &&
+           open_redis(client, deadline_ns, &trouble) == 0) {
+        reply = call_loading(client, command, &trouble);
+    }
+    return reply;
+}
+
+int client_append(struct client *client, struct command *command)
+{
+    const char *data = NULL;
+    size_t size = 0;
+    if (command_finish(command, &data, &size) ||
+        redisAppendFormattedCommand(client->redis, data, size) != REDIS_OK) {
+        return -1;
+    }
+    return 0;
+}
+
+/* Sends what was appended. Returns 0, or -1 where the connection is lost. */
+static int flush(struct client *client)
+{
+    int done = 0;
+    while (!done) {
+        if (redisBufferWrite(client->redis, &done) != REDIS_OK) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Returns 1 where something can be read, 0 after the deadline or a signal, -1 on errors. */
+static int wait_readable(const struct client *client, int64_t deadline_ns, const sigset_t *mask)
+{
+    int64_t left_ns = deadline_ns - clock_boot_ns();
+    struct timespec left = {.tv_sec = (time_t)(left_ns / CLOCK_NS_PER_S),
+                            .tv_nsec = (long)(left_ns % CLOCK_NS_PER_S)};
+    struct pollfd descriptor = {.fd = client->redis->fd, .events = POLLIN};
+    if (left_ns <= 0) {
+        left = (struct timespec){0};
+    }
+    int ready = ppoll(&descriptor, 1, &left, mask);
+    return ready < 0 && errno == EINTR ? 0 : ready;
+}
+
+struct redisReply *client_wait(struct client *client, int64_t deadline_ns, const sigset_t *mask,
+                               enum redis_error *error, char *why, size_t why_size)
+{
+    struct trouble trouble = {.error = error, .why = why, .size = why_size};
+    void *answer = NULL;
+    *error = REDIS_ERROR_NONE;
+    if (flush(client)) {
+        tell_broken(client, &trouble);
+        return NULL;
+    }
+    while (redisGetReplyFromReader(client->redis, &answer) == REDIS_OK && !answer) {
+        int ready = wait_readable(client, deadline_ns, mask);
+        if (ready == 0) {
+            return NULL;
+        }
+        if (ready < 0 || redisBufferRead(client->redis) != REDIS_OK) {
+            break;
+        }
+    }
+    if (!answer) {
+        tell_broken(client, &trouble);
+        return NULL;
+    }
+    return judge(answer, &trouble);
+}
+
+struct redisReply *client_receive(struct client *client, enum redis_error *error, char *why,
+                                  size_t why_size)
+{
+    return receive(client, &(struct trouble){.error = error, .why = why, .size = why_size});
+}

@@ -1,0 +1,376 @@
+"""leat logs: what tasks have written, from the journal and from files, and what it says where there is nothing."""
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from harness.daemon import ROOT, program
+from harness.faults import wait_empty
+from harness.polling import wait_until
+from harness.tasks import wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+ODD = b'\x1b[2Jred \xff\xfe \xc3\xbc\tx\r \x7f'
+HOST = os.uname().nodename
+DROPPED = re.search(r'LOG_ID_LOG_DROPPED "(\w+)"', (ROOT / 'src/base/log/log_ids.h').read_text())[1]
+
+
+@pytest.fixture
+def worker(daemon, journal):
+    """A function that starts a daemon whose journal is the test's: worker(sections)."""
+    def start(sections=None, **options):
+        one = daemon(sections, start=False, **options)
+        one.prefix = journal.prefix
+        return one.start()
+    return start
+
+
+@pytest.fixture
+def journalled(base_config):
+    base_config['log'] = {'target': 'journal'}
+
+
+@pytest.fixture
+def logs(leat, journal):
+    """Runs leat logs on the test's journal."""
+    def run(*args, **options):
+        return leat('logs', '-D', journal.path, *args, **options)
+    return run
+
+
+def wait_records(journal, tid, event, count=1):
+    return journal.wait(f'LEAT_TASK={tid}', f'LEAT_EVENT={event}', count=count)
+
+
+# ---- from the journal
+
+@pytest.mark.usefixtures('journalled')
+def test_lines_of_all_attempts(worker, queue, journal, logs):
+    """Lines of all attempts in their order, stdout and stderr each on its own, and of one attempt if asked."""
+    worker({'retry': {'max_attempts': 2}})
+    [tid] = queue.add({'command': 'echo out $LEAT_ATTEMPT; echo err $LEAT_ATTEMPT >&2; exit 1'})
+    [other] = queue.add({'command': 'echo other'})
+    wait_letters(queue)
+    wait_records(journal, tid, 'dead')
+    wait_records(journal, other, 'succeeded')
+    done = logs(tid)
+    assert (done.returncode, done.stdout, done.stderr) == (0, 'out 1\nout 2\n', 'err 1\nerr 2\n')
+    done = logs('--attempt', 2, tid)
+    assert (done.returncode, done.stdout, done.stderr) == (0, 'out 2\n', 'err 2\n')
+    assert logs(other).stdout == 'other\n'
+
+
+@pytest.mark.usefixtures('journalled')
+def test_bytes_are_as_written(worker, queue, journal, folder, logs):
+    """What is piped on is what the task wrote, whatever that was, long lines too; and in the journal it is one
+    value, whatever fields it looks like."""
+    worker({'output': {'max_line': 100}})
+    lines = [ODD, b'', b'a\0b', b'MESSAGE=forged\0', b'x' * 1000, b'LEAT_TASK=1-0', b'PRIORITY=0', b'<0>urgent',
+             b'MESSAGE\n\x06\0\0\0\0\0\0\0forged', b'last without end']
+    (folder / 'text').write_bytes(b'\n'.join(lines))
+    [tid] = queue.add({'command': f'cat {folder}/text'})
+    wait_records(journal, tid, 'succeeded')
+    done = logs(tid, input=b'')
+    assert done.returncode == 0
+    assert done.stdout == b'\n'.join(lines) + b'\n' and done.stderr == b''
+    records = wait_records(journal, tid, 'output')
+    assert {record['PRIORITY'] for record in records} == {b'6'}
+    assert {record['LEAT_TASK'] for record in records} == {tid.encode()}
+    assert not journal.read('LEAT_TASK=1-0') and not journal.read('MESSAGE=forged')
+    assert len([record for record in records if record.get('LEAT_CUT') == b'1']) == 9
+
+
+@pytest.mark.usefixtures('journalled')
+def test_a_slow_journal(worker, queue, journal, logs):
+    """A journal that is slower than the tasks makes them wait, and loses nothing: neither their lines, nor the
+    daemon's own records."""
+    worker({'output': {'rate': 'none'}})
+    tids = queue.add(*[{'command': 'seq 2000; seq 2000 >&2'}] * 3)
+    wait_succeeded(queue, 3)
+    for tid in tids:
+        wait_records(journal, tid, 'succeeded')
+        done = logs(tid)
+        assert done.stdout.split() == done.stderr.split() == [str(i) for i in range(1, 2001)]
+    assert not journal.read(f'MESSAGE_ID={DROPPED}')
+
+
+@pytest.mark.usefixtures('journalled')
+def test_last_lines(worker, queue, journal, logs):
+    """-n N shows the last N lines, all where there are fewer, and none for 0."""
+    worker()
+    [tid] = queue.add({'command': 'seq 5'})
+    wait_records(journal, tid, 'succeeded')
+    assert logs('-n', 2, tid).stdout == '4\n5\n'
+    assert logs('-n', 5, tid).stdout == logs('-n', 99, tid).stdout == '1\n2\n3\n4\n5\n'
+    done = logs('-n', 0, tid)
+    assert (done.returncode, done.stdout) == (0, '')
+
+
+@pytest.mark.usefixtures('journalled')
+def test_times_and_json(worker, queue, journal, logs):
+    """With -t each line has time, attempt and stream before it; with --json it is an object."""
+    worker()
+    [tid] = queue.add({'command': r"echo out; printf '\377\n' >&2"})
+    wait_records(journal, tid, 'succeeded')
+    lines = sorted(logs('-t', tid, input=b'').stdout.splitlines(), key=lambda line: b'err |' in line)
+    assert re.fullmatch(rb'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} 1 out \| out', lines[0])
+    assert re.fullmatch(rb'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} 1 err \| \xff', lines[1])
+    done = [json.loads(line) for line in logs('--json', tid).stdout.splitlines()]
+    done.sort(key=lambda line: line['stream'], reverse=True)
+    assert [sorted(line) for line in done] == [['attempt', 'host', 'line', 'stream', 'time_us'],
+                                               ['attempt', 'host', 'line_base64', 'stream', 'time_us']]
+    assert done[0]['line'] == 'out' and done[1]['line_base64'] == '/w==' and done[0]['host'] == 'here'
+
+
+@pytest.mark.usefixtures('journalled')
+def test_by_label(worker, queue, journal, logs):
+    """A label finds its task while that lives, and the newest in the journal afterwards."""
+    worker()
+    queue.add({'command': 'echo old', 'id': 'order 17'})
+    wait_succeeded(queue, 1)
+    [tid] = queue.add({'command': 'echo new', 'id': 'order 17'})
+    wait_records(journal, tid, 'succeeded')
+    assert logs('order 17').stdout == 'new\n'
+    [dead] = queue.add({'command': 'echo dies; exit 1', 'id': 'order 18', 'max_attempts': '1'})
+    wait_records(journal, dead, 'dead')
+    assert logs('order 18').stdout == 'dies\n'
+
+
+@pytest.mark.usefixtures('journalled')
+def test_of_a_batch(worker, queue, journal, logs):
+    """What the process of a batch has written is shown for each of its tasks."""
+    worker({'task': {'command': 'cat; echo all', 'batch': 3, 'batch_wait': '2s'}, 'queue': {'concurrency': 1}})
+    tids = queue.add(*[{'payload': word} for word in ('one', 'two', 'three')])
+    wait_succeeded(queue, 3)
+    for tid in tids:
+        wait_records(journal, tid, 'succeeded')
+        assert logs(tid).stdout == 'one\ntwo\nthree\nall\n'
+
+
+@pytest.mark.usefixtures('journalled')
+@pytest.mark.parametrize('command, status', [('exit 0', 0), ('exit 1', 0)])
+def test_follow(worker, queue, journal, start, gate, command, status):
+    """-f shows what comes as it comes, over a retry too, and ends when the task has ended, well or not."""
+    worker({'retry': {'max_attempts': 2}})
+    [tid] = queue.add({'command': f'echo begun $LEAT_ATTEMPT; {gate.wait}; echo through; {command}'})
+    run = start('logs', '-D', journal.path, '-f', tid)
+    wait_until(lambda: b'begun 1\n' in run.raw)
+    assert run.running() and b'through' not in run.raw
+    gate.open()
+    assert run.ended() == status
+    expected = b'begun 1\nthrough\n' + (b'begun 2\nthrough\n' if command == 'exit 1' else b'')
+    assert run.raw == expected
+
+
+@pytest.mark.usefixtures('journalled')
+def test_follow_what_is_not_there_yet(worker, queue, journal, start, leat):
+    """A task that waits is followed from its beginning; one that is cancelled before that ends it."""
+    leat('pause')
+    first, second = queue.add({'command': 'echo first'}, {'command': 'echo second'})
+    runs = [start('logs', '-D', journal.path, '-f', tid) for tid in (first, second)]
+    worker()
+    assert leat('cancel', second).returncode == 0
+    assert runs[1].ended() == 1
+    assert leat('resume').returncode == 0
+    assert runs[0].ended() == 0 and runs[0].raw == b'first\n'
+
+
+@pytest.mark.usefixtures('journalled')
+def test_without_redis(worker, queue, journal, logs, folder):
+    """Without Redis the journal still tells, and what is missing is said."""
+    worker()
+    [tid] = queue.add({'command': 'echo x'})
+    wait_records(journal, tid, 'succeeded')
+    nowhere = {'redis': {'socket': folder / 'nowhere', 'connect_timeout': '200ms'}}
+    done = logs(tid, config=nowhere)
+    assert (done.returncode, done.stdout) == (0, 'x\n') and 'Redis cannot be asked' in done.stderr
+    assert logs('-f', tid, config=nowhere).stdout == 'x\n'
+
+
+def on_terminal(tmp, *argv):
+    """What the program shows on a terminal, through script(1)."""
+    line = ' '.join(f"'{word}'" for word in map(str, argv))
+    done = subprocess.run(['script', '-qec', line, '/dev/null'], capture_output=True, check=False,
+                          stdin=subprocess.DEVNULL, cwd=tmp,
+                          env=dict(os.environ, TERM='xterm', LC_ALL='C.UTF-8'))
+    return done.stdout.replace(b'\r\n', b'\n')
+
+
+@pytest.mark.usefixtures('journalled')
+def test_on_a_terminal(worker, queue, journal, folder, leat):
+    """Nothing that a task writes moves a terminal, stderr is coloured, and a further attempt has a heading."""
+    one = worker({'retry': {'max_attempts': 2}})
+    (folder / 'text').write_bytes(ODD + b'\n')
+    [tid] = queue.add({'command': f'cat {folder}/text; cat {folder}/text >&2; exit 1'})
+    wait_records(journal, tid, 'dead')
+    shown = on_terminal(folder, program('leat'), '-c', one.config_path, 'logs', '-D', journal.path, tid)
+    line = '\\x1b[2Jred \\xff\\xfe ü\\tx\\r \\x7f'.encode()
+    assert shown.count(line + b'\n') >= 2 and b'\x1b[2J' not in shown and b'\r' not in shown
+    assert b'\x1b[33m' + line in shown
+    assert shown.count(b'-- attempt 2 on here --') == 1 and b'attempt 1' not in shown
+
+
+def test_other_queues_and_other_records(journal, logs, queue):
+    """Lines of another queue, of programs that notify, and records that are no output are not shown."""
+    def add(**fields):
+        fields = dict({'LEAT_QUEUE': 'emails', 'LEAT_TASK': '5-0', 'LEAT_ATTEMPT': '1', 'LEAT_EVENT': 'output',
+                       'LEAT_STREAM': 'stdout', 'MESSAGE': 'shown'}, **fields)
+        journal.add(''.join(f'{name}={value}\n' for name, value in fields.items()).encode())
+    add()
+    add(LEAT_QUEUE='others', MESSAGE='no')
+    add(LEAT_EVENT='notify-output', MESSAGE='no')
+    add(LEAT_EVENT='retry', MESSAGE='no')
+    add(LEAT_TASK='6-0', MESSAGE='no')
+    add(LEAT_EVENT='check-output', MESSAGE='too')
+    journal.wait(count=6)
+    assert logs('5-0').stdout == 'shown\ntoo\n'
+
+
+# ---- nothing there
+
+def test_nothing(logs, queue, leat, journal):
+    """Where there is nothing it says why: not begun, or never was; and where it has run."""
+    [tid] = queue.add({'command': 'true'})
+    done = logs(tid)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert f'{journal.path} has nothing of the task {tid}: it has not begun' in done.stderr
+    done = logs('99-0')
+    assert done.returncode == 1 and 'it has written nothing, ran on another host, or never was' in done.stderr
+    done = logs()
+    assert done.returncode == os.EX_USAGE
+    done = leat('logs', '-D', '/nowhere', tid)
+    assert done.returncode == os.EX_NOINPUT and '/nowhere' in done.stderr
+    assert logs('-n', 'x', tid).returncode == os.EX_USAGE
+
+
+def test_where_it_ran(daemon, queue, logs):
+    """A task that ran on another host is looked for there; one that ran here has written nothing."""
+    daemon({'retry': {'max_attempts': 1}, 'output': {'to': 'discard'}}).wait_ready()
+    [tid] = queue.add({'command': 'exit 1'})
+    wait_letters(queue)
+    wait_empty(queue)
+    assert 'it has written nothing yet, or that was removed since' in logs(tid).stderr
+    assert 'or was not to be kept: see [output] to' in logs(tid, config={'output': {'to': 'discard'}}).stderr
+    [(entry, fields)] = queue.entries('dead')
+    elsewhere = [field.replace(HOST.encode() + b':', b'far.example:') for field in fields]
+    queue.redis.xdel(queue.dead, entry)
+    queue.redis.execute_command('XADD', queue.dead, '*', *elsewhere)
+    done = logs(tid)
+    assert done.returncode == 1 and 'it ran on far.example; look there' in done.stderr
+    [tid] = queue.add({'command': 'true', 'result_ttl': '1h'})
+    wait_succeeded(queue, 1)
+    assert 'it has written nothing yet, or that was removed since' in logs(tid).stderr
+
+
+def test_this_host_s_journal(leat, queue):
+    """Without -D it is this host's journal, or it says that there is none, or that it may not be read."""
+    done = leat('logs', '99-0')
+    assert done.returncode in (1, os.EX_NOPERM)
+    assert 'nothing of the task 99-0' in done.stderr or 'you may not read' in done.stderr
+
+
+# ---- from files
+
+@pytest.fixture
+def files(folder, base_config):
+    base_config['output'] = {'to': 'file', 'directory': folder / 'files'}
+    return folder / 'files'
+
+
+def test_file(daemon, queue, files, leat, folder):
+    """Where output goes to files it is read from there, byte for byte."""
+    daemon({'retry': {'max_attempts': 2}}).wait_ready()
+    (folder / 'text').write_bytes(ODD + b'\n\0\n\nend')
+    [tid] = queue.add({'command': f'cat {folder}/text; exit 1'})
+    wait_letters(queue)
+    text = ODD + b'\n\0\n\nend'
+    assert leat('logs', tid, input=b'').stdout == text + text
+    for lines, expected in ((1, b'end'), (2, b'\nend'), (3, b'\0\n\nend'), (4, b'end' + text), (99, text + text)):
+        got = leat('logs', '-n', lines, tid, input=b'').stdout
+        assert got == expected, lines
+    rows = [json.loads(line) for line in leat('logs', '--json', '-n', 2, tid).stdout.splitlines()]
+    assert rows == [{'line': ''}, {'line': 'end', 'cut': True}]
+
+
+@pytest.mark.usefixtures('journalled')
+def test_file_by_label(worker, queue, journal, files, folder):
+    """A label finds the file once its task has ended: a dead letter in Redis, others in this host's journal."""
+    one = worker()
+    queue.add({'command': 'echo old', 'id': 'order 17'})
+    wait_succeeded(queue, 1)
+    [tid] = queue.add({'command': 'echo new', 'id': 'order 17'})
+    [dead] = queue.add({'command': 'echo dies; exit 1', 'id': 'order 18', 'max_attempts': '1'})
+    wait_records(journal, tid, 'succeeded')
+    wait_records(journal, dead, 'dead')
+    for label, text in ('order 17', 'new\n'), ('order 18', 'dies\n'):
+        done = journal.run(program('leat'), '-c', one.config_path, 'logs', label)
+        assert (done.stdout, done.stderr) == (text, '')
+    done = journal.run(program('leat'), '-c', one.config_path, 'logs', 'order 19')
+    assert done.returncode == 1 and "the task's id finds it" in done.stderr
+
+
+def test_file_has_no_times(daemon, queue, files, leat):
+    """What a file cannot tell is said."""
+    daemon().wait_ready()
+    [tid] = queue.add({'command': 'echo x'})
+    wait_succeeded(queue, 1)
+    for option in (['-t'], ['--attempt', '1']):
+        done = leat('logs', *option, tid)
+        assert done.returncode == os.EX_USAGE and 'neither times nor attempts' in done.stderr
+
+
+def test_follow_file(daemon, queue, files, start, gate):
+    """-f goes on with the file, also before there is one, until the task has ended."""
+    [tid] = queue.add({'command': f'{gate.wait}; printf a; echo b; printf c'})
+    run = start('logs', '-f', tid)
+    daemon().wait_ready()
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1)
+    assert run.running()
+    gate.open()
+    assert run.ended() == 0 and run.raw == b'ab\nc'
+
+
+@pytest.mark.parametrize('begun', [True, False])
+def test_follow_file_over_a_broken_connection(daemon, queue, files, start, gate, proxy, through_proxy, begun):
+    """-f notices the end though Redis was away in between, and the file that is made only then."""
+    [tid] = queue.add({'command': f'{"echo a;" if begun else ""} {gate.wait}; echo b'})
+    run = start('logs', '-f', tid, config=through_proxy)
+    daemon().wait_ready()
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1 and (not begun or run.raw == b'a\n'))
+    proxy.refuse()
+    run.wait_error('cannot')
+    proxy.accept()
+    gate.open()
+    assert run.ended() == 0 and run.raw == (b'a\nb\n' if begun else b'b\n')
+
+
+def test_long_file(daemon, queue, files, leat):
+    """The last lines of a file are found from its end, however far they are."""
+    daemon({'output': {'rate': 'none'}}).wait_ready()
+    [tid] = queue.add({'command': 'seq 200000'})
+    wait_succeeded(queue, 1)
+    assert leat('logs', '-n', 3, tid).stdout == '199998\n199999\n200000\n'
+    assert leat('logs', '-n', 50000, tid).stdout == ''.join(f'{i}\n' for i in range(150001, 200001))
+
+
+def test_file_on_a_terminal(daemon, queue, files, folder):
+    """Bytes of a file are as harmless on a terminal as those of the journal."""
+    one = daemon().wait_ready()
+    (folder / 'text').write_bytes(ODD)
+    [tid] = queue.add({'command': f'cat {folder}/text'})
+    wait_succeeded(queue, 1)
+    shown = on_terminal(folder, program('leat'), '-c', one.config_path, 'logs', tid)
+    assert b'\\x1b[2Jred \\xff\\xfe ' in shown and b'\x1b' not in shown and shown.endswith(b'\n')
+
+
+@pytest.mark.parametrize('kind', ['fifo', 'link'])
+def test_planted_file(queue, files, leat, kind):
+    """A fifo or a link in the file's place does not hang or lead the command elsewhere."""
+    [tid] = queue.add({'command': 'true'})
+    files.mkdir()
+    path = files / f'{tid}.log'
+    path.symlink_to('/etc/passwd') if kind == 'link' else os.mkfifo(path)
+    done = leat('logs', tid)
+    assert done.returncode != 0 and done.stdout == ''

@@ -1,0 +1,521 @@
+"""Cgroups of tasks on the real daemon: nothing of a task survives it, whatever it has become. Only the limits and
+accounts that need controllers are left to hosts that have them."""
+import ctypes
+import json
+import os
+import re
+import signal
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import processes
+from harness.faults import wait_empty
+from harness.polling import wait_until
+from harness.tasks import records, wait_file, wait_letters, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+COUNT = 15
+ONE = {'queue': {'concurrency': 1}}
+SURVIVORS = Path(__file__).parents[1] / 'harness' / 'survivors.py'
+STAYS = 'tail -f /dev/null > /dev/null'  # where it writes to a pipe it ends with the reader
+WHERE = 'sed -n s/^0:://p /proc/self/cgroup'
+
+
+@pytest.fixture
+def survivors(folder):
+    return Survivors(folder / 'survivors')
+
+
+class Survivors:
+    def __init__(self, path):
+        self.path = path
+
+    def command(self, *code):
+        words = [sys.executable, '-S', '-E', SURVIVORS, self.path, COUNT, *code]
+        return 'exec ' + ' '.join(map(str, words))
+
+    def pids(self):
+        return [int(pid) for pid in self.path.read_text().split()] if self.path.exists() else []
+
+    def wait(self, count=COUNT):
+        wait_until(lambda: len(self.pids()) == count, message=f'{count} survivors')
+        return self.pids()
+
+    def alive(self):
+        return [pid for pid in self.pids() if processes.alive(pid)]
+
+
+# ---- no survivors
+
+def end_by_timeout(worker, queue, leat, tid):
+    pass  # its own
+
+
+def end_by_cancel(worker, queue, leat, tid):
+    assert leat('cancel', '--now', tid).returncode == 0
+
+
+def end_by_drain(worker, queue, leat, tid):
+    worker.terminate()
+
+
+@pytest.mark.parametrize('end, counter', [
+    (end_by_timeout, 'dead'), (end_by_cancel, 'cancelled'), (end_by_drain, 'released')])
+def test_no_survivors(caged, queue, leat, group, survivors, end, counter):
+    """At its timeout, a cancel or the end of a drain all of a task dies, double-forked and with sessions of their
+    own or not, before anybody else can hear of its end."""
+    worker = caged({'retry': {'max_attempts': 1}, 'shutdown': {'drain': 0}}).wait_ready()
+    fields = {'timeout': '5s'} if counter == 'dead' else {}
+    [tid] = queue.add({'command': survivors.command(), **fields})
+    wait_file(survivors.path.with_name('survivors.all'))
+    assert len(survivors.alive()) == COUNT
+    end(worker, queue, leat, tid)
+    wait_until(lambda: queue.counter(counter) == 1)
+    assert survivors.alive() == []
+    if counter == 'released':
+        assert worker.wait_exit() == 0 and group.below() == ['daemon']
+
+
+def test_no_survivors_of_an_exit(caged, queue, survivors):
+    """What a task leaves that exits by itself is dead before its success counts."""
+    caged().wait_ready()
+    queue.add({'command': survivors.command(0)})
+    wait_succeeded(queue, 1)
+    assert len(survivors.pids()) == COUNT and survivors.alive() == []
+
+
+def test_no_survivors_of_a_lost_lease(caged, queue, short_leases, proxy, through_proxy, survivors):
+    """A worker that is cut off from Redis kills all of its task."""
+    caged(through_proxy).wait_ready()
+    queue.add({'command': survivors.command()})
+    survivors.wait()
+    proxy.refuse()
+    wait_until(lambda: not survivors.alive())
+
+
+def test_output_ends_with_the_task(caged, queue, folder):
+    """A survivor that holds the task's output ends with the task, and so does the output."""
+    caged().wait_ready()
+    queue.add({'command': f'setsid setsid sh -c "echo $$ > {folder}/pid; exec {STAYS}" &'
+               f' until [ -s {folder}/pid ]; do :; done; echo over'})
+    wait_succeeded(queue, 1)
+    assert not processes.alive(int((folder / 'pid').read_text()))
+
+
+def test_leftovers_die_first(caged, queue, group, survivors):
+    """What a killed worker has left is dead before the next one in that group says anything to Redis."""
+    first = caged(ONE).wait_ready()
+    queue.add({'command': f'test $LEAT_FENCE = 1 || exit 0; {survivors.command()}'})
+    wait_file(survivors.path.with_name('survivors.all'))
+    pids = survivors.wait()
+    first.kill9()
+    # a leftover that no guard knows of
+    stray = processes.start(['tail', '-f', '/dev/null'],
+                            preexec_fn=lambda: (group / 'tasks/0/cgroup.procs').write_text('0'))
+    second = caged({**ONE, 'shutdown': {'drain': 0}})
+    second.wait_log('registered')
+    assert not any(map(processes.alive, pids)) and stray.poll() == -signal.SIGKILL
+    second.terminate()
+    assert second.wait_exit() == 0
+
+
+@pytest.mark.parametrize('fields', [{'timeout': '3s'}, {}], ids=['timeout', 'exit 3'])
+def test_orphans_without_cgroups(daemon, queue, survivors, fields):
+    """Without cgroups what has left group and session comes to the daemon when its parent ends: it is known by its
+    environment, killed and reaped before the task's end counts."""
+    worker = daemon({'isolation': {'cgroup': 'off'}, 'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': survivors.command(*[] if fields else [3]), **fields})
+    wait_until(lambda: queue.counter('dead') == 1)
+    # how many there were at the timeout is the machine's matter
+    assert survivors.alive() == [] and len(survivors.pids()) in ([COUNT] if not fields else range(1, COUNT + 1))
+    wait_until(lambda: not worker.descendants())
+    wait_until(lambda: not [pid for pid in survivors.pids() if Path(f'/proc/{pid}').exists()])
+
+
+def test_others_are_not_orphans(daemon, queue, survivors, folder, gate):
+    """Without cgroups the end of one task touches nothing of another, nor what a successful one has left."""
+    daemon({'isolation': {'cgroup': 'off'}, 'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': survivors.command(0)})
+    wait_succeeded(queue, 1)
+    queue.add({'command': f'echo $$ > {folder}/pid; {gate.wait}'})
+    wait_file(folder / 'pid')
+    queue.add({'command': 'setsid true & exit 3'})
+    wait_until(lambda: queue.counter('dead') == 1)
+    assert len(survivors.alive()) == COUNT
+    gate.open()
+    wait_succeeded(queue, 2)
+
+
+def test_adopted_by_cgroup(caged, queue, group, folder):
+    """Daemon and guards are killed at once, and nobody can say of their task that it is dead but the group itself:
+    the next worker in it runs the task again at once, and not a lease later."""
+    slow = {'queue': {'lease': '10m', 'scan': '500ms'}, 'isolation': {'state': folder / 'state'}}
+    first = caged(slow).wait_ready()
+    queue.add({'command': f'echo $$ >> {folder}/pids; [ $LEAT_FENCE != 1 ] || exec {STAYS}'})
+    wait_file(folder / 'pids')
+    assert len(group.pids('daemon')) > 1
+    (group / 'daemon/cgroup.kill').write_text('1')
+    assert first.wait_exit() == -signal.SIGKILL
+    pid = int((folder / 'pids').read_text())
+    wait_until(lambda: group.pids('daemon') == [])
+    assert processes.alive(pid)
+    second = caged(slow)
+    wait_succeeded(queue, 1)
+    assert not processes.alive(pid)
+    second.wait_log('of which nothing is left')
+
+
+def test_not_adopted_beside_others(daemon, queue, group, folder):
+    """Without cgroups of their own the same two: as long as anything else is in the group, nothing is proved; when
+    it has gone, it is."""
+    slow = {'queue': {'lease': '10m', 'scan': '200ms'},
+            'isolation': {'state': folder / 'state', 'cgroup': 'off'}}
+    first = daemon(slow, start=False)
+    first.popen = {'preexec_fn': group.enter}
+    first.start().wait_ready()
+    queue.add({'command': f'echo $$ >> {folder}/pids; [ $LEAT_FENCE != 1 ] || exec {STAYS}'})
+    task = int(wait_file(folder / 'pids'))
+    # all at once, so that no guard does its work
+    others = [pid for pid in group.pids() if pid != task]
+    for pid in others:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in others:
+        os.kill(pid, signal.SIGKILL)
+    first.wait_exit()
+    assert processes.alive(task)
+    second = daemon(slow, start=False)
+    second.popen = {'preexec_fn': group.enter}
+    second.start().wait_log('it is not proved that nothing of its tasks runs')
+    os.kill(task, signal.SIGKILL)
+    wait_succeeded(queue, 1)
+    assert (folder / 'pids').read_text().count('\n') == 2
+
+
+# ---- kept groups
+
+def test_groups_are_kept(caged, queue, group, folder):
+    """Each task runs in a group of its own, which the next one at its place finds empty; the daemon in another."""
+    worker = caged(ONE).wait_ready()
+    line = f'{{ {WHERE}; wc -l < {group.path}/tasks/0/cgroup.procs; stat -c %i {group.path}/tasks/0; }}'
+    queue.add(*[{'command': f'{line} >> {folder}/out'}] * 3)
+    wait_succeeded(queue, 3)
+    lines = (folder / 'out').read_text().splitlines()
+    assert lines[0].endswith(f'/{group.path.name}/tasks/0') and lines[1] == '2'
+    if 'memory' in group.controllers():
+        del lines[2::3]  # before Linux 6.12 it is made anew, for the peak of memory
+    assert lines == lines[:len(lines) // 3] * 3
+    assert worker.pid in group.pids('daemon') and group.pids('.') == []
+
+
+def test_tasks_beside_each_other(caged, queue, folder, gate):
+    """Two tasks at a time are in two groups."""
+    caged({'queue': {'concurrency': 2}}).wait_ready()
+    queue.add(*[{'command': f'{WHERE} >> {folder}/out; {gate.wait}'}] * 2)
+    wait_until(lambda: len(wait_file(folder / 'out').split()) == 2)
+    gate.open()
+    wait_succeeded(queue, 2)
+    assert len(set((folder / 'out').read_text().split())) == 2
+
+
+@pytest.mark.parametrize('mischief', [
+    'mkdir {0}/below && echo $$ > {0}/below/cgroup.procs',
+    'mkdir -p {0}/' + '/'.join(['deep'] * 60),
+    '! mkdir $(seq -f {0}/%g 300) 2> /dev/null',  # so many are refused
+    'echo 1 > {0}/cgroup.freeze',
+    'echo 1 > {0}/cgroup.kill',
+    f'setsid setsid {STAYS} > /dev/null 2>&1 &',
+], ids=['moved', 'made deep groups', 'made many groups', 'froze', 'killed', 'left a process'])
+def test_next_task_finds_a_clean_group(caged, queue, group, folder, mischief):
+    """Whatever a task has done to its group, the next one runs in one that is as new."""
+    caged({**ONE, 'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': mischief.format(group / 'tasks/0'), 'timeout': '1s'})
+    wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 1)
+    queue.add(*[{'command': f'{WHERE} >> {folder}/out; ls -d {group.path}/tasks/0/*/ >> {folder}/out'}] * 2)
+    wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 3)
+    lines = wait_file(folder / 'out').split()
+    assert [line.decode().rsplit('/', 1)[1] for line in lines] == ['0', '0']
+
+
+def test_nothing_is_left(caged, queue, group):
+    """A clean stop leaves no group of tasks, and one start after the other works."""
+    for number in range(3):
+        worker = caged().wait_ready()
+        queue.add(*[{'command': 'true'}] * 5)
+        wait_succeeded(queue, 5 * (number + 1))
+        worker.terminate()
+        assert worker.wait_exit() == 0
+        assert group.below() == ['daemon'] and not group.is_populated()
+
+
+# ---- what a task has used
+
+# a process in a session of its own that its parent never waits for uses CPU time, until the task ends
+BURNS = ('mkfifo {0}/fifo; setsid sh -c "i=0; while [ \\$i -lt 300000 ]; do i=\\$((i+1)); done; echo > {0}/fifo" &'
+         ' read x < {0}/fifo; exit {1}')
+
+
+def used_cpu(log):
+    """Microseconds of each attempt that ended."""
+    return [int(found) for found in re.findall(r'cpu_usec=(\d+)', log)]
+
+
+@pytest.mark.parametrize('code', [0, 3])
+def test_usage(caged, queue, leat, folder, code):
+    """CPU time of all of a task, waited for or not, is in the log, in its result, and in its dead letter."""
+    worker = caged({'retry': {'max_attempts': 1}}).wait_ready()
+    alone = {'command': 'exit 0', 'result_ttl': '1m'}
+    [tid, small] = queue.add({'command': BURNS.format(folder, code), 'result_ttl': '1m'}, alone)
+    wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 2)
+    found = json.loads(leat('wait', '--json', tid).stdout)
+    other = json.loads(leat('wait', '--json', small).stdout)['usage']
+    assert found['usage']['cpu_us'] - other['cpu_us'] > 50_000 and other['cpu_us'] > 0
+    assert found['usage']['max_rss'] > 1 << 19
+    assert found['usage']['cpu_us'] in used_cpu(worker.log())
+    if code:
+        shown = json.loads(leat('dead', 'show', '--json', tid).stdout)
+        assert shown['usage'] == found['usage']
+        assert re.search(r'^used +cpu \d\.\d+ s, largest process', leat('dead', 'show', tid).stdout, re.M)
+
+
+def test_usage_without_cgroups(daemon, queue, leat):
+    """Without cgroups it is the CPU time of what was waited for."""
+    daemon({'isolation': {'cgroup': 'off'}}).wait_ready()
+    [tid] = queue.add({'command': 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done', 'result_ttl': '1m'})
+    wait_succeeded(queue, 1)
+    usage = json.loads(leat('wait', '--json', tid).stdout)['usage']
+    assert set(usage) == {'cpu_us', 'max_rss'} and usage['cpu_us'] > 20_000
+
+
+# ---- how it is started
+
+def forbid_clone3():
+    """As RestrictNamespaces= does it: a filter by which clone3 answers ENOSYS."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    load, jump, answer = 0x20, 0x15, 0x06
+    allow, enosys = 0x7fff0000, 0x00050000 | 38
+    steps = [(load, 0, 0, 0), (jump, 0, 1, 435), (answer, 0, 0, enosys), (answer, 0, 0, allow)]
+    code = b''.join(struct.pack('HBBI', *step) for step in steps)
+    buffer = ctypes.create_string_buffer(code)
+    program = struct.pack('HxxxxxxQ', len(steps), ctypes.addressof(buffer))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.create_string_buffer(program), 0, 0):
+        raise OSError(ctypes.get_errno(), 'prctl')
+
+
+def test_without_clone3(caged, queue, group, survivors, folder):
+    """Where clone3 cannot be had, tasks move into their groups by themselves before they execute."""
+    if 'Seccomp:' not in Path('/proc/self/status').read_text():
+        pytest.skip('this kernel has no seccomp')
+    worker = caged(ONE, start=False)
+    worker.popen = {'preexec_fn': lambda: (group.enter(), forbid_clone3())}
+    worker.start().wait_ready()
+    queue.add({'command': f'{WHERE} > {folder}/out'}, {'command': survivors.command(0)},
+              {'command': f'{WHERE} >> {folder}/out'})
+    wait_succeeded(queue, 3)
+    assert (folder / 'out').read_text() == f'/{group.path.name}/tasks/0\n' * 2
+    assert len(survivors.pids()) == COUNT and survivors.alive() == []
+
+
+# ---- auto, required, off
+
+def cgroup_of(pid):
+    return re.search('^0::(.*)$', Path(f'/proc/{pid}/cgroup').read_text(), re.M)[1]
+
+
+@pytest.mark.parametrize('mode', ['not delegated', 'off'])
+def test_without_cgroups(daemon, queue, group, folder, mode):
+    """In a group that is not left to the service, and with off, tasks run in the daemon's own."""
+    sections = {'isolation': {'cgroup': 'off'}} if mode == 'off' else {}
+    if mode == 'off':
+        os.setxattr(group.path, 'user.delegate', b'1')
+    worker = daemon(sections, start=False)
+    worker.popen = {'preexec_fn': group.enter}
+    worker.start().wait_ready()
+    queue.add({'command': f'{WHERE} > {folder}/out'})
+    wait_succeeded(queue, 1)
+    assert (folder / 'out').read_text().strip() == cgroup_of(worker.pid)
+    assert group.below() == [] and 'warning: tasks have no cgroups' not in worker.log()
+
+
+@pytest.mark.parametrize('mark', ['user.delegate', 'trusted.delegate'])
+def test_delegated(daemon, queue, group, folder, mark):
+    """auto uses cgroups where the service manager says that the group is the service's."""
+    os.setxattr(group.path, mark, b'1')
+    worker = daemon(start=False)
+    worker.popen = {'preexec_fn': group.enter}
+    worker.start().wait_ready()
+    queue.add({'command': f'{WHERE} > {folder}/out'})
+    wait_succeeded(queue, 1)
+    assert cgroup_of(worker.pid) == f'/{group.path.name}/daemon'
+    assert (folder / 'out').read_text().startswith(f'/{group.path.name}/tasks/')
+
+
+NOBODY = 65534
+
+
+def test_delegated_by_ownership(daemon, queue, client, group, survivors, folder):
+    """auto uses the group where it belongs to the daemon's user, who is not root."""
+    for name in ('.', 'cgroup.procs', 'cgroup.subtree_control', 'cgroup.threads'):
+        os.chown(group / name, NOBODY, NOBODY)
+    os.chown(folder, NOBODY, NOBODY)
+    os.chmod(client.connection_pool.connection_kwargs['path'], 0o666)
+
+    def become():
+        group.enter()
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+    worker = daemon({'isolation': {'state': folder / 'state'}}, start=False)
+    worker.popen = {'preexec_fn': become}
+    worker.start().wait_ready()
+    queue.add({'command': f'{WHERE} > {folder}/out; id -u >> {folder}/out'}, {'command': survivors.command(0)})
+    wait_succeeded(queue, 2)
+    where, user = (folder / 'out').read_text().split()
+    assert where.startswith(f'/{group.path.name}/tasks/') and user == str(NOBODY)
+    assert len(survivors.pids()) == COUNT and survivors.alive() == []
+    worker.terminate()
+    assert worker.wait_exit() == 0 and group.below() == ['daemon']
+
+
+def test_required_and_refused(caged, daemon, group):
+    """required: without a way to make groups leatd does not start, and says why; auto says so and goes on."""
+    (group / 'cgroup.max.descendants').write_text('0')
+    worker = caged()
+    assert worker.wait_exit() == 78
+    assert re.search('error: cgroup = required, but tasks cannot have cgroups: .*no groups can be made',
+                     worker.log())
+    os.setxattr(group.path, 'user.delegate', b'1')
+    other = daemon(start=False)
+    other.popen = {'preexec_fn': group.enter}
+    other.start().wait_ready()
+    assert 'warning: tasks have no cgroups: ' in other.log()
+
+
+def test_one_daemon_a_group(caged, queue, survivors, group):
+    """A second daemon in the same group leaves the first one's tasks alone, and does not start."""
+    first = caged(ONE).wait_ready()
+    queue.add({'command': survivors.command()})
+    survivors.wait()
+    second = caged()
+    assert second.wait_exit() == 78 and 'another leatd runs tasks in it' in second.log()
+    assert len(survivors.alive()) == COUNT and first.running()
+
+
+def test_missing_controllers(caged, daemon, group):
+    """A limit that no controller holds: required refuses to start, auto warns."""
+    if 'memory' in group.controllers():
+        pytest.skip('this host has the memory controller')
+    worker = caged({'isolation': {'memory_max': '64M', 'pids_max': 100}})
+    assert worker.wait_exit() == 78
+    assert 'error: memory_max, pids_max of [isolation] cannot be held here' in worker.log()
+    other = daemon({'isolation': {'memory_max': '64M'}}).wait_ready()
+    assert 'warning: memory_max of [isolation] cannot be held here: tasks have no cgroups' in other.log()
+
+
+# ---- limits and accounts that need controllers
+
+LIMITS = ('memory.max', 'memory.high', 'pids.max', 'cpu.max', 'cpu.weight')
+SIZE = 'import sys; x = bytearray(int(sys.argv[1]) << 20); print(len(x))'
+
+
+def need(group, *names):
+    missing = sorted(set(names) - set(group.controllers()))
+    if missing:
+        pytest.skip(f'this host has no controllers {", ".join(missing)} for groups of one\'s own')
+
+
+def allocate(mebibytes):
+    return f'{sys.executable} -S -E -c "{SIZE}" {mebibytes}'
+
+
+def test_limits_of_a_task(caged, queue, group, folder):
+    """The queue's limits are in the files of the task's group; a task's own count where they are lower, and the
+    next task has the queue's again."""
+    need(group, 'memory', 'pids', 'cpu')
+    worker = caged({**ONE, 'isolation': {'memory_max': '64M', 'pids_max': 50, 'cpu_max': '150%'}})
+    worker.wait_ready()
+    files = ' '.join(f'{group.path}/tasks/0/{name}' for name in LIMITS)
+    look = {'command': f'cat {files} | tr "\\n" , >> {folder}/out; echo >> {folder}/out'}
+    lower = {'memory_max': '32M', 'memory_high': '16M', 'pids_max': '20', 'cpu_max': '50%', 'cpu_weight': '10'}
+    higher = {'memory_max': '1G', 'pids_max': '1000', 'cpu_max': '400%', 'cpu_weight': '1000'}
+    queue.add(look, {**look, **lower}, {**look, **higher}, look)
+    wait_succeeded(queue, 4)
+    own = f'{64 << 20},max,50,150000 100000,100,'
+    assert (folder / 'out').read_text().split('\n')[:4] == [
+        own, f'{32 << 20},{16 << 20},20,50000 100000,10,', own, own]
+
+
+def test_limits_are_checked(caged, queue):
+    """A task whose limit is no such value is refused."""
+    caged().wait_ready()
+    queue.add({'command': 'true', 'memory_max': 'much'})
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'refused' and letter.reason == 'memory_max is not a size such as 512M'
+
+
+def test_out_of_memory(caged, queue, leat, group, folder, gate):
+    """A task that needs more memory than it may have ends with cause oom, with all that it has started; daemon and
+    neighbours go on."""
+    need(group, 'memory')
+    worker = caged({'isolation': {'memory_max': '32M'}, 'retry': {'max_attempts': 1},
+                    'queue': {'concurrency': 2}}).wait_ready()
+    queue.add({'command': f'echo > {folder}/neighbour; {gate.wait}'})
+    wait_file(folder / 'neighbour')
+    [tid] = queue.add({'command': f'{STAYS} & echo $! > {folder}/pid; {allocate(500)}; {gate.wait}'})
+    [letter] = wait_letters(queue)
+    assert letter.cause == 'oom' and not processes.alive(int((folder / 'pid').read_text()))
+    gate.open()
+    wait_succeeded(queue, 1)
+    usage = json.loads(leat('dead', 'show', '--json', tid).stdout)['usage']
+    assert usage['oom_kills'] > 0 and worker.running()
+    assert usage.get('memory_peak', 32 << 20) <= 32 << 20
+
+
+def test_too_many_processes(caged, queue, group, folder):
+    """pids_max ends a fork bomb where it is."""
+    need(group, 'pids')
+    caged({'isolation': {'pids_max': 20}}).wait_ready()
+    bomb = ('import os\nn = 0\ntry:\n while True:\n  n += 1\n  if not os.fork(): os.read(os.pipe()[0], 1)\n'
+            f'except OSError: open("{folder}/out", "w").write(str(n))')
+    queue.add({'command': f'exec {sys.executable} -S -E', 'payload': bomb})
+    wait_succeeded(queue, 1)
+    assert (folder / 'out').read_text() == '20'
+
+
+def test_memory_peak(caged, queue, leat, group):
+    """The most memory that all of a task had at a time is told; a smaller task after it has its own, or none."""
+    need(group, 'memory')
+    caged(ONE).wait_ready()
+    [large, small] = queue.add({'command': f'{allocate(40)} & {allocate(40)}; wait', 'result_ttl': '1m'},
+                               {'command': 'true', 'result_ttl': '1m'})
+    wait_succeeded(queue, 2)
+    [large, small] = [json.loads(leat('wait', '--json', tid).stdout)['usage'] for tid in (large, small)]
+    assert large['memory_peak'] > 41 << 20 and large['oom_kills'] == small['oom_kills'] == 0
+    assert small.get('memory_peak', 0) < 20 << 20
+
+
+# ---- a start that fails
+
+def test_group_is_taken_away(caged, queue, group, folder):
+    """Somebody removes the group of a place: tasks run on, in a new one."""
+    caged(ONE).wait_ready()
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 1)
+    (group / 'tasks/0').rmdir()
+    queue.add({'command': f'{WHERE} > {folder}/out'})
+    wait_succeeded(queue, 2)
+    wait_empty(queue)
+    assert (folder / 'out').read_text().endswith('/tasks/0\n')
+
+
+def test_log_tells(caged, group):
+    """The log says where the groups are, and with which controllers."""
+    worker = caged().wait_ready()
+    [text] = [text for _, _, text in records(worker.log()) if text.startswith('tasks have cgroups')]
+    found = text.split('controllers: ')[1]
+    wanted = sorted({'cpu', 'io', 'memory', 'pids'} & set(group.controllers()))
+    assert str(group.path) in text and found == (' '.join(wanted) or 'none')

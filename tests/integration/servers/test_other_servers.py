@@ -1,0 +1,122 @@
+"""Servers other than the Redis that leat was written for, and what of Redis it uses."""
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.other_server import OtherServer
+from harness.queue import Queue
+from harness.tasks import wait_succeeded
+
+ROOT = Path(__file__).resolve().parents[3]
+NEEDED = (7, 0, 0)
+NEEDS = 'leat needs Redis 7.0 or later, or Valkey'
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+# ---- servers
+
+
+def info(version, *more):
+    return '\n'.join(['# Server', f'redis_version:{version}', *more, 'run_id:abc', '# Persistence', 'loading:0',
+                      'aof_enabled:1', '# Replication', 'role:master', ''])
+
+
+@pytest.fixture
+def other(folder, redis_server, base_config):
+    """A function that puts such a server before redis_server, for leatd and leat."""
+    made = []
+
+    def make(*args):
+        made.append(OtherServer(folder / 'other.sock', redis_server.socket, *args))
+        base_config['redis']['socket'] = made[-1].path
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize('version, more, words', [
+    ('6.2.14', [], ['this server is, or is like, Redis 6.2.14']),
+    ('6.3.4', ['executable:/usr/bin/keydb-server'], ['this server is, or is like, Redis 6.3.4']),
+    ('7.4.0', ['dragonfly_version:df-v1.21.2'], ['unknown command `FCALL`']),
+], ids=['Redis 6', 'KeyDB', 'Dragonfly'])
+def test_refused(daemon, leat, redis_server, other, version, more, words):
+    """A server that is too old, or new enough by its word but without functions: leatd ends with 78, leat with
+    78, and both say what is needed; nothing was written."""
+    other(info(version, *more), ('FCALL', 'FUNCTION'))
+    worker = daemon()
+    assert worker.wait_exit() == 78
+    for text in [NEEDS, *words]:
+        assert text in worker.log()
+    done = leat('enqueue', 'true')
+    assert done.returncode == 78 and NEEDS in done.stderr and 'unknown command `FCALL`' in done.stderr
+    assert redis_server.client().dbsize() == 0
+
+
+def test_valkey_passes(daemon, leat, redis_server, other):
+    """Valkey gives itself out as Redis 7.2.4 and has all that is needed."""
+    other(info('7.2.4', 'server_name:valkey', 'valkey_version:8.0.1'))
+    daemon().wait_ready()
+    assert leat('enqueue', 'true').returncode == 0
+    wait_succeeded(Queue(redis_server.client()), 1)
+
+
+# ---- what is used of Redis
+
+WORD = re.compile(r"""(['"])([A-Z]{2,})\1""")
+ERRORS = {'NOGROUP'}  # words of Redis, too
+
+
+def used_words():
+    """Upper-case words in quotes: in Lua and in the C files that spell commands these are commands and what
+    stands between their arguments."""
+    lua = '\n'.join(re.sub(r'--.*', '', path.read_text()) for path in ROOT.glob('src/queue/lua/*.lua'))
+    c = '\n'.join((ROOT / f'src/queue/{name}.c').read_text() for name in ('queue', 'lists', 'once', 'results'))
+    return {match[2] for match in WORD.finditer(lua + c)} - ERRORS
+
+
+def number(since):
+    return tuple(int(part) for part in since.decode().split('.'))
+
+
+def as_dict(flat):
+    return dict(zip(flat[::2], flat[1::2]))
+
+
+def tokens(arguments, since):
+    """{token: the version since which it is there} of a command's arguments."""
+    found = {}
+    for argument in map(as_dict, arguments):
+        own = max(since, number(argument[b'since'])) if b'since' in argument else since
+        if b'token' in argument:
+            for word in argument[b'token'].decode().upper().split():
+                found[word] = own
+        if b'arguments' in argument:
+            found.update(tokens(argument[b'arguments'], own))
+    return found
+
+
+def test_nothing_newer_than_needed(client):
+    """Every command, subcommand and option that leat spells is in this server's COMMAND DOCS and is there since
+    7.0.0 or earlier: by the server's own word, so that a test on a newer one finds what 7.0 lacks."""
+    client.response_callbacks.clear()
+    docs = {name.decode().upper(): as_dict(value)
+            for name, value in as_dict(client.execute_command('COMMAND DOCS')).items()}
+    words = used_words()
+    commands = {word for word in words if word in docs}
+    assert {'FCALL', 'FUNCTION', 'XAUTOCLAIM', 'XREADGROUP', 'WAIT', 'HRANDFIELD', 'CLIENT'} <= commands
+    since = {word: number(docs[word][b'since']) for word in commands}
+    for command in sorted(commands):
+        parts = [docs[command]]
+        for key, value in as_dict(docs[command].get(b'subcommands', [])).items():
+            name = key.decode().upper().split('|')[1]
+            if name in words:
+                parts.append(as_dict(value))
+                since.setdefault(name, number(parts[-1][b'since']))
+        for part in parts:
+            for token, first in tokens(part.get(b'arguments', []), number(part[b'since'])).items():
+                if token in words:
+                    since[token] = min(first, since.get(token, first))
+    assert sorted(words - set(since)) == [], 'not of Redis, or not known to it'
+    assert not {word: first for word, first in since.items() if first > NEEDED}

@@ -1,0 +1,200 @@
+/* A log whose sink is full: writing never waits, and what is lost is counted. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../lib/log_world.h"
+#include "base/log/log.h"
+#include "base/log/log_ids.h"
+
+/* The sum of what records of dropped ones tell. */
+static unsigned long long told_dropped(const char *text)
+{
+    static const char words[] = " log records were dropped";
+    unsigned long long sum = 0;
+
+    for (; (text = strstr(text, words)) != NULL; text++) {
+        const char *digits = text;
+
+        while (digits[-1] >= '0' && digits[-1] <= '9')
+            digits--;
+        sum += strtoull(digits, NULL, 10);
+    }
+    return sum;
+}
+
+/* Fills the sink with task output until it takes no more. Returns how many were written. */
+static int flood(void)
+{
+    static const char line[] = "output output output output output output output output output";
+    uint64_t before = log_dropped();
+    int written = 0;
+
+    while (log_dropped() < before + 10) {
+        log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, line, sizeof(line) - 1);
+        written++;
+    }
+    return written - 10;
+}
+
+/* Goal: a journal that does not read costs task output, counted, but none of leat's own records. */
+static void a_full_journal_costs_output_only(void **state)
+{
+    struct world *world = *state;
+    int outputs = 0, owns = 0, reports = 0;
+
+    assert_int_equal(log_open(LOG_TARGET_JOURNAL, LOG_INFO, "leatd"), 0);
+    int written = flood();
+    for (int i = 0; i < 50; i++)
+        log_text(LOG_INFO, "own %d", i);
+    uint64_t dropped = log_dropped();
+    log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, "late", 4);
+    assert_int_equal(log_dropped(), dropped + 1);
+
+    /* the journal reads again: the rest comes in order, and the loss is told */
+    for (int round = 0; round < 100; round++) {
+        while (receive(world)) {
+            char expected[64];
+
+            assert_int_equal(buffer_append(&world->text, "", 1), 0);
+            assert_true(snprintf(expected, sizeof(expected), "MESSAGE=own %d\n", owns) > 0);
+            outputs += strstr(world->text.data, "MESSAGE=output") != NULL ? 1 : 0;
+            owns += strstr(world->text.data, expected) != NULL ? 1 : 0;
+            reports += strstr(world->text.data, "11 log records were dropped") != NULL ? 1 : 0;
+        }
+        log_flush();
+    }
+    assert_int_equal(outputs, written);
+    assert_int_equal(owns, 50);
+    assert_int_equal(reports, 1);
+}
+
+static bool offer(void)
+{
+    return log_offer(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, "offered", 7);
+}
+
+/* Goal: what is offered is dropped while the journal takes nothing for long, and waits again as
+ * soon as it takes anything, also where that is just the record of what was dropped. */
+static void a_slow_journal_is_not_a_stuck_one(void **state)
+{
+    struct world *world = *state;
+
+    assert_int_equal(log_open(LOG_TARGET_JOURNAL, LOG_INFO, "leatd"), 0);
+    while (offer())
+        ;
+    uint64_t dropped = log_dropped();
+    while (!offer())
+        (void)poll(NULL, 0, 10);
+    assert_int_equal(log_dropped(), dropped + 1);
+
+    assert_true(receive(world));
+    assert_false(offer());
+    assert_int_equal(log_dropped(), dropped + 1);
+}
+
+/* Goal: a full pipe on stderr never makes the program wait; later lines are whole and in order. */
+static void a_full_pipe_does_not_block(void **state)
+{
+    struct world *world = *state;
+    struct buffer all = BUFFER_INIT;
+    char text[6000];
+
+    memset(text, 'z', sizeof(text));
+    assert_int_equal(log_open(LOG_TARGET_STDERR, LOG_INFO, "leatd"), 0);
+    flood();
+    for (int i = 0; i < 20; i++)
+        log_event(LOG_INFO, LOG_ID_TASK_DEAD, NULL, 0, "own %d %.*s", i, 6000, text);
+    for (int round = 0; round < 20; round++) {
+        const char *part = read_stderr(world);
+
+        assert_int_equal(buffer_append_text(&all, part), 0);
+        log_flush();
+    }
+    assert_int_equal(buffer_append(&all, "", 1), 0);
+
+    /* each line has one beginning and one end */
+    assert_int_equal(count_of(all.data, "leatd"), count_of(all.data, "\n"));
+    const char *at = all.data;
+    for (int i = 0; i < 20; i++) {
+        char expected[32];
+
+        assert_true(snprintf(expected, sizeof(expected), "info: own %d z", i) > 0);
+        at = strstr(at, expected);
+        assert_non_null(at);
+    }
+    assert_int_equal(told_dropped(all.data), 10);
+    buffer_free(&all);
+}
+
+/* Goal: the same holds where stderr cannot be opened anew: a blocking socket, full. */
+static void a_full_socket_does_not_block(void **state)
+{
+    struct world *world = *state;
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_true(dup2(ends[0], STDERR_FILENO) >= 0);
+    close(ends[0]);
+    close(world->reader);
+    world->reader = ends[1];
+    assert_int_equal(log_open(LOG_TARGET_STDERR, LOG_INFO, "leatd"), 0);
+    flood();
+    log_text(LOG_INFO, "own");
+    for (int round = 0; round < 20; round++) {
+        const char *part = read_stderr(world);
+
+        if (strstr(part, "info: own\n") != NULL)
+            return;
+        log_flush();
+    }
+    fail_msg("the kept record did not come");
+}
+
+/* Goal: before the log is opened, records go to stderr as it is, and do not wait either. */
+static void an_unopened_log_does_not_block(void **state)
+{
+    struct world *world = *state;
+
+    log_text(LOG_WARNING, "early");
+    assert_matches(read_stderr(world), " leat warning: early\n$");
+    flood();
+    log_text(LOG_WARNING, "own");
+    assert_null(strstr(read_stderr(world), "own"));
+    log_flush();
+    assert_matches(read_stderr(world), "own\n");
+}
+
+/* Goal: what is kept has a bound; what passes it is dropped and counted. */
+static void keeping_has_a_bound(void **state)
+{
+    (void)state;
+    char text[10000];
+
+    memset(text, 'z', sizeof(text));
+    assert_int_equal(log_open(LOG_TARGET_JOURNAL, LOG_INFO, "leatd"), 0);
+    flood();
+    uint64_t dropped = log_dropped();
+    for (int i = 0; i < 100; i++)
+        log_event(LOG_INFO, NULL, NULL, 0, "%.*s", 10000, text);
+    assert_true(log_dropped() - dropped > 70);
+    assert_true(log_dropped() - dropped < 80);
+
+    /* closing does not wait for ever, and counts what it could not write */
+    log_close();
+    assert_int_equal(log_dropped() - dropped, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_unopened_log_does_not_block),    TEST(a_full_journal_costs_output_only),
+        TEST(a_slow_journal_is_not_a_stuck_one), TEST(a_full_pipe_does_not_block),
+        TEST(a_full_socket_does_not_block),      TEST(keeping_has_a_bound),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/*
+ * leat's text, tables and times: pure functions of what they are given.
+ */
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "cli/lib/moment.h"
+#include "cli/lib/table.h"
+#include "cli/lib/text.h"
+
+static void expect_text(struct buffer *buffer, const char *wanted)
+{
+    assert_false(buffer->failed);
+    assert_int_equal(buffer->size, strlen(wanted));
+    assert_memory_equal(buffer->data, wanted, buffer->size);
+    buffer_free(buffer);
+}
+
+static void use_locale(const char *name)
+{
+    assert_non_null(setlocale(LC_CTYPE, name));
+}
+
+/* Goal: what a terminal might obey is escaped; what it can show stays, as far as the locale goes.
+ */
+static void test_append(void **state)
+{
+    static const char bytes[] = "a\x1b[2J\n\xc3\xbc\xff\xe2\x80\xa8";
+    struct buffer out = BUFFER_INIT;
+
+    (void)state;
+    use_locale("C.UTF-8");
+    assert_int_equal(text_append(&out, bytes, sizeof bytes - 1), 0);
+    expect_text(&out, "a\\x1b[2J\\n\xc3\xbc\\xff\\xe2\\x80\\xa8");
+    use_locale("C");
+    assert_int_equal(text_append(&out, bytes, sizeof bytes - 1), 0);
+    expect_text(&out, "a\\x1b[2J\\n\\xc3\\xbc\\xff\\xe2\\x80\\xa8");
+}
+
+/* Goal: lines stay lines, each indented, the last one too where it has no newline. */
+static void test_lines(void **state)
+{
+    struct buffer out = BUFFER_INIT;
+
+    (void)state;
+    assert_int_equal(text_append_lines(&out, "a\n\nb\tc", 6, "| "), 0);
+    expect_text(&out, "| a\n| \n| b\\tc\n");
+    assert_true(text_is_printable("a\n\tb", 4));
+    assert_true(text_is_printable("", 0));
+    assert_false(text_is_printable("a\0b", 3));
+    assert_false(text_is_printable("\x1b", 1));
+}
+
+/* Goal: width counts columns, and fit never cuts a character. */
+static void test_width(void **state)
+{
+    static const char text[] = "a\xe6\x97\xa5\xc3\xbc"; /* 1, 2 and 1 columns */
+
+    (void)state;
+    use_locale("C.UTF-8");
+    assert_int_equal(text_width(text, 6), 4);
+    assert_int_equal(text_fit(text, 6, 2), 1);
+    assert_int_equal(text_fit(text, 6, 3), 4);
+    assert_int_equal(text_fit(text, 6, 100), 6);
+    assert_int_equal(text_whole(text, 6), 6);
+    assert_int_equal(text_whole(text, 5), 4);
+    assert_int_equal(text_whole(text, 3), 1);
+    assert_int_equal(text_whole(text, 2), 1);
+    assert_int_equal(text_whole("", 0), 0);
+}
+
+/* Goal: columns are as wide as their content; the flexible one gives way where the line is too
+ * long. */
+static void test_table(void **state)
+{
+    static const struct table_column columns[] = {{"N", true, false}, {"TEXT", false, true}};
+    struct table table = {.columns = columns, .column_count = 2};
+    struct buffer out = BUFFER_INIT;
+
+    (void)state;
+    table_printf(&table, "%d", 5);
+    table_add(&table, "short", 5);
+    table_printf(&table, "%d", 1234);
+    table_add(&table, "rather long\x07 text", 17);
+    assert_int_equal(table_rows(&table), 2);
+    assert_int_equal(table_render(&table, &out, 0, 0, false), 0);
+    expect_text(&out, "   N  TEXT\n   5  short\n1234  rather long\\x07 text\n");
+    assert_int_equal(table_render(&table, &out, 1, 17, false), 0);
+    expect_text(&out, "    N  TEXT\n    5  short\n 1234  rather ...\n");
+    table_style(&table, TEXT_RED);
+    assert_int_equal(table_render(&table, &out, 0, 5, true), 0);
+    expect_text(&out, "\033[1m   N  TEXT\033[0m\n   5  short\n1234  \033[31mrathe...\033[0m\n");
+    table_free(&table);
+}
+
+static void expect_moment(const char *text, int64_t wanted_ms)
+{
+    int64_t ms = -1;
+
+    assert_int_equal(moment_parse(text, &ms), 0);
+    assert_int_equal(ms, wanted_ms);
+}
+
+/* Goal: each documented form of a time is read, and nothing else. */
+static void test_moment_parse(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        "@",
+        "@1x",
+        "now",
+        "2026-02-29T00:00:00Z",
+        "2026-01-31T12:00:00",
+        "2026-01-31T12:00Z",
+        "2026-01-31T24:01:00Z",
+        "2026-01-31T12:00:00+1:00",
+        "2026-01-31T12:00:00+25:00",
+        "2026-01-31 12:00:00Z",
+        "2026-01-31T12:00:00.Z",
+        "2026-13-01 00:00",
+        "2026-01-31",
+        "1969-12-31T23:59:59Z",
+    };
+    int64_t ms;
+
+    (void)state;
+    assert_int_equal(setenv("TZ", "UTC-1", 1), 0);
+    tzset();
+    expect_moment("@1769860800", 1769860800000);
+    expect_moment("2026-01-31T12:00:00Z", 1769860800000);
+    expect_moment("2026-01-31t12:00:00.5z", 1769860800500);
+    expect_moment("2026-01-31T12:00:00.1239+00:30", 1769859000123);
+    expect_moment("2026-01-31T12:00:00-02:00", 1769868000000);
+    expect_moment("2026-01-31 13:00", 1769860800000);
+    expect_moment("2026-01-31 13:00:01", 1769860801000);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(moment_parse(wrong[i], &ms), -1);
+}
+
+static void expect_span(int64_t ms, const char *wanted)
+{
+    char text[MOMENT_SIZE];
+
+    moment_span(ms, text, sizeof text);
+    assert_string_equal(text, wanted);
+}
+
+/* Goal: spans have their two largest units; what is due in 5m does not show as 4m59s. */
+static void test_moment_format(void **state)
+{
+    char text[MOMENT_SIZE];
+
+    (void)state;
+    expect_span(-5, "0s");
+    expect_span(250, "250ms");
+    expect_span(59999, "59s");
+    expect_span(192000, "3m12s");
+    expect_span(3600000, "1h");
+    expect_span(86400000 * INT64_C(2) + 3 * 3600000 + 59000, "2d3h");
+    moment_relative(1000000, 1192000, text, sizeof text);
+    assert_string_equal(text, "3m12s ago");
+    moment_relative(1300000, 1000005, text, sizeof text);
+    assert_string_equal(text, "in 5m");
+    moment_relative(1000500, 1000000, text, sizeof text);
+    assert_string_equal(text, "now");
+    assert_int_equal(setenv("TZ", "UTC", 1), 0);
+    tzset();
+    moment_local(1769860800000, text, sizeof text);
+    assert_string_equal(text, "2026-01-31 12:00:00 UTC");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_append),       cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_width),        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_moment_parse), cmocka_unit_test(test_moment_format),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

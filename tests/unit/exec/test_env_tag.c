@@ -1,0 +1,163 @@
+/* What processes of a task are known by. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exec/tree/env_tag.h"
+
+#define WORKER "host:1:ab"
+#define OWN "LEAT_WORKER=" WORKER, "LEAT_TASK=17-3", "LEAT_FENCE=2"
+
+/* It has an environment a moment after it has begun to execute. */
+static bool has_environment(pid_t pid)
+{
+    char path[32], byte;
+    assert_true(snprintf(path, sizeof path, "/proc/%d/environ", (int)pid) > 0);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    ssize_t size = read(fd, &byte, 1);
+    close(fd);
+    return size > 0;
+}
+
+/* A process that has been executed with that environment. */
+static pid_t start_with(const char *const *environment)
+{
+    char *words[] = {"sleep", "60", NULL};
+    int ends[2], tries = 0;
+    char byte;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execve("/bin/sleep", words, (char *const *)(uintptr_t)environment);
+        _exit(127);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 0); /* it executes */
+    close(ends[0]);
+    while (!has_environment(pid)) {
+        assert_true(tries++ < 1000000);
+    }
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static uint64_t mark_with(const char *const *environment)
+{
+    pid_t pid = start_with(environment);
+    uint64_t mark = env_tag_read(pid);
+    end(pid);
+    return mark;
+}
+
+#define ENV_TAG_WITH(...) mark_with((const char *const[]){__VA_ARGS__, NULL})
+
+static uint64_t wanted(const char *worker, char *tid, int64_t fence)
+{
+    return env_tag_attempt(env_tag_worker(worker), &(struct task){.tid = tid, .fence = fence});
+}
+
+/* Goal: a process with the three variables has the attempt's mark, wherever they stand among
+ * others, also very long ones. */
+static void the_three_are_found(void **state)
+{
+    (void)state;
+    char *most = malloc(100000);
+    assert_non_null(most);
+    memset(most, 'x', 99999);
+    memcpy(most, "TASK_X=", 7);
+    most[99999] = '\0';
+    uint64_t mark = wanted(WORKER, "17-3", 2);
+    assert_true(mark != 0);
+    assert_int_equal(ENV_TAG_WITH(OWN), mark);
+    assert_int_equal(ENV_TAG_WITH("A=b", OWN, most), mark);
+    assert_int_equal(
+        ENV_TAG_WITH(most, "LEAT_FENCE=2", most, "LEAT_TASK=17-3", "", most, "LEAT_WORKER=" WORKER),
+        mark);
+    free(most);
+}
+
+/* Goal: who lacks one of them, or has another value, has another mark or none. */
+static void others_are_not(void **state)
+{
+    (void)state;
+    uint64_t mark = wanted(WORKER, "17-3", 2);
+    assert_true(wanted("host:1:ac", "17-3", 2) != mark);
+    assert_true(wanted(WORKER, "17-2", 2) != mark);
+    assert_true(wanted(WORKER, "17-3", 3) != mark);
+    assert_true(wanted(WORKER, "17-", 32) != mark);
+    assert_int_equal(ENV_TAG_WITH("LEAT_WORKER=" WORKER, "LEAT_TASK=17-3", "LEAT_FENCE=3"),
+                     wanted(WORKER, "17-3", 3));
+    assert_int_equal(ENV_TAG_WITH("LEAT_WORKER=" WORKER, "LEAT_TASK=17-3"), 0);
+    assert_int_equal(ENV_TAG_WITH("LEAT_WORKER=" WORKER, "LEAT_FENCE=2", "XLEAT_TASK=17-3"), 0);
+    assert_int_equal(ENV_TAG_WITH("LEAT_TASK=17-3", "LEAT_FENCE=2"), 0);
+    assert_int_equal(ENV_TAG_WITH("A=b"), 0);
+    assert_int_equal(ENV_TAG_WITH(OWN, "LEAT_CAUSE=exit"), 0); /* told of a dead letter */
+    assert_int_equal(env_tag_read(getpid()), 0);
+    assert_int_equal(env_tag_worker(NULL), 0);
+}
+
+/* Goal: of a process that is gone, or a zombie, nothing is known. */
+static void the_dead_have_none(void **state)
+{
+    (void)state;
+    siginfo_t exit;
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitid(P_PID, (id_t)pid, &exit, WEXITED | WNOWAIT), 0);
+    assert_int_equal(env_tag_read(pid), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(env_tag_read(pid), 0);
+}
+
+/* Goal: a dead worker's processes are killed, and no others. */
+static void a_worker_is_killed(void **state)
+{
+    (void)state;
+    static const char *const environments[][3] = {{"LEAT_WORKER=test:1:dead", "LEAT_BATCH=2"},
+                                                  {"LEAT_WORKER=test:1:lives", "LEAT_BATCH=2"},
+                                                  {"LEAT_WORKER=test:1:dead", "LEAT_CAUSE=exit"}};
+    pid_t pids[3];
+    int status;
+    for (size_t i = 0; i < 3; i++) {
+        pids[i] = start_with(environments[i]);
+    }
+    assert_int_equal(env_tag_kill("test:1:dead"), 1);
+    assert_int_equal(waitpid(pids[0], &status, 0), pids[0]);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(env_tag_kill("test:1:dead"), 0);
+    for (size_t i = 1; i < 3; i++) {
+        assert_int_equal(waitpid(pids[i], NULL, WNOHANG), 0);
+        end(pids[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_three_are_found),
+        cmocka_unit_test(others_are_not),
+        cmocka_unit_test(the_dead_have_none),
+        cmocka_unit_test(a_worker_is_killed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,309 @@
+/* Whom a guard kills, and whom it does not: real processes, and slots as daemon and child fill
+ * them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process/proc.h"
+#include "exec/guard/guard_kill.h"
+#include "exec/tree/env_tag.h"
+
+enum { PLACE = 3, ROUNDS = 5000, TICKS = 3 };
+
+static struct guard_shared *shared; /* too large for a stack */
+
+static void wait_ns(int64_t ns)
+{
+    const struct timespec pause = {.tv_nsec = (long)ns};
+    assert_int_equal(nanosleep(&pause, NULL), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    shared = calloc(1, sizeof *shared);
+    assert_non_null(shared);
+    shared->bound = PLACE + 1;
+    return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(shared);
+    return 0;
+}
+
+static _Noreturn void stay(void)
+{
+    (void)alarm(60); /* where the test fails */
+    for (;;) {
+        pause();
+    }
+}
+
+/* A leader, whose number the test tells, and a member of its session, in its group or in one of its
+ * own. *member: through a pipe. */
+static pid_t start_task(bool apart, pid_t *member)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t leader = fork();
+    if (leader == 0) {
+        setsid();
+        pid_t other = fork();
+        if (other == 0) {
+            if (apart) {
+                setpgid(0, 0);
+            }
+            other = getpid();
+            if (write(ends[1], &other, sizeof other) != sizeof other) {
+                _exit(1);
+            }
+        }
+        stay();
+    }
+    assert_int_equal(read(ends[0], member, sizeof *member), sizeof *member);
+    close(ends[0]);
+    close(ends[1]);
+    return leader;
+}
+
+static bool lives(pid_t pid)
+{
+    struct proc proc;
+    return proc_read(pid, &proc) && proc_is_alive(&proc);
+}
+
+static void reap(pid_t pid)
+{
+    if (pid > 0) {
+        (void)kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+    }
+}
+
+/* Rounds until one answers so. Returns the last answer. */
+static enum guard_left kill_until(enum guard_left wanted)
+{
+    enum guard_left left = GUARD_LEFT_LIVING;
+    for (int i = 0; i < ROUNDS && left != wanted; i++) {
+        left = guard_kill_round(shared);
+        wait_ns(CLOCK_NS_PER_MS);
+    }
+    return left;
+}
+
+static void take(struct guard_entry *slot)
+{
+    guard_kill_add(PLACE, guard_entry_take(slot, UINT64_MAX));
+}
+
+/* The whole session dies, also what has left the leader's group. */
+static void test_session(void **state)
+{
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        struct guard_entry *slot = &shared->slots[PLACE];
+        pid_t member;
+        guard_entry_arm(slot, GUARD_NEVER);
+        pid_t leader = start_task(apart, &member);
+        slot->pid = leader;
+        slot->born_ns = clock_boot_ns();
+        take(slot);
+        assert_int_equal(kill_until(GUARD_LEFT_NONE), GUARD_LEFT_NONE);
+        assert_false(lives(leader) || lives(member));
+        reap(leader);
+        reap(member);
+        guard_entry_disarm(slot);
+    }
+}
+
+/* A process that is younger than the child's word has got the number since: it is not touched, nor
+ * its session, and the child counts as gone. */
+static void test_number_of_another(void **state)
+{
+    (void)state;
+    struct guard_entry *slot = &shared->slots[PLACE];
+    pid_t member;
+    guard_entry_arm(slot, GUARD_NEVER);
+    int64_t before_ns = clock_boot_ns();
+    wait_ns(TICKS * PROC_TICK_NS);
+    pid_t other = start_task(true, &member);
+    slot->pid = other;
+    slot->born_ns = before_ns;
+    take(slot);
+    /* what has that session may be the task's: it is not killed, and the task not called dead */
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(guard_kill_round(shared), GUARD_LEFT_DOUBTFUL);
+    }
+    assert_true(lives(other) && lives(member));
+    assert_int_equal(kill(member, SIGKILL), 0);
+    assert_int_equal(kill_until(GUARD_LEFT_NONE), GUARD_LEFT_NONE);
+    assert_true(lives(other));
+    reap(other);
+    reap(member);
+    guard_entry_disarm(slot);
+}
+
+/* The daemon has reaped the leader: whoever has its number is not touched; what was of its session
+ * by then is killed. */
+static void test_reaped_leader(void **state)
+{
+    (void)state;
+    struct guard_entry *slot = &shared->slots[PLACE];
+    pid_t member;
+    guard_entry_arm(slot, GUARD_NEVER);
+    pid_t leader = start_task(true, &member);
+    slot->pid = leader;
+    slot->born_ns = clock_boot_ns();
+    wait_ns(TICKS * PROC_TICK_NS);
+    guard_entry_ends(slot, clock_boot_ns());
+    take(slot);
+    assert_int_equal(kill_until(GUARD_LEFT_NONE), GUARD_LEFT_NONE);
+    assert_false(lives(member));
+    assert_true(lives(leader)); /* stands for another process here */
+    reap(leader);
+    reap(member);
+    guard_entry_disarm(slot);
+}
+
+/* The daemon is dead, and whoever inherited the leader has reaped it: what was of its session while
+ * the daemon lived is killed. What is younger may be of another session with that number. */
+static void test_inherited_leader(void **state)
+{
+    (void)state;
+    struct guard_entry *slot = &shared->slots[PLACE];
+    for (int younger = 0; younger < 2; younger++) {
+        pid_t member;
+        guard_entry_arm(slot, GUARD_NEVER);
+        slot->born_ns = shared->alive_ns = clock_boot_ns();
+        pid_t leader = start_task(true, &member);
+        slot->pid = leader;
+        wait_ns(TICKS * PROC_TICK_NS);
+        shared->alive_ns = younger ? shared->alive_ns : clock_boot_ns();
+        reap(leader);
+        take(slot);
+        enum guard_left wanted = younger ? GUARD_LEFT_DOUBTFUL : GUARD_LEFT_NONE;
+        assert_int_equal(kill_until(wanted), wanted);
+        assert_int_equal(lives(member), younger);
+        reap(member);
+        guard_entry_disarm(slot);
+    }
+}
+
+/* The slot has passed on to the next process while the guard was at work: it stops. */
+static void test_passed_on(void **state)
+{
+    (void)state;
+    struct guard_entry *slot = &shared->slots[PLACE];
+    pid_t member;
+    guard_entry_arm(slot, GUARD_NEVER);
+    take(slot);
+    guard_entry_disarm(slot);
+    guard_entry_arm(slot, GUARD_NEVER);
+    pid_t leader = start_task(false, &member);
+    slot->pid = leader;
+    slot->born_ns = clock_boot_ns();
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(guard_kill_round(shared), GUARD_LEFT_NONE);
+    }
+    assert_true(lives(leader) && lives(member));
+    reap(leader);
+    reap(member);
+    guard_entry_disarm(slot);
+}
+
+/* Executes the shell with that environment, in a session of its own: it reads a line, and executes
+ * sleep with the other one. */
+static pid_t start_stray(int *input, char *const *environment, const char *then)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char line[200];
+        (void)snprintf(line, sizeof line, "read x; exec env %s sleep 60", then);
+        char *const words[] = {"sh", "-c", line, NULL};
+        setsid();
+        dup2(ends[0], 0);
+        close(ends[1]);
+        execve("/bin/sh", words, environment);
+        _exit(127);
+    }
+    close(ends[0]);
+    *input = ends[1];
+    return pid;
+}
+
+/* A process that has left the session shows no environment, as it does while it executes: it is
+ * waited for until it does, and killed if it is the task's. */
+static void test_stray_that_executes(void **state)
+{
+    (void)state;
+    struct guard_entry *slot = &shared->slots[PLACE];
+    char *const nothing[] = {NULL};
+    const char *const then[] = {"LEAT_WORKER=w:1:a LEAT_TASK=1-2 LEAT_FENCE=1", ""};
+    for (int others = 0; others < 2; others++) {
+        int input;
+        slot->mark =
+            env_tag_attempt(env_tag_worker("w:1:a"), &(struct task){.tid = "1-2", .fence = 1});
+        guard_entry_arm(slot, GUARD_NEVER);
+        slot->born_ns = clock_boot_ns();
+        slot->ended_ns = slot->born_ns;
+        slot->pid = INT32_MAX;
+        wait_ns(TICKS * PROC_TICK_NS);
+        pid_t stray = start_stray(&input, nothing, then[others]);
+        while (env_tag_read(stray) != ENV_TAG_BLANK) {
+            wait_ns(CLOCK_NS_PER_MS);
+        }
+        take(slot);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(guard_kill_round(shared), GUARD_LEFT_LIVING);
+        }
+        assert_int_equal(write(input, "\n", 1), 1);
+        assert_int_equal(kill_until(GUARD_LEFT_NONE), GUARD_LEFT_NONE);
+        assert_int_equal(lives(stray), others);
+        close(input);
+        reap(stray);
+        guard_entry_disarm(slot);
+        slot->mark = 0;
+    }
+}
+
+/* Nothing was started yet: there is nothing to be killed. */
+static void test_no_child_yet(void **state)
+{
+    (void)state;
+    struct guard_entry *slot = &shared->slots[PLACE];
+    guard_entry_arm(slot, GUARD_NEVER);
+    take(slot);
+    assert_int_equal(guard_kill_round(shared), GUARD_LEFT_NONE);
+    guard_entry_disarm(slot);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_session),
+        cmocka_unit_test(test_number_of_another),
+        cmocka_unit_test(test_reaped_leader),
+        cmocka_unit_test(test_passed_on),
+        cmocka_unit_test(test_no_child_yet),
+        cmocka_unit_test(test_inherited_leader),
+        cmocka_unit_test(test_stray_that_executes),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,112 @@
+/* Batches in the runner: each task is reported once, with its own ending, however the process
+ * ends. */
+#include "../lib/runner_trial.h"
+
+enum { MANY = 5 };
+
+/* Starts one process for so many tasks, numbered by attempt from 1 on. */
+static void begin_batch(struct trial *trial, const char *command, size_t count)
+{
+    struct begun begun[MANY];
+    static const char *const tids[MANY] = {"1-1", "1-2", "1-3", "1-4", "1-5"};
+    trial->config.task.command = (char *)command;
+    trial->config.task.batch = 10;
+    runner_set_config(trial->runner, &trial->config);
+    for (size_t i = 0; i < count; i++) {
+        struct task *task = make_task(TEXTS("size", "x"), "line", 4, true);
+        assert_non_null(task);
+        task->tid = tids[i];
+        begun[i] = (struct begun){.task = task, .lease_deadline_ns = (int64_t)i};
+    }
+    assert_int_equal(runner_start(trial->runner, begun, count), 0);
+}
+
+/* Goal: one process, as many attempts as tasks, all of which are reported in their order. */
+static void all_are_reported(void **state)
+{
+    struct trial *trial = *state;
+    begin_batch(trial, "test \"$(cat; echo end)\" = \"line\nline\nline\nline\nline\nend\"", MANY);
+    assert_int_equal(runner_count(trial->runner), MANY);
+    assert_int_equal(runner_processes(trial->runner), 1);
+    await(trial, MANY);
+    assert_string_equal(trial->last->task->tid, "1-5");
+    assert_string_equal(trial->last->batch, "1-1");
+    assert_int_equal(trial->last->lease_deadline_ns, MANY - 1);
+    assert_ending(trial->last, "exit 0");
+    assert_true(trial->last->ending.shared);
+    assert_int_equal(runner_count(trial->runner), 0);
+    assert_int_equal(runner_processes(trial->runner), 0);
+}
+
+/* Goal: the one that is meant ends with its own cause, those that share its process with another;
+ * what was said before stands. */
+static void others_end_with_one(void **state)
+{
+    struct trial *trial = *state;
+    begin_batch(trial, "echo 5 ok >&3; echo said; exec sleep 600", MANY);
+    while (runner_first(trial->runner)->has_verdict == false) {
+        ev_run(trial->loop, EVRUN_ONCE);
+    }
+    /* newest first: the fourth task */
+    struct attempt *meant = runner_first(trial->runner)->next;
+    assert_string_equal(meant->task->tid, "1-4");
+    runner_end(trial->runner, meant, JOB_LEASE_LOST);
+    assert_int_equal(meant->ending.cause, CAUSE_LEASE_LOST);
+    for (struct attempt *one = runner_first(trial->runner); one; one = one->next) {
+        assert_int_equal(one->state, JOB_ENDING);
+        if (one != meant) {
+            assert_int_equal(one->ending.cause, CAUSE_BATCH);
+        }
+    }
+    await(trial, MANY);
+    assert_ending(trial->last, "reported ok");
+}
+
+/* Goal: stopping and running out of time are about all of them alike. */
+static void all_end_together(void **state)
+{
+    struct trial *trial = *state;
+    begin_batch(trial, "exec sleep 600", MANY);
+    runner_end(trial->runner, runner_first(trial->runner), JOB_STOP);
+    for (struct attempt *one = runner_first(trial->runner); one; one = one->next) {
+        assert_int_equal(one->ending.cause, CAUSE_SHUTDOWN);
+    }
+    await(trial, MANY);
+    trial->config.task.timeout_ms = 100;
+    begin_batch(trial, "exec sleep 600", MANY);
+    await(trial, MANY);
+    assert_ending(trial->last, "timeout");
+}
+
+/* Goal: a start that fails is told of each task, and is nobody's fault. */
+static void starts_fail_for_all(void **state)
+{
+    struct trial *trial = *state;
+    trial->config.task.directory = (char *)"/nonexistent";
+    begin_batch(trial, "true", MANY);
+    assert_int_equal(trial->ended, MANY);
+    assert_ending(trial->last, "host");
+    assert_non_null(strstr(trial->last->reason, "/nonexistent"));
+    assert_int_equal(runner_count(trial->runner), 0);
+}
+
+/* Goal: a batch that still runs is freed with all its attempts. */
+static void runs_on_at_the_end(void **state)
+{
+    struct trial *trial = *state;
+    begin_batch(trial, "exec sleep 600", MANY);
+    begin_batch(trial, "exec sleep 600", 1);
+    assert_int_equal(runner_count(trial->runner), MANY + 1);
+    assert_int_equal(runner_processes(trial->runner), 2);
+    runner_free(trial->runner);
+    trial->runner = NULL;
+    assert_int_equal(trial->ended, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(all_are_reported), TEST(others_end_with_one),
+                                       TEST(all_end_together), TEST(starts_fail_for_all),
+                                       TEST(runs_on_at_the_end)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+// Hold files: what they prove, and what they do not.
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "exec/guard/worker_locks.h"
+
+#define NAME "host:7:00c0ffee"
+
+struct slot_index {
+    char folder[64];
+    char boot[64]; /* of the running kernel */
+    pid_t gone;    /* of a process that has ended */
+};
+
+static int set_up(void **state)
+{
+    struct slot_index *slot_index = calloc(1, sizeof *slot_index);
+    assert_non_null(slot_index);
+    strcpy(slot_index->folder, "/tmp/leat-holds-XXXXXX");
+    assert_non_null(mkdtemp(slot_index->folder));
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%63s", slot_index->boot), 1);
+    fclose(file);
+    slot_index->gone = fork();
+    if (slot_index->gone == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(slot_index->gone, NULL, 0), slot_index->gone);
+    *state = slot_index;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct slot_index *slot_index = *state;
+    char **names = worker_locks_list(slot_index->folder);
+    assert_non_null(names);
+    for (size_t i = 0; names[i]; i++) {
+        assert_int_equal(worker_locks_remove(slot_index->folder, names[i]), 0);
+    }
+    worker_locks_list_free(names);
+    assert_int_equal(rmdir(slot_index->folder), 0);
+    free(slot_index);
+    return 0;
+}
+
+/* Writes the file and answers its descriptor, open for as long as its process lives. */
+static int write_file(const struct slot_index *slot_index, const char *text)
+{
+    char path[128];
+    assert_true(snprintf(path, sizeof path, "%s/%s", slot_index->folder, NAME) > 0);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    return fd;
+}
+
+static enum worker_lock_state look(const struct slot_index *slot_index,
+                                   struct worker_lock_found *found)
+{
+    return worker_locks_look(slot_index->folder, NAME, found);
+}
+
+static enum worker_lock_state judge(const struct slot_index *slot_index, const char *text)
+{
+    struct worker_lock_found found;
+    close(write_file(slot_index, text));
+    return look(slot_index, &found);
+}
+
+// Goal: a lock that is held says that somebody lives, whatever the lines say; the process id only
+// says whether that is the daemon. Two who look at once do not take each other for the owner.
+static void a_lock_is_life(void **state)
+{
+    const struct slot_index *slot_index = *state;
+    struct worker_lock_found found;
+    char text[256];
+    snprintf(text, sizeof text, "worker " NAME "\nboot other\npid %d\ndead " NAME "\n", getpid());
+    int fd = write_file(slot_index, text);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_LIVES);
+    assert_string_equal(found.consumer, NAME);
+    close(fd);
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_PROVED);
+    int64_t age_ms = clock_wall_ms() - found.dead_ms;
+    assert_in_range(age_ms + 1000, 0, 60000); /* clocks of files are coarse */
+
+    snprintf(text, sizeof text, "worker " NAME "\nboot %s\npid %d\n", slot_index->boot,
+             slot_index->gone);
+    fd = write_file(slot_index, text);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_ENDS);
+    assert_int_equal(flock(fd, LOCK_SH | LOCK_NB), 0);
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_UNPROVED);
+    close(fd);
+}
+
+// Goal: only a whole line of the guard's about this very worker, or another boot, is a proof.
+static void what_proves(void **state)
+{
+    const struct slot_index *slot_index = *state;
+    char text[256];
+    struct {
+        const char *rest;
+        enum worker_lock_state state;
+    } cases[] = {
+        {"dead " NAME "\n", WORKER_LOCK_PROVED},
+        {"", WORKER_LOCK_UNPROVED},
+        {"dead " NAME, WORKER_LOCK_UNPROVED},
+        {"dead host:7:0\n", WORKER_LOCK_UNPROVED},
+        {"dead\n", WORKER_LOCK_UNPROVED},
+        {"deadly " NAME "\n", WORKER_LOCK_UNPROVED},
+        {"undead " NAME "\n", WORKER_LOCK_UNPROVED},
+        {"dead " NAME " \n", WORKER_LOCK_UNPROVED},
+        {"cgroup /x\nother\n\ndead " NAME "\n", WORKER_LOCK_PROVED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "worker " NAME "\nboot %s\npid %d\n%s", slot_index->boot,
+                 slot_index->gone, cases[i].rest);
+        assert_int_equal(judge(slot_index, text), cases[i].state);
+    }
+    assert_int_equal(judge(slot_index, "worker " NAME "\npid 1\n"), WORKER_LOCK_UNPROVED);
+    assert_int_equal(judge(slot_index, "worker " NAME "\nboot another\npid 1\n"),
+                     WORKER_LOCK_PROVED);
+    assert_int_equal(judge(slot_index, "dead " NAME "\nworker"), WORKER_LOCK_NONE);
+    assert_int_equal(judge(slot_index, ""), WORKER_LOCK_NONE);
+    assert_int_equal(judge(slot_index, "\n\n\n"), WORKER_LOCK_NONE);
+}
+
+// Goal: the cgroup is told where it can be looked at: it is of this kernel's time.
+static void tells_the_cgroup(void **state)
+{
+    const struct slot_index *slot_index = *state;
+    struct worker_lock_found found;
+    char text[256];
+    snprintf(text, sizeof text, "worker " NAME "\nboot %s\ncgroup /a/b\n", slot_index->boot);
+    assert_int_equal(judge(slot_index, text), WORKER_LOCK_UNPROVED);
+    look(slot_index, &found);
+    assert_string_equal(found.cgroup, "/a/b");
+    assert_int_equal(found.dead_ms, 0);
+    snprintf(text, sizeof text, "worker " NAME "\nboot %s\ncgroup -\n", slot_index->boot);
+    assert_int_equal(judge(slot_index, text), WORKER_LOCK_UNPROVED);
+    look(slot_index, &found);
+    assert_string_equal(found.cgroup, "");
+}
+
+// Goal: what is no hold file is left alone: folders, links, fifos, foreign ones, huge ones.
+static void takes_nothing_else(void **state)
+{
+    const struct slot_index *slot_index = *state;
+    struct worker_lock_found found;
+    char path[128], text[8192];
+    snprintf(path, sizeof path, "%s/%s", slot_index->folder, NAME);
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_NONE);
+    assert_int_equal(worker_locks_look("/nonexistent", NAME, &found), WORKER_LOCK_NONE);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_NONE);
+    assert_int_equal(worker_locks_remove(slot_index->folder, NAME), -1);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_NONE);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(look(slot_index, &found), WORKER_LOCK_NONE);
+    assert_int_equal(unlink(path), 0);
+
+    assert_int_equal(judge(slot_index, "worker other\nboot other\ndead other\n"), WORKER_LOCK_NONE);
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(judge(slot_index, text), WORKER_LOCK_NONE);
+    memcpy(text, "worker ", 7);
+    text[4000] = '\n';
+    assert_int_equal(judge(slot_index, text), WORKER_LOCK_NONE);
+    if (geteuid() == 0) {
+        assert_int_equal(judge(slot_index, "worker " NAME "\nboot other\n"), WORKER_LOCK_PROVED);
+        assert_int_equal(chown(path, 65534, 65534), 0);
+        assert_int_equal(look(slot_index, &found), WORKER_LOCK_NONE);
+    }
+}
+
+// Goal: the list has every file but those that are being made; what is gone needs no removing.
+static void lists_and_removes(void **state)
+{
+    const struct slot_index *slot_index = *state;
+    char path[128];
+    close(write_file(slot_index, "x"));
+    snprintf(path, sizeof path, "%s/.%s", slot_index->folder, NAME);
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    char **names = worker_locks_list(slot_index->folder);
+    assert_non_null(names);
+    assert_string_equal(names[0], NAME);
+    assert_null(names[1]);
+    worker_locks_list_free(names);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(worker_locks_remove(slot_index->folder, NAME), 0);
+    assert_int_equal(worker_locks_remove(slot_index->folder, NAME), 0);
+    assert_int_equal(worker_locks_remove("/nonexistent", NAME), 0);
+    assert_null(worker_locks_list("/nonexistent"));
+    assert_int_equal(errno, ENOENT);
+    worker_locks_list_free(NULL);
+}
+
+// Goal: the folder is where the config says, else where systemd does, else in /run.
+static void folder_of_a_queue(void **state)
+{
+    (void)state;
+    const struct {
+        const char *state, *environment, *folder;
+    } cases[] = {
+        {"/a:b", "/x", "/a:b/emails"},    {NULL, "/x", "/x/emails"},
+        {NULL, "/x:/y", "/x/emails"},     {NULL, "", "/run/leat/emails"},
+        {NULL, NULL, "/run/leat/emails"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(cases[i].environment ? setenv("RUNTIME_DIRECTORY", cases[i].environment, 1)
+                                              : unsetenv("RUNTIME_DIRECTORY"),
+                         0);
+        char *folder = worker_locks_folder(cases[i].state, "emails");
+        assert_string_equal(folder, cases[i].folder);
+        free(folder);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folder_of_a_queue),
+        cmocka_unit_test_setup_teardown(a_lock_is_life, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_proves, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tells_the_cgroup, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(takes_nothing_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lists_and_removes, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,363 @@
+/* Goal: replies in the promised form are taken apart whole; every other form is refused, with
+ * nothing left to free. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../lib/resp.h"
+#include "queue/queue.h"
+
+#define TASK                                                                                       \
+    "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+#define BAD_TASK "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*1\r\n$1\r\na\r\n"
+#define CLAIM_HEAD                                                                                 \
+    "*10\r\n:1\r\n$13\r\n1700000000000\r\n:60000\r\n$2\r\n17\r\n$4\r\nrate\r\n:0\r\n$6\r\ns123-"   \
+    "4\r\n"
+
+/* ---- claim ---- */
+
+static void reads_a_claim(void **state)
+{
+    (void)state;
+    struct queue_claim_reply out;
+    redisReply *reply = RESP(CLAIM_HEAD "*2\r\n" TASK TASK "*1\r\n$4\r\ns7-0\r\n"
+                                        "*2\r\n$3\r\n9-0\r\n$5\r\ncrash\r\n");
+    assert_int_equal(queue_claim_read(reply, &out), 0);
+    assert_int_equal(out.buried->elements, 2);
+    assert_string_equal(out.buried->element[0]->str, "9-0");
+    assert_string_equal(out.why, "rate");
+    freeReplyObject(reply);
+    assert_int_equal(out.now_ms, 1700000000000);
+    assert_int_equal(out.lease_ms, 60000);
+    assert_int_equal(out.closed_until_ms, 17);
+    assert_int_equal(out.next_due_ms, 0);
+    assert_string_equal(out.cursor, "s123-4");
+    assert_int_equal(out.task_count, 2);
+    assert_string_equal(out.tasks[1]->token, "g5-1");
+    assert_int_equal(out.held_count, 1);
+    assert_string_equal(out.held[0], "s7-0");
+
+    /* what is taken is the receiver's */
+    struct task *taken = out.tasks[0];
+    out.tasks[0] = NULL;
+    queue_claim_reply_free(&out);
+    queue_claim_reply_free(&out);
+    assert_string_equal(taken->tid, "4-0");
+    task_free(taken);
+}
+
+static void refuses_a_malformed_claim(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {
+        "$-1\r\n",
+        "*0\r\n",
+        "*1\r\n:1\r\n",
+        CLAIM_HEAD "*2\r\n" TASK BAD_TASK "*0\r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "*2\r\n$4\r\ns7-0\r\n:1\r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "$-1\r\n*0\r\n",
+        CLAIM_HEAD "*1\r\n" TASK "*0\r\n$-1\r\n",
+        CLAIM_HEAD "$-1\r\n*0\r\n*0\r\n",
+        /* another protocol, times that are none, a cursor too long */
+        "*10\r\n:2\r\n:1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
+        "*10\r\n:1\r\n:-1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
+        "*10\r\n:1\r\n:1\r\n$1\r\nx\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
+        "*10\r\n:1\r\n:1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$"
+        "48\r\n012345678901234567890123456789012345678901234567"
+        "\r\n*0\r\n*0\r\n*0\r\n",
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        struct queue_claim_reply out;
+        redisReply *reply = resp_parse(forms[i], strlen(forms[i]));
+        errno = 0;
+        assert_int_equal(queue_claim_read(reply, &out), -1);
+        assert_int_equal(errno, EPROTO);
+        freeReplyObject(reply);
+    }
+}
+
+/* ---- renew, register, finish, requeue, version ---- */
+
+static void reads_renewals(void **state)
+{
+    (void)state;
+    struct queue_renew_reply out;
+    redisReply *reply =
+        RESP("*6\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n$4\r\ns1-1\r\n*1\r\n$4\r\ng2-1\r\n:107\r\n");
+    assert_int_equal(queue_renew_read(reply, &out), 0);
+    assert_int_equal(out.dead_growth, 107);
+    assert_int_equal(out.now_ms, 5);
+    assert_int_equal(out.lost->elements, 1);
+    assert_string_equal(out.cancelled->element[0]->str, "g2-1");
+    assert_int_equal(queue_register_read(reply, &out), -1);
+    freeReplyObject(reply);
+
+    reply = RESP("*8\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n:1\r\n$3\r\n8-1\r\n*2\r\n$"
+                 "4\r\nrate\r\n$4\r\n20/s\r\n");
+    assert_int_equal(queue_register_read(reply, &out), 0);
+    assert_string_equal(out.settings->element[1]->str, "20/s");
+    assert_true(out.more);
+    assert_string_equal(out.bell_id, "8-1");
+    freeReplyObject(reply);
+
+    static const char *const wrong[] = {
+        "*6\r\n:1\r\n$1\r\n5\r\n:60000\r\n*1\r\n:1\r\n*0\r\n:0\r\n",
+        "*5\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n",
+        "*6\r\n:1\r\n$1\r\n5\r\n:60000\r\n*0\r\n*0\r\n*0\r\n",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        reply = resp_parse(wrong[i], strlen(wrong[i]));
+        assert_int_equal(queue_renew_read(reply, &out), -1);
+        freeReplyObject(reply);
+    }
+}
+
+static void reads_finishes(void **state)
+{
+    (void)state;
+    enum queue_settled settled = QUEUE_KEPT;
+    const char *error = NULL;
+    redisReply *reply =
+        RESP("*7\r\n:1\r\n$2\r\nok\r\n$9\r\ncancelled\r\n$6\r\nfenced\r\n$4\r\ngone\r\n"
+             "$8\r\nvanished\r\n$13\r\nOOM not taken\r\n");
+    static const enum queue_settled expected[] = {QUEUE_OK,   QUEUE_CALLED_OFF, QUEUE_FENCED,
+                                                  QUEUE_GONE, QUEUE_VANISHED,   QUEUE_KEPT};
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(queue_finish_read(reply, i, &settled, &error), 0);
+        assert_int_equal(settled, expected[i]);
+    }
+    assert_string_equal(error, "OOM not taken");
+    assert_int_equal(queue_finish_read(reply, 6, &settled, &error), -1);
+    assert_int_equal(queue_finish_read(reply, SIZE_MAX, &settled, &error), -1);
+    freeReplyObject(reply);
+}
+
+static void reads_requeues_and_versions(void **state)
+{
+    (void)state;
+    int64_t first = 0, second = 0;
+    struct queue_requeue_reply answer;
+    redisReply *reply = RESP("*5\r\n:1\r\n:100\r\n:1\r\n:0\r\n*2\r\n$3\r\n1-0\r\n$5\r\ncrash\r\n");
+    assert_int_equal(queue_requeue_read(reply, &answer), 0);
+    assert_int_equal(answer.moved, 100);
+    assert_true(answer.more);
+    assert_false(answer.known);
+    assert_int_equal(answer.buried->elements, 2);
+    freeReplyObject(reply);
+
+    reply = RESP("*2\r\n:2\r\n:7\r\n");
+    assert_int_equal(queue_version_read(reply, &first, &second), 0);
+    assert_int_equal(first, 2);
+    assert_int_equal(second, 7);
+    assert_int_equal(queue_requeue_read(reply, &answer), -1);
+    freeReplyObject(reply);
+    assert_int_equal(queue_version_read(NULL, &first, &second), -1);
+}
+
+/* ---- blocking reads ---- */
+
+static void note(void *context, const char *token)
+{
+    struct buffer *seen = context;
+    (void)buffer_printf(seen, "%s ", token);
+}
+
+static void assert_block(const char *text, int expected, const char *tokens)
+{
+    struct queue queue;
+    struct buffer seen = BUFFER_INIT;
+    assert_int_equal(queue_init(&queue, "q", "leat"), 0);
+    redisReply *reply = resp_parse(text, strlen(text));
+    assert_int_equal(queue_block_read(&queue, reply, note, &seen), expected);
+    assert_int_equal(seen.size, strlen(tokens));
+    if (seen.size > 0) {
+        assert_memory_equal(seen.data, tokens, seen.size);
+    }
+    freeReplyObject(reply);
+    buffer_free(&seen);
+    queue_free(&queue);
+}
+
+static void reads_what_a_block_brings(void **state)
+{
+    (void)state;
+    assert_block("*-1\r\n", 0, "");
+    assert_block("$-1\r\n", 0, "");
+    assert_block("*1\r\n*2\r\n$1\r\nq\r\n*0\r\n", 0, "");
+    assert_block("*2\r\n*2\r\n$6\r\n{q}:go\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+                 "*2\r\n$1\r\nq\r\n*2\r\n*2\r\n$3\r\n2-1\r\n*0\r\n*2\r\n$3\r\n2-2\r\n*-1\r\n",
+                 3, "g1-1 s2-1 s2-2 ");
+
+    /* half of it malformed: nothing is taken */
+    assert_block("*2\r\n*2\r\n$1\r\nq\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*0\r\n*2\r\n$1\r\nx\r\n*0\r\n",
+                 -1, "");
+    assert_block("*1\r\n*2\r\n$1\r\nq\r\n*2\r\n*2\r\n$3\r\n1-1\r\n*0\r\n:1\r\n", -1, "");
+    assert_block(":1\r\n", -1, "");
+    assert_block("*1\r\n*2\r\n$1\r\nq\r\n*1\r\n*2\r\n$"
+                 "50\r\n01234567890123456789012345678901234567890123456789"
+                 "\r\n*0\r\n",
+                 -1, "");
+}
+
+static void reads_the_bell(void **state)
+{
+    (void)state;
+    char id[QUEUE_CURSOR_SIZE] = "0-0";
+    struct queue_wakeup wakeup;
+    redisReply *reply = RESP("*-1\r\n");
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &wakeup), 0);
+    assert_false(wakeup.startable || wakeup.pause || wakeup.cancel);
+    assert_string_equal(id, "0-0");
+    freeReplyObject(reply);
+
+    reply = RESP(
+        "*1\r\n*2\r\n$8\r\n{q}:bell\r\n*2\r\n*2\r\n$3\r\n4-0\r\n*0\r\n*2\r\n$3\r\n5-0\r\n*0\r\n");
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &wakeup), 1);
+    assert_string_equal(id, "5-0");
+    assert_int_equal(queue_listen_read(reply, id, 3, &wakeup), -1);
+    freeReplyObject(reply);
+
+    reply = RESP("*1\r\n*1\r\n$8\r\n{q}:bell\r\n");
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &wakeup), -1);
+    freeReplyObject(reply);
+}
+
+/* What the bell says where it was rung for these reasons. */
+static struct queue_wakeup ring_for(const char *const *reasons, size_t count)
+{
+    char id[QUEUE_CURSOR_SIZE];
+    struct queue_wakeup wakeup;
+    struct buffer built = BUFFER_INIT;
+    /* failures show when the whole is parsed */
+    (void)buffer_printf(&built, "*1\r\n*2\r\n$1\r\nb\r\n*%zu\r\n", count);
+    for (size_t i = 0; i < count; i++) {
+        (void)buffer_append_text(&built, "*2\r\n");
+        resp_text(&built, "5-0");
+        (void)buffer_append_text(&built, "*2\r\n");
+        resp_text(&built, "why");
+        resp_text(&built, reasons[i]);
+    }
+    redisReply *reply = resp_take(&built);
+    assert_int_equal(queue_listen_read(reply, id, sizeof id, &wakeup), 1);
+    freeReplyObject(reply);
+    return wakeup;
+}
+
+/* Goal: each reason is told from the others, several at once stand for all of them, and where some
+ * may have been missed, or a reason is unknown, nothing is left out that may matter. */
+static void tells_why_the_bell_rang(void **state)
+{
+    (void)state;
+    const char *all[QUEUE_BELL_KEPT] = {"due", "cancel", "gate", "due"};
+    struct queue_wakeup wakeup = ring_for(all, 1);
+    assert_true(wakeup.startable && !wakeup.settings && !wakeup.pause && !wakeup.cancel);
+    wakeup = ring_for(all + 1, 1);
+    assert_true(!wakeup.startable && !wakeup.settings && !wakeup.pause && wakeup.cancel);
+    wakeup = ring_for(all + 2, 1);
+    assert_true(wakeup.startable && wakeup.settings && wakeup.pause && !wakeup.cancel);
+    wakeup = ring_for(all, 4);
+    assert_true(wakeup.startable && wakeup.settings && wakeup.pause && wakeup.cancel);
+    wakeup = ring_for((const char *const[]){"conf", "novel"}, 1);
+    assert_true(wakeup.startable && wakeup.settings && !wakeup.pause && !wakeup.cancel);
+    wakeup = ring_for((const char *const[]){"conf", "novel"}, 2);
+    assert_true(wakeup.startable && wakeup.pause && !wakeup.cancel);
+    for (size_t i = 0; i < QUEUE_BELL_KEPT; i++) {
+        all[i] = "due";
+    }
+    wakeup = ring_for(all, QUEUE_BELL_KEPT - 1);
+    assert_true(wakeup.startable && !wakeup.pause && !wakeup.cancel);
+    wakeup = ring_for(all, QUEUE_BELL_KEPT);
+    assert_true(wakeup.startable && wakeup.pause && wakeup.cancel);
+}
+
+/* ---- INFO ---- */
+
+static void assert_info(const char *text, struct queue_server expected)
+{
+    struct queue_server out;
+    struct buffer built = BUFFER_INIT;
+    resp_text(&built, text);
+    redisReply *reply = resp_take(&built);
+    assert_int_equal(queue_info_read(reply, &out), 0);
+    freeReplyObject(reply);
+    assert_string_equal(out.version, expected.version);
+    assert_string_equal(out.maxmemory_policy, expected.maxmemory_policy);
+    assert_int_equal(out.major, expected.major);
+    assert_int_equal(out.is_master, expected.is_master);
+    assert_int_equal(out.loading, expected.loading);
+    assert_int_equal(out.aof_enabled, expected.aof_enabled);
+    assert_int_equal(out.rdb_enabled, expected.rdb_enabled);
+    assert_int_equal(out.maxmemory, expected.maxmemory);
+    assert_int_equal(out.saves_fail, expected.saves_fail);
+}
+
+static void reads_info(void **state)
+{
+    (void)state;
+    assert_info(
+        "# Server\r\nredis_version:7.0.15\r\nuptime_in_seconds:1\r\n\r\n# Memory\r\n"
+        "maxmemory:1048576\r\nmaxmemory_policy:noeviction\r\n\r\n# Persistence\r\nloading:0\r\n"
+        "aof_enabled:1\r\nrdb_saves:0\r\n# Replication\r\nrole:master\r\n",
+        (struct queue_server){.version = "7.0.15",
+                              .major = 7,
+                              .is_master = true,
+                              .aof_enabled = true,
+                              .rdb_enabled = true,
+                              .maxmemory_policy = "noeviction",
+                              .maxmemory = 1048576});
+
+    /* old changes and never a snapshot: there are none */
+    assert_info("redis_version:10.1\r\nrole:slave\r\nloading:1\r\nuptime_in_seconds:4000\r\n"
+                "rdb_changes_since_last_save:5\r\nrdb_last_bgsave_time_sec:-1\r\nrdb_saves:0",
+                (struct queue_server){.version = "10.1", .major = 10, .loading = true});
+
+    /* the disk refused; a snapshot only matters where there are any */
+    assert_info("redis_version:7.2\r\naof_last_write_status:err\r\nrdb_last_bgsave_status:ok",
+                (struct queue_server){
+                    .version = "7.2", .major = 7, .rdb_enabled = true, .saves_fail = true});
+    assert_info("redis_version:7.2\r\naof_last_write_status:ok\r\nrdb_last_bgsave_status:err",
+                (struct queue_server){
+                    .version = "7.2", .major = 7, .rdb_enabled = true, .saves_fail = true});
+
+    /* names are whole, long values are cut, what is no number is none */
+    assert_info("xredis_version:1\r\nredis_version:0123456789012345678901234567890123456789\r\n"
+                "maxmemory:much\r\nrole:masterful-and-much-too-long\r\nmaxmemory_policy:",
+                (struct queue_server){.version = "0123456789012345678901234567890",
+                                      .major = 2147483647,
+                                      .rdb_enabled = true});
+}
+
+static void refuses_other_info(void **state)
+{
+    (void)state;
+    struct queue_server out;
+    redisReply *reply = RESP("$4\r\nrole\r\n");
+    assert_int_equal(queue_info_read(reply, &out), -1);
+    assert_int_equal(queue_info_read(NULL, &out), -1);
+    freeReplyObject(reply);
+    reply = RESP(":1\r\n");
+    assert_int_equal(queue_info_read(reply, &out), -1);
+    freeReplyObject(reply);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_a_claim),
+        cmocka_unit_test(refuses_a_malformed_claim),
+        cmocka_unit_test(reads_renewals),
+        cmocka_unit_test(reads_finishes),
+        cmocka_unit_test(reads_requeues_and_versions),
+        cmocka_unit_test(reads_what_a_block_brings),
+        cmocka_unit_test(reads_the_bell),
+        cmocka_unit_test(tells_why_the_bell_rang),
+        cmocka_unit_test(reads_info),
+        cmocka_unit_test(refuses_other_info),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
