@@ -9,6 +9,7 @@
 #include "config/commands.h"
 #include "config/keys.h"
 #include "config/rules.h"
+#include "config/scalar.h"
 #include "config/secret.h"
 
 enum { DURATION_TEXT = 48, MARGIN_LEAST_MS = 100 };

@@ -17,4 +17,7 @@ bool commands_is_name(const char *name);
 int commands_set_program(char ***list, const char *name, const char *text, struct buffer *why);
 int commands_set_arguments(char ***list, const char *name, const char *text, struct buffer *why);
 
+/* What the section [command.NAME] has in that list (config->command's), or NULL. */
+const char *config_command_value(char *const *list, const char *name);
+
 #endif

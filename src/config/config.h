@@ -1,7 +1,6 @@
 /*
- * The configuration of one queue: an INI file, read through one table (table.c) that holds each
- * key's section, name, type, default, whether a reload takes it, and its help line. The struct is
- * immutable once loaded; a reload makes a new one.
+ * The configuration of one queue, as one immutable struct: what the INI file says, with defaults
+ * filled in. config/load.h makes it.
  */
 #ifndef LEAT_CONFIG_CONFIG_H
 #define LEAT_CONFIG_CONFIG_H
@@ -9,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/buffer.h"
 
 enum config_library { CONFIG_LIBRARY_AUTO, CONFIG_LIBRARY_NEVER };
 enum config_tls { CONFIG_TLS_12_13, CONFIG_TLS_12, CONFIG_TLS_13 };
@@ -264,43 +261,5 @@ struct config {
     struct config_admission admission;
     struct config_shutdown shutdown;
 };
-
-/* Reads and checks the file. On success the caller owns *config and the result is 0. Otherwise -1,
- * and errors holds every error found, a line each: "FILE:LINE: what is wrong; what to do". */
-int config_load(const char *path, struct config **config, struct buffer *errors);
-
-/* The same, with the keys that tasks are signed with: only who signs or verifies can read them. */
-int config_load_with_keys(const char *path, struct config **config, struct buffer *errors);
-
-/* The same from memory, without keys; path is only for messages. */
-int config_parse(const char *path, const char *text, size_t size, struct config **config,
-                 struct buffer *errors);
-
-void config_free(struct config *config);
-
-/* The struct that the daemon goes on with after a reload: from `fresh` all that is reloadable, the
- * rest from `current`. Takes ownership of fresh and frees it; current stays the caller's. Keys that
- * differ but need a restart are listed in needs_restart as "[section] key" lines. Returns NULL
- * without memory. */
-struct config *config_merge(const struct config *current, struct config *fresh,
-                            struct buffer *needs_restart);
-
-/* What the section [command.NAME] has in that list (config->command's), or NULL. */
-const char *config_command_value(char *const *list, const char *name);
-
-bool config_codes_has(const struct config_codes *codes, int code);
-
-/* One row of the table, for the tests of manuals and examples, and for the reload. */
-struct config_key {
-    const char *section;
-    const char *name;
-    const char *type;          /* "duration", "size", "integer", "text", "boolean", "codes", … */
-    const char *default_value; /* as written in a file; "" where there is none */
-    bool reloadable;
-    const char *help;
-};
-
-/* Row number index, or NULL past the end. */
-const struct config_key *config_key_at(size_t index);
 
 #endif

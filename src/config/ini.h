@@ -11,12 +11,6 @@
 #include "config/report.h"
 #include "config/table.h"
 
-/* Where things stand in the file; 0: not there. */
-struct ini_places {
-    size_t keys[TABLE_ROWS];
-    size_t last_line;
-};
-
 /* Returns 0, or -1 where inih has no memory; errors in the text are only reported. */
 int ini_read(struct config *config, const char *text, size_t size, struct report *report,
              struct ini_places *places);

@@ -5,7 +5,9 @@
 #define LEAT_CONFIG_KEYS_H
 
 #include "base/buffer.h"
-#include "config/ini.h"
+#include "config/config.h"
+#include "config/report.h"
+#include "config/table.h"
 
 #define KEYS_NAME_MOST 64
 #define KEYS_LEAST 32 /* bytes of a key */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "config/scalar.h"
 #include "config/strings.h"
 #include "config/suggest.h"
 

@@ -8,6 +8,7 @@
 #define LEAT_CONFIG_RULES_H
 
 #include "base/buffer.h"
+#include "config/config.h"
 #include "config/table.h"
 
 /* Each reads text, such as "dead" or "retry 20". Returns 0 or -1 as value_set does. */

@@ -265,3 +265,9 @@ int scalar_set(void *member, const struct table_row *row, const char *text, stru
         return set_whole(member, row, text, why);
     }
 }
+
+bool config_codes_has(const struct config_codes *codes, int code)
+{
+    return code >= 0 && code < CONFIG_CODES &&
+           (codes->bits[code / 64] & (UINT64_C(1) << (code % 64))) != 0;
+}

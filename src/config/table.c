@@ -1,5 +1,6 @@
 #include "config/table.h"
 
+#include "config/config.h"
 #include "config/table_words.h"
 
 #define DAY_MS INT64_C(86400000)

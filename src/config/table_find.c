@@ -143,3 +143,8 @@ const char *table_nearest_section(const char *section)
     }
     return nearest;
 }
+
+const struct config_key *config_key_at(size_t index)
+{
+    return index < TABLE_ROWS ? &table[index].key : NULL;
+}

@@ -6,7 +6,8 @@
 
 #include <syslog.h>
 
-#include "config/table.h"
+#include "config/config.h"
+#include "config/table_type.h"
 
 static const struct table_word automatic[] = {{"auto", 0}, {NULL, 0}};
 static const struct table_word none[] = {{"none", 0}, {NULL, 0}};

@@ -5,6 +5,7 @@
 #define LEAT_CONFIG_VALUE_H
 
 #include "base/buffer.h"
+#include "config/config.h"
 #include "config/table.h"
 
 /* Reads text into the row's member. name: the key as it was given, or what NAME is in its section,

@@ -21,6 +21,7 @@
 #include "base/process/time_slice.h"
 #include "base/signals.h"
 #include "config/config.h"
+#include "config/load.h"
 #include "daemon/claim/isolation.h"
 #include "daemon/rights.h"
 #include "daemon/sd_notify.h"

@@ -17,6 +17,7 @@
 #include "exec/attempt/child_guard.h"
 #include "exec/attempt/child_table.h"
 #include "exec/attempt/orphan_scan.h"
+#include "exec/attempt/stream.h"
 #include "exec/slot_index.h"
 #include "exec/start/recipe.h"
 #include "exec/tree/env_tag.h"
@@ -343,7 +344,7 @@ bool runner_accepts(struct runner *runner, const struct task *task, char *reason
            commands_fit(runner->recipe->commands, task, reason, reason_size);
 }
 
-int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
+int runner_start(struct runner *runner, const struct claimed_task *tasks, size_t count)
 {
     if (make_recipe(runner) < 0) {
         return -1;
@@ -383,7 +384,7 @@ int runner_start(struct runner *runner, const struct begun *tasks, size_t count)
 
 int runner_refuse(struct runner *runner, struct task *task, const char *reason)
 {
-    const struct begun begun = {.task = task};
+    const struct claimed_task begun = {.task = task};
     struct child *child = child_new(&runner->host, &begun, 1);
     if (!child) {
         return -1;
@@ -393,7 +394,7 @@ int runner_refuse(struct runner *runner, struct task *task, const char *reason)
     return 0;
 }
 
-void runner_set_follow(struct runner *runner, const struct runner_follow *follow)
+void runner_set_follow(struct runner *runner, const struct attempt_follow *follow)
 {
     runner->host.follow = *follow;
 }

@@ -12,9 +12,7 @@
 #include <sys/types.h>
 
 #include "config/config.h"
-#include "exec/cgroup/usage.h"
-#include "exec/job/job.h"
-#include "exec/job/outcome.h"
+#include "exec/attempt/attempt.h"
 #include "queue/task.h"
 
 struct cgroups;
@@ -23,33 +21,6 @@ struct ev_loop;
 struct guard;
 struct rlimit;
 struct runner;
-
-/* One running task; the runner's until reported, then the receiver's (attempt_free). The receiver
- * may set `owner` and link; everything else is to be read only. */
-struct attempt {
-    struct task *task; /* owned */
-    enum job_state state;
-    struct ending ending; /* valid when reported */
-    char reason[160];     /* more for people: the errno of a failed start, … */
-    char batch[48];       /* the id of the first task that the process got; "": the only one */
-    bool has_verdict;     /* the process has said what becomes of it */
-    enum verdict verdict;
-    int64_t started_wall_ms;
-    int64_t duration_us;                   /* from start to the leader's exit */
-    struct bytes stdout_tail, stderr_tail; /* valid when reported */
-    struct usage usage;              /* likewise; of its process, also where that is others' */
-    int64_t lease_deadline_ns;       /* CLOCK_BOOTTIME; the daemon's */
-    uint64_t renewal;                /* the last renewal that named it; the daemon's */
-    struct attempt *next, *previous; /* links in the list of running attempts; the runner's */
-    struct child *child;             /* its process, while it runs; the runner's */
-    void *owner;
-};
-
-/* A task that has begun, and until when it is the worker's (CLOCK_BOOTTIME). */
-struct begun {
-    struct task *task;
-    int64_t lease_deadline_ns;
-};
 
 struct runner_events {
     /* Nothing of the attempt is left; the receiver owns it now. Those of a batch come one after the
@@ -60,19 +31,6 @@ struct runner_events {
     /* It was killed a while ago, and this process of it has not ended (0: one that is not known);
      * comes once. Of a batch: the first. NULL: nobody is told. */
     void (*lingers)(void *context, const struct attempt *attempt, pid_t pid);
-    void *context;
-};
-
-/* For those who follow what tasks write while they run: only tasks that ask for it (task->live) and
- * have their process for themselves. */
-struct runner_follow {
-    void (*began)(void *context, struct attempt *attempt);
-    /* It has written that to stdout (1) or stderr (2); data NULL: so much over its limit, which is
-     * dropped. Returns false where no more is wanted for
-     * now: the process then waits, until runner_hear; what its pipe holds at its end still comes.
-     */
-    bool (*wrote)(void *context, struct attempt *attempt, int number, const void *data,
-                  size_t size);
     void *context;
 };
 
@@ -114,14 +72,14 @@ bool runner_accepts(struct runner *runner, const struct task *task, char *reason
 /* Starts one process for these tasks, and takes them; count > 0, and more than 1 only where the
  * config has batches. Reports each through `ended` whatever happens. Returns 0, or -1 without
  * memory for the attempts themselves: the tasks are then still the caller's. */
-int runner_start(struct runner *runner, const struct begun *tasks, size_t count);
+int runner_start(struct runner *runner, const struct claimed_task *tasks, size_t count);
 
 /* Reports the task through `ended` without starting it: CAUSE_REFUSED with that reason. Takes the
  * task unless it returns -1 (no memory). */
 int runner_refuse(struct runner *runner, struct task *task, const char *reason);
 
 /* For attempts started from now on. */
-void runner_set_follow(struct runner *runner, const struct runner_follow *follow);
+void runner_set_follow(struct runner *runner, const struct attempt_follow *follow);
 
 /* `wrote` has refused more, and it is wanted again. */
 void runner_hear(struct runner *runner, struct attempt *attempt);
@@ -137,8 +95,6 @@ size_t runner_processes(const struct runner *runner);
  * once). It is its process that ends: the others of a batch end with CAUSE_BATCH, or all with that
  * of JOB_STOP. */
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event);
-
-void attempt_free(struct attempt *attempt);
 
 /* Kills what still runs and frees; `ended` is not called. NULL does nothing. */
 void runner_free(struct runner *runner);

@@ -137,7 +137,7 @@ int queue_intake_read(const redisReply *reply, struct queue_intake_reply *out)
 {
     int64_t full = 0;
     *out = (struct queue_intake_reply){0};
-    if (!value_speaks_protocol(reply) || value_number_at(reply, 1, &out->taken) ||
+    if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->taken) ||
         value_number_at(reply, 2, &out->added) || value_number_at(reply, 3, &out->left) ||
         value_number_at(reply, 4, &full)) {
         return malformed();
@@ -148,7 +148,7 @@ int queue_intake_read(const redisReply *reply, struct queue_intake_reply *out)
 
 int queue_lists_turn_read(const redisReply *reply, int64_t *wait_ms)
 {
-    return value_speaks_protocol(reply) && value_number_at(reply, 1, wait_ms) == 0 ? 0
+    return queue_speaks_protocol(reply) && value_number_at(reply, 1, wait_ms) == 0 ? 0
                                                                                    : malformed();
 }
 

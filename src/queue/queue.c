@@ -80,13 +80,6 @@ static void begin_worker(struct command *command, const struct queue *queue, con
     command_add_text(command, consumer);
 }
 
-static void add_texts(struct command *command, const char *const *texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        command_add_text(command, texts[i]);
-    }
-}
-
 void queue_claim(struct command *command, const struct queue *queue, const char *consumer,
                  int64_t wanted, int64_t running, const char *cursor, const char *const *tokens,
                  size_t token_count)
@@ -95,7 +88,7 @@ void queue_claim(struct command *command, const struct queue *queue, const char 
     command_add_number(command, wanted);
     command_add_number(command, running);
     command_add_text(command, cursor);
-    add_texts(command, tokens, token_count);
+    command_add_texts(command, tokens, token_count);
 }
 
 void queue_renew(struct command *command, const struct queue *queue, const char *consumer,
@@ -103,7 +96,7 @@ void queue_renew(struct command *command, const struct queue *queue, const char 
 {
     begin_worker(command, queue, "leat_renew", consumer);
     command_add_text(command, heartbeat);
-    add_texts(command, tokens, token_count);
+    command_add_texts(command, tokens, token_count);
 }
 
 void queue_register(struct command *command, const struct queue *queue, const char *consumer,
@@ -117,7 +110,7 @@ void queue_register(struct command *command, const struct queue *queue, const ch
         command_add_text(command, defaults[i].name);
         command_add_text(command, defaults[i].value);
     }
-    add_texts(command, tokens, token_count);
+    command_add_texts(command, tokens, token_count);
 }
 
 void queue_finish_begin(struct command *command, const struct queue *queue, const char *consumer)
@@ -146,11 +139,6 @@ struct pair {
     const char *name;
     struct bytes value;
 };
-
-static struct bytes bytes_of(const char *text)
-{
-    return (struct bytes){text ? (char *)text : "", text ? strlen(text) : 0};
-}
 
 /* text, of size UNITS_INTEGER_SIZE, holds it as long as it is needed. */
 static struct bytes number_of(int64_t number, char *text)
@@ -227,16 +215,10 @@ void queue_tell(struct command *command, const struct queue *queue, int64_t want
     begin_function(command, queue, "leat_tell", QUEUE_KEYS);
     command_add_number(command, wanted);
     command_add_number(command, wait_ms);
-    add_texts(command, (const char *const *)settled, settled_count);
+    command_add_texts(command, (const char *const *)settled, settled_count);
 }
 
 /* ---- plain commands ---- */
-
-static void begin_texts(struct command *command, const char *const *texts, size_t count)
-{
-    command_begin(command);
-    add_texts(command, texts, count);
-}
 
 void queue_block(struct command *command, const struct queue *queue, const char *consumer,
                  int64_t count)
@@ -245,9 +227,9 @@ void queue_block(struct command *command, const struct queue *queue, const char 
     const char *const tail[] = {
         "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_GO], queue->keys[QUEUE_KEY_STREAM], ">", ">",
     };
-    begin_texts(command, head, sizeof head / sizeof head[0]);
+    command_begin_texts(command, head, sizeof head / sizeof head[0]);
     command_add_number(command, count);
-    add_texts(command, tail, sizeof tail / sizeof tail[0]);
+    command_add_texts(command, tail, sizeof tail / sizeof tail[0]);
 }
 
 void queue_listen(struct command *command, const struct queue *queue, const char *bell_id)
@@ -255,64 +237,17 @@ void queue_listen(struct command *command, const struct queue *queue, const char
     const char *const words[] = {
         "XREAD", "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_BELL], bell_id,
     };
-    begin_texts(command, words, sizeof words / sizeof words[0]);
-}
-
-void queue_unblock(struct command *command, int64_t client_id)
-{
-    begin_texts(command, (const char *const[]){"CLIENT", "UNBLOCK"}, 2);
-    command_add_number(command, client_id);
-}
-
-void queue_kill_client(struct command *command, int64_t client_id)
-{
-    begin_texts(command, (const char *const[]){"CLIENT", "KILL", "ID"}, 3);
-    command_add_number(command, client_id);
-}
-
-void queue_auth(struct command *command, const char *user, const char *password)
-{
-    begin_texts(command, (const char *const[]){"AUTH"}, 1);
-    if (user) {
-        command_add_text(command, user);
-    }
-    command_add_text(command, password);
-}
-
-void queue_select(struct command *command, int64_t db)
-{
-    begin_texts(command, (const char *const[]){"SELECT"}, 1);
-    command_add_number(command, db);
-}
-
-/* A client name is printable ASCII without spaces. */
-void queue_client_name(struct command *command, const char *name)
-{
-    char fit[256];
-    size_t size = 0;
-    for (; name[size] && size < sizeof fit; size++) {
-        fit[size] = name[size];
-        if (fit[size] <= ' ' || fit[size] > '~') {
-            fit[size] = '_';
-        }
-    }
-    begin_texts(command, (const char *const[]){"CLIENT", "SETNAME"}, 2);
-    command_add(command, fit, size);
-}
-
-void queue_client_id(struct command *command)
-{
-    begin_texts(command, (const char *const[]){"CLIENT", "ID"}, 2);
+    command_begin_texts(command, words, sizeof words / sizeof words[0]);
 }
 
 void queue_version(struct command *command)
 {
-    begin_texts(command, (const char *const[]){"FCALL", "leat_version", "0"}, 3);
+    command_begin_texts(command, (const char *const[]){"FCALL", "leat_version", "0"}, 3);
 }
 
 void queue_load_library(struct command *command, bool replace)
 {
-    begin_texts(command, (const char *const[]){"FUNCTION", "LOAD"}, 2);
+    command_begin_texts(command, (const char *const[]){"FUNCTION", "LOAD"}, 2);
     if (replace) {
         command_add_text(command, "REPLACE");
     }
@@ -322,12 +257,7 @@ void queue_load_library(struct command *command, bool replace)
 void queue_library_code(struct command *command)
 {
     const char *const words[] = {"FUNCTION", "LIST", "LIBRARYNAME", "leat", "WITHCODE"};
-    begin_texts(command, words, sizeof words / sizeof words[0]);
-}
-
-void queue_info(struct command *command)
-{
-    begin_texts(command, (const char *const[]){"INFO"}, 1);
+    command_begin_texts(command, words, sizeof words / sizeof words[0]);
 }
 
 /* ---- producers' and operators' functions ---- */
@@ -383,7 +313,7 @@ void queue_list(struct command *command, const struct queue *queue, const char *
 void queue_dead_last(struct command *command, const struct queue *queue)
 {
     const char *const words[] = {"XREVRANGE", queue->keys[QUEUE_KEY_DEAD], "+", "-", "COUNT", "1"};
-    begin_texts(command, words, sizeof words / sizeof words[0]);
+    command_begin_texts(command, words, sizeof words / sizeof words[0]);
 }
 
 void queue_show(struct command *command, const struct queue *queue, const char *tid,
@@ -454,7 +384,7 @@ void queue_dead(struct command *command, const struct queue *queue, bool retry,
                 const char *const *ids, size_t count)
 {
     begin_function(command, queue, retry ? "leat_dead_retry" : "leat_dead_drop", QUEUE_KEYS);
-    add_texts(command, ids, count);
+    command_add_texts(command, ids, count);
 }
 
 static void add_bytes(struct command *command, struct bytes bytes)

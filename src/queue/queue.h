@@ -119,23 +119,11 @@ void queue_block(struct command *command, const struct queue *queue, const char 
                  int64_t count);
 /* XREAD BLOCK 0 on the bell from after the given id. */
 void queue_listen(struct command *command, const struct queue *queue, const char *bell_id);
-void queue_unblock(struct command *command, int64_t client_id);
-/* CLIENT KILL ID: a former connection of one's own, whose last commands must not run any more. */
-void queue_kill_client(struct command *command, int64_t client_id);
-
-/* What a connection begins with. user NULL: the default user. After queue_auth free the command
- * with command_wipe. */
-void queue_auth(struct command *command, const char *user, const char *password);
-void queue_select(struct command *command, int64_t db);
-void queue_client_name(struct command *command, const char *name);
-void queue_client_id(struct command *command);
 
 void queue_version(struct command *command);
 void queue_load_library(struct command *command, bool replace);
 /* FUNCTION LIST with the code of the library that is called leat. */
 void queue_library_code(struct command *command);
-/* INFO everything needed at start-up, in one call. */
-void queue_info(struct command *command);
 
 /* Enqueue: begin, then for each task one begin_task (due: "0", "+MS" or unix ms; number of fields)
  * followed by that many queue_enqueue_field. */
@@ -194,6 +182,9 @@ void queue_findings_add(struct command *command, struct bytes kind, struct bytes
 /* ---- replies: pure functions; −1 means that the reply has not the form promised ---- */
 
 #define QUEUE_CURSOR_SIZE 48
+
+/* Every reply of a function begins with the protocol's version: whether it is ours. */
+bool queue_speaks_protocol(const struct redisReply *reply);
 
 /* What is wrong with a reply that could not be read, and what to do, for people; cut where it is
  * too long. */
@@ -287,18 +278,5 @@ int queue_requeue_read(const struct redisReply *reply, struct queue_requeue_repl
 /* The code within queue_library_code's reply, or NULL: there is none. */
 const struct redisReply *queue_library_code_read(const struct redisReply *reply);
 int queue_version_read(const struct redisReply *reply, int64_t *protocol, int64_t *version);
-
-/* What INFO says that matters to a queue. rdb_enabled is false only where it is sure that there are
- * no snapshots: INFO does not tell the setting. */
-struct queue_server {
-    char version[32];
-    char run_id[48]; /* of this process of it; "" where INFO does not tell */
-    int major;
-    bool is_sentinel, is_master, loading, aof_enabled, rdb_enabled;
-    char maxmemory_policy[32];
-    int64_t maxmemory;
-    bool saves_fail; /* the last write to the append-only file or snapshot did */
-};
-int queue_info_read(const struct redisReply *reply, struct queue_server *out);
 
 #endif

@@ -110,7 +110,7 @@ static bool all_texts(const redisReply *list)
 int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
 {
     *out = (struct queue_claim_reply){0};
-    if (!value_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
+    if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
         value_number_at(reply, 2, &out->lease_ms) ||
         value_number_at(reply, 3, &out->closed_until_ms) || !(out->why = text_at(reply, 4)) ||
         value_number_at(reply, 5, &out->next_due_ms) ||
@@ -150,7 +150,7 @@ static int read_renewed(const redisReply *reply, struct queue_renew_reply *out)
     *out = (struct queue_renew_reply){0};
     out->lost = value_at(reply, 3);
     out->cancelled = value_at(reply, 4);
-    if (!value_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
+    if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->now_ms) ||
         value_number_at(reply, 2, &out->lease_ms) || !all_texts(out->lost) ||
         !all_texts(out->cancelled)) {
         errno = EPROTO;
@@ -208,7 +208,7 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
     };
 
     const char *text =
-        value_speaks_protocol(reply) && index < SIZE_MAX ? text_at(reply, index + 1) : NULL;
+        queue_speaks_protocol(reply) && index < SIZE_MAX ? text_at(reply, index + 1) : NULL;
     if (!text) {
         errno = EPROTO;
         return -1;
@@ -227,7 +227,7 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
 int queue_requeue_read(const redisReply *reply, struct queue_requeue_reply *out)
 {
     out->buried = value_at(reply, 4);
-    if (!value_speaks_protocol(reply) || value_number_at(reply, 1, &out->moved) ||
+    if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->moved) ||
         flag_at(reply, 2, &out->more) || flag_at(reply, 3, &out->known) ||
         !all_texts(out->buried)) {
         errno = EPROTO;
@@ -360,87 +360,10 @@ int queue_listen_read(const redisReply *reply, char *id, size_t id_size,
     return 1;
 }
 
-/* ---- INFO ---- */
-
-/* Copies the value of a line "NAME:VALUE\r\n"; cut where it is longer. False where there is none.
- */
-static bool info_value(const char *text, const char *name, char *value, size_t size)
+bool queue_speaks_protocol(const redisReply *reply)
 {
-    size_t name_length = strlen(name);
-    for (const char *line = text; *line;) {
-        size_t length = strcspn(line, "\r\n");
-        if (length > name_length && line[name_length] == ':' &&
-            memcmp(line, name, name_length) == 0) {
-            length -= name_length + 1;
-            length = length < size ? length : size - 1;
-            memcpy(value, line + name_length + 1, length);
-            value[length] = '\0';
-            return true;
-        }
-        line += length;
-        line += strspn(line, "\r\n");
-    }
-    return false;
-}
-
-/* What is absent or no number counts as `otherwise`. */
-static int64_t info_number(const char *text, const char *name, int64_t otherwise)
-{
-    char value[32];
-    int64_t number = otherwise;
-    if (!info_value(text, name, value, sizeof value) ||
-        units_parse_integer(value, INT64_MIN, INT64_MAX, &number)) {
-        return otherwise;
-    }
-    return number;
-}
-
-static bool info_says(const char *text, const char *name, const char *wanted)
-{
-    char value[16];
-    return info_value(text, name, value, sizeof value) && strcmp(value, wanted) == 0;
-}
-
-/* INFO does not say whether snapshots are configured. A server that has changed data and been up
- * for longer than the longest default interval without taking one surely has none; else give it the
- * benefit of the doubt. */
-static bool snapshots_enabled(const char *text)
-{
-    enum { LONGEST_DEFAULT_S = 3600, MARGIN_S = 60 };
-    bool taken = info_number(text, "rdb_saves", 0) > 0 ||
-                 info_number(text, "rdb_last_bgsave_time_sec", -1) >= 0 ||
-                 info_number(text, "rdb_bgsave_in_progress", 0) > 0;
-    bool overdue = info_number(text, "uptime_in_seconds", 0) > LONGEST_DEFAULT_S + MARGIN_S &&
-                   info_number(text, "rdb_changes_since_last_save", 0) > 0;
-    return taken || !overdue;
-}
-
-int queue_info_read(const redisReply *reply, struct queue_server *out)
-{
-    *out = (struct queue_server){0};
-    if (!reply || reply->type != REDIS_REPLY_STRING ||
-        !info_value(reply->str, "redis_version", out->version, sizeof out->version)) {
-        errno = EPROTO;
-        return -1;
-    }
-    const char *text = reply->str;
-    char role[16] = "";
-    long major = strtol(out->version, NULL, 10);
-    out->major = major > INT_MAX ? INT_MAX : (int)major;
-    (void)info_value(text, "role", role, sizeof role); /* absent: no master */
-    /* absent: "" */
-    (void)info_value(text, "run_id", out->run_id, sizeof out->run_id);
-    out->is_sentinel = info_says(text, "redis_mode", "sentinel");
-    out->is_master = strcmp(role, "master") == 0;
-    out->loading = info_number(text, "loading", 0) != 0;
-    out->aof_enabled = info_number(text, "aof_enabled", 0) != 0;
-    out->rdb_enabled = snapshots_enabled(text);
-    /* absent: "" */
-    (void)info_value(text, "maxmemory_policy", out->maxmemory_policy, sizeof out->maxmemory_policy);
-    out->maxmemory = info_number(text, "maxmemory", 0);
-    out->saves_fail = info_says(text, "aof_last_write_status", "err") ||
-                      (out->rdb_enabled && info_says(text, "rdb_last_bgsave_status", "err"));
-    return 0;
+    int64_t protocol = 0;
+    return value_number_at(reply, 0, &protocol) == 0 && protocol == QUEUE_PROTOCOL;
 }
 
 void queue_explain(const redisReply *reply, char *why, size_t size)

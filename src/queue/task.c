@@ -14,11 +14,6 @@
 #include "queue/task_bounds.h"
 #include "redis/value.h"
 
-bool bytes_equal(struct bytes bytes, const char *text)
-{
-    return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
-}
-
 /* ---- decoding ---- */
 
 /* Positions in a task of leat_claim's reply. */
@@ -313,7 +308,7 @@ static bool take_expires(struct task *task, const struct bytes *value, const str
 static bool take_bound(struct task *task, size_t bound, const struct bytes *value,
                        const struct reason *reason)
 {
-    const char *form = task_bound_take(task, bound, value);
+    const char *form = task_bound_take(task->bounds, bound, value);
     if (form) {
         (void)snprintf(reason->text, reason->size, "%s is not %s", task_bound_name(bound),
                        form); /* cut where it is too long */

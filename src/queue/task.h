@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+#include "queue/task_bounds.h"
+
 struct redisReply;
 
 /* One argument or environment string holds at most 131,071 bytes (MAX_ARG_STRLEN − 1 of Linux). */
@@ -18,27 +21,9 @@ struct redisReply;
  * MiB). */
 #define TASK_MAX_ENVIRONMENT (1024 * 1024)
 
-struct bytes {
-    const char *data;
-    size_t size;
-};
-
-bool bytes_equal(struct bytes bytes, const char *text);
-
 struct task_field {
     struct bytes name;
     struct bytes value;
-};
-
-/* What all processes of a task together may use. */
-enum task_bound {
-    TASK_MEMORY_MAX,  /* bytes */
-    TASK_MEMORY_HIGH, /* bytes */
-    TASK_PIDS_MAX,    /* processes and threads */
-    TASK_CPU_MAX,     /* percent of one CPU */
-    TASK_CPU_WEIGHT,
-    TASK_IO_WEIGHT,
-    TASK_BOUNDS,
 };
 
 /* What a dead letter says of its task's end; see queue/dead_letter.h. */

@@ -51,19 +51,19 @@ size_t task_bound_named(struct bytes name)
     return bound;
 }
 
-bool task_is_bounded(const struct task *task)
+bool task_is_bounded(const int64_t bounds[TASK_BOUNDS])
 {
     for (size_t i = 0; i < TASK_BOUNDS; i++) {
-        if (task->bounds[i] > 0) {
+        if (bounds[i] > 0) {
             return true;
         }
     }
     return false;
 }
 
-const char *task_bound_take(struct task *task, size_t bound, const struct bytes *value)
+const char *task_bound_take(int64_t bounds[TASK_BOUNDS], size_t bound, const struct bytes *value)
 {
     bool fine = value->size == 0 || (strlen(value->data) == value->size &&
-                                     fields[bound].parse(value->data, &task->bounds[bound]));
+                                     fields[bound].parse(value->data, &bounds[bound]));
     return fine ? NULL : fields[bound].form;
 }

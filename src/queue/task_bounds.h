@@ -9,7 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "queue/task.h"
+#include "base/bytes.h"
+
+/* What all processes of a task together may use. */
+enum task_bound {
+    TASK_MEMORY_MAX,  /* bytes */
+    TASK_MEMORY_HIGH, /* bytes */
+    TASK_PIDS_MAX,    /* processes and threads */
+    TASK_CPU_MAX,     /* percent of one CPU */
+    TASK_CPU_WEIGHT,
+    TASK_IO_WEIGHT,
+    TASK_BOUNDS,
+};
 
 /* The field's name, which is also that of the config's key in [isolation]. */
 const char *task_bound_name(size_t bound);
@@ -17,11 +28,11 @@ const char *task_bound_name(size_t bound);
 /* Which of them has that name; TASK_BOUNDS: none. */
 size_t task_bound_named(struct bytes name);
 
-/* It has any. */
-bool task_is_bounded(const struct task *task);
+/* Whether any is set. */
+bool task_is_bounded(const int64_t bounds[TASK_BOUNDS]);
 
-/* Takes its value into the task; an empty one says nothing. Returns NULL, or what it should be: "a
+/* Takes its value into bounds; an empty one says nothing. Returns NULL, or what it should be: "a
  * size such as 64M". */
-const char *task_bound_take(struct task *task, size_t bound, const struct bytes *value);
+const char *task_bound_take(int64_t bounds[TASK_BOUNDS], size_t bound, const struct bytes *value);
 
 #endif

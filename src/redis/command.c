@@ -83,3 +83,16 @@ void command_wipe(struct command *command)
     }
     command_free(command);
 }
+
+void command_add_texts(struct command *command, const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        command_add_text(command, texts[i]);
+    }
+}
+
+void command_begin_texts(struct command *command, const char *const *texts, size_t count)
+{
+    command_begin(command);
+    command_add_texts(command, texts, count);
+}

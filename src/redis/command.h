@@ -19,6 +19,10 @@ struct command {
 void command_begin(struct command *command);
 void command_add(struct command *command, const void *data, size_t size);
 void command_add_text(struct command *command, const char *text);
+void command_add_texts(struct command *command, const char *const *texts, size_t count);
+
+/* Begins it with these words. */
+void command_begin_texts(struct command *command, const char *const *texts, size_t count);
 void command_add_number(struct command *command, int64_t number);
 
 /* The bytes to send, valid until the next change, with a NUL behind them that is not counted.

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "queue/queue.h"
 
 const redisReply *value_at(const redisReply *reply, size_t index)
 {
@@ -31,12 +30,6 @@ int value_number_at(const redisReply *reply, size_t index, int64_t *number)
         return value->integer < 0 ? -1 : 0;
     }
     return value_is_text(value) ? units_parse_integer(value->str, 0, INT64_MAX, number) : -1;
-}
-
-bool value_speaks_protocol(const redisReply *reply)
-{
-    int64_t protocol = 0;
-    return value_number_at(reply, 0, &protocol) == 0 && protocol == QUEUE_PROTOCOL;
 }
 
 struct bytes value_put(char **at, const redisReply *value)

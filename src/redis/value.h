@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "queue/task.h"
+#include "base/bytes.h"
 
 struct redisReply;
 
@@ -24,9 +24,6 @@ bool value_is_text(const struct redisReply *value);
 /* A number from 0 on in an array: integers come as such, or as text where Lua's doubles would round
  * them. Returns 0 or -1. */
 int value_number_at(const struct redisReply *reply, size_t index, int64_t *number);
-
-/* Every reply of a function begins with the protocol's version: whether it is ours. */
-bool value_speaks_protocol(const struct redisReply *reply);
 
 /* Copies a string to *at, with a NUL behind it, and moves *at behind that. */
 struct bytes value_put(char **at, const struct redisReply *value);

@@ -14,6 +14,7 @@
 #include "queue/result_streams.h"
 #include "redis/error.h"
 #include "redis/server/endpoint.h"
+#include "redis/server_command.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -161,7 +162,7 @@ static void read_rest(const redisReply *reply)
     struct queue_requeue_reply requeued;
     enum queue_settled settled = QUEUE_OK;
     const char *error = NULL, *text = NULL;
-    struct queue_server server;
+    struct server_info server;
     for (size_t i = 0; queue_finish_read(reply, i, &settled, &error) == 0; i++) {
         if (settled == QUEUE_KEPT && !error) {
             abort();
@@ -175,7 +176,7 @@ static void read_rest(const redisReply *reply)
             }
         }
     }
-    if (queue_info_read(reply, &server) == 0 &&
+    if (server_info_read(reply, &server) == 0 &&
         (!memchr(server.version, '\0', sizeof server.version) ||
          !memchr(server.maxmemory_policy, '\0', sizeof server.maxmemory_policy))) {
         abort();

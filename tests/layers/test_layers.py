@@ -63,6 +63,25 @@ def test_includes_point_upward():
     assert not wrong, "\n".join(wrong)
 
 
+def module(path):
+    """A module is a .c and the .h of its name."""
+    return str(path).rsplit(".", 1)[0]
+
+
+def test_modules_form_no_cycle():
+    """No module includes, by way of others, itself: each can be read and tested without what stands on it."""
+    needs = {}
+    for path in sources(".c", ".h"):
+        name = module(path.relative_to(SRC))
+        needs.setdefault(name, set()).update({module(header) for _, header in includes(path)} - {name})
+    # take away what needs nothing that is left, again and again: what stays is in a cycle, or above one
+    left = dict(needs)
+    while free := [name for name, others in left.items() if not others & left.keys()]:
+        for name in free:
+            del left[name]
+    assert not left, f"in a cycle, or above one: {sorted(left)}"
+
+
 @pytest.mark.parametrize("header, layer", [
     ("hiredis/async.h", "redis"), ("hiredis/adapters/libev.h", "redis"), ("ini.h", "config")])
 def test_each_library_is_known_to_one_layer(header, layer):

@@ -13,22 +13,14 @@
 #include <stdint.h>
 #include <syslog.h> /* LOG_ERR … LOG_DEBUG */
 
+#include "base/log/log_field.h"
+
 enum log_target {
     LOG_TARGET_AUTO, /* the journal if $JOURNAL_STREAM names stderr's device and inode, else stderr
                       */
     LOG_TARGET_JOURNAL,
     LOG_TARGET_STDERR,
 };
-
-/* A field of a record: NAME as journald wants it (A-Z, 0-9, _), any bytes as the value. */
-struct log_field {
-    const char *name;
-    const void *data;
-    size_t size;
-};
-
-#define LOG_TEXT(field_name, text)                                                                 \
-    ((struct log_field){.name = (field_name), .data = (text), .size = strlen(text)})
 
 /* Opens the sink; may be called again to change it. identifier must outlive the log. Records of a
  * priority number above max_priority are not written. Returns 0, or -1 with errno where the

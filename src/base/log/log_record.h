@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/buffer.h"
-#include "base/log/log.h"
+#include "base/log/log_field.h"
 
 /* The fields that every record carries. */
 struct log_common {

@@ -129,7 +129,7 @@ static int see_to_library(struct cli *cli, int64_t *version, bool *loaded)
                   (long long)library_version());
         return EX_NOPERM;
     }
-    *loaded = client_has_loaded(cli->client);
+    *loaded = cli->library.done;
     return status;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/status/status.h"
 #include "queue/library.h"
 #include "redis/error.h"
+#include "redis/server_command.h"
 
 #define WHY_SIZE 256
 #define STATUS_ELEMENTS 5
@@ -42,7 +43,8 @@ static int connect_only(struct cli *cli)
 
     if (status != EX_OK)
         return status;
-    cli->client = client_open(&cli->config->redis, CONFIG_LIBRARY_NEVER, &error, why, sizeof why);
+    cli->client = library_client_open(&cli->library, &cli->config->redis, CONFIG_LIBRARY_NEVER,
+                                      &error, why, sizeof why);
     if (cli->client)
         return EX_OK;
     status = cli_call_failed("cannot connect to Redis", error, why);
@@ -51,7 +53,7 @@ static int connect_only(struct cli *cli)
 
 /* ---- the server */
 
-static void judge_server(struct doctor_report *report, const struct queue_server *server)
+static void judge_server(struct doctor_report *report, const struct server_info *server)
 {
     if (!server->is_master)
         found(report, "replica", server->version, "");
@@ -68,16 +70,16 @@ static int look_at_server(struct doctor_report *report)
 {
     enum redis_error error = REDIS_ERROR_OTHER;
     struct command command = {0};
-    struct queue_server server;
+    struct server_info server;
     struct redisReply *reply;
     char why[WHY_SIZE] = "";
     int result;
 
-    queue_info(&command);
+    server_info(&command);
     reply = call(report->cli, &command, &error, why);
     if (!reply && error != REDIS_ERROR_DENIED)
         return cli_call_failed("cannot ask Redis about itself", error, why);
-    result = queue_info_read(reply, &server);
+    result = server_info_read(reply, &server);
     freeReplyObject(reply);
     if (result == 0)
         judge_server(report, &server);

@@ -12,8 +12,8 @@
 #include <sysexits.h>
 
 #include "config/config.h"
+#include "queue/library_load.h"
 #include "queue/queue.h"
-#include "redis/server/client.h"
 
 struct redisReply;
 struct cli;
@@ -32,6 +32,7 @@ struct cli {
     struct config *config;   /* NULL before cli_load */
     struct queue queue;
     struct client *client; /* NULL before cli_connect */
+    struct library_load library;
 };
 
 extern const struct subcommand enqueue_command, import_command, status_command, list_command,

@@ -14,6 +14,7 @@
 
 #include "base/escape.h"
 #include "cli/lib/cli.h"
+#include "config/load.h"
 #include "redis/error.h"
 
 #define CONFIG_FOLDER "/etc/leat"
@@ -263,8 +264,8 @@ int cli_call_failed(const char *what, enum redis_error error, const char *why)
 
 int cli_try_connect(struct cli *cli, enum redis_error *error, char *why, size_t why_size)
 {
-    cli->client =
-        client_open(&cli->config->redis, cli->config->queue.load_library, error, why, why_size);
+    cli->client = library_client_open(&cli->library, &cli->config->redis,
+                                      cli->config->queue.load_library, error, why, why_size);
     return cli->client ? 0 : -1;
 }
 

@@ -116,16 +116,3 @@ json_t *fields_json(const struct redisReply *record)
     }
     return object;
 }
-
-struct bytes bytes_of(const char *text)
-{
-    return (struct bytes){text, strlen(text)};
-}
-
-void bytes_copy(struct bytes bytes, char *text, size_t size)
-{
-    size_t length = bytes.size < size ? bytes.size : size - 1;
-
-    memcpy(text, bytes.data, length);
-    text[length] = '\0';
-}

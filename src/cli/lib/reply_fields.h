@@ -39,10 +39,4 @@ const struct redisReply *fields_value_at(const struct redisReply *record, size_t
  * output_json_bytes). Returns NULL without memory. */
 json_t *fields_json(const struct redisReply *record);
 
-/* A string without its end. */
-struct bytes bytes_of(const char *text);
-
-/* A copy as a string, cut to fit. */
-void bytes_copy(struct bytes bytes, char *text, size_t size);
-
 #endif

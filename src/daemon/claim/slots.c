@@ -132,7 +132,7 @@ static void put_back(void *context, struct task *task)
 }
 
 /* One process for these. */
-static void start(struct slots *slots, const struct begun *tasks, size_t count)
+static void start(struct slots *slots, const struct claimed_task *tasks, size_t count)
 {
     bool alone = tasks[0].task->crashes > 0;
     for (size_t i = 0; slots->config->log.started && i < count; i++) {
@@ -154,9 +154,10 @@ static void start(struct slots *slots, const struct begun *tasks, size_t count)
 }
 
 /* False where its lease leaves too little time: it goes back. */
-static bool set_begun(struct slots *slots, struct begun *begun, struct task *task, int64_t sent_ns)
+static bool set_begun(struct slots *slots, struct claimed_task *begun, struct task *task,
+                      int64_t sent_ns)
 {
-    *begun = (struct begun){task, lease_deadline(slots->lease, sent_ns)};
+    *begun = (struct claimed_task){task, lease_deadline(slots->lease, sent_ns)};
     if (lease_has_room(slots->lease, begun->lease_deadline_ns)) {
         return true;
     }
@@ -166,7 +167,7 @@ static bool set_begun(struct slots *slots, struct begun *begun, struct task *tas
 
 static void start_single(struct slots *slots, struct task *task, int64_t sent_ns)
 {
-    struct begun begun;
+    struct claimed_task begun;
     if (set_begun(slots, &begun, task, sent_ns)) {
         start(slots, &begun, 1);
     }
@@ -175,7 +176,7 @@ static void start_single(struct slots *slots, struct task *task, int64_t sent_ns
 /* As many as may share one process. The more did, the more are claimed for the next. */
 static void start_shared(struct slots *slots)
 {
-    struct begun tasks[CONFIG_BATCH_MOST];
+    struct claimed_task tasks[CONFIG_BATCH_MOST];
     size_t count = 0, size = 0, batch = batch_of(slots);
     while (slots->shared.count > 0 && count < batch &&
            (count == 0 || size + waiting_first(&slots->shared)->size <= BATCH_BYTES)) {

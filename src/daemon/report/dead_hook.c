@@ -111,7 +111,7 @@ static int64_t wait_ms(const struct dead_hook *dead_hook)
 static void take(struct dead_hook *dead_hook, struct dead_letter_reply *answer)
 {
     for (size_t i = 0; i < answer->count; i++) {
-        const struct begun begun = {.task = answer->letters[i]};
+        const struct claimed_task begun = {.task = answer->letters[i]};
         if (runner_start(dead_hook->runner, &begun, 1)) {
             log_text(LOG_ERR, "task %s: nobody is told of the dead letter yet: out of memory",
                      answer->letters[i]->tid);

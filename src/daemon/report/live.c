@@ -422,7 +422,7 @@ struct live *live_new(struct ev_loop *loop, struct session *session, struct runn
     if (!live) {
         return NULL;
     }
-    const struct runner_follow follow = {.began = on_began, .wrote = on_wrote, .context = live};
+    const struct attempt_follow follow = {.began = on_began, .wrote = on_wrote, .context = live};
     live->loop = loop;
     live->session = session;
     live->runner = runner;

@@ -10,6 +10,7 @@
 #include "base/log/log_ids.h"
 #include "daemon/session/shared_defaults.h"
 #include "queue/library.h"
+#include "redis/server_command.h"
 
 struct join {
     struct connection *connection;
@@ -156,7 +157,7 @@ static void on_version(void *context, const struct redisReply *reply)
 }
 
 /* What endangers tasks is said once, and again when it changes. */
-static void warn_about(struct join *join, const struct queue_server *server)
+static void warn_about(struct join *join, const struct server_info *server)
 {
     char warnings[sizeof join->warned] = "";
     const char *persistence =
@@ -188,7 +189,7 @@ static void ignore_reply(void *context, const struct redisReply *reply)
 /* What former connections may still have sent and the server not yet read must not run after the
  * registration; where the ACL forbids CLIENT KILL, the lease is the net below. Another server, or
  * the same one started anew, has given those numbers to others. */
-static int kill_clients(struct join *join, const struct queue_server *server)
+static int kill_clients(struct join *join, const struct server_info *server)
 {
     bool same = strcmp(server->run_id, join->old_run_id) == 0;
     memcpy(join->run_id, server->run_id, sizeof join->run_id);
@@ -196,7 +197,7 @@ static int kill_clients(struct join *join, const struct queue_server *server)
         if (join->old_clients[i] < 0) {
             continue;
         }
-        queue_kill_client(&join->command, join->old_clients[i]);
+        server_kill_client(&join->command, join->old_clients[i]);
         if (send_command(join, ignore_reply)) {
             return -1;
         }
@@ -210,8 +211,8 @@ static void on_info(void *context, const struct redisReply *reply)
     if (!check(join, reply, "INFO")) {
         return;
     }
-    struct queue_server server;
-    if (queue_info_read(reply, &server)) {
+    struct server_info server;
+    if (server_info_read(reply, &server)) {
         fail(join, REDIS_ERROR_OTHER, "INFO: an answer in an unknown form");
         return;
     }
@@ -239,7 +240,7 @@ void join_start(struct join *join, const int64_t *old_clients, size_t count)
 {
     join->old_clients = old_clients;
     join->old_count = count;
-    queue_info(&join->command);
+    server_info(&join->command);
     send_or_fail(join, on_info);
 }
 

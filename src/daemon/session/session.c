@@ -13,6 +13,7 @@
 #include "daemon/session/reconnect.h"
 #include "daemon/session/server.h"
 #include "redis/connection/backoff.h"
+#include "redis/server_command.h"
 
 #define UNBLOCK_REPEAT_S 0.01
 #define SOONEST_S 0.02 /* after errors that a new registration mends at once */
@@ -368,7 +369,7 @@ static void on_unblock(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)events;
     struct session *session = watcher->data;
-    queue_unblock(&session->command, connection_client_id(session->connections[WORK]));
+    server_unblock(&session->command, connection_client_id(session->connections[WORK]));
     if (session->state != SESSION_UP) {
         ev_timer_stop(loop, watcher);
     } else if (clock_boot_ns() - session->unblock_ns > patience_ms(session) * CLOCK_NS_PER_MS) {

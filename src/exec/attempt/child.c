@@ -11,6 +11,8 @@
 #include "exec/attempt/batch.h"
 #include "exec/attempt/child_guard.h"
 #include "exec/attempt/judge.h"
+#include "exec/attempt/stream.h"
+#include "exec/attempt/stuck_kill.h"
 
 enum {
     SETTLE_MS = 500,    /* how long output is waited for after the exit, */
@@ -24,11 +26,6 @@ static const double first_wait_s = 0.001, zombie_wait_s = 0.008, longest_wait_s 
                     stuck_kill_wait_s = 1;
 
 static void feed(struct child *child, const struct attempt *meant, enum job_event event);
-
-struct attempt *child_attempt(struct child *child, size_t index)
-{
-    return index == 0 ? &child->attempt : child->others[index - 1];
-}
 
 /* ---- carrying out ---- */
 
@@ -108,7 +105,7 @@ static bool is_settling(const struct child *child)
     return child->attempt.state == JOB_SETTLING || child->attempt.state == JOB_CHECKED;
 }
 
-void child_heard(struct child *child)
+static void on_heard(struct child *child)
 {
     if (is_settling(child) && child->tree.empty && streams_are_silent(child)) {
         feed(child, NULL, JOB_QUIET);
@@ -229,8 +226,8 @@ static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
 
 /* ---- from start to end ---- */
 
-static void init_attempt(struct attempt *attempt, struct child *child, const struct begun *begun,
-                         bool shared)
+static void init_attempt(struct attempt *attempt, struct child *child,
+                         const struct claimed_task *begun, bool shared)
 {
     *attempt = (struct attempt){
         .task = begun->task,
@@ -248,7 +245,7 @@ static void init_attempt(struct attempt *attempt, struct child *child, const str
 }
 
 /* Returns 0, or -1 without memory: what is there then holds no tasks. */
-static int add_others(struct child *child, const struct begun *tasks, size_t count)
+static int add_others(struct child *child, const struct claimed_task *tasks, size_t count)
 {
     child->others = calloc(count - 1, sizeof(struct attempt *));
     if (!child->others) {
@@ -280,7 +277,14 @@ static void drop(struct child *child)
     free(child);
 }
 
-struct child *child_new(struct child_host *host, const struct begun *tasks, size_t count)
+static void on_overflow(struct child *child)
+{
+    child_end(child, NULL, JOB_OVERFLOWED);
+}
+
+static const struct stream_events stream_events = {.heard = on_heard, .overflowed = on_overflow};
+
+struct child *child_new(struct child_host *host, const struct claimed_task *tasks, size_t count)
 {
     struct child *child = calloc(1, sizeof *child);
     if (!child) {
@@ -299,7 +303,7 @@ struct child *child_new(struct child_host *host, const struct begun *tasks, size
     ev_init(&child->timeout, on_timeout);
     ev_init(&child->pause, on_pause);
     child->timeout.data = child->pause.data = child;
-    streams_init(child);
+    streams_init(child, &stream_events);
     return child;
 }
 
@@ -477,15 +481,4 @@ void child_release(struct child *child)
         close(child->report);
         child->report = -1;
     }
-}
-
-void attempt_free(struct attempt *attempt)
-{
-    if (!attempt) {
-        return;
-    }
-    free((char *)attempt->stdout_tail.data);
-    free((char *)attempt->stderr_tail.data);
-    task_free(attempt->task);
-    free(attempt); /* the first member of a child */
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "exec/attempt/child.h"
+#include "exec/attempt/child_state.h"
 
 /* What its processes are known by, see exec/tree/env_tag.h. 0: a batch, and what is no worker's
  * task, cannot be. */

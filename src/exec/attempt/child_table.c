@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "exec/attempt/child.h"
+#include "exec/attempt/child_state.h"
 
 enum { FIRST_BUCKETS = 64 }; /* a power of two, as all sizes are */
 

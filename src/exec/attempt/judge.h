@@ -6,7 +6,7 @@
 
 #include <signal.h>
 
-#include "exec/attempt/child.h"
+#include "exec/attempt/child_state.h"
 
 /* The leader has exited. Sets the attempts' endings as far as that tells, and returns what follows:
  * JOB_TO_RUN where it was a check that says so, else JOB_EXITED. */

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/process/proc.h"
-#include "exec/attempt/child.h"
+#include "exec/attempt/child_state.h"
 #include "exec/attempt/child_table.h"
 #include "exec/guard/guard.h"
 

@@ -37,16 +37,15 @@ void outlet_begin(struct outlet *outlet, const struct config *config, const stru
     }
 }
 
-enum outlet_ends outlet_ends(const struct outlet *outlet, const struct config *config,
-                             bool followed)
+enum start_ends outlet_ends(const struct outlet *outlet, const struct config *config, bool followed)
 {
     if (outlet->to == CONFIG_OUTPUT_INHERIT) {
-        return OUTLET_INHERITED;
+        return START_INHERITED;
     }
     return outlet->to == CONFIG_OUTPUT_DISCARD && !followed && outlet->limit == 0 &&
                    config->dead.output_tail == 0
-               ? OUTLET_NULL
-               : OUTLET_PIPES;
+               ? START_NULL
+               : START_PIPES;
 }
 
 size_t outlet_take(struct outlet *outlet, size_t size)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "exec/start/start.h"
 #include "queue/task.h"
 
 enum {
@@ -29,16 +30,13 @@ struct outlet {
     int file;           /* owned; -1: not open */
 };
 
-/* What a process has for its stdout and stderr. */
-enum outlet_ends { OUTLET_PIPES, OUTLET_NULL, OUTLET_INHERITED };
-
 /* For a process that is about to start, now: of one task, or NULL for several. followed: what it
  * writes is wanted live. A reload changes nothing for those that run. */
 void outlet_begin(struct outlet *outlet, const struct config *config, const struct task *task,
                   bool followed, int64_t now_ns);
 
-enum outlet_ends outlet_ends(const struct outlet *outlet, const struct config *config,
-                             bool followed);
+enum start_ends outlet_ends(const struct outlet *outlet, const struct config *config,
+                            bool followed);
 
 /* Says how many of the next bytes are within the limit; with the first that is not, `over` is set.
  */

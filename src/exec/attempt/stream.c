@@ -11,7 +11,6 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 #include "exec/attempt/batch.h"
-#include "exec/attempt/child.h"
 
 enum {
     LINES_READ = 4096, /* one read where each line becomes a record: a turn of the loop stays short
@@ -214,7 +213,7 @@ static void go_over(struct child *child)
                    child->outlet.limit, kills ? "it is stopped" : "the rest is dropped"); /* fits */
     log_about(child, LOG_WARNING, LOG_ID_OUTPUT_LIMIT, "output-limit", what);
     if (kills && child->attempt.state == JOB_RUNNING) {
-        child_end(child, NULL, JOB_OVERFLOWED);
+        child->stream_events->overflowed(child);
     }
 }
 
@@ -285,7 +284,7 @@ static void on_ration(struct ev_loop *loop, ev_timer *watcher, int events)
     }
     pace(child, child->lines * OUTLET_LINE_COST);
     streams_watch(child);
-    child_heard(child);
+    child->stream_events->heard(child);
 }
 
 /* What the last read has brought of stdout or stderr. */
@@ -348,7 +347,7 @@ static void on_readable(void *context)
 {
     struct stream *stream = context;
     read_some(stream);
-    child_heard(stream->child);
+    stream->child->stream_events->heard(stream->child);
 }
 
 void streams_drain(struct child *child)
@@ -404,8 +403,9 @@ bool streams_are_silent(const struct child *child)
 
 /* ---- from beginning to end ---- */
 
-void streams_init(struct child *child)
+void streams_init(struct child *child, const struct stream_events *events)
 {
+    child->stream_events = events;
     ev_init(&child->ration, on_ration);
     child->ration.data = child;
     child->outlet.file = -1;

@@ -8,27 +8,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/fd_watch.h"
-#include "exec/attempt/output.h"
+#include "exec/attempt/child_state.h"
 
-struct child;
-
-enum { STREAM_OUTPUT, STREAM_ERROR, STREAM_VERDICTS, STREAMS };
-
-struct stream {
-    struct output output;
-    struct fd_watch watch;
-    struct child *child;
-    bool held; /* whoever follows the task wants no more for now */
-};
-
-/* Makes the child's streams, each without a descriptor. */
-void streams_init(struct child *child);
+/* Makes the child's streams, each without a descriptor. events must outlive the child. */
+void streams_init(struct child *child, const struct stream_events *events);
 
 /* Reads of each stream what is there already, but not without end. */
 void streams_drain(struct child *child);
 
-/* From now on they are read as something comes: child_heard follows. */
+/* From now on they are read as something comes: heard follows. */
 void streams_watch(struct child *child);
 
 /* Those that were held are read again. */

@@ -1,7 +1,6 @@
 #include "exec/attempt/stuck_kill.h"
 
 #include "base/clock.h"
-#include "exec/attempt/child.h"
 
 #define FIRST_NS CLOCK_NS_PER_S /* the second KILL after the first */
 #define LONGEST_NS (60 * CLOCK_NS_PER_S)

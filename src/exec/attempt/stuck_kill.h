@@ -7,15 +7,8 @@
 #define LEAT_EXEC_ATTEMPT_STUCK_KILL_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
-struct child;
-
-struct stuck_kill {
-    int64_t since_ns; /* CLOCK_BOOTTIME, as the other; 0: it was not killed yet */
-    int64_t next_ns;  /* it is killed again */
-    bool told;
-};
+#include "exec/attempt/child_state.h"
 
 /* It is killed now. */
 void stuck_kill_begin(struct child *child);

@@ -9,6 +9,7 @@
 
 #include "base/escape.h"
 #include "config/arguments.h"
+#include "config/commands.h"
 
 struct command_line {
     char *name, *program;

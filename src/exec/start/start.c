@@ -140,7 +140,7 @@ static const char *make_parts(struct parts *parts, const struct start *start,
             return "cannot give the task its payload";
         }
     }
-    bool pipes = order->ends == OUTLET_PIPES, shared = recipe->identity->other;
+    bool pipes = order->ends == START_PIPES, shared = recipe->identity->other;
     if ((pipes && (make_pipe(parts->output, 3, shared) || make_pipe(parts->error, 3, shared))) ||
         (order->verdicts && make_pipe(parts->verdicts, 4, shared))) {
         return "cannot make a pipe";
@@ -172,18 +172,17 @@ static struct spawn describe_spawn(const struct recipe *recipe, bool check)
     };
 }
 
-static void set_ends(struct spawn *spawn, const struct parts *parts, enum outlet_ends ends,
-                     int null)
+static void set_ends(struct spawn *spawn, const struct parts *parts, enum start_ends ends, int null)
 {
     switch (ends) {
-    case OUTLET_PIPES:
+    case START_PIPES:
         spawn->output = parts->output[1];
         spawn->error = parts->error[1];
         return;
-    case OUTLET_NULL:
+    case START_NULL:
         spawn->output = spawn->error = null;
         return;
-    case OUTLET_INHERITED:
+    case START_INHERITED:
         spawn->output = STDOUT_FILENO;
         spawn->error = STDERR_FILENO;
         return;

@@ -10,11 +10,13 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "exec/attempt/outlet.h"
 #include "exec/job/outcome.h"
 #include "exec/start/recipe.h"
 #include "exec/start/spawn.h"
 #include "queue/task.h"
+
+/* What a process has for its stdout and stderr. */
+enum start_ends { START_PIPES, START_NULL, START_INHERITED };
 
 /* What is common to all starts. */
 struct start {
@@ -31,7 +33,7 @@ struct start_order {
     struct environment_limits limits;
     int cgroup;                /* directory of the cgroup to start in; 0: none */
     const struct bytes *input; /* for stdin; NULL: /dev/null */
-    enum outlet_ends ends;     /* of its stdout and stderr */
+    enum start_ends ends;      /* of its stdout and stderr */
     struct guard_entry *slot;  /* as in spawn.h */
     bool verdicts;             /* the process gets descriptor 3 to write to */
 };

@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "queue/queue.h"
 #include "redis/connection/adapter.h"
 #include "redis/connection/lookup.h"
 #include "redis/connection/pending.h"
 #include "redis/connection/socket.h"
+#include "redis/server_command.h"
 
 enum state {
     CLOSED,
@@ -331,19 +331,19 @@ static int send_greeting(struct connection *connection)
     struct command command = {0};
     int result = 0;
     if (config->password) {
-        queue_auth(&command, config->user, config->password);
+        server_auth(&command, config->user, config->password);
         result = greet(connection, &command, on_auth);
     }
     if (result == 0 && config->db != 0) {
-        queue_select(&command, config->db);
+        server_select(&command, config->db);
         result = greet(connection, &command, on_select);
     }
     if (result == 0) {
-        queue_client_name(&command, connection->name);
+        server_client_name(&command, connection->name);
         result = greet(connection, &command, on_set_name);
     }
     if (result == 0) {
-        queue_client_id(&command);
+        server_client_id(&command);
         result = greet(connection, &command, on_client_id);
     }
     command_wipe(&command);

@@ -11,6 +11,7 @@
 
 #include "config/config.h"
 #include "redis/command.h"
+#include "redis/connection/pending.h"
 #include "redis/error.h"
 
 struct ev_loop;
@@ -27,10 +28,6 @@ struct connection_events {
                  const char *why);
     void *context;
 };
-
-/* reply is NULL when the connection closed before the answer; else it is hiredis's and valid only
- * during the call. */
-typedef void connection_callback(void *context, const struct redisReply *reply);
 
 /* name becomes the client name ("leat:QUEUE:work"). config must outlive the connection; each
  * open takes what it says then. Returns NULL without memory. */

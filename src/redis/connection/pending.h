@@ -9,7 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "redis/connection/connection.h"
+struct redisReply;
+
+/* reply is NULL when the connection closed before the answer; else it is hiredis's and valid only
+ * during the call. */
+typedef void connection_callback(void *context, const struct redisReply *reply);
 
 struct pending_command {
     connection_callback *callback;

@@ -11,10 +11,9 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "queue/library.h"
-#include "queue/queue.h"
 #include "redis/connection/socket.h"
 #include "redis/server/discovery.h"
+#include "redis/server_command.h"
 
 #define PAUSE_NS (50 * CLOCK_NS_PER_MS)
 
@@ -22,7 +21,7 @@ struct client {
     redisContext *redis;
     const struct config_redis *config;
     int64_t timeout_ms;
-    bool may_load, has_loaded;
+    const struct client_setup *setup;
     bool heard; /* the server has answered something */
 };
 
@@ -102,90 +101,33 @@ static redisReply *call(struct client *client, struct command *command,
     return receive(client, trouble);
 }
 
-/* A call of which only success matters. Returns 0 or -1. */
-static int perform(struct client *client, struct command *command, const char *what,
-                   const struct trouble *trouble)
+struct redisReply *client_call_once(struct client *client, struct command *command,
+                                    enum redis_error *error, char *why, size_t why_size)
 {
+    return call(client, command, &(struct trouble){.error = error, .why = why, .size = why_size});
+}
+
+int client_perform(struct client *client, struct command *command, const char *what,
+                   enum redis_error *error, char *why, size_t why_size)
+{
+    struct trouble trouble = {.error = error, .why = why, .size = why_size};
     char detail[256] = "";
-    struct trouble inner = {.error = trouble->error, .why = detail, .size = sizeof detail};
-    redisReply *reply = call(client, command, &inner);
+    redisReply *reply = client_call_once(client, command, error, detail, sizeof detail);
     if (!reply) {
-        tell(trouble, *trouble->error, what, detail);
+        tell(&trouble, *error, what, detail);
         return -1;
     }
     freeReplyObject(reply);
     return 0;
 }
 
-/* ---- the library ---- */
-
-static int load_library(struct client *client, bool replace, const struct trouble *trouble)
-{
-    struct command command = {0};
-    queue_load_library(&command, replace);
-    int result = perform(client, &command, "loading the function library", trouble);
-    command_free(&command);
-
-    client->has_loaded = client->has_loaded || result == 0;
-
-    /* somebody was faster */
-    if (result && !replace && strstr(trouble->why, "already exists")) {
-        result = 0;
-    }
-    return result;
-}
-
-/* An older library that may not be replaced still serves, as long as it speaks the protocol. */
-static int replace_library(struct client *client, bool usable, const struct trouble *trouble)
-{
-    if (load_library(client, true, trouble) == 0) {
-        return 0;
-    }
-    return usable && *trouble->error != REDIS_ERROR_LOST ? 0 : -1;
-}
-
-static int check_version(struct client *client, const redisReply *reply,
-                         const struct trouble *trouble)
-{
-    int64_t protocol = 0, version = 0;
-    if (queue_version_read(reply, &protocol, &version)) {
-        tell(trouble, REDIS_ERROR_FOREIGN, "", "the function leat_version is not leat's");
-        return -1;
-    }
-    bool usable = protocol == QUEUE_PROTOCOL;
-    if (version < library_version() && client->may_load) {
-        return replace_library(client, usable, trouble);
-    }
-    if (!usable) {
-        char detail[120];
-        (void)snprintf(detail, sizeof detail,
-                       "the function library in Redis speaks protocol %lld, this program %d",
-                       (long long)protocol, QUEUE_PROTOCOL); /* fits */
-        tell(trouble, REDIS_ERROR_OTHER, "", detail);
-        return -1;
-    }
-    return 0;
-}
-
-static int check_library(struct client *client, const struct trouble *trouble)
-{
-    struct command command = {0};
-    queue_version(&command);
-    redisReply *reply = call(client, &command, trouble);
-    command_free(&command);
-    if (reply) {
-        int result = check_version(client, reply, trouble);
-        freeReplyObject(reply);
-        return result;
-    }
-    /* a missing one that may not be loaded is told by the first call that needs it */
-    if (*trouble->error == REDIS_ERROR_NO_LIBRARY) {
-        return client->may_load ? load_library(client, false, trouble) : 0;
-    }
-    return -1;
-}
-
 /* ---- opening ---- */
+
+static int perform(struct client *client, struct command *command, const char *what,
+                   const struct trouble *trouble)
+{
+    return client_perform(client, command, what, trouble->error, trouble->why, trouble->size);
+}
 
 static int authenticate(struct client *client, const struct config_redis *config,
                         const struct trouble *trouble)
@@ -194,7 +136,7 @@ static int authenticate(struct client *client, const struct config_redis *config
         return 0;
     }
     struct command command = {0};
-    queue_auth(&command, config->user, config->password);
+    server_auth(&command, config->user, config->password);
     int result = perform(client, &command, "AUTH", trouble);
     command_wipe(&command);
     return result;
@@ -207,7 +149,7 @@ static int select_db(struct client *client, const struct config_redis *config,
         return 0;
     }
     struct command command = {0};
-    queue_select(&command, config->db);
+    server_select(&command, config->db);
     int result = perform(client, &command, "SELECT", trouble);
     command_free(&command);
     return result;
@@ -262,6 +204,14 @@ static int check_role(struct client *client, const struct trouble *trouble)
     return 0;
 }
 
+static int set_up(struct client *client, const struct trouble *trouble)
+{
+    const struct client_setup *setup = client->setup;
+    return setup
+               ? setup->opened(setup->context, client, trouble->error, trouble->why, trouble->size)
+               : 0;
+}
+
 static int open_at(struct client *client, const struct config_redis *config,
                    const struct trouble *trouble)
 {
@@ -273,7 +223,7 @@ static int open_at(struct client *client, const struct config_redis *config,
     return connect_redis(client, config, trouble) || authenticate(client, config, trouble) ||
                    select_db(client, config, trouble) ||
                    (discovery_is_needed(config) && check_role(client, trouble)) ||
-                   check_library(client, trouble)
+                   set_up(client, trouble)
                ? -1
                : 0;
 }
@@ -326,7 +276,7 @@ static int64_t patience_end_ns(const struct config_redis *config)
     return clock_boot_ns() + config->connect_timeout_ms * CLOCK_NS_PER_MS;
 }
 
-struct client *client_open(const struct config_redis *config, enum config_library library,
+struct client *client_open(const struct config_redis *config, const struct client_setup *setup,
                            enum redis_error *error, char *why, size_t why_size)
 {
     struct trouble trouble = {.error = error, .why = why, .size = why_size};
@@ -338,18 +288,13 @@ struct client *client_open(const struct config_redis *config, enum config_librar
     *client = (struct client){
         .config = config,
         .timeout_ms = config->command_timeout_ms,
-        .may_load = library == CONFIG_LIBRARY_AUTO,
+        .setup = setup,
     };
     if (open_redis(client, patience_end_ns(config), &trouble)) {
         client_close(client);
         return NULL;
     }
     return client;
-}
-
-bool client_has_loaded(const struct client *client)
-{
-    return client->has_loaded;
 }
 
 void client_close(struct client *client)
@@ -365,16 +310,15 @@ void client_close(struct client *client)
 
 /* ---- for callers ---- */
 
-static redisReply *call_loading(struct client *client, struct command *command,
+/* A refused command is sent again if the setup has removed the reason. */
+static redisReply *call_mending(struct client *client, struct command *command,
                                 const struct trouble *trouble)
 {
+    const struct client_setup *setup = client->setup;
     redisReply *reply = call(client, command, trouble);
-    if (reply || *trouble->error != REDIS_ERROR_NO_LIBRARY || !client->may_load) {
+    if (reply || !setup || *trouble->error == REDIS_ERROR_LOST ||
+        !setup->mend(setup->context, client, trouble->error, trouble->why, trouble->size)) {
         return reply;
-    }
-    /* Redis was restarted or flushed */
-    if (load_library(client, false, trouble)) {
-        return NULL;
     }
     return call(client, command, trouble);
 }
@@ -383,7 +327,7 @@ struct redisReply *client_call_here(struct client *client, struct command *comma
                                     enum redis_error *error, char *why, size_t why_size)
 {
     struct trouble trouble = {.error = error, .why = why, .size = why_size};
-    return call_loading(client, command, &trouble);
+    return call_mending(client, command, &trouble);
 }
 
 struct redisReply *client_call(struct client *client, struct command *command,
@@ -391,10 +335,10 @@ struct redisReply *client_call(struct client *client, struct command *command,
 {
     struct trouble trouble = {.error = error, .why = why, .size = why_size};
     int64_t deadline_ns = patience_end_ns(client->config);
-    redisReply *reply = call_loading(client, command, &trouble);
+    redisReply *reply = call_mending(client, command, &trouble);
     while (!reply && is_elsewhere(client, *error) && pause_until(deadline_ns) &&
            open_redis(client, deadline_ns, &trouble) == 0) {
-        reply = call_loading(client, command, &trouble);
+        reply = call_mending(client, command, &trouble);
     }
     return reply;
 }

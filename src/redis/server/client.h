@@ -1,11 +1,12 @@
 /*
- * A synchronous client for the command line: connect, authenticate, load the library where it is
- * missing, send commands one by one or many before reading.
+ * A synchronous client for the command line: connects, authenticates, sends commands one by one or
+ * many before reading.
  */
 #ifndef LEAT_REDIS_SERVER_CLIENT_H
 #define LEAT_REDIS_SERVER_CLIENT_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,26 +17,44 @@
 struct redisReply;
 struct client;
 
-/* Connects, authenticates and sees to the library. Where sentinels or a Cluster say which server it
- * is, they are asked for up to connect_timeout, until it is a master. Where `library` allows it, a
- * missing or older one is replaced by the built-in one; a newer one stays. Returns a client, or
- * NULL with the class in *error and a message for people in `why`. SIGPIPE must be ignored: a
- * closed connection is an error here, not a signal. config must outlive the client. */
-struct client *client_open(const struct config_redis *config, enum config_library library,
+/* What a caller does beyond connecting. */
+struct client_setup {
+    /* A connection was opened. Returns 0, or -1 with class and message: the client cannot be used
+     * there. */
+    int (*opened)(void *context, struct client *client, enum redis_error *error, char *why,
+                  size_t why_size);
+    /* A command was refused with that class. Returns true if the reason is gone, so that the
+     * command is to be sent again; may replace class and message. */
+    bool (*mend)(void *context, struct client *client, enum redis_error *error, char *why,
+                 size_t why_size);
+    void *context;
+};
+
+/* Connects, authenticates and calls setup->opened; setup may be NULL. If sentinels or a Cluster say
+ * which server it is, asks them for up to connect_timeout, until it is a master. Returns a client,
+ * or NULL with the class in *error and a message for people in `why`. SIGPIPE must be ignored: a
+ * closed connection is an error here, not a signal. config and setup must outlive the client. */
+struct client *client_open(const struct config_redis *config, const struct client_setup *setup,
                            enum redis_error *error, char *why, size_t why_size);
-/* It loaded the library itself. */
-bool client_has_loaded(const struct client *client);
 void client_close(struct client *client);
 
 /* Sends and waits. Returns the reply (free it with freeReplyObject), or NULL with class and
- * message: error replies come back so too. A missing library is loaded, unless client_open was told
- * never to, and the call repeated; so it is, for up to connect_timeout, where another server has
- * the queue now, or none yet, and others say which. After REDIS_ERROR_LOST nothing but client_close
- * works. */
+ * message: error replies come back so too. The call is repeated if setup->mend has removed the
+ * reason of a refusal, and for up to connect_timeout if sentinels or a Cluster say that another
+ * server has the queue now, or none yet. After REDIS_ERROR_LOST nothing but client_close works. */
 struct redisReply *client_call(struct client *client, struct command *command,
                                enum redis_error *error, char *why, size_t why_size);
 
-/* The same, but only on the server that the last call was on: for what depends on that. */
+/* The same, once: nothing is mended and no other server is tried. For setup's functions. */
+struct redisReply *client_call_once(struct client *client, struct command *command,
+                                    enum redis_error *error, char *why, size_t why_size);
+
+/* client_call_once for a call of which only success matters. `what` goes before the message: what
+ * was being done. Returns 0 or -1. */
+int client_perform(struct client *client, struct command *command, const char *what,
+                   enum redis_error *error, char *why, size_t why_size);
+
+/* As client_call, but only on the server that the last call was on: for what depends on that. */
 struct redisReply *client_call_here(struct client *client, struct command *command,
                                     enum redis_error *error, char *why, size_t why_size);
 

@@ -9,7 +9,7 @@ from harness.daemon import ROOT, program
 
 COMPLETION = ROOT / 'src/cli/leat.bash'
 MANUAL = (ROOT / 'src/cli/leat.1').read_text()
-CODE = '\n'.join(path.read_text() for path in sorted((ROOT / 'src/cli').glob('*.[ch]')))
+CODE = '\n'.join(path.read_text() for path in sorted((ROOT / 'src/cli').rglob('*.[ch]')))
 
 
 def help_of(*command):

@@ -14,6 +14,8 @@
 
 #include "config/config.h"
 #include "config/limits.h"
+#include "config/load.h"
+#include "config/scalar.h"
 
 #define QUEUE "[queue]\nname = q\n"
 

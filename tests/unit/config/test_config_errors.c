@@ -12,6 +12,7 @@
 
 #include "config/config.h"
 #include "config/limits.h"
+#include "config/load.h"
 #include "config/suggest.h"
 
 #define QUEUE "[queue]\nname = q\n"

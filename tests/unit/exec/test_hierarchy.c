@@ -184,17 +184,17 @@ static void fields_are_taken(void **state)
         const struct bytes value = {cases[i].value, strlen(cases[i].value)};
         size_t bound = task_bound_named(name);
         assert_true(bound < TASK_BOUNDS);
-        const char *form = task_bound_take(&task, bound, &value);
+        const char *form = task_bound_take(task.bounds, bound, &value);
         assert_true((form != NULL) == (cases[i].taken < 0));
         if (!form) {
             assert_int_equal(task.bounds[bound], cases[i].taken);
-            assert_true(task_is_bounded(&task) == (cases[i].taken > 0));
+            assert_true(task_is_bounded(task.bounds) == (cases[i].taken > 0));
         }
     }
     const struct bytes other = {"memory_ma", 9}, cut = {"10\0", 3};
     struct task task = {0};
     assert_int_equal(task_bound_named(other), TASK_BOUNDS);
-    assert_non_null(task_bound_take(&task, TASK_PIDS_MAX, &cut));
+    assert_non_null(task_bound_take(task.bounds, TASK_PIDS_MAX, &cut));
 }
 
 /* Goal: what is not known is left out; the largest numbers fit. */

@@ -7,7 +7,7 @@ enum { MANY = 5 };
 /* Starts one process for so many tasks, numbered by attempt from 1 on. */
 static void begin_batch(struct trial *trial, const char *command, size_t count)
 {
-    struct begun begun[MANY];
+    struct claimed_task begun[MANY];
     static const char *const tids[MANY] = {"1-1", "1-2", "1-3", "1-4", "1-5"};
     trial->config.task.command = (char *)command;
     trial->config.task.batch = 10;
@@ -16,7 +16,7 @@ static void begin_batch(struct trial *trial, const char *command, size_t count)
         struct task *task = make_task(TEXTS("size", "x"), "line", 4, true);
         assert_non_null(task);
         task->tid = tids[i];
-        begun[i] = (struct begun){.task = task, .lease_deadline_ns = (int64_t)i};
+        begun[i] = (struct claimed_task){.task = task, .lease_deadline_ns = (int64_t)i};
     }
     assert_int_equal(runner_start(trial->runner, begun, count), 0);
 }

@@ -134,7 +134,7 @@ static void kill_by_others_has_its_cause(void **state)
         trial->config.task.check = (char *)table[i].check;
         trial->config.task.check_timeout_ms = 30000;
         runner_set_config(trial->runner, &trial->config);
-        const struct begun begun = {.task = task, .lease_deadline_ns = table[i].deadline_ns};
+        const struct claimed_task begun = {.task = task, .lease_deadline_ns = table[i].deadline_ns};
         assert_int_equal(runner_start(trial->runner, &begun, 1), 0);
         await(trial, 1);
         assert_ending(trial->last, table[i].ending);

@@ -1,6 +1,7 @@
 /* Goal: who follows tasks gets every byte of those that ask for it, as it was read; a process waits
  * where no more is wanted, and what it leaves in its pipe still comes. */
 #include "../lib/runner_trial.h"
+#include "base/buffer.h"
 
 struct followed {
     struct trial *trial;
@@ -33,7 +34,7 @@ static bool on_wrote(void *context, struct attempt *attempt, int number, const v
 static void follow(struct trial *trial, struct followed *followed, size_t most)
 {
     *followed = (struct followed){.trial = trial, .most = most};
-    const struct runner_follow hooks = {on_began, on_wrote, followed};
+    const struct attempt_follow hooks = {on_began, on_wrote, followed};
     runner_set_follow(trial->runner, &hooks);
 }
 

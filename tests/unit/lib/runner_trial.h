@@ -132,7 +132,7 @@ __attribute__((unused)) static void await(struct trial *trial, size_t more)
 __attribute__((unused)) static void start_task_now(struct trial *trial, struct task *task)
 {
     assert_non_null(task);
-    const struct begun begun = {.task = task};
+    const struct claimed_task begun = {.task = task};
     assert_int_equal(runner_start(trial->runner, &begun, 1), 0);
 }
 

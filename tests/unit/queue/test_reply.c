@@ -11,6 +11,7 @@
 
 #include "../lib/resp.h"
 #include "queue/queue.h"
+#include "redis/server_command.h"
 
 #define TASK                                                                                       \
     "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
@@ -277,13 +278,13 @@ static void tells_why_the_bell_rang(void **state)
 
 /* ---- INFO ---- */
 
-static void assert_info(const char *text, struct queue_server expected)
+static void assert_info(const char *text, struct server_info expected)
 {
-    struct queue_server out;
+    struct server_info out;
     struct buffer built = BUFFER_INIT;
     resp_text(&built, text);
     redisReply *reply = resp_take(&built);
-    assert_int_equal(queue_info_read(reply, &out), 0);
+    assert_int_equal(server_info_read(reply, &out), 0);
     freeReplyObject(reply);
     assert_string_equal(out.version, expected.version);
     assert_string_equal(out.maxmemory_policy, expected.maxmemory_policy);
@@ -303,45 +304,45 @@ static void reads_info(void **state)
         "# Server\r\nredis_version:7.0.15\r\nuptime_in_seconds:1\r\n\r\n# Memory\r\n"
         "maxmemory:1048576\r\nmaxmemory_policy:noeviction\r\n\r\n# Persistence\r\nloading:0\r\n"
         "aof_enabled:1\r\nrdb_saves:0\r\n# Replication\r\nrole:master\r\n",
-        (struct queue_server){.version = "7.0.15",
-                              .major = 7,
-                              .is_master = true,
-                              .aof_enabled = true,
-                              .rdb_enabled = true,
-                              .maxmemory_policy = "noeviction",
-                              .maxmemory = 1048576});
+        (struct server_info){.version = "7.0.15",
+                             .major = 7,
+                             .is_master = true,
+                             .aof_enabled = true,
+                             .rdb_enabled = true,
+                             .maxmemory_policy = "noeviction",
+                             .maxmemory = 1048576});
 
     /* old changes and never a snapshot: there are none */
     assert_info("redis_version:10.1\r\nrole:slave\r\nloading:1\r\nuptime_in_seconds:4000\r\n"
                 "rdb_changes_since_last_save:5\r\nrdb_last_bgsave_time_sec:-1\r\nrdb_saves:0",
-                (struct queue_server){.version = "10.1", .major = 10, .loading = true});
+                (struct server_info){.version = "10.1", .major = 10, .loading = true});
 
     /* the disk refused; a snapshot only matters where there are any */
     assert_info("redis_version:7.2\r\naof_last_write_status:err\r\nrdb_last_bgsave_status:ok",
-                (struct queue_server){
+                (struct server_info){
                     .version = "7.2", .major = 7, .rdb_enabled = true, .saves_fail = true});
     assert_info("redis_version:7.2\r\naof_last_write_status:ok\r\nrdb_last_bgsave_status:err",
-                (struct queue_server){
+                (struct server_info){
                     .version = "7.2", .major = 7, .rdb_enabled = true, .saves_fail = true});
 
     /* names are whole, long values are cut, what is no number is none */
     assert_info("xredis_version:1\r\nredis_version:0123456789012345678901234567890123456789\r\n"
                 "maxmemory:much\r\nrole:masterful-and-much-too-long\r\nmaxmemory_policy:",
-                (struct queue_server){.version = "0123456789012345678901234567890",
-                                      .major = 2147483647,
-                                      .rdb_enabled = true});
+                (struct server_info){.version = "0123456789012345678901234567890",
+                                     .major = 2147483647,
+                                     .rdb_enabled = true});
 }
 
 static void refuses_other_info(void **state)
 {
     (void)state;
-    struct queue_server out;
+    struct server_info out;
     redisReply *reply = RESP("$4\r\nrole\r\n");
-    assert_int_equal(queue_info_read(reply, &out), -1);
-    assert_int_equal(queue_info_read(NULL, &out), -1);
+    assert_int_equal(server_info_read(reply, &out), -1);
+    assert_int_equal(server_info_read(NULL, &out), -1);
     freeReplyObject(reply);
     reply = RESP(":1\r\n");
-    assert_int_equal(queue_info_read(reply, &out), -1);
+    assert_int_equal(server_info_read(reply, &out), -1);
     freeReplyObject(reply);
 }
 

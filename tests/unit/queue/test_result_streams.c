@@ -12,8 +12,8 @@
 #include "../lib/resp.h"
 #include "../lib/server.h"
 #include "base/clock.h"
+#include "queue/library_load.h"
 #include "queue/result_streams.h"
-#include "redis/server/client.h"
 
 struct heard {
     struct queue_entry entries[4];
@@ -140,6 +140,7 @@ struct trial {
     struct server server;
     struct queue queue;
     struct client *client;
+    struct library_load library;
     struct command command;
     enum redis_error error;
     char why[256];
@@ -151,8 +152,8 @@ static int setup(void **state)
     trial = (struct trial){0};
     *state = &trial;
     server_start(&trial.server);
-    trial.client = client_open(&trial.server.config, CONFIG_LIBRARY_AUTO, &trial.error, trial.why,
-                               sizeof trial.why);
+    trial.client = library_client_open(&trial.library, &trial.server.config, CONFIG_LIBRARY_AUTO,
+                                       &trial.error, trial.why, sizeof trial.why);
     return trial.client ? queue_init(&trial.queue, "q", "leat") : -1;
 }
 

@@ -18,11 +18,6 @@
 
 #define KEY "0123456789abcdef0123456789abcdef"
 
-static struct bytes bytes_of(const char *text)
-{
-    return (struct bytes){text, strlen(text)};
-}
-
 static int put(void *context, const void *data, size_t size)
 {
     return buffer_append(context, data, size);

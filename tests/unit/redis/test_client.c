@@ -11,14 +11,16 @@
 
 #include "../lib/server.h"
 #include "queue/library.h"
+#include "queue/library_load.h"
 #include "queue/queue.h"
-#include "redis/server/client.h"
+#include "redis/server_command.h"
 
 struct trial {
     struct server server;
     struct config_redis config;
     struct queue queue;
     struct command command;
+    struct library_load library;
     enum redis_error error;
     char why[256];
 };
@@ -44,7 +46,8 @@ static int teardown(void **state)
 
 static struct client *try_open(struct trial *trial, enum config_library library)
 {
-    return client_open(&trial->config, library, &trial->error, trial->why, sizeof trial->why);
+    return library_client_open(&trial->library, &trial->config, library, &trial->error, trial->why,
+                               sizeof trial->why);
 }
 
 static struct client *open_up(struct trial *trial)
@@ -203,7 +206,7 @@ static void tells_that_the_connection_broke(void **state)
     struct trial *trial = *state;
     struct client *client = open_up(trial);
     server_kill(&trial->server);
-    queue_info(&trial->command);
+    server_info(&trial->command);
     assert_null(try_call(trial, client));
     assert_int_equal(trial->error, REDIS_ERROR_LOST);
     assert_null(try_call(trial, client));
@@ -324,11 +327,11 @@ static void reads_info_of_a_real_server(void **state)
 {
     struct trial *trial = *state;
     struct client *client = open_up(trial);
-    struct queue_server server;
+    struct server_info server;
     server_do(&trial->server, "CONFIG SET maxmemory 100mb");
-    queue_info(&trial->command);
+    server_info(&trial->command);
     redisReply *reply = call(trial, client);
-    assert_int_equal(queue_info_read(reply, &server), 0);
+    assert_int_equal(server_info_read(reply, &server), 0);
     freeReplyObject(reply);
     assert_true(server.major >= 7);
     assert_true(server.is_master);

@@ -12,6 +12,7 @@
 #include "queue/library.h"
 #include "queue/queue.h"
 #include "redis/command.h"
+#include "redis/server_command.h"
 
 static void assert_wire(struct command *command, const char *expected, size_t size)
 {
@@ -188,9 +189,9 @@ static void builds_plain_commands(void **state)
     queue_listen(&command, &queue, "5-1");
     ASSERT_WIRE(&command, "*6\r\n$5\r\nXREAD\r\n$5\r\nBLOCK\r\n$1\r\n0\r\n$7\r\nSTREAMS\r\n$8\r\n"
                           "{q}:bell\r\n$3\r\n5-1\r\n");
-    queue_unblock(&command, 42);
+    server_unblock(&command, 42);
     ASSERT_WIRE(&command, "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$2\r\n42\r\n");
-    queue_kill_client(&command, 42);
+    server_kill_client(&command, 42);
     ASSERT_WIRE(&command, "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$2\r\n42\r\n");
 
     queue_enqueue_begin(&command, &queue);

@@ -1,4 +1,4 @@
-#include "config/config.h"
+#include "config/load.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -188,15 +188,4 @@ struct config *config_merge(const struct config *current, struct config *fresh,
 fail:
     config_free(fresh);
     return NULL;
-}
-
-bool config_codes_has(const struct config_codes *codes, int code)
-{
-    return code >= 0 && code < CONFIG_CODES &&
-           (codes->bits[code / 64] & (UINT64_C(1) << (code % 64))) != 0;
-}
-
-const struct config_key *config_key_at(size_t index)
-{
-    return index < TABLE_ROWS ? &table[index].key : NULL;
 }

@@ -1,0 +1,20 @@
+/*
+ * A field of a log record.
+ */
+#ifndef LEAT_BASE_LOG_LOG_FIELD_H
+#define LEAT_BASE_LOG_LOG_FIELD_H
+
+#include <stddef.h>
+#include <string.h>
+
+/* A field of a record: NAME as journald wants it (A-Z, 0-9, _), any bytes as the value. */
+struct log_field {
+    const char *name;
+    const void *data;
+    size_t size;
+};
+
+#define LOG_TEXT(field_name, text)                                                                 \
+    ((struct log_field){.name = (field_name), .data = (text), .size = strlen(text)})
+
+#endif

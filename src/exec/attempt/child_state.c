@@ -1,0 +1,7 @@
+/* The attempts of a child: one, or those of its batch. */
+#include "exec/attempt/child_state.h"
+
+struct attempt *child_attempt(struct child *child, size_t index)
+{
+    return index == 0 ? &child->attempt : child->others[index - 1];
+}

@@ -1,0 +1,144 @@
+#include "redis/server_command.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+void server_unblock(struct command *command, int64_t client_id)
+{
+    command_begin_texts(command, (const char *const[]){"CLIENT", "UNBLOCK"}, 2);
+    command_add_number(command, client_id);
+}
+
+void server_kill_client(struct command *command, int64_t client_id)
+{
+    command_begin_texts(command, (const char *const[]){"CLIENT", "KILL", "ID"}, 3);
+    command_add_number(command, client_id);
+}
+
+void server_auth(struct command *command, const char *user, const char *password)
+{
+    command_begin_texts(command, (const char *const[]){"AUTH"}, 1);
+    if (user) {
+        command_add_text(command, user);
+    }
+    command_add_text(command, password);
+}
+
+void server_select(struct command *command, int64_t db)
+{
+    command_begin_texts(command, (const char *const[]){"SELECT"}, 1);
+    command_add_number(command, db);
+}
+
+/* A client name is printable ASCII without spaces. */
+void server_client_name(struct command *command, const char *name)
+{
+    char fit[256];
+    size_t size = 0;
+    for (; name[size] && size < sizeof fit; size++) {
+        fit[size] = name[size];
+        if (fit[size] <= ' ' || fit[size] > '~') {
+            fit[size] = '_';
+        }
+    }
+    command_begin_texts(command, (const char *const[]){"CLIENT", "SETNAME"}, 2);
+    command_add(command, fit, size);
+}
+
+void server_client_id(struct command *command)
+{
+    command_begin_texts(command, (const char *const[]){"CLIENT", "ID"}, 2);
+}
+
+void server_info(struct command *command)
+{
+    command_begin_texts(command, (const char *const[]){"INFO"}, 1);
+}
+
+/* ---- INFO ---- */
+
+/* Copies the value of a line "NAME:VALUE\r\n"; cut where it is longer. False where there is none.
+ */
+static bool info_value(const char *text, const char *name, char *value, size_t size)
+{
+    size_t name_length = strlen(name);
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\r\n");
+        if (length > name_length && line[name_length] == ':' &&
+            memcmp(line, name, name_length) == 0) {
+            length -= name_length + 1;
+            length = length < size ? length : size - 1;
+            memcpy(value, line + name_length + 1, length);
+            value[length] = '\0';
+            return true;
+        }
+        line += length;
+        line += strspn(line, "\r\n");
+    }
+    return false;
+}
+
+/* What is absent or no number counts as `otherwise`. */
+static int64_t info_number(const char *text, const char *name, int64_t otherwise)
+{
+    char value[32];
+    int64_t number = otherwise;
+    if (!info_value(text, name, value, sizeof value) ||
+        units_parse_integer(value, INT64_MIN, INT64_MAX, &number)) {
+        return otherwise;
+    }
+    return number;
+}
+
+static bool info_says(const char *text, const char *name, const char *wanted)
+{
+    char value[16];
+    return info_value(text, name, value, sizeof value) && strcmp(value, wanted) == 0;
+}
+
+/* INFO does not say whether snapshots are configured. A server that has changed data and been up
+ * for longer than the longest default interval without taking one surely has none; else give it the
+ * benefit of the doubt. */
+static bool snapshots_enabled(const char *text)
+{
+    enum { LONGEST_DEFAULT_S = 3600, MARGIN_S = 60 };
+    bool taken = info_number(text, "rdb_saves", 0) > 0 ||
+                 info_number(text, "rdb_last_bgsave_time_sec", -1) >= 0 ||
+                 info_number(text, "rdb_bgsave_in_progress", 0) > 0;
+    bool overdue = info_number(text, "uptime_in_seconds", 0) > LONGEST_DEFAULT_S + MARGIN_S &&
+                   info_number(text, "rdb_changes_since_last_save", 0) > 0;
+    return taken || !overdue;
+}
+
+int server_info_read(const redisReply *reply, struct server_info *out)
+{
+    *out = (struct server_info){0};
+    if (!reply || reply->type != REDIS_REPLY_STRING ||
+        !info_value(reply->str, "redis_version", out->version, sizeof out->version)) {
+        errno = EPROTO;
+        return -1;
+    }
+    const char *text = reply->str;
+    char role[16] = "";
+    long major = strtol(out->version, NULL, 10);
+    out->major = major > INT_MAX ? INT_MAX : (int)major;
+    (void)info_value(text, "role", role, sizeof role); /* absent: no master */
+    /* absent: "" */
+    (void)info_value(text, "run_id", out->run_id, sizeof out->run_id);
+    out->is_sentinel = info_says(text, "redis_mode", "sentinel");
+    out->is_master = strcmp(role, "master") == 0;
+    out->loading = info_number(text, "loading", 0) != 0;
+    out->aof_enabled = info_number(text, "aof_enabled", 0) != 0;
+    out->rdb_enabled = snapshots_enabled(text);
+    /* absent: "" */
+    (void)info_value(text, "maxmemory_policy", out->maxmemory_policy, sizeof out->maxmemory_policy);
+    out->maxmemory = info_number(text, "maxmemory", 0);
+    out->saves_fail = info_says(text, "aof_last_write_status", "err") ||
+                      (out->rdb_enabled && info_says(text, "rdb_last_bgsave_status", "err"));
+    return 0;
+}

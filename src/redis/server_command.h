@@ -1,0 +1,41 @@
+/*
+ * Commands about the connection and the server rather than the queue: AUTH, SELECT, CLIENT, INFO.
+ */
+#ifndef LEAT_REDIS_SERVER_COMMAND_H
+#define LEAT_REDIS_SERVER_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "redis/command.h"
+
+struct redisReply;
+
+void server_unblock(struct command *command, int64_t client_id);
+/* CLIENT KILL ID: a former connection of one's own, whose last commands must not run any more. */
+void server_kill_client(struct command *command, int64_t client_id);
+
+/* What a connection begins with. user NULL: the default user. After server_auth free the command
+ * with command_wipe. */
+void server_auth(struct command *command, const char *user, const char *password);
+void server_select(struct command *command, int64_t db);
+void server_client_name(struct command *command, const char *name);
+void server_client_id(struct command *command);
+
+/* INFO everything needed at start-up, in one call. */
+void server_info(struct command *command);
+
+/* What INFO says that matters to a queue. rdb_enabled is false only where it is sure that there are
+ * no snapshots: INFO does not tell the setting. */
+struct server_info {
+    char version[32];
+    char run_id[48]; /* of this process of it; "" where INFO does not tell */
+    int major;
+    bool is_sentinel, is_master, loading, aof_enabled, rdb_enabled;
+    char maxmemory_policy[32];
+    int64_t maxmemory;
+    bool saves_fail; /* the last write to the append-only file or snapshot did */
+};
+int server_info_read(const struct redisReply *reply, struct server_info *out);
+
+#endif
