@@ -19,6 +19,17 @@ _leat_read() {
     done < <("$@" --help 2>/dev/null)
 }
 
+# Prints the keys that leat help ini knows: as KEY, or as SECTION.KEY if the word has a dot.
+_leat_keys() { # PROGRAM WORD
+    local section key
+    while read -r key _; do
+        section=${key%%.*}
+        [[ $section != command ]] || section=command.NAME
+        [[ $2 == *.* ]] || key=${key#"$section."}
+        echo "$key"
+    done < <("$1" help ini 2>/dev/null | tail -n +2)
+}
+
 _leat_offer() { # KIND: files, commands, queues, or words to choose from
     local path folder=${LEAT_CONFIG_DIR:-/etc/leat}
     case $1 in
@@ -62,7 +73,7 @@ _leat_value() { # OPTION
 }
 
 _leat() {
-    local program=${1/#\~/$HOME} current=${COMP_WORDS[COMP_CWORD]} before='' command='' position=0 ended='' i
+    local program=${1/#\~/$HOME} current=${COMP_WORDS[COMP_CWORD]} before='' command='' topic='' position=0 ended='' i
     local -a words options common=()
     local -A values=()
     COMPREPLY=()
@@ -86,6 +97,7 @@ _leat() {
                     _leat_read "$program" "$command"
                 fi
             else
+                topic=${topic:-${COMP_WORDS[i]}}
                 position=$((position + 1))
             fi
             ;;
@@ -106,7 +118,10 @@ _leat() {
         return
     elif [[ $current == -* ]]; then
         _leat_offer "${options[*]} ${common[*]}"
+    elif [[ $command == help && $topic == ini ]]; then
+        ((position > 1)) || _leat_offer "$(_leat_keys "$program" "$current")"
     elif ((position == 0)); then
+        [[ $command != help ]] || words+=(ini)
         _leat_offer "${words[*]}"
     fi
 }

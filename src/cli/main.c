@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/process/standard_fds.h"
+#include "cli/help/help.h"
 #include "cli/lib/cli.h"
 
 static const struct subcommand *const subcommands[] = {
@@ -19,25 +20,38 @@ static const struct subcommand *const subcommands[] = {
 #define SUBCOMMAND_COUNT (sizeof subcommands / sizeof(subcommands)[0])
 
 static const char usage_head[] = "Usage: leat [-c FILE | -q QUEUE] COMMAND [OPTION]...\n"
-                                 "Put tasks into a queue and look after it.\n"
+                                 "Add shell commands to a job queue, and operate the queue.\n"
                                  "\n"
                                  "Commands:\n";
 
 static const char usage_tail[] =
     "\n"
     "Options, before or after the command:\n"
-    "  -q, --queue QUEUE  the queue of /etc/leat/QUEUE.ini\n"
-    "  -c, --config FILE  the queue of that file\n"
-    "  -h, --help         this help; leat COMMAND --help tells more\n"
+    "  -q, --queue QUEUE  use the queue of /etc/leat/QUEUE.ini\n"
+    "  -c, --config FILE  use the queue of this configuration file\n"
+    "  -h, --help         print help; leat COMMAND --help is about one command\n"
     "  -V, --version      print the version\n"
     "\n"
-    "Without -q and -c: the file that $LEAT_CONFIG names, or the only *.ini in /etc/leat\n"
-    "($LEAT_CONFIG_DIR names another folder).\n"
+    "Without -q and -c, leat uses the file in $LEAT_CONFIG, or the only *.ini in\n"
+    "/etc/leat ($LEAT_CONFIG_DIR replaces this folder).\n"
     "\n"
-    "Exit codes: 0 done; 1 not found, or not healthy; 2 found and repaired, or in the queue but\n"
-    "on too few replicas; 64 usage; 65 task refused; 69 Redis cannot be reached;\n"
-    "74 output cannot be written; 75 full or busy, try later; 77 denied by Redis; 78\n"
-    "configuration. See leat(1).\n";
+    "Help:\n"
+    "  leat help COMMAND  open the manual of a command\n"
+    "  leat help ini      list the keys of configuration files\n"
+    "  leat help ini KEY  explain a key: its type, its default, its meaning\n"
+    "\n"
+    "Exit codes:\n"
+    "  0   success\n"
+    "  1   not found, or not healthy\n"
+    "  2   repaired; or in the queue, but on too few replicas\n"
+    "  64  wrong usage\n"
+    "  65  a task or a value was refused\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  the queue is full or Redis is busy; try again later\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n"
+    "See leat(1) for more.\n";
 
 static void print_help(FILE *file)
 {
@@ -63,7 +77,7 @@ static const struct subcommand *find_subcommand(const char *name)
     return NULL;
 }
 
-/* leat help [COMMAND] */
+/* leat help [COMMAND | ini [KEY]] */
 static int run_help(int argc, char **argv)
 {
     const struct subcommand *subcommand;
@@ -72,12 +86,10 @@ static int run_help(int argc, char **argv)
         print_help(stdout);
         return EX_OK;
     }
+    if (strcmp(argv[1], "ini") == 0)
+        return help_ini(argc - 2, argv + 2);
     subcommand = find_subcommand(argv[1]);
-    if (!subcommand)
-        return EX_USAGE;
-    /* failures show when stdout is flushed */
-    (void)fputs(subcommand->help, stdout);
-    return EX_OK;
+    return subcommand ? help_command(subcommand) : EX_USAGE;
 }
 
 static int run_subcommand(struct cli *cli, int argc, char **argv)

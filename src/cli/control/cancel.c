@@ -20,28 +20,34 @@
 #define WHY_SIZE 512
 
 static const char help[] =
-    "Usage: leat cancel [--now] [--json] ID...\n"
-    "End tasks, wherever they are. ID is a task's id, or the label given with --id while the\n"
-    "task lives; - reads ids from stdin, one a line. A task that does not run is gone at\n"
-    "once. One that runs gets SIGTERM, after [task] kill_grace SIGKILL, and is not tried\n"
-    "again; its worker hears of it with its next beat, within a third of the lease. If it\n"
-    "ends well before, it has ended well.\n"
+    "Usage: leat cancel [OPTION]... ID...\n"
+    "Cancel tasks. ID is a task's id, or its label (--id) while it is in the queue;\n"
+    "'-' reads ids from stdin, one per line.\n"
     "\n"
-    "  --now       let workers hear of it at once\n"
-    "  --json      an object a line for each: id, state, worker\n"
-    "  -q, -c, -h  as in leat --help\n"
+    "A waiting task is removed at once. A running task gets SIGTERM, and SIGKILL\n"
+    "after [task] kill_grace; it is not retried. Its worker reads the request with\n"
+    "its next heartbeat, within a third of the lease.\n"
     "\n"
-    "Each task is answered with a line: cancelled; asked, and which worker runs it; or not\n"
-    "found: it has ended, or never was.\n"
+    "Options:\n"
+    "  --now       notify the workers at once\n"
+    "  --json      print one JSON object per line: id, state, worker\n"
+    "  -q, -c, -h  see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails cancel 1769860800000-0\n"
     "  leat -q thumbnails cancel --now order-17\n"
-    "  leat -q thumbnails list --state delayed --limit 0 --json | jq -r '.[].tid' | leat cancel -\n"
+    "  leat -q thumbnails list --state delayed --limit 0 --json |\n"
+    "      jq -r '.[].tid' | leat -q thumbnails cancel -\n"
     "\n"
-    "Exit codes: 0 all are cancelled or asked; 64 usage; 66 a task was not found; 69 Redis\n"
-    "cannot be reached; 74 the output cannot be written; 75 Redis is busy; 77 denied by\n"
-    "Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   every task was cancelled, or its worker was asked to stop it\n"
+    "  64  wrong usage\n"
+    "  66  a task was not found\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  Redis is busy; try again later\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 enum { OPTION_NOW = 256, OPTION_JSON };
 
@@ -340,4 +346,4 @@ static int run(struct cli *cli, int argc, char **argv)
     return cancel_all(&cancel, argv + optind);
 }
 
-const struct subcommand cancel_command = {"cancel", "end tasks, wherever they are", help, run};
+const struct subcommand cancel_command = {"cancel", "Cancel tasks", help, run};

@@ -17,31 +17,41 @@
 #include "config/limits.h"
 
 static const char help[] =
-    "Usage: leat conf [--json] [NAME VALUE]\n"
-    "Show or set what all workers of the queue agree on. It is kept in Redis; the configuration\n"
-    "files only say what the first worker begins with. Workers obey at their next call.\n"
+    "Usage: leat conf [OPTION]... [NAME VALUE]\n"
+    "Show or change the settings that all workers of the queue share. Redis stores\n"
+    "them; the configuration file only sets them for the first worker.\n"
     "\n"
-    "  lease             how long a silent worker keeps its tasks, such as 60s; at least 1s. A\n"
-    "                    shorter one counts for tasks of silent workers one old lease later\n"
-    "  max_crashes       workers that a task may take down before it is a dead letter; at least 1\n"
-    "  max_length        tasks that may wait; more are refused (75). 0 or none: no limit\n"
-    "  dead_keep         how long dead letters are kept, such as 30d. 0 or none: for ever\n"
-    "  dead_keep_number  how many dead letters are kept, the newest. 0 or none: all\n"
-    "  rate              how many tasks all workers together may start: 20/s, 100/m; or none\n"
-    "  burst             how many of them at once after a pause\n"
-    "  lane:NAME         weight, max_running, rate, burst of that lane, such as '2, 10' or\n"
-    "                    'strict, -, 5/s'; none: weight 1, no limits. See leat.ini(5)\n"
+    "Settings:\n"
+    "  lease             how long a silent worker keeps its tasks; at least 1s\n"
+    "  max_crashes       worker crashes after which a task is dead-lettered; at\n"
+    "                    least 1\n"
+    "  max_length        waiting tasks; more are refused. 0 or none: no limit\n"
+    "  dead_keep         age at which dead letters are deleted. 0 or none: never\n"
+    "  dead_keep_number  dead letters to keep, the newest. 0 or none: all\n"
+    "  rate              starts of all workers together: 20/s, 100/m, 5000/h; none:\n"
+    "                    no limit\n"
+    "  burst             starts at once after a pause\n"
+    "  lane:NAME         weight, max_running, rate and burst of a lane, such as\n"
+    "                    '2, 10' or 'strict, -, 5/s'; none: weight 1, no limits\n"
     "\n"
-    "  --json            everything that is kept, as JSON: lease_ms, ...\n"
-    "  -q, -c, -h        as in leat --help\n"
+    "Options:\n"
+    "  --json      print everything that is stored as JSON\n"
+    "  -q, -c, -h  see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails conf\n"
     "  leat -q thumbnails conf max_length 100000\n"
     "  leat -q thumbnails conf lane:archive '0.5, 3'\n"
     "\n"
-    "Exit codes: 0 done; 64 usage; 65 the value was refused; 69 Redis cannot be reached; 77\n"
-    "denied by Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   success\n"
+    "  64  wrong usage\n"
+    "  65  the value was refused\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  Redis is busy; try again later\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 enum { OPTION_JSON = 256 };
 
@@ -406,4 +416,5 @@ static int run(struct cli *cli, int argc, char **argv)
     return status;
 }
 
-const struct subcommand conf_command = {"conf", "show or set what all workers agree on", help, run};
+const struct subcommand conf_command = {"conf", "Show or change the shared settings of the queue",
+                                        help, run};

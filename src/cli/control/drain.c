@@ -18,38 +18,54 @@
 #define EVERY_HOST "*"
 
 static const char drain_help[] =
-    "Usage: leat drain [--json] HOST... | --all\n"
-    "Let the workers of a host start no more tasks of this queue; running ones go on, and the\n"
-    "workers stay. Others take what they would have taken. HOST is as leat status shows it; a\n"
-    "worker's whole name stands for its host. It counts until leat undrain, also for workers\n"
-    "that are started there meanwhile.\n"
+    "Usage: leat drain [OPTION]... HOST... | --all\n"
+    "Stop the workers of a host from starting tasks of this queue. Running tasks\n"
+    "continue, the workers stay up, and other hosts take the waiting tasks. HOST is a\n"
+    "host as leat status shows it, or the full name of a worker.\n"
     "\n"
-    "  --all       every host, also those to come\n"
-    "  --json      an object a line for each: host, drained, changed\n"
-    "  -q, -c, -h  as in leat --help\n"
+    "The host stays drained until leat undrain, also for workers that start there\n"
+    "later.\n"
+    "\n"
+    "Options:\n"
+    "  --all       drain every host, including hosts that join later\n"
+    "  --json      print one JSON object per line: host, drained, changed\n"
+    "  -q, -c, -h  see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails drain web1\n"
     "\n"
-    "Exit codes: 0 drained, now or before; 64 usage; 68 no worker of the queue is on that\n"
-    "host; 69 Redis cannot be reached; 74 the output cannot be written; 75 Redis is busy; 77\n"
-    "denied by Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   the hosts are drained\n"
+    "  64  wrong usage\n"
+    "  68  no worker of the queue is on that host\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  Redis is busy; try again later\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 static const char undrain_help[] =
-    "Usage: leat undrain [--json] HOST... | --all\n"
+    "Usage: leat undrain [OPTION]... HOST... | --all\n"
     "Let the workers of a drained host start tasks again, at once.\n"
     "\n"
-    "  --all       every host, those that were drained by name, too\n"
-    "  --json      an object a line for each: host, drained, changed\n"
-    "  -q, -c, -h  as in leat --help\n"
+    "Options:\n"
+    "  --all       undrain every host, including hosts that were drained by name\n"
+    "  --json      print one JSON object per line: host, drained, changed\n"
+    "  -q, -c, -h  see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails undrain web1\n"
     "  leat -q thumbnails undrain --all\n"
     "\n"
-    "Exit codes: 0 not drained any more, or not before; 64 usage; 68 no worker of the queue\n"
-    "is on that host, nor is it drained; 69 Redis cannot be reached; 74 the output cannot be\n"
-    "written; 75 Redis is busy; 77 denied by Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   the hosts are not drained\n"
+    "  64  wrong usage\n"
+    "  68  no worker of the queue is on that host, and the host is not drained\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  Redis is busy; try again later\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 static const struct option drain_options[] = {
     CLI_COMMON_OPTIONS,
@@ -260,7 +276,7 @@ static int run_undrain(struct cli *cli, int argc, char **argv)
     return run_drains(cli, argc, argv, false);
 }
 
-const struct subcommand drain_command = {"drain", "let the workers of a host start nothing",
+const struct subcommand drain_command = {"drain", "Stop the workers of a host from starting tasks",
                                          drain_help, run_drain};
-const struct subcommand undrain_command = {"undrain", "let them start tasks again", undrain_help,
-                                           run_undrain};
+const struct subcommand undrain_command = {"undrain", "Let a drained host start tasks again",
+                                           undrain_help, run_undrain};

@@ -17,22 +17,33 @@
 enum { OPTION_JSON = 256, OPTION_USER, OPTION_PASSWORD_FILE };
 
 static const char init_help[] =
-    "Usage: leat init [--user NAME] [--password-file FILE] [--json]\n"
-    "Load leat's functions into Redis, where they are missing or older, and make the queue's\n"
-    "consumer group. Workers do both themselves, unless they have no right to: then the config\n"
-    "says load_library = never, and this is run once, and again after an upgrade, before the\n"
-    "workers. It changes nothing where there is nothing to be done.\n"
+    "Usage: leat init [OPTION]...\n"
+    "Load leat's function library into Redis, unless it is up to date, and create the\n"
+    "queue's consumer group, unless it exists.\n"
     "\n"
-    "  --user NAME           the ACL user to log in as, instead of the config's\n"
-    "  --password-file FILE  the file that holds the password; not accessible to all users\n"
-    "  --json                as JSON: version, loaded, group_made\n"
-    "  -q, -c, -h            as in leat --help\n"
+    "Workers do both themselves. If [queue] load_library is never, an administrator\n"
+    "runs leat init once, and again before each upgrade of the workers.\n"
+    "\n"
+    "Options:\n"
+    "  --user NAME           log in as this ACL user, not as the one of the\n"
+    "                        configuration\n"
+    "  --password-file FILE  read the password from FILE, which others must not be\n"
+    "                        able to access\n"
+    "  --json                print JSON: version, loaded, group_made\n"
+    "  -q, -c, -h            see leat --help\n"
     "\n"
     "Examples:\n"
-    "  leat -q thumbnails init --user thumbnails-admin --password-file /root/redis-admin\n"
+    "  leat -q thumbnails init --user thumbnails-admin \\\n"
+    "      --password-file /root/redis-admin\n"
     "\n"
-    "Exit codes: 0 done, now or before; 64 usage; 69 Redis cannot be reached; 74 the output\n"
-    "cannot be written; 75 Redis is busy; 77 denied by Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   the library and the group are in place\n"
+    "  64  wrong usage\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  Redis is busy; try again later\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 struct init {
     const char *user, *password_file;
@@ -188,5 +199,5 @@ static int run_init(struct cli *cli, int argc, char **argv)
     return print_done(cli, version, loaded, made, init.json);
 }
 
-const struct subcommand init_command = {"init", "load the functions, make the group", init_help,
-                                        run_init};
+const struct subcommand init_command = {
+    "init", "Load the function library, create the consumer group", init_help, run_init};

@@ -16,33 +16,45 @@
 #define WAIT_STEP_MS 250
 
 static const char pause_help[] =
-    "Usage: leat pause [--wait] [--json]\n"
-    "Pause the queue: no worker starts a task any more, however it came. Running ones go on,\n"
-    "and what is enqueued waits.\n"
+    "Usage: leat pause [OPTION]...\n"
+    "Pause the queue: no worker starts a task. Running tasks continue, and new tasks\n"
+    "wait until leat resume.\n"
     "\n"
-    "  --wait      until nothing runs any more\n"
-    "  --json      as JSON: paused, changed, since_ms, running\n"
-    "  -q, -c, -h  as in leat --help\n"
+    "Options:\n"
+    "  --wait      return when no task is running\n"
+    "  --json      print JSON: paused, changed, since_ms, running\n"
+    "  -q, -c, -h  see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails pause --wait && migrate && leat -q thumbnails resume\n"
     "\n"
-    "Exit codes: 0 paused, now or before; 64 usage; 69 Redis cannot be reached; 74 the output\n"
-    "cannot be written; 75 Redis is busy, or the queue was resumed during --wait; 77 denied\n"
-    "by Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   the queue is paused\n"
+    "  64  wrong usage\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  Redis is busy, or the queue was resumed during --wait\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
-static const char resume_help[] =
-    "Usage: leat resume [--json]\n"
-    "Let a paused queue go on, at once.\n"
-    "\n"
-    "  --json      as JSON: paused, changed\n"
-    "  -q, -c, -h  as in leat --help\n"
-    "\n"
-    "Examples:\n"
-    "  leat -q thumbnails resume\n"
-    "\n"
-    "Exit codes: 0 resumed, or it was not paused; 64 usage; 69 Redis cannot be reached; 74\n"
-    "the output cannot be written; 75 Redis is busy; 77 denied by Redis; 78 configuration.\n";
+static const char resume_help[] = "Usage: leat resume [OPTION]...\n"
+                                  "Let a paused queue start tasks again, at once.\n"
+                                  "\n"
+                                  "Options:\n"
+                                  "  --json      print JSON: paused, changed\n"
+                                  "  -q, -c, -h  see leat --help\n"
+                                  "\n"
+                                  "Examples:\n"
+                                  "  leat -q thumbnails resume\n"
+                                  "\n"
+                                  "Exit codes:\n"
+                                  "  0   the queue is not paused\n"
+                                  "  64  wrong usage\n"
+                                  "  69  Redis cannot be reached\n"
+                                  "  74  the output cannot be written\n"
+                                  "  75  Redis is busy; try again later\n"
+                                  "  77  Redis denied access\n"
+                                  "  78  the configuration is wrong\n";
 
 static const struct option pause_options[] = {
     CLI_COMMON_OPTIONS,
@@ -158,7 +170,7 @@ static int run_resume(struct cli *cli, int argc, char **argv)
     return EX_OK;
 }
 
-const struct subcommand pause_command = {"pause", "let no worker start a task", pause_help,
-                                         run_pause};
-const struct subcommand resume_command = {"resume", "let a paused queue go on", resume_help,
-                                          run_resume};
+const struct subcommand pause_command = {"pause", "Stop all workers from starting tasks",
+                                         pause_help, run_pause};
+const struct subcommand resume_command = {"resume", "Let a paused queue start tasks again",
+                                          resume_help, run_resume};

@@ -9,24 +9,30 @@
 #define EXIT_REPAIRED 2
 
 static const char help[] =
-    "Usage: leat doctor [--repair] [--json]\n"
-    "Look for what is wrong with the queue: Redis and its function library, workers that are\n"
-    "gone, and keys that do not fit together, as after a deletion by hand. Each finding says what\n"
-    "it means. Looking changes nothing, bears any load, and takes no memory worth mentioning.\n"
+    "Usage: leat doctor [OPTION]...\n"
+    "Find problems of the queue: in Redis, in the function library, in workers that\n"
+    "are gone, and in keys that do not match each other, as after a deletion by\n"
+    "hand. Each problem is explained. Without --repair nothing is changed.\n"
     "\n"
-    "  --repair    put right what can be put right, one by one; no task is lost, and each finding\n"
-    "              says what was done. Entries that somebody acknowledged by hand are put into\n"
-    "              the queue again, and run\n"
-    "  --json      the same as JSON\n"
-    "  -q, -c, -h  as in leat --help\n"
+    "Options:\n"
+    "  --repair    repair what can be repaired, one finding at a time; no task is\n"
+    "              lost. Entries that were acknowledged by hand run again\n"
+    "  --json      print JSON\n"
+    "  -q, -c, -h  see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails doctor\n"
     "  leat -q thumbnails doctor --repair --json | jq .left\n"
     "\n"
-    "Exit codes: 0 nothing is wrong; 1 something is wrong, and left so; 2 all that was wrong has\n"
-    "been repaired; 64 usage; 69 Redis cannot be reached; 77 denied by Redis; 78 configuration,\n"
-    "or a key of the queue is something else.\n";
+    "Exit codes:\n"
+    "  0   no problems\n"
+    "  1   problems were found, and some of them remain\n"
+    "  2   all problems were repaired\n"
+    "  64  wrong usage\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong, or a key of the queue holds something else\n";
 
 enum { OPTION_JSON = 256, OPTION_REPAIR };
 
@@ -99,4 +105,5 @@ static int run(struct cli *cli, int argc, char **argv)
     return status;
 }
 
-const struct subcommand doctor_command = {"doctor", "find what is wrong, and repair it", help, run};
+const struct subcommand doctor_command = {"doctor", "Find and repair problems of the queue", help,
+                                          run};

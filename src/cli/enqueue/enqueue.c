@@ -12,35 +12,48 @@
 
 static const char help[] =
     "Usage: leat enqueue [OPTION]... [--] COMMAND-LINE...\n"
-    "       leat enqueue [OPTION]... --file FILE [--null | --json-lines] [--] [COMMAND-LINE...]\n"
-    "Put tasks into the queue; print their ids, one a line.\n"
+    "       leat enqueue [OPTION]... --file FILE [--] [COMMAND-LINE...]\n"
+    "Add tasks to the queue and print their ids, one per line.\n"
     "\n"
-    "A single argument is a line for /bin/sh. Several arguments are a program and its\n"
-    "arguments: each is quoted for the shell. Options end where the command begins. A queue\n"
-    "whose configuration has a command of its own takes none here.\n"
-    "\n" TASK_OPTIONS_HELP
-    "  --file FILE          many tasks, one a line; - is stdin; empty lines are skipped. A line\n"
-    "                       is a command, or the payload where the command is known\n"
-    "  --null               in FILE a NUL byte ends a task, not a newline\n"
-    "  --json-lines         each line is an object of fields; payload_base64 for raw bytes\n"
+    "A single argument is a shell line. Several arguments are a program and its\n"
+    "arguments; leat quotes each of them for the shell. Options end where the command\n"
+    "begins. If the configuration sets [task] command, give no command.\n"
+    "\n"
+    "Options:\n"
+    /* clang-format off */
+    TASK_OPTIONS_HELP
+    /* clang-format on */
+    "  --file FILE          add a task for each line of FILE; '-' is stdin. A line\n"
+    "                       is a command, or the payload if the command is known\n"
+    "  --null               tasks in FILE end with a NUL byte, not a newline\n"
+    "  --json-lines         each line of FILE is a JSON object of fields;\n"
+    "                       payload_base64 holds a binary payload\n"
     "  --quiet              print no ids\n"
-    "  --json               print {\"tid\": ..., \"new\": true} for each task, one a line\n"
-    "  -q, -c, -h           as in leat --help\n"
+    "  --json               print one JSON object per line: tid, new, id\n"
+    "  -q, -c, -h           see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails enqueue 'make thumbs > log'\n"
     "  leat enqueue --lane alice --unique alice/photos './sync alice/photos'\n"
     "  leat enqueue --delay 5m -- convert \"my photo.png\" small.jpg\n"
-    "  find . -name '*.png' -print0 | leat enqueue --file - --null -- ./convert-stdin\n"
+    "  find . -name '*.png' -print0 |\n"
+    "      leat enqueue --file - --null -- ./convert-stdin\n"
     "\n"
-    "Exit codes: 0 the task is in the queue, also where --id found it there already; 1 with\n"
-    "--unique: nothing was added, the id printed is that of the task with the key; 2 in the "
-    "queue,\n"
-    "ids printed, but on fewer replicas than [redis] wait_replicas; 64 usage; 65 refused, nothing\n"
-    "of that task is in the queue; 66 FILE or key cannot be read; 69 Redis cannot be reached; 74\n"
-    "ids cannot be written; 75 the queue is full, or Redis busy: try again; 77 denied by Redis; "
-    "78\n"
-    "configuration; 130 with --file: interrupted.\n";
+    "Exit codes:\n"
+    "  0   the task is in the queue; with --id it may have been there before\n"
+    "  1   with --unique: nothing was added; the printed id is that of the task\n"
+    "      with the same key\n"
+    "  2   the task is in the queue, but on fewer replicas than [redis]\n"
+    "      wait_replicas\n"
+    "  64  wrong usage\n"
+    "  65  the task was refused and is not in the queue\n"
+    "  66  FILE or the key cannot be read\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the ids cannot be written\n"
+    "  75  the queue is full or Redis is busy; try again later\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n"
+    "  130 interrupted while reading FILE\n";
 
 #define EXIT_EXISTS 1
 
@@ -205,4 +218,4 @@ done:
     return status;
 }
 
-const struct subcommand enqueue_command = {"enqueue", "put tasks into the queue", help, run};
+const struct subcommand enqueue_command = {"enqueue", "Add tasks to the queue", help, run};

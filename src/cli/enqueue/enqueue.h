@@ -75,26 +75,29 @@ enum {
     {"valid", required_argument, NULL, TASK_OPTION_VALID}
 
 #define TASK_OPTIONS_HELP                                                                          \
-    "  --payload TEXT       bytes for the task's stdin; - reads them from leat's stdin\n"          \
-    "  --payload-file FILE  the same from a file\n"                                                \
-    "  --field NAME=VALUE   a field more; the task finds it as $TASK_NAME\n"                       \
-    "  --id ID              a label of your own: while a task with it lives, none is added\n"      \
-    "  --lane NAME          the lane in which it waits: lanes take turns\n"                         \
-    "  --unique KEY         while a task with that key waits or runs, none is added; exit 1\n"      \
-    "  --unique-for DUR     nor for so long after it has succeeded\n"                               \
-    "  --unique-next        while that one runs, one more is kept, which follows it\n"              \
-    "  --delay DURATION     not before that long from now, such as 5m\n"                           \
-    "  --at TIME            not before: 2026-01-31T12:00:00Z, '2026-01-31 12:00' (local), "        \
-    "@SECONDS\n"                                                                                   \
-    "  --timeout DURATION   end an attempt that runs longer\n"                                     \
-    "  --max-attempts N     give up after so many\n"                                               \
-    "  --max-output SIZE    end an attempt that writes more, or drop the rest\n"                    \
-    "  --result-ttl DUR     keep what became of it so long, for leat wait\n"                       \
-    "  --expires WHEN       a duration or a time; if not started by then, a dead letter;\n"        \
-    "                       later than --delay or --at\n"                                         \
-    "  --sign NAME[:FILE]   sign it with that key of the configuration, or of FILE; a queue\n"     \
-    "                       that wants signatures has a key for it\n"                             \
-    "  --valid DURATION     the signature is good so long once the task is due; 1d\n"
+    "  --payload TEXT       pass TEXT to the task's stdin; '-' passes leat's stdin\n"              \
+    "  --payload-file FILE  pass the content of FILE to the task's stdin\n"                        \
+    "  --field NAME=VALUE   add a field; the task sees it as $TASK_NAME\n"                         \
+    "  --id ID              label the task; nothing is added while a task with this\n"             \
+    "                       label is in the queue\n"                                               \
+    "  --lane NAME          put the task into this lane; lanes take turns\n"                       \
+    "  --unique KEY         add nothing while a task with this key is waiting or\n"                \
+    "                       running; enqueue then exits with 1\n"                                  \
+    "  --unique-for DUR     refuse the key for this long after a success, too\n"                   \
+    "  --unique-next        if the task with the key is running, queue one more task\n"            \
+    "                       to follow it\n"                                                        \
+    "  --delay DURATION     start no earlier than DURATION from now, such as 5m\n"                 \
+    "  --at TIME            start no earlier than TIME: 2026-01-31T12:00:00Z,\n"                   \
+    "                       '2026-01-31 12:00' (local time) or @SECONDS\n"                         \
+    "  --timeout DURATION   stop an attempt that runs longer; 0 means no limit\n"                  \
+    "  --max-attempts N     give up after N attempts\n"                                            \
+    "  --max-output SIZE    limit the output of an attempt, such as 1M\n"                          \
+    "  --result-ttl DUR     keep the result for this long, for leat wait\n"                        \
+    "  --expires WHEN       dead-letter the task if it has not started by WHEN, a\n"               \
+    "                       duration or a time; later than --delay or --at\n"                      \
+    "  --sign NAME[:FILE]   sign with this key of the configuration, or of FILE\n"                 \
+    "  --valid DURATION     how long the signature is valid once the task is due\n"                \
+    "                       (default: 1d)\n"
 /* clang-format on */
 
 /* Takes one of these, with its value in optarg. Returns 0 or EX_USAGE, as the others. */

@@ -18,32 +18,43 @@
 
 static const char help[] =
     "Usage: leat import [OPTION]... KEY...\n"
-    "Take what an earlier system left in Redis into the queue: a list (the tail first, as RPOP\n"
-    "would), a set, or a sorted set (in the order of its scores). Each item becomes a task, and\n"
-    "leaves KEY in the same step: interrupted at any time, an item is in KEY or in the queue, and\n"
-    "the same command goes on. Stop the earlier system's workers first.\n"
+    "Move the items of an earlier system from Redis into the queue. KEY is a list\n"
+    "(taken from its tail, as RPOP does), a set, or a sorted set (in score order).\n"
     "\n"
-    "  --field NAME   what an item becomes: payload, command, or a variable of the task's\n"
-    "                 environment; otherwise as [intake] field of the configuration says\n"
-    "  --lane NAME    the lane of the tasks\n"
-    "  --unique       an item that equals one in the queue leaves KEY and becomes no task\n"
-    "  --marks        items end with *UNIXTIME, as in a circular queue: the mark is taken off, "
-    "and\n"
-    "                 a task whose time is still to come waits for it\n"
-    "  --limit N      at the most N items of all KEYs together\n"
-    "  --dry-run      only show how many items there are, and the first ones\n"
-    "  --json         the result as JSON\n"
-    "  -q, -c, -h     as in leat --help\n"
+    "Each item becomes a task and leaves KEY in the same step. If the command is\n"
+    "interrupted, run it again: every item is either in KEY or in the queue. Stop the\n"
+    "earlier system's workers first.\n"
+    "\n"
+    "Options:\n"
+    "  --field NAME  make the item the task's payload, its command, or $TASK_NAME\n"
+    "                (default: [intake] field)\n"
+    "  --lane NAME   put the tasks into this lane\n"
+    "  --unique      drop items that equal an item in the queue\n"
+    "  --marks       items end with *UNIXTIME, as in a circular queue: strip the\n"
+    "                mark, and delay the task until then\n"
+    "  --limit N     move at most N items of all KEYs together\n"
+    "  --dry-run     change nothing; print how many items there are, and the first\n"
+    "  --json        print JSON\n"
+    "  -q, -c, -h    see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q mails import --dry-run processing:worker-1 dead\n"
     "  leat -q mails import --marks ring\n"
-    "  redis-cli --scan --pattern 'processing:*' | xargs -d '\\n' leat -q mails import\n"
+    "  redis-cli --scan --pattern 'processing:*' |\n"
+    "      xargs -d '\\n' leat -q mails import\n"
     "\n"
-    "Exit codes: 0 done; 1 a KEY does not exist; 2 done, but on fewer replicas than [redis]\n"
-    "wait_replicas; 64 usage; 65 a KEY is something else, nothing of any was taken; 69 Redis\n"
-    "cannot be reached; 75 the queue is full, or Redis busy: try again; 77 denied by Redis; 78\n"
-    "configuration; 130 interrupted.\n";
+    "Exit codes:\n"
+    "  0   success\n"
+    "  1   a KEY does not exist\n"
+    "  2   success, but on fewer replicas than [redis] wait_replicas\n"
+    "  64  wrong usage\n"
+    "  65  a KEY is of another type or belongs to the queue; nothing was moved\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  the queue is full or Redis is busy; try again later\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n"
+    "  130 interrupted\n";
 
 #define STEP 500 /* items in one call */
 #define NOT_FOUND 1
@@ -369,5 +380,5 @@ static int run(struct cli *cli, int argc, char **argv)
     return status;
 }
 
-const struct subcommand import_command = {"import", "take in what an earlier system has left", help,
-                                          run};
+const struct subcommand import_command = {
+    "import", "Move items of Redis lists and sets into the queue", help, run};

@@ -25,29 +25,34 @@
 
 static const char help[] =
     "Usage: leat logs [OPTION]... ID\n"
-    "Show what a task has written, in all its attempts on this host: from this host's journal, or\n"
-    "from its file where the queue has [output] to = file. ID is the task's id, or the label "
-    "given\n"
-    "with --id.\n"
+    "Show the output of a task, of all its attempts on this host. It comes from this\n"
+    "host's journal, or from the task's file if [output] to is file. ID is the task's\n"
+    "id or its label (--id).\n"
     "\n"
-    "On a terminal control characters are escaped, and what came from stderr is coloured; else "
-    "the\n"
-    "bytes are as the task wrote them, and what came from stderr goes to stderr.\n"
+    "On a terminal, control characters are escaped and stderr is coloured. Elsewhere\n"
+    "the bytes are those of the task, and its stderr goes to stderr.\n"
     "\n"
-    "  -f, --follow          go on as it writes, until it has ended\n"
-    "  -n, --lines N         only the last N lines, and with -f what follows\n"
-    "  -t, --times           with time, attempt and stream before each line\n"
-    "  --attempt N           only of that attempt\n"
-    "  --json                an object a line; a line that is not UTF-8 is in line_base64\n"
-    "  -D, --directory DIR   read the journal files in that folder, such as another host's\n"
-    "  -q, -c, -h            as in leat --help\n"
+    "Options:\n"
+    "  -f, --follow         continue as the task writes, until it has ended\n"
+    "  -n, --lines N        show only the last N lines\n"
+    "  -t, --times          print time, attempt and stream before each line\n"
+    "  --attempt N          show only attempt N\n"
+    "  --json               print one JSON object per line\n"
+    "  -D, --directory DIR  read the journal files in DIR, such as another host's\n"
+    "  -q, -c, -h           see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails logs -f 1769860800000-0\n"
     "  leat -q thumbnails logs -t -n 20 order-17\n"
     "\n"
-    "Exit codes: 0 shown; 1 there is nothing; 64 usage; 66 no such folder; 74 the journal cannot\n"
-    "be read or the output cannot be written; 77 the journal is not for you; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   success\n"
+    "  1   no output was found\n"
+    "  64  wrong usage\n"
+    "  66  the folder or the file cannot be opened\n"
+    "  74  the journal cannot be read, or the output cannot be written\n"
+    "  77  you may not read the journal\n"
+    "  78  the configuration is wrong\n";
 
 enum { OPTION_ATTEMPT = 256, OPTION_JSON, PAUSE_MS = 200 };
 
@@ -334,4 +339,4 @@ static int run(struct cli *cli, int argc, char **argv)
     return status;
 }
 
-const struct subcommand logs_command = {"logs", "what a task has written", help, run};
+const struct subcommand logs_command = {"logs", "Show the output of a task", help, run};

@@ -18,35 +18,47 @@
 
 static const char help[] =
     "Usage: leat run [OPTION]... [--] COMMAND [ARG]...\n"
-    "Run a command on one of the queue's workers as if it ran here: what it writes comes out\n"
-    "here as it comes, its exit status is leat's. It is a task like all others: it waits for a\n"
-    "free slot, and is a dead letter if it fails. It is tried once, unless --max-attempts says\n"
-    "otherwise; of another attempt stderr tells. Where its worker is lost, it runs again. Where "
-    "no\n"
-    "worker reads the queue, or it is paused, stderr says so, and it waits.\n"
+    "Run a command on one of the queue's workers as if it ran here: print its output\n"
+    "as it comes, and exit with its exit status.\n"
     "\n"
-    "A single argument is a line for /bin/sh. Several arguments are a program and its\n"
-    "arguments: each is quoted for the shell. Options end where the command begins.\n"
+    "The command is a task: it waits for a free slot, and becomes a dead letter if it\n"
+    "fails. It is tried once unless --max-attempts is given, but runs again if its\n"
+    "worker is lost. If no worker can start it, stderr says why, and leat waits.\n"
+    "Ctrl-C or SIGTERM cancels the task and waits for its end; a second signal leaves\n"
+    "the task running.\n"
     "\n"
-    "  --stdin              send stdin, all of it, before the command begins\n"
+    "A single argument is a shell line. Several arguments are a program and its\n"
+    "arguments; leat quotes each of them for the shell. Options end where the command\n"
+    "begins.\n"
+    "\n"
+    "Options:\n"
+    "  --stdin              pass leat's stdin to the command\n"
     /* clang-format off */
     TASK_OPTIONS_HELP
     /* clang-format on */
-    "  -q, -c, -h           as in leat --help\n"
-    "\n"
-    "Ctrl-C, or SIGTERM, cancels the task and waits for its end; once more leaves it alone.\n"
+    "  -q, -c, -h           see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q builds run make -C /srv/src all\n"
     "  leat -q builds run 'grep -c error *.log | sort'\n"
     "  leat run --stdin -- wc -l < file\n"
     "\n"
-    "Exit codes: the command's own; 128 and its number for a signal; 124 timed out; 130 "
-    "cancelled;\n"
-    "65 refused; 126 too long to be executed; 75 not started in time (--expires), not enqueued\n"
-    "since the queue is full or a task with --id is there; 125 too much output, or lost: with its\n"
-    "workers, deleted, or nothing tells; 64 usage; 66 payload cannot be read; 69 Redis cannot be\n"
-    "reached; 74 output cannot be written; 77 denied by Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  N   the exit status of the command\n"
+    "  64  wrong usage\n"
+    "  65  the task was refused\n"
+    "  66  the payload cannot be read\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  the task did not start in time (--expires) or was not enqueued: the\n"
+    "      queue is full, or a task with its --id or --unique key exists\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n"
+    "  124 the task ran longer than its timeout\n"
+    "  125 the task wrote too much output, or was lost\n"
+    "  126 the command is too long to be executed\n"
+    "  128 plus N: signal N ended the command\n"
+    "  130 the task was cancelled, or left running\n";
 
 enum { OPTION_STDIN = TASK_OPTION_END };
 
@@ -219,5 +231,5 @@ done:
     return status;
 }
 
-const struct subcommand run_command = {"run", "a command on a worker, as if it ran here", help,
-                                       run};
+const struct subcommand run_command = {"run", "Run a command on a worker, and print its output",
+                                       help, run};

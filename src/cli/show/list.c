@@ -17,23 +17,27 @@
 
 static const char help[] =
     "Usage: leat list [OPTION]...\n"
-    "List tasks: those that run, are ready, wait for a time, and dead letters, oldest first.\n"
+    "List tasks by state, the oldest first: running, ready, retrying, delayed and\n"
+    "dead ones. TRIES is the number of attempts that have started. DETAIL is the\n"
+    "worker, the time when the task is due, its lane, or the cause of death.\n"
     "\n"
+    "Options:\n"
     "  --state STATE  only ready, running, delayed, retrying or dead ones\n"
-    "  --limit N      at most so many of each state (20); 0 lists all\n"
-    "  --json         an array of objects; what is not UTF-8 is in NAME_base64\n"
-    "  -q, -c, -h     as in leat --help\n"
-    "\n"
-    "TRIES counts begun attempts. DETAIL is the worker, when the task is due, its lane, or why it\n"
-    "is dead.\n"
-    "leat show ID tells all about one task; leat dead list knows more of dead letters.\n"
+    "  --limit N      list at most N tasks of each state (default: 20); 0 lists all\n"
+    "  --json         print a JSON array of objects\n"
+    "  -q, -c, -h     see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails list --state running\n"
     "  leat -q thumbnails list --limit 0 --json | jq -r '.[].tid'\n"
     "\n"
-    "Exit codes: 0 listed, also where there is nothing; 64 usage; 69 Redis cannot be reached; 74\n"
-    "the output cannot be written; 77 denied by Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   success, also if there are no tasks\n"
+    "  64  wrong usage\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 enum { OPTION_STATE = 256, OPTION_LIMIT, OPTION_JSON };
 
@@ -222,4 +226,4 @@ static int run(struct cli *cli, int argc, char **argv)
     return status;
 }
 
-const struct subcommand list_command = {"list", "list tasks, by state", help, run};
+const struct subcommand list_command = {"list", "List tasks by state", help, run};

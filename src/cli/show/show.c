@@ -23,20 +23,27 @@
 
 static const char help[] =
     "Usage: leat show [OPTION]... ID\n"
-    "Show all about one task: its fields, its attempts, and of a dead letter why it died.\n"
-    "ID is the task's id, the label given with --id while the task lives, or the id of a dead\n"
-    "letter's entry.\n"
+    "Show everything about a task: its fields, its attempts, and the cause if it is a\n"
+    "dead letter. ID is the task's id, its label (--id) while it is in the queue, or\n"
+    "the id of a dead letter's entry.\n"
     "\n"
-    "  --json      as JSON; what is not UTF-8 is in NAME_base64\n"
-    "  --payload   write the payload's bytes, and nothing else, to stdout\n"
-    "  -q, -c, -h  as in leat --help\n"
+    "Options:\n"
+    "  --json      print JSON with unshortened fields\n"
+    "  --payload   write only the payload's bytes\n"
+    "  -q, -c, -h  see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails show 1769860800000-0\n"
     "  leat -q thumbnails show --payload order-17 > payload\n"
     "\n"
-    "Exit codes: 0 shown; 1 there is no such task, or it has no payload; 64 usage; 69 Redis\n"
-    "cannot be reached; 74 the output cannot be written; 77 denied by Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   success\n"
+    "  1   there is no such task, or it has no payload\n"
+    "  64  wrong usage\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 enum { OPTION_JSON = 256, OPTION_PAYLOAD };
 
@@ -299,4 +306,4 @@ static int run(struct cli *cli, int argc, char **argv)
     return show_task(cli, argv[optind], &options);
 }
 
-const struct subcommand show_command = {"show", "all about one task", help, run};
+const struct subcommand show_command = {"show", "Show everything about a task", help, run};

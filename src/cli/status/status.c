@@ -23,28 +23,36 @@
 
 static const char help[] =
     "Usage: leat status [OPTION]...\n"
-    "Show how the queue fares: tasks, workers, what they agree on, totals since the queue began.\n"
+    "Show queue statistics: tasks, workers, shared settings, and totals since the\n"
+    "queue was created. The exit code tells whether the queue is healthy.\n"
     "\n"
-    "  --json               the same as JSON; with --watch an object a line\n"
-    "  --watch [SECONDS]    show it again every 2 seconds, or as often as given\n"
-    "  --lanes [N]          also the 10, or N, longest lanes\n"
-    "  --max-ready N        not healthy if more tasks wait\n"
-    "  --max-oldest AGE     not healthy if a task has waited longer, such as 5m\n"
-    "  --max-dead N         not healthy if there are more dead letters\n"
-    "  -q, -c, -h           as in leat --help\n"
+    "Counts of tasks and BUSY are current. RATE, DONE and FAILED of a worker are as\n"
+    "of its last heartbeat (BEAT); a worker sends three in a lease. A worker is lost\n"
+    "if it has been silent for one lease.\n"
     "\n"
-    "Counts of tasks and BUSY are as of now; RATE, DONE and FAILED of a worker as of its last\n"
-    "BEAT, three in a lease. A worker is lost when it has been silent for one lease. Colours\n"
-    "appear on a terminal, unless NO_COLOR is set.\n"
+    "Options:\n"
+    "  --json             print JSON; with --watch, one object per line\n"
+    "  --watch [SECONDS]  repeat every SECONDS (default: 2)\n"
+    "  --lanes [N]        also show the N longest lanes (default: 10)\n"
+    "  --max-ready N      unhealthy if more than N tasks are ready\n"
+    "  --max-oldest AGE   unhealthy if a task has been ready for longer, such as 5m\n"
+    "  --max-dead N       unhealthy if there are more than N dead letters\n"
+    "  -q, -c, -h         see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat -q thumbnails status --watch\n"
     "  leat -q thumbnails status --json | jq .figures.ready\n"
     "  leat -q thumbnails status --max-oldest 10m --max-dead 0 >/dev/null || alert\n"
     "\n"
-    "Exit codes: 0 healthy; 1 no live worker, none that can take tasks, another group on the\n"
-    "stream, or more than a --max-... allows; 64 usage; 69 Redis cannot be reached; 77 denied\n"
-    "by Redis; 78 configuration.\n";
+    "Exit codes:\n"
+    "  0   healthy\n"
+    "  1   unhealthy: no live worker, no worker that can take tasks, another\n"
+    "      consumer group on the stream, or a limit (--max-...) is exceeded\n"
+    "  64  wrong usage\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 enum {
     OPTION_JSON = 256,
@@ -275,5 +283,5 @@ static int run(struct cli *cli, int argc, char **argv)
     return options.interval_ms > 0 ? watch(cli, &options) : look(cli, &options);
 }
 
-const struct subcommand status_command = {"status", "tasks, workers and health; also as a check",
-                                          help, run};
+const struct subcommand status_command = {
+    "status", "Show tasks, workers and health; also a health check", help, run};

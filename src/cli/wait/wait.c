@@ -14,31 +14,38 @@
 static const char help[] =
     "Usage: leat wait [OPTION]... ID...\n"
     "       leat wait [OPTION]... --all\n"
-    "Wait until tasks have ended, and print a line about each as soon as it has: its id, what\n"
-    "became of it (succeeded, dead, cancelled, unknown), why, attempts, how long the last ran.\n"
-    "ID is a task's id, or the label given with --id while the task lives; - reads them from\n"
-    "stdin, one a line. Nothing is polled. Where no worker reads the queue, or it is paused, "
-    "stderr\n"
-    "says so.\n"
+    "Wait until tasks have ended. Print a line for each as soon as it ends: its id,\n"
+    "the outcome (succeeded, dead, cancelled or unknown), the cause, the number of\n"
+    "attempts, and how long the last one ran. ID is a task's id, or its label (--id)\n"
+    "while it is in the queue; '-' reads ids from stdin, one per line.\n"
     "\n"
-    "Of a task that had ended before, something is known only if it left a result (enqueue\n"
-    "--result-ttl) or a dead letter; else it is unknown.\n"
+    "The outcome of a task that ended before leat wait is known only if it kept a\n"
+    "result (enqueue --result-ttl) or is a dead letter. If no worker can start tasks,\n"
+    "stderr says why, and leat waits.\n"
     "\n"
-    "  --all               until no task of the queue is ready, running or to be retried; tasks\n"
-    "                      that are delayed do not count\n"
-    "  --timeout DURATION  give up after so long\n"
-    "  --json              an object a line, with all that is known\n"
-    "  -q, -c, -h          as in leat --help\n"
+    "Options:\n"
+    "  --all               wait until no task is ready, running or retrying; delayed\n"
+    "                      tasks do not count\n"
+    "  --timeout DURATION  give up after DURATION\n"
+    "  --json              print one JSON object per line\n"
+    "  -q, -c, -h          see leat --help\n"
     "\n"
     "Examples:\n"
     "  leat wait $(leat enqueue --result-ttl 1h ./import a.csv)\n"
     "  leat enqueue --result-ttl 1h --file jobs | leat wait --timeout 30m -\n"
     "  leat -q thumbnails wait --all && echo the queue is empty\n"
     "\n"
-    "Exit codes: 0 all have succeeded; 1 one is dead, cancelled or unknown (with --all: one died\n"
-    "or was cancelled meanwhile); 64 usage; 66 stdin cannot be read; 69 Redis cannot be reached;\n"
-    "74 the output cannot be written; 75 not within --timeout; 77 denied by Redis; 78\n"
-    "configuration.\n";
+    "Exit codes:\n"
+    "  0   all tasks succeeded\n"
+    "  1   a task is dead, cancelled or unknown; with --all: one died or was\n"
+    "      cancelled while leat waited\n"
+    "  64  wrong usage\n"
+    "  66  stdin cannot be read\n"
+    "  69  Redis cannot be reached\n"
+    "  74  the output cannot be written\n"
+    "  75  not all tasks ended within --timeout\n"
+    "  77  Redis denied access\n"
+    "  78  the configuration is wrong\n";
 
 enum { OPTION_ALL = 256, OPTION_TIMEOUT, OPTION_JSON };
 
@@ -210,5 +217,5 @@ static int run(struct cli *cli, int argc, char **argv)
     return wait_for(cli, &options, argc - optind, argv + optind);
 }
 
-const struct subcommand wait_command = {"wait", "until tasks have ended, or the queue is empty",
+const struct subcommand wait_command = {"wait", "Wait until tasks end, or until the queue is empty",
                                         help, run};

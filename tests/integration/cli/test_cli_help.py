@@ -1,5 +1,7 @@
 """The command's help, its manual and its bash completion, held against each other and against the code."""
+import errno
 import os
+import pty
 import re
 import subprocess
 
@@ -25,6 +27,12 @@ def listed():
     """The commands of leat --help, with what is said of each."""
     text = help_of().split('Commands:\n')[1].split('\n\n')[0]
     return dict(line.split(None, 1) for line in text.splitlines())
+
+
+def exit_codes(text):
+    """What a help says of each exit code."""
+    rows = re.findall(r'^  (\d+) +(.*(?:\n {6}.*)*)', text.split('\nExit codes:\n')[1], re.M)
+    return {code: ' '.join(meaning.split()) for code, meaning in rows}
 
 
 def complete(folder, *words):
@@ -63,15 +71,14 @@ def test_exit_codes_are_listed():
     in_code |= {int(code) for code in re.findall(r'^#define INTERRUPT_STATUS (\d+)', CODE, re.M)}
     assert in_code <= set(in_manual)
     for text in [help_of(), *(help_of(name) for name in listed())]:
-        codes = text.split('\nExit codes: ')[1]
-        named = {int(code) for code in re.findall(r'(?:^|; )(\d+) ', codes.replace('\n', ' '))}
-        assert 64 in named and named <= set(in_manual), text
+        named = [int(code) for code in exit_codes(text)]
+        assert 64 in named and set(named) <= set(in_manual) and named == sorted(named), text
 
 
 def test_too_few_replicas_are_in_the_help():
     """What returns an exit code of its own where tasks are on too few replicas names it."""
     for name in ((), ('enqueue',), ('import',)):
-        assert re.search(r'\b2 [^;]*replicas', help_of(*name).split('\nExit codes: ')[1].replace('\n', ' ')), name
+        assert 'replicas' in exit_codes(help_of(*name))['2'], name
 
 
 def test_commands_are_completed(folder):
@@ -82,7 +89,16 @@ def test_commands_are_completed(folder):
     assert complete(folder, '--queue', '=', 'list', '') == names
     assert complete(folder, 'help', 'sta') == ['status']
     assert complete(folder, 'enq') == ['enqueue']
+    assert complete(folder, 'help', '') == names + ['ini']
     assert complete(folder, 'nonsense', '') == []
+
+
+def test_keys_are_completed(folder):
+    """Behind leat help ini: names of keys, with their sections if a dot was typed."""
+    assert {'host', 'umask', 'exit.CODE', 'program'} <= set(complete(folder, 'help', 'ini', ''))
+    assert complete(folder, 'help', 'ini', 'umas') == ['umask']
+    assert complete(folder, 'help', 'ini', 'task.uma') == ['task.umask']
+    assert complete(folder, 'help', 'ini', 'umask', '') == []
 
 
 def test_options_are_completed(folder):
@@ -122,3 +138,108 @@ def test_choices_are_completed(folder, command, option):
     described = re.search(rf'^  {option} [A-Z]+ +(.*(?:\n {{8,}}.*)*)', help_of(command), re.M).group(1)
     words = set(re.findall(r'[a-z-]+', described)) - {'only', 'or', 'ones'}
     assert set(complete(folder, command, option, '')) == words
+
+
+def ask(*words):
+    """leat help, without a terminal: exit status, stdout, stderr."""
+    done = subprocess.run([program('leat'), 'help', *words], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def on_terminal(path, *words):
+    """What leat help writes to a terminal, with programs of that PATH only."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([program('leat'), 'help', *words], stdin=theirs, stdout=theirs, stderr=theirs,
+                          env=dict(os.environ, PATH=str(path))) as process:
+        os.close(theirs)
+        text = b''
+        try:
+            while chunk := os.read(ours, 4096):
+                text += chunk
+        except OSError as error:
+            assert error.errno == errno.EIO  # the terminal's other side was closed
+        assert process.wait(60) == 0
+    os.close(ours)
+    return text.decode().replace('\r\n', '\n')
+
+
+def install_man(folder, known):
+    """A man program that has that page only, and that dies of SIGPIPE as programs do."""
+    folder.mkdir()
+    (folder / 'man').write_text(
+        '#!/bin/sh\n'
+        f'if [ "$1" = -w ]; then [ "$2 $3" = "1 {known}" ]; exit; fi\n'
+        'case $(/bin/grep SigIgn /proc/self/status) in *1???) echo SIGPIPE is ignored;; esac\n'
+        'echo "man: $*"\n')
+    (folder / 'man').chmod(0o755)
+
+
+def test_help_opens_the_manual_on_a_terminal(folder):
+    """leat help COMMAND runs man; without the page, without man and without a terminal it prints --help."""
+    install_man(folder / 'bin', 'leat-cancel')
+    assert on_terminal(folder / 'bin', 'cancel') == 'man: 1 leat-cancel\n'
+    assert on_terminal(folder / 'bin', 'list') == help_of('list')
+    assert on_terminal(folder / 'none', 'cancel') == help_of('cancel')
+    assert ask('cancel') == (0, help_of('cancel'), '')
+    assert ask() == (0, help_of(), '')
+
+
+def test_help_of_an_unknown_command():
+    """leat help names the command that was meant: 64."""
+    code, out, err = ask('cancle')
+    assert (code, out) == (64, '') and 'did you mean cancel?' in err
+
+
+@pytest.mark.parametrize('words, keys', [
+    (['umask'], ['[task] umask']),
+    (['timeout'], ['[task] timeout', '[retry] timeout']),
+    (['task.timeout'], ['[task] timeout']),
+    (['task', 'timeout'], ['[task] timeout']),
+    (['[task]', 'timeout'], ['[task] timeout']),
+    (['[task] timeout'], ['[task] timeout']),
+    (['retry.exit.64-78'], ['[retry] exit.CODE']),
+    (['signal.TERM'], ['[retry] signal.NAME']),
+    (['lanes.mails'], ['[lanes] NAME']),
+    (['command.NAME.program'], ['[command.NAME] program']),
+    (['[command.resize] program'], ['[command.NAME] program']),
+])
+def test_help_explains_keys(words, keys):
+    """leat help ini KEY: each key of that name, in every form that names a section."""
+    code, out, err = ask('ini', *words)
+    assert (code, err) == (0, '')
+    assert re.findall(r'^\[.*', out, re.M) == keys
+    for line in (r'^  Type: \S', r'^  Default: \S', r'^  Reload: (?:yes|no)$'):
+        assert len(re.findall(line, out, re.M)) == len(keys)
+
+
+def test_help_of_a_key_is_what_the_table_says():
+    """Name, meaning, type, default and whether a reload takes it, as in src/config/table.c."""
+    assert ask('ini', 'redis.port')[1] == ('[redis] port\n  TCP port of the Redis server.\n  Type: integer\n'
+                                           '  Default: 6379\n  Reload: no\n\nSee leat.ini(5).\n')
+
+
+def test_help_lists_keys():
+    """leat help ini has a line for each key of the table; with a section, for each of its keys."""
+    table = (ROOT / 'src/config/table.c').read_text()
+    known = ['.'.join(key) for key in re.findall(r'^    \{KEY\("([\w.]+)",\s+"([\w.-]+)"', table, re.M)]
+    code, out, err = ask('ini')
+    assert (code, err) == (0, '') and [line.split()[0] for line in out.splitlines()[1:]] == known
+    assert len(known) > 100
+    for section in ('log', '[log]'):
+        listed_keys = [line.split()[0] for line in ask('ini', section)[1].splitlines()[1:]]
+        assert listed_keys == [key for key in known if key.startswith('log.')]
+
+
+@pytest.mark.parametrize('words, said', [
+    (['kill_grase'], 'no such key: kill_grase; did you mean task.kill_grace?'),
+    (['tsak.umsk'], 'did you mean task.umask?'),
+    (['task.tmeout'], 'did you mean task.timeout?'),
+    (['[task] tmeout'], 'did you mean task.timeout?'),
+    (['[tsak] umask'], 'no such section: [tsak]; did you mean [task]?'),
+    (['frobnicate'], 'no such key: frobnicate; leat help ini lists all keys'),
+    (['task', 'umask', 'x'], 'unexpected word: x'),
+])
+def test_unknown_keys(words, said):
+    """A wrong key is answered with the nearest one: 64."""
+    code, out, err = ask('ini', *words)
+    assert (code, out) == (64, '') and said in err

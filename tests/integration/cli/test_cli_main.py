@@ -29,7 +29,9 @@ def test_help_and_version():
             done = run(*args)
             assert done.returncode == 0 and done.stderr == ''
             assert done.stdout.startswith(f'Usage: leat {name}')
-            assert 'Examples:' in done.stdout and 'Exit codes:' in done.stdout
+            assert '\nExamples:\n' in done.stdout and '\nExit codes:\n' in done.stdout
+            assert max(map(len, done.stdout.splitlines())) <= 80
+    assert max(map(len, run('--help').stdout.splitlines())) <= 80
     assert run('--version').stdout.startswith('leat ')
 
 
