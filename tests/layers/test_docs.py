@@ -43,13 +43,13 @@ def test_leatd_8_names_every_event():
 
 
 def test_doctor_s_kinds_are_known_everywhere():
-    """Each kind of finding that doctor.lua makes stands in the command's table, and each of that in leat.1."""
+    """The command's table has each kind of finding that doctor.lua makes, and leat-doctor.1 each of the table."""
     lua, table = source("src/queue/lua/doctor.lua"), source("src/cli/doctor/doctor_kinds.c")
     made = set(re.findall(r"^function looks\.(\w+)|^looks\['([\w-]+)'\]|note_plainly\(q, '([\w-]+)'", lua, re.M))
     made = {name for names in made for name in names if name}
     known = re.findall(r'^    \{"([\w-]+)"', table, re.M)
     assert len(made) > 20 and made <= set(known)
-    manual = source("src/cli/leat.1").split(".Ss leat doctor\n")[1].split("\n.S")[0]
+    manual = source("src/cli/man/leat-doctor.1").split(".Sh FINDINGS\n")[1].split("\n.S")[0]
     assert sorted(known) == re.findall(r"^\.It Cm ([\w-]+)$", manual, re.M)
     mended = set(re.findall(r"^mends\.(\w+)|^mends\['([\w-]+)'\]|^function mends\.(\w+)",
                             source("src/queue/lua/repair.lua"), re.M))
@@ -76,7 +76,7 @@ def test_causes_have_the_same_names_everywhere():
 
     deadly = given - {"success", "done", "cancelled", "host", "no-program", "lease-lost", "shutdown",
                       "batch"}
-    listed = source("src/cli/leat.1").split(".It Fl -cause Ar cause\n")[1].split(";\n")[0]
+    listed = source("src/cli/man/leat-dead.1").split(".It Fl -cause Ar cause\n")[1].split(";\n")[0]
     assert set(re.findall(r"(?!Cm)[a-z-]{3,}", listed.split("\n", 1)[1])) == deadly
     told = source("src/queue/leat-protocol.7").split(".It Ic leat.cause\n")[1].split(";\n")[0]
     assert set(re.findall(r"[a-z-]{3,}", told)) == deadly

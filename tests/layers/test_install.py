@@ -25,7 +25,8 @@ def test_install_and_uninstall(tmp_path, prefix):
     inside = prefix.lstrip("/")
     expected = {"bin/leat", "bin/leatd", "lib/systemd/system/leatd@.service", "lib/systemd/system/leat.slice",
                 "lib/sysusers.d/leat.conf", "lib/tmpfiles.d/leat.conf", "share/man/man8/leatd.8",
-                "share/man/man1/leat.1", "share/man/man5/leat.ini.5",
+                "share/man/man1/leat.1", "share/man/man1/leat-enqueue.1", "share/man/man1/leat-resume.1",
+                "share/man/man5/leat.ini.5",
                 "share/man/man7/leat-protocol.7", "share/doc/leat/leat.ini",
                 "share/doc/leat/README.md", "share/bash-completion/completions/leat",
                 "share/doc/leat/nightly.service", "share/doc/leat/nightly.timer"}

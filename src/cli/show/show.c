@@ -42,6 +42,7 @@ static const char help[] =
     "  64  wrong usage\n"
     "  69  Redis cannot be reached\n"
     "  74  the output cannot be written\n"
+    "  75  Redis is busy; try again later\n"
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 

@@ -1,11 +1,10 @@
 """leat itself: help, errors in the command line, and which configuration it takes."""
 import os
-import re
 import subprocess
 
 import pytest
 
-from harness.daemon import ROOT, program, write_config
+from harness.daemon import program, write_config
 
 COMMANDS = ('enqueue', 'import', 'wait', 'status', 'list', 'show', 'dead', 'cancel', 'pause', 'resume',
             'drain', 'undrain', 'conf', 'doctor', 'run', 'logs', 'init')
@@ -33,17 +32,6 @@ def test_help_and_version():
             assert max(map(len, done.stdout.splitlines())) <= 80
     assert max(map(len, run('--help').stdout.splitlines())) <= 80
     assert run('--version').stdout.startswith('leat ')
-
-
-def test_the_manual_names_every_option():
-    """What the help of a command offers stands in leat.1 too, and every exit code."""
-    manual = (ROOT / 'src/cli/leat.1').read_text()
-    for name in COMMANDS:
-        done = run(name, '--help')
-        for option in re.findall(r'^ +(?:-., )?--([a-z-]+)', done.stdout, re.MULTILINE):
-            assert f'Fl -{option}' in manual, (name, option)
-        for code in re.findall(r'\b(?:6[4-9]|7[0-8])\b', done.stdout):
-            assert f'.It {code}\n' in manual, (name, code)
 
 
 @pytest.mark.parametrize('args, said', [
