@@ -121,7 +121,7 @@ static void unknown_section(const char *section)
 {
     const char *meant = table_nearest_section(section);
 
-    cli_error("no such section: [%s];%s%s%s leat help ini lists all keys", section,
+    cli_error("unknown section: [%s];%s%s%s leat help ini lists all keys", section,
               meant ? " did you mean [" : "", meant ? meant : "", meant ? "]?" : "");
 }
 
@@ -141,7 +141,7 @@ static void unknown_key(const struct question *question)
 {
     const struct table_row *meant = nearest(question);
 
-    cli_error("no such key: %s%s%s;%s%s%s%s%s leat help ini lists all keys", question->section,
+    cli_error("unknown key: %s%s%s;%s%s%s%s%s leat help ini lists all keys", question->section,
               *question->section ? "." : "", question->key, meant ? " did you mean " : "",
               meant ? meant->key.section : "", meant ? "." : "", meant ? meant->key.name : "",
               meant ? "?" : "");

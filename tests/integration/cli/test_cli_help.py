@@ -231,12 +231,12 @@ def test_help_lists_keys():
 
 
 @pytest.mark.parametrize('words, said', [
-    (['kill_grase'], 'no such key: kill_grase; did you mean task.kill_grace?'),
+    (['kill_grase'], 'unknown key: kill_grase; did you mean task.kill_grace?'),
     (['tsak.umsk'], 'did you mean task.umask?'),
     (['task.tmeout'], 'did you mean task.timeout?'),
     (['[task] tmeout'], 'did you mean task.timeout?'),
-    (['[tsak] umask'], 'no such section: [tsak]; did you mean [task]?'),
-    (['frobnicate'], 'no such key: frobnicate; leat help ini lists all keys'),
+    (['[tsak] umask'], 'unknown section: [tsak]; did you mean [task]?'),
+    (['frobnicate'], 'unknown key: frobnicate; leat help ini lists all keys'),
     (['task', 'umask', 'x'], 'unexpected word: x'),
 ])
 def test_unknown_keys(words, said):
