@@ -210,7 +210,7 @@ static json_t *task_fields_json(const struct redisReply *fields)
 /* The row's preview of the command gives way to the whole one among the fields. */
 static json_t *found_json(const struct found *found)
 {
-    json_t *object = task_fields_json(found->row), *begun;
+    json_t *object = fields_json(found->row), *begun;
 
     if (!object)
         return NULL;
