@@ -1,5 +1,5 @@
-# leat: `make help` lists what there is. Targets that need packages run the rest in a sub-make after
-# installing them, so that a machine with nothing but make can begin anywhere.
+# leat: `make help` lists the targets. A target that needs Debian packages installs them first and does the
+# rest in a sub-make, so that every target works on a machine that has nothing but make.
 
 ifeq ($(origin CC),default)
 CC = gcc
@@ -12,7 +12,7 @@ FAILOVER_TIMES ?= 10
 CHAOS_FAULTS ?= all
 VERSION = 0.1.0
 
-# ---- where things are installed; sysconfdir is where the unit looks for QUEUE.ini
+# ---- installation folders; the unit reads QUEUE.ini from sysconfdir/leat
 PREFIX ?= /usr/local
 DESTDIR ?=
 bindir = $(PREFIX)/bin
@@ -38,7 +38,7 @@ MODEL_PACKAGES = gcc libc6-dev spin
 FUZZ_PACKAGES = clang libclang-rt-14-dev
 BENCH_PACKAGES = $(DEMO_PACKAGES) python3 python3-redis
 
-# ---- how things are built
+# ---- compiler and linker options
 CFLAGS ?= -O2 -g
 comma = ,
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
@@ -47,11 +47,11 @@ SANITIZE = $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 	-fno-omit-frame-pointer)
 HARDEN = -fstack-protector-strong -fPIE $(if $(SAN),,-D_FORTIFY_SOURCE=2)
 PACKAGES = hiredis inih libsystemd jansson libcrypto
-# asked once, and not before something is compiled: pkg-config may have to be installed first
+# evaluated once, when the first file is compiled: pkg-config may have to be installed before
 PACKAGE_CFLAGS = $(eval PACKAGE_CFLAGS := $(patsubst -I%,-isystem %,$(shell \
 	pkg-config --cflags $(PACKAGES) 2>/dev/null)))$(PACKAGE_CFLAGS)
 
-# TLS is built in where hiredis has it (1.0 or later, built with it; not in Debian 12)
+# TLS is built in if hiredis has it: version 1.0 or later, built with TLS; that of Debian 12 is not
 TLS = $(eval TLS := $(shell pkg-config --exists hiredis_ssl libssl 2>/dev/null && echo yes))$(TLS)
 LIBRARIES = $(if $(TLS),-lhiredis_ssl -lssl) -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
 
@@ -71,15 +71,16 @@ object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(BUILD)/leatd $(BUILD)/leat ## the daemon and the command (also: CC=clang, WERROR=1, SAN=1)
+all: $(BUILD)/leatd $(BUILD)/leat ## build leatd and leat (options: CC=clang, WERROR=1, SAN=1)
 
-# The layers that both programs stand on, and each program without its main, for unit tests.
+# libleat.a has the layers that both programs use; libdaemon.a and libcli.a have each program without its main,
+# for unit tests.
 LIB_SOURCES = $(filter $(addsuffix /%,$(addprefix src/,base config redis queue exec)),$(SOURCES))
 PROGRAM_SOURCES = $(filter-out %/main.c,$(filter src/$(1)/%,$(SOURCES)))
 $(BUILD)/libleat.a: $(call object,$(LIB_SOURCES))
 $(BUILD)/libdaemon.a: $(call object,$(call PROGRAM_SOURCES,daemon))
 $(BUILD)/libcli.a: $(call object,$(call PROGRAM_SOURCES,cli))
-# q: folders may have files of one name
+# q (append, do not replace): files in different folders may have the same name
 $(BUILD)/%.a:
 	rm -f $@ && ar qcs $@ $^
 
@@ -90,7 +91,7 @@ $(BUILD)/leatd: $(BUILD)/src/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libleat
 $(BUILD)/leat: $(BUILD)/src/cli/main.o $(BUILD)/libcli.a $(BUILD)/libleat.a
 	$(LINK) $(LIBRARIES)
 
-# unit tests, one program a file; those in cli are linked with the command's objects
+# unit tests: one program per file; those in cli are linked with the objects of leat, the others with those of leatd
 $(BUILD)/tests/unit/cli/%: $(BUILD)/tests/unit/cli/%.o $(BUILD)/libcli.a $(BUILD)/libleat.a
 	$(LINK) -lcmocka $(LIBRARIES)
 
@@ -101,14 +102,14 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# changes only when the compiler or its options do
+# this file changes only if the compiler or its options change
 $(BUILD)/flags: force
 	@mkdir -p $(@D)
 	@echo "$(CC) $(subst ",\",$(ALL_CFLAGS) $(ALL_LDFLAGS))" >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# The function library: one chunk of Lua, in which each part uses what stands before it. It is built in with
-# .incbin, which dependency files do not see.
+# The function library is one chunk of Lua: a part can use the parts before it. library.c includes it with .incbin,
+# which dependency files do not record.
 LIBRARY = $(patsubst %,src/queue/lua/%.lua,leat limits agreed passing letters names lanes results enqueue lists \
 	scan claim lease finish once operate look find doctor repair functions)
 $(BUILD)/leat.lua: $(LIBRARY) Makefile
@@ -120,68 +121,68 @@ $(BUILD)/src/queue/library.o: $(BUILD)/leat.lua
 
 SUBMAKE = $(MAKE) --no-print-directory
 
-demo: ## a private Redis, a worker and tasks that succeed, fail, are retried and die; 20 seconds
+demo: ## show leat at work with a private Redis and a worker; 10 seconds
 	@$(SUBMAKE) deps-demo
 	@$(SUBMAKE) -s -j$(JOBS) all
 	@tests/demo/run $(BUILD)
 
-check: ## every test (SAN=1: under ASan and UBSan, but those that run nothing of what was compiled)
+check: ## run every test (SAN=1: only those that run compiled code, under ASan and UBSan)
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@$(SUBMAKE) run-check
 
-check-nightly: ## limits on memory, processes and CPU, in a guest with a kernel of its own; then inject
+check-nightly: ## test cgroup limits in a guest kernel (memory, processes, CPU), then run inject
 	@$(SUBMAKE) deps-nightly
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/guest/run $(BUILD) tests/integration/isolation/test_bounds.py tests/integration/isolation/test_cgroups.py \
 		tests/systemd/test_unit_memory.py
 	@$(SUBMAKE) inject
 
-run-check: # what check does after installing and building
+run-check: # check without installing packages and building
 	@tests/tools/check $(if $(SAN),--compiled) $(BUILD)
 
 unit-tests: $(UNIT_SOURCES:%.c=$(BUILD)/%) $(BUILD)/tests/inject/inject.so $(BUILD)/tests/inject/wall.so
 
-# always as it is here: it stands between a program and the sanitizers' functions, and vfork in it has to
-# be left with a jump
+# These options are fixed: the library interposes between a program and the functions of the sanitizers, and its
+# vfork must be left with a jump.
 $(BUILD)/tests/inject/%.so: tests/inject/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) -O2 -g -fPIC -fno-builtin -fno-stack-protector -shared -o $@ $<
 
-inject: ## every allocation and many system calls fail, or kill leatd, one after the other (SAN=1); up to two hours
+inject: ## make each allocation and many system calls fail or kill leatd, one by one (SAN=1); up to two hours
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@LEAT_INJECT=all LEAT_BUILD=$(BUILD) /usr/bin/python3 -B -m pytest -q -p no:cacheprovider -n $(JOBS) \
 		tests/integration/faults/test_injection.py tests/integration/faults/test_crash.py
 
-bench: ## throughput and latency against a bare vfork loop, as ratios
+bench: ## measure throughput and latency, relative to a bare vfork loop
 	@$(SUBMAKE) deps-bench
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/bench/run --build $(BUILD)
 
-failover: ## masters under sentinels and of a Cluster are killed and stopped, under load (FAILOVER_TIMES=10 each)
+failover: ## kill and stop masters of Sentinel and Cluster under load (FAILOVER_TIMES=10 of each)
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/failover/run --build $(BUILD) --times $(FAILOVER_TIMES)
 
-bench-scale: ## very many tasks, daemons, lanes: what one machine carries (tests/bench/SCALE.md)
+bench-scale: ## measure the limits of one machine: tasks, daemons, lanes (tests/bench/SCALE.md)
 	@$(SUBMAKE) deps-bench
 	@$(SUBMAKE) -j$(JOBS) all
 	@tests/bench/run --build $(BUILD) --scale
 
-# ---- chaos: the task is linked statically, since its start is what most of a run's time goes to
-chaos: ## random faults, and what must hold under them (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all,hosts)
+# ---- chaos: the task is linked statically, because most of the time of a run goes to starting tasks
+chaos: ## inject random faults and check invariants (CHAOS_SECONDS=60 CHAOS_SEED=N CHAOS_FAULTS=all,hosts)
 	@$(SUBMAKE) deps-chaos
 	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
 	@tests/chaos/run --build $(BUILD) --seconds $(CHAOS_SECONDS) --faults $(CHAOS_FAULTS) \
 		$(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
 
-chaos-seeds: ## the same, shorter, with four seeds that stay, at the same time
+chaos-seeds: ## run four short chaos tests with fixed seeds at the same time
 	@$(SUBMAKE) deps-chaos
 	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
 	@tests/chaos/seeds --build $(BUILD)
 
-chaos-mutants: ## bugs sown into copies of leat, of which the chaos checker has to find each
+chaos-mutants: ## check that chaos finds each of the bugs put into copies of leat
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all $(BUILD)/tests/chaos/task
 	@tests/chaos/mutants --build $(BUILD)
@@ -190,8 +191,8 @@ $(BUILD)/tests/chaos/task: tests/chaos/task.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O2 -static -o $@ $<
 
-# ---- fuzzing: the whole library instrumented, in a folder of its own
-fuzz: ## libFuzzer on config, task decoding, signatures and replies (FUZZ_SECONDS=60 for each)
+# ---- fuzzing: the whole library is instrumented, in its own build folder
+fuzz: ## fuzz config, task decoding, signatures and replies (FUZZ_SECONDS=60 each)
 	@$(SUBMAKE) deps-fuzz
 	@$(SUBMAKE) -j$(JOBS) BUILD=build-fuzz CC=clang SAN=1 \
 		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link' build-fuzz
@@ -202,18 +203,18 @@ build-fuzz: $(FUZZ_SOURCES:%.c=$(BUILD)/%)
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libleat.a
 	$(LINK) -fsanitize=fuzzer $(LIBRARIES)
 
-model: ## the protocol of leases and fencing, every order of its steps, by spin (MODEL_FAULTS=1 in each)
+model: ## check every interleaving of leases and fencing with spin (MODEL_FAULTS=1 per run)
 	@$(SUBMAKE) deps-model
 	@tests/model/run $(BUILD)/model $(MODEL_FAULTS)
 
-# ---- lint: a stamp for each C file, so that only what changed is looked at again
+# ---- lint: each C file has a stamp, so that only changed files are checked again
 C_FILES = $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] tests/unit/*/*.[ch])
 SCRIPTS = $(shell grep -lE '^\#!.*/(ba)?sh' .ci/* tests/tools/* tests/demo/* tests/bench/* \
 	tests/model/* tests/guest/* tests/producers/* conf/* 2>/dev/null) src/cli/leat.bash
 PYTHON = $(shell find tests -name '*.py'; grep -lE '^\#!.*python3' tests/tools/* tests/bench/* tests/chaos/* \
 	tests/failover/* 2>/dev/null)
 
-lint: ## clang-format, clang-tidy, cppcheck, shellcheck, luacheck, flake8, unit file, man pages
+lint: ## run clang-format, clang-tidy, cppcheck, shellcheck, luacheck and flake8; check units and man pages
 	@$(SUBMAKE) deps-lint
 	@$(SUBMAKE) -k -j$(JOBS) BUILD=build-lint run-lint
 
@@ -237,13 +238,13 @@ lint-cppcheck:
 		--error-exitcode=1 -D_GNU_SOURCE -DLEAT_VERSION='""' -Isrc src tests
 lint-shell:
 	shellcheck $(SCRIPTS)
-# as one chunk: the parts see each other
+# all parts as one chunk, since they use each other
 lint-lua: $(BUILD)/leat.lua
 	luacheck --quiet --no-color --std lua51 --globals redis cmsgpack --no-max-line-length -- $<
 lint-python:
 	@echo flake8
 	@flake8 --max-line-length=115 $(PYTHON)
-# with a drop-in, or none: ten times what systemd-analyze security may find at the most
+# $(1): a drop-in, or nothing; $(2): ten times the highest exposure that systemd-analyze security may report
 lint-exposure = \
 	@rm -rf $(ROOT)/etc && mkdir -p $(ROOT)/etc/systemd/system/leatd@.service.d $(if $(1),&& \
 		cp $(1) $(ROOT)/etc/systemd/system/leatd@.service.d && \
@@ -251,7 +252,7 @@ lint-exposure = \
 	systemd-analyze security --offline=true --threshold=$(2) --no-pager --root=$(ROOT) \
 		leatd@.service >$(BUILD)/security || { cat $(BUILD)/security; exit 1; }; \
 	echo "exposure$(if $(1), with $(notdir $(1))):" $$(sed -n 's/.*: \([0-9.]* .*\)/\1/p' $(BUILD)/security)
-# in a root of its own, since ExecStart's program must exist
+# in a root of its own, because the programs of ExecStart must exist
 lint-unit: ROOT = $(abspath $(BUILD))/root
 lint-unit:
 	@mkdir -p $(ROOT)/usr/bin $(ROOT)/bin $(ROOT)/usr/lib/systemd/system
@@ -275,10 +276,10 @@ EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.se
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 
-install: all ## into PREFIX=/usr/local below DESTDIR=; a live systemd then learns the unit and user
+install: all ## install into PREFIX=/usr/local below DESTDIR=; if systemd runs here, also create the user leat
 	@$(SUBMAKE) install-files
 
-install-files: # what was built before, as it is
+install-files: # install without building
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) \
 		$(DESTDIR)$(tmpfilesdir) $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/leat
 	install -m 755 $(BUILD)/leatd $(BUILD)/leat $(DESTDIR)$(bindir)/
@@ -298,7 +299,7 @@ install-files: # what was built before, as it is
 	$(if $(LIVE),systemd-tmpfiles --create $(tmpfilesdir)/leat.conf)
 	$(if $(LIVE),systemctl daemon-reload)
 
-uninstall: ## removes what install put there; leaves /etc/leat where configs are in it
+uninstall: ## remove the installed files; keep /etc/leat if it has files
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,leatd leat) \
 		$(addprefix $(DESTDIR)$(unitdir)/,leatd@.service leat.slice) \
 		$(DESTDIR)$(sysusersdir)/leat.conf $(DESTDIR)$(tmpfilesdir)/leat.conf \
@@ -310,7 +311,7 @@ uninstall: ## removes what install put there; leaves /etc/leat where configs are
 	$(if $(LIVE),systemctl daemon-reload)
 
 # ---- packages
-deps: ## installs the Debian packages that are missing for any target but check-nightly
+deps: ## install the Debian packages for all targets except check-nightly
 	@tests/tools/install-packages $(sort $(BUILD_PACKAGES) $(CHECK_PACKAGES) $(LINT_PACKAGES) \
 		$(FUZZ_PACKAGES) $(BENCH_PACKAGES) $(MODEL_PACKAGES) $(CHAOS_PACKAGES))
 deps-build:
@@ -332,9 +333,9 @@ deps-model:
 deps-bench:
 	@tests/tools/install-packages $(BUILD_PACKAGES) $(BENCH_PACKAGES)
 
-clean: ## removes what was built
+clean: ## remove all build folders
 	rm -rf build build-*
 
-help: ## this list
+help: ## show this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || \
 		sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1: \2/p' Makefile
