@@ -30,7 +30,7 @@ BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev l
 DEMO_PACKAGES = redis-server redis-tools
 CHECK_PACKAGES = $(DEMO_PACKAGES) libcmocka-dev python3-pytest python3-pytest-xdist python3-redis \
 	curl procps systemd-container openssl systemd-journal-remote logrotate \
-	stunnel4
+	stunnel4 mandoc
 CHAOS_PACKAGES = iproute2 nftables
 NIGHTLY_PACKAGES = user-mode-linux kmod
 LINT_PACKAGES = clang clang-tidy clang-format cppcheck shellcheck flake8 lua-check mandoc systemd
