@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* Runs man without output. Returns true if it exits with 0. */
 static bool man_succeeds(char *const *argv)
 {
