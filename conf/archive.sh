@@ -1,13 +1,13 @@
 #!/bin/sh
-# Archives one file: what conf/archive.ini runs for each task.
+# Archives one file. archive.ini runs this program for each task.
 #
-# TASK_file      the task's field file: a file's name in ARCHIVE_FROM, without a folder
-# ARCHIVE_FROM   from the configuration: where files come in
-# ARCHIVE_TO     from the configuration: where NAME.gz and NAME.gz.sha256 go
+# TASK_file      field file of the task: name of a file in ARCHIVE_FROM, without a folder
+# ARCHIVE_FROM   from the configuration: folder of incoming files
+# ARCHIVE_TO     from the configuration: folder for NAME.gz and NAME.gz.sha256
 #
-# A task may run more than once (its worker can die at any line), so each step finds what an earlier attempt did:
-# the result appears whole or not at all, is never overwritten, and the file goes only when the result is on disk.
-# Exits with 65 when the task can never succeed (see permanent in archive.ini), else with 75.
+# A task may run more than once, since its worker can die at any line. Each step therefore detects what an earlier
+# attempt did. The result appears whole or not at all and is never overwritten; the file is removed only when the
+# result is on disk. Exits with 65 if the task can never succeed (see permanent in archive.ini), otherwise with 75.
 set -u
 
 permanent=65
@@ -26,11 +26,11 @@ case $name in
 esac
 source=$ARCHIVE_FROM/$name
 result=$ARCHIVE_TO/$name.gz
-# no other execution of this task is alive, so what lies here is an earlier one's
+# no other attempt of this task runs now, so an existing file is from an earlier one
 unfinished=$ARCHIVE_TO/.$LEAT_TASK.unfinished
 trap 'rm -f "$unfinished"' EXIT
 
-# Makes $unfinished known as $1, in one step that never overwrites: a link can only be made to a free name.
+# Publishes $unfinished as $1 in one step. ln never overwrites: it fails if the name exists.
 publish() {
     sync "$unfinished" || exit $later
     if ! ln -T "$unfinished" "$1" 2>/dev/null && [ ! -e "$1" ]; then
@@ -51,7 +51,7 @@ if [ -e "$source" ]; then
         gzip -9 -n -c -- "$source" >"$unfinished" || exit $later
         publish "$result"
     fi
-    # an earlier attempt's result is as good as ours; another file's of this name is not
+    # keep the result of an earlier attempt, but not the archive of another file with this name
     gzip -d -c -- "$result" | cmp -s -- - "$source" || never "the archive holds another $name"
 fi
 if [ ! -e "$result.sha256" ]; then

@@ -1,19 +1,19 @@
 #!/bin/sh
-# Sends one task as an HTTP POST: what conf/webhook.ini runs for each.
+# Sends one task as an HTTP POST. webhook.ini runs this program for each task.
 #
-# stdin          the task's payload: the body
-# WEBHOOK_URL    from the configuration: where all tasks go. Empty: where each task's field url says
-# TASK_url       the task's field url
-# TASK_type      the task's field type: the body's media type, application/json unless said
+# stdin          payload of the task: the body
+# WEBHOOK_URL    from the configuration: the URL for all tasks. If it is empty, the task's field url is used
+# TASK_url       field url of the task
+# TASK_type      field type of the task: media type of the body. Default: application/json
 #
-# Exits with 0 when the answer was 2xx, 65 when it would never be (see permanent in webhook.ini), and 75 when a
-# later attempt may fare better. The receiver sees the same Idempotency-Key for every attempt at a task.
+# Exits with 0 if the answer was 2xx, with 65 if no attempt can succeed (see permanent in webhook.ini), and with 75
+# if a later attempt may succeed. The receiver sees the same Idempotency-Key in every attempt of a task.
 set -u
 
 permanent=65
 later=75
 
-# a line break would smuggle in a header of the producer's own
+# a line break would let the producer add headers
 type=${TASK_type:-application/json}
 case $type in
 *[!A-Za-z0-9/.+\;=\ _-]*)
@@ -29,7 +29,7 @@ answer=$(curl --disable --silent --show-error --globoff --proto '=http,https' \
     --data-binary @- --write-out '\n%{http_code} %{exitcode}' \
     --url "${WEBHOOK_URL:-${TASK_url:-}}" | tail -c 1000)
 
-# the last line is ours, what stands before it is the end of the answer's body
+# the last line comes from --write-out; the lines before it are the end of the answer's body
 last=$(printf '%s' "$answer" | tail -n 1)
 status=${last%% *}
 printf '%s\n' "$answer" | sed '$d;/^$/d'
@@ -48,7 +48,7 @@ case $status in
     ;;
 esac
 
-# no answer: 1 is a scheme that is not allowed, 3 a URL that is none; all else is the network
+# no answer: 1 means a scheme that is not allowed, 3 an invalid URL; other codes are network faults
 case ${last#* } in
 1 | 2 | 3) exit $permanent ;;
 *) exit $later ;;
