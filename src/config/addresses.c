@@ -46,9 +46,10 @@ static int add(char ***list, const char *text, size_t size, struct buffer *why)
 
     for (; *list != NULL && (*list)[count] != NULL; count++)
         if (strlen((*list)[count]) == size && strncmp((*list)[count], text, size) == 0)
-            return strings_refuse(why, (*list)[count], "is there twice; remove one");
+            return strings_refuse(why, (*list)[count], "is listed twice; remove one of them");
     if (count == MOST)
-        return strings_refuse(why, (*list)[MOST - 1], "is the last that can be taken: 64 are");
+        return strings_refuse(why, (*list)[MOST - 1],
+                              "is the last of at most 64 addresses; remove the others");
     if (strings_append(list, text, size) != 0) {
         why->failed = true;
         return -1;
@@ -72,5 +73,5 @@ int addresses_set(char ***list, const char *text, struct buffer *why)
             return -1;
         text += size;
     }
-    return *list == NULL ? strings_refuse(why, "", "names no server; write HOST:PORT") : 0;
+    return *list == NULL ? strings_refuse(why, "", "contains no address; write HOST:PORT") : 0;
 }

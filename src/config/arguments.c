@@ -92,14 +92,17 @@ static int take_field(struct parser *parser)
     struct argument_piece piece = {.is_field = true};
 
     if (length == 0 || *end != '}')
-        return refuse(parser, "a { begins neither {FIELD} nor {FIELD=TEXT}, with FIELD of A-Z a-z "
-                              "0-9 _; write {{ for a brace");
+        return refuse(parser, "a { must begin {FIELD} or {FIELD=TEXT}, with FIELD of A-Z a-z 0-9 "
+                              "_; write {{ for a brace");
     if (fallback != NULL && memchr(fallback, '\'', (size_t)(end - fallback)) != NULL)
-        return refuse(parser, "a quote between braces; put the quotes around the whole word");
+        return refuse(parser,
+                      "unexpected quote between braces; put the quotes around the whole word");
     if (fallback != NULL && memchr(fallback, '"', (size_t)(end - fallback)) != NULL)
-        return refuse(parser, "a quote between braces; put the quotes around the whole word");
+        return refuse(parser,
+                      "unexpected quote between braces; put the quotes around the whole word");
     if (parser->quote == '\0' && strcspn(name, " \t") < (size_t)(end - name))
-        return refuse(parser, "white space between braces; put the whole word in quotes");
+        return refuse(parser,
+                      "unexpected white space between braces; put the whole word in quotes");
     if (end_literal(parser) != 0)
         return -1;
     piece.text = strndup(name, length);
@@ -123,7 +126,7 @@ static int take_letter(struct parser *parser, char letter)
     if (letter == '{' && !twice)
         return take_field(parser);
     if (letter == '}' && !twice)
-        return refuse(parser, "a } without its {; write }} for a brace");
+        return refuse(parser, "unexpected } without {; write }} for a brace");
     if (letter == '{' || letter == '}')
         parser->at++;
     (void)buffer_append(&parser->literal, &letter, 1); /* looked at when the piece ends */
@@ -157,8 +160,8 @@ int arguments_parse(const char *text, struct arguments *arguments, struct buffer
     while (result == 0 && *parser.at != '\0')
         result = take_next(&parser);
     if (result == 0 && parser.quote != '\0')
-        result = refuse(&parser, "a quote does not end; write the other kind around it for a quote "
-                                 "that is meant");
+        result = refuse(&parser, "missing closing quote; to use a quote as text, put the other "
+                                 "kind of quotes around it");
     if (result == 0)
         result = end_word(&parser);
     buffer_free(&parser.literal);

@@ -50,11 +50,11 @@ static void check_grace(const struct config *config, const struct ini_places *pl
     units_format_duration(config->task.kill_grace_ms, grace, sizeof(grace));
     units_format_duration(lease_ms, lease, sizeof(lease));
     units_format_duration(lease_ms / 2 - margin_ms(lease_ms), most, sizeof(most));
-    report_add(
-        report, later(line_of(places, "queue", "lease"), line_of(places, "task", "kill_grace")),
-        "[task] kill_grace (%s) is too long for [queue] lease (%s): a task must be dead before "
-        "its lease passes; set kill_grace to %s or less, or lengthen the lease",
-        grace, lease, most);
+    report_add(report,
+               later(line_of(places, "queue", "lease"), line_of(places, "task", "kill_grace")),
+               "kill_grace: %s does not fit into a lease of %s: a task must be dead before its "
+               "lease passes; set [task] kill_grace to %s or less, or raise [queue] lease",
+               grace, lease, most);
 }
 
 /* A key that a second one makes pointless, or contradicts. */
@@ -64,7 +64,7 @@ static void check_pair(const struct ini_places *places, struct report *report, c
     size_t a = line_of(places, section, first), b = line_of(places, section, second);
 
     if (a != 0 && b != 0)
-        report_add(report, later(a, b), "%s and %s exclude each other; remove one of them", first,
+        report_add(report, later(a, b), "%s: cannot be combined with %s; remove one of them", first,
                    second);
 }
 
@@ -79,8 +79,8 @@ static void check_order(const struct ini_places *places, struct report *report, 
     units_format_duration(low_ms, low_text, sizeof(low_text));
     units_format_duration(high_ms, high_text, sizeof(high_text));
     report_add(report, later(line_of(places, section, low), line_of(places, section, high)),
-               "%s (%s) is longer than %s (%s); exchange or change them", low, low_text, high,
-               high_text);
+               "%s: %s is longer than %s (%s); lower %s or raise %s", low, low_text, high,
+               high_text, low, high);
 }
 
 static void check_ranges(const struct config_retry *retry, const struct config_codes *list,
@@ -90,8 +90,8 @@ static void check_ranges(const struct config_retry *retry, const struct config_c
 
     if (code >= 0)
         report_add(report, line,
-                   "exit code %d is in %s, and in a range of exit codes; remove it from one", code,
-                   name);
+                   "%s: exit code %d is also in a range of exit codes; remove it from one of them",
+                   name, code);
 }
 
 static void check_codes(const struct config_retry *retry, const struct ini_places *places,
@@ -102,11 +102,12 @@ static void check_codes(const struct config_retry *retry, const struct ini_place
     size_t exits = line_of(places, "retry", "exit.CODE");
 
     if (config_codes_has(&retry->permanent, 0))
-        report_add(report, permanent, "permanent: 0 is always success; remove it");
+        report_add(report, permanent, "permanent: exit code 0 always means success; remove it");
     for (int code = 1; code < CONFIG_CODES; code++)
         if (config_codes_has(&retry->permanent, code) && config_codes_has(&retry->success, code))
             report_add(report, later(permanent, success),
-                       "exit code %d is in both permanent and success; remove it from one", code);
+                       "permanent: exit code %d is also in success; remove it from one of them",
+                       code);
     check_ranges(retry, &retry->permanent, "permanent", later(permanent, exits), report);
     check_ranges(retry, &retry->success, "success", later(success, exits), report);
 }
@@ -135,16 +136,17 @@ static void check_item_field(const struct config *config, const struct ini_place
     bool own = config->task.command != NULL || line_of(places, "task", "command") != 0;
 
     if (!is_item_field(field))
-        report_add(report, line,
-                   "field: an item can become payload, command, or a variable's name, not %s",
-                   field);
+        report_add(
+            report, line,
+            "field: an item cannot become %s; use payload, command or the name of a variable",
+            field);
     else if (runs && own)
         report_add(report, later(line, line_of(places, "task", "command")),
-                   "field = command and [task] command exclude each other; remove one of them");
+                   "field: command cannot be combined with [task] command; remove one of them");
     else if (!runs && !own)
         report_add(report, line,
-                   "items become the field %s, and nothing says what runs for them; add command "
-                   "= ... under [task]",
+                   "field: no command runs for items that become the field %s; add command = ... "
+                   "under [task]",
                    field);
 }
 
@@ -158,13 +160,14 @@ static void check_intake(const struct config *config, const struct ini_places *p
 
     if (intake->lane_from == CONFIG_LANE_FROM_SUFFIX && prefix == 0)
         report_add(report, lane_from,
-                   "lane_from = suffix needs a prefix; add prefix, or remove it");
+                   "lane_from: suffix requires prefix; add prefix or remove lane_from");
     if (lists == 0 && prefix == 0)
         return;
     for (size_t i = 0; intake->lists != NULL && intake->lists[i] != NULL; i++)
         if (stream != NULL && strcmp(intake->lists[i], stream) == 0)
             report_add(report, lists,
-                       "lists: %s is the queue's stream; give one of them another key", stream);
+                       "lists: %s is the stream of the queue; use another key for one of them",
+                       stream);
     if (intake->field != NULL)
         check_item_field(config, places, report,
                          later(later(lists, prefix), line_of(places, "intake", "field")));
@@ -180,10 +183,11 @@ static void check_batch(const struct config_task *task, const struct ini_places 
         return;
     if (task->command == NULL && line_of(places, "task", "command") == 0)
         report_add(report, batch,
-                   "batch needs a command that reads many tasks; add command, or remove batch");
+                   "batch: requires a command that reads many tasks; add command or remove batch");
     if (task->stdin_from == CONFIG_STDIN_NULL)
         report_add(report, later(batch, line_of(places, "task", "stdin")),
-                   "a batch is read from standard input; remove stdin = null, or batch");
+                   "batch: the command reads tasks from standard input, but stdin is null; remove "
+                   "one of them");
 }
 
 /* What leat does not read it cannot hold to limits. */
@@ -195,8 +199,8 @@ static void check_output(const struct config_output *output, const struct ini_pl
     for (size_t i = 0; i < 2 && output->to == CONFIG_OUTPUT_INHERIT; i++)
         if (line_of(places, "output", limits[i]) != 0)
             report_add(report, line_of(places, "output", limits[i]),
-                       "%s cannot be held where tasks write straight to leatd's own output; remove "
-                       "it, or to = inherit",
+                       "%s: has no effect with to = inherit, since leatd does not see the output; "
+                       "remove one of them",
                        limits[i]);
 }
 
@@ -215,15 +219,15 @@ static void check_commands(const struct config *config, const struct ini_places 
 
     if (listed && own != 0)
         report_add(report, later(line, own),
-                   "commands = listed and [task] command exclude each other; remove one of them");
+                   "commands: listed cannot be combined with [task] command; remove one of them");
     if (listed && !is_set(places, "command.NAME", "program"))
         report_add(
             report, line,
-            "commands = listed, but none is; add a section [command.NAME] with program = ...");
+            "commands: no command is listed; add a section [command.NAME] with program = ...");
     if (!listed && is_set(places, "command.NAME", "program"))
         report_add(report, line_of(places, "command.NAME", "program"),
-                   "a listed command, but tasks may run any; add commands = listed under "
-                   "[security]");
+                   "program: has no effect, since tasks may run any command; add commands = listed "
+                   "under [security]");
     for (char **entry = command->arguments; entry != NULL && *entry != NULL; entry++) {
         const char *end = strchr(*entry, '=');
         char name[COMMANDS_NAME_MOST + 1] = "";
@@ -232,7 +236,7 @@ static void check_commands(const struct config *config, const struct ini_places 
             memcpy(name, *entry, (size_t)(end - *entry));
         if (config_command_value(command->program, name) == NULL)
             report_add(report, line_of(places, "command.NAME", "arguments"),
-                       "[command.%s] has no program; add program = ...", name);
+                       "arguments: [command.%s] has no program; add program = ...", name);
     }
 }
 
@@ -248,21 +252,19 @@ static void check_signatures(const struct config *config, const struct ini_place
 
         if (keys_in_list(security->key_files, *entry, length))
             report_add(report, later(credentials, line_of(places, "security", "key_files")),
-                       "the key %.*s is in key_files and in key_credentials; remove one of them",
+                       "key_credentials: the key %.*s is also in key_files; remove one of them",
                        (int)length, *entry);
     }
     if (security->signatures != CONFIG_SIGNATURES_REQUIRED)
         return;
     if (!is_set(places, "security", "key_files") && credentials == 0)
-        report_add(report, line,
-                   "signatures are required, but there is no key; add key_files = NAME:FILE");
+        report_add(report, line, "signatures: there is no key; add key_files = NAME:FILE");
     if (is_set(places, "intake", "lists") || is_set(places, "intake", "prefix"))
-        report_add(
-            report,
-            later(line,
-                  later(line_of(places, "intake", "lists"), line_of(places, "intake", "prefix"))),
-            "items of lists are not signed, and signatures are required; remove [intake], or "
-            "signatures");
+        report_add(report,
+                   later(line, later(line_of(places, "intake", "lists"),
+                                     line_of(places, "intake", "prefix"))),
+                   "signatures: cannot be combined with [intake], since items of lists are not "
+                   "signed; remove one of them");
 }
 
 /* Only a cgroup can hold them. */
@@ -275,13 +277,13 @@ static void check_isolation(const struct config_isolation *isolation,
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
         if (isolation->cgroup == CONFIG_CGROUP_OFF && line_of(places, "isolation", bounds[i]) != 0)
             report_add(report, line_of(places, "isolation", bounds[i]),
-                       "%s needs cgroups; remove it, or cgroup = off", bounds[i]);
+                       "%s: requires cgroups, but cgroup is off; remove one of them", bounds[i]);
     if (isolation->memory_max > 0 && isolation->memory_high > isolation->memory_max)
-        report_add(report,
-                   later(line_of(places, "isolation", "memory_high"),
-                         line_of(places, "isolation", "memory_max")),
-                   "memory_high is more than memory_max, and so without effect; exchange or change "
-                   "them");
+        report_add(
+            report,
+            later(line_of(places, "isolation", "memory_high"),
+                  line_of(places, "isolation", "memory_max")),
+            "memory_high: has no effect above memory_max; lower memory_high or raise memory_max");
 }
 
 /* Other keys are named {STREAM}:dead and so on; this key must fall into the same slot of a Cluster.
@@ -299,11 +301,11 @@ static void check_names(const struct config_queue *queue, const struct ini_place
 {
     if (queue->name == NULL && line_of(places, "queue", "name") == 0)
         report_add(report, later(places->last_line, 1),
-                   "[queue] has no name; add name = NAME under [queue]");
+                   "name: is required; add name = NAME under [queue]");
     if (queue->stream != NULL && !has_own_slot(queue->stream))
         report_add(report, line_of(places, "queue", "stream"),
-                   "stream: a } needs a {tag} that is not empty; leat's other keys could not share "
-                   "its slot in a Cluster");
+                   "stream: a } without a {tag} keeps leat's other keys out of its hash slot in a "
+                   "Cluster; remove it, or write {tag}");
 }
 
 /* The first key of the section needs the second. */
@@ -311,8 +313,8 @@ static void check_need(const struct ini_places *places, struct report *report, c
                        const char *first, const char *second)
 {
     if (is_set(places, section, first) && !is_set(places, section, second))
-        report_add(report, line_of(places, section, first), "%s needs %s; add it, or remove %s",
-                   first, second, first);
+        report_add(report, line_of(places, section, first), "%s: requires %s; add %s or remove %s",
+                   first, second, second, first);
 }
 
 /* In a Cluster one call can take an item from a list to the queue only where both are in one slot.
@@ -329,13 +331,14 @@ static void check_slots(const struct config *config, const struct ini_places *pl
     for (size_t i = 0; intake->lists != NULL && intake->lists[i] != NULL; i++)
         if (hash_slot_of(intake->lists[i]) != hash_slot_of(stream))
             report_add(report, line_of(places, "intake", "lists"),
-                       "lists: %s is not in the slot of the stream %s, which a Cluster needs; give "
-                       "both the same {tag}",
+                       "lists: %s is not in the hash slot of the stream %s, as a Cluster requires; "
+                       "use the same {tag} in both",
                        intake->lists[i], stream);
     if (prefix != NULL &&
         (!hash_slot_is_tagged(prefix) || hash_slot_of(prefix) != hash_slot_of(stream)))
         report_add(report, line_of(places, "intake", "prefix"),
-                   "prefix: in a Cluster it must hold the {tag} of the stream %s", stream);
+                   "prefix: a Cluster requires the {tag} of the stream %s; add it to the prefix",
+                   stream);
 }
 
 /* Where the server is: said in one way. */
@@ -372,18 +375,18 @@ static void check_tls(const struct config_redis *redis, const struct ini_places 
     for (size_t i = 0; i < sizeof(details) / sizeof(details[0]) && !redis->tls; i++)
         if (line_of(places, "redis", details[i]) != 0)
             report_add(report, line_of(places, "redis", details[i]),
-                       "%s says how TLS is spoken, and it is not; add tls = yes", details[i]);
+                       "%s: has no effect without TLS; add tls = yes", details[i]);
     if (!redis->tls)
         return;
 #ifndef LEAT_TLS
     report_add(report, line,
-               "tls: this leat was built without TLS, since the hiredis that it was built with has "
-               "no hiredis_ssl; lead socket to a tunnel instead, see TLS in leatd(8)");
+               "tls: this leat was built without TLS, since its hiredis has no hiredis_ssl; set "
+               "socket to a tunnel instead, see TLS in leatd(8)");
 #endif
     if (line_of(places, "redis", "socket") != 0)
         report_add(report, later(line, line_of(places, "redis", "socket")),
-                   "TLS is spoken over TCP only; remove tls, or give host and port instead of "
-                   "socket");
+                   "tls: cannot be combined with socket; remove tls, or set host and port instead "
+                   "of socket");
     check_need(places, report, "redis", "tls_cert", "tls_key");
     check_need(places, report, "redis", "tls_key", "tls_cert");
 }
@@ -461,7 +464,7 @@ void check_resolve(struct config *config, const struct ini_places *places, struc
     if (queue->stream == NULL && queue->name != NULL) {
         queue->stream = strdup(queue->name);
         if (queue->stream == NULL)
-            report_add(report, 0, "no memory");
+            report_add(report, 0, "out of memory");
     }
     if (queue->concurrency == 0)
         queue->concurrency = count_cpus();

@@ -31,7 +31,7 @@ static int add(char ***list, const char *name, const char *text, struct buffer *
     int result = -1;
 
     if (config_command_value(*list, name) != NULL) {
-        (void)buffer_append_text(why, "this was given before; remove one of the two lines");
+        (void)buffer_append_text(why, "already set; remove one of the two lines");
         return -1;
     }
     if (buffer_printf(&entry, "%s=%s", name, text) == 0)
@@ -44,8 +44,9 @@ static int add(char ***list, const char *name, const char *text, struct buffer *
 int commands_set_program(char ***list, const char *name, const char *text, struct buffer *why)
 {
     if (*text != '/' && (strchr(text, '/') != NULL || strpbrk(text, " \t") != NULL))
-        return strings_refuse(why, text,
-                              "is neither an absolute path nor a name to be found on [task] path");
+        return strings_refuse(
+            why, text,
+            "is neither an absolute path nor a name that can be on [task] path; write one of them");
     return add(list, name, text, why);
 }
 

@@ -96,8 +96,8 @@ static void check_section_name(struct reader *reader, const char *section)
 
     if (name != NULL && !commands_is_name(name))
         report_add(reader->report, reader->line,
-                   "[%s]: the name is 1 to %d of the characters A-Z a-z 0-9 _ . : @ -", section,
-                   COMMANDS_NAME_MOST);
+                   "[%s]: invalid name; use 1 to %d of the characters A-Z a-z 0-9 _ . : @ -",
+                   section, COMMANDS_NAME_MOST);
 }
 
 /* Returns true where the section line is one that inih can read. */
@@ -109,7 +109,8 @@ static bool check_section(struct reader *reader, const char *line, size_t length
 
     reader->section_known = false;
     if (end >= length || line[end] != ']') {
-        report_add(reader->report, reader->line, "the section's name does not end; write [%s]",
+        report_add(reader->report, reader->line,
+                   "missing ] after the name of the section; write [%s]",
                    shown(line + 1, end - 1, name));
         return false;
     }
@@ -119,7 +120,7 @@ static bool check_section(struct reader *reader, const char *line, size_t length
         if (is_blank(line[i - 1]) && (line[i] == ';' || line[i] == '#'))
             break;
         report_add(reader->report, reader->line,
-                   "text after the section's name; put it on a line of its own");
+                   "unexpected text after the name of the section; put it on a line of its own");
         return false;
     }
 
@@ -131,7 +132,7 @@ static bool check_section(struct reader *reader, const char *line, size_t length
         return true;
     }
     nearest = table_nearest_section(name);
-    report_add(reader->report, reader->line, "unknown section [%s]%s%s%s", name,
+    report_add(reader->report, reader->line, "[%s]: unknown section%s%s%s", name,
                nearest != NULL ? "; did you mean [" : "; see leat.ini(5)",
                nearest != NULL ? nearest : "", nearest != NULL ? "]?" : "");
     return true;
@@ -152,7 +153,7 @@ static bool check_pair(struct reader *reader, const char *line, size_t length)
     while (end > 0 && is_blank(line[end - 1]))
         end--;
     if (end == 0) {
-        report_add(reader->report, reader->line, "a value without a key; write KEY = VALUE");
+        report_add(reader->report, reader->line, "missing key; write KEY = VALUE");
         return false;
     }
     return true;
@@ -178,14 +179,13 @@ static bool check_line(struct reader *reader, size_t longest)
     int control = find_control(line, length);
 
     if (control >= 0) {
-        report_add(reader->report, reader->line, "control character 0x%02x; remove it",
+        report_add(reader->report, reader->line, "unexpected control character 0x%02x; remove it",
                    (unsigned int)control);
         return false;
     }
     if (length > longest) {
         report_add(reader->report, reader->line,
-                   "the line has %zu bytes, more than the %zu allowed; shorten it", length,
-                   longest);
+                   "the line has %zu bytes, at most %zu are allowed; shorten it", length, longest);
         return false;
     }
     if (reader->line == 1 && length >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) {
@@ -201,8 +201,8 @@ static bool check_line(struct reader *reader, size_t longest)
         return true;
     if (indent > 0) {
         report_add(reader->report, reader->line,
-                   "the line begins with white space; values end with their line, begin this one "
-                   "in the first column");
+                   "unexpected white space before the line, since no value continues on the next "
+                   "line; begin in the first column");
         return false;
     }
     while (is_blank(line[length - 1]))
@@ -248,20 +248,21 @@ static void unknown_key(struct reader *reader, const char *section, const char *
 
     shown(name, strlen(name), text);
     if (refusal != NULL)
-        report_add(reader->report, reader->line, "%s has no line in [retry]: %s; remove it", text,
-                   refusal);
+        report_add(reader->report, reader->line,
+                   "%s: there is no rule for this cause: %s; remove it", text, refusal);
     else if (nearest == NULL)
-        report_add(reader->report, reader->line, "unknown key %s in [%s]; see leat.ini(5)", text,
+        report_add(reader->report, reader->line, "%s: unknown key in [%s]; see leat.ini(5)", text,
                    section);
     else if (strcmp(nearest->key.name, name) == 0)
-        report_add(reader->report, reader->line, "%s is not a key of [%s]; it belongs into [%s]",
-                   text, section, nearest->key.section);
+        report_add(reader->report, reader->line, "%s: not a key of [%s]; move it to [%s]", text,
+                   section, nearest->key.section);
     else if (table_is_section(nearest->key.section, section))
-        report_add(reader->report, reader->line, "unknown key %s in [%s]; did you mean %s?", text,
+        report_add(reader->report, reader->line, "%s: unknown key in [%s]; did you mean %s?", text,
                    section, nearest->key.name);
     else
-        report_add(reader->report, reader->line, "unknown key %s in [%s]; did you mean %s in [%s]?",
-                   text, section, nearest->key.name, nearest->key.section);
+        report_add(reader->report, reader->line,
+                   "%s: unknown key in [%s]; did you mean %s in [%s]?", text, section,
+                   nearest->key.name, nearest->key.section);
 }
 
 /* A key above the first section: it says where it would belong. */
@@ -270,7 +271,7 @@ static void key_without_section(struct reader *reader, const char *name)
     const struct table_row *nearest = table_nearest("", name);
     char text[SHOWN_MAX];
 
-    report_add(reader->report, reader->line, "%s stands before any section; put it under [%s]",
+    report_add(reader->report, reader->line, "%s: comes before any section; put it under [%s]",
                shown(name, strlen(name), text), nearest != NULL ? nearest->key.section : "queue");
 }
 
@@ -285,7 +286,7 @@ static bool check_key(struct reader *reader, const struct table_row *row, const 
 
     if (*place != 0 && !table_is_open(row)) {
         report_add(reader->report, reader->line,
-                   "%s was given on line %zu before; remove one of the two", name, *place);
+                   "%s: already set on line %zu; remove one of the two lines", name, *place);
         return false;
     }
     *place = reader->line;
@@ -293,15 +294,14 @@ static bool check_key(struct reader *reader, const struct table_row *row, const 
     /* inih would cut it there, and run the half of a command */
     if (free_text && has_comment(reader->raw + separator, reader->length - separator)) {
         report_add(reader->report, reader->line,
-                   "%s: white space and ; begin a comment, which would cut the value; write the ; "
-                   "without white space before it, and comments on lines of their own",
+                   "%s: white space and ; begin a comment, which would cut the value; remove the "
+                   "white space, or put the comment on a line of its own",
                    name);
         return false;
     }
     if (*value == '\0') {
-        report_add(reader->report, reader->line,
-                   "%s has no value; give it one, or remove the line%s%s", name,
-                   *row->key.default_value != '\0' ? " for the default " : "",
+        report_add(reader->report, reader->line, "%s: no value; set one, or remove the line%s%s",
+                   name, *row->key.default_value != '\0' ? " for the default " : "",
                    row->key.default_value);
         return false;
     }

@@ -31,12 +31,13 @@ static int check_entry(const char *entry, bool file, struct buffer *why)
     const char *place = entry[length] == ':' ? entry + length + 1 : NULL;
 
     if (length < 1 || length > KEYS_NAME_MOST || strspn(entry, NAME_LETTERS) != length)
-        return strings_refuse(why, entry,
-                              "does not begin with a key's name: 1 to 64 of A-Z a-z 0-9 _ . -");
+        return strings_refuse(
+            why, entry, "does not begin with the name of a key; use 1 to 64 of A-Z a-z 0-9 _ . -");
     if (file && (place == NULL || *place != '/'))
-        return strings_refuse(why, entry, "is not NAME:FILE, with an absolute path");
+        return strings_refuse(why, entry, "is not NAME:FILE; use an absolute path");
     if (!file && place != NULL && (*place == '\0' || strchr(place, '/') != NULL))
-        return strings_refuse(why, entry, "is not NAME or NAME:CREDENTIAL");
+        return strings_refuse(why, entry,
+                              "is neither NAME nor NAME:CREDENTIAL; use a name without /");
     return 0;
 }
 
@@ -46,7 +47,7 @@ static int check_entries(char *const *list, bool files, struct buffer *why)
         if (check_entry(*entry, files, why) != 0)
             return -1;
         if (keys_in_list(entry + 1, *entry, name_length(*entry)))
-            return strings_refuse(why, *entry, "has a name that another key has, too");
+            return strings_refuse(why, *entry, "has the name of another key; use another name");
     }
     return 0;
 }
@@ -70,11 +71,10 @@ static int add_secret(char ***secrets, const char *entry, char *secret, struct b
 
     if (size < KEYS_LEAST) {
         /* the reader of `why` looks at its failure */
-        (void)buffer_printf(
-            why,
-            "the key %.*s has %zu bytes, which can be guessed; it needs 32 or more: "
-            "openssl rand -hex 32",
-            (int)length, entry, size);
+        (void)buffer_printf(why,
+                            "the key %.*s has only %zu bytes and can be guessed; use at least 32, "
+                            "for example of openssl rand -hex 32",
+                            (int)length, entry, size);
     } else {
         /* in one piece from the start: no copies stay behind */
         if (buffer_reserve(&text, length + 1 + size) == 0 &&

@@ -39,7 +39,7 @@ int limits_set_rate(char **rate, const char *text, struct buffer *why)
 
     if (!none && (strlen(text) > PART_LONGEST || !is_rate(text)))
         return strings_refuse(why, text,
-                              "is not a rate such as 20/s, 100/m, 5000/h or 0.5/s, nor none");
+                              "is not a rate; write it like 20/s, 100/m, 5000/h or 0.5/s, or none");
     if (strings_replace(rate, none ? NULL : text) != 0) {
         why->failed = true;
         return -1;
@@ -74,12 +74,12 @@ static int check_part(int place, const char *part, struct buffer *why)
         return strings_refuse(why, part,
                               "is not a weight; begin with a number from 0.001 to 1000, or strict");
     if (place == 1 && !missing && !is_count(part))
-        return strings_refuse(
-            why, part, "is not how many tasks of the lane may run: a number from 1 on, or -");
+        return strings_refuse(why, part,
+                              "is not a number of running tasks; write a number from 1 on, or -");
     if (place == 2 && !missing && !is_rate(part))
-        return strings_refuse(why, part, "is not a rate such as 20/s or 100/m, nor -");
+        return strings_refuse(why, part, "is not a rate; write it like 20/s or 100/m, or -");
     if (place == 3 && !missing && !is_count(part))
-        return strings_refuse(why, part, "is not a burst: a number from 1 on, or -");
+        return strings_refuse(why, part, "is not a burst; write a number from 1 on, or -");
     return 0;
 }
 
@@ -122,9 +122,9 @@ int limits_settings(const char *text, struct buffer *settings, struct buffer *wh
     int count = split_parts(text, parts);
 
     if (count < 0)
-        return strings_refuse(
-            why, text,
-            "is not \"weight, max_running, rate, burst\", of which the last may be missing");
+        return strings_refuse(why, text,
+                              "is not a list of settings; write \"weight, max_running, rate, "
+                              "burst\", or leave out the last ones");
     for (int i = 0; i < count; i++)
         if (check_part(i, parts[i], why) != 0)
             return -1;
@@ -154,11 +154,12 @@ int limits_add_lane(char ***list, const char *name, const char *text, struct buf
     int result = -1;
 
     if (strlen(name) > LIMITS_LANE_MOST) {
-        (void)buffer_printf(why, "a lane's name has at most %d bytes", LIMITS_LANE_MOST);
+        (void)buffer_printf(why, "the name of a lane has at most %d bytes; shorten it",
+                            LIMITS_LANE_MOST);
         return -1;
     }
     if (holds_lane(*list, name)) {
-        (void)buffer_append_text(why, "this lane was given before; remove one of the two lines");
+        (void)buffer_append_text(why, "this lane is already set; remove one of the two lines");
         return -1;
     }
     (void)buffer_printf(&entry, "%s=", name); /* a failure stays in the buffer */

@@ -63,7 +63,7 @@ static int parse(const char *path, const char *text, size_t size, bool with_keys
 
     *config = NULL;
     if (made == NULL || ini_read(made, text, size, &report, &places) != 0) {
-        report_add(&report, 0, "no memory");
+        report_add(&report, 0, "out of memory");
         goto fail;
     }
     check_rules(made, &places, &report);
@@ -97,11 +97,11 @@ static const char *read_text(int fd, struct buffer *text)
     if (fstat(fd, &status) != 0)
         return strerror(errno);
     if (!S_ISREG(status.st_mode))
-        return "it is not a regular file";
+        return "not a regular file";
 
     /* with room for all from the start, no copies of a password stay behind */
     if (buffer_reserve(text, FILE_MAX + 1) != 0)
-        return "no memory";
+        return "out of memory";
     while (text->size <= FILE_MAX) {
         got = read(fd, text->data + text->size, FILE_MAX + 1 - text->size);
         if (got == 0)
@@ -111,7 +111,7 @@ static const char *read_text(int fd, struct buffer *text)
         else if (errno != EINTR)
             return strerror(errno);
     }
-    return "it is longer than 1 MiB";
+    return "longer than 1 MiB";
 }
 
 static int load(const char *path, bool with_keys, struct config **config, struct buffer *errors)
@@ -125,13 +125,13 @@ static int load(const char *path, bool with_keys, struct config **config, struct
     *config = NULL;
     if (fd < 0) {
         /* a failure stays in errors, for whoever prints them */
-        (void)buffer_printf(errors, "%s: cannot be opened: %s\n", path, strerror(errno));
+        (void)buffer_printf(errors, "%s: cannot open: %s\n", path, strerror(errno));
         return -1;
     }
     fault = read_text(fd, &text);
     (void)close(fd); /* only read from: nothing can be lost */
     if (fault != NULL)
-        (void)buffer_printf(errors, "%s: cannot be read: %s\n", path, fault); /* as above */
+        (void)buffer_printf(errors, "%s: cannot read: %s\n", path, fault); /* as above */
     else
         result = parse(path, text.size > 0 ? text.data : "", text.size, with_keys, config, errors);
     if (text.data != NULL)

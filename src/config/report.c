@@ -48,7 +48,7 @@ void report_reason(struct report *report, size_t line, const char *key, const st
     /* as above */
     (void)buffer_printf(&report->text, "%s: ", key);
     if (why->failed)
-        (void)buffer_append_text(&report->text, "no memory");
+        (void)buffer_append_text(&report->text, "out of memory");
     else
         (void)buffer_append(&report->text, why->data, why->size);
     end(report, line, start);
@@ -77,7 +77,7 @@ void report_finish(struct report *report, struct buffer *errors)
         (void)buffer_append(errors, report->text.data + spans[i].begin,
                             spans[i].end - spans[i].begin);
     if (report->text.failed || report->spans.failed)
-        (void)buffer_printf(errors, "%s: no memory to list all errors\n",
+        (void)buffer_printf(errors, "%s: out of memory: some errors are missing\n",
                             report->path); /* as above */
     buffer_free(&report->text);
     buffer_free(&report->spans);

@@ -24,7 +24,7 @@ static int refuse_rule(const struct table_row *row, const char *text, struct buf
     const char *nearest = NULL;
     size_t best = SIZE_MAX;
 
-    (void)strings_refuse(why, text, "is not ");
+    (void)strings_refuse(why, text, "is not a rule; write ");
     for (const struct table_word *word = row->words; word->word != NULL; word++) {
         size_t badness = suggest_badness(text, word->word);
 
@@ -78,7 +78,7 @@ static const char *after_point(const char *name)
 static int given_before(const char *what, struct buffer *why)
 {
     /* the reader of `why` looks at failures */
-    (void)buffer_printf(why, "this %s was given before; remove one of the two lines", what);
+    (void)buffer_printf(why, "this %s is already set; remove one of the two lines", what);
     return -1;
 }
 
@@ -122,8 +122,7 @@ static int set_range(struct config_exits *exits, int64_t low, int64_t high, stru
         if (config_codes_has(&exits->ranged, (int)code)) {
             /* the reader of `why` looks at failures */
             (void)buffer_printf(
-                why, "exit code %d is in a range that was given before; let ranges not overlap",
-                (int)code);
+                why, "exit code %d is also in another range; ranges must not overlap", (int)code);
             return -1;
         }
     }
@@ -144,8 +143,8 @@ int rules_set_exits(struct config_exits *exits, const struct table_row *row, con
 
     if (parse_codes(codes, &low, &high) != 0)
         return strings_refuse(why, codes,
-                              "is not an exit code from 1 to 255, nor a range such as "
-                              "exit.64-78; 0 is always success");
+                              "is neither an exit code from 1 to 255 nor a range such as 64-78; 0 "
+                              "always means success");
     if (rules_set(&rule, row, text, why) != 0)
         return -1;
     return strchr(codes, '-') == NULL ? set_single(exits, low, rule, why)
@@ -182,7 +181,8 @@ static int refuse_signal(const char *name, struct buffer *why)
             nearest = known;
         }
     }
-    (void)strings_refuse(why, name, "is not a signal such as TERM, nor a number from 1 to 64");
+    (void)strings_refuse(why, name,
+                         "is not a signal; write a name such as TERM, or a number from 1 to 64");
     if (nearest != NULL)
         (void)buffer_printf(why, "; did you mean %s?", nearest); /* as above */
     return -1;
@@ -201,8 +201,8 @@ int rules_set_signal(struct config_signals *signals, const struct table_row *row
         return refuse_signal(given, why);
     if (signal == SIGKILL) {
         /* the reader of `why` looks at failures */
-        (void)buffer_append_text(why, "a KILL has causes of its own; write killed = ..., or oom = "
-                                      "... for those for want of memory");
+        (void)buffer_append_text(why, "there is no rule for KILL; write killed = ..., or oom = ... "
+                                      "for tasks that are OOM-killed");
         return -1;
     }
     if (signals->of[signal].kind != CONFIG_RULE_NONE)
@@ -272,18 +272,18 @@ const char *rules_refusal(const char *cause)
     static const struct {
         const char *cause, *why;
     } others[] = {
-        {"crash", "how many lost workers a task may have behind it is [queue] max_crashes"},
-        {"refused", "what is refused never runs, and is a dead letter"},
-        {"expired", "what has expired is a dead letter"},
-        {"cancelled", "what is cancelled ends for good"},
-        {"reported", "a process that reports says itself what follows"},
-        {"lease-lost", "it uses up no attempt: the task goes back, to run again"},
-        {"shutdown", "it uses up no attempt: the task goes back, to run again"},
-        {"host", "it uses up no attempt: the task goes back, to run again"},
-        {"batch", "it uses up no attempt: the task goes back, to run again"},
-        {"vanished", "nothing is left of the task that could run again"},
-        {"damaged", "nothing is left of the task that could run again"},
-        {"done", "it is a success"},
+        {"crash", "[queue] max_crashes says how many are allowed"},
+        {"refused", "a refused task never runs and becomes a dead letter"},
+        {"expired", "an expired task becomes a dead letter"},
+        {"cancelled", "a cancelled task is never retried"},
+        {"reported", "the process decides by its report"},
+        {"lease-lost", "no attempt is counted, and the task runs again"},
+        {"shutdown", "no attempt is counted, and the task runs again"},
+        {"host", "no attempt is counted, and the task runs again"},
+        {"batch", "no attempt is counted, and the task runs again"},
+        {"vanished", "nothing is left of the task to retry"},
+        {"damaged", "nothing is left of the task to retry"},
+        {"done", "the task has succeeded"},
     };
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)

@@ -103,9 +103,9 @@ static int out_of_range(const struct table_row *row, const char *text, struct bu
     format_limit(row, row->low, low, sizeof(low));
     format_limit(row, row->high, high, sizeof(high));
     quote(why, text);
-    (void)buffer_printf(why, " is out of range; it goes from %s to %s", low, high);
+    (void)buffer_printf(why, " is out of range; use %s to %s", low, high);
     for (const struct table_word *word = row->words; word != NULL && word->word != NULL; word++)
-        (void)buffer_printf(why, ", or is %s", word->word); /* the reader looks at failures */
+        (void)buffer_printf(why, ", or %s", word->word); /* the reader looks at failures */
     return -1;
 }
 
@@ -128,7 +128,7 @@ static int set_whole(void *member, const struct table_row *row, const char *text
     }
     if (row->type == TABLE_MEMORY && units_parse_percent(text, &value) == 0) {
         if (value < 1 || value > 99)
-            return not_a(why, text, "from 1% to 99%");
+            return not_a(why, text, "a percentage from 1% to 99%");
         store(member, row, -value);
         return 0;
     }
@@ -160,7 +160,7 @@ static int set_whole(void *member, const struct table_row *row, const char *text
     if (value < row->low || value > row->high)
         return out_of_range(row, text, why);
     if (row->scale > 1 && value % row->scale != 0)
-        return not_a(why, text, "in whole seconds");
+        return not_a(why, text, "a whole number of seconds");
     store(member, row, row->scale > 1 ? value / row->scale : value);
     return 0;
 }

@@ -9,7 +9,7 @@
 
 enum { SECRET_MAX = 4096 };
 
-/* All or nothing of what the descriptor gives. Returns the size, or -1 with errno. */
+/* Reads until the end of the file, or until data is full. Returns the size, or -1 with errno. */
 static ssize_t read_all(int fd, char *data, size_t size)
 {
     size_t used = 0;
@@ -27,55 +27,61 @@ static ssize_t read_all(int fd, char *data, size_t size)
     return (ssize_t)used;
 }
 
-/* What is wrong with the file itself, or NULL. */
-static const char *file_fault(int fd, bool must_be_private)
+/* Reports that others can access the file, with the command that changes it. The reader keeps its
+ * access as the owner, or else by the group leat. Returns -1. */
+static int refuse_public(const char *path, const struct stat *status, struct buffer *why)
+{
+    bool owns = status->st_uid == geteuid() && status->st_uid != 0;
+
+    /* the reader of `why` looks at its failure */
+    if (owns)
+        (void)buffer_printf(why, "%s is accessible to all users; run: chmod o= %s", path, path);
+    else
+        (void)buffer_printf(why,
+                            "%s is accessible to all users; run: chgrp leat %s && chmod 640 %s",
+                            path, path, path);
+    return -1;
+}
+
+/* Returns 0 if the file may be read, or -1 with the reason in why. */
+static int check_file(int fd, const char *path, bool must_be_private, struct buffer *why)
 {
     struct stat status;
 
     if (fstat(fd, &status) != 0)
-        return strerror(errno);
-    if (!S_ISREG(status.st_mode))
-        return "it is not a regular file";
-    if (must_be_private && (status.st_mode & S_IRWXO) != 0)
-        return "all users can reach it; run chmod o= on it";
-    return NULL;
+        (void)buffer_printf(why, "%s: %s", path, strerror(errno));
+    else if (!S_ISREG(status.st_mode))
+        (void)buffer_printf(why, "%s: not a regular file", path);
+    else if (must_be_private && (status.st_mode & S_IRWXO) != 0)
+        return refuse_public(path, &status, why);
+    else
+        return 0;
+    return -1;
 }
 
-/* What is wrong with the text, or NULL. One newline at its end is taken off. */
+/* Why the text cannot be a secret, or NULL. One newline at its end is removed. */
 static const char *text_fault(char *text, ssize_t *size)
 {
     if (*size < 0)
         return strerror(errno);
     if (*size > SECRET_MAX)
-        return "it is longer than 4096 bytes";
+        return "longer than 4096 bytes";
     if (*size > 0 && text[*size - 1] == '\n')
         (*size)--;
     if (*size == 0)
-        return "it is empty";
+        return "the file is empty";
     if (memchr(text, '\0', (size_t)*size) != NULL)
-        return "it has a NUL byte in it";
+        return "the file contains a NUL byte; remove it";
     return NULL;
 }
 
-char *secret_read_file(const char *path, bool must_be_private, struct buffer *why)
+static char *read_secret(int fd, const char *path, struct buffer *why)
 {
     char text[SECRET_MAX + 1];
-    const char *fault;
     char *secret = NULL;
-    ssize_t size = 0;
+    ssize_t size = read_all(fd, text, sizeof(text));
+    const char *fault = text_fault(text, &size);
 
-    /* not blocking: a fifo must not hang the start */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        fault = strerror(errno);
-    } else {
-        fault = file_fault(fd, must_be_private);
-        if (fault == NULL) {
-            size = read_all(fd, text, sizeof(text));
-            fault = text_fault(text, &size);
-        }
-        (void)close(fd); /* only read from: nothing can be lost */
-    }
     if (fault != NULL) {
         (void)buffer_printf(why, "%s: %s", path, fault); /* the reader looks at its failure */
     } else {
@@ -83,6 +89,22 @@ char *secret_read_file(const char *path, bool must_be_private, struct buffer *wh
         why->failed = secret == NULL;
     }
     explicit_bzero(text, sizeof(text));
+    return secret;
+}
+
+char *secret_read_file(const char *path, bool must_be_private, struct buffer *why)
+{
+    char *secret = NULL;
+
+    /* O_NONBLOCK: opening a FIFO must not block the start */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        (void)buffer_printf(why, "%s: %s", path, strerror(errno)); /* as above */
+        return NULL;
+    }
+    if (check_file(fd, path, must_be_private, why) == 0)
+        secret = read_secret(fd, path, why);
+    (void)close(fd); /* the file was only read, so an error loses nothing */
     return secret;
 }
 
@@ -95,7 +117,7 @@ char *secret_read_credential(const char *name, struct buffer *why)
     if (directory == NULL || *directory == '\0') {
         /* the reader of `why` looks at its failure */
         (void)buffer_printf(why,
-                            "CREDENTIALS_DIRECTORY is not set; run this as a systemd service with "
+                            "CREDENTIALS_DIRECTORY is not set; run leat as a systemd service with "
                             "LoadCredential=%s:FILE, or use a file",
                             name);
         return NULL;

@@ -50,14 +50,15 @@ int strings_check(enum table_type type, const char *text, struct buffer *why)
     if (type == TABLE_FREE)
         return 0;
     if (is_quoted(text))
-        return strings_refuse(why, text, "has quotes, which would be a part of it; leave them out");
+        return strings_refuse(why, text,
+                              "contains quotes, which would be part of the value; remove them");
     if (type != TABLE_TEXT && strstr(text, " #") != NULL)
-        return strings_refuse(why, text, "has a # in it; a comment on the same line begins with ;");
+        return strings_refuse(why, text, "contains a #; a comment on the same line begins with ;");
     if (type == TABLE_NAME && !is_name(text))
         return strings_refuse(
             why, text, "is not a name; use 1 to 100 of the characters A-Z a-z 0-9 _ . : @ -");
     if (type == TABLE_TEXT && strpbrk(text, " \t") != NULL)
-        return strings_refuse(why, text, "has white space in it; leave it out");
+        return strings_refuse(why, text, "contains white space; remove it");
     if (type == TABLE_PATH && *text != '/')
         return strings_refuse(why, text, "is not an absolute path; begin it with /");
     if (type == TABLE_PATHS && !are_paths(text))
@@ -92,14 +93,14 @@ static const char *variable_fault(char *const *list, const char *text)
     size_t name = strspn(text, LETTERS DIGITS "_");
 
     if (name == 0 || text[name] != '=' || strchr(DIGITS, *text) != NULL)
-        return "this is not NAME=VALUE; the name is of A-Z a-z 0-9 _ and begins with no digit";
+        return "not NAME=VALUE; use A-Z a-z 0-9 _ for the name, and no digit at its beginning";
     if (strncmp(text, "LEAT_", 5) == 0 || strncmp(text, "TASK_", 5) == 0)
-        return "names that begin with LEAT_ or TASK_ are leat's own; choose another";
+        return "names that begin with LEAT_ or TASK_ are reserved; use another";
     if (strncmp(text, "PATH=", 5) == 0)
-        return "PATH has a key of its own; write path = ...";
+        return "PATH is set by the key path; write path = ...";
     for (size_t i = 0; list != NULL && list[i] != NULL; i++)
         if (strncmp(list[i], text, name + 1) == 0)
-            return "this variable was given before; remove one of the two lines";
+            return "this variable is already set; remove one of the two lines";
     return NULL;
 }
 
@@ -141,7 +142,9 @@ int strings_set_words(char ***list, const char *text, struct buffer *why)
         word += size;
         word += strspn(word, blanks);
     }
-    return holds_twice(*list) ? strings_refuse(why, text, "names one of them twice; remove it") : 0;
+    return holds_twice(*list)
+               ? strings_refuse(why, text, "contains an entry twice; remove one of them")
+               : 0;
 }
 
 int strings_add_variable(char ***list, const char *text, struct buffer *why)

@@ -126,8 +126,9 @@ def test_names_of_lanes_are_shown_safely(leat, queue):
 
 
 @pytest.mark.parametrize('name, value, said', [
-    ('rate', '20', 'is not a rate such as 20/s'), ('rate', '0/s', 'is not a rate'), ('burst', '0', 'burst'),
-    ('lane:a', 'x', 'is not a weight'), ('lane:a', '1, 0', 'how many tasks'), ('lane:a', '1,1,1', 'is not a rate'),
+    ('rate', '20', 'is not a rate; write it like 20/s'), ('rate', '0/s', 'is not a rate'), ('burst', '0', 'burst'),
+    ('lane:a', 'x', 'is not a weight'), ('lane:a', '1, 0', 'number of running tasks'),
+    ('lane:a', '1,1,1', 'is not a rate'),
     ('lane:a', '1,1,1/s,0', 'is not a burst'), ('lane:a', '1,1,1/s,1,1', 'weight, max_running, rate, burst'),
     ('lane:', '1', 'name'), ('lane:' + 'x' * 201, '1', 'name'), ('lanes', '1', 'cannot be set'),
 ])

@@ -134,9 +134,9 @@ def broken(folder, key):
 @pytest.mark.parametrize('sign, code, said', [
     ('nobody', EX_USAGE, 'has no key nobody'),
     ('a:/none', EX_NOINPUT, '/none: No such file'),
-    ('closed:FOLDER/closed.key', EX_NOINPUT, 'all users can reach it'),
-    ('a b:FOLDER/2026a.key', EX_NOINPUT, "key's name"),
-    (':FOLDER/2026a.key', EX_NOINPUT, "key's name"),
+    ('closed:FOLDER/closed.key', EX_NOINPUT, 'is accessible to all users'),
+    ('a b:FOLDER/2026a.key', EX_NOINPUT, 'name of a key'),
+    (':FOLDER/2026a.key', EX_NOINPUT, 'name of a key'),
 ])
 def test_no_such_key(leat, required, queue, folder, key, sign, code, said):
     """Nothing is sent, and the message says why."""

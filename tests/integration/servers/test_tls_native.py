@@ -36,13 +36,13 @@ def test_not_built_in(leat, daemon, base_config):
     done = leat('status')
     if 'built without TLS' not in done.stderr:
         pytest.skip('hiredis has hiredis_ssl here')
-    assert done.returncode == 78 and 'lead socket to a tunnel instead, see TLS in leatd(8)' in done.stderr
+    assert done.returncode == 78 and 'set socket to a tunnel instead, see TLS in leatd(8)' in done.stderr
     assert daemon().wait_exit() == 78
 
 
 @pytest.mark.parametrize('keys, words', [
-    ({'tls_ca': '/etc/ca.pem'}, 'tls_ca says how TLS is spoken, and it is not; add tls = yes'),
-    ({'tls': 'yes', 'socket': '/run/redis.sock'}, 'TLS is spoken over TCP only'),
+    ({'tls_ca': '/etc/ca.pem'}, 'tls_ca: has no effect without TLS; add tls = yes'),
+    ({'tls': 'yes', 'socket': '/run/redis.sock'}, 'tls: cannot be combined with socket'),
     ({'tls': 'yes', 'tls_cert': '/etc/cert.pem'}, 'tls_key'),
     ({'tls': 'yes', 'tls_versions': '1.1'}, 'tls_versions'),
 ])

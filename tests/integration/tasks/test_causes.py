@@ -260,7 +260,7 @@ def test_wrong_rules(folder):
     assert [int(line) for line, _ in found] == [4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 17]
     for part in ('an exit code from 1 to 255', 'did you mean dead?', 'did you mean TERM?', 'write killed =',
                  'did you mean oom?', 'did you mean output-limit?', 'max_crashes', 'did you mean qmail?',
-                 'is in permanent, and in a range'):
+                 'is also in a range of exit codes'):
         assert part in done.stderr, done.stderr
     # and the command says the same
     assert run_leat(path, 'status').returncode == 78

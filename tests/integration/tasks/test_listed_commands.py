@@ -184,22 +184,23 @@ def config_errors(folder, base_config, text):
 
 
 @pytest.mark.parametrize('text, line, said', [
-    ('[security]\ncommands = listed\n', 2, 'none is; add a section [command.NAME]'),
+    ('[security]\ncommands = listed\n', 2, 'no command is listed; add a section [command.NAME]'),
     ('[command.x]\nprogram = /bin/true\n', 2, 'add commands = listed'),
-    ('[security]\ncommands = listed\n[task]\ncommand = true\n[command.x]\nprogram = /bin/true\n', 4, 'exclude'),
+    ('[security]\ncommands = listed\n[task]\ncommand = true\n[command.x]\nprogram = /bin/true\n', 4,
+     'cannot be combined'),
     ('[security]\ncommands = listed\n[command.x]\narguments = a\n', 4, '[command.x] has no program'),
     ('[command.x]\nprogramm = /bin/true\n', 2, 'did you mean program?'),
     ('[comand.x]\nprogram = /bin/true\n', 1, 'did you mean [command.NAME]?'),
     ('[command]\nprogram = /bin/true\n', 1, 'did you mean [command.NAME]?'),
-    ('[command.x y]\nprogram = /bin/true\n', 1, 'the name is 1 to 40'),
-    ('[command.]\nprogram = /bin/true\n', 1, 'the name is 1 to 40'),
-    (f'[command.{"x" * 41}]\nprogram = /bin/true\n', 1, 'the name is 1 to 40'),
+    ('[command.x y]\nprogram = /bin/true\n', 1, 'use 1 to 40'),
+    ('[command.]\nprogram = /bin/true\n', 1, 'use 1 to 40'),
+    (f'[command.{"x" * 41}]\nprogram = /bin/true\n', 1, 'use 1 to 40'),
     ('[command.x]\nprogram = bin/true\n', 2, 'neither an absolute path nor a name'),
-    ('[command.x]\nprogram = /bin/true\nprogram = /bin/false\n', 3, 'given before'),
+    ('[command.x]\nprogram = /bin/true\nprogram = /bin/false\n', 3, 'already set'),
     ('[command.x]\nprogram = /bin/true\narguments = {A\n', 3, 'write {{ for a brace'),
-    ('[command.x]\nprogram = /bin/true\narguments = "a\n', 3, 'a quote does not end'),
+    ('[command.x]\nprogram = /bin/true\narguments = "a\n', 3, 'missing closing quote'),
     ('[command.x]\nprogram = /bin/true\narguments = a ;b\n', 3, 'begin a comment'),
-    ('[task]\nprogram = /bin/true\n', 2, 'program is not a key of [task]; it belongs into [command.NAME]'),
+    ('[task]\nprogram = /bin/true\n', 2, 'program: not a key of [task]; move it to [command.NAME]'),
 ])
 def test_errors_name_file_and_line(folder, base_config, text, line, said):
     """Each with what to do."""

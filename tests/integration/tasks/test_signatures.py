@@ -290,11 +290,11 @@ def broken_keys(folder, key):
     return {
         'missing': (f'a:{folder}/none', 'No such file'),
         'short': (short.entry, '31 bytes'),
-        'open': (open_to_all.entry, 'all users can reach it'),
+        'open': (open_to_all.entry, 'is accessible to all users'),
         'folder': (f'a:{folder}', 'not a regular file'),
         'relative': ('a:key', 'absolute path'),
-        'no name': (f':{key.path}', "key's name"),
-        'twice': (f'{key.entry} {key.name}:/x', 'another key has'),
+        'no name': (f':{key.path}', 'name of a key'),
+        'twice': (f'{key.entry} {key.name}:/x', 'name of another key'),
     }
 
 
@@ -332,7 +332,8 @@ def test_credentials(daemon, folder, key, queue, ran):
     ({'security': {'signatures': 'required'}}, 'there is no key'),
     ({'security': {'signatures': 'required', 'key_files': 'a:/k'}, 'task': {'command': 'true'},
       'intake': {'lists': 'jobs'}}, 'items of lists are not signed'),
-    ({'security': {'signatures': 'required', 'key_files': 'a:/k', 'key_credentials': 'a'}}, 'in key_files and in'),
+    ({'security': {'signatures': 'required', 'key_files': 'a:/k', 'key_credentials': 'a'}},
+     'is also in key_files'),
     ({'security': {'signatures': 'yes'}}, 'signatures'),
 ])
 def test_what_contradicts_itself(daemon, sections, reason):

@@ -51,34 +51,36 @@ static void servers_are_named_in_one_way(void **state)
     (void)state;
     const struct wrong cases[] = {
         {"[redis]\nsentinels = a:1, b:2\n",
-         "f:4: sentinels needs master; add it, or remove sentinels\n"},
-        {"[redis]\nmaster = m\n", "f:4: master needs sentinels; add it, or remove master\n"},
+         "f:4: sentinels: requires master; add master or remove sentinels\n"},
+        {"[redis]\nmaster = m\n",
+         "f:4: master: requires sentinels; add sentinels or remove master\n"},
         {"[redis]\nsentinel_password = x\n",
-         "f:4: sentinel_password needs sentinels; add it, or remove sentinel_password\n"},
+         "f:4: sentinel_password: requires sentinels; add sentinels or remove "
+         "sentinel_password\n"},
         {"[redis]\nhost = h\nsentinels = a:1\nmaster = m\n",
-         "f:5: sentinels and host exclude each other; remove one of them\n"},
+         "f:5: sentinels: cannot be combined with host; remove one of them\n"},
         {"[redis]\ncluster = a:1\nport = 7\n",
-         "f:5: cluster and port exclude each other; remove one of them\n"},
+         "f:5: cluster: cannot be combined with port; remove one of them\n"},
         {"[redis]\ncluster = a:1\nsocket = /s\n",
-         "f:5: cluster and socket exclude each other; remove one of them\n"},
+         "f:5: cluster: cannot be combined with socket; remove one of them\n"},
         {"[redis]\ncluster = a:1\nsentinels = a:1\nmaster = m\n",
-         "f:5: sentinels and cluster exclude each other; remove one of them\n"},
+         "f:5: sentinels: cannot be combined with cluster; remove one of them\n"},
         {"[redis]\ncluster = a:1\ndb = 3\n",
-         "f:5: cluster and db exclude each other; remove one of them\n"},
+         "f:5: cluster: cannot be combined with db; remove one of them\n"},
         {"[redis]\ncluster = a:1 b\n",
          "f:4: cluster: \"b\" is not an address; write it HOST:PORT, or [IPv6]:PORT\n"},
         {"[redis]\ncluster = ::1:6379\n",
          "f:4: cluster: \"::1:6379\" is not an address; write it HOST:PORT, or [IPv6]:PORT\n"},
         {"[redis]\ncluster = [::1]:0\n",
          "f:4: cluster: \"[::1]:0\" is not an address; write it HOST:PORT, or [IPv6]:PORT\n"},
-        {"[redis]\ncluster = a:1, a:1\n", "f:4: cluster: \"a:1\" is there twice; remove one\n"},
-        {"[redis]\ncluster = ,\n", "f:4: cluster: \"\" names no server; write HOST:PORT\n"},
+        {"[redis]\ncluster = a:1, a:1\n",
+         "f:4: cluster: \"a:1\" is listed twice; remove one of them\n"},
+        {"[redis]\ncluster = ,\n", "f:4: cluster: \"\" contains no address; write HOST:PORT\n"},
         {"[redis]\ncluster = [::1]:1\n[intake]\nlists = {q}:a other\n[task]\ncommand = true\n",
-         "f:6: lists: other is not in the slot of the stream q, which a Cluster needs; give both "
-         "the "
-         "same {tag}\n"},
+         "f:6: lists: other is not in the hash slot of the stream q, as a Cluster requires; use "
+         "the same {tag} in both\n"},
         {"[redis]\ncluster = a:1\n[intake]\nprefix = q\n[task]\ncommand = true\n",
-         "f:6: prefix: in a Cluster it must hold the {tag} of the stream q\n"},
+         "f:6: prefix: a Cluster requires the {tag} of the stream q; add it to the prefix\n"},
     };
 
     assert_each(cases, COUNT(cases));
@@ -89,20 +91,21 @@ static void unknown_words_get_a_suggestion(void **state)
 {
     (void)state;
     const struct wrong cases[] = {
-        {"concurency = 3\n", "f:3: unknown key concurency in [queue]; did you mean concurrency?\n"},
-        {"Lease = 3s\n", "f:3: unknown key Lease in [queue]; did you mean lease?\n"},
-        {"max-length = 3\n", "f:3: unknown key max-length in [queue]; did you mean max_length?\n"},
+        {"concurency = 3\n",
+         "f:3: concurency: unknown key in [queue]; did you mean concurrency?\n"},
+        {"Lease = 3s\n", "f:3: Lease: unknown key in [queue]; did you mean lease?\n"},
+        {"max-length = 3\n", "f:3: max-length: unknown key in [queue]; did you mean max_length?\n"},
         {"max_atempts = 3\n",
-         "f:3: unknown key max_atempts in [queue]; did you mean max_attempts in [retry]?\n"},
-        {"timeout = 3\n", "f:3: timeout is not a key of [queue]; it belongs into [task]\n"},
-        {"flux_capacitor = 3\n", "f:3: unknown key flux_capacitor in [queue]; see leat.ini(5)\n"},
-        {"e\033[2Jvil\xff = 3\n", "f:3: control character 0x1b; remove it\n"},
+         "f:3: max_atempts: unknown key in [queue]; did you mean max_attempts in [retry]?\n"},
+        {"timeout = 3\n", "f:3: timeout: not a key of [queue]; move it to [task]\n"},
+        {"flux_capacitor = 3\n", "f:3: flux_capacitor: unknown key in [queue]; see leat.ini(5)\n"},
+        {"e\033[2Jvil\xff = 3\n", "f:3: unexpected control character 0x1b; remove it\n"},
         {"\xff\xfe\xfd\xfc = 3\n",
-         "f:3: unknown key \\xff\\xfe\\xfd\\xfc in [queue]; see leat.ini(5)\n"},
+         "f:3: \\xff\\xfe\\xfd\\xfc: unknown key in [queue]; see leat.ini(5)\n"},
         {"[retries]\nbase = x\ncap = y\n[log]\nlevel = 1\n",
-         "f:3: unknown section [retries]; did you mean [retry]?\n"
+         "f:3: [retries]: unknown section; did you mean [retry]?\n"
          "f:7: level: \"1\" is not one of error, warning, notice, info and debug\n"},
-        {"[flux capacitor]\nx = 1\n", "f:3: unknown section [flux capacitor]; see leat.ini(5)\n"},
+        {"[flux capacitor]\nx = 1\n", "f:3: [flux capacitor]: unknown section; see leat.ini(5)\n"},
     };
 
     assert_each(cases, COUNT(cases));
@@ -117,32 +120,31 @@ static void malformed_lines_are_errors(void **state)
          "f:3: \"concurrency\" is neither KEY = VALUE nor [SECTION]; a comment begins with ;\n"},
         {"concurrency ; = 3\n", "f:3: \"concurrency ; = 3\" is neither KEY = VALUE nor [SECTION]; "
                                 "a comment begins with ;\n"},
-        {"= 3\n", "f:3: a value without a key; write KEY = VALUE\n"},
-        {"[task\ncommand = x\n", "f:3: the section's name does not end; write [task]\n"},
+        {"= 3\n", "f:3: missing key; write KEY = VALUE\n"},
+        {"[task\ncommand = x\n", "f:3: missing ] after the name of the section; write [task]\n"},
         {"[task] command = x\n",
-         "f:3: text after the section's name; put it on a line of its own\n"},
+         "f:3: unexpected text after the name of the section; put it on a line of its own\n"},
         {"[task]\ncommand = a\n  b\n",
-         "f:5: the line begins with white space; values end with their line, begin this one in the "
-         "first column\n"},
-        {"lease =\n",
-         "f:3: lease has no value; give it one, or remove the line for the default 60s\n"},
-        {"stream = ; none\n", "f:3: stream has no value; give it one, or remove the line\n"},
+         "f:5: unexpected white space before the line, since no value continues on the next line; "
+         "begin in the first column\n"},
+        {"lease =\n", "f:3: lease: no value; set one, or remove the line for the default 60s\n"},
+        {"stream = ; none\n", "f:3: stream: no value; set one, or remove the line\n"},
         {"lease = 60s\nscan = 5s\nlease = 60s\n",
-         "f:5: lease was given on line 3 before; remove one of the two\n"},
+         "f:5: lease: already set on line 3; remove one of the two lines\n"},
         {"[task]\ncommand = cd /x ; make\n",
-         "f:4: command: white space and ; begin a comment, which would cut the value; write the ; "
-         "without white space before it, and comments on lines of their own\n"},
+         "f:4: command: white space and ; begin a comment, which would cut the value; remove the "
+         "white space, or put the comment on a line of its own\n"},
         {"[task]\ncommand = ; make\n",
-         "f:4: command: white space and ; begin a comment, which would cut the value; write the ; "
-         "without white space before it, and comments on lines of their own\n"},
+         "f:4: command: white space and ; begin a comment, which would cut the value; remove the "
+         "white space, or put the comment on a line of its own\n"},
         {"[redis]\npassword = a\t;b\n",
-         "f:4: password: white space and ; begin a comment, which would cut the value; write the ; "
-         "without white space before it, and comments on lines of their own\n"},
+         "f:4: password: white space and ; begin a comment, which would cut the value; remove the "
+         "white space, or put the comment on a line of its own\n"},
     };
     static const char nul[] = QUEUE "lease\0 = 5\n";
 
     assert_each(cases, COUNT(cases));
-    assert_errors(nul, sizeof(nul) - 1, "f:3: control character 0x00; remove it\n");
+    assert_errors(nul, sizeof(nul) - 1, "f:3: unexpected control character 0x00; remove it\n");
 }
 
 /* Goal: each type of value says what it takes, and the range. */
@@ -152,39 +154,35 @@ static void wrong_values_say_what_is_right(void **state)
     const struct wrong cases[] = {
         {"lease = soon\n",
          "f:3: lease: \"soon\" is not a duration; write it like 250ms, 30s, 5m or 1h30m\n"},
-        {"lease = 999ms\n", "f:3: lease: \"999ms\" is out of range; it goes from 1s to 1d\n"},
-        {"concurrency = 0\n",
-         "f:3: concurrency: \"0\" is out of range; it goes from 1 to 10000, or is auto\n"},
+        {"lease = 999ms\n", "f:3: lease: \"999ms\" is out of range; use 1s to 1d\n"},
+        {"concurrency = 0\n", "f:3: concurrency: \"0\" is out of range; use 1 to 10000, or auto\n"},
         {"concurrency = many\n", "f:3: concurrency: \"many\" is not a whole number\n"},
         {"group = \"x\"\n",
-         "f:3: group: \"\"x\"\" has quotes, which would be a part of it; leave them out\n"},
+         "f:3: group: \"\"x\"\" contains quotes, which would be part of the value; remove them\n"},
         {"group = a/b\n", "f:3: group: \"a/b\" is not a name; use 1 to 100 of the characters A-Z "
                           "a-z 0-9 _ . : @ -\n"},
-        {"stream = a b\n", "f:3: stream: \"a b\" has white space in it; leave it out\n"},
+        {"stream = a b\n", "f:3: stream: \"a b\" contains white space; remove it\n"},
         {"load_library = nevr\n",
          "f:3: load_library: \"nevr\" is not one of auto and never; did you mean never?\n"},
-        {"[redis]\nkeepalive = 1500ms\n", "f:4: keepalive: \"1500ms\" is not in whole seconds\n"},
+        {"[redis]\nkeepalive = 1500ms\n",
+         "f:4: keepalive: \"1500ms\" is not a whole number of seconds\n"},
         {"[task]\ndirectory = srv\n",
          "f:4: directory: \"srv\" is not an absolute path; begin it with /\n"},
-        {"[task]\ndirectory = /srv # data\n",
-         "f:4: directory: \"/srv # data\" has a # in it; a comment on the same line begins with "
-         ";\n"},
+        {"[task]\ndirectory = /srv # data\n", "f:4: directory: \"/srv # data\" contains a #; a "
+                                              "comment on the same line begins with ;\n"},
         {"[task]\npath = /bin:.:/sbin\n", "f:4: path: \"/bin:.:/sbin\" is not a list of absolute "
                                           "paths; write it like /usr/bin:/bin\n"},
         {"[task]\npath = /bin:\n",
          "f:4: path: \"/bin:\" is not a list of absolute paths; write it like /usr/bin:/bin\n"},
         {"[task]\numask = 0800\n",
          "f:4: umask: \"0800\" is not an octal mode; write it like 022\n"},
-        {"[task]\numask = 7777\n",
-         "f:4: umask: \"7777\" is out of range; it goes from 00 to 0777\n"},
+        {"[task]\numask = 7777\n", "f:4: umask: \"7777\" is out of range; use 00 to 0777\n"},
         {"[retry]\nfactor = 0x2\n",
          "f:4: factor: \"0x2\" is not a number; write it like 2 or 1.5\n"},
         {"[retry]\nfactor = 1.2.3\n",
          "f:4: factor: \"1.2.3\" is not a number; write it like 2 or 1.5\n"},
-        {"[retry]\nfactor = 0.5\n",
-         "f:4: factor: \"0.5\" is out of range; it goes from 1 to 100\n"},
-        {"[dead]\noutput_tail = 2M\n",
-         "f:4: output_tail: \"2M\" is out of range; it goes from 0 to 1M\n"},
+        {"[retry]\nfactor = 0.5\n", "f:4: factor: \"0.5\" is out of range; use 1 to 100\n"},
+        {"[dead]\noutput_tail = 2M\n", "f:4: output_tail: \"2M\" is out of range; use 0 to 1M\n"},
         {"[dead]\noutput_tail = 4 KB\n",
          "f:4: output_tail: \"4 KB\" is not a size; write it like 512, 64K or 10M\n"},
         {"[log]\nstarted = maybe\n", "f:4: started: \"maybe\" is not yes or no\n"},
@@ -200,19 +198,17 @@ static void lists_are_checked(void **state)
     const char *codes[] = {"256", "-1", "5-3", "1-", "-", "x", "1,,x", ",", "1-2-3", "1 - 2"};
     const struct wrong variables[] = {
         {"[task]\nenvironment = LEAT_TASK=1\n",
-         "f:4: environment: names that begin with LEAT_ or TASK_ are leat's own; choose another\n"},
+         "f:4: environment: names that begin with LEAT_ or TASK_ are reserved; use another\n"},
         {"[task]\nenvironment = TASK_X=1\n",
-         "f:4: environment: names that begin with LEAT_ or TASK_ are leat's own; choose another\n"},
-        {"[task]\nenvironment = A\n",
-         "f:4: environment: this is not NAME=VALUE; the name is of A-Z a-z 0-9 _ and begins with "
-         "no digit\n"},
-        {"[task]\nenvironment = 1A=1\n",
-         "f:4: environment: this is not NAME=VALUE; the name is of A-Z a-z 0-9 _ and begins with "
-         "no digit\n"},
+         "f:4: environment: names that begin with LEAT_ or TASK_ are reserved; use another\n"},
+        {"[task]\nenvironment = A\n", "f:4: environment: not NAME=VALUE; use A-Z a-z 0-9 _ for the "
+                                      "name, and no digit at its beginning\n"},
+        {"[task]\nenvironment = 1A=1\n", "f:4: environment: not NAME=VALUE; use A-Z a-z 0-9 _ for "
+                                         "the name, and no digit at its beginning\n"},
         {"[task]\nenvironment = PATH=/bin\n",
-         "f:4: environment: PATH has a key of its own; write path = ...\n"},
+         "f:4: environment: PATH is set by the key path; write path = ...\n"},
         {"[task]\nenvironment = A=1\nenvironment = AB=1\nenvironment = A=2\n",
-         "f:6: environment: this variable was given before; remove one of the two lines\n"},
+         "f:6: environment: this variable is already set; remove one of the two lines\n"},
     };
 
     for (size_t i = 0; i < COUNT(codes); i++) {
@@ -248,22 +244,23 @@ static void lanes_are_checked(void **state)
          "f:4: a: \"\" is not a weight; begin with a number from 0.001 to 1000, or "
          "strict\n"},
         {"[lanes]\na = 1, 0\n",
-         "f:4: a: \"0\" is not how many tasks of the lane may run: a number from 1 "
-         "on, or -\n"},
-        {"[lanes]\na = 1, 2, 3\n", "f:4: a: \"3\" is not a rate such as 20/s or 100/m, nor -\n"},
-        {"[lanes]\na = 1, 2, 3/s, x\n", "f:4: a: \"x\" is not a burst: a number from 1 on, or -\n"},
-        {"[lanes]\na = 1, 2, 3/s, 4, 5\n", "f:4: a: \"1, 2, 3/s, 4, 5\" is not \"weight, "
-                                           "max_running, rate, burst\", of which the last "
-                                           "may be missing\n"},
-        {"[lanes]\na =\n", "f:4: a has no value; give it one, or remove the line\n"},
+         "f:4: a: \"0\" is not a number of running tasks; write a number from 1 on, or -\n"},
+        {"[lanes]\na = 1, 2, 3\n",
+         "f:4: a: \"3\" is not a rate; write it like 20/s or 100/m, or -\n"},
+        {"[lanes]\na = 1, 2, 3/s, x\n",
+         "f:4: a: \"x\" is not a burst; write a number from 1 on, or -\n"},
+        {"[lanes]\na = 1, 2, 3/s, 4, 5\n",
+         "f:4: a: \"1, 2, 3/s, 4, 5\" is not a list of settings; write \"weight, max_running, "
+         "rate, burst\", or leave out the last ones\n"},
+        {"[lanes]\na =\n", "f:4: a: no value; set one, or remove the line\n"},
         {"[lanes]\na = 1\nb = 2\na = 3\n",
-         "f:6: a: this lane was given before; remove one of the two lines\n"},
-        {"[lane]\na = 1\n", "f:3: unknown section [lane]; did you mean [lanes]?\n"},
+         "f:6: a: this lane is already set; remove one of the two lines\n"},
+        {"[lane]\na = 1\n", "f:3: [lane]: unknown section; did you mean [lanes]?\n"},
         {"[limits]\nrate = 20\n",
-         "f:4: rate: \"20\" is not a rate such as 20/s, 100/m, 5000/h or 0.5/s, nor none\n"},
+         "f:4: rate: \"20\" is not a rate; write it like 20/s, 100/m, 5000/h or 0.5/s, or none\n"},
         {"[limits]\nrate = 0.0/s\nburst = 0\n",
-         "f:4: rate: \"0.0/s\" is not a rate such as 20/s, 100/m, 5000/h or 0.5/s, nor none\n"
-         "f:5: burst: \"0\" is out of range; it goes from 1 to 1000000000\n"},
+         "f:4: rate: \"0.0/s\" is not a rate; write it like 20/s, 100/m, 5000/h or 0.5/s, or none\n"
+         "f:5: burst: \"0\" is out of range; use 1 to 1000000000\n"},
     };
     char text[512];
     char name[LIMITS_LANE_MOST + 2] = "";
@@ -271,10 +268,9 @@ static void lanes_are_checked(void **state)
     assert_each(cases, COUNT(cases));
     memset(name, 'n', sizeof(name) - 1);
     int length = snprintf(text, sizeof(text), QUEUE "[lanes]\n%s = 1\n", name);
-    assert_errors(
-        text, (size_t)length,
-        "f:4: nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn: a lane's name has "
-        "at most 200 bytes\n");
+    assert_errors(text, (size_t)length,
+                  "f:4: nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn: the name "
+                  "of a lane has at most 200 bytes; shorten it\n");
 }
 
 /* Goal: keys that contradict each other are told by both their names. */
@@ -283,41 +279,43 @@ static void rules_between_keys_hold(void **state)
     (void)state;
     const struct wrong cases[] = {
         {"[redis]\nsocket = /s\nhost = x\nport = 1\n",
-         "f:5: socket and host exclude each other; remove one of them\n"
-         "f:6: socket and port exclude each other; remove one of them\n"},
+         "f:5: socket: cannot be combined with host; remove one of them\n"
+         "f:6: socket: cannot be combined with port; remove one of them\n"},
         {"[redis]\npassword = x\npassword_file = /none\n",
-         "f:5: password and password_file exclude each other; remove one of them\n"},
+         "f:5: password: cannot be combined with password_file; remove one of them\n"},
         {"[redis]\npassword_file = /none\npassword_credential = x\n",
-         "f:5: password_file and password_credential exclude each other; remove one of them\n"},
+         "f:5: password_file: cannot be combined with password_credential; remove one of them\n"},
         {"lease = 10s\n",
-         "f:3: [task] kill_grace (10s) is too long for [queue] lease (10s): a task must be dead "
-         "before its lease passes; set kill_grace to 4s500ms or less, or lengthen the lease\n"},
+         "f:3: kill_grace: 10s does not fit into a lease of 10s: a task must be dead before its "
+         "lease passes; set [task] kill_grace to 4s500ms or less, or raise [queue] lease\n"},
         {"lease = 1s\n[task]\nkill_grace = 401ms\n",
-         "f:5: [task] kill_grace (401ms) is too long for [queue] lease (1s): a task must be dead "
-         "before its lease passes; set kill_grace to 400ms or less, or lengthen the lease\n"},
-        {"[redis]\nbackoff_base = 20s\n",
-         "f:4: backoff_base (20s) is longer than backoff_cap (10s); exchange or change them\n"},
+         "f:5: kill_grace: 401ms does not fit into a lease of 1s: a task must be dead before its "
+         "lease passes; set [task] kill_grace to 400ms or less, or raise [queue] lease\n"},
+        {"[redis]\nbackoff_base = 20s\n", "f:4: backoff_base: 20s is longer than backoff_cap "
+                                          "(10s); lower backoff_base or raise backoff_cap\n"},
         {"[redis]\nwait_replicas = 1\ncommand_timeout = 500ms\n",
-         "f:5: wait_timeout (1s) is longer than command_timeout (500ms); exchange or change "
-         "them\n"},
+         "f:5: wait_timeout: 1s is longer than command_timeout (500ms); lower wait_timeout or "
+         "raise command_timeout\n"},
         {"[retry]\nbase = 1m\ncap = 30s\n",
-         "f:5: base (1m) is longer than cap (30s); exchange or change them\n"},
-        {"[retry]\npermanent = 0-1\n", "f:4: permanent: 0 is always success; remove it\n"},
+         "f:5: base: 1m is longer than cap (30s); lower base or raise cap\n"},
+        {"[retry]\npermanent = 0-1\n",
+         "f:4: permanent: exit code 0 always means success; remove it\n"},
         {"[retry]\npermanent = 1-4\nsuccess = 3\n",
-         "f:5: exit code 3 is in both permanent and success; remove it from one\n"},
+         "f:5: permanent: exit code 3 is also in success; remove it from one of them\n"},
         {"[retry]\npermanent = 64\nexit.60-70 = retry\nsuccess = 70-71\n",
-         "f:5: exit code 64 is in permanent, and in a range of exit codes; remove it from one\n"
-         "f:6: exit code 70 is in success, and in a range of exit codes; remove it from one\n"},
+         "f:5: permanent: exit code 64 is also in a range of exit codes; remove it from one of "
+         "them\n"
+         "f:6: success: exit code 70 is also in a range of exit codes; remove it from one of "
+         "them\n"},
         {"[task]\nbatch = 2\n",
-         "f:4: batch needs a command that reads many tasks; add command, or remove batch\n"},
+         "f:4: batch: requires a command that reads many tasks; add command or remove batch\n"},
         {"[task]\nbatch = 2\nstdin = null\ncommand = x\n",
-         "f:5: a batch is read from standard input; remove stdin = null, or batch\n"},
-        {"stream = a}b\n",
-         "f:3: stream: a } needs a {tag} that is not empty; leat's other keys could not share its "
-         "slot in a Cluster\n"},
-        {"stream = {}b\n",
-         "f:3: stream: a } needs a {tag} that is not empty; leat's other keys could not share its "
-         "slot in a Cluster\n"},
+         "f:5: batch: the command reads tasks from standard input, but stdin is null; remove one "
+         "of them\n"},
+        {"stream = a}b\n", "f:3: stream: a } without a {tag} keeps leat's other keys out of its "
+                           "hash slot in a Cluster; remove it, or write {tag}\n"},
+        {"stream = {}b\n", "f:3: stream: a } without a {tag} keeps leat's other keys out of its "
+                           "hash slot in a Cluster; remove it, or write {tag}\n"},
     };
 
     assert_each(cases, COUNT(cases));
@@ -337,20 +335,21 @@ static void intake_must_make_tasks_that_run(void **state)
     (void)state;
     const struct wrong cases[] = {
         {"[task]\ncommand = x\n[intake]\nlists = a b a\n",
-         "f:6: lists: \"a b a\" names one of them twice; remove it\n"},
+         "f:6: lists: \"a b a\" contains an entry twice; remove one of them\n"},
         {"[intake]\nlane_from = suffix\n",
-         "f:4: lane_from = suffix needs a prefix; add prefix, or remove it\n"},
+         "f:4: lane_from: suffix requires prefix; add prefix or remove lane_from\n"},
         {"[task]\ncommand = x\n[intake]\nlists = work q\n",
-         "f:6: lists: q is the queue's stream; give one of them another key\n"},
-        {"[intake]\nprefix = work:\n",
-         "f:4: items become the field payload, and nothing says what runs for them; add command = "
-         "... under [task]\n"},
+         "f:6: lists: q is the stream of the queue; use another key for one of them\n"},
+        {"[intake]\nprefix = work:\n", "f:4: field: no command runs for items that become the "
+                                       "field payload; add command = ... under [task]\n"},
         {"[task]\ncommand = x\n[intake]\nlists = work\nfield = command\n",
-         "f:7: field = command and [task] command exclude each other; remove one of them\n"},
+         "f:7: field: command cannot be combined with [task] command; remove one of them\n"},
         {"[task]\ncommand = x\n[intake]\nlists = work\nfield = expires\n",
-         "f:7: field: an item can become payload, command, or a variable's name, not expires\n"},
+         "f:7: field: an item cannot become expires; use payload, command or the name of a "
+         "variable\n"},
         {"[task]\ncommand = x\n[intake]\nlists = work\nfield = leat.x\n",
-         "f:7: field: an item can become payload, command, or a variable's name, not leat.x\n"},
+         "f:7: field: an item cannot become leat.x; use payload, command or the name of a "
+         "variable\n"},
         {"[intake]\nunique = items\n",
          "f:4: unique: \"items\" is not one of none and item; did you mean item?\n"},
     };
@@ -362,14 +361,14 @@ static void intake_must_make_tasks_that_run(void **state)
 static void the_name_is_required(void **state)
 {
     (void)state;
-    assert_errors("", 0, "f:1: [queue] has no name; add name = NAME under [queue]\n");
-    assert_errors("[queue]\n\n", 9, "f:2: [queue] has no name; add name = NAME under [queue]\n");
+    assert_errors("", 0, "f:1: name: is required; add name = NAME under [queue]\n");
+    assert_errors("[queue]\n\n", 9, "f:2: name: is required; add name = NAME under [queue]\n");
     assert_errors("[queue]\nname = a b\n", 19,
                   "f:2: name: \"a b\" is not a name; use 1 to 100 of the characters A-Z a-z 0-9 _ "
                   ". : @ -\n");
     assert_errors("name = q\n", 9,
-                  "f:1: name stands before any section; put it under [queue]\n"
-                  "f:1: [queue] has no name; add name = NAME under [queue]\n");
+                  "f:1: name: comes before any section; put it under [queue]\n"
+                  "f:1: name: is required; add name = NAME under [queue]\n");
 }
 
 /* Goal: all errors come at once, in the order of the file. */
@@ -380,18 +379,18 @@ static void all_errors_come_at_once(void **state)
                                "shell = sh\nshell = /bin/sh\n[nope]\n[log]\nlevel = loud\n";
 
     assert_errors(text, sizeof(text) - 1,
-                  "f:1: x stands before any section; put it under [queue]\n"
+                  "f:1: x: comes before any section; put it under [queue]\n"
                   "f:3: socket: \"s\" is not an absolute path; begin it with /\n"
-                  "f:4: port: \"0\" is out of range; it goes from 1 to 65535\n"
-                  "f:4: socket and port exclude each other; remove one of them\n"
-                  "f:5: the section's name does not end; write [queue]\n"
-                  "f:7: the line begins with white space; values end with their line, begin this "
-                  "one in the first column\n"
+                  "f:4: port: \"0\" is out of range; use 1 to 65535\n"
+                  "f:4: socket: cannot be combined with port; remove one of them\n"
+                  "f:5: missing ] after the name of the section; write [queue]\n"
+                  "f:7: unexpected white space before the line, since no value continues on the "
+                  "next line; begin in the first column\n"
                   "f:8: shell: \"sh\" is not an absolute path; begin it with /\n"
-                  "f:9: shell was given on line 8 before; remove one of the two\n"
-                  "f:10: unknown section [nope]; see leat.ini(5)\n"
+                  "f:9: shell: already set on line 8; remove one of the two lines\n"
+                  "f:10: [nope]: unknown section; see leat.ini(5)\n"
                   "f:12: level: \"loud\" is not one of error, warning, notice, info and debug\n"
-                  "f:12: [queue] has no name; add name = NAME under [queue]\n");
+                  "f:12: name: is required; add name = NAME under [queue]\n");
 }
 
 /* Goal: a password never stands in a message. */

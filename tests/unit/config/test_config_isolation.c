@@ -98,22 +98,21 @@ static void wrong_ones_are_told(void **state)
 {
     (void)state;
     assert_wrong("[isolation]\ncgroup = off\npids_max = 5\n",
-                 "f:5: pids_max needs cgroups; remove it, or cgroup = off\n");
+                 "f:5: pids_max: requires cgroups, but cgroup is off; remove one of them\n");
     assert_wrong("[isolation]\nmemory_high = 2M\nmemory_max = 1M\n",
-                 "f:5: memory_high is more than memory_max, and so without effect; exchange or "
-                 "change them\n");
+                 "f:5: memory_high: has no effect above memory_max; lower memory_high or raise "
+                 "memory_max\n");
     assert_wrong("[isolation]\ncpu_max = 50\n",
                  "f:4: cpu_max: \"50\" is not a percentage; write it like 50%\n");
     assert_wrong("[isolation]\ncpu_max = 0%\n",
-                 "f:4: cpu_max: \"0%\" is out of range; it goes from "
-                 "1% to 1000000%, or is none\n");
+                 "f:4: cpu_max: \"0%\" is out of range; use 1% to 1000000%, or none\n");
     assert_wrong("[isolation]\ncgroup = yes\n", "is not one of auto, required and off");
     assert_wrong("[limits]\ncpu_time = 1500ms\n",
-                 "f:4: cpu_time: \"1500ms\" is not in whole seconds");
-    assert_wrong("[limits]\nstack = 1K\n", "out of range; it goes from 64K to");
+                 "f:4: cpu_time: \"1500ms\" is not a whole number of seconds");
+    assert_wrong("[limits]\nstack = 1K\n", "out of range; use 64K to");
     assert_wrong("[task]\nionice = best-effort 8\n", "did you mean best-effort");
-    assert_wrong("[task]\nnice = 20\n", "it goes from -20 to 19, or is inherit");
-    assert_wrong("[intake]\nlists = a\nfield = memory_max\n", "an item can become payload");
+    assert_wrong("[task]\nnice = 20\n", "use -20 to 19, or inherit");
+    assert_wrong("[intake]\nlists = a\nfield = memory_max\n", "use payload, command or");
 }
 
 int main(void)

@@ -121,17 +121,19 @@ static void wrong_rules_are_told(void **state)
     (void)state;
 #define NUMBERS "or a number of attempts from 1 to 100000, such as \"retry 20\""
 #define CODES                                                                                      \
-    " is not an exit code from 1 to 255, nor a range such as exit.64-78; 0 is always success\n"
+    " is neither an exit code from 1 to 255 nor a range such as 64-78; 0 always means success\n"
     static const char *const wrong[][2] = {
-        {"oom = ded", "oom: \"ded\" is not dead, retry, " NUMBERS "; did you mean dead?\n"},
+        {"oom = ded",
+         "oom: \"ded\" is not a rule; write dead, retry, " NUMBERS "; did you mean dead?\n"},
         {"oom = retry 0",
-         "oom: \"retry 0\" is not dead, retry, " NUMBERS "; did you mean retry?\n"},
-        {"oom = 100001", "oom: \"100001\" is not dead, retry, " NUMBERS "\n"},
-        {"oom = -1", "oom: \"-1\" is not dead, retry, " NUMBERS "\n"},
+         "oom: \"retry 0\" is not a rule; write dead, retry, " NUMBERS "; did you mean retry?\n"},
+        {"oom = 100001", "oom: \"100001\" is not a rule; write dead, retry, " NUMBERS "\n"},
+        {"oom = -1", "oom: \"-1\" is not a rule; write dead, retry, " NUMBERS "\n"},
         {"oom = retry20",
-         "oom: \"retry20\" is not dead, retry, " NUMBERS "; did you mean retry?\n"},
-        {"timeout = success", "timeout: \"success\" is not dead, retry, " NUMBERS "\n"},
-        {"exit = 10m", "exit: \"10m\" is not dead, retry, success, " NUMBERS "\n"},
+         "oom: \"retry20\" is not a rule; write dead, retry, " NUMBERS "; did you mean retry?\n"},
+        {"timeout = success",
+         "timeout: \"success\" is not a rule; write dead, retry, " NUMBERS "\n"},
+        {"exit = 10m", "exit: \"10m\" is not a rule; write dead, retry, success, " NUMBERS "\n"},
         {"exit.0 = dead", "exit.0: \"0\"" CODES},
         {"exit.0-5 = dead", "exit.0-5: \"0-5\"" CODES},
         {"exit.256 = dead", "exit.256: \"256\"" CODES},
@@ -140,27 +142,23 @@ static void wrong_rules_are_told(void **state)
         {"exit.-9 = dead", "exit.-9: \"-9\"" CODES},
         {"exit. = dead", "exit.: \"\"" CODES},
         {"exit.CODE = dead", "exit.CODE: \"CODE\"" CODES},
-        {"signal.TREM = dead", "signal.TREM: \"TREM\" is not a signal such as TERM, nor a number "
-                               "from 1 to 64; did you mean "
-                               "TERM?\n"},
+        {"signal.TREM = dead", "signal.TREM: \"TREM\" is not a signal; write a name such as TERM, "
+                               "or a number from 1 to 64; did you mean TERM?\n"},
         {"signal.0 = dead",
-         "signal.0: \"0\" is not a signal such as TERM, nor a number from 1 to 64\n"},
-        {"signal.SIGKILL = dead",
-         "signal.SIGKILL: a KILL has causes of its own; write killed = ..., or oom = ... for those "
-         "for want of memory\n"},
-        {"oomm = dead", "unknown key oomm in [retry]; did you mean oom?\n"},
+         "signal.0: \"0\" is not a signal; write a name such as TERM, or a number from 1 to 64\n"},
+        {"signal.SIGKILL = dead", "signal.SIGKILL: there is no rule for KILL; write killed = ..., "
+                                  "or oom = ... for tasks that are OOM-killed\n"},
+        {"oomm = dead", "oomm: unknown key in [retry]; did you mean oom?\n"},
         {"output_limit = dead",
-         "unknown key output_limit in [retry]; did you mean output-limit?\n"},
-        {"signl.TERM = dead", "unknown key signl.TERM in [retry]; did you mean signal.NAME?\n"},
-        {"exti.9 = dead", "unknown key exti.9 in [retry]; did you mean exit.CODE?\n"},
+         "output_limit: unknown key in [retry]; did you mean output-limit?\n"},
+        {"signl.TERM = dead", "signl.TERM: unknown key in [retry]; did you mean signal.NAME?\n"},
+        {"exti.9 = dead", "exti.9: unknown key in [retry]; did you mean exit.CODE?\n"},
         {"preset = qmial",
          "preset: \"qmial\" is not one of none, qmail and sysexits; did you mean qmail?\n"},
-        {"crash = dead",
-         "crash has no line in [retry]: how many lost workers a task may have behind it is [queue] "
-         "max_crashes; remove it\n"},
-        {"lease-lost = 3",
-         "lease-lost has no line in [retry]: it uses up no attempt: the task goes back, to run "
-         "again; remove it\n"},
+        {"crash = dead", "crash: there is no rule for this cause: [queue] max_crashes "
+                         "says how many are allowed; remove it\n"},
+        {"lease-lost = 3", "lease-lost: there is no rule for this cause: no attempt is "
+                           "counted, and the task runs again; remove it\n"},
     };
 
     for (size_t i = 0; i < COUNT(wrong); i++) {
@@ -191,10 +189,10 @@ static void no_rule_is_given_twice(void **state)
     assert_int_equal(buffer_append(&errors, "", 1), 0);
     assert_string_equal(
         errors.data,
-        "f:5: exit.9: this exit code was given before; remove one of the two lines\n"
-        "f:7: exit.4-6: exit code 4 is in a range that was given before; let ranges not overlap\n"
-        "f:10: signal.15: this signal was given before; remove one of the two lines\n"
-        "f:12: oom was given on line 11 before; remove one of the two\n");
+        "f:5: exit.9: this exit code is already set; remove one of the two lines\n"
+        "f:7: exit.4-6: exit code 4 is also in another range; ranges must not overlap\n"
+        "f:10: signal.15: this signal is already set; remove one of the two lines\n"
+        "f:12: oom: already set on line 11; remove one of the two lines\n");
     buffer_free(&errors);
 }
 
