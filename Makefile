@@ -192,7 +192,7 @@ $(BUILD)/tests/chaos/task: tests/chaos/task.c
 	$(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O2 -static -o $@ $<
 
 # ---- fuzzing: the whole library is instrumented, in its own build folder
-fuzz: ## fuzz config, task decoding, signatures and replies (FUZZ_SECONDS=60 each)
+fuzz: ## fuzz config, URLs, task decoding, signatures and replies (FUZZ_SECONDS=60 each)
 	@$(SUBMAKE) deps-fuzz
 	@$(SUBMAKE) -j$(JOBS) BUILD=build-fuzz CC=clang SAN=1 \
 		CFLAGS='-O1 -g -fsanitize=fuzzer-no-link' build-fuzz

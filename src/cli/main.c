@@ -19,21 +19,28 @@ static const struct subcommand *const subcommands[] = {
 };
 #define SUBCOMMAND_COUNT (sizeof subcommands / sizeof(subcommands)[0])
 
-static const char usage_head[] = "Usage: leat [-c FILE | -q QUEUE] COMMAND [OPTION]...\n"
-                                 "Add shell commands to a job queue, and operate the queue.\n"
-                                 "\n"
-                                 "Commands:\n";
+static const char usage_head[] =
+    "Usage: leat [-c FILE | -q QUEUE] [--redis URL] COMMAND [OPTION]...\n"
+    "Add shell commands to a job queue, and operate the queue.\n"
+    "\n"
+    "Commands:\n";
 
 static const char usage_tail[] =
     "\n"
     "Options, before or after the command:\n"
     "  -q, --queue QUEUE  use the queue of /etc/leat/QUEUE.ini\n"
     "  -c, --config FILE  use the queue of this configuration file\n"
+    "  --redis URL        use this Redis server: redis://HOST[:PORT][/DB],\n"
+    "                     rediss://HOST... for TLS, or unix:///PATH[?db=DB]\n"
+    "  --password-file FILE\n"
+    "                     read the password for --redis or $LEAT_REDIS from FILE\n"
     "  -h, --help         print help; leat COMMAND --help is about one command\n"
     "  -V, --version      print the version\n"
     "\n"
     "Without -q and -c, leat uses the file in $LEAT_CONFIG, or the only *.ini in\n"
     "/etc/leat ($LEAT_CONFIG_DIR replaces this folder).\n"
+    "Without --redis and -c, leat uses the server in $LEAT_REDIS, a URL that may hold a\n"
+    "password: redis://[USER]:PASSWORD@HOST. With a URL and -q, no file is read.\n"
     "\n"
     "Help:\n"
     "  leat help COMMAND  open the manual of a command\n"
@@ -142,6 +149,8 @@ int main(int argc, char **argv)
     (void)setlocale(LC_CTYPE, "");
     if (standard_fill(false))
         return EX_OSERR; /* there is nothing to say it to */
+    if (config_source_open(&cli.source) != 0)
+        return cli_no_memory();
     /* a reader that goes away is an error to report, not a signal to die by */
     (void)signal(SIGPIPE, SIG_IGN);
 

@@ -207,7 +207,7 @@ struct config_security {
     enum config_signatures signatures;
     char **key_files;       /* NAME:FILE, NULL-terminated; NULL: none */
     char **key_credentials; /* NAME or NAME:CREDENTIAL, the same */
-    char **secrets;         /* NAME:KEY of both, by config_load_with_keys; wiped by free */
+    char **secrets;         /* NAME:KEY of both, if with_keys was given; wiped by free */
 };
 
 /* The sections [command.NAME]: each list holds NAME=VALUE, NULL-terminated; NULL: none. */

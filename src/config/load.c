@@ -10,6 +10,7 @@
 #include "config/check.h"
 #include "config/ini.h"
 #include "config/keys.h"
+#include "config/override.h"
 #include "config/report.h"
 #include "config/strings.h"
 #include "config/table.h"
@@ -54,7 +55,7 @@ void config_free(struct config *config)
     free(config);
 }
 
-static int parse(const char *path, const char *text, size_t size, bool with_keys,
+static int parse(const char *path, const char *text, size_t size, const struct config_given *given,
                  struct config **config, struct buffer *errors)
 {
     struct report report = {.path = path};
@@ -66,10 +67,12 @@ static int parse(const char *path, const char *text, size_t size, bool with_keys
         report_add(&report, 0, "out of memory");
         goto fail;
     }
-    check_rules(made, &places, &report);
-    check_resolve(made, &places, &report);
-    if (with_keys)
-        keys_load(&made->security, &places, &report);
+    if (override_apply(made, given, &places, &report) == 0) {
+        check_rules(made, &places, &report);
+        check_resolve(made, &places, &report);
+        if (given->with_keys)
+            keys_load(&made->security, &places, &report);
+    }
     if (report.count > 0)
         goto fail;
     report_finish(&report, errors);
@@ -85,7 +88,9 @@ fail:
 int config_parse(const char *path, const char *text, size_t size, struct config **config,
                  struct buffer *errors)
 {
-    return parse(path, text, size, false, config, errors);
+    const struct config_given nothing = {0};
+
+    return parse(path, text, size, &nothing, config, errors);
 }
 
 /* Appends what the descriptor gives. Returns what is wrong, or NULL. */
@@ -114,7 +119,8 @@ static const char *read_text(int fd, struct buffer *text)
     return "longer than 1 MiB";
 }
 
-static int load(const char *path, bool with_keys, struct config **config, struct buffer *errors)
+static int load(const char *path, const struct config_given *given, struct config **config,
+                struct buffer *errors)
 {
     struct buffer text = BUFFER_INIT;
     const char *fault;
@@ -133,21 +139,25 @@ static int load(const char *path, bool with_keys, struct config **config, struct
     if (fault != NULL)
         (void)buffer_printf(errors, "%s: cannot read: %s\n", path, fault); /* as above */
     else
-        result = parse(path, text.size > 0 ? text.data : "", text.size, with_keys, config, errors);
+        result = parse(path, text.size > 0 ? text.data : "", text.size, given, config, errors);
     if (text.data != NULL)
         explicit_bzero(text.data, text.size);
     buffer_free(&text);
     return result;
 }
 
-int config_load(const char *path, struct config **config, struct buffer *errors)
+int config_load_given(const char *path, const struct config_given *given, struct config **config,
+                      struct buffer *errors)
 {
-    return load(path, false, config, errors);
+    return path != NULL ? load(path, given, config, errors)
+                        : parse(given->url_name, "", 0, given, config, errors);
 }
 
-int config_load_with_keys(const char *path, struct config **config, struct buffer *errors)
+int config_load(const char *path, struct config **config, struct buffer *errors)
 {
-    return load(path, true, config, errors);
+    const struct config_given nothing = {0};
+
+    return load(path, &nothing, config, errors);
 }
 
 static int note_restart(struct buffer *needs_restart, const struct table_row *row)

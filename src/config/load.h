@@ -9,13 +9,16 @@
 
 #include "base/buffer.h"
 #include "config/config.h"
+#include "config/override.h"
 
 /* Reads and checks the file. On success the caller owns *config and the result is 0. Otherwise -1,
  * and errors holds every error found, a line each: "FILE:LINE: what is wrong; what to do". */
 int config_load(const char *path, struct config **config, struct buffer *errors);
 
-/* The same, with the keys that tasks are signed with: only who signs or verifies can read them. */
-int config_load_with_keys(const char *path, struct config **config, struct buffer *errors);
+/* The same with what is given. path NULL: no file is read, and all else is at its default; queue
+ * and url are then set. */
+int config_load_given(const char *path, const struct config_given *given, struct config **config,
+                      struct buffer *errors);
 
 /* The same from memory, without keys; path is only for messages. */
 int config_parse(const char *path, const char *text, size_t size, struct config **config,

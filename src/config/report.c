@@ -6,15 +6,15 @@
 
 /* Appends fail only without memory: then the count still tells that something was wrong, and
  * report_finish that messages are missing. */
-static size_t begin(struct report *report, size_t line)
+static size_t begin(struct report *report, const char *name, size_t line)
 {
     size_t start = report->text.size;
 
     report->count++;
     if (line > 0)
-        (void)buffer_printf(&report->text, "%s:%zu: ", report->path, line);
+        (void)buffer_printf(&report->text, "%s:%zu: ", name, line);
     else
-        (void)buffer_printf(&report->text, "%s: ", report->path);
+        (void)buffer_printf(&report->text, "%s: ", name);
     return start;
 }
 
@@ -31,7 +31,7 @@ void report_add(struct report *report, size_t line, const char *format, ...)
 {
     char text[512];
     va_list arguments;
-    size_t start = begin(report, line);
+    size_t start = begin(report, report->path, line);
 
     /* texts are written to fit; should one not, its end is missing */
     va_start(arguments, format);
@@ -41,17 +41,30 @@ void report_add(struct report *report, size_t line, const char *format, ...)
     end(report, line, start);
 }
 
-void report_reason(struct report *report, size_t line, const char *key, const struct buffer *why)
+static void append_reason(struct report *report, const struct buffer *why)
 {
-    size_t start = begin(report, line);
-
     /* as above */
-    (void)buffer_printf(&report->text, "%s: ", key);
     if (why->failed)
         (void)buffer_append_text(&report->text, "out of memory");
     else
         (void)buffer_append(&report->text, why->data, why->size);
+}
+
+void report_reason(struct report *report, size_t line, const char *key, const struct buffer *why)
+{
+    size_t start = begin(report, report->path, line);
+
+    (void)buffer_printf(&report->text, "%s: ", key); /* as above */
+    append_reason(report, why);
     end(report, line, start);
+}
+
+void report_given(struct report *report, const char *name, const struct buffer *why)
+{
+    size_t start = begin(report, name, 0);
+
+    append_reason(report, why);
+    end(report, 0, start);
 }
 
 /* By line, those of no line last; as they came within one. */

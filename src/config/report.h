@@ -26,6 +26,9 @@ void report_add(struct report *report, size_t line, const char *format, ...)
 /* Adds the reason that a setter gave, after the key it is about. */
 void report_reason(struct report *report, size_t line, const char *key, const struct buffer *why);
 
+/* Adds the reason of something that is not from the file, after its name: "--redis: text". */
+void report_given(struct report *report, const char *name, const struct buffer *why);
+
 /* Appends all messages to errors, in the order of their lines, and frees what it gathered. Without
  * memory some may be missing, and errors says so. */
 void report_finish(struct report *report, struct buffer *errors);

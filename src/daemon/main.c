@@ -1,12 +1,10 @@
 /*
- * leatd: options, the process's surroundings, signals, the event loop.
+ * leatd: the process's surroundings, signals, the event loop.
  */
 #include <errno.h>
 #include <ev.h>
-#include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +21,7 @@
 #include "config/config.h"
 #include "config/load.h"
 #include "daemon/claim/isolation.h"
+#include "daemon/options.h"
 #include "daemon/rights.h"
 #include "daemon/sd_notify.h"
 #include "daemon/worker.h"
@@ -35,7 +34,7 @@
 struct daemon {
     struct ev_loop *loop;
     struct config *config;
-    const char *path;
+    const struct options *options;
     struct worker *worker;
     struct isolation isolation;
     int exit_code;
@@ -48,82 +47,7 @@ struct daemon {
     ev_timer status;
 };
 
-struct options {
-    const char *path;
-    bool test;
-};
-
-static const char usage[] =
-    "Usage: leatd -c FILE [-t]\n"
-    "Runs the tasks of one queue, as FILE says (see leat.ini(5)).\n"
-    "\n"
-    "  -c, --config FILE  the queue's configuration\n"
-    "  -t, --test         check FILE, say what is wrong with it, and exit\n"
-    "  -h, --help         this text\n"
-    "  -V, --version      the version\n"
-    "\n"
-    "Signals: TERM, INT stop after a drain (again: sooner); HUP reloads FILE.\n"
-    "Exit codes: 0 stopped; 64 usage; 70 internal; 71 system; 74 stdout; 75 stopped, but\n"
-    "Redis did not take all results; 77 Redis denies access; 78 configuration.\n"
-    "See leatd(8).\n";
-
 /* ---- start ---- */
-
-/* To stdout; returns an exit code. */
-__attribute__((format(printf, 1, 2))) static int say(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int written = vprintf(format, arguments);
-    va_end(arguments);
-    if (written >= 0 && fflush(stdout) == 0) {
-        return EX_OK;
-    }
-    (void)fprintf(stderr, "leatd: cannot write the output: %s\n", strerror(errno));
-    return EX_IOERR;
-}
-
-/* Returns −1 to go on, else an exit code. */
-static int parse_options(int argc, char **argv, struct options *options)
-{
-    static const struct option known[] = {{"config", required_argument, NULL, 'c'},
-                                          {"test", no_argument, NULL, 't'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
-    int option;
-    while ((option = getopt_long(argc, argv, "c:thV", known, NULL)) != -1) {
-        switch (option) {
-        case 'c':
-            options->path = optarg;
-            break;
-        case 't':
-            options->test = true;
-            break;
-        case 'h':
-            return say("%s", usage);
-        case 'V':
-            return say("leatd " LEAT_VERSION "\n");
-        default:
-            (void)fputs("leatd: see leatd --help\n", stderr); /* getopt has said what is wrong */
-            return EX_USAGE;
-        }
-    }
-    /* nothing is left to try where stderr fails */
-    if (optind < argc) {
-        (void)fprintf(
-            stderr,
-            "leatd: unexpected word: %s; the configuration is named with -c; see leatd --help\n",
-            argv[optind]);
-        return EX_USAGE;
-    }
-    if (!options->path) {
-        (void)fputs("leatd: which queue? Name its configuration with -c FILE; see leatd --help\n",
-                    stderr);
-        return EX_USAGE;
-    }
-    return -1;
-}
 
 static void log_lines(int priority, const char *message_id, const struct buffer *lines,
                       const char *what)
@@ -139,7 +63,7 @@ static void log_lines(int priority, const char *message_id, const struct buffer 
 
 /* A listed program that is not here: no error, since other hosts may have it. What hangs on the
  * network is not asked for while tasks run; nor is said what only the tasks' user can know. */
-static void warn_of_programs(const struct config *config, const char *path, bool runs)
+static void warn_of_programs(const struct config *config, bool runs)
 {
     char **entries = config->command.program;
     for (size_t i = 0; entries && entries[i]; i++) {
@@ -147,18 +71,18 @@ static void warn_of_programs(const struct config *config, const char *path, bool
         bool passes = runs && *program == '/' && mounts_is_remote(program);
         int error = passes ? 0 : commands_look(program, config->task.path);
         if (error && (error != EACCES || !config->task.user)) {
-            log_text(LOG_WARNING, "%s: [command.%.*s]: %s: %s", path,
+            log_text(LOG_WARNING, "%s: [command.%.*s]: %s: %s", config->path,
                      (int)(program - 1 - entries[i]), entries[i], program, strerror(error));
         }
     }
 }
 
 /* The same of what every task needs: who tries a file here may have misspelt it. */
-static void warn_of_surroundings(const struct config *config, const char *path)
+static void warn_of_surroundings(const struct config *config)
 {
     struct identity *identity = identity_new(&config->task);
     if (identity && *identity->missing) {
-        log_text(LOG_WARNING, "%s: [task] user, group: %s", path, identity->missing);
+        log_text(LOG_WARNING, "%s: [task] user, group: %s", config->path, identity->missing);
     }
     identity_free(identity);
 
@@ -167,18 +91,18 @@ static void warn_of_surroundings(const struct config *config, const char *path)
     } needed[] = {{"directory", config->task.directory}, {"shell", config->task.shell}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (access(needed[i].path, F_OK) != 0) {
-            log_text(LOG_WARNING, "%s: [task] %s: %s: %s", path, needed[i].key, needed[i].path,
-                     strerror(errno));
+            log_text(LOG_WARNING, "%s: [task] %s: %s: %s", config->path, needed[i].key,
+                     needed[i].path, strerror(errno));
         }
     }
 }
 
-static int test(const struct config *config, const char *path)
+static int test(const struct config *config)
 {
-    warn_of_surroundings(config, path);
+    warn_of_surroundings(config);
     rights_warn(config);
-    warn_of_programs(config, path, false);
-    return say("%s: ok\n", path);
+    warn_of_programs(config, false);
+    return options_say("%s: ok\n", config->path);
 }
 
 /* Nothing that the parent left behind may change how leatd or its tasks are ended. */
@@ -291,7 +215,7 @@ static void reload(struct daemon *daemon)
 {
     struct buffer text = BUFFER_INIT;
     struct config *fresh = NULL, *merged = NULL;
-    if (config_load_with_keys(daemon->path, &fresh, &text)) {
+    if (options_load(daemon->options, &fresh, &text)) {
         log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &text, "");
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
                   "the configuration was not reloaded: the running one stays");
@@ -313,7 +237,7 @@ static void reload(struct daemon *daemon)
     log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text, " needs a restart: it stays as it was");
     isolation_look(&daemon->isolation, merged);
     rights_warn(merged);
-    warn_of_programs(merged, daemon->path, true);
+    warn_of_programs(merged, true);
     worker_set_config(daemon->worker, merged);
     config_free(daemon->config);
     daemon->config = merged;
@@ -437,6 +361,45 @@ destroy:
     return code;
 }
 
+/* Returns an exit code. */
+static int serve(const struct options *options)
+{
+    if (log_open(options->test ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO, "leatd")) {
+        (void)fputs("leatd: the journal cannot be reached\n", stderr); /* stderr it is, then */
+    }
+
+    bound_memory();
+    if (rights_hide()) {
+        log_text(LOG_WARNING, "tasks of the same user may look into leatd: %s", strerror(errno));
+    }
+    struct daemon daemon = {.options = options, .told = {.state = "", .trouble = ""}};
+    struct buffer errors = BUFFER_INIT;
+    struct rlimit nofile;
+    int code;
+    if (options_load(options, &daemon.config, &errors)) {
+        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors, "");
+        code = EX_CONFIG;
+    } else if (options->test) {
+        code = test(daemon.config);
+    } else if (reset_signals() || raise_nofile(&nofile) || open_log(daemon.config)) {
+        log_text(LOG_ERR, "cannot start: %s", strerror(errno));
+        code = EX_OSERR;
+    } else if (rights_check(daemon.config)) {
+        code = EX_CONFIG;
+    } else {
+        slice_shorten();
+        rights_warn(daemon.config);
+        warn_of_programs(daemon.config, true);
+        code = isolation_open(&daemon.isolation, daemon.config);
+        code = code ? code : run(&daemon, &nofile);
+        isolation_close(&daemon.isolation);
+    }
+    buffer_free(&errors);
+    config_free(daemon.config);
+    log_close();
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 0 && strcmp(argv[0], GUARD_NAME) == 0) {
@@ -446,41 +409,10 @@ int main(int argc, char **argv)
         return EX_OSERR; /* there is nothing to say it to */
     }
     struct options options = {0};
-    int code = parse_options(argc, argv, &options);
-    if (code >= 0) {
-        return code;
+    int code = options_parse(argc, argv, &options);
+    if (code < 0) {
+        code = serve(&options);
     }
-    if (log_open(options.test ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO, "leatd")) {
-        (void)fputs("leatd: the journal cannot be reached\n", stderr); /* stderr it is, then */
-    }
-
-    bound_memory();
-    if (rights_hide()) {
-        log_text(LOG_WARNING, "tasks of the same user may look into leatd: %s", strerror(errno));
-    }
-    struct daemon daemon = {.path = options.path, .told = {.state = "", .trouble = ""}};
-    struct buffer errors = BUFFER_INIT;
-    struct rlimit nofile;
-    if (config_load_with_keys(options.path, &daemon.config, &errors)) {
-        log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors, "");
-        code = EX_CONFIG;
-    } else if (options.test) {
-        code = test(daemon.config, options.path);
-    } else if (reset_signals() || raise_nofile(&nofile) || open_log(daemon.config)) {
-        log_text(LOG_ERR, "cannot start: %s", strerror(errno));
-        code = EX_OSERR;
-    } else if (rights_check(daemon.config)) {
-        code = EX_CONFIG;
-    } else {
-        slice_shorten();
-        rights_warn(daemon.config);
-        warn_of_programs(daemon.config, options.path, true);
-        code = isolation_open(&daemon.isolation, daemon.config);
-        code = code ? code : run(&daemon, &nofile);
-        isolation_close(&daemon.isolation);
-    }
-    buffer_free(&errors);
-    config_free(daemon.config);
-    log_close();
+    options_free(&options);
     return code;
 }

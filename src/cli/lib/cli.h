@@ -12,6 +12,7 @@
 #include <sysexits.h>
 
 #include "config/config.h"
+#include "config/config_source.h"
 #include "queue/library_load.h"
 #include "queue/queue.h"
 
@@ -27,9 +28,8 @@ struct subcommand {
 
 struct cli {
     const struct subcommand *subcommand;
-    const char *config_path; /* -c, or NULL */
-    const char *queue_name;  /* -q, or NULL */
-    struct config *config;   /* NULL before cli_load */
+    struct config_source source; /* which queue, and where its Redis is */
+    struct config *config;       /* NULL before cli_load */
     struct queue queue;
     struct client *client; /* NULL before cli_connect */
     struct library_load library;
@@ -45,9 +45,14 @@ void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- options ---- */
 
+/* Long options without a letter: above all letters, below those of the commands. */
+enum { CLI_OPTION_REDIS = 128, CLI_OPTION_PASSWORD_FILE };
+
 /* Every command takes these too; they begin its table of long options. */
 #define CLI_COMMON_OPTIONS                                                                         \
     {"config", required_argument, NULL, 'c'}, {"queue", required_argument, NULL, 'q'},             \
+        {"redis", required_argument, NULL, CLI_OPTION_REDIS},                                      \
+        {"password-file", required_argument, NULL, CLI_OPTION_PASSWORD_FILE},                      \
     {                                                                                              \
         "help", no_argument, NULL, 'h'                                                             \
     }

@@ -2,23 +2,20 @@
  * From the command line to a connected queue: which file, its configuration, Redis, and calls
  * whose failure becomes a message and an exit status.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <hiredis/hiredis.h>
 
 #include "base/escape.h"
 #include "cli/lib/cli.h"
+#include "cli/lib/queues.h"
 #include "config/load.h"
 #include "redis/error.h"
 
-#define CONFIG_FOLDER "/etc/leat"
-#define CONFIG_ENDING ".ini"
 #define WHY_SIZE 512
 
 void cli_error(const char *format, ...)
@@ -56,144 +53,17 @@ int cli_flush(void)
     return EX_IOERR;
 }
 
-/* ---- which configuration */
+/* ---- the configuration */
 
-static const char *config_folder(void)
+static int check_source(const struct cli *cli)
 {
-    const char *folder = getenv("LEAT_CONFIG_DIR");
+    struct buffer why = BUFFER_INIT;
+    int status = EX_OK;
 
-    return folder && *folder ? folder : CONFIG_FOLDER;
-}
-
-static int is_config(const struct dirent *entry)
-{
-    size_t size = strlen(entry->d_name), ending = strlen(CONFIG_ENDING);
-
-    return entry->d_name[0] != '.' && size > ending &&
-           strcmp(entry->d_name + size - ending, CONFIG_ENDING) == 0;
-}
-
-/* Names of the queues that have a file, sorted; count 0, *names NULL and errno where there is no
- * folder, or none for this user to read. errno is 0 else. */
-static size_t list_queues(char ***names)
-{
-    struct dirent **entries;
-    int found = scandir(config_folder(), &entries, is_config, alphasort);
-    size_t count = 0;
-
-    *names = NULL;
-    if (found < 0)
-        return 0;
-    if (found > 0)
-        *names = calloc((size_t)found, sizeof **names);
-    for (int i = 0; i < found; i++) {
-        char *name =
-            strndup(entries[i]->d_name, strlen(entries[i]->d_name) - strlen(CONFIG_ENDING));
-        if (*names && name)
-            (*names)[count++] = name;
-        else
-            free(name);
-        free(entries[i]);
-    }
-    free(entries);
-    errno = 0;
-    return count;
-}
-
-static void free_queues(char **names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(names[i]);
-    free(names);
-}
-
-static void join_queues(char *const *names, size_t count, char *text, size_t size)
-{
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; i < count; i++) {
-        int length = snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", names[i]);
-        if (length < 0 || (size_t)length >= size - used)
-            return;
-        used += (size_t)length;
-    }
-}
-
-/* Returns a path for free(), or NULL without memory. */
-static char *queue_path(const char *name)
-{
-    char *path;
-
-    return asprintf(&path, "%s/%s" CONFIG_ENDING, config_folder(), name) < 0 ? NULL : path;
-}
-
-/* The path of the named queue; a wrong name is answered with those there are. */
-static int find_named(const struct cli *cli, char **path)
-{
-    char **names, list[512], hint[128];
-    size_t count;
-
-    if (strchr(cli->queue_name, '/') || cli->queue_name[0] == '.' || !cli->queue_name[0])
-        return cli_usage(cli, "-q wants a queue's name, not '%s'; a file goes with -c",
-                         cli->queue_name);
-    *path = queue_path(cli->queue_name);
-    if (!*path)
-        return cli_no_memory();
-    if (access(*path, F_OK) == 0 || errno != ENOENT)
-        return EX_OK;
-
-    count = list_queues(&names);
-    join_queues(names, count, list, sizeof list);
-    cli_suggest(cli->queue_name, (const char *const *)names, count, hint, sizeof hint);
-    cli_error("no queue %s: %s does not exist;%s %s%s", cli->queue_name, *path, hint,
-              count > 0 ? "there are: " : "the folder holds no *.ini", list);
-    free_queues(names, count);
-    free(*path);
-    *path = NULL;
-    return EX_CONFIG;
-}
-
-/* The only queue there is, else what there is. */
-static int find_only(char **path)
-{
-    char **names, list[512];
-    size_t count = list_queues(&names);
-    int error = errno, status = EX_CONFIG;
-
-    join_queues(names, count, list, sizeof list);
-    if (count == 1) {
-        *path = queue_path(names[0]);
-        status = *path ? EX_OK : cli_no_memory();
-    } else if (count > 1) {
-        cli_error("which queue? Name one with -q; there are: %s", list);
-        status = EX_USAGE;
-    } else if (error != 0) {
-        cli_error("no queue is found: cannot read %s: %s; name a file with -c", config_folder(),
-                  strerror(error));
-    } else {
-        cli_error("no queue is configured: %s holds no *.ini; name a file with -c",
-                  config_folder());
-    }
-    free_queues(names, count);
+    if (config_source_check(&cli->source, &why) != 0)
+        status = why.failed ? cli_no_memory() : cli_usage(cli, "%.*s", (int)why.size, why.data);
+    buffer_free(&why);
     return status;
-}
-
-static int find_config(const struct cli *cli, char **path)
-{
-    const char *variable = getenv("LEAT_CONFIG"), *named = cli->config_path;
-
-    *path = NULL;
-    if (cli->config_path && cli->queue_name)
-        return cli_usage(cli, "give -c or -q, not both");
-    if (cli->queue_name)
-        return find_named(cli, path);
-    if (!named && variable && *variable)
-        named = variable;
-    if (!named)
-        return find_only(path);
-    *path = strdup(named);
-    return *path ? EX_OK : cli_no_memory();
 }
 
 int cli_load(struct cli *cli)
@@ -204,10 +74,12 @@ int cli_load(struct cli *cli)
 
     if (cli->config)
         return EX_OK;
-    status = find_config(cli, &path);
+    status = check_source(cli);
+    if (status == EX_OK)
+        status = queues_find(cli, &path);
     if (status != EX_OK)
         return status;
-    if (config_load(path, &cli->config, &errors) != 0) {
+    if (config_source_load(&cli->source, path, false, &cli->config, &errors) != 0) {
         /* lines with file, number and advice of their own; nobody is left to tell if stderr fails
          */
         (void)fprintf(stderr, "leat: cannot read the configuration:\n%.*s%s", (int)errors.size,
@@ -299,6 +171,7 @@ void cli_free(struct cli *cli)
     queue_free(&cli->queue);
     config_free(cli->config);
     cli->config = NULL;
+    config_source_close(&cli->source);
 }
 
 int cli_check_reply(const struct redisReply *reply, size_t elements)

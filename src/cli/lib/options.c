@@ -64,7 +64,7 @@ int cli_usage(const struct cli *cli, const char *format, ...)
 /* What getopt_long met with before it gave up, as it was typed. */
 static int bad_option(const struct cli *cli, char **argv, int letter, const struct option *options)
 {
-    const char *typed = optind > 0 ? argv[optind - 1] : "", *names[32], *meant;
+    const char *typed = optind > 0 ? argv[optind - 1] : "", *names[64], *meant;
     size_t count = 0;
     char word[64];
 
@@ -96,10 +96,16 @@ int cli_option(struct cli *cli, int argc, char **argv, const char *letters,
     while ((letter = getopt_long(argc, argv, letters, options, NULL)) != -1) {
         switch (letter) {
         case 'c':
-            cli->config_path = optarg;
+            cli->source.file = optarg;
             break;
         case 'q':
-            cli->queue_name = optarg;
+            cli->source.queue = optarg;
+            break;
+        case CLI_OPTION_REDIS:
+            cli->source.url = optarg;
+            break;
+        case CLI_OPTION_PASSWORD_FILE:
+            cli->source.password_file = optarg;
             break;
         case 'h':
             if (!cli->subcommand)

@@ -103,7 +103,7 @@ def test_keys_are_completed(folder):
 
 def test_options_are_completed(folder):
     """Of each command all that its help names, and those of every command; none behind --."""
-    common = ['--queue', '--config', '--help', '--version']
+    common = ['--queue', '--config', '--redis', '--password-file', '--help', '--version']
     assert complete(folder, '-') == common
     for name in listed():
         rows = re.findall(r'^  (?:-\w, )?(--[a-z-]+)', help_of(name), re.M)

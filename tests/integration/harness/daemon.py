@@ -52,6 +52,7 @@ class Daemon:
         self.config_path = write_config(folder / f'leatd-{number}.ini', sections)
         self.log_path = folder / f'leatd-{number}.log'
         self.sections = sections
+        self.source = ['-c', str(self.config_path)]  # where its configuration is
         self.argv = list(argv)
         # what workers of one host leave for each other: not for those of another test
         self.env = dict(os.environ, RUNTIME_DIRECTORY=str(folder / 'state'), **(env or {}))
@@ -67,7 +68,7 @@ class Daemon:
         with open(self.log_path, 'ab') as log:
             options = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd='/')
             self.process = processes.start(
-                [*self.prefix, program('leatd'), '-c', str(self.config_path), *self.argv],
+                [*self.prefix, program('leatd'), *self.source, *self.argv],
                 **dict(options, **self.popen))
         return self
 

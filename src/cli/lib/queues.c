@@ -1,0 +1,147 @@
+/*
+ * Which queue a command is for: by the options, the environment, or the files of /etc/leat.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/lib/cli.h"
+#include "cli/lib/queues.h"
+
+static int is_config(const struct dirent *entry)
+{
+    size_t size = strlen(entry->d_name), ending = strlen(CONFIG_SOURCE_ENDING);
+
+    return entry->d_name[0] != '.' && size > ending &&
+           strcmp(entry->d_name + size - ending, CONFIG_SOURCE_ENDING) == 0;
+}
+
+size_t queues_list(char ***names, int *error)
+{
+    struct dirent **entries;
+    int found = scandir(config_source_folder(), &entries, is_config, alphasort);
+    size_t count = 0;
+
+    *names = NULL;
+    *error = found < 0 ? errno : 0;
+    if (found < 0)
+        return 0;
+    if (found > 0)
+        *names = calloc((size_t)found, sizeof **names);
+    for (int i = 0; i < found; i++) {
+        char *name =
+            strndup(entries[i]->d_name, strlen(entries[i]->d_name) - strlen(CONFIG_SOURCE_ENDING));
+        if (*names && name)
+            (*names)[count++] = name;
+        else
+            free(name);
+        free(entries[i]);
+    }
+    free(entries);
+    return count;
+}
+
+void queues_free(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+static void join(char *const *names, size_t count, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        int length = snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", names[i]);
+        if (length < 0 || (size_t)length >= size - used)
+            return;
+        used += (size_t)length;
+    }
+}
+
+/* The path of the named queue; a wrong name is answered with those there are. */
+static int find_named(const struct cli *cli, char **path)
+{
+    const char *queue = cli->source.queue;
+    char **names, list[512], hint[128];
+    size_t count;
+    int error;
+
+    *path = config_source_queue_path(queue);
+    if (!*path)
+        return cli_no_memory();
+    if (access(*path, F_OK) == 0 || errno != ENOENT)
+        return EX_OK;
+
+    count = queues_list(&names, &error);
+    join(names, count, list, sizeof list);
+    cli_suggest(queue, (const char *const *)names, count, hint, sizeof hint);
+    cli_error("no queue %s: %s does not exist;%s %s%s", queue, *path, hint,
+              count > 0 ? "there are: " : "the folder holds no *.ini", list);
+    queues_free(names, count);
+    free(*path);
+    *path = NULL;
+    return EX_CONFIG;
+}
+
+/* The only queue there is, else what there is. */
+static int find_only(char **path)
+{
+    char **names, list[512];
+    int error, status = EX_CONFIG;
+    size_t count = queues_list(&names, &error);
+
+    join(names, count, list, sizeof list);
+    if (count == 1) {
+        *path = config_source_queue_path(names[0]);
+        status = *path ? EX_OK : cli_no_memory();
+    } else if (count > 1) {
+        cli_error("which queue? Name one with -q; there are: %s", list);
+        status = EX_USAGE;
+    } else if (error != 0) {
+        cli_error("no queue is found: cannot read %s: %s; name a file with -c",
+                  config_source_folder(), strerror(error));
+    } else {
+        cli_error("no queue is configured: %s holds no *.ini; name a file with -c",
+                  config_source_folder());
+    }
+    queues_free(names, count);
+    return status;
+}
+
+/* The file that LEAT_CONFIG names, or NULL. */
+static const char *find_variable(void)
+{
+    const char *variable = getenv("LEAT_CONFIG");
+
+    return variable && *variable ? variable : NULL;
+}
+
+bool queues_is_open(const struct cli *cli)
+{
+    return !cli->source.file && !cli->source.queue && !config_source_url(&cli->source) &&
+           !find_variable();
+}
+
+int queues_find(const struct cli *cli, char **path)
+{
+    const struct config_source *source = &cli->source;
+    const char *named = source->file;
+
+    *path = NULL;
+    if (source->queue)
+        return config_source_url(source) ? EX_OK : find_named(cli, path);
+    if (!named)
+        named = find_variable();
+    if (!named && config_source_url(source))
+        return cli_usage(cli, "which queue? Name it with -q");
+    if (!named)
+        return find_only(path);
+    *path = strdup(named);
+    return *path ? EX_OK : cli_no_memory();
+}

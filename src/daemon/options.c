@@ -1,0 +1,162 @@
+/*
+ * The command line of leatd: which queue it serves, and where its Redis is.
+ */
+#include "daemon/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+static const char usage[] =
+    "Usage: leatd -c FILE [-t]\n"
+    "       leatd -q QUEUE [--redis URL] [-t]\n"
+    "Run the tasks of one queue.\n"
+    "\n"
+    "  -c, --config FILE  the queue's configuration, see leat.ini(5)\n"
+    "  -q, --queue QUEUE  the same as -c /etc/leat/QUEUE.ini; with --redis or\n"
+    "                     $LEAT_REDIS no file is read, and all keys have their defaults\n"
+    "  --redis URL        use this Redis server: redis://HOST[:PORT][/DB],\n"
+    "                     rediss://HOST... for TLS, or unix:///PATH[?db=DB]\n"
+    "  --password-file FILE\n"
+    "                     read the password for --redis or $LEAT_REDIS from FILE\n"
+    "  -t, --test         check the configuration, print its errors, and exit\n"
+    "  -h, --help         print this help\n"
+    "  -V, --version      print the version\n"
+    "\n"
+    "$LEAT_REDIS is the URL if neither --redis nor -c is given. It may hold a password:\n"
+    "redis://[USER]:PASSWORD@HOST.\n"
+    "\n"
+    "Signals: TERM, INT stop after a drain (again: sooner); HUP reloads the configuration.\n"
+    "Exit codes: 0 stopped; 64 usage; 70 internal; 71 system; 74 stdout; 75 stopped, but\n"
+    "Redis did not take all results; 77 Redis denies access; 78 configuration.\n"
+    "See leatd(8).\n";
+
+enum { OPTION_REDIS = 256, OPTION_PASSWORD_FILE };
+
+int options_say(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vprintf(format, arguments);
+    va_end(arguments);
+    if (written >= 0 && fflush(stdout) == 0) {
+        return EX_OK;
+    }
+    (void)fprintf(stderr, "leatd: cannot write the output: %s\n", strerror(errno));
+    return EX_IOERR;
+}
+
+/* To stderr; nothing is left to try if that fails. */
+__attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
+{
+    va_list arguments;
+    (void)fputs("leatd: ", stderr);
+    va_start(arguments, format);
+    (void)vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    (void)fputs("; see leatd --help\n", stderr);
+    return EX_USAGE;
+}
+
+/* Returns -1 to go on, or an exit code. */
+static int take_option(int letter, struct options *options)
+{
+    switch (letter) {
+    case 'c':
+        options->source.file = optarg;
+        return -1;
+    case 'q':
+        options->source.queue = optarg;
+        return -1;
+    case OPTION_REDIS:
+        options->source.url = optarg;
+        return -1;
+    case OPTION_PASSWORD_FILE:
+        options->source.password_file = optarg;
+        return -1;
+    case 't':
+        options->test = true;
+        return -1;
+    case 'h':
+        return options_say("%s", usage);
+    case 'V':
+        return options_say("leatd " LEAT_VERSION "\n");
+    default:
+        (void)fputs("leatd: see leatd --help\n", stderr); /* getopt has said what is wrong */
+        return EX_USAGE;
+    }
+}
+
+/* Returns -1 if the options fit together, else an exit code. */
+static int check(const struct config_source *source)
+{
+    struct buffer why = BUFFER_INIT;
+    int code = -1;
+    if (!source->file && !source->queue) {
+        return refuse("which queue? Name it with -q QUEUE, or its configuration with -c FILE");
+    }
+    if (config_source_check(source, &why)) {
+        code = refuse("%.*s", (int)why.size, why.data ? why.data : "");
+    }
+    buffer_free(&why);
+    return code;
+}
+
+static int out_of_memory(void)
+{
+    (void)fputs("leatd: out of memory\n", stderr);
+    return EX_OSERR;
+}
+
+/* Returns -1 to go on, or an exit code. */
+static int find_path(struct options *options)
+{
+    const struct config_source *source = &options->source;
+    if (!source->file && config_source_url(source)) {
+        return -1;
+    }
+    options->path = source->file ? strdup(source->file) : config_source_queue_path(source->queue);
+    return options->path ? -1 : out_of_memory();
+}
+
+int options_parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"queue", required_argument, NULL, 'q'},
+        {"redis", required_argument, NULL, OPTION_REDIS},
+        {"password-file", required_argument, NULL, OPTION_PASSWORD_FILE},
+        {"test", no_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0}};
+    int letter, code = -1;
+    if (config_source_open(&options->source)) {
+        return out_of_memory();
+    }
+    while (code < 0 && (letter = getopt_long(argc, argv, "c:q:thV", known, NULL)) != -1) {
+        code = take_option(letter, options);
+    }
+    if (code < 0 && optind < argc) {
+        code = refuse("unexpected word: %s; name the queue with -q, or its configuration with -c",
+                      argv[optind]);
+    }
+    code = code < 0 ? check(&options->source) : code;
+    return code < 0 ? find_path(options) : code;
+}
+
+void options_free(struct options *options)
+{
+    config_source_close(&options->source);
+    free(options->path);
+    options->path = NULL;
+}
+
+int options_load(const struct options *options, struct config **config, struct buffer *errors)
+{
+    return config_source_load(&options->source, options->path, true, config, errors);
+}
