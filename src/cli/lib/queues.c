@@ -89,11 +89,22 @@ static int find_named(const struct cli *cli, char **path)
     return EX_CONFIG;
 }
 
+int queues_none(int error)
+{
+    if (error != 0)
+        cli_error("no queue is found: cannot read %s: %s; name a file with -c",
+                  config_source_folder(), strerror(error));
+    else
+        cli_error("no queue is configured: %s holds no *.ini; name a file with -c",
+                  config_source_folder());
+    return EX_CONFIG;
+}
+
 /* The only queue there is, else what there is. */
 static int find_only(char **path)
 {
     char **names, list[512];
-    int error, status = EX_CONFIG;
+    int error, status;
     size_t count = queues_list(&names, &error);
 
     join(names, count, list, sizeof list);
@@ -103,12 +114,8 @@ static int find_only(char **path)
     } else if (count > 1) {
         cli_error("which queue? Name one with -q; there are: %s", list);
         status = EX_USAGE;
-    } else if (error != 0) {
-        cli_error("no queue is found: cannot read %s: %s; name a file with -c",
-                  config_source_folder(), strerror(error));
     } else {
-        cli_error("no queue is configured: %s holds no *.ini; name a file with -c",
-                  config_source_folder());
+        status = queues_none(error);
     }
     queues_free(names, count);
     return status;
@@ -124,8 +131,10 @@ static const char *find_variable(void)
 
 bool queues_is_open(const struct cli *cli)
 {
-    return !cli->source.file && !cli->source.queue && !config_source_url(&cli->source) &&
-           !find_variable();
+    const struct config_source *source = &cli->source;
+
+    return !source->file && !source->queue && !config_source_url(source) &&
+           !source->password_file && !find_variable();
 }
 
 int queues_find(const struct cli *cli, char **path)

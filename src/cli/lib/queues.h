@@ -14,6 +14,9 @@ struct cli;
 size_t queues_list(char ***names, int *error);
 void queues_free(char **names, size_t count);
 
+/* Prints that there are none; error is that of queues_list. Returns EX_CONFIG. */
+int queues_none(int error);
+
 /* True if neither options nor environment say which queue, nor which Redis. */
 bool queues_is_open(const struct cli *cli);
 

@@ -32,6 +32,7 @@ void table_add(struct table *table, const void *data, size_t size)
     cell->size = table->text.size - start;
     cell->width = cell->size > 0 ? text_width(table->text.data + start, cell->size) : 0;
     cell->style = TEXT_PLAIN;
+    cell->spans = false;
 }
 
 void table_printf(struct table *table, const char *format, ...)
@@ -52,6 +53,15 @@ void table_style(struct table *table, enum text_style style)
         table->cells[table->cell_count - 1].style = style;
 }
 
+void table_span(struct table *table)
+{
+    if (table->cell_count == 0)
+        return;
+    table->cells[table->cell_count - 1].spans = true;
+    while (!table->failed && table->cell_count % table->column_count != 0)
+        table_add(table, "", 0);
+}
+
 size_t table_rows(const struct table *table)
 {
     return table->column_count > 0 ? table->cell_count / table->column_count : 0;
@@ -64,10 +74,20 @@ static void natural_widths(const struct table *table, size_t *widths)
     for (size_t i = 0; i < table->column_count; i++)
         widths[i] = strlen(table->columns[i].title);
     for (size_t i = 0; i < table->cell_count; i++) {
-        if (table->cells[i].width > widths[column])
+        if (!table->cells[i].spans && table->cells[i].width > widths[column])
             widths[column] = table->cells[i].width;
         column = column + 1 < table->column_count ? column + 1 : 0;
     }
+}
+
+size_t table_least_width(const struct table *table)
+{
+    size_t widths[COLUMNS_MAX] = {0}, total = GAP * (table->column_count - 1);
+
+    natural_widths(table, widths);
+    for (size_t i = 0; i < table->column_count; i++)
+        total += table->columns[i].flexible && widths[i] > NARROWEST ? NARROWEST : widths[i];
+    return total;
 }
 
 /* Takes from the widest flexible column until the line fits or none can give any more. */
@@ -112,12 +132,20 @@ static void render_cell(struct buffer *out, const char *text, size_t size, size_
         (void)buffer_printf(out, "%*s", (int)(width - columns), "");
 }
 
+/* How wide the cell at `used` columns may be: a spanning one may fill the line. */
+static size_t width_of(const struct table_cell *cell, size_t column_width, size_t used, size_t room)
+{
+    if (!cell->spans)
+        return column_width;
+    return room - used < cell->width ? room - used : cell->width;
+}
+
 /* Behind the last cell that is not empty a line has no blanks. */
 static void render_row(const struct table *table, size_t row, const size_t *widths,
-                       struct buffer *out, size_t indent, bool color)
+                       struct buffer *out, size_t indent, size_t room, bool color)
 {
     const struct table_cell *cells = &table->cells[row * table->column_count];
-    size_t count = table->column_count;
+    size_t count = table->column_count, used = 0;
 
     while (count > 0 && cells[count - 1].size == 0)
         count--;
@@ -126,14 +154,16 @@ static void render_row(const struct table *table, size_t row, const size_t *widt
     for (size_t i = 0; i < count; i++) {
         const struct table_cell *cell = &cells[i];
         bool styled = color && cell->style != TEXT_PLAIN, last = i + 1 == count;
+        size_t width = width_of(cell, widths[i], used < room ? used : room, room);
         if (styled)
             (void)text_style(out, cell->style, true);
         render_cell(out, cell->size > 0 ? table->text.data + cell->start : "", cell->size,
-                    cell->width, widths[i], table->columns[i].right, last);
+                    cell->width, width, table->columns[i].right && !cell->spans, last);
         if (styled)
             (void)text_style(out, TEXT_PLAIN, true);
         if (!last)
             (void)buffer_printf(out, "%*s", GAP, "");
+        used += width + GAP;
     }
     (void)buffer_append_text(out, "\n");
 }
@@ -160,15 +190,15 @@ int table_render(const struct table *table, struct buffer *out, size_t indent, s
                  bool color)
 {
     size_t widths[COLUMNS_MAX] = {0};
+    size_t room = width == 0 ? SIZE_MAX : width > indent ? width - indent : 0;
 
     if (table->failed || table->column_count > COLUMNS_MAX)
         return -1;
     natural_widths(table, widths);
-    if (width > 0)
-        fit_widths(table, widths, width > indent ? width - indent : 0);
+    fit_widths(table, widths, room);
     render_titles(table, widths, out, indent, color);
     for (size_t row = 0; row < table_rows(table); row++)
-        render_row(table, row, widths, out, indent, color);
+        render_row(table, row, widths, out, indent, room, color);
     return out->failed ? -1 : 0;
 }
 

@@ -20,6 +20,7 @@ struct table_column {
 struct table_cell {
     size_t start, size, width; /* its text within table.text */
     enum text_style style;
+    bool spans; /* it takes the rest of its line */
 };
 
 /* Zeroed but for the columns, it is an empty table. */
@@ -40,7 +41,13 @@ void table_printf(struct table *table, const char *format, ...)
 /* Of the cell added last. */
 void table_style(struct table *table, enum text_style style);
 
+/* Lets the cell added last take the rest of its line, cut where the line is full. */
+void table_span(struct table *table);
+
 size_t table_rows(const struct table *table);
+
+/* The width that the table cannot be cut below. */
+size_t table_least_width(const struct table *table);
 
 /* Appends the titles and all rows, each line indented by that many blanks. width 0: as wide as it
  * gets. Returns 0, or -1 without memory, now or at an earlier call. */

@@ -17,6 +17,9 @@
 struct cli;
 struct redisReply;
 
+#define STATUS_ELEMENTS 5       /* of leat_status's reply, at least */
+#define STATUS_EXIT_UNHEALTHY 1 /* exit status */
+
 /* A worker's last beat; what it does not say is −1 or "". */
 struct status_worker {
     char host[256], version[32], state[32];

@@ -1,5 +1,5 @@
 /*
- * leat status: reading the reply, and judging it.
+ * leat status: asking for the figures, reading the reply, and judging it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,12 +8,24 @@
 #include <hiredis/hiredis.h>
 
 #include "base/units.h"
+#include "cli/lib/cli.h"
 #include "cli/lib/moment.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 #include "cli/status/status.h"
 
 #define STATUS_BUSY 5 /* the element of the reply; earlier libraries have none */
+
+struct redisReply *status_call(struct cli *cli, int *status)
+{
+    struct command command = {0};
+    struct redisReply *reply;
+
+    queue_status(&command, &cli->queue);
+    reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
+    command_free(&command);
+    return reply;
+}
 
 static void copy_text(const json_t *heartbeat, const char *name, char *text, size_t size)
 {

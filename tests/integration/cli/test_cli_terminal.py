@@ -45,12 +45,12 @@ class Terminal:
 
 @pytest.fixture
 def terminal(folder, base_config):
-    """A function that runs leat on a terminal."""
+    """A function that runs leat on a terminal; source: where its configuration is."""
     made = []
     path = write_config(folder / 'terminal.ini', base_config)
 
-    def start(*args, **options):
-        made.append(Terminal([program('leat'), '-c', str(path), *args], **options))
+    def start(*args, source=('-c', str(path)), **options):
+        made.append(Terminal([program('leat'), *source, *args], **options))
         return made[-1]
 
     yield start
@@ -73,6 +73,40 @@ def test_tables_fit(terminal, queue, wait_until, columns):
     for line in text.splitlines():
         width = sum(2 if ord(letter) > 0x2e80 else 1 for letter in line)
         assert width <= max(columns, 58), line
+
+
+@pytest.fixture
+def etc(folder, base_config):
+    """A folder in place of /etc/leat with some queues, of which one is not to be reached."""
+    place = folder / 'etc'
+    place.mkdir()
+    for name in ('emails', 'a-queue-with-a-rather-long-name', 'thumbs'):
+        write_config(place / f'{name}.ini', {**base_config, 'queue': {'name': name}})
+    write_config(place / 'gone.ini', {'redis': {'socket': f'{place}/none'}, 'queue': {'name': 'gone'}})
+    return place
+
+
+@pytest.mark.parametrize('columns', [40, 60, 80, 200])
+def test_all_queues_fit(terminal, etc, queue, wait_until, columns):
+    """No line of the overview is wider than the terminal: a narrow one shows fewer columns."""
+    queue.add(*[{'command': 'true'} for _ in range(12)])
+    one = terminal('status', source=(), columns=columns, NO_COLOR='1', LEAT_CONFIG_DIR=str(etc))
+    text = finished(one, wait_until)
+    assert all(len(line) <= columns for line in text.splitlines()), text
+    titles = text.splitlines()[0].split()
+    assert ('DELAYED' in titles) == (columns >= 80) and {'QUEUE', 'STATE', 'READY', 'DEAD'} <= set(titles)
+    assert re.search(r'^emails +unhealthy +12 ', text, re.M) and re.search(r'^gone +unreachable  con', text, re.M)
+
+
+def test_all_queues_are_watched(terminal, etc, queue, redis_server, wait_until):
+    """--watch draws the overview again, and goes on while queues cannot be reached."""
+    watch = terminal('status', '--watch', '100ms', source=(), LEAT_CONFIG_DIR=str(etc))
+    wait_until(lambda: 'emails' in watch.read(), 10, watch.read)
+    queue.add({'command': 'true'})
+    queue.register('w1:1:a')
+    wait_until(lambda: '\x1b[32mhealthy' in watch.read(), 10, watch.read)
+    redis_server.kill()
+    wait_until(lambda: watch.read().split('\x1b[H\x1b[J')[-1].count('unreachable') == 4, 10, watch.read)
 
 
 def test_colours(terminal, queue, wait_until):

@@ -1,5 +1,5 @@
 /*
- * leat status: once, or again and again.
+ * leat status: of one queue or of all, once or again and again.
  */
 #include "cli/status/status.h"
 
@@ -13,11 +13,11 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/lib/cli.h"
+#include "cli/lib/queues.h"
 #include "cli/status/lanes.h"
+#include "cli/status/overview.h"
 
 #define DEFAULT_INTERVAL_MS 2000
-#define STATUS_ELEMENTS 5 /* of its reply */
-#define EXIT_UNHEALTHY 1
 #define DEFAULT_LANES 10
 #define MOST_LANES 1000
 
@@ -30,7 +30,11 @@ static const char help[] =
     "of its last heartbeat (BEAT); a worker sends three in a lease. A worker is lost\n"
     "if it has been silent for one lease.\n"
     "\n"
+    "Without -q and -c, on a host with several queues, leat status prints one line per\n"
+    "queue. A queue that cannot be reached has a line with the reason.\n"
+    "\n"
     "Options:\n"
+    "  --all              print one line per queue of /etc/leat\n"
     "  --json             print JSON; with --watch, one object per line\n"
     "  --watch [SECONDS]  repeat every SECONDS (default: 2)\n"
     "  --lanes [N]        also show the N longest lanes (default: 10)\n"
@@ -53,10 +57,12 @@ static const char help[] =
     "  74  the output cannot be written\n"
     "  75  Redis is busy; try again later\n"
     "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n";
+    "  78  the configuration is wrong\n"
+    "For several queues, it is the highest exit code of all.\n";
 
 enum {
-    OPTION_JSON = 256,
+    OPTION_ALL = 256,
+    OPTION_JSON,
     OPTION_WATCH,
     OPTION_LANES,
     OPTION_MAX_READY,
@@ -66,6 +72,7 @@ enum {
 
 static const struct option options_table[] = {
     CLI_COMMON_OPTIONS,
+    {"all", no_argument, NULL, OPTION_ALL},
     {"json", no_argument, NULL, OPTION_JSON},
     {"watch", optional_argument, NULL, OPTION_WATCH},
     {"lanes", optional_argument, NULL, OPTION_LANES},
@@ -76,7 +83,7 @@ static const struct option options_table[] = {
 };
 
 struct status_options {
-    bool json;
+    bool all, json;
     int64_t interval_ms; /* 0: once */
     int64_t lanes;       /* so many; 0: none */
     struct status_limits limits;
@@ -95,6 +102,26 @@ static void crop(struct buffer *page, size_t height)
     }
 }
 
+/* While watching, a page is drawn over the last one, so that nothing flickers. */
+static void begin_page(struct buffer *page, const struct output *output, bool watching)
+{
+    /* a failure marks the buffer */
+    if (watching && output->terminal)
+        (void)buffer_append_text(page, "\033[H\033[J");
+}
+
+/* Frees the page. */
+static int end_page(struct buffer *page, const struct output *output, bool watching)
+{
+    int result;
+
+    if (watching && output->terminal)
+        crop(page, output->height);
+    result = output_write(page);
+    buffer_free(page);
+    return result;
+}
+
 static int show_page(const struct cli *cli, const struct status *status,
                      const struct buffer *problems, const struct lanes *lanes, bool watching)
 {
@@ -102,21 +129,23 @@ static int show_page(const struct cli *cli, const struct status *status,
     struct buffer page = BUFFER_INIT;
     int result;
 
-    /* drawn over the last page, so that nothing flickers */
-    if (watching && output.terminal)
-        (void)buffer_append_text(&page, "\033[H\033[J");
+    begin_page(&page, &output, watching);
     result = status_render(status, problems, cli->config->queue.name, &output, &page);
     if (result == 0 && lanes->most > 0)
         result = lanes_render(lanes, status->now_ms, &output, &page);
-    if (result == 0) {
-        if (watching && output.terminal)
-            crop(&page, output.height);
-        result = output_write(&page);
-    } else {
-        result = cli_no_memory();
-    }
-    buffer_free(&page);
-    return result;
+    page.failed = page.failed || result != 0;
+    return end_page(&page, &output, watching);
+}
+
+static int show_overview(const struct overview *overview, bool watching)
+{
+    struct output output = output_look();
+    struct buffer page = BUFFER_INIT;
+
+    begin_page(&page, &output, watching);
+    if (overview_render(overview, &output, &page) != 0)
+        page.failed = true;
+    return end_page(&page, &output, watching);
 }
 
 /* lanes that were not asked for are left out */
@@ -149,21 +178,10 @@ static int show(const struct cli *cli, const struct status_options *options,
     else
         result = show_page(cli, &status, &problems, lanes, watching);
     if (result == EX_OK && problems.size > 0)
-        result = EXIT_UNHEALTHY;
+        result = STATUS_EXIT_UNHEALTHY;
     buffer_free(&problems);
     status_free(&status);
     return result;
-}
-
-struct redisReply *status_call(struct cli *cli, int *status)
-{
-    struct command command = {0};
-    struct redisReply *reply;
-
-    queue_status(&command, &cli->queue);
-    reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
-    command_free(&command);
-    return reply;
 }
 
 static int look(struct cli *cli, const struct status_options *options)
@@ -186,6 +204,21 @@ static int look(struct cli *cli, const struct status_options *options)
     return status;
 }
 
+static int look_at_all(const struct status_options *options)
+{
+    bool watching = options->interval_ms > 0;
+    struct overview overview;
+    int status = overview_ask(&options->limits, &overview);
+
+    if (status == EX_OK)
+        status = options->json ? output_json(overview_json(&overview), !watching)
+                               : show_overview(&overview, watching);
+    if (status == EX_OK && !watching)
+        status = overview_exit_status(&overview);
+    overview_free(&overview);
+    return status;
+}
+
 /* A resized window is drawn anew at once; what breaks the connection is waited out. */
 static int watch(struct cli *cli, const struct status_options *options)
 {
@@ -201,10 +234,10 @@ static int watch(struct cli *cli, const struct status_options *options)
     (void)sigaddset(&resized, SIGWINCH);
     (void)sigprocmask(SIG_BLOCK, &resized, NULL);
     for (;;) {
-        status = look(cli, options);
+        status = options->all ? look_at_all(options) : look(cli, options);
         if (status == EX_UNAVAILABLE || status == EX_TEMPFAIL)
             cli_disconnect(cli);
-        else if (status != EX_OK && status != EXIT_UNHEALTHY)
+        else if (status != EX_OK && status != STATUS_EXIT_UNHEALTHY)
             return status;
         if (cli_flush() != EX_OK)
             return EX_IOERR;
@@ -251,6 +284,9 @@ static int take_option(const struct cli *cli, struct status_options *options, in
                        char **argv)
 {
     switch (letter) {
+    case OPTION_ALL:
+        options->all = true;
+        return EX_OK;
     case OPTION_LANES:
         return take_lanes(cli, options, argc, argv);
     case OPTION_JSON:
@@ -267,6 +303,24 @@ static int take_option(const struct cli *cli, struct status_options *options, in
     }
 }
 
+/* One queue of several cannot be meant if none is named. */
+static int choose_queues(const struct cli *cli, struct status_options *options)
+{
+    char **names;
+    int error;
+
+    if (options->all && (cli->source.file || cli->source.queue || cli->source.url))
+        return cli_usage(cli, "give --all or one queue, not both");
+    if (!options->all && queues_is_open(cli)) {
+        size_t count = queues_list(&names, &error);
+        options->all = count > 1;
+        queues_free(names, count);
+    }
+    return options->all && options->lanes > 0
+               ? cli_usage(cli, "--lanes shows the lanes of one queue; name it with -q")
+               : EX_OK;
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct status_options options = {.limits = {-1, -1, -1}};
@@ -281,7 +335,12 @@ static int run(struct cli *cli, int argc, char **argv)
     }
     if (optind < argc)
         return cli_usage(cli, "unexpected word: %s", argv[optind]);
-    return options.interval_ms > 0 ? watch(cli, &options) : look(cli, &options);
+    status = choose_queues(cli, &options);
+    if (status != EX_OK)
+        return status;
+    if (options.interval_ms > 0)
+        return watch(cli, &options);
+    return options.all ? look_at_all(&options) : look(cli, &options);
 }
 
 const struct subcommand status_command = {

@@ -1,0 +1,31 @@
+/*
+ * One command to the server that has a queue, on an event loop, so that many servers can be asked
+ * side by side. Sentinels or nodes of a Cluster are asked first where the config names them.
+ */
+#ifndef LEAT_REDIS_SERVER_QUERY_H
+#define LEAT_REDIS_SERVER_QUERY_H
+
+#include "config/config.h"
+#include "redis/command.h"
+#include "redis/error.h"
+
+struct ev_loop;
+struct query;
+struct redisReply;
+
+/* reply is valid only during the call, and never an error. NULL: the query failed, and error and
+ * why tell the reason. */
+typedef void query_callback(void *context, const struct redisReply *reply, enum redis_error error,
+                            const char *why);
+
+/* Starts to connect; the callback follows once, never from within this call, and at the latest when
+ * the config's connect_timeout (twice if others are asked first) and command_timeout have passed.
+ * name becomes the client name. config and command must outlive the query. Returns NULL without
+ * memory. */
+struct query *query_start(struct ev_loop *loop, const struct config_redis *config, const char *name,
+                          struct command *command, query_callback *callback, void *context);
+
+/* Closes and frees; NULL does nothing. Not from within the callback. */
+void query_free(struct query *query);
+
+#endif
