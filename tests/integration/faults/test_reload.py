@@ -36,7 +36,7 @@ def test_help_and_version():
     """--help and --version answer on stdout with status 0."""
     for option in ('--help', '-h'):
         done = leatd(option)
-        assert done.returncode == 0 and 'Usage: leatd -c FILE' in done.stdout and done.stderr == ''
+        assert done.returncode == 0 and 'Usage: leatd [-c FILE | -q QUEUE]' in done.stdout and done.stderr == ''
     for option in ('--version', '-V'):
         done = leatd(option)
         assert done.returncode == 0 and re.fullmatch(r'leatd \d+\.\d+\.\d+\n', done.stdout)

@@ -207,4 +207,4 @@ def test_both_say_it_in_their_help():
     for name in ('leat', 'leatd'):
         text = run(name, '--help').stdout
         assert re.search(r'^  --redis URL ', text, re.M) and '  --password-file FILE\n' in text
-        assert 'LEAT_REDIS' in text and max(map(len, text.splitlines())) <= 96
+        assert 'LEAT_REDIS' in text and max(map(len, text.splitlines())) <= 80
