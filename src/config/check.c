@@ -117,9 +117,9 @@ static void check_codes(const struct config_retry *retry, const struct ini_place
 static bool is_item_field(const char *field)
 {
     static const char *const known[] = {
-        "id",          "unique",     "unique_for", "lane",       "timeout",   "max_attempts",
-        "expires",     "result_ttl", "max_output", "signature",  "not_after", "memory_max",
-        "memory_high", "pids_max",   "cpu_max",    "cpu_weight", "io_weight"};
+        "id",         "unique",      "unique_for",   "lane",       "directory",  "timeout",
+        "expires",    "result_ttl",  "max_attempts", "max_output", "signature",  "not_after",
+        "memory_max", "memory_high", "pids_max",     "cpu_max",    "cpu_weight", "io_weight"};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(field, known[i]) == 0)

@@ -10,6 +10,9 @@
 
 #define COMMANDS_NAME_MOST 40
 
+/* Why a task that names a listed command is refused if it brings a working directory. */
+#define COMMANDS_NO_DIRECTORY "field directory is not allowed: commands of this queue are listed"
+
 bool commands_is_name(const char *name);
 
 /* Each adds NAME=TEXT to the list (NULL while empty). Returns 0, or -1 with the reason in why, as

@@ -134,9 +134,9 @@ struct config_lanes {
 };
 
 struct config_task {
-    char *command; /* NULL: tasks bring their own; else run by shell -c for every task */
-    char *shell;   /* the program that gets -c COMMAND */
-    char *directory;
+    char *command;      /* NULL: tasks bring their own; else run by shell -c for every task */
+    char *shell;        /* the program that gets -c COMMAND */
+    char *directory;    /* NULL: the home of the tasks' user */
     char *path;         /* PATH of tasks */
     char **environment; /* NAME=VALUE …, NULL-terminated */
     char *user, *group; /* NULL: the daemon's */

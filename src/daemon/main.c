@@ -90,7 +90,7 @@ static void warn_of_surroundings(const struct config *config)
         const char *key, *path;
     } needed[] = {{"directory", config->task.directory}, {"shell", config->task.shell}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
-        if (access(needed[i].path, F_OK) != 0) {
+        if (needed[i].path && access(needed[i].path, F_OK) != 0) {
             log_text(LOG_WARNING, "%s: [task] %s: %s: %s", config->path, needed[i].key,
                      needed[i].path, strerror(errno));
         }

@@ -353,8 +353,10 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
                                                   .rang = on_rang,
                                                   .fatal = on_fatal,
                                                   .context = worker};
-    const struct runner_events runner_events = {
-        .ended = on_ended, .lingers = task_log_lingers, .context = worker};
+    const struct runner_events runner_events = {.ended = on_ended,
+                                                .lingers = task_log_lingers,
+                                                .homeless = task_log_homeless,
+                                                .context = worker};
     const struct outcomes_events outcomes_events = {.settled = on_settled, .context = worker};
     const struct claim_loop_events claim_loop_events = {
         .put_back = put_back, .lease = on_lease, .context = worker};

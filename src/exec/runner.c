@@ -32,6 +32,7 @@ struct runner {
     struct child_host host;
     struct runner_events events;
     struct recipe *recipe; /* NULL: to be made at the next start */
+    bool homeless;         /* events.homeless was called for this config */
     char *worker;          /* NULL: nothing is said of one */
     struct rlimit files;
     struct exits exits; /* of the first runner's alone */
@@ -121,6 +122,17 @@ static void on_done(struct child_host *host, struct child *child)
     struct runner *runner = (struct runner *)host; /* its first member */
     forget(runner, child);
     hand_over(runner, child);
+}
+
+static void on_homeless(struct child_host *host, int error)
+{
+    struct runner *runner = (struct runner *)host;
+    if (runner->homeless || !runner->events.homeless || !runner->recipe) {
+        return;
+    }
+    runner->homeless = true;
+    runner->events.homeless(runner->events.context, environment_home(runner->recipe->environment),
+                            error);
 }
 
 static void drop_payloads(struct child *child)
@@ -226,6 +238,7 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .scratch_size = SCRATCH_SIZE,
         .done = on_done,
         .run = on_run,
+        .homeless = on_homeless,
         .lingers = events->lingers,
         .lingers_context = events->context,
     };
@@ -333,6 +346,7 @@ void runner_set_config(struct runner *runner, const struct config *config)
 {
     drop_recipe(runner);
     runner->host.config = config;
+    runner->homeless = false;
     (void)make_recipe(runner); /* without memory now, it is tried again at the next start */
 }
 

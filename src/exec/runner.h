@@ -31,6 +31,9 @@ struct runner_events {
     /* It was killed a while ago, and this process of it has not ended (0: one that is not known);
      * comes once. Of a batch: the first. NULL: nobody is told. */
     void (*lingers)(void *context, const struct attempt *attempt, pid_t pid);
+    /* The tasks' user cannot enter that home, for the reason errno, so its tasks start in /; comes
+     * once for each config. NULL: nobody is told. */
+    void (*homeless)(void *context, const char *home, int error);
     void *context;
 };
 

@@ -209,6 +209,22 @@ static bool take_not_after(struct task *task, const struct bytes *value,
     return true;
 }
 
+static bool take_directory(struct task *task, const struct bytes *value,
+                           const struct reason *reason)
+{
+    if (value->size == 0) {
+        return true;
+    }
+    if (value->data[0] != '/' || has_nul(*value)) {
+        return refuse(reason, "directory is not an absolute path: begin it with /");
+    }
+    if (value->size > TASK_MAX_DIRECTORY) {
+        return refuse(reason, "directory is longer than 4095 bytes");
+    }
+    task->directory = value;
+    return true;
+}
+
 static bool take_timeout(struct task *task, const struct bytes *value, const struct reason *reason)
 {
     if (has_nul(*value) || units_parse_duration(value->data, &task->timeout_ms)) {
@@ -323,6 +339,7 @@ static const struct known {
     {"command", take_command},
     {"payload", take_payload},
     {"id", take_label},
+    {"directory", take_directory},
     {"timeout", take_timeout},
     {"max_attempts", take_attempts},
     {"expires", take_expires},

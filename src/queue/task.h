@@ -26,6 +26,9 @@ struct task_field {
     struct bytes value;
 };
 
+/* The longest working directory that a task may ask for (PATH_MAX − 1 of Linux). */
+#define TASK_MAX_DIRECTORY 4095
+
 /* What a dead letter says of its task's end; see queue/dead_letter.h. */
 struct task_end {
     struct bytes cause, status, reason, attempts, worker;
@@ -46,7 +49,8 @@ struct task {
     const struct bytes *label;     /* the field id */
     const struct bytes *signature; /* not verified: see queue/keyring.h */
     const struct bytes *not_after;
-    int64_t timeout_ms; /* −1: the task does not say; 0: none */
+    const struct bytes *directory; /* an absolute path without NUL, followed by one */
+    int64_t timeout_ms;            /* −1: the task does not say; 0: none */
     int64_t max_attempts;
     int64_t bounds[TASK_BOUNDS]; /* see task_bounds.h; 0: the task does not say */
     int64_t max_output;          /* bytes; 0: the task does not say */

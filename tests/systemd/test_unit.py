@@ -154,6 +154,20 @@ def test_hardening_does_not_hurt_shell_tasks(unit):
     unit.event("TASK_SUCCEEDED")
 
 
+def test_tasks_start_in_the_home(unit):
+    """A shell task writes files by relative paths: it starts in the home that the unit makes for leat; so does
+    what leat run unpacks there."""
+    unit.configure(retry={"max_attempts": 1}).start()
+    file = f"{unit.name}.txt"
+    unit.add(f"set -e; date > {file}; pwd; printenv HOME PWD; stat -c '%U %a' .")
+    lines = [line["MESSAGE"] for line in unit.event("TASK_OUTPUT", count=4)]
+    assert lines == ["/var/lib/leat"] * 3 + ["leat 750"]
+    assert unit.machine.path(f"/var/lib/leat/{file}").stat().st_size > 0
+    unit.machine.run("sh", "-c", "tar -C /etc -c hostname | "
+                     f"leat -c /etc/leat/{unit.name}.ini run --stdin 'tar x'")
+    assert unit.machine.path("/var/lib/leat/hostname").exists()
+
+
 def test_password_as_credential(unit):
     """LoadCredential and password_credential hand over a password; tasks do not see the credential."""
     machine = unit.machine

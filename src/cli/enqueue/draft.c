@@ -74,6 +74,15 @@ static bool has_needed(const struct draft *draft, const struct arguments *argume
     return true;
 }
 
+static bool has_directory(const struct draft *draft)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        if (bytes_equal(draft->fields[i].name, "directory"))
+            return draft->fields[i].value.size > 0;
+    }
+    return false;
+}
+
 static bool has_arguments(const struct draft *draft, const struct config *config, const char *name,
                           char *reason, size_t reason_size)
 {
@@ -94,6 +103,10 @@ bool draft_is_listed(const struct draft *draft, const struct config *config, cha
 {
     if (config->security.commands != CONFIG_COMMANDS_LISTED)
         return true;
+    if (has_directory(draft)) {
+        (void)snprintf(reason, reason_size, COMMANDS_NO_DIRECTORY); /* may be cut */
+        return false;
+    }
     for (size_t i = 0; i < draft->count; i++) {
         struct bytes command = draft->fields[i].value;
         char name[COMMANDS_NAME_MOST + 2];

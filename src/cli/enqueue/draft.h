@@ -30,7 +30,8 @@ void draft_remove(struct draft *draft, const char *name);
 bool draft_check(const struct draft *draft, bool own_command, char *reason, size_t reason_size);
 
 /* True where the command of a task that was checked is one of those that the config lists, and the
- * task has the fields that it needs, or none is listed; else false with the reason. */
+ * task has the fields that it needs and no directory, or none is listed; else false with the
+ * reason. */
 bool draft_is_listed(const struct draft *draft, const struct config *config, char *reason,
                      size_t reason_size);
 

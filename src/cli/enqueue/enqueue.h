@@ -46,6 +46,7 @@ enum {
     TASK_OPTION_RESULT_TTL,
     TASK_OPTION_LANE,
     TASK_OPTION_MAX_OUTPUT,
+    TASK_OPTION_DIRECTORY,
     TASK_OPTION_UNIQUE,
     TASK_OPTION_UNIQUE_FOR,
     TASK_OPTION_UNIQUE_NEXT,
@@ -65,6 +66,7 @@ enum {
     {"timeout", required_argument, NULL, TASK_OPTION_TIMEOUT},                                     \
     {"max-attempts", required_argument, NULL, TASK_OPTION_MAX_ATTEMPTS},                           \
     {"max-output", required_argument, NULL, TASK_OPTION_MAX_OUTPUT},                               \
+    {"directory", required_argument, NULL, TASK_OPTION_DIRECTORY},                                 \
     {"expires", required_argument, NULL, TASK_OPTION_EXPIRES},                                     \
     {"result-ttl", required_argument, NULL, TASK_OPTION_RESULT_TTL},                               \
     {"lane", required_argument, NULL, TASK_OPTION_LANE},                                           \
@@ -89,6 +91,7 @@ enum {
     "  --delay DURATION     start no earlier than DURATION from now, such as 5m\n"                 \
     "  --at TIME            start no earlier than TIME: 2026-01-31T12:00:00Z,\n"                   \
     "                       '2026-01-31 12:00' (local time) or @SECONDS\n"                         \
+    "  --directory DIR      start in DIR, an absolute path on the worker's host\n"                 \
     "  --timeout DURATION   stop an attempt that runs longer; 0 means no limit\n"                  \
     "  --max-attempts N     give up after N attempts\n"                                            \
     "  --max-output SIZE    limit the output of an attempt, such as 1M\n"                          \

@@ -108,6 +108,11 @@ static int take_checked(const struct cli *cli, struct enqueue_options *options, 
             return cli_usage(cli, "--max-output wants a size such as 64K or 10M, not '%s'", optarg);
         return task_add_text(options, "max_output", optarg);
     }
+    if (letter == TASK_OPTION_DIRECTORY) {
+        if (optarg[0] != '/')
+            return cli_usage(cli, "--directory wants an absolute path, not '%s'", optarg);
+        return task_add_text(options, "directory", optarg);
+    }
     if (letter == TASK_OPTION_VALID) {
         if (units_parse_duration(optarg, &number) != 0 || number < 1000 ||
             number > TASK_VALID_MOST_MS)

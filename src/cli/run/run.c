@@ -56,7 +56,7 @@ static const char help[] =
     "  78  the configuration is wrong\n"
     "  124 the task ran longer than its timeout\n"
     "  125 the task wrote too much output, or was lost\n"
-    "  126 the command is too long to be executed\n"
+    "  126 the command is too long to be executed, or --directory cannot be entered\n"
     "  128 plus N: signal N ended the command\n"
     "  130 the task was cancelled, or left running\n";
 

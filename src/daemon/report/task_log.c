@@ -154,6 +154,15 @@ void task_log_lingers(void *context, const struct attempt *attempt, pid_t pid)
         attempt->task->tid, process);
 }
 
+void task_log_homeless(void *context, const char *home, int error)
+{
+    (void)context;
+    log_text(LOG_WARNING,
+             "home %s: tasks cannot enter it and start in /: %s; make it accessible to their "
+             "user, or set [task] directory",
+             home, strerror(error));
+}
+
 void task_log_cancelled(const char *tid)
 {
     struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "cancelled"),

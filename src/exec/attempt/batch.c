@@ -29,7 +29,8 @@ bool batch_may_share(const struct config *config, const struct task *task)
 {
     int64_t most = task->max_attempts > 0 ? task->max_attempts : config->retry.max_attempts;
     return task->attempt == 1 && most > 1 && task->crashes == 0 && task->timeout_ms < 0 &&
-           task->max_output == 0 && !task_is_bounded(task->bounds) && !task->live;
+           task->max_output == 0 && !task_is_bounded(task->bounds) && !task->live &&
+           !task->directory;
 }
 
 /* ---- standard input ---- */

@@ -417,6 +417,7 @@ static int launch(struct child *child)
 
     child->pid = started.pid;
     child->report = started.report;
+    child_note_home(child, started.home_error);
     output_open(&child->streams[STREAM_OUTPUT].output, started.output);
     output_open(&child->streams[STREAM_ERROR].output, started.error);
     output_open(&child->streams[STREAM_VERDICTS].output, started.verdicts);

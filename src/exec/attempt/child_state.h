@@ -69,6 +69,8 @@ struct child_host {
     /* Nothing is left of the child's check, which was for running the task: child_run is to follow.
      */
     void (*run)(struct child_host *host, struct child *child);
+    /* The process could not enter its home and is in /; error is the errno. */
+    void (*homeless)(struct child_host *host, int error);
     /* See struct runner_events. */
     void (*lingers)(void *context, const struct attempt *attempt, pid_t pid);
     void *lingers_context;
@@ -104,5 +106,8 @@ struct child {
 
 /* Number index of its attempts, from 0 on. */
 struct attempt *child_attempt(struct child *child, size_t index);
+
+/* Reports the home_error of a start, see exec/start/spawn.h; 0 does nothing. */
+void child_note_home(struct child *child, int error);
 
 #endif

@@ -46,15 +46,20 @@ static void judge_start(struct child *child)
 {
     struct spawn_failure failure;
     const struct recipe *recipe = child->host->start.recipe;
-    if (child->report < 0 || spawn_report(child->report, &failure)) {
+    const struct task *task = child->count > 1 ? NULL : child->attempt.task;
+    if (child->report < 0) {
+        return;
+    }
+    bool executed = spawn_report(child->report, &failure);
+    child_note_home(child, failure.home_error);
+    if (executed) {
         return;
     }
     for (size_t i = 0; i < child->count; i++) {
         struct attempt *attempt = child_attempt(child, i);
         if (!is_ended_by_us(attempt)) {
-            attempt->ending.cause =
-                start_failure_cause(recipe, child->checking, &failure, child->count > 1);
-            start_describe(recipe, child->checking, &failure, attempt->reason,
+            attempt->ending.cause = start_failure_cause(recipe, child->checking, task, &failure);
+            start_describe(recipe, child->checking, task, &failure, attempt->reason,
                            sizeof attempt->reason);
         }
     }

@@ -196,6 +196,10 @@ bool commands_fit(const struct commands *commands, const struct task *task, char
     if (!line) {
         return refuse_command(task, reason, reason_size);
     }
+    if (task->directory) {
+        (void)snprintf(reason, reason_size, COMMANDS_NO_DIRECTORY); /* may be cut */
+        return false;
+    }
     bool options = false;
     for (size_t i = 0; i < line->arguments.count; i++) {
         const struct argument *word = &line->arguments.words[i];

@@ -17,8 +17,8 @@ struct commands;
 struct commands *commands_new(const struct config_command *config);
 void commands_free(struct commands *commands);
 
-/* True where the task, which task_check has let pass, names one and has what its arguments need;
- * else false with the reason. */
+/* True where the task, which task_check has let pass, names one, has what its arguments need and
+ * brings no directory; else false with the reason. */
 bool commands_fit(const struct commands *commands, const struct task *task, char *reason,
                   size_t reason_size);
 

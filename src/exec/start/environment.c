@@ -13,6 +13,7 @@ struct environment {
     char **entries; /* NAME=VALUE, each owned */
     size_t count;
     size_t capacity;
+    char *home; /* owned */
 };
 
 void environment_free(struct environment *environment)
@@ -24,6 +25,7 @@ void environment_free(struct environment *environment)
         free(environment->entries[i]);
     }
     free(environment->entries);
+    free(environment->home);
     free(environment);
 }
 
@@ -79,10 +81,24 @@ static int put(struct environment *environment, const char *name, const char *va
     return put_entry(environment, entry);
 }
 
+/* The home that the service manager or a shell has set for leatd, or NULL. */
+static const char *own_home(void)
+{
+    const char *home = getenv("HOME");
+    return home && *home ? home : NULL;
+}
+
+/* NULL is a user without a home. Returns 0, or -1 without memory. */
+static int put_home(struct environment *environment, const char *home)
+{
+    environment->home = strdup(home ? home : "/");
+    return environment->home ? put(environment, "HOME", environment->home) : -1;
+}
+
 /* The daemon's user: as the service manager says it, or else as the system knows it. */
 static int put_user(struct environment *environment)
 {
-    const char *home = getenv("HOME");
+    const char *home = own_home();
     const char *user = getenv("USER");
     const char *logname = getenv("LOGNAME");
     struct passwd entry, *found;
@@ -96,7 +112,7 @@ static int put_user(struct environment *environment)
         home = !home && known ? entry.pw_dir : home;
         user = !user && known ? entry.pw_name : user;
     }
-    if (put(environment, "HOME", home) || put(environment, "USER", user)) {
+    if (put_home(environment, home) || put(environment, "USER", user)) {
         return -1;
     }
     return put(environment, "LOGNAME", logname ? logname : user);
@@ -108,7 +124,7 @@ static int put_identity(struct environment *environment, const struct identity *
     if (!identity || !identity->user) {
         return put_user(environment);
     }
-    return put(environment, "HOME", identity->home) || put(environment, "USER", identity->user)
+    return put_home(environment, identity->home) || put(environment, "USER", identity->user)
                ? -1
                : put(environment, "LOGNAME", identity->user);
 }
@@ -128,6 +144,18 @@ static int put_configured(struct environment *environment, const struct config *
     return 0;
 }
 
+const char *environment_home(const struct environment *environment)
+{
+    return environment->home;
+}
+
+/* PWD is set as a shell would set it, so that tasks see the same with and without a shell. */
+static int put_directory(struct environment *environment, const struct config *config)
+{
+    const char *directory = config->task.directory;
+    return put(environment, "PWD", directory ? directory : environment->home);
+}
+
 struct environment *environment_new(const struct config *config, const struct identity *identity,
                                     const char *worker)
 {
@@ -136,12 +164,10 @@ struct environment *environment_new(const struct config *config, const struct id
         return NULL;
     }
 
-    /* PWD as a shell would set it, so that tasks see the same with and without one */
     if (put(environment, "PATH", config->task.path) ||
-        put(environment, "SHELL", config->task.shell) ||
-        put(environment, "PWD", config->task.directory) || put_identity(environment, identity) ||
-        put(environment, "LANG", getenv("LANG")) || put_configured(environment, config) ||
-        put(environment, "LEAT_QUEUE", config->queue.name) ||
+        put(environment, "SHELL", config->task.shell) || put_identity(environment, identity) ||
+        put_directory(environment, config) || put(environment, "LANG", getenv("LANG")) ||
+        put_configured(environment, config) || put(environment, "LEAT_QUEUE", config->queue.name) ||
         put(environment, "LEAT_WORKER", worker)) {
         environment_free(environment);
         return NULL;
@@ -201,7 +227,7 @@ static void write_variables(struct writer *writer, const struct task *task)
 }
 
 /* At most how many variables leat adds, and the bytes of their names. */
-enum { OWN_COUNT = 12, OWN_NAMES = 260 };
+enum { OWN_COUNT = 12, OWN_NAMES = 265 };
 
 /* The text that a dead letter's variables need beside the names. */
 static size_t measure_end(const struct task *task)
@@ -231,7 +257,7 @@ static size_t measure(const struct environment *environment, const struct task *
     *count = environment->count + OWN_COUNT + 1;
     if (task) {
         size += strlen(task->tid) + (task->label ? task->label->size : 0) +
-                (task->end ? measure_end(task) : 0);
+                (task->directory ? task->directory->size : 0) + (task->end ? measure_end(task) : 0);
     }
     for (size_t i = 0; task && i < task->field_count; i++) {
         const struct task_field *field = &task->fields[i];
@@ -272,6 +298,12 @@ char **environment_block(const struct environment *environment, const struct tas
     struct writer writer = {.next = block, .text = (char *)(block + count)};
     writer.next = mempcpy(writer.next, environment->entries,
                           environment->count * sizeof *environment->entries);
+    if (task && task->directory) {
+        struct writer entry = {.next = &block[find_entry(environment, "PWD=")],
+                               .text = writer.text};
+        write_text(&entry, "PWD=", *task->directory);
+        writer.text = entry.text;
+    }
     if (limits->batch > 0) {
         write_number(&writer, "LEAT_BATCH=", (int64_t)limits->batch);
     }

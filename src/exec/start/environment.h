@@ -1,8 +1,8 @@
 /*
  * The environment of tasks: nothing of the daemon's but what is listed here.
  *
- *  - PATH and SHELL as configured, PWD (the configured directory), HOME, USER and LOGNAME of the
- *    task's user, LANG if the daemon has it;
+ *  - PATH and SHELL as configured, PWD (the task's directory, else the configured one, else the
+ *    home), HOME, USER and LOGNAME of the task's user, LANG if the daemon has it;
  *  - what [task] environment says, which may replace those. Names that begin with TASK_ or LEAT_
  *    are not taken from there: they are the task's and leat's;
  *  - LEAT_QUEUE, LEAT_WORKER, LEAT_TASK, LEAT_ID (if the task has an id), LEAT_ATTEMPT,
@@ -34,6 +34,10 @@ struct environment;
 struct environment *environment_new(const struct config *config, const struct identity *identity,
                                     const char *worker);
 void environment_free(struct environment *environment);
+
+/* The home of the tasks' user, also where [task] environment gives them another HOME; "/" for a
+ * user without one. Lives as long as the environment. */
+const char *environment_home(const struct environment *environment);
 
 /* What differs from attempt to attempt and is no field of the task. */
 struct environment_limits {

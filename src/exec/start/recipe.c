@@ -45,6 +45,13 @@ static bool is_at_root(const char *directory)
     return strcmp(directory, "/") == 0 && getcwd(here, sizeof here) && strcmp(here, "/") == 0;
 }
 
+/* Where tasks start that bring no directory of their own. */
+static const char *directory_of(const struct recipe *recipe)
+{
+    const char *configured = recipe->config->task.directory;
+    return configured ? configured : environment_home(recipe->environment);
+}
+
 struct recipe *recipe_new(const struct config *config, const char *worker)
 {
     const struct config_task *task = &config->task;
@@ -68,7 +75,8 @@ struct recipe *recipe_new(const struct config *config, const char *worker)
     /* dash gives '%' in PATH a meaning of its own, and shells have defaults for an empty one */
     char *slash = strrchr(task->shell, '/');
     recipe->shell_name = slash ? slash + 1 : task->shell;
-    recipe->directory = is_at_root(task->directory) ? NULL : task->directory;
+    recipe->is_home = !task->directory;
+    recipe->directory = is_at_root(directory_of(recipe)) ? NULL : directory_of(recipe);
     recipe->direct = strcmp(task->shell, "/bin/sh") == 0 && task->path && task->path[0] &&
                      !strchr(task->path, '%');
 
@@ -110,9 +118,9 @@ static bool is_any_remote(const struct commands *commands)
 void recipe_look(struct recipe *recipe)
 {
     const struct config_task *task = &recipe->config->task;
-    recipe->may_hang = recipe->may_hang || is_remote(task->directory) || is_remote(task->shell) ||
-                       is_remote(recipe->command.program) || is_remote(recipe->check.program) ||
-                       is_any_remote(recipe->commands);
+    recipe->may_hang = recipe->may_hang || is_remote(directory_of(recipe)) ||
+                       is_remote(task->shell) || is_remote(recipe->command.program) ||
+                       is_remote(recipe->check.program) || is_any_remote(recipe->commands);
 }
 
 void recipe_free(struct recipe *recipe)

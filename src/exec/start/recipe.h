@@ -24,10 +24,11 @@ struct recipe {
     struct identity *identity;       /* owned */
     struct environment *environment; /* owned */
     char *shell_name;                /* argv[0] of the shell; points into the config */
-    const char *directory;           /* the config's; NULL: leatd is there itself */
+    const char *directory;           /* of tasks that bring none; NULL: leatd is there itself */
     struct recipe_line command, check;
     struct commands *commands; /* owned; NULL: tasks bring shell lines */
     struct allowance allowance;
+    bool is_home;           /* the directory is the user's home, since the config has none */
     bool direct;            /* simple commands may be executed without the shell */
     bool no_new_privileges; /* to be set for each task */
     bool may_hang;          /* something on the way to exec is not on a local file system */

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
+#include "base/escape.h"
 #include "base/process/control_file.h"
 #include "base/process/proc.h"
 #include "exec/guard/guard_entry.h"
@@ -27,8 +29,9 @@ struct telling {
     volatile struct spawn_failure *shared; /* or NULL */
     int pipe;                              /* or -1 */
     const char *what;                      /* of SPAWN_LIMIT */
-    bool inside;                           /* it was started in its cgroup */
-    bool shares;                           /* the parent's table of descriptors, still */
+    int home_error;
+    bool inside; /* it was started in its cgroup */
+    bool shares; /* the parent's table of descriptors, still */
 };
 
 static void tell(const struct telling *telling, enum spawn_step step, int error)
@@ -37,9 +40,11 @@ static void tell(const struct telling *telling, enum spawn_step step, int error)
         telling->shared->step = step;
         telling->shared->error = error;
         telling->shared->what = telling->what;
+        telling->shared->home_error = telling->home_error;
     } else {
         /* a child that cannot tell is one that did not execute: the parent sees that, too */
-        struct spawn_failure failure = {.step = step, .error = error, .what = telling->what};
+        struct spawn_failure failure = {
+            .step = step, .error = error, .what = telling->what, .home_error = telling->home_error};
         ssize_t written = write(telling->pipe, &failure, sizeof failure);
         (void)written;
     }
@@ -199,6 +204,38 @@ static int set_user(const struct spawn *spawn)
     return spawn->no_new_privileges ? prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) : 0;
 }
 
+/* A variable that names the home names / instead. */
+static void move_variable(char **environment, const char *name, const char *home, char *moved)
+{
+    size_t size = strlen(name);
+    for (; *environment; environment++) {
+        if (strncmp(*environment, name, size) == 0 && strcmp(*environment + size, home) == 0) {
+            *environment = moved;
+            return;
+        }
+    }
+}
+
+static int enter_directory(const struct spawn *spawn, struct telling *telling)
+{
+    static char home[] = "HOME=/", here[] = "PWD=/";
+    if (!spawn->directory) {
+        return 0;
+    }
+    /* a relative HOME would lead to wherever the daemon is */
+    errno = ENOENT;
+    if ((*spawn->directory == '/' || !spawn->is_home) && chdir(spawn->directory) == 0) {
+        return 0;
+    }
+    if (!spawn->is_home) {
+        return -1;
+    }
+    telling->home_error = errno;
+    move_variable(spawn->environment, "HOME=", spawn->directory, home);
+    move_variable(spawn->environment, "PWD=", spawn->directory, here);
+    return chdir("/");
+}
+
 /* The one place between fork and exec. Returns the step that failed, with errno. */
 static enum spawn_step become_task(const struct spawn *spawn, struct telling *telling)
 {
@@ -229,7 +266,7 @@ static enum spawn_step become_task(const struct spawn *spawn, struct telling *te
 
     /* from here on it may hang, or be held by others of its user: what was told last is then why */
     tell(telling, SPAWN_DIRECTORY, 0);
-    if (spawn->directory && chdir(spawn->directory) < 0) {
+    if (enter_directory(spawn, telling) < 0) {
         return SPAWN_DIRECTORY;
     }
     if (spawn->program && access(spawn->program, X_OK) < 0) {
@@ -334,13 +371,15 @@ static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *fail
         *failure = (struct spawn_failure){.step = SPAWN_PROCESS, .error = (int)-pid};
         return -1;
     }
+    *failure = (struct spawn_failure){.step = shared.step,
+                                      .error = shared.error,
+                                      .what = shared.what,
+                                      .home_error = shared.home_error};
     if (shared.step == SPAWN_RUNNING) {
         return (pid_t)pid;
     }
 
     /* it has ended without executing: nobody else shall see it */
-    *failure =
-        (struct spawn_failure){.step = shared.step, .error = shared.error, .what = shared.what};
     while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR) {
     }
     return -1;
@@ -365,6 +404,7 @@ static pid_t start_apart(const struct spawn *spawn, int *report, struct spawn_fa
         return -1;
     }
     *report = ends[0];
+    *failure = (struct spawn_failure){.step = SPAWN_SESSION};
     return pid;
 }
 
@@ -431,14 +471,29 @@ static const char *step_text(enum spawn_step step)
     return "cannot execute";
 }
 
+/* A task's own directory may hold any bytes: they are escaped, and a long path is cut. */
+static void describe_directory(const struct spawn *spawn, char *text, size_t size)
+{
+    const char *path = spawn->directory && !spawn->is_home ? spawn->directory : "/";
+    struct buffer shown = BUFFER_INIT;
+    if (escape_append(&shown, path, strlen(path)) || shown.size < size) {
+        (void)snprintf(text, size, "%.*s", (int)shown.size, shown.data ? shown.data : "");
+    } else {
+        (void)snprintf(text, size, "%.*s...", (int)(size - sizeof "..."), shown.data);
+    }
+    buffer_free(&shown);
+}
+
 void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failure, char *text,
                     size_t size)
 {
     const char *object = "";
+    char directory[100];
     if (failure->step == SPAWN_USER) {
         object = spawn->identity && spawn->identity->user ? spawn->identity->user : "";
     } else if (failure->step == SPAWN_DIRECTORY) {
-        object = spawn->directory ? spawn->directory : "/";
+        describe_directory(spawn, directory, sizeof directory);
+        object = directory;
     } else if (failure->step == SPAWN_PROGRAM) {
         object = spawn->program;
     } else if (failure->step == SPAWN_EXECUTE) {

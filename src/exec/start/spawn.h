@@ -41,10 +41,12 @@ enum spawn_step {
 
 struct guard_entry;
 
+/* How far a child came. Of one that executes, only home_error has a meaning. */
 struct spawn_failure {
     enum spawn_step step;
     int error;        /* errno; 0 where the child was ended during that step */
     const char *what; /* SPAWN_LIMIT: which of them; not owned */
+    int home_error;   /* errno: why it is in / instead of its home; 0: it is not */
 };
 
 struct spawn {
@@ -53,8 +55,9 @@ struct spawn {
     char *const *words;       /* tried first, without the shell, if not NULL; see words.h */
     const char *path;         /* where words[0] is looked up if it has no slash */
     const char *program;      /* must be executable, else the start fails; or NULL */
-    char *const *environment;
-    const char *directory; /* NULL leaves it */
+    char **environment;       /* HOME and PWD may be changed, see is_home */
+    const char *directory;    /* NULL leaves it */
+    bool is_home;             /* if the directory cannot be entered, it is /, as are HOME and PWD */
     mode_t umask;
     const struct rlimit *files;        /* the limit of open files; NULL leaves it */
     const struct allowance *allowance; /* further limits, and priorities; NULL leaves them */
@@ -72,11 +75,11 @@ struct spawn {
  * the process has made its arrangements: sixty system calls at each start would be felt. */
 uint64_t spawn_signals(void);
 
-/* Returns the process's id, or -1 with *failure. If spawn->may_hang, *report is a descriptor for
- * spawn_report, which the caller closes; else -1. */
+/* Returns the process's id, or -1; *failure says how far it came. If spawn->may_hang, *report is a
+ * descriptor for spawn_report, which the caller closes; else -1. */
 pid_t spawn_start(const struct spawn *spawn, int *report, struct spawn_failure *failure);
 
-/* How far a forked child came, when it has exited: true if it executed, else *failure is set. */
+/* Sets *failure to how far a forked child came, when it has exited. Returns true if it executed. */
 bool spawn_report(int report, struct spawn_failure *failure);
 
 /* "cannot change to directory /x: No such file or directory"; cut to size. */

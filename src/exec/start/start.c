@@ -154,21 +154,29 @@ static bool is_listed(const struct recipe *recipe, bool check)
     return recipe->commands && !line_of(recipe, check)->text;
 }
 
-static struct spawn describe_spawn(const struct recipe *recipe, bool check)
+static bool has_directory(const struct task *task)
 {
-    const struct config_task *task = &recipe->config->task;
+    return task && task->directory;
+}
+
+/* A task's own directory may be anywhere, also where a start hangs. */
+static struct spawn describe_spawn(const struct recipe *recipe, bool check, const struct task *task)
+{
+    const struct config_task *config = &recipe->config->task;
     const struct recipe_line *line = line_of(recipe, check);
+    bool own = has_directory(task);
     return (struct spawn){
-        .shell = is_listed(recipe, check) ? NULL : task->shell,
+        .shell = is_listed(recipe, check) ? NULL : config->shell,
         .words = line->words,
-        .path = task->path,
+        .path = config->path,
         .program = line->program,
-        .directory = recipe->directory,
-        .umask = (mode_t)task->umask,
+        .directory = own ? task->directory->data : recipe->directory,
+        .is_home = recipe->is_home && !own,
+        .umask = (mode_t)config->umask,
         .allowance = &recipe->allowance,
         .identity = recipe->identity->other || recipe->identity->disarm ? recipe->identity : NULL,
         .no_new_privileges = recipe->no_new_privileges,
-        .may_hang = recipe->may_hang,
+        .may_hang = recipe->may_hang || own,
     };
 }
 
@@ -189,14 +197,14 @@ static void set_ends(struct spawn *spawn, const struct parts *parts, enum start_
     }
 }
 
-void start_describe(const struct recipe *recipe, bool check, const struct spawn_failure *failure,
-                    char *reason, size_t reason_size)
+void start_describe(const struct recipe *recipe, bool check, const struct task *task,
+                    const struct spawn_failure *failure, char *reason, size_t reason_size)
 {
     if (!recipe) {
         (void)snprintf(reason, reason_size, "cannot be started"); /* fits; there is no memory */
         return;
     }
-    struct spawn spawn = describe_spawn(recipe, check);
+    struct spawn spawn = describe_spawn(recipe, check, task);
     spawn_describe(&spawn, failure, reason, reason_size);
 }
 
@@ -206,13 +214,14 @@ static bool is_short_of(int error)
     return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == EIO;
 }
 
-enum cause start_failure_cause(const struct recipe *recipe, bool check,
-                               const struct spawn_failure *failure, bool several)
+enum cause start_failure_cause(const struct recipe *recipe, bool check, const struct task *task,
+                               const struct spawn_failure *failure)
 {
     if (failure->step == SPAWN_LATE) {
         return CAUSE_LEASE_LOST;
     }
-    if (failure->step == SPAWN_EXECUTE && failure->error == E2BIG && !several) {
+    if ((failure->step == SPAWN_EXECUTE && failure->error == E2BIG && task) ||
+        (failure->step == SPAWN_DIRECTORY && has_directory(task))) {
         return CAUSE_CANNOT_EXECUTE;
     }
     /* of the programs that the config lists, each is needed by some tasks only */
@@ -239,7 +248,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
         return -1;
     }
 
-    struct spawn spawn = describe_spawn(start->recipe, order->check);
+    struct spawn spawn = describe_spawn(start->recipe, order->check, order->task);
     spawn.shell_words = parts.shell_words;
     spawn.words = parts.words ? parts.words : spawn.words;
     spawn.environment = parts.environment;
@@ -255,7 +264,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
     started->pid = spawn_start(&spawn, &started->report, &failure);
     if (started->pid < 0) {
         spawn_describe(&spawn, &failure, reason, reason_size);
-        *cause = start_failure_cause(start->recipe, order->check, &failure, !order->task);
+        *cause = start_failure_cause(start->recipe, order->check, order->task, &failure);
         parts_free(&parts);
         return -1;
     }
@@ -264,6 +273,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
     started->output = parts.output[0];
     started->error = parts.error[0];
     started->verdicts = parts.verdicts[0];
+    started->home_error = failure.home_error;
     parts.output[0] = parts.error[0] = parts.verdicts[0] = -1;
     parts_free(&parts);
     return 0;

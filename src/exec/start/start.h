@@ -42,8 +42,9 @@ struct started {
     pid_t pid;
     int output; /* the ends that the task's stdout and stderr are read from, or -1; do not block */
     int error;
-    int verdicts; /* the same for descriptor 3, or -1 */
-    int report;   /* for spawn_report, or -1 */
+    int verdicts;   /* the same for descriptor 3, or -1 */
+    int report;     /* for spawn_report, or -1 */
+    int home_error; /* as in spawn.h; of a forked child spawn_report has it */
 };
 
 /* Returns 0, with *started the caller's; or -1 with the cause and the reason, nothing being left.
@@ -51,15 +52,16 @@ struct started {
 int start_task(const struct start *start, const struct start_order *order, struct started *started,
                enum cause *cause, char *reason, size_t reason_size);
 
-/* Arguments that are too long are a single task's own fault: CAUSE_CANNOT_EXECUTE; one that
- * came too late has CAUSE_LEASE_LOST; a listed program that cannot be executed here is
- * CAUSE_NO_PROGRAM; else it is CAUSE_HOST. recipe may be NULL; check as in the start's order. */
-enum cause start_failure_cause(const struct recipe *recipe, bool check,
-                               const struct spawn_failure *failure, bool several);
+/* Arguments that are too long and a directory of the task's own that it cannot enter are a single
+ * task's own fault: CAUSE_CANNOT_EXECUTE; one that came too late has CAUSE_LEASE_LOST; a listed
+ * program that cannot be executed here is CAUSE_NO_PROGRAM; else it is CAUSE_HOST. recipe may be
+ * NULL; check and task as in the start's order. */
+enum cause start_failure_cause(const struct recipe *recipe, bool check, const struct task *task,
+                               const struct spawn_failure *failure);
 
-/* The reason of a forked child that did not come to execute; check as in its order. recipe may be
- * NULL. */
-void start_describe(const struct recipe *recipe, bool check, const struct spawn_failure *failure,
-                    char *reason, size_t reason_size);
+/* The reason of a forked child that did not come to execute; check and task as in its order. recipe
+ * may be NULL. */
+void start_describe(const struct recipe *recipe, bool check, const struct task *task,
+                    const struct spawn_failure *failure, char *reason, size_t reason_size);
 
 #endif

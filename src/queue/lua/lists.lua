@@ -7,9 +7,9 @@ local SHOWN = 20 -- items in a preview
 
 -- Fields with a meaning of their own that bytes of foreign making must not get.
 local TAKEN = {
-  id = true, unique = true, unique_for = true, lane = true, timeout = true, max_attempts = true,
-  expires = true, result_ttl = true, max_output = true, signature = true, not_after = true, memory_max = true,
-  memory_high = true, pids_max = true, cpu_max = true, cpu_weight = true, io_weight = true,
+  id = true, unique = true, unique_for = true, lane = true, directory = true, timeout = true,
+  max_attempts = true, expires = true, result_ttl = true, max_output = true, signature = true, not_after = true,
+  memory_max = true, memory_high = true, pids_max = true, cpu_max = true, cpu_weight = true, io_weight = true,
 }
 
 -- From place `at` on, up to n in order, and where to go on (nil: that is all).

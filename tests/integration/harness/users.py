@@ -10,8 +10,8 @@ CAPABILITIES = ('setuid', 'setgid', 'kill')
 
 PASSWD = f'''root:x:0:0:root:/root:/bin/sh
 nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
-leatd:x:{DAEMON}:{DAEMON}:worker:/var/lib/leatd:/usr/sbin/nologin
-thumbs:x:{TASKS}:{TASKS}:tasks:/home/thumbs:/bin/bash
+leatd:x:{DAEMON}:{DAEMON}:worker:{{homes}}/leatd:/usr/sbin/nologin
+thumbs:x:{TASKS}:{TASKS}:tasks:{{homes}}/thumbs:/bin/bash
 '''
 GROUP = f'''root:x:0:
 leatd:x:{DAEMON}:
@@ -34,12 +34,19 @@ def as_user(uid=DAEMON, capabilities=(), groups=()):
 
 
 class Host:
-    """/etc/passwd and /etc/group of its own, for programs that run in it."""
+    """/etc/passwd, /etc/group and homes of its own, for programs that run in it."""
 
     def __init__(self, folder):
-        self.passwd, self.group = folder / 'passwd', folder / 'group'
-        self.passwd.write_text(PASSWD)
+        self.passwd, self.group, self.homes = folder / 'passwd', folder / 'group', folder / 'homes'
+        self.homes.mkdir()
+        for name, uid in ('leatd', DAEMON), ('thumbs', TASKS):
+            self.home(name).mkdir()
+            os.chown(self.home(name), uid, uid)
+        self.passwd.write_text(PASSWD.format(homes=self.homes))
         self.group.write_text(GROUP)
+
+    def home(self, name):
+        return self.homes / name
 
     def words(self):
         script = f'mount --bind {self.passwd} /etc/passwd && mount --bind {self.group} /etc/group && exec "$@"'

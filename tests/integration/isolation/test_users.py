@@ -30,6 +30,7 @@ def start(daemon, queue, redis_server, folder, host):
     def run(sections=None, before=(), ready=True):
         worker = daemon(sections, start=False)
         worker.config_path.chmod(0o644)
+        worker.env['HOME'] = str(host.home('leatd'))
         worker.prefix = [*host.words(), *before]
         worker.start()
         return worker.wait_ready() if ready else worker
@@ -55,7 +56,7 @@ UNPRIVILEGED = as_user(capabilities=CAPABILITIES, groups=[OTHERS, OTHERS + 2])
 
 
 @pytest.mark.parametrize('before', [[], UNPRIVILEGED], ids=['root', 'three capabilities'])
-def test_a_user_by_name(start, queue, folder, before):
+def test_a_user_by_name(start, queue, folder, host, before):
     """User, groups, environment; no capability of the daemon's; and the pipes can be opened by their names."""
     worker = start({'task': {'user': 'thumbs', 'umask': '027'}, 'retry': {'max_attempts': 1}}, before)
     queue.add({'command': f'cp /proc/self/status {folder}/status; env -0 >{folder}/env; umask >{folder}/umask; '
@@ -67,7 +68,7 @@ def test_a_user_by_name(start, queue, folder, before):
     assert found['NoNewPrivs'] == '1'
     variables = environment(folder / 'env')
     assert [variables[name] for name in (b'USER', b'LOGNAME', b'HOME', b'SHELL')] == \
-        [b'thumbs', b'thumbs', b'/home/thumbs', b'/bin/sh']
+        [b'thumbs', b'thumbs', bytes(host.home('thumbs')), b'/bin/sh']
     assert (folder / 'umask').read_text() == '0027\n'
     assert (folder / 'env').stat().st_uid == TASKS
     assert 'WARN' not in worker.log()
@@ -80,7 +81,7 @@ def test_a_user_by_name(start, queue, folder, before):
     ({'group': 'photos'}, DAEMON, OTHERS + 1, [OTHERS, OTHERS + 2], None),
     ({}, DAEMON, DAEMON, [OTHERS, OTHERS + 2], None),
 ])
-def test_users_and_groups(start, queue, folder, task, uid, gid, groups, user):
+def test_users_and_groups(start, queue, folder, host, task, uid, gid, groups, user):
     """Numbers, another group, a number that nobody has, a group alone, and neither: then tasks are what the daemon
     is, and have none of its capabilities all the same."""
     start({'task': task}, UNPRIVILEGED)
@@ -88,7 +89,7 @@ def test_users_and_groups(start, queue, folder, task, uid, gid, groups, user):
     wait_succeeded(queue, 1)
     assert_is(folder / 'status', uid, gid, groups)
     if user:
-        home = '/home/thumbs' if user == 'thumbs' else '/'
+        home = host.home('thumbs') if user == 'thumbs' else '/'
         assert (folder / 'user').read_text() == f'{user} {home}\n'
 
 
@@ -157,13 +158,13 @@ def test_without_the_capabilities(start, task, capabilities, lacking):
     assert f'[task] {name} = {task[name]}: {LACKING}{lacking}; use the drop-in leatd-other-' in worker.log()
 
 
-def test_oneself_needs_no_capabilities(start, queue, folder):
+def test_oneself_needs_no_capabilities(start, queue, folder, host):
     """A daemon may be told to run tasks as its own user."""
     start({'task': {'user': 'leatd'}}, as_user(groups=[OTHERS, OTHERS + 2]))
     queue.add({'command': f'cp /proc/self/status {folder}/status; echo "$USER $HOME" >{folder}/user'})
     wait_succeeded(queue, 1)
     assert_is(folder / 'status', DAEMON, DAEMON, [OTHERS, OTHERS + 2])
-    assert (folder / 'user').read_text() == 'leatd /var/lib/leatd\n'
+    assert (folder / 'user').read_text() == f'leatd {host.home("leatd")}\n'
 
 
 def test_a_proc_that_hides_tasks(start, queue, folder):
@@ -203,7 +204,7 @@ def test_a_user_that_comes_later(start, queue, folder, host):
         passwd.write(f'late:x:{TASKS + 1}:{TASKS}::/:/bin/sh\n')
     wait_succeeded(queue, 1)
     assert (folder / 'uid').read_text() == f'{TASKS + 1}\n'
-    assert host.passwd.read_text().startswith(PASSWD)
+    assert host.passwd.read_text().startswith(PASSWD.format(homes=host.homes))
 
 
 def test_reload(start, queue, folder):

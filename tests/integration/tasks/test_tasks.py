@@ -290,8 +290,8 @@ def test_timeout_is_tried_again(daemon, queue, folder):
 
 @pytest.mark.parametrize('started_in', ['/', 'folder'])
 def test_directory(daemon, queue, folder, started_in):
-    """Tasks run in the config's directory, wherever the daemon was started, and in another after a reload."""
-    worker = daemon(start=False)
+    """Tasks start in their home, here /, wherever the daemon was started; after a reload in [task] directory."""
+    worker = daemon(start=False, env={'HOME': '/'})
     worker.popen = {'cwd': started_in if started_in == '/' else folder}
     worker.start().wait_ready()
     queue.add({'command': f'pwd > {folder}/first'})

@@ -75,7 +75,7 @@ static void tasks_have_defaults(void **state)
 
     assert_null(config->task.command);
     assert_string_equal(config->task.shell, "/bin/sh");
-    assert_string_equal(config->task.directory, "/");
+    assert_null(config->task.directory);
     assert_string_equal(config->task.path,
                         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     assert_null(config->task.environment);

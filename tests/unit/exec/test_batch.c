@@ -113,6 +113,9 @@ static void who_may_share(void **state)
     assert_false(batch_may_share(&config, &task));
     task = (struct task){.attempt = 1, .timeout_ms = 0};
     assert_false(batch_may_share(&config, &task));
+    const struct bytes directory = {"/srv", 4};
+    task = (struct task){.attempt = 1, .timeout_ms = -1, .directory = &directory};
+    assert_false(batch_may_share(&config, &task));
     task = (struct task){.attempt = 1, .timeout_ms = -1, .max_attempts = 1};
     assert_false(batch_may_share(&config, &task));
     config.retry.max_attempts = 1;

@@ -103,6 +103,39 @@ static void all_is_there_and_no_more(void **state)
     environment_free(environment);
 }
 
+/* Goal: PWD is the task's directory, else the config's, else the home. */
+static void directories_are_told(void **state)
+{
+    (void)state;
+    set_daemon();
+    struct config config = plain_config();
+    for (int configured = 1; configured >= 0; configured--) {
+        config.task.directory = (char *)(configured ? "/srv" : NULL);
+        struct environment *environment = environment_new(&config, NULL, "host:7:abc");
+        struct task *own =
+            make_task(TEXTS("command", "x", "directory", "/srv/own"), NULL, 0, false);
+        struct task *other = make_task(TEXTS("command", "x", "directory", ""), NULL, 0, false);
+        const struct environment_limits limits = {.max_attempts = 5};
+        assert_non_null(environment);
+        assert_non_null(own);
+        assert_non_null(other);
+        assert_string_equal(environment_home(environment), "/var/lib/leat");
+        char **block = environment_block(environment, own, &limits);
+        assert_non_null(block);
+        assert_variable(block, "PWD", "/srv/own");
+        assert_variable(block, "HOME", "/var/lib/leat");
+        assert_null(find(block, "TASK_directory"));
+        free(block);
+        block = environment_block(environment, other, &limits);
+        assert_non_null(block);
+        assert_variable(block, "PWD", configured ? "/srv" : "/var/lib/leat");
+        free(block);
+        task_free(own);
+        task_free(other);
+        environment_free(environment);
+    }
+}
+
 /* Goal: LEAT_BATCH says how many there are; of several nothing else is told. */
 static void batches_are_counted(void **state)
 {
@@ -273,13 +306,10 @@ static void large_blocks_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_are_counted),
-        cmocka_unit_test(all_is_there_and_no_more),
-        cmocka_unit_test(absent_things_are_absent),
-        cmocka_unit_test(config_adds_and_replaces),
-        cmocka_unit_test(hostile_names_do_not_appear),
-        cmocka_unit_test(user_comes_from_the_system),
-        cmocka_unit_test(large_blocks_fit),
+        cmocka_unit_test(directories_are_told),       cmocka_unit_test(batches_are_counted),
+        cmocka_unit_test(all_is_there_and_no_more),   cmocka_unit_test(absent_things_are_absent),
+        cmocka_unit_test(config_adds_and_replaces),   cmocka_unit_test(hostile_names_do_not_appear),
+        cmocka_unit_test(user_comes_from_the_system), cmocka_unit_test(large_blocks_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,6 +114,33 @@ static void forked_task_runs(void **state)
     close(report);
 }
 
+// Goal: a home that cannot be entered is /, with HOME and PWD, and why is known in the end.
+static void forked_task_without_a_home_is_at_the_root(void **state)
+{
+    (void)state;
+    char *words[] = {(char *)"sh", (char *)"-c",
+                     (char *)"echo $(readlink /proc/self/cwd) $HOME $PWD $OLD", NULL};
+    char *environment[] = {(char *)"HOME=/nonexistent", (char *)"PWD=/nonexistent",
+                           (char *)"OLD=/nonexistent", (char *)"PATH=/usr/bin:/bin", NULL};
+    char text[256];
+    int report;
+    struct spawn_failure failure;
+    struct files files = open_files();
+    struct spawn spawn = describe(&files, words);
+    spawn.environment = environment;
+    spawn.directory = "/nonexistent";
+    spawn.is_home = true;
+    pid_t pid = spawn_start(&spawn, &report, &failure);
+    assert_true(pid > 0);
+    int status = finish(pid, &files, text, sizeof text);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_string_equal(text, "/ / / /nonexistent\n");
+    assert_true(spawn_report(report, &failure));
+    assert_int_equal(failure.home_error, ENOENT);
+    assert_string_equal(environment[0], "HOME=/nonexistent");
+    close(report);
+}
+
 static void assert_reported(struct spawn *spawn, struct files *files, enum spawn_step step,
                             int error, const char *expected)
 {
@@ -225,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forked_process_gives_verdicts),
         cmocka_unit_test(forked_task_runs),
+        cmocka_unit_test(forked_task_without_a_home_is_at_the_root),
         cmocka_unit_test(forked_failures_are_reported),
         cmocka_unit_test(killed_on_the_way_is_no_execution),
         cmocka_unit_test(taken_slot_is_no_execution),

@@ -149,9 +149,10 @@ static void finds_the_known_fields(void **state)
 {
     (void)state;
     const struct pair pairs[] = {
-        {"id", "a b"},       {"timeout", "1m30s"},  {"payload", ""},      {"SIZE_2", "x=y"},
-        {"command", "true"}, {"max_attempts", "7"}, {"expires", "17e8"},  {"lane", "a b"},
-        {"unique", "k"},     {"unique_for", "1m"},  {"unique_next", "1"}, {"result_ttl", "1h30m"},
+        {"id", "a b"},         {"timeout", "1m30s"},  {"payload", ""},      {"SIZE_2", "x=y"},
+        {"command", "true"},   {"max_attempts", "7"}, {"expires", "17e8"},  {"lane", "a b"},
+        {"unique", "k"},       {"unique_for", "1m"},  {"unique_next", "1"}, {"result_ttl", "1h30m"},
+        {"directory", "/srv"},
     };
     char reason[80] = "";
     struct task *task = make_task(pairs, sizeof pairs / sizeof pairs[0]);
@@ -161,6 +162,7 @@ static void finds_the_known_fields(void **state)
     assert_int_equal(task->payload->size, 0);
     assert_int_equal(task->timeout_ms, 90000);
     assert_int_equal(task->max_attempts, 7);
+    assert_string_equal(task->directory->data, "/srv");
     for (size_t i = 0; i < task->field_count; i++) {
         assert_int_equal(task_field_is_variable(&task->fields[i]), i == 3);
     }
