@@ -1,3 +1,7 @@
+/*
+ * The daemon's side of the guards: starts them, sends them packets, and writes the entries that
+ * they read.
+ */
 #include "exec/guard/guard.h"
 
 #include <errno.h>
@@ -19,30 +23,30 @@
 #include "exec/guard/guard_process.h"
 
 enum {
-    ABOVE = 16,        /* our descriptors have numbers that are not a guard's own */
-    PATIENCE_MS = 1000 /* for a guard that takes no packets, does not look, or does not exit */
+    ABOVE = 16,        /* our descriptors keep clear of the numbers that a guard's own have */
+    PATIENCE_MS = 1000 /* how long a guard may leave a packet unread, not look, or not exit */
 };
 
 struct cgroup_fds {
     int kill_fd, events_fd; /* owned; -1: none */
-    int64_t mark;
+    int64_t version;
 };
 
-/* A guard that does its work was told to look. */
+/* The last time that a working guard was told to look at the deadlines. */
 struct asked {
-    int64_t at_ns; /* 0: it was not, or it does not do its work yet */
-    uint32_t turn; /* its number then */
+    int64_t at_ns; /* 0: it was not told yet, or it does not work yet */
+    uint32_t turn; /* the guard's turn counter then */
 };
 
 struct guard {
     struct guard_shared *shared;
     char *queue, *consumer;
-    int program; /* leatd's own file, so that an upgrade changes nothing for those started later */
-    int memory, worker_lock, null;
+    int program; /* leatd's own file: an upgrade does not change guards that are started later */
+    int memory, lock_fd, null;
     int sockets[GUARD_COUNT];
-    pid_t pids[GUARD_COUNT]; /* 0 where it is known to be dead */
+    pid_t pids[GUARD_COUNT]; /* 0: known to be dead */
     struct asked asked[GUARD_COUNT];
-    struct cgroup_fds *cgroups; /* by place; NULL: none was set yet */
+    struct cgroup_fds *cgroups; /* by slot index; NULL: none was set yet */
 };
 
 /* ---- packets */
@@ -64,7 +68,7 @@ static ssize_t send_once(int socket, const struct guard_packet *packet, const in
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static enum guard_heard orphan_scan(const struct guard *guard, size_t index, int flags)
+static enum guard_heard receive(const struct guard *guard, size_t index, int flags)
 {
     struct guard_packet packet;
     if (guard->sockets[index] < 0) {
@@ -77,23 +81,23 @@ static enum guard_heard orphan_scan(const struct guard *guard, size_t index, int
     return size == (ssize_t)sizeof packet ? GUARD_HEARD_READY : GUARD_HEARD_DEAD;
 }
 
-/* Kills it, where it does not do its work. guard_hear then tells that it is dead. */
+/* Kills a guard that does not work. guard_hear then reports its death. */
 static void end(struct guard *guard, size_t index)
 {
-    /* its number is its own while its end of the socket is open: it is a process then */
-    if (guard->pids[index] > 0 && orphan_scan(guard, index, MSG_PEEK) != GUARD_HEARD_DEAD) {
+    /* while the guard's end of the socket is open, the guard is alive and the pid is its own */
+    if (guard->pids[index] > 0 && receive(guard, index, MSG_PEEK) != GUARD_HEARD_DEAD) {
         (void)kill(guard->pids[index], SIGKILL);
     }
 }
 
-/* A guard reads at once; one that does not for a while is no guard. Where it only has to look, it
- * has enough to read that makes it. */
+/* Sends a packet. If the guard's socket stays full for PATIENCE_MS, kills the guard. GUARD_LOOK
+ * does not wait: packets in a full socket make the guard look anyway. */
 static int tell(struct guard *guard, size_t index, const struct guard_packet *packet,
                 const int fds[2])
 {
     struct pollfd room = {.fd = guard->sockets[index], .events = POLLOUT};
     if (room.fd < 0) {
-        return 0; /* the next one is told what still matters */
+        return 0; /* guard_start sends the next guard what still matters */
     }
     int patience_ms = packet->word == GUARD_LOOK ? 0 : PATIENCE_MS;
     ssize_t sent;
@@ -117,7 +121,7 @@ static int tell_cgroup(struct guard *guard, size_t index, size_t slot_index)
     return tell(guard, index, &packet, cgroup->kill_fd >= 0 ? fds : NULL);
 }
 
-/* Neither a guard's own number nor in the way of starts. */
+/* Moves fd to a number that is none of a guard's own and out of the way of starts. */
 static int far_from(int fd)
 {
     return descriptor_above(descriptor_out_of_the_way(fd), ABOVE);
@@ -137,22 +141,22 @@ static void close_cgroup(struct cgroup_fds *cgroup)
 
 static int make_cgroups(struct guard *guard)
 {
-    guard->cgroups = malloc(GUARD_PLACES * sizeof *guard->cgroups);
-    for (size_t slot_index = 0; guard->cgroups && slot_index < GUARD_PLACES; slot_index++) {
+    guard->cgroups = malloc(GUARD_ENTRIES * sizeof *guard->cgroups);
+    for (size_t slot_index = 0; guard->cgroups && slot_index < GUARD_ENTRIES; slot_index++) {
         guard->cgroups[slot_index] = (struct cgroup_fds){-1, -1, 0};
     }
     return guard->cgroups ? 0 : -1;
 }
 
 int guard_set_cgroup(struct guard *guard, size_t slot_index, int kill_fd, int events_fd,
-                     int64_t mark)
+                     int64_t version)
 {
-    if (slot_index >= GUARD_PLACES || (!guard->cgroups && make_cgroups(guard))) {
+    if (slot_index >= GUARD_ENTRIES || (!guard->cgroups && make_cgroups(guard))) {
         return -1;
     }
     struct cgroup_fds *cgroup = &guard->cgroups[slot_index];
     close_cgroup(cgroup);
-    *cgroup = (struct cgroup_fds){copy(kill_fd), copy(events_fd), mark};
+    *cgroup = (struct cgroup_fds){copy(kill_fd), copy(events_fd), version};
     int result = 0, error = 0;
     if (cgroup->kill_fd < 0 || cgroup->events_fd < 0) {
         error = errno;
@@ -169,14 +173,14 @@ int guard_set_cgroup(struct guard *guard, size_t slot_index, int kill_fd, int ev
     return result;
 }
 
-int64_t guard_cgroup_mark(const struct guard *guard, size_t slot_index)
+int64_t guard_cgroup_version(const struct guard *guard, size_t slot_index)
 {
-    return guard->cgroups && slot_index < GUARD_PLACES ? guard->cgroups[slot_index].mark : 0;
+    return guard->cgroups && slot_index < GUARD_ENTRIES ? guard->cgroups[slot_index].version : 0;
 }
 
 /* ---- starting */
 
-/* By its path, which it has since a moment ago: /proc/self/exe is another program under some
+/* Opens leatd's own file by its path first, since /proc/self/exe is another program under some
  * tools. */
 static int open_program(void)
 {
@@ -190,7 +194,7 @@ static int open_program(void)
     return fd >= 0 ? fd : open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 }
 
-/* Returns 0, or the number of an error. */
+/* Returns 0 or an errno. */
 static int describe(const struct guard *guard, int socket, posix_spawn_file_actions_t *actions,
                     posix_spawnattr_t *attributes)
 {
@@ -198,7 +202,7 @@ static int describe(const struct guard *guard, int socket, posix_spawn_file_acti
     sigfillset(&all);
     const int from[GUARD_DESCRIPTORS] = {
         guard->null,   guard->null,   guard->null,
-        socket,        guard->memory, guard->worker_lock >= 0 ? guard->worker_lock : guard->null,
+        socket,        guard->memory, guard->lock_fd >= 0 ? guard->lock_fd : guard->null,
         guard->program};
     int error = 0;
     for (int to = 0; !error && to < GUARD_DESCRIPTORS; to++) {
@@ -218,7 +222,7 @@ static int spawn_guard(struct guard *guard, size_t index, int socket)
     char *arguments[] = {GUARD_NAME, guard->queue, guard->consumer, number, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", GUARD_PROGRAM); /* fits */
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", GUARD_PROGRAM);
     int error = posix_spawn_file_actions_init(&actions);
     if (error) {
         return error;
@@ -264,7 +268,7 @@ int guard_start(struct guard *guard, size_t index)
         return -1;
     }
     guard->sockets[index] = ends[0];
-    for (size_t slot_index = 0; guard->cgroups && slot_index < GUARD_PLACES; slot_index++) {
+    for (size_t slot_index = 0; guard->cgroups && slot_index < GUARD_ENTRIES; slot_index++) {
         if (guard->cgroups[slot_index].kill_fd >= 0 && tell_cgroup(guard, index, slot_index)) {
             return -1;
         }
@@ -283,14 +287,14 @@ static void ask(struct guard *guard, size_t index)
 {
     const struct guard_packet packet = {.word = GUARD_LOOK};
     guard->asked[index] = (struct asked){clock_boot_ns(), atomic_load(&guard->shared->turn[index])};
-    (void)tell(guard, index, &packet, NULL); /* one that is dead is heard of */
+    (void)tell(guard, index, &packet, NULL); /* guard_hear reports a dead guard */
 }
 
 enum guard_heard guard_hear(struct guard *guard, size_t index)
 {
-    enum guard_heard heard = orphan_scan(guard, index, 0);
+    enum guard_heard heard = receive(guard, index, 0);
     if (heard == GUARD_HEARD_DEAD) {
-        guard->pids[index] = 0; /* the socket stays until it is started anew, or guard_free */
+        guard->pids[index] = 0; /* the socket stays open until the next start, or guard_free */
     } else if (heard == GUARD_HEARD_READY) {
         ask(guard, index);
     }
@@ -313,7 +317,7 @@ void guard_check(struct guard *guard)
     }
 }
 
-/* ---- slots */
+/* ---- entries */
 
 void guard_tell_alive(struct guard *guard)
 {
@@ -321,46 +325,47 @@ void guard_tell_alive(struct guard *guard)
 }
 
 struct guard_entry *guard_arm(struct guard *guard, size_t slot_index, int64_t deadline_ns,
-                              uint64_t mark)
+                              uint64_t tag)
 {
     struct guard_shared *shared = guard->shared;
-    if (slot_index >= GUARD_PLACES) {
+    if (slot_index >= GUARD_ENTRIES) {
         return NULL;
     }
     guard_tell_alive(guard);
     if (slot_index >= atomic_load_explicit(&shared->bound, memory_order_relaxed)) {
         atomic_store(&shared->bound, (uint32_t)slot_index + 1);
     }
-    atomic_store_explicit(&shared->slots[slot_index].mark, mark, memory_order_relaxed);
-    uint64_t deadline = guard_entry_arm(&shared->slots[slot_index], deadline_ns);
+    atomic_store_explicit(&shared->entries[slot_index].tag, tag, memory_order_relaxed);
+    uint64_t deadline = guard_entry_arm(&shared->entries[slot_index], deadline_ns);
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         if (deadline < atomic_load(&shared->wake_ms[index])) {
             const struct guard_packet packet = {.word = GUARD_LOOK};
-            (void)tell(guard, index, &packet, NULL); /* one that is dead is heard of */
+            (void)tell(guard, index, &packet, NULL); /* guard_hear reports a dead guard */
         }
     }
-    return &shared->slots[slot_index];
+    return &shared->entries[slot_index];
 }
 
 void guard_renew(struct guard *guard, size_t slot_index, int64_t deadline_ns)
 {
     guard_tell_alive(guard);
-    (void)guard_entry_renew(&guard->shared->slots[slot_index], deadline_ns); /* lost is lost */
+    (void)guard_entry_renew(&guard->shared->entries[slot_index],
+                            deadline_ns); /* one that was taken stays taken */
 }
 
 bool guard_has_taken(const struct guard *guard, size_t slot_index)
 {
-    return guard_entry_is_taken(&guard->shared->slots[slot_index]);
+    return guard_entry_is_taken(&guard->shared->entries[slot_index]);
 }
 
 void guard_reaps(struct guard *guard, size_t slot_index)
 {
-    guard_entry_ends(&guard->shared->slots[slot_index], clock_boot_ns());
+    guard_entry_ends(&guard->shared->entries[slot_index], clock_boot_ns());
 }
 
 void guard_disarm(struct guard *guard, size_t slot_index)
 {
-    guard_entry_disarm(&guard->shared->slots[slot_index]);
+    guard_entry_disarm(&guard->shared->entries[slot_index]);
 }
 
 /* ---- life */
@@ -386,7 +391,7 @@ static struct guard_shared *make_shared(int *memory)
     return shared;
 }
 
-struct guard *guard_new(const char *queue, const char *consumer, int hold_fd)
+struct guard *guard_new(const char *queue, const char *consumer, int lock_fd)
 {
     struct guard *guard = calloc(1, sizeof *guard);
     if (!guard) {
@@ -395,14 +400,14 @@ struct guard *guard_new(const char *queue, const char *consumer, int hold_fd)
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         guard->sockets[index] = -1;
     }
-    guard->worker_lock = copy(hold_fd);
+    guard->lock_fd = copy(lock_fd);
     guard->queue = strdup(queue);
     guard->consumer = strdup(consumer);
     guard->null = far_from(open("/dev/null", O_RDWR | O_CLOEXEC));
     guard->program = far_from(open_program());
     guard->shared = make_shared(&guard->memory);
     if (!guard->queue || !guard->consumer || guard->null < 0 || guard->program < 0 ||
-        !guard->shared || (hold_fd >= 0 && guard->worker_lock < 0)) {
+        !guard->shared || (lock_fd >= 0 && guard->lock_fd < 0)) {
         int error = errno;
         guard_free(guard);
         errno = error;
@@ -415,7 +420,7 @@ bool guard_is_needed(const struct guard *guard)
 {
     size_t bound = atomic_load(&guard->shared->bound);
     for (size_t slot_index = 0; slot_index < bound; slot_index++) {
-        if (guard_entry_is_armed(&guard->shared->slots[slot_index])) {
+        if (guard_entry_is_armed(&guard->shared->entries[slot_index])) {
             return true;
         }
     }
@@ -436,12 +441,12 @@ void guard_leave(struct guard *guard)
 {
     const struct guard_packet packet = {.word = GUARD_LEAVE};
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        (void)tell(guard, index, &packet, NULL); /* then it was ended */
+        (void)tell(guard, index, &packet, NULL); /* on failure the guard was killed */
     }
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         struct pollfd end = {.fd = guard->sockets[index], .events = 0};
         if (end.fd >= 0 && guard->pids[index] > 0 && poll(&end, 1, PATIENCE_MS) > 0) {
-            (void)waitpid(guard->pids[index], NULL, 0); /* it may be reaped already */
+            (void)waitpid(guard->pids[index], NULL, 0); /* it may have been reaped already */
         }
         close_socket(guard, index);
     }
@@ -456,13 +461,13 @@ void guard_free(struct guard *guard)
         close_socket(guard, index);
     }
     if (guard->shared) {
-        (void)munmap(guard->shared, sizeof *guard->shared); /* what was mapped */
+        (void)munmap(guard->shared, sizeof *guard->shared);
     }
-    descriptor_close(&guard->worker_lock);
+    descriptor_close(&guard->lock_fd);
     descriptor_close(&guard->memory);
     descriptor_close(&guard->program);
     descriptor_close(&guard->null);
-    for (size_t slot_index = 0; guard->cgroups && slot_index < GUARD_PLACES; slot_index++) {
+    for (size_t slot_index = 0; guard->cgroups && slot_index < GUARD_ENTRIES; slot_index++) {
         close_cgroup(&guard->cgroups[slot_index]);
     }
     free(guard->cgroups);

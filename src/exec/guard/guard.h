@@ -1,15 +1,16 @@
 /*
- * The guards, as the daemon has them: processes of leatd's own program (exec/guard/guard_process.h)
- * that hold the deadlines of running tasks in memory they share with it, and kill what passes its
- * deadline unrenewed, whatever has become of the daemon: stopped, swapped out, hung, crashed,
- * killed. When it is dead they kill all of its tasks at once.
+ * The daemon's side of the guards. A guard is a process of leatd's own program
+ * (exec/guard/guard_process.h). It reads the deadlines of running tasks from memory that it shares
+ * with the daemon, and kills each task whose deadline passes without a renewal, whatever has become
+ * of the daemon: stopped, swapped out, hung, crashed or killed. When the daemon is dead, the guards
+ * kill all of its tasks at once.
  *
- * There are GUARD_COUNT of them, equal and independent, so that one is left where another and the
- * daemon are killed one after the other. Whoever kills all of them together leaves tasks alive that
- * nobody ends; the hold file then lacks its proof, and the leases are waited out.
+ * There are GUARD_COUNT guards, equal and independent: if one guard and then the daemon are killed,
+ * another guard is left. If somebody kills all of them together, tasks may survive. The worker's
+ * lock file then lacks its proof of death, and other workers wait until the leases expire.
  *
- * Without cgroups what a guard kills is the task's session: a descendant that has begun one of its
- * own escapes it.
+ * Without cgroups a guard kills the task's session. A descendant that has begun a session of its
+ * own may escape it.
  */
 #ifndef LEAT_EXEC_GUARD_GUARD_H
 #define LEAT_EXEC_GUARD_GUARD_H
@@ -23,77 +24,81 @@
 
 struct guard;
 
-/* For the worker of that name, copied. hold_fd is its hold file, open for appending and locked; -1:
- * none. It stays the caller's, but its lock lasts until guard_free and the guards' end, too. Starts
- * none yet. Returns NULL with errno. */
-struct guard *guard_new(const char *queue, const char *consumer, int hold_fd);
+/* Makes the guards of the worker `consumer` without starting any. Copies both names. lock_fd is the
+ * worker's lock file, open for appending and locked, or -1 for none. The caller still owns lock_fd,
+ * but its lock lasts until guard_free is called and all guards have ended. Returns NULL with errno.
+ */
+struct guard *guard_new(const char *queue, const char *consumer, int lock_fd);
 
-/* Starts number index, in the place of one that was there. It does its work from GUARD_HEARD_READY
- * on. Returns 0, or -1 with errno. */
+/* Starts guard number index, and replaces the one that had this number. The guard works once
+ * guard_hear has returned GUARD_HEARD_READY. Returns 0, or -1 with errno. */
 int guard_start(struct guard *guard, size_t index);
 
-/* Becomes readable when there is something to hear of it; -1: there is none. */
+/* Returns the socket that becomes readable when guard_hear has news, or -1 without such a guard. */
 int guard_socket(const struct guard *guard, size_t index);
 
 enum guard_heard {
     GUARD_HEARD_NOTHING,
     GUARD_HEARD_READY,
-    GUARD_HEARD_DEAD, /* also where there is none */
+    GUARD_HEARD_DEAD, /* also if it was never started */
 };
 enum guard_heard guard_hear(struct guard *guard, size_t index);
 
-/* From time to time while something is armed: ends one that has not looked since the last time, as
- * where it was stopped. */
+/* Kills each guard that has not looked at the deadlines since the last check, for instance because
+ * somebody has stopped it. The caller checks regularly while any entry is armed. */
 void guard_check(struct guard *guard);
 
-/* ---- the process in a place; the deadline is CLOCK_BOOTTIME, or GUARD_NEVER */
+/* ---- one process, named by its slot index; deadlines are CLOCK_BOOTTIME, or GUARD_NEVER */
 
-/* Before it is started. mark: see exec/tree/env_tag.h. The slot is for spawn. NULL: no such place.
- */
+/* Arms the entry of a process that is started next. tag is its environment tag
+ * (exec/tree/env_tag.h). Returns the entry for spawn, or NULL if the index is too large. */
 struct guard_entry *guard_arm(struct guard *guard, size_t slot_index, int64_t deadline_ns,
-                              uint64_t mark);
+                              uint64_t tag);
 
-/* The lease was renewed. Does nothing where it has been lost. */
+/* Moves the deadline after a renewal. Does nothing if a guard has already taken the entry. */
 void guard_renew(struct guard *guard, size_t slot_index, int64_t deadline_ns);
 
-/* The daemon lives. What a leader had left by now is known by its session even where the daemon is
- * killed next, and whoever inherits the leader reaps it. Told with each place armed and renewed. */
+/* Notes that the daemon lives now. If the daemon is killed next, guards can still attribute a
+ * process older than this moment to its session, even after somebody else has reaped the leader.
+ * guard_arm and guard_renew do it too. */
 void guard_tell_alive(struct guard *guard);
 
-/* A guard has ended it, or will. */
+/* Returns true if a guard has killed the process or is about to. */
 bool guard_has_taken(const struct guard *guard, size_t slot_index);
 
-/* Its leader is reaped next. */
+/* Notes that the daemon reaps the leader next. */
 void guard_reaps(struct guard *guard, size_t slot_index);
 
-/* Nothing is left of it. */
+/* Disarms the entry: nothing is left of the process. */
 void guard_disarm(struct guard *guard, size_t slot_index);
 
-/* The cgroup that the processes of this place are in: its cgroup.kill, open for writing, and its
- * cgroup.events, for reading. Copies of both are kept, for guards that are started later, too; -1,
- * -1: none any more. mark is another than the one before, to be asked for with guard_cgroup_mark
- * (0: none). To be called while nothing runs there. Returns 0, or -1 with errno: the place then has
- * none, or a guard could not be told, which is ended. */
+/* Sets the cgroup of the processes with this index: its cgroup.kill, open for writing, and its
+ * cgroup.events, open for reading. -1 and -1 mean that there is none any longer. Both are
+ * duplicated, also for guards that are started later. version is never 0 and differs from the one
+ * before. Nothing may run in the cgroup during the call. Returns 0, or -1 with errno: then either
+ * no cgroup is set, or a guard did not take the message and was killed. */
 int guard_set_cgroup(struct guard *guard, size_t slot_index, int kill_fd, int events_fd,
-                     int64_t mark);
-int64_t guard_cgroup_mark(const struct guard *guard, size_t slot_index);
+                     int64_t version);
+/* Returns the version of the cgroup that was set last, or 0. */
+int64_t guard_cgroup_version(const struct guard *guard, size_t slot_index);
 
 /* ---- the end */
 
-/* Something is armed. */
+/* Returns true if any entry is armed. */
 bool guard_is_needed(const struct guard *guard);
 
-/* One of them is that process. */
+/* Returns true if pid is one of the guards. */
 bool guard_is(const struct guard *guard, pid_t pid);
 
-/* The process of number index, or 0. */
+/* Returns the process id of guard number index, or 0. */
 pid_t guard_pid(const struct guard *guard, size_t index);
 
-/* Nothing is armed, and nobody is to be told of a death: the guards exit. Waits for that, but not
- * for long. */
+/* Tells the guards to exit, and waits a short time for that. Nothing may be armed, and the guards
+ * report no death. */
 void guard_leave(struct guard *guard);
 
-/* Guards that were not told to leave take this for the daemon's death. NULL does nothing. */
+/* Frees it; NULL does nothing. Guards that were not told to leave take this for the daemon's death.
+ */
 void guard_free(struct guard *guard);
 
 #endif

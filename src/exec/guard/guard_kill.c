@@ -1,3 +1,6 @@
+/*
+ * A guard's rounds of killing: the cgroups, leaders, sessions and strays of tasks that are due.
+ */
 #include "exec/guard/guard_kill.h"
 
 #include <errno.h>
@@ -12,19 +15,19 @@
 #define TO_GROUP 4U /* PIDFD_SIGNAL_PROCESS_GROUP */
 
 enum {
-    STRAYS_FIRST = 4, /* rounds in which the leader is spared while others of its session live: it
-                         keeps the session's number from passing on */
-    CLEAN_ROUNDS = 2, /* one may miss a process that forks and ends, fast */
-    BLANK_ROUNDS = 7, /* in so many, a tenth of a second, it may turn out whose a process is that
-                         executes now */
+    STRAYS_FIRST = 4, /* rounds that spare the leader while others of its session live, since it
+                         keeps the session's number from being reused */
+    CLEAN_ROUNDS = 2, /* rounds that must find nothing: one may miss a process that forks fast */
+    BLANK_ROUNDS = 7, /* rounds (a tenth of a second) that wait for the tag of a process that is
+                         just executing a program */
 };
 
 struct target {
-    uint64_t word; /* of the slot when it was taken; 0: nothing is to be killed here */
+    uint64_t word; /* of the entry when it was taken; 0: nothing to kill */
     struct guard_process process;
-    int64_t known_ns; /* until then the numbers are known to have been the task's */
+    int64_t known_ns; /* until then, pid and session are known to have been the task's */
     unsigned rounds;
-    unsigned clean; /* the last so many rounds found nothing */
+    unsigned clean; /* how many of the last rounds in a row found nothing */
     bool living, doubtful, strays;
 };
 
@@ -32,27 +35,27 @@ struct cgroup {
     int kill_fd, events_fd; /* plus 1: 0 is none */
 };
 
-/* a guard has no heap */
-static struct target targets[GUARD_PLACES];
-static struct cgroup cgroups[GUARD_PLACES];
-static pid_t sessions[GUARD_PLACES]; /* of the targets in this round, 0: none; close together */
+/* A guard has no heap, so its state is static. */
+static struct target targets[GUARD_ENTRIES];
+static struct cgroup cgroups[GUARD_ENTRIES];
+static pid_t sessions[GUARD_ENTRIES]; /* of this round's targets, compact for the search; 0: none */
 static size_t bound;
-static uint64_t dead_worker; /* its mark; 0: it lives */
+static uint64_t dead_worker; /* the worker's tag; 0: its daemon lives */
 
 /* ---- the leader */
 
-/* In this order. Hidden: a process with the number is there, and nothing can be known of it. */
+/* The order matters. HIDDEN: there is a process with the pid, but /proc does not show it. */
 enum leader { LEADER_GONE, LEADER_HIDDEN, LEADER_ZOMBIE, LEADER_LIVES };
 
-static bool is_current(const struct target *target, const struct guard_entry *slot)
+static bool is_current(const struct target *target, const struct guard_entry *entry)
 {
     struct guard_process now;
-    return guard_entry_read(slot, target->word, &now) && now.pid == target->process.pid &&
+    return guard_entry_read(entry, target->word, &now) && now.pid == target->process.pid &&
            now.ended_ns == 0;
 }
 
-/* *fd is the leader's where it is there, the caller's to close, or -1. */
-static enum leader orphan_scan(struct target *target, const struct guard_entry *slot, int *fd)
+/* Sets *fd to a pidfd of the leader, which the caller closes, or to -1. */
+static enum leader find_leader(struct target *target, const struct guard_entry *entry, int *fd)
 {
     struct proc proc;
     int64_t now_ns = clock_boot_ns();
@@ -64,7 +67,7 @@ static enum leader orphan_scan(struct target *target, const struct guard_entry *
     if (!proc_read(target->process.pid, &proc)) {
         leader = *fd >= 0 && proc_is_there(*fd) ? LEADER_HIDDEN : LEADER_GONE;
     } else if (proc.started_ns <= target->process.born_ns && proc_is_there(*fd) &&
-               is_current(target, slot)) {
+               is_current(target, entry)) {
         target->known_ns = now_ns;
         leader = proc_is_alive(&proc) ? LEADER_LIVES : LEADER_ZOMBIE;
     }
@@ -75,32 +78,35 @@ static enum leader orphan_scan(struct target *target, const struct guard_entry *
     return leader;
 }
 
-static bool is_known(struct target *target, const struct guard_entry *slot)
+static bool is_known(struct target *target, const struct guard_entry *entry)
 {
     int fd;
-    enum leader leader = orphan_scan(target, slot, &fd);
+    enum leader leader = find_leader(target, entry, &fd);
     if (fd >= 0) {
         close(fd);
     }
     return leader == LEADER_LIVES || leader == LEADER_ZOMBIE;
 }
 
-/* To its group, and to itself while it has none yet. No process of the group escapes by forking. */
+/* Signals the leader's group, which no member escapes by forking; and the leader itself, which may
+ * not have made its group yet. */
 static void signal_group(const struct target *target, int fd, int signal)
 {
     pid_t leader = target->process.pid;
     if (fd < 0 || (proc_signal(fd, signal, TO_GROUP) < 0 && errno != ESRCH)) {
-        (void)kill(-leader, signal); /* see proc_send */
+        (void)kill(-leader, signal); /* the next round looks what is left */
     }
     proc_send(fd, leader, signal);
 }
 
-/* As long as others of its session may live the leader is not killed, so that the number cannot
- * pass on, but stopped: a shell must not go on with what follows a command that was killed. */
-static void worker_lock_leader(struct target *target, const struct guard_entry *slot)
+/* Stops the leader. While others of its session may live it is not killed, so that the session's
+ * number cannot be reused; but a shell must not go on with the line after a command that was
+ * killed.
+ */
+static void stop_leader(struct target *target, const struct guard_entry *entry)
 {
     int fd;
-    if (orphan_scan(target, slot, &fd) >= LEADER_ZOMBIE) {
+    if (find_leader(target, entry, &fd) >= LEADER_ZOMBIE) {
         signal_group(target, fd, SIGSTOP);
     }
     if (fd >= 0) {
@@ -110,16 +116,18 @@ static void worker_lock_leader(struct target *target, const struct guard_entry *
 
 /* ---- the others of its session */
 
-/* Known by its environment. Where the daemon lives, another task of it may have got the session's
- * number; that of a dead one is to die, too. */
-static bool is_marked(const struct target *target, pid_t pid)
+/* Returns true if the environment tag says that the process has to die. While the daemon lives,
+ * only the attempt's tag counts, since another task may have got the session's number. After its
+ * death all tasks of the worker have to die. */
+static bool is_tagged(const struct target *target, pid_t pid)
 {
-    return (target->process.mark && env_tag_read(pid) == target->process.mark) ||
+    return (target->process.tag && env_tag_read(pid) == target->process.tag) ||
            (dead_worker && env_tag_is_of_worker(pid, dead_worker));
 }
 
-/* The leader's own group gets its signal as a whole, as long as the leader is there. */
-static void meet(struct target *target, const struct guard_entry *slot, pid_t pid)
+/* Handles one process of the target's session. Members of the leader's own group are spared while
+ * the leader is there: signal_group kills the whole group. */
+static void meet(struct target *target, const struct guard_entry *entry, pid_t pid)
 {
     struct proc proc;
     int64_t now_ns = clock_boot_ns();
@@ -130,9 +138,9 @@ static void meet(struct target *target, const struct guard_entry *slot, pid_t pi
     if (!proc_read(pid, &proc) || proc.session != target->process.pid || !proc_is_alive(&proc)) {
         goto done;
     }
-    bool is_led = is_known(target, slot);
+    bool is_led = is_known(target, entry);
     bool is_older = proc.started_ns + PROC_TICK_NS <= target->known_ns;
-    if (!is_led && !is_older && !is_marked(target, pid)) {
+    if (!is_led && !is_older && !is_tagged(target, pid)) {
         target->doubtful = true;
     } else if (proc_is_there(fd)) {
         bool is_stray = proc.group != target->process.pid;
@@ -164,16 +172,16 @@ static struct target *find(pid_t session)
     return NULL;
 }
 
-/* ---- those that have left the session, as far as they are known by their environment */
+/* ---- strays: processes that have left the session and are known by their environment tag */
 
-/* What has a cgroup cannot leave that. */
+/* A task with a cgroup has no strays: nothing leaves the cgroup. */
 static bool may_stray(size_t slot_index)
 {
-    return is_under_way(&targets[slot_index]) && targets[slot_index].process.mark &&
+    return is_under_way(&targets[slot_index]) && targets[slot_index].process.tag &&
            !cgroups[slot_index].kill_fd;
 }
 
-/* Before that nothing was started that may have to be known by its environment. */
+/* No stray can be older than this. */
 static int64_t strays_since_ns(void)
 {
     int64_t since_ns = INT64_MAX;
@@ -191,14 +199,14 @@ static void meet_stray(const struct proc *proc)
     if (fd < 0 && errno == ESRCH) {
         return;
     }
-    uint64_t mark = env_tag_read(proc->pid);
-    bool executes = mark == ENV_TAG_BLANK && proc->session > 0; /* the kernel's own have none */
-    for (size_t slot_index = 0; mark && slot_index < bound; slot_index++) {
+    uint64_t tag = env_tag_read(proc->pid);
+    bool executes = tag == ENV_TAG_BLANK && proc->session > 0; /* kernel threads have no session */
+    for (size_t slot_index = 0; tag && slot_index < bound; slot_index++) {
         struct target *target = &targets[slot_index];
         if (!may_stray(slot_index) || !proc_is_there(fd)) {
             continue;
         }
-        if (target->process.mark == mark) {
+        if (target->process.tag == tag) {
             target->living = true;
             proc_send(fd, proc->pid, SIGKILL);
         } else if (executes && target->rounds < BLANK_ROUNDS) {
@@ -212,7 +220,7 @@ static void meet_stray(const struct proc *proc)
 
 /* ---- a round's walk */
 
-/* Not all processes could be looked at. */
+/* Called if not all processes could be read. */
 static void doubt_all(void)
 {
     for (size_t slot_index = 0; slot_index < bound; slot_index++) {
@@ -220,7 +228,7 @@ static void doubt_all(void)
     }
 }
 
-/* Every process of all that are to be killed but for the leaders, in one walk. */
+/* Kills all processes of all targets except the leaders, in one walk through /proc. */
 static void kill_others(const struct guard_shared *shared)
 {
     struct proc_walk walk;
@@ -237,7 +245,7 @@ static void kill_others(const struct guard_shared *shared)
     while (proc_walk_next(&walk, &proc)) {
         struct target *target = proc.session > 0 ? find(proc.session) : NULL;
         if (target && proc.pid != proc.session) {
-            meet(target, &shared->slots[target - targets], proc.pid);
+            meet(target, &shared->entries[target - targets], proc.pid);
         } else if (!target && proc.started_ns + PROC_TICK_NS > since_ns && proc_is_alive(&proc)) {
             meet_stray(&proc);
         }
@@ -254,7 +262,7 @@ static void kill_cgroup(const struct cgroup *cgroup)
 {
     if (cgroup->kill_fd) {
         ssize_t written = pwrite(cgroup->kill_fd - 1, "1", 1, 0);
-        (void)written; /* see is_populated, and proc_send */
+        (void)written; /* is_populated shows whether it worked */
     }
 }
 
@@ -266,7 +274,7 @@ static bool is_populated(const struct cgroup *cgroup)
     }
     ssize_t size = pread(cgroup->events_fd - 1, text, sizeof text - 1, 0);
     if (size < 0) {
-        return errno != ENODEV; /* one that was removed is empty */
+        return errno != ENODEV; /* a cgroup that was removed is empty */
     }
     text[size] = '\0';
     return !strstr(text, "populated 0");
@@ -286,23 +294,23 @@ void guard_kill_set_cgroup(size_t slot_index, int kill_fd, int events_fd)
 
 /* ---- rounds */
 
-/* Written to, since what was only read is not there yet. */
+/* Writes, since a page that was only read has no memory of its own yet. */
 static void touch(volatile char *at)
 {
     char byte = *at;
     *at = byte;
 }
 
-void guard_kill_reserve(const struct guard_shared *shared, size_t slot_indexes)
+void guard_kill_reserve(const struct guard_shared *shared, size_t used)
 {
     enum { LEAST = 64 };
     static size_t reserved;
-    size_t most = 2 * slot_indexes + LEAST;
-    for (; reserved < most && reserved < GUARD_PLACES; reserved++) {
+    size_t most = 2 * used + LEAST;
+    for (; reserved < most && reserved < GUARD_ENTRIES; reserved++) {
         touch((volatile char *)&targets[reserved]);
         touch((volatile char *)&cgroups[reserved]);
         touch((volatile char *)&sessions[reserved]);
-        (void)atomic_load(&shared->slots[reserved].pid);
+        (void)atomic_load(&shared->entries[reserved].pid);
     }
 }
 
@@ -321,21 +329,21 @@ static void know_until(struct target *target, int64_t ns)
     target->known_ns = ns > target->known_ns ? ns : target->known_ns;
 }
 
-/* alive_ns: read before the slot, so that a leader that the slot does not call reaped was not then.
- * False where there is nothing to do, or no more. */
-static bool begin_round(struct target *target, const struct guard_entry *slot,
+/* Returns false if there is nothing to do for the target. alive_ns was read before the entry: a
+ * leader that the entry does not call reaped was not reaped at that time. */
+static bool begin_round(struct target *target, const struct guard_entry *entry,
                         const struct cgroup *cgroup, int64_t alive_ns)
 {
     if (!target->word) {
         return false;
     }
-    if (!guard_entry_read(slot, target->word, &target->process)) {
-        target->word = 0; /* the daemon has seen to it */
+    if (!guard_entry_read(entry, target->word, &target->process)) {
+        target->word = 0; /* the daemon has disarmed it */
         return false;
     }
     target->living = target->doubtful = target->strays = false;
     if (target->process.pid == 0 && !is_populated(cgroup)) {
-        /* a child that now comes to life ends by itself; but not one that is frozen */
+        /* a child that enters its entry only now exits by itself, unless its cgroup is frozen */
         target->clean = CLEAN_ROUNDS;
     }
     know_until(target, target->process.born_ns);
@@ -343,11 +351,11 @@ static bool begin_round(struct target *target, const struct guard_entry *slot,
     return target->clean < CLEAN_ROUNDS;
 }
 
-static void end_round(struct target *target, const struct guard_entry *slot,
+static void end_round(struct target *target, const struct guard_entry *entry,
                       const struct cgroup *cgroup)
 {
     int fd;
-    enum leader leader = orphan_scan(target, slot, &fd);
+    enum leader leader = find_leader(target, entry, &fd);
     if (leader == LEADER_HIDDEN) {
         target->doubtful = true;
     } else if (leader != LEADER_GONE && (!target->strays || target->rounds >= STRAYS_FIRST)) {
@@ -372,10 +380,10 @@ enum guard_left guard_kill_round(const struct guard_shared *shared)
     bool any = false;
     int64_t alive_ns = atomic_load(&shared->alive_ns);
     for (size_t slot_index = 0; slot_index < bound; slot_index++) {
-        if (begin_round(&targets[slot_index], &shared->slots[slot_index], &cgroups[slot_index],
+        if (begin_round(&targets[slot_index], &shared->entries[slot_index], &cgroups[slot_index],
                         alive_ns)) {
             kill_cgroup(&cgroups[slot_index]);
-            worker_lock_leader(&targets[slot_index], &shared->slots[slot_index]);
+            stop_leader(&targets[slot_index], &shared->entries[slot_index]);
             any = true;
         }
     }
@@ -388,7 +396,7 @@ enum guard_left guard_kill_round(const struct guard_shared *shared)
         if (!target->word || target->clean >= CLEAN_ROUNDS) {
             continue;
         }
-        end_round(target, &shared->slots[slot_index], &cgroups[slot_index]);
+        end_round(target, &shared->entries[slot_index], &cgroups[slot_index]);
         if (target->clean < CLEAN_ROUNDS) {
             bool doubtful = target->doubtful && !target->living;
             left = doubtful && left != GUARD_LEFT_LIVING ? GUARD_LEFT_DOUBTFUL : GUARD_LEFT_LIVING;

@@ -1,3 +1,6 @@
+/*
+ * The main loop of a guard: waits for deadlines and for the daemon's death, and kills.
+ */
 #include "exec/guard/guard_process.h"
 
 #include <errno.h>
@@ -23,11 +26,11 @@
 #include "exec/tree/env_tag.h"
 
 enum {
-    STACK = 48 * 1024,       /* more than it ever needs */
-    FIRST_PAUSE_MS = 1,      /* between rounds of killing */
-    LONGEST_PAUSE_MS = 1000, /* where something does not die */
-    DOUBT_MS = 60000,        /* how long what may be others' processes is waited for */
-    ORPHAN_MS = 1000, /* how often the parent is asked for, where the kernel does not tell of it */
+    STACK = 48 * 1024,       /* more than the guard ever needs */
+    FIRST_PAUSE_MS = 1,      /* between the first two rounds of killing */
+    LONGEST_PAUSE_MS = 1000, /* between rounds if a process does not die */
+    DOUBT_MS = 60000,        /* how long to wait for processes that may belong to others */
+    ORPHAN_MS = 1000,        /* how often to check the parent without a pidfd of it */
 };
 
 struct guard {
@@ -38,11 +41,11 @@ struct guard {
     int daemon; /* a pidfd, or -1 */
     bool is_orphan;
     bool leaves;
-    int pause_ms;       /* until the next round; 0: nothing is to be killed */
-    int64_t doubted_ns; /* since then nothing but doubtful processes is left; 0: not so */
+    int pause_ms;       /* until the next round; 0: nothing to kill */
+    int64_t doubted_ns; /* since then only doubtful processes are left; 0: it is not so */
 };
 
-/* ---- what it stands on stays in memory: a guard that waits for a disk is none */
+/* ---- locked memory: a guard that waits for a disk could be too late */
 
 static int lock_object(struct dl_phdr_info *object, size_t size, void *context)
 {
@@ -54,8 +57,8 @@ static int lock_object(struct dl_phdr_info *object, size_t size, void *context)
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
         if (part->p_type == PT_LOAD) {
-            /* its limit may not let it: then it is as others are. What the program has for places
-             * is not there before it is used */
+            /* failures are ignored: the limit may forbid it, and the guard then runs unlocked. The
+             * large static tables of the program get memory only when they are used */
             const char *at = (const char *)(uintptr_t)(object->dlpi_addr + part->p_vaddr);
             bool own = *object->dlpi_name == '\0';
             size_t whole = own ? part->p_filesz : part->p_memsz;
@@ -72,26 +75,27 @@ static void lock_memory(const struct guard_shared *shared)
     for (size_t i = 0; i < sizeof stack; i += 1024) {
         stack[i] = 0;
     }
-    (void)mlock((const char *)stack, sizeof stack); /* as above, as the next */
+    (void)mlock((const char *)stack, sizeof stack); /* the limit may forbid it, as above */
     (void)mlock2(shared, sizeof *shared, MLOCK_ONFAULT);
     (void)dl_iterate_phdr(lock_object, NULL);
 }
 
-/* ---- when it looks again */
+/* ---- the timer for the earliest deadline */
 
 static uint64_t earliest(const struct guard_shared *shared)
 {
     uint64_t first = UINT64_MAX;
     size_t bound = atomic_load(&shared->bound);
     for (size_t slot_index = 0; slot_index < bound; slot_index++) {
-        uint64_t deadline = guard_entry_deadline(&shared->slots[slot_index]);
+        uint64_t deadline = guard_entry_deadline(&shared->entries[slot_index]);
         first = deadline < first ? deadline : first;
     }
     return first;
 }
 
-/* The daemon calls where it arms what is earlier than it reads here; what it armed while this was
- * being set is seen by the second look. */
+/* Sets the timer, and wake_ms for the daemon, which sends GUARD_LOOK when it arms an earlier
+ * deadline than it finds there. The loop catches deadlines that were armed while wake_ms was being
+ * set. */
 static void set_alarm(const struct guard *guard)
 {
     guard_kill_reserve(guard->shared, atomic_load(&guard->shared->bound));
@@ -109,13 +113,13 @@ static void set_alarm(const struct guard *guard)
         at.it_value.tv_sec = (time_t)(first / 1000);
         at.it_value.tv_nsec = (long)(first % 1000) * CLOCK_NS_PER_MS;
     }
-    /* fails only for a wrong descriptor or time */
+    /* it can only fail for a wrong descriptor or time */
     (void)timerfd_settime(guard->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* ---- what the daemon says */
+/* ---- packets from the daemon */
 
-/* The descriptors that came with a packet, or -1. */
+/* Sets fds to the descriptors that came with a packet, or to -1. */
 static void take_descriptors(struct msghdr *message, int fds[2])
 {
     fds[0] = fds[1] = -1;
@@ -128,14 +132,14 @@ static void take_descriptors(struct msghdr *message, int fds[2])
 
 static void obey(struct guard *guard, const struct guard_packet *packet, const int fds[2])
 {
-    if (packet->word == GUARD_CGROUP && packet->slot_index < GUARD_PLACES) {
+    if (packet->word == GUARD_CGROUP && packet->slot_index < GUARD_ENTRIES) {
         guard_kill_set_cgroup(packet->slot_index, fds[0], fds[1]);
     } else if (packet->word == GUARD_LEAVE) {
         guard->leaves = true;
     }
 }
 
-/* Nothing but the daemon's end closes the socket. */
+/* Reads all packets. The socket is closed only by the daemon's death. */
 static void hear(struct guard *guard)
 {
     for (;;) {
@@ -151,7 +155,7 @@ static void hear(struct guard *guard)
             continue;
         }
         if (size <= 0) {
-            /* what else fails, as for want of memory, says nothing of the daemon */
+            /* other errors, such as ENOMEM, do not mean that the daemon is dead */
             guard->is_orphan = size == 0 || errno == ECONNRESET;
             return;
         }
@@ -170,7 +174,7 @@ static void wait_for(struct guard *guard)
     if (guard->is_orphan) {
         what[0].fd = what[2].fd = -1;
     }
-    /* what poll cannot tell is found by looking */
+    /* if poll fails, the checks below still find out */
     (void)poll(what, sizeof what / sizeof *what, guard->pause_ms ? guard->pause_ms : idle_ms);
     if (!guard->is_orphan) {
         hear(guard);
@@ -179,7 +183,7 @@ static void wait_for(struct guard *guard)
     }
 }
 
-/* ---- what it does */
+/* ---- killing */
 
 static enum guard_left kill_what_is_due(struct guard *guard)
 {
@@ -189,9 +193,9 @@ static enum guard_left kill_what_is_due(struct guard *guard)
         guard_kill_orphans(env_tag_worker(guard->consumer));
     }
     for (size_t slot_index = 0; slot_index < bound; slot_index++) {
-        uint64_t word = guard_entry_take(&guard->shared->slots[slot_index], now_ms);
+        uint64_t word = guard_entry_take(&guard->shared->entries[slot_index], now_ms);
         if (word && guard_kill_add(slot_index, word)) {
-            guard->pause_ms = 0; /* whatever hangs there: this one is seen to at once */
+            guard->pause_ms = 0; /* older targets that do not die must not delay this one */
         }
     }
     return guard_kill_round(guard->shared);
@@ -213,7 +217,9 @@ static void set_pause(struct guard *guard, enum guard_left left)
     guard->pause_ms = longer_ms < LONGEST_PAUSE_MS ? longer_ms : LONGEST_PAUSE_MS;
 }
 
-/* The proof. One that is not whole, or not on the disk, is none. */
+/* Writes the proof that nothing is left. A line that is not whole or not on the disk proves
+ * nothing.
+ */
 static int tell_dead(const struct guard *guard)
 {
     char line[256] = "dead ";
@@ -224,10 +230,10 @@ static int tell_dead(const struct guard *guard)
     memcpy(line + size, guard->consumer, more);
     size += more;
     line[size++] = '\n';
-    if (write(GUARD_HOLD, line, size) != (ssize_t)size) {
+    if (write(GUARD_LOCK_FILE, line, size) != (ssize_t)size) {
         return -1;
     }
-    return fsync(GUARD_HOLD);
+    return fsync(GUARD_LOCK_FILE);
 }
 
 static void run(struct guard *guard)
@@ -241,7 +247,7 @@ static void run(struct guard *guard)
         enum guard_left left = kill_what_is_due(guard);
         set_pause(guard, left);
         if (guard->is_orphan && left == GUARD_LEFT_NONE) {
-            (void)tell_dead(guard); /* without it the leases are waited out */
+            (void)tell_dead(guard); /* without the proof, others wait until the leases expire */
             return;
         }
         if (guard->is_orphan && guard->doubted_ns > 0 &&
@@ -251,7 +257,7 @@ static void run(struct guard *guard)
     }
 }
 
-/* ---- the beginning */
+/* ---- start */
 
 static struct guard_shared *map_shared(void)
 {
@@ -284,11 +290,11 @@ int guard_process(int argc, char **argv)
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)) {
         return EXIT_FAILURE;
     }
-    (void)close(GUARD_PROGRAM); /* was only executed */
+    (void)close(GUARD_PROGRAM);
     lock_memory(guard.shared);
     slice_shorten();
 
-    /* from now on it sees what is armed; where the daemon is gone already, that is seen next */
+    /* the guard is ready once its timer is set; run() finds out if the daemon is gone already */
     set_alarm(&guard);
     struct guard_packet ready = {.word = GUARD_READY};
     ssize_t sent = send(GUARD_SOCKET, &ready, sizeof ready, MSG_DONTWAIT | MSG_NOSIGNAL);

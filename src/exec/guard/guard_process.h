@@ -1,11 +1,13 @@
 /*
- * The guard's own process: leatd's program, executed anew under the name GUARD_NAME, so that it has
- * nothing of the daemon's memory. It has no heap, no Redis and no log; a session of its own; all
- * signals blocked; and what it stands on locked in memory as far as its limit lets it.
+ * The guard's own process: leatd's program, executed again under the name GUARD_NAME, so that it
+ * shares none of the daemon's memory but the entries. It uses no heap, no Redis and no log, has a
+ * session of its own, blocks all signals, and locks its code and data in memory as far as its limit
+ * allows.
  *
- * It waits for a deadline in the shared slots, for the daemon's end, and for the daemon's messages.
- * When the daemon is dead it kills whatever is armed, waits until all of that is dead, adds the
- * line "dead CONSUMER" to the hold file, and exits; that lets go of the hold file's lock.
+ * It waits for a deadline in the shared entries, for the daemon's death, and for packets from the
+ * daemon. When the daemon is dead, it kills the processes of all armed entries, waits until they
+ * are dead, appends the line "dead CONSUMER" to the worker's lock file, and exits, which releases
+ * the lock.
  */
 #ifndef LEAT_EXEC_GUARD_GUARD_PROCESS_H
 #define LEAT_EXEC_GUARD_GUARD_PROCESS_H
@@ -14,26 +16,26 @@
 
 #define GUARD_NAME "leat-guard"
 
-/* Its descriptors. The hold file is /dev/null where there is none; the program it only begins with.
- */
-enum { GUARD_SOCKET = 3, GUARD_MEMORY, GUARD_HOLD, GUARD_PROGRAM, GUARD_DESCRIPTORS };
+/* Its descriptors. GUARD_LOCK_FILE is /dev/null if the worker has no lock file; the guard closes
+ * GUARD_PROGRAM at its start. */
+enum { GUARD_SOCKET = 3, GUARD_MEMORY, GUARD_LOCK_FILE, GUARD_PROGRAM, GUARD_DESCRIPTORS };
 
-/* Its arguments: GUARD_NAME, the queue for those who read ps, the consumer, its number. */
+/* Its arguments: GUARD_NAME, the queue (shown by ps), the consumer, its number. */
 enum { GUARD_ARGUMENT_QUEUE = 1, GUARD_ARGUMENT_CONSUMER, GUARD_ARGUMENT_INDEX, GUARD_ARGUMENTS };
 
-/* Packets on its socket. It sends GUARD_READY once; the daemon all others. */
+/* Packets on its socket. The guard sends GUARD_READY once; the daemon sends all others. */
 enum guard_word {
     GUARD_READY = 1,
-    GUARD_LOOK,   /* a deadline was set that is earlier than its wake_ms */
-    GUARD_CGROUP, /* of the place; with cgroup.kill and cgroup.events, or without: none any more */
-    GUARD_LEAVE,  /* nothing is armed, and the hold file is gone: exit */
+    GUARD_LOOK,   /* a deadline was set that is earlier than the guard's wake_ms */
+    GUARD_CGROUP, /* an entry's cgroup.kill and cgroup.events come along, or it has no cgroup now */
+    GUARD_LEAVE,  /* exit: nothing is armed, and the worker's lock file is gone */
 };
 struct guard_packet {
     uint32_t word;
     uint32_t slot_index;
 };
 
-/* The program. Returns its exit status: 0, or 1 where it was not started by leatd. */
+/* Runs the guard. Returns its exit status: 0, or 1 if it was not started by leatd. */
 int guard_process(int argc, char **argv);
 
 #endif

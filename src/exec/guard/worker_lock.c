@@ -1,3 +1,6 @@
+/*
+ * Creates, locks and removes this worker's lock file.
+ */
 #include "exec/guard/worker_lock.h"
 
 #include <errno.h>
@@ -11,7 +14,8 @@
 
 #include "base/process/descriptor.h"
 
-/* What says later whether the worker ran under the same kernel. Returns 0 or -1. */
+/* Reads the id of this boot, by which others see later whether the worker ran under their kernel.
+ * Returns 0 or -1. */
 static int read_boot(char *id, size_t size)
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -27,7 +31,7 @@ static int read_boot(char *id, size_t size)
     return 0;
 }
 
-/* With the folder above, which may be missing where it is one of the system's. */
+/* Creates the folder and its parent, such as /run/leat, if they are missing. */
 static int make_folder(const char *folder)
 {
     char *above = strdup(folder);
@@ -44,43 +48,43 @@ static int make_folder(const char *folder)
 static int write_line(int fd, const char *text)
 {
     size_t size = strlen(text);
-    errno = ENOSPC; /* where a part is written */
+    errno = ENOSPC; /* for a write that is cut short */
     return write(fd, text, size) == (ssize_t)size ? 0 : -1;
 }
 
-/* Whole and locked before others see it: they pass over names with a dot in front. For this user
- * alone: who can open it can lock it, and so keep its worker from living, or being dead, to others.
- */
-static int write_file(struct worker_lock *worker_lock, const char *making, const char *text)
+/* Writes and locks the file under a name with a leading dot, which others ignore, and renames it
+ * when it is complete. Only this user may open it: whoever can open it can lock it, and so make
+ * others believe that its worker lives. */
+static int write_file(struct worker_lock *lock, const char *making, const char *text)
 {
-    worker_lock->fd = descriptor_out_of_the_way(
+    lock->fd = descriptor_out_of_the_way(
         open(making, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (worker_lock->fd < 0) {
+    if (lock->fd < 0) {
         return -1;
     }
-    if (flock(worker_lock->fd, LOCK_EX | LOCK_NB) || write_line(worker_lock->fd, text) ||
-        rename(making, worker_lock->path)) {
+    if (flock(lock->fd, LOCK_EX | LOCK_NB) || write_line(lock->fd, text) ||
+        rename(making, lock->path)) {
         int error = errno;
-        (void)unlink(making); /* what stays is passed over */
-        close(worker_lock->fd);
-        worker_lock->fd = -1;
+        (void)unlink(making); /* others ignore it if it stays */
+        close(lock->fd);
+        lock->fd = -1;
         errno = error;
         return -1;
     }
     return 0;
 }
 
-int worker_lock_make(struct worker_lock *worker_lock, const char *folder, const char *consumer,
+int worker_lock_make(struct worker_lock *lock, const char *folder, const char *consumer,
                      const char *cgroup)
 {
     char boot[64], *making = NULL, *text = NULL;
     int result = -1;
-    *worker_lock = (struct worker_lock){.fd = -1};
+    *lock = (struct worker_lock){.fd = -1};
     if (read_boot(boot, sizeof boot) || make_folder(folder)) {
         return -1;
     }
-    if (asprintf(&worker_lock->path, "%s/%s", folder, consumer) < 0) {
-        worker_lock->path = NULL;
+    if (asprintf(&lock->path, "%s/%s", folder, consumer) < 0) {
+        lock->path = NULL;
     }
     if (asprintf(&making, "%s/.%s", folder, consumer) < 0) {
         making = NULL;
@@ -90,27 +94,27 @@ int worker_lock_make(struct worker_lock *worker_lock, const char *folder, const 
         text = NULL;
     }
     errno = ENOMEM;
-    if (worker_lock->path && making && text) {
-        result = write_file(worker_lock, making, text);
+    if (lock->path && making && text) {
+        result = write_file(lock, making, text);
     }
     int error = errno;
     free(making);
     free(text);
     if (result) {
-        worker_lock_drop(worker_lock, false);
+        worker_lock_drop(lock, false);
     }
     errno = error;
     return result;
 }
 
-void worker_lock_drop(struct worker_lock *worker_lock, bool remove)
+void worker_lock_drop(struct worker_lock *lock, bool remove)
 {
-    if (worker_lock->fd >= 0) {
+    if (lock->fd >= 0) {
         if (remove) {
-            (void)unlink(worker_lock->path); /* others remove what serves nothing */
+            (void)unlink(lock->path); /* if it stays, other workers remove it */
         }
-        close(worker_lock->fd);
+        close(lock->fd);
     }
-    free(worker_lock->path);
-    *worker_lock = (struct worker_lock){.fd = -1};
+    free(lock->path);
+    *lock = (struct worker_lock){.fd = -1};
 }

@@ -1,7 +1,7 @@
 /*
- * This worker's own hold file, as exec/guard/worker_locks.h describes it: made and locked at the
- * start, removed when the worker has stopped as asked. Guards share its open file, and with that
- * its lock: it is free only when daemon and guards are gone.
+ * This worker's own lock file (exec/guard/worker_locks.h): created and locked at the start, removed
+ * after a clean shutdown. Guards share its open file and thereby its lock, which is free only when
+ * daemon and guards are gone.
  */
 #ifndef LEAT_EXEC_GUARD_WORKER_LOCK_H
 #define LEAT_EXEC_GUARD_WORKER_LOCK_H
@@ -9,16 +9,18 @@
 #include <stdbool.h>
 
 struct worker_lock {
-    char *path; /* owned, or NULL */
-    int fd;     /* open for appending; -1: there is no file */
+    char *path; /* owned; or NULL */
+    int fd;     /* open for appending; -1: no file */
 };
 
-/* Makes the file in that folder, which is made, too, and the one above it. cgroup: what the line
- * says. Returns 0; or -1 with errno: hold is then one without a file. */
-int worker_lock_make(struct worker_lock *worker_lock, const char *folder, const char *consumer,
+/* Creates and locks the file in that folder. Creates the folder and its parent if they are missing.
+ * cgroup is the path for the line "cgroup". Returns 0; or -1 with errno, and *lock then has no
+ * file.
+ */
+int worker_lock_make(struct worker_lock *lock, const char *folder, const char *consumer,
                      const char *cgroup);
 
-/* Closes it. remove: nothing need be proved of this worker any more. */
-void worker_lock_drop(struct worker_lock *worker_lock, bool remove);
+/* Closes the file, and removes it if `remove` is set: no proof is needed after a clean shutdown. */
+void worker_lock_drop(struct worker_lock *lock, bool remove);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Lists and judges the lock files of the queue's workers on this host.
+ */
 #include "exec/guard/worker_locks.h"
 
 #include <dirent.h>
@@ -16,8 +19,8 @@
 #include "base/process/mounts.h"
 #include "base/units.h"
 
-#define FILE_MOST 4096  /* bytes of a hold file; what is longer was not written by leat */
-#define NAMES_MOST 1000 /* files that one look at the folder tells of */
+#define FILE_MOST 4096  /* bytes of a lock file; leat writes fewer */
+#define NAMES_MOST 1000 /* files of a folder that are listed at most */
 #define BOOT_ID_SIZE 64
 
 /* ---- reading ---- */
@@ -41,7 +44,7 @@ static ssize_t read_whole(int fd, char *text, size_t size)
     return (ssize_t)got;
 }
 
-/* Returns 0, or −1: it cannot be known. */
+/* Returns 0, or −1 if it cannot be read. */
 static int read_boot_id(char *id, size_t size)
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -49,7 +52,7 @@ static int read_boot_id(char *id, size_t size)
         return -1;
     }
     ssize_t got = read_whole(fd, id, size - 1);
-    (void)close(fd); /* was only read */
+    (void)close(fd); /* it was only read */
     if (got <= 1 || id[got - 1] != '\n') {
         return -1;
     }
@@ -57,8 +60,8 @@ static int read_boot_id(char *id, size_t size)
     return 0;
 }
 
-/* What stands behind "NAME " on a whole line of its own, the first such line, into value. Returns
- * 0, or −1: there is none, or it does not fit. */
+/* Finds the first whole line "NAME VALUE" and copies its value. Returns 0, or −1 if there is none
+ * or it does not fit. */
 static int find_line(const char *text, const char *name, char *value, size_t size)
 {
     size_t length = strlen(name);
@@ -88,8 +91,8 @@ static enum worker_lock_state judge_free(const char *folder, const char *text, i
         return WORKER_LOCK_PROVED;
     }
 
-    /* what ran before the machine was started anew is gone; but a file that other machines can see
-     * may be of one of them */
+    /* no process survives a reboot of this host; but on a shared file system the file may belong to
+     * another host */
     bool is_known =
         find_line(text, "boot", boot, sizeof boot) == 0 && read_boot_id(now, sizeof now) == 0;
     bool is_ours = is_known && strcmp(boot, now) == 0;
@@ -103,8 +106,8 @@ static enum worker_lock_state judge_free(const char *folder, const char *text, i
     return WORKER_LOCK_UNPROVED;
 }
 
-/* Of another host or container, where the folder is shared, its number says nothing; that is only
- * looked at again sooner. */
+/* Returns true if the worker's daemon is gone. If hosts or containers share the folder, the pid may
+ * mean another process; then the file is only looked at again sooner. */
 static bool is_gone(const char *text)
 {
     char digits[16];
@@ -118,12 +121,12 @@ static enum worker_lock_state look_at(const char *folder, int fd, struct worker_
 {
     struct stat status;
     char text[FILE_MOST + 1];
-    /* shared, so that two who look do not take each other for its owner; whatever else keeps it
-     * from being locked, the file is not known to be free */
+    /* the lock is a shared one, so that two workers that look do not take each other for the owner.
+     * After any error the file is not known to be free */
     bool is_locked = flock(fd, LOCK_SH | LOCK_NB) != 0;
     if (fstat(fd, &status) || !S_ISREG(status.st_mode) ||
         (status.st_uid != geteuid() && status.st_uid != 0)) {
-        return WORKER_LOCK_NONE; /* a line that anybody might write proves nothing */
+        return WORKER_LOCK_NONE; /* a file of another user proves nothing */
     }
     ssize_t got = read_whole(fd, text, FILE_MOST);
     if (got < 0) {
@@ -150,7 +153,7 @@ char *worker_locks_folder(const char *state, const char *queue)
     if (!first || !*first) {
         first = "/run/leat";
     }
-    size_t size = state ? strlen(state) : strcspn(first, ":"); /* systemd may give several */
+    size_t size = state ? strlen(state) : strcspn(first, ":"); /* systemd may list several */
     return asprintf(&folder, "%.*s/%s", (int)size, first, queue) < 0 ? NULL : folder;
 }
 
@@ -171,12 +174,12 @@ enum worker_lock_state worker_locks_look(const char *folder, const char *name,
     int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0) {
         state = look_at(folder, fd, found);
-        (void)close(fd); /* was only read; this lets go of the lock */
+        (void)close(fd); /* it was only read; this releases the lock */
         if (strcmp(name, found->consumer) != 0) {
-            state = WORKER_LOCK_NONE; /* a copy of one, which nobody would have locked */
+            state = WORKER_LOCK_NONE; /* a copy of a lock file: nobody would have locked it */
         }
     }
-    (void)close(at); /* the same */
+    (void)close(at); /* it was only read */
     return state;
 }
 
@@ -188,7 +191,7 @@ int worker_locks_remove(const char *folder, const char *name)
     }
     int result = unlinkat(at, name, 0);
     int error = errno;
-    (void)close(at); /* was only read */
+    (void)close(at); /* it was only read */
     errno = error;
     return result && error != ENOENT ? -1 : 0;
 }
@@ -212,7 +215,7 @@ char **worker_locks_list(const char *folder)
         if (!file) {
             break;
         }
-        /* what is being made begins with a dot */
+        /* a file that is still being written has a leading dot */
         if (file->d_name[0] != '.') {
             names[count] = strdup(file->d_name);
             failed = !names[count];
@@ -220,7 +223,7 @@ char **worker_locks_list(const char *folder)
         }
     }
     if (files) {
-        (void)closedir(files); /* was only read */
+        (void)closedir(files); /* it was only read */
     }
     if (failed) {
         int error = errno;

@@ -1,17 +1,18 @@
 /*
- * Hold files of the workers of one queue on this host: which of them live, and of which it is
- * proved that nothing is left, so that their tasks can be taken over at once. Each worker has one,
- * FOLDER/CONSUMER, and keeps it locked (flock) together with its guard. Its lines:
+ * The lock files of all workers of one queue on this host. They show which workers live, and which
+ * dead workers have provably left no process behind, so that their tasks can be reclaimed at once.
+ * Each worker has one, FOLDER/CONSUMER, and keeps it locked (flock) together with its guards. Its
+ * lines:
  *
  *   worker CONSUMER
  *   boot BOOT_ID        of the kernel under which it ran
  *   pid PID             of the daemon
  *   cgroup PATH         its own, or -
- *   dead CONSUMER       added by the guard when every process of its tasks is gone
+ *   dead CONSUMER       appended by a guard when every process of its tasks is gone
  *
- * A free lock alone proves nothing: who kills daemon and guard need not have killed the tasks. The
- * name is the worker's, new at each start, so a reused process id or host name proves nothing
- * wrong.
+ * A free lock alone proves nothing: somebody may have killed daemon and guards but not the tasks.
+ * The consumer's name is new at each start, so a reused process id or host name cannot be mistaken
+ * for this worker.
  */
 #ifndef LEAT_EXEC_GUARD_WORKER_LOCKS_H
 #define LEAT_EXEC_GUARD_WORKER_LOCKS_H
@@ -21,33 +22,33 @@
 #include <stdint.h>
 
 enum worker_lock_state {
-    WORKER_LOCK_NONE,     /* no such file, or not one that a worker of this user wrote */
+    WORKER_LOCK_NONE,     /* no such file, or no worker of this user wrote it */
     WORKER_LOCK_LIVES,    /* locked */
-    WORKER_LOCK_ENDS,     /* locked, though its daemon is gone: the guard is at work */
-    WORKER_LOCK_PROVED,   /* nothing of its tasks is left */
-    WORKER_LOCK_UNPROVED, /* nobody holds it, and whether its tasks still run is not known */
+    WORKER_LOCK_ENDS,     /* locked, but its daemon is gone: a guard is still killing */
+    WORKER_LOCK_PROVED,   /* free, and nothing of its tasks is left */
+    WORKER_LOCK_UNPROVED, /* free, but its tasks may still run */
 };
 
 struct worker_lock_found {
     char consumer[128];
-    char cgroup[512]; /* "": none, or that of another kernel; only where it is unproved */
-    int64_t dead_ms;  /* wall clock: when the guard added its line; 0: it did not */
+    char cgroup[512]; /* set for WORKER_LOCK_UNPROVED; "": none, or from before a reboot */
+    int64_t dead_ms;  /* wall clock: when a guard appended its line; 0: none did */
 };
 
-/* STATE/QUEUE, the folder of the queue's hold files. state NULL: the first of $RUNTIME_DIRECTORY,
- * else /run/leat. For free; NULL without memory. */
+/* Returns STATE/QUEUE, the folder of the queue's lock files, which the caller frees; NULL without
+ * memory. state NULL means the first folder of $RUNTIME_DIRECTORY, or else /run/leat. */
 char *worker_locks_folder(const char *state, const char *queue);
 
-/* The file names in the folder, NULL-terminated, for holds_list_free. NULL without memory or folder
- * (errno). */
+/* Returns the file names in the folder, NULL-terminated, for worker_locks_list_free; or NULL with
+ * errno. */
 char **worker_locks_list(const char *folder);
 void worker_locks_list_free(char **names);
 
-/* Looks at one. found is set unless HOLDS_NONE is returned. */
+/* Judges one lock file. Sets *found unless it returns WORKER_LOCK_NONE. */
 enum worker_lock_state worker_locks_look(const char *folder, const char *name,
                                          struct worker_lock_found *found);
 
-/* Removes it; that it is gone already is fine. Returns 0, or −1 with errno. */
+/* Removes a lock file, which may be gone already. Returns 0, or −1 with errno. */
 int worker_locks_remove(const char *folder, const char *name);
 
 #endif

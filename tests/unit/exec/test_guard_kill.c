@@ -116,7 +116,7 @@ static void test_session(void **state)
 {
     (void)state;
     for (int apart = 0; apart < 2; apart++) {
-        struct guard_entry *slot = &shared->slots[PLACE];
+        struct guard_entry *slot = &shared->entries[PLACE];
         pid_t member;
         guard_entry_arm(slot, GUARD_NEVER);
         pid_t leader = start_task(apart, &member);
@@ -136,7 +136,7 @@ static void test_session(void **state)
 static void test_number_of_another(void **state)
 {
     (void)state;
-    struct guard_entry *slot = &shared->slots[PLACE];
+    struct guard_entry *slot = &shared->entries[PLACE];
     pid_t member;
     guard_entry_arm(slot, GUARD_NEVER);
     int64_t before_ns = clock_boot_ns();
@@ -163,7 +163,7 @@ static void test_number_of_another(void **state)
 static void test_reaped_leader(void **state)
 {
     (void)state;
-    struct guard_entry *slot = &shared->slots[PLACE];
+    struct guard_entry *slot = &shared->entries[PLACE];
     pid_t member;
     guard_entry_arm(slot, GUARD_NEVER);
     pid_t leader = start_task(true, &member);
@@ -185,7 +185,7 @@ static void test_reaped_leader(void **state)
 static void test_inherited_leader(void **state)
 {
     (void)state;
-    struct guard_entry *slot = &shared->slots[PLACE];
+    struct guard_entry *slot = &shared->entries[PLACE];
     for (int younger = 0; younger < 2; younger++) {
         pid_t member;
         guard_entry_arm(slot, GUARD_NEVER);
@@ -208,7 +208,7 @@ static void test_inherited_leader(void **state)
 static void test_passed_on(void **state)
 {
     (void)state;
-    struct guard_entry *slot = &shared->slots[PLACE];
+    struct guard_entry *slot = &shared->entries[PLACE];
     pid_t member;
     guard_entry_arm(slot, GUARD_NEVER);
     take(slot);
@@ -253,12 +253,12 @@ static pid_t start_stray(int *input, char *const *environment, const char *then)
 static void test_stray_that_executes(void **state)
 {
     (void)state;
-    struct guard_entry *slot = &shared->slots[PLACE];
+    struct guard_entry *slot = &shared->entries[PLACE];
     char *const nothing[] = {NULL};
     const char *const then[] = {"LEAT_WORKER=w:1:a LEAT_TASK=1-2 LEAT_FENCE=1", ""};
     for (int others = 0; others < 2; others++) {
         int input;
-        slot->mark =
+        slot->tag =
             env_tag_attempt(env_tag_worker("w:1:a"), &(struct task){.tid = "1-2", .fence = 1});
         guard_entry_arm(slot, GUARD_NEVER);
         slot->born_ns = clock_boot_ns();
@@ -279,7 +279,7 @@ static void test_stray_that_executes(void **state)
         close(input);
         reap(stray);
         guard_entry_disarm(slot);
-        slot->mark = 0;
+        slot->tag = 0;
     }
 }
 
@@ -287,7 +287,7 @@ static void test_stray_that_executes(void **state)
 static void test_no_child_yet(void **state)
 {
     (void)state;
-    struct guard_entry *slot = &shared->slots[PLACE];
+    struct guard_entry *slot = &shared->entries[PLACE];
     guard_entry_arm(slot, GUARD_NEVER);
     take(slot);
     assert_int_equal(guard_kill_round(shared), GUARD_LEFT_NONE);
