@@ -24,23 +24,30 @@ int buffer_reserve(struct buffer *buffer, size_t more)
     char *data;
 
     /* after a failure nothing more goes in: a later, smaller piece would leave a hole */
-    if (buffer->failed)
+    if (buffer->failed) {
         return -1;
-    if (__builtin_add_overflow(buffer->size, more, &needed) || needed > PTRDIFF_MAX)
+    }
+    if (__builtin_add_overflow(buffer->size, more, &needed) || needed > PTRDIFF_MAX) {
         goto fail;
-    if (needed <= buffer->capacity)
+    }
+    if (needed <= buffer->capacity) {
         return 0;
+    }
 
     /* grow by half at least, so that appending byte by byte stays linear */
-    if (__builtin_add_overflow(buffer->capacity, buffer->capacity / 2, &capacity))
+    if (__builtin_add_overflow(buffer->capacity, buffer->capacity / 2, &capacity)) {
         capacity = needed;
-    if (capacity < needed)
+    }
+    if (capacity < needed) {
         capacity = needed;
-    if (capacity < SMALLEST)
+    }
+    if (capacity < SMALLEST) {
         capacity = SMALLEST;
+    }
     data = realloc(buffer->data, capacity);
-    if (data == NULL)
+    if (!data) {
         goto fail;
+    }
     buffer->data = data;
     buffer->capacity = capacity;
     return 0;
@@ -52,10 +59,12 @@ fail:
 
 int buffer_append(struct buffer *buffer, const void *data, size_t size)
 {
-    if (buffer_reserve(buffer, size) != 0)
+    if (buffer_reserve(buffer, size) != 0) {
         return -1;
-    if (size > 0)
+    }
+    if (size > 0) {
         memcpy(buffer->data + buffer->size, data, size);
+    }
     buffer->size += size;
     return 0;
 }
@@ -80,8 +89,9 @@ int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
 {
     int length;
 
-    if (buffer->failed)
+    if (buffer->failed) {
         return -1;
+    }
 
     /* into the room that there is, or once more when it is known how much it needs; vsnprintf
      * writes a final NUL, which needs room but does not count */
@@ -92,14 +102,16 @@ int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
         va_copy(again, arguments);
         length = vsnprintf(room > 0 ? buffer->data + buffer->size : NULL, room, format, again);
         va_end(again);
-        if (length < 0)
+        if (length < 0) {
             break;
+        }
         if ((size_t)length < room) {
             buffer->size += (size_t)length;
             return 0;
         }
-        if (buffer_reserve(buffer, (size_t)length + 1) != 0)
+        if (buffer_reserve(buffer, (size_t)length + 1) != 0) {
             return -1;
+        }
     }
     buffer->failed = true;
     return -1;
@@ -107,8 +119,9 @@ int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
 
 void buffer_consume(struct buffer *buffer, size_t size)
 {
-    if (size == 0)
+    if (size == 0) {
         return;
+    }
     buffer->size -= size;
     memmove(buffer->data, buffer->data + size, buffer->size);
 }

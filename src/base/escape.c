@@ -19,22 +19,26 @@ static size_t printable_length(const unsigned char *at, size_t size)
     uint32_t point;
     size_t length;
 
-    if (at[0] >= 0xf8 || at[0] < 0xc0)
+    if (at[0] >= 0xf8 || at[0] < 0xc0) {
         return 0;
+    }
     length = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    if (length > size)
+    if (length > size) {
         return 0;
+    }
     point = at[0] & (0x7fU >> length);
     for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xc0) != 0x80)
+        if ((at[i] & 0xc0) != 0x80) {
             return 0;
+        }
         point = point << 6 | (at[i] & 0x3fU);
     }
 
     /* overlong forms, surrogates, what lies past Unicode, and the C1 controls, which terminals obey
      */
-    if (point < smallest[length] || (point >= 0xd800 && point <= 0xdfff) || point > 0x10ffff)
+    if (point < smallest[length] || (point >= 0xd800 && point <= 0xdfff) || point > 0x10ffff) {
         return 0;
+    }
     return point < 0xa0 || turns_text(point) ? 0 : length;
 }
 
@@ -68,8 +72,10 @@ int escape_append(struct buffer *buffer, const void *data, size_t size)
             i += length;
             continue;
         }
-        if (buffer_append(buffer, at + start, i - start) != 0 || append_escaped(buffer, at[i]) != 0)
+        if (buffer_append(buffer, at + start, i - start) != 0 ||
+            append_escaped(buffer, at[i]) != 0) {
             return -1;
+        }
         start = ++i;
     }
     return size > start ? buffer_append(buffer, at + start, size - start) : 0;

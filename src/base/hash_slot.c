@@ -32,7 +32,7 @@ static const char *find_tag(const char *key, size_t *size)
 bool hash_slot_is_tagged(const char *key)
 {
     size_t size = 0;
-    return find_tag(key, &size) != NULL;
+    return find_tag(key, &size);
 }
 
 int hash_slot_of(const char *key)

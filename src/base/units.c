@@ -18,7 +18,7 @@ static const struct unit durations[] = {
     {"s", 1000},
     {"ms", 1},
 };
-enum { DURATIONS = sizeof(durations) / sizeof(durations[0]) };
+enum { DURATIONS = sizeof durations / sizeof durations[0] };
 
 static const struct unit sizes[] = {
     {"K", INT64_C(1) << 10},
@@ -26,7 +26,7 @@ static const struct unit sizes[] = {
     {"G", INT64_C(1) << 30},
     {"T", INT64_C(1) << 40},
 };
-enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static const int64_t century_ms = INT64_C(36525) * 86400000;
 
@@ -36,12 +36,15 @@ static int parse_digits(const char **text, int64_t *value)
     const char *at = *text;
 
     *value = 0;
-    for (; *at >= '0' && *at <= '9'; at++)
+    for (; *at >= '0' && *at <= '9'; at++) {
         if (__builtin_mul_overflow(*value, 10, value) ||
-            __builtin_add_overflow(*value, *at - '0', value))
+            __builtin_add_overflow(*value, *at - '0', value)) {
             return -1;
-    if (at == *text)
+        }
+    }
+    if (at == *text) {
         return -1;
+    }
     *text = at;
     return 0;
 }
@@ -53,8 +56,9 @@ static int parse_unit(const char **text, int first)
     size_t length = strspn(*text, "abcdefghijklmnopqrstuvwxyz");
 
     for (int i = first; i < DURATIONS; i++) {
-        if (strlen(durations[i].name) != length || memcmp(*text, durations[i].name, length) != 0)
+        if (strlen(durations[i].name) != length || memcmp(*text, durations[i].name, length) != 0) {
             continue;
+        }
         *text += length;
         return i;
     }
@@ -68,23 +72,27 @@ int units_parse_duration(const char *text, int64_t *ms)
 
     /* a bare number is seconds, but only alone: "1m30" might mean anything */
     const char *at = text;
-    if (parse_digits(&at, &value) != 0)
+    if (parse_digits(&at, &value) != 0) {
         return -1;
+    }
     if (*at == '\0') {
-        if (__builtin_mul_overflow(value, 1000, &total) || total > century_ms)
+        if (__builtin_mul_overflow(value, 1000, &total) || total > century_ms) {
             return -1;
+        }
         *ms = total;
         return 0;
     }
 
     /* a sum: each part in a smaller unit than the one before it */
     for (at = text; *at != '\0'; at += strspn(at, " ")) {
-        if (parse_digits(&at, &value) != 0)
+        if (parse_digits(&at, &value) != 0) {
             return -1;
+        }
         unit = parse_unit(&at, unit + 1);
         if (unit < 0 || __builtin_mul_overflow(value, durations[unit].factor, &value) ||
-            __builtin_add_overflow(total, value, &total) || total > century_ms)
+            __builtin_add_overflow(total, value, &total) || total > century_ms) {
             return -1;
+        }
     }
     *ms = total;
     return 0;
@@ -94,17 +102,21 @@ int units_parse_size(const char *text, int64_t *bytes)
 {
     int64_t value;
 
-    if (parse_digits(&text, &value) != 0)
+    if (parse_digits(&text, &value) != 0) {
         return -1;
+    }
     for (size_t i = 0; *text != '\0' && i < SIZES; i++) {
-        if (strcmp(text, sizes[i].name) != 0)
+        if (strcmp(text, sizes[i].name) != 0) {
             continue;
-        if (__builtin_mul_overflow(value, sizes[i].factor, &value))
+        }
+        if (__builtin_mul_overflow(value, sizes[i].factor, &value)) {
             return -1;
+        }
         text = "";
     }
-    if (*text != '\0')
+    if (*text != '\0') {
         return -1;
+    }
     *bytes = value;
     return 0;
 }
@@ -119,14 +131,18 @@ int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *va
     bool negative = *text == '-';
     int64_t number;
 
-    if (negative)
+    if (negative) {
         text++;
-    if (parse_digits(&text, &number) != 0 || *text != '\0')
+    }
+    if (parse_digits(&text, &number) != 0 || *text != '\0') {
         return -1;
-    if (negative)
+    }
+    if (negative) {
         number = -number;
-    if (number < low || number > high)
+    }
+    if (number < low || number > high) {
         return -1;
+    }
     *value = number;
     return 0;
 }
@@ -134,7 +150,7 @@ int units_parse_integer(const char *text, int64_t low, int64_t high, int64_t *va
 size_t units_format_integer(int64_t number, char *text)
 {
     uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
-    char digits[UNITS_INTEGER_SIZE], *first = digits + sizeof(digits);
+    char digits[UNITS_INTEGER_SIZE], *first = digits + sizeof digits;
     size_t length;
 
     *--first = '\0';
@@ -142,9 +158,10 @@ size_t units_format_integer(int64_t number, char *text)
         *--first = (char)('0' + left % 10);
         left /= 10;
     } while (left > 0);
-    if (number < 0)
+    if (number < 0) {
         *--first = '-';
-    length = (size_t)(digits + sizeof(digits) - first);
+    }
+    length = (size_t)(digits + sizeof digits - first);
     memcpy(text, first, length);
     return length - 1;
 }
@@ -156,8 +173,9 @@ size_t units_format_seconds(int64_t ms, char *text)
 
     text[length++] = '.';
     left %= 1000;
-    for (int64_t unit = 100; unit > 0; left %= unit, unit /= 10)
+    for (int64_t unit = 100; unit > 0; left %= unit, unit /= 10) {
         text[length++] = (char)('0' + left / unit);
+    }
     text[length] = '\0';
     return length;
 }
@@ -167,20 +185,24 @@ void units_format_duration(int64_t ms, char *text, size_t size)
     size_t used = 0;
     int length;
 
-    if (size == 0)
+    if (size == 0) {
         return;
+    }
     text[0] = '\0';
-    if (ms <= 0)
+    if (ms <= 0) {
         (void)snprintf(text, size, "0s"); /* as documented size suffices */
+    }
 
     /* parts that are zero are left out */
     for (int i = 0; i < DURATIONS && ms > 0; i++) {
-        if (ms < durations[i].factor)
+        if (ms < durations[i].factor) {
             continue;
+        }
         length = snprintf(text + used, size - used, "%lld%s", (long long)(ms / durations[i].factor),
                           durations[i].name);
-        if (length < 0 || (size_t)length >= size - used)
+        if (length < 0 || (size_t)length >= size - used) {
             return;
+        }
         used += (size_t)length;
         ms %= durations[i].factor;
     }

@@ -17,7 +17,7 @@ static const struct subcommand *const subcommands[] = {
     &pause_command,   &resume_command, &drain_command, &undrain_command, &conf_command,
     &doctor_command,  &init_command,
 };
-#define SUBCOMMAND_COUNT (sizeof subcommands / sizeof(subcommands)[0])
+#define SUBCOMMAND_COUNT (sizeof subcommands / sizeof subcommands[0])
 
 static const char usage_head[] =
     "Usage: leat [-c FILE | -q QUEUE] [--redis URL] COMMAND [OPTION]...\n"
@@ -65,8 +65,9 @@ static void print_help(FILE *file)
 {
     /* failures show when stdout is flushed at the end */
     (void)fputs(usage_head, file);
-    for (size_t i = 0; i < SUBCOMMAND_COUNT; i++)
+    for (size_t i = 0; i < SUBCOMMAND_COUNT; i++) {
         (void)fprintf(file, "  %-9s %s\n", subcommands[i]->name, subcommands[i]->summary);
+    }
     (void)fputs(usage_tail, file);
 }
 
@@ -77,8 +78,9 @@ static const struct subcommand *find_subcommand(const char *name)
 
     for (size_t i = 0; i < SUBCOMMAND_COUNT; i++) {
         names[i] = subcommands[i]->name;
-        if (strcmp(name, names[i]) == 0)
+        if (strcmp(name, names[i]) == 0) {
             return subcommands[i];
+        }
     }
     cli_suggest(name, names, SUBCOMMAND_COUNT, hint, sizeof hint);
     cli_error("unknown command: %s;%s leat --help lists them", name, hint);
@@ -94,19 +96,22 @@ static int run_help(int argc, char **argv)
         print_help(stdout);
         return EX_OK;
     }
-    if (strcmp(argv[1], "ini") == 0)
+    if (strcmp(argv[1], "ini") == 0) {
         return help_ini(argc - 2, argv + 2);
+    }
     subcommand = find_subcommand(argv[1]);
     return subcommand ? help_command(subcommand) : EX_USAGE;
 }
 
 static int run_subcommand(struct cli *cli, int argc, char **argv)
 {
-    if (strcmp(argv[0], "help") == 0)
+    if (strcmp(argv[0], "help") == 0) {
         return run_help(argc, argv);
+    }
     cli->subcommand = find_subcommand(argv[0]);
-    if (!cli->subcommand)
+    if (!cli->subcommand) {
         return EX_USAGE;
+    }
 
     /* 0 makes getopt_long begin anew, in the command's own mode */
     optind = 0;
@@ -124,8 +129,9 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while ((letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS "V", options, &status)) !=
            CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             return status;
+        }
         if (letter == 'h') {
             print_help(stdout);
             return EX_OK;
@@ -148,10 +154,12 @@ int main(int argc, char **argv)
 
     /* character widths and the local way of writing; without such a locale C stays */
     (void)setlocale(LC_CTYPE, "");
-    if (standard_fill(false))
+    if (standard_fill(false)) {
         return EX_OSERR; /* there is nothing to say it to */
-    if (config_source_open(&cli.source) != 0)
+    }
+    if (config_source_open(&cli.source) != 0) {
         return cli_no_memory();
+    }
     /* a reader that goes away is an error to report, not a signal to die by */
     (void)signal(SIGPIPE, SIG_IGN);
 

@@ -31,10 +31,10 @@ static int add_piece(struct parser *parser, struct argument_piece piece)
 {
     struct argument *word = &parser->arguments->words[parser->arguments->count - 1];
     struct argument_piece *longer =
-        reallocarray(word->pieces, word->count + 1, sizeof(*word->pieces));
+        reallocarray(word->pieces, word->count + 1, sizeof *word->pieces);
 
-    if (longer == NULL || piece.text == NULL) {
-        word->pieces = longer != NULL ? longer : word->pieces;
+    if (!longer || !piece.text) {
+        word->pieces = longer ? longer : word->pieces;
         free(piece.text);
         free(piece.fallback);
         return no_memory(parser);
@@ -49,11 +49,13 @@ static int end_literal(struct parser *parser)
 {
     int result = 0;
 
-    if (parser->literal.failed)
+    if (parser->literal.failed) {
         return no_memory(parser);
-    if (parser->literal.size > 0)
+    }
+    if (parser->literal.size > 0) {
         result = add_piece(parser, (struct argument_piece){.text = strndup(parser->literal.data,
                                                                            parser->literal.size)});
+    }
     buffer_clear(&parser->literal);
     return result;
 }
@@ -63,11 +65,13 @@ static int begin_word(struct parser *parser)
     struct arguments *arguments = parser->arguments;
     struct argument *longer;
 
-    if (parser->in_word)
+    if (parser->in_word) {
         return 0;
-    longer = reallocarray(arguments->words, arguments->count + 1, sizeof(*longer));
-    if (longer == NULL)
+    }
+    longer = reallocarray(arguments->words, arguments->count + 1, sizeof *longer);
+    if (!longer) {
         return no_memory(parser);
+    }
     arguments->words = longer;
     longer[arguments->count++] = (struct argument){0};
     parser->in_word = true;
@@ -76,8 +80,9 @@ static int begin_word(struct parser *parser)
 
 static int end_word(struct parser *parser)
 {
-    if (!parser->in_word)
+    if (!parser->in_word) {
         return 0;
+    }
     parser->in_word = false;
     return end_literal(parser);
 }
@@ -88,27 +93,32 @@ static int take_field(struct parser *parser)
     const char *name = parser->at;
     size_t length = strspn(name, FIELD_LETTERS);
     const char *fallback = name[length] == '=' ? name + length + 1 : NULL;
-    const char *end = fallback != NULL ? fallback + strcspn(fallback, "{}") : name + length;
+    const char *end = fallback ? fallback + strcspn(fallback, "{}") : name + length;
     struct argument_piece piece = {.is_field = true};
 
-    if (length == 0 || *end != '}')
+    if (length == 0 || *end != '}') {
         return refuse(parser, "a { must begin {FIELD} or {FIELD=TEXT}, with FIELD of A-Z a-z 0-9 "
                               "_; write {{ for a brace");
-    if (fallback != NULL && memchr(fallback, '\'', (size_t)(end - fallback)) != NULL)
+    }
+    if (fallback && memchr(fallback, '\'', (size_t)(end - fallback))) {
         return refuse(parser,
                       "unexpected quote between braces; put the quotes around the whole word");
-    if (fallback != NULL && memchr(fallback, '"', (size_t)(end - fallback)) != NULL)
+    }
+    if (fallback && memchr(fallback, '"', (size_t)(end - fallback))) {
         return refuse(parser,
                       "unexpected quote between braces; put the quotes around the whole word");
-    if (parser->quote == '\0' && strcspn(name, " \t") < (size_t)(end - name))
+    }
+    if (parser->quote == '\0' && strcspn(name, " \t") < (size_t)(end - name)) {
         return refuse(parser,
                       "unexpected white space between braces; put the whole word in quotes");
-    if (end_literal(parser) != 0)
+    }
+    if (end_literal(parser) != 0) {
         return -1;
+    }
     piece.text = strndup(name, length);
-    if (fallback != NULL) {
+    if (fallback) {
         piece.fallback = strndup(fallback, (size_t)(end - fallback));
-        if (piece.fallback == NULL) {
+        if (!piece.fallback) {
             free(piece.text);
             return no_memory(parser);
         }
@@ -121,14 +131,18 @@ static int take_letter(struct parser *parser, char letter)
 {
     bool twice = *parser->at == letter;
 
-    if (begin_word(parser) != 0)
+    if (begin_word(parser) != 0) {
         return -1;
-    if (letter == '{' && !twice)
+    }
+    if (letter == '{' && !twice) {
         return take_field(parser);
-    if (letter == '}' && !twice)
+    }
+    if (letter == '}' && !twice) {
         return refuse(parser, "unexpected } without {; write }} for a brace");
-    if (letter == '{' || letter == '}')
+    }
+    if (letter == '{' || letter == '}') {
         parser->at++;
+    }
     (void)buffer_append(&parser->literal, &letter, 1); /* looked at when the piece ends */
     return 0;
 }
@@ -138,8 +152,9 @@ static int take_next(struct parser *parser)
 {
     char letter = *parser->at++;
 
-    if (parser->quote == '\0' && (letter == ' ' || letter == '\t'))
+    if (parser->quote == '\0' && (letter == ' ' || letter == '\t')) {
         return end_word(parser);
+    }
     if (parser->quote == '\0' && (letter == '\'' || letter == '"')) {
         parser->quote = letter;
         return begin_word(parser);
@@ -157,13 +172,16 @@ int arguments_parse(const char *text, struct arguments *arguments, struct buffer
     int result = 0;
 
     *arguments = (struct arguments){0};
-    while (result == 0 && *parser.at != '\0')
+    while (result == 0 && *parser.at != '\0') {
         result = take_next(&parser);
-    if (result == 0 && parser.quote != '\0')
+    }
+    if (result == 0 && parser.quote != '\0') {
         result = refuse(&parser, "missing closing quote; to use a quote as text, put the other "
                                  "kind of quotes around it");
-    if (result == 0)
+    }
+    if (result == 0) {
         result = end_word(&parser);
+    }
     buffer_free(&parser.literal);
     return result;
 }

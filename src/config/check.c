@@ -45,11 +45,12 @@ static void check_grace(const struct config *config, const struct ini_places *pl
     char grace[DURATION_TEXT], lease[DURATION_TEXT], most[DURATION_TEXT];
     int64_t lease_ms = config->queue.lease_ms;
 
-    if (check_grace_fits(config->task.kill_grace_ms, lease_ms))
+    if (check_grace_fits(config->task.kill_grace_ms, lease_ms)) {
         return;
-    units_format_duration(config->task.kill_grace_ms, grace, sizeof(grace));
-    units_format_duration(lease_ms, lease, sizeof(lease));
-    units_format_duration(lease_ms / 2 - margin_ms(lease_ms), most, sizeof(most));
+    }
+    units_format_duration(config->task.kill_grace_ms, grace, sizeof grace);
+    units_format_duration(lease_ms, lease, sizeof lease);
+    units_format_duration(lease_ms / 2 - margin_ms(lease_ms), most, sizeof most);
     report_add(report,
                later(line_of(places, "queue", "lease"), line_of(places, "task", "kill_grace")),
                "kill_grace: %s does not fit into a lease of %s: a task must be dead before its "
@@ -63,9 +64,10 @@ static void check_pair(const struct ini_places *places, struct report *report, c
 {
     size_t a = line_of(places, section, first), b = line_of(places, section, second);
 
-    if (a != 0 && b != 0)
+    if (a != 0 && b != 0) {
         report_add(report, later(a, b), "%s: cannot be combined with %s; remove one of them", first,
                    second);
+    }
 }
 
 /* A limit that lies below what it limits. */
@@ -74,10 +76,11 @@ static void check_order(const struct ini_places *places, struct report *report, 
 {
     char low_text[DURATION_TEXT], high_text[DURATION_TEXT];
 
-    if (low_ms <= high_ms)
+    if (low_ms <= high_ms) {
         return;
-    units_format_duration(low_ms, low_text, sizeof(low_text));
-    units_format_duration(high_ms, high_text, sizeof(high_text));
+    }
+    units_format_duration(low_ms, low_text, sizeof low_text);
+    units_format_duration(high_ms, high_text, sizeof high_text);
     report_add(report, later(line_of(places, section, low), line_of(places, section, high)),
                "%s: %s is longer than %s (%s); lower %s or raise %s", low, low_text, high,
                high_text, low, high);
@@ -88,10 +91,11 @@ static void check_ranges(const struct config_retry *retry, const struct config_c
 {
     int code = rules_listed_twice(retry, list);
 
-    if (code >= 0)
+    if (code >= 0) {
         report_add(report, line,
                    "%s: exit code %d is also in a range of exit codes; remove it from one of them",
                    name, code);
+    }
 }
 
 static void check_codes(const struct config_retry *retry, const struct ini_places *places,
@@ -101,13 +105,16 @@ static void check_codes(const struct config_retry *retry, const struct ini_place
     size_t success = line_of(places, "retry", "success");
     size_t exits = line_of(places, "retry", "exit.CODE");
 
-    if (config_codes_has(&retry->permanent, 0))
+    if (config_codes_has(&retry->permanent, 0)) {
         report_add(report, permanent, "permanent: exit code 0 always means success; remove it");
-    for (int code = 1; code < CONFIG_CODES; code++)
-        if (config_codes_has(&retry->permanent, code) && config_codes_has(&retry->success, code))
+    }
+    for (int code = 1; code < CONFIG_CODES; code++) {
+        if (config_codes_has(&retry->permanent, code) && config_codes_has(&retry->success, code)) {
             report_add(report, later(permanent, success),
                        "permanent: exit code %d is also in success; remove it from one of them",
                        code);
+        }
+    }
     check_ranges(retry, &retry->permanent, "permanent", later(permanent, exits), report);
     check_ranges(retry, &retry->success, "success", later(success, exits), report);
 }
@@ -121,9 +128,11 @@ static bool is_item_field(const char *field)
         "expires",    "result_ttl",  "max_attempts", "max_output", "signature",  "not_after",
         "memory_max", "memory_high", "pids_max",     "cpu_max",    "cpu_weight", "io_weight"};
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(field, known[i]) == 0)
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(field, known[i]) == 0) {
             return false;
+        }
+    }
     return strspn(field, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
            strlen(field);
 }
@@ -133,44 +142,50 @@ static void check_item_field(const struct config *config, const struct ini_place
 {
     const char *field = config->intake.field;
     bool runs = strcmp(field, "command") == 0;
-    bool own = config->task.command != NULL || line_of(places, "task", "command") != 0;
+    bool own = config->task.command || line_of(places, "task", "command") != 0;
 
-    if (!is_item_field(field))
+    if (!is_item_field(field)) {
         report_add(
             report, line,
             "field: an item cannot become %s; use payload, command or the name of a variable",
             field);
-    else if (runs && own)
+    } else if (runs && own) {
         report_add(report, later(line, line_of(places, "task", "command")),
                    "field: command cannot be combined with [task] command; remove one of them");
-    else if (!runs && !own)
+    } else if (!runs && !own) {
         report_add(report, line,
                    "field: no command runs for items that become the field %s; add command = ... "
                    "under [task]",
                    field);
+    }
 }
 
 static void check_intake(const struct config *config, const struct ini_places *places,
                          struct report *report)
 {
     const struct config_intake *intake = &config->intake;
-    const char *stream = config->queue.stream != NULL ? config->queue.stream : config->queue.name;
+    const char *stream = config->queue.stream ? config->queue.stream : config->queue.name;
     size_t lists = line_of(places, "intake", "lists"), prefix = line_of(places, "intake", "prefix");
     size_t lane_from = line_of(places, "intake", "lane_from");
 
-    if (intake->lane_from == CONFIG_LANE_FROM_SUFFIX && prefix == 0)
+    if (intake->lane_from == CONFIG_LANE_FROM_SUFFIX && prefix == 0) {
         report_add(report, lane_from,
                    "lane_from: suffix requires prefix; add prefix or remove lane_from");
-    if (lists == 0 && prefix == 0)
+    }
+    if (lists == 0 && prefix == 0) {
         return;
-    for (size_t i = 0; intake->lists != NULL && intake->lists[i] != NULL; i++)
-        if (stream != NULL && strcmp(intake->lists[i], stream) == 0)
+    }
+    for (size_t i = 0; intake->lists && intake->lists[i]; i++) {
+        if (stream && strcmp(intake->lists[i], stream) == 0) {
             report_add(report, lists,
                        "lists: %s is the stream of the queue; use another key for one of them",
                        stream);
-    if (intake->field != NULL)
+        }
+    }
+    if (intake->field) {
         check_item_field(config, places, report,
                          later(later(lists, prefix), line_of(places, "intake", "field")));
+    }
 }
 
 /* Several tasks can share a process only if it is one that reads them all. */
@@ -179,15 +194,18 @@ static void check_batch(const struct config_task *task, const struct ini_places 
 {
     size_t batch = line_of(places, "task", "batch");
 
-    if (task->batch == 1)
+    if (task->batch == 1) {
         return;
-    if (task->command == NULL && line_of(places, "task", "command") == 0)
+    }
+    if (!task->command && line_of(places, "task", "command") == 0) {
         report_add(report, batch,
                    "batch: requires a command that reads many tasks; add command or remove batch");
-    if (task->stdin_from == CONFIG_STDIN_NULL)
+    }
+    if (task->stdin_from == CONFIG_STDIN_NULL) {
         report_add(report, later(batch, line_of(places, "task", "stdin")),
                    "batch: the command reads tasks from standard input, but stdin is null; remove "
                    "one of them");
+    }
 }
 
 /* What leat does not read it cannot hold to limits. */
@@ -196,12 +214,14 @@ static void check_output(const struct config_output *output, const struct ini_pl
 {
     static const char *const limits[] = {"max_output", "rate"};
 
-    for (size_t i = 0; i < 2 && output->to == CONFIG_OUTPUT_INHERIT; i++)
-        if (line_of(places, "output", limits[i]) != 0)
+    for (size_t i = 0; i < 2 && output->to == CONFIG_OUTPUT_INHERIT; i++) {
+        if (line_of(places, "output", limits[i]) != 0) {
             report_add(report, line_of(places, "output", limits[i]),
                        "%s: has no effect with to = inherit, since leatd does not see the output; "
                        "remove one of them",
                        limits[i]);
+        }
+    }
 }
 
 static bool is_set(const struct ini_places *places, const char *section, const char *name)
@@ -217,26 +237,31 @@ static void check_commands(const struct config *config, const struct ini_places 
     size_t line = line_of(places, "security", "commands");
     size_t own = line_of(places, "task", "command");
 
-    if (listed && own != 0)
+    if (listed && own != 0) {
         report_add(report, later(line, own),
                    "commands: listed cannot be combined with [task] command; remove one of them");
-    if (listed && !is_set(places, "command.NAME", "program"))
+    }
+    if (listed && !is_set(places, "command.NAME", "program")) {
         report_add(
             report, line,
             "commands: no command is listed; add a section [command.NAME] with program = ...");
-    if (!listed && is_set(places, "command.NAME", "program"))
+    }
+    if (!listed && is_set(places, "command.NAME", "program")) {
         report_add(report, line_of(places, "command.NAME", "program"),
                    "program: has no effect, since tasks may run any command; add commands = listed "
                    "under [security]");
-    for (char **entry = command->arguments; entry != NULL && *entry != NULL; entry++) {
+    }
+    for (char **entry = command->arguments; entry && *entry; entry++) {
         const char *end = strchr(*entry, '=');
         char name[COMMANDS_NAME_MOST + 1] = "";
 
-        if (end != NULL && (size_t)(end - *entry) < sizeof(name))
+        if (end && (size_t)(end - *entry) < sizeof name) {
             memcpy(name, *entry, (size_t)(end - *entry));
-        if (config_command_value(command->program, name) == NULL)
+        }
+        if (!config_command_value(command->program, name)) {
             report_add(report, line_of(places, "command.NAME", "arguments"),
                        "arguments: [command.%s] has no program; add program = ...", name);
+        }
     }
 }
 
@@ -247,24 +272,28 @@ static void check_signatures(const struct config *config, const struct ini_place
     size_t line = line_of(places, "security", "signatures");
     size_t credentials = line_of(places, "security", "key_credentials");
 
-    for (char **entry = security->key_credentials; entry != NULL && *entry != NULL; entry++) {
+    for (char **entry = security->key_credentials; entry && *entry; entry++) {
         size_t length = strcspn(*entry, ":");
 
-        if (keys_in_list(security->key_files, *entry, length))
+        if (keys_in_list(security->key_files, *entry, length)) {
             report_add(report, later(credentials, line_of(places, "security", "key_files")),
                        "key_credentials: the key %.*s is also in key_files; remove one of them",
                        (int)length, *entry);
+        }
     }
-    if (security->signatures != CONFIG_SIGNATURES_REQUIRED)
+    if (security->signatures != CONFIG_SIGNATURES_REQUIRED) {
         return;
-    if (!is_set(places, "security", "key_files") && credentials == 0)
+    }
+    if (!is_set(places, "security", "key_files") && credentials == 0) {
         report_add(report, line, "signatures: there is no key; add key_files = NAME:FILE");
-    if (is_set(places, "intake", "lists") || is_set(places, "intake", "prefix"))
+    }
+    if (is_set(places, "intake", "lists") || is_set(places, "intake", "prefix")) {
         report_add(report,
                    later(line, later(line_of(places, "intake", "lists"),
                                      line_of(places, "intake", "prefix"))),
                    "signatures: cannot be combined with [intake], since items of lists are not "
                    "signed; remove one of them");
+    }
 }
 
 /* Only a cgroup can hold them. */
@@ -274,16 +303,20 @@ static void check_isolation(const struct config_isolation *isolation,
     static const char *const bounds[] = {"memory_max", "memory_high", "pids_max",
                                          "cpu_max",    "cpu_weight",  "io_weight"};
 
-    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
-        if (isolation->cgroup == CONFIG_CGROUP_OFF && line_of(places, "isolation", bounds[i]) != 0)
+    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
+        if (isolation->cgroup == CONFIG_CGROUP_OFF &&
+            line_of(places, "isolation", bounds[i]) != 0) {
             report_add(report, line_of(places, "isolation", bounds[i]),
                        "%s: requires cgroups, but cgroup is off; remove one of them", bounds[i]);
-    if (isolation->memory_max > 0 && isolation->memory_high > isolation->memory_max)
+        }
+    }
+    if (isolation->memory_max > 0 && isolation->memory_high > isolation->memory_max) {
         report_add(
             report,
             later(line_of(places, "isolation", "memory_high"),
                   line_of(places, "isolation", "memory_max")),
             "memory_high: has no effect above memory_max; lower memory_high or raise memory_max");
+    }
 }
 
 /* Other keys are named {STREAM}:dead and so on; this key must fall into the same slot of a Cluster.
@@ -291,30 +324,33 @@ static void check_isolation(const struct config_isolation *isolation,
 static bool has_own_slot(const char *stream)
 {
     const char *open = strchr(stream, '{');
-    const char *shut = open != NULL ? strchr(open, '}') : NULL;
+    const char *shut = open ? strchr(open, '}') : NULL;
 
-    return strchr(stream, '}') == NULL || (shut != NULL && shut > open + 1);
+    return !strchr(stream, '}') || (shut && shut > open + 1);
 }
 
 static void check_names(const struct config_queue *queue, const struct ini_places *places,
                         struct report *report)
 {
-    if (queue->name == NULL && line_of(places, "queue", "name") == 0)
+    if (!queue->name && line_of(places, "queue", "name") == 0) {
         report_add(report, later(places->last_line, 1),
                    "name: is required; add name = NAME under [queue]");
-    if (queue->stream != NULL && !has_own_slot(queue->stream))
+    }
+    if (queue->stream && !has_own_slot(queue->stream)) {
         report_add(report, line_of(places, "queue", "stream"),
                    "stream: a } without a {tag} keeps leat's other keys out of its hash slot in a "
                    "Cluster; remove it, or write {tag}");
+    }
 }
 
 /* The first key of the section needs the second. */
 static void check_need(const struct ini_places *places, struct report *report, const char *section,
                        const char *first, const char *second)
 {
-    if (is_set(places, section, first) && !is_set(places, section, second))
+    if (is_set(places, section, first) && !is_set(places, section, second)) {
         report_add(report, line_of(places, section, first), "%s: requires %s; add %s or remove %s",
                    first, second, second, first);
+    }
 }
 
 /* In a Cluster one call can take an item from a list to the queue only where both are in one slot.
@@ -323,22 +359,25 @@ static void check_slots(const struct config *config, const struct ini_places *pl
                         struct report *report)
 {
     const struct config_intake *intake = &config->intake;
-    const char *stream = config->queue.stream != NULL ? config->queue.stream : config->queue.name;
+    const char *stream = config->queue.stream ? config->queue.stream : config->queue.name;
     const char *prefix = intake->prefix;
 
-    if (config->redis.cluster == NULL || stream == NULL)
+    if (!config->redis.cluster || !stream) {
         return;
-    for (size_t i = 0; intake->lists != NULL && intake->lists[i] != NULL; i++)
-        if (hash_slot_of(intake->lists[i]) != hash_slot_of(stream))
+    }
+    for (size_t i = 0; intake->lists && intake->lists[i]; i++) {
+        if (hash_slot_of(intake->lists[i]) != hash_slot_of(stream)) {
             report_add(report, line_of(places, "intake", "lists"),
                        "lists: %s is not in the hash slot of the stream %s, as a Cluster requires; "
                        "use the same {tag} in both",
                        intake->lists[i], stream);
-    if (prefix != NULL &&
-        (!hash_slot_is_tagged(prefix) || hash_slot_of(prefix) != hash_slot_of(stream)))
+        }
+    }
+    if (prefix && (!hash_slot_is_tagged(prefix) || hash_slot_of(prefix) != hash_slot_of(stream))) {
         report_add(report, line_of(places, "intake", "prefix"),
                    "prefix: a Cluster requires the {tag} of the stream %s; add it to the prefix",
                    stream);
+    }
 }
 
 /* Where the server is: said in one way. */
@@ -349,7 +388,7 @@ static void check_server(const struct config *config, const struct ini_places *p
 
     check_pair(places, report, "redis", "socket", "host");
     check_pair(places, report, "redis", "socket", "port");
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         check_pair(places, report, "redis", "sentinels", ways[i]);
         check_pair(places, report, "redis", "cluster", ways[i]);
     }
@@ -360,8 +399,9 @@ static void check_server(const struct config *config, const struct ini_places *p
     check_need(places, report, "redis", "sentinel_password", "sentinels");
     check_need(places, report, "redis", "sentinel_password_file", "sentinels");
     check_need(places, report, "redis", "sentinel_password_credential", "sentinels");
-    if (config->redis.db != 0)
+    if (config->redis.db != 0) {
         check_pair(places, report, "redis", "cluster", "db");
+    }
     check_slots(config, places, report);
 }
 
@@ -372,21 +412,25 @@ static void check_tls(const struct config_redis *redis, const struct ini_places 
                                           "tls_versions"};
     size_t line = line_of(places, "redis", "tls");
 
-    for (size_t i = 0; i < sizeof(details) / sizeof(details[0]) && !redis->tls; i++)
-        if (line_of(places, "redis", details[i]) != 0)
+    for (size_t i = 0; i < sizeof details / sizeof details[0] && !redis->tls; i++) {
+        if (line_of(places, "redis", details[i]) != 0) {
             report_add(report, line_of(places, "redis", details[i]),
                        "%s: has no effect without TLS; add tls = yes", details[i]);
-    if (!redis->tls)
+        }
+    }
+    if (!redis->tls) {
         return;
+    }
 #ifndef LEAT_TLS
     report_add(report, line,
                "tls: this leat was built without TLS, since its hiredis has no hiredis_ssl; set "
                "socket to a tunnel instead, see TLS in leatd(8)");
 #endif
-    if (line_of(places, "redis", "socket") != 0)
+    if (line_of(places, "redis", "socket") != 0) {
         report_add(report, later(line, line_of(places, "redis", "socket")),
                    "tls: cannot be combined with socket; remove tls, or set host and port instead "
                    "of socket");
+    }
     check_need(places, report, "redis", "tls_cert", "tls_key");
     check_need(places, report, "redis", "tls_key", "tls_cert");
 }
@@ -405,9 +449,10 @@ void check_rules(const struct config *config, const struct ini_places *places,
     check_tls(&config->redis, places, report);
     check_order(places, report, "redis", "backoff_base", config->redis.backoff_base_ms,
                 "backoff_cap", config->redis.backoff_cap_ms);
-    if (config->redis.wait_replicas > 0)
+    if (config->redis.wait_replicas > 0) {
         check_order(places, report, "redis", "wait_timeout", config->redis.wait_timeout_ms,
                     "command_timeout", config->redis.command_timeout_ms);
+    }
     check_order(places, report, "retry", "base", config->retry.base_ms, "cap",
                 config->retry.cap_ms);
     check_grace(config, places, report);
@@ -426,23 +471,26 @@ static void resolve_password(char **password, const char *file, const char *file
                              const struct ini_places *places, struct report *report)
 {
     struct buffer why = BUFFER_INIT;
-    const char *key = file != NULL ? file_key : credential_key;
+    const char *key = file ? file_key : credential_key;
 
     /* two sources at once are reported elsewhere */
-    if (*password != NULL || (file == NULL) == (credential == NULL))
+    if (*password || (!file) == (!credential)) {
         return;
-    *password = file != NULL ? secret_read_file(file, true, &why)
-                             : secret_read_credential(credential, &why);
-    if (*password == NULL)
+    }
+    *password =
+        file ? secret_read_file(file, true, &why) : secret_read_credential(credential, &why);
+    if (!*password) {
         report_reason(report, line_of(places, "redis", key), key, &why);
+    }
     buffer_free(&why);
 }
 
 static void resolve_redis(struct config_redis *redis, const char *stream,
                           const struct ini_places *places, struct report *report)
 {
-    if (stream != NULL)
+    if (stream) {
         redis->slot = hash_slot_of(stream);
+    }
     resolve_password(&redis->password, redis->password_file, "password_file",
                      redis->password_credential, "password_credential", places, report);
     resolve_password(&redis->sentinel_password, redis->sentinel_password_file,
@@ -461,15 +509,18 @@ void check_resolve(struct config *config, const struct ini_places *places, struc
 {
     struct config_queue *queue = &config->queue;
 
-    if (queue->stream == NULL && queue->name != NULL) {
+    if (!queue->stream && queue->name) {
         queue->stream = strdup(queue->name);
-        if (queue->stream == NULL)
+        if (!queue->stream) {
             report_add(report, 0, "out of memory");
+        }
     }
-    if (queue->concurrency == 0)
+    if (queue->concurrency == 0) {
         queue->concurrency = count_cpus();
-    if (queue->scan_ms == 0)
+    }
+    if (queue->scan_ms == 0) {
         queue->scan_ms = check_auto_scan_ms(queue->lease_ms);
+    }
     config->retry.success.bits[0] |= 1; /* exit code 0, whatever the file lists */
     rules_resolve(&config->retry);
     resolve_redis(&config->redis, queue->stream, places, report);

@@ -19,9 +19,11 @@ const char *config_command_value(char *const *list, const char *name)
 {
     size_t length = strlen(name);
 
-    for (; list != NULL && *list != NULL; list++)
-        if (strncmp(*list, name, length) == 0 && (*list)[length] == '=')
+    for (; list && *list; list++) {
+        if (strncmp(*list, name, length) == 0 && (*list)[length] == '=') {
             return *list + length + 1;
+        }
+    }
     return NULL;
 }
 
@@ -30,12 +32,13 @@ static int add(char ***list, const char *name, const char *text, struct buffer *
     struct buffer entry = BUFFER_INIT;
     int result = -1;
 
-    if (config_command_value(*list, name) != NULL) {
+    if (config_command_value(*list, name)) {
         (void)buffer_append_text(why, "already set; remove one of the two lines");
         return -1;
     }
-    if (buffer_printf(&entry, "%s=%s", name, text) == 0)
+    if (buffer_printf(&entry, "%s=%s", name, text) == 0) {
         result = strings_append(list, entry.data, entry.size);
+    }
     why->failed |= result != 0;
     buffer_free(&entry);
     return result;
@@ -43,10 +46,11 @@ static int add(char ***list, const char *name, const char *text, struct buffer *
 
 int commands_set_program(char ***list, const char *name, const char *text, struct buffer *why)
 {
-    if (*text != '/' && (strchr(text, '/') != NULL || strpbrk(text, " \t") != NULL))
+    if (*text != '/' && (strchr(text, '/') || strpbrk(text, " \t"))) {
         return strings_refuse(
             why, text,
             "is neither an absolute path nor a name that can be on [task] path; write one of them");
+    }
     return add(list, name, text, why);
 }
 

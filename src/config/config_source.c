@@ -17,15 +17,16 @@
 int config_source_open(struct config_source *source)
 {
     char *value = getenv(CONFIG_SOURCE_VARIABLE);
-    bool given = value != NULL && *value != '\0';
+    bool given = value && *value != '\0';
 
     if (given) {
         source->variable = strdup(value);
         explicit_bzero(value, strlen(value));
     }
-    if (unsetenv(CONFIG_SOURCE_VARIABLE) != 0)
+    if (unsetenv(CONFIG_SOURCE_VARIABLE) != 0) {
         return -1;
-    return given && source->variable == NULL ? -1 : 0;
+    }
+    return given && !source->variable ? -1 : 0;
 }
 
 void config_source_close(struct config_source *source)
@@ -35,9 +36,10 @@ void config_source_close(struct config_source *source)
 
 const char *config_source_url(const struct config_source *source)
 {
-    if (source->url != NULL)
+    if (source->url) {
         return source->url;
-    return source->file == NULL ? source->variable : NULL;
+    }
+    return !source->file ? source->variable : NULL;
 }
 
 static int refuse(struct buffer *why, const char *reason)
@@ -53,13 +55,14 @@ static int check_url(const char *url, struct buffer *why)
     int result = 0;
 
     (void)buffer_append_text(why, URL_OPTION ": "); /* as above */
-    if (url_parse(url, &redis, why) != 0)
+    if (url_parse(url, &redis, why) != 0) {
         result = -1;
-    else if (redis.password != NULL)
+    } else if (redis.password) {
         result = refuse(why, "a password on the command line is visible to others in ps; set "
                              "LEAT_REDIS, or use --password-file FILE");
-    else
+    } else {
         buffer_clear(why);
+    }
     url_clear(&redis);
     return result;
 }
@@ -68,18 +71,21 @@ int config_source_check(const struct config_source *source, struct buffer *why)
 {
     const char *queue = source->queue;
 
-    if (source->file != NULL && queue != NULL)
+    if (source->file && queue) {
         return refuse(why, "give -c or -q, not both");
-    if (queue != NULL && (*queue == '\0' || *queue == '.' || strchr(queue, '/') != NULL)) {
+    }
+    if (queue && (*queue == '\0' || *queue == '.' || strchr(queue, '/'))) {
         /* as above */
         (void)buffer_printf(why, "-q wants a queue's name, not '%s'; a file goes with -c", queue);
         return -1;
     }
-    if (source->url != NULL && check_url(source->url, why) != 0)
+    if (source->url && check_url(source->url, why) != 0) {
         return -1;
-    if (source->password_file != NULL && config_source_url(source) == NULL)
+    }
+    if (source->password_file && !config_source_url(source)) {
         return refuse(why, "--password-file goes with --redis or LEAT_REDIS; in a file, set "
                            "password_file under [redis]");
+    }
     return 0;
 }
 
@@ -87,7 +93,7 @@ const char *config_source_folder(void)
 {
     const char *folder = getenv("LEAT_CONFIG_DIR");
 
-    return folder != NULL && *folder != '\0' ? folder : FOLDER;
+    return folder && *folder != '\0' ? folder : FOLDER;
 }
 
 char *config_source_queue_path(const char *queue)
@@ -102,9 +108,9 @@ int config_source_load(const struct config_source *source, const char *path, boo
                        struct config **config, struct buffer *errors)
 {
     struct config_given given = {
-        .queue = path == NULL ? source->queue : NULL,
+        .queue = !path ? source->queue : NULL,
         .url = config_source_url(source),
-        .url_name = source->url != NULL ? URL_OPTION : CONFIG_SOURCE_VARIABLE,
+        .url_name = source->url ? URL_OPTION : CONFIG_SOURCE_VARIABLE,
         .password_file = source->password_file,
         .with_keys = with_keys,
     };

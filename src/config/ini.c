@@ -39,8 +39,9 @@ struct reader {
 
 static void allow_long_lines(void)
 {
-    if (&ini_use_stack == NULL || &ini_max_line == NULL || &ini_initial_alloc == NULL)
+    if (!&ini_use_stack || !&ini_max_line || !&ini_initial_alloc) {
         return;
+    }
     ini_use_stack = false;
     ini_max_line = LINE_MAX_BYTES;
     ini_initial_alloc = LINE_MAX_BYTES;
@@ -58,19 +59,23 @@ static bool is_blank(char letter)
 static size_t find_or_comment(const char *line, size_t length, const char *characters)
 {
     for (size_t i = 0; i < length; i++) {
-        if (strchr(characters, line[i]) != NULL)
+        if (strchr(characters, line[i])) {
             return i;
-        if (i + 1 < length && is_blank(line[i]) && line[i + 1] == ';')
+        }
+        if (i + 1 < length && is_blank(line[i]) && line[i + 1] == ';') {
             return i;
+        }
     }
     return length;
 }
 
 static bool has_comment(const char *line, size_t length)
 {
-    for (size_t i = 0; i + 1 < length; i++)
-        if (is_blank(line[i]) && line[i + 1] == ';')
+    for (size_t i = 0; i + 1 < length; i++) {
+        if (is_blank(line[i]) && line[i + 1] == ';') {
             return true;
+        }
+    }
     return false;
 }
 
@@ -79,8 +84,9 @@ static const char *shown(const char *data, size_t size, char text[SHOWN_MAX])
 {
     struct buffer buffer = BUFFER_INIT;
 
-    if (escape_append(&buffer, data, size) != 0)
+    if (escape_append(&buffer, data, size) != 0) {
         buffer_clear(&buffer);
+    }
     /* what is too long for a name is cut: no more of it is needed to find it */
     (void)snprintf(text, SHOWN_MAX, "%.*s",
                    (int)(buffer.size < SHOWN_MAX ? buffer.size : SHOWN_MAX),
@@ -94,10 +100,11 @@ static void check_section_name(struct reader *reader, const char *section)
 {
     const char *name = table_section_name(section);
 
-    if (name != NULL && !commands_is_name(name))
+    if (name && !commands_is_name(name)) {
         report_add(reader->report, reader->line,
                    "[%s]: invalid name; use 1 to %d of the characters A-Z a-z 0-9 _ . : @ -",
                    section, COMMANDS_NAME_MOST);
+    }
 }
 
 /* Returns true where the section line is one that inih can read. */
@@ -115,10 +122,12 @@ static bool check_section(struct reader *reader, const char *line, size_t length
         return false;
     }
     for (size_t i = end + 1; i < length; i++) {
-        if (is_blank(line[i]))
+        if (is_blank(line[i])) {
             continue;
-        if (is_blank(line[i - 1]) && (line[i] == ';' || line[i] == '#'))
+        }
+        if (is_blank(line[i - 1]) && (line[i] == ';' || line[i] == '#')) {
             break;
+        }
         report_add(reader->report, reader->line,
                    "unexpected text after the name of the section; put it on a line of its own");
         return false;
@@ -133,8 +142,8 @@ static bool check_section(struct reader *reader, const char *line, size_t length
     }
     nearest = table_nearest_section(name);
     report_add(reader->report, reader->line, "[%s]: unknown section%s%s%s", name,
-               nearest != NULL ? "; did you mean [" : "; see leat.ini(5)",
-               nearest != NULL ? nearest : "", nearest != NULL ? "]?" : "");
+               nearest ? "; did you mean [" : "; see leat.ini(5)", nearest ? nearest : "",
+               nearest ? "]?" : "");
     return true;
 }
 
@@ -150,8 +159,9 @@ static bool check_pair(struct reader *reader, const char *line, size_t length)
                    shown(line, length, name));
         return false;
     }
-    while (end > 0 && is_blank(line[end - 1]))
+    while (end > 0 && is_blank(line[end - 1])) {
         end--;
+    }
     if (end == 0) {
         report_add(reader->report, reader->line, "missing key; write KEY = VALUE");
         return false;
@@ -165,8 +175,9 @@ static int find_control(const char *line, size_t length)
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)line[i];
 
-        if ((byte < 0x20 && byte != '\t') || byte == 0x7f)
+        if ((byte < 0x20 && byte != '\t') || byte == 0x7f) {
             return byte;
+        }
     }
     return -1;
 }
@@ -195,18 +206,21 @@ static bool check_line(struct reader *reader, size_t longest)
 
     /* comments may be indented; anything else would continue the value above it */
     size_t indent = 0;
-    while (indent < length && is_blank(line[indent]))
+    while (indent < length && is_blank(line[indent])) {
         indent++;
-    if (indent == length || line[indent] == ';' || line[indent] == '#')
+    }
+    if (indent == length || line[indent] == ';' || line[indent] == '#') {
         return true;
+    }
     if (indent > 0) {
         report_add(reader->report, reader->line,
                    "unexpected white space before the line, since no value continues on the next "
                    "line; begin in the first column");
         return false;
     }
-    while (is_blank(line[length - 1]))
+    while (is_blank(line[length - 1])) {
         length--;
+    }
     return *line == '[' ? check_section(reader, line, length) : check_pair(reader, line, length);
 }
 
@@ -226,15 +240,17 @@ static char *read_line(char *line, int size, void *stream)
     }
     reader->raw = reader->text + reader->position;
     end = memchr(reader->raw, '\n', rest);
-    reader->length = end != NULL ? (size_t)(end - reader->raw) : rest;
-    reader->position += reader->length + (end != NULL ? 1 : 0);
+    reader->length = end ? (size_t)(end - reader->raw) : rest;
+    reader->position += reader->length + (end ? 1 : 0);
     reader->line++;
-    if (reader->length > 0 && reader->raw[reader->length - 1] == '\r')
+    if (reader->length > 0 && reader->raw[reader->length - 1] == '\r') {
         reader->length--;
+    }
 
     /* a line end and a NUL follow */
-    if (!check_line(reader, room - 3))
+    if (!check_line(reader, room - 3)) {
         reader->length = 0;
+    }
     memcpy(line, reader->raw, reader->length);
     memcpy(line + reader->length, "\n", 2);
     return line;
@@ -247,22 +263,23 @@ static void unknown_key(struct reader *reader, const char *section, const char *
     char text[SHOWN_MAX];
 
     shown(name, strlen(name), text);
-    if (refusal != NULL)
+    if (refusal) {
         report_add(reader->report, reader->line,
                    "%s: there is no rule for this cause: %s; remove it", text, refusal);
-    else if (nearest == NULL)
+    } else if (!nearest) {
         report_add(reader->report, reader->line, "%s: unknown key in [%s]; see leat.ini(5)", text,
                    section);
-    else if (strcmp(nearest->key.name, name) == 0)
+    } else if (strcmp(nearest->key.name, name) == 0) {
         report_add(reader->report, reader->line, "%s: not a key of [%s]; move it to [%s]", text,
                    section, nearest->key.section);
-    else if (table_is_section(nearest->key.section, section))
+    } else if (table_is_section(nearest->key.section, section)) {
         report_add(reader->report, reader->line, "%s: unknown key in [%s]; did you mean %s?", text,
                    section, nearest->key.name);
-    else
+    } else {
         report_add(reader->report, reader->line,
                    "%s: unknown key in [%s]; did you mean %s in [%s]?", text, section,
                    nearest->key.name, nearest->key.section);
+    }
 }
 
 /* A key above the first section: it says where it would belong. */
@@ -272,7 +289,7 @@ static void key_without_section(struct reader *reader, const char *name)
     char text[SHOWN_MAX];
 
     report_add(reader->report, reader->line, "%s: comes before any section; put it under [%s]",
-               shown(name, strlen(name), text), nearest != NULL ? nearest->key.section : "queue");
+               shown(name, strlen(name), text), nearest ? nearest->key.section : "queue");
 }
 
 /* True where the key may be read; else it is reported. */
@@ -316,27 +333,30 @@ static int take_value(void *user, const char *section, const char *name, const c
     char text[SHOWN_MAX];
 
     /* some builds of inih tell of new sections, and of keys without a value, in this way */
-    if (name == NULL || value == NULL)
+    if (!name || !value) {
         return 1;
+    }
     row = table_find(section, name);
     if (*section == '\0') {
         key_without_section(reader, name);
         return 1;
     }
-    if (!reader->section_known)
+    if (!reader->section_known) {
         return 1;
-    if (row == NULL) {
+    }
+    if (!row) {
         unknown_key(reader, section, name);
         return 1;
     }
     shown(name, strlen(name), text);
-    if (!check_key(reader, row, text, value))
+    if (!check_key(reader, row, text, value)) {
         return 1;
+    }
     buffer_clear(&reader->why);
     any_name = table_section_name(section);
-    if (value_set(reader->config, row, any_name != NULL ? any_name : name, value, &reader->why) !=
-        0)
+    if (value_set(reader->config, row, any_name ? any_name : name, value, &reader->why) != 0) {
         report_reason(reader->report, reader->line, text, &reader->why);
+    }
     return 1;
 }
 
@@ -359,7 +379,8 @@ int ini_read(struct config *config, const char *text, size_t size, struct report
 
     /* every line that inih saw had been checked, so it has nothing to say but that it lacks memory
      */
-    if (result > 0 && report->count == 0)
+    if (result > 0 && report->count == 0) {
         report_add(report, (size_t)result, "inih cannot read this line");
+    }
     return result == -2 ? -1 : 0;
 }

@@ -19,9 +19,11 @@ static bool is_named(const char *entry, const char *name, size_t length)
 
 bool keys_in_list(char *const *list, const char *name, size_t length)
 {
-    for (; list != NULL && *list != NULL; list++)
-        if (is_named(*list, name, length))
+    for (; list && *list; list++) {
+        if (is_named(*list, name, length)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -30,34 +32,41 @@ static int check_entry(const char *entry, bool file, struct buffer *why)
     size_t length = name_length(entry);
     const char *place = entry[length] == ':' ? entry + length + 1 : NULL;
 
-    if (length < 1 || length > KEYS_NAME_MOST || strspn(entry, NAME_LETTERS) != length)
+    if (length < 1 || length > KEYS_NAME_MOST || strspn(entry, NAME_LETTERS) != length) {
         return strings_refuse(
             why, entry, "does not begin with the name of a key; use 1 to 64 of A-Z a-z 0-9 _ . -");
-    if (file && (place == NULL || *place != '/'))
+    }
+    if (file && (!place || *place != '/')) {
         return strings_refuse(why, entry, "is not NAME:FILE; use an absolute path");
-    if (!file && place != NULL && (*place == '\0' || strchr(place, '/') != NULL))
+    }
+    if (!file && place && (*place == '\0' || strchr(place, '/'))) {
         return strings_refuse(why, entry,
                               "is neither NAME nor NAME:CREDENTIAL; use a name without /");
+    }
     return 0;
 }
 
 static int check_entries(char *const *list, bool files, struct buffer *why)
 {
-    for (char *const *entry = list; entry != NULL && *entry != NULL; entry++) {
-        if (check_entry(*entry, files, why) != 0)
+    for (char *const *entry = list; entry && *entry; entry++) {
+        if (check_entry(*entry, files, why) != 0) {
             return -1;
-        if (keys_in_list(entry + 1, *entry, name_length(*entry)))
+        }
+        if (keys_in_list(entry + 1, *entry, name_length(*entry))) {
             return strings_refuse(why, *entry, "has the name of another key; use another name");
+        }
     }
     return 0;
 }
 
 int keys_set(char ***list, const char *text, bool files, struct buffer *why)
 {
-    if (strings_set_words(list, text, why) != 0)
+    if (strings_set_words(list, text, why) != 0) {
         return -1;
-    if (check_entries(*list, files, why) == 0)
+    }
+    if (check_entries(*list, files, why) == 0) {
         return 0;
+    }
     strings_free_list(list); /* what is wrong is not looked for as well */
     return -1;
 }
@@ -79,11 +88,13 @@ static int add_secret(char ***secrets, const char *entry, char *secret, struct b
         /* in one piece from the start: no copies stay behind */
         if (buffer_reserve(&text, length + 1 + size) == 0 &&
             buffer_append(&text, entry, length) == 0 && buffer_append_text(&text, ":") == 0 &&
-            buffer_append(&text, secret, size) == 0)
+            buffer_append(&text, secret, size) == 0) {
             result = strings_append(secrets, text.data, text.size);
+        }
         why->failed |= result != 0;
-        if (text.data != NULL)
+        if (text.data) {
             explicit_bzero(text.data, text.capacity);
+        }
         buffer_free(&text);
     }
     strings_free(&secret);
@@ -94,10 +105,11 @@ int keys_read_file(char ***secrets, const char *entry, struct buffer *why)
 {
     char *secret;
 
-    if (check_entry(entry, true, why) != 0)
+    if (check_entry(entry, true, why) != 0) {
         return -1;
+    }
     secret = secret_read_file(entry + name_length(entry) + 1, true, why);
-    return secret != NULL ? add_secret(secrets, entry, secret, why) : -1;
+    return secret ? add_secret(secrets, entry, secret, why) : -1;
 }
 
 static int read_credential(char ***secrets, const char *entry, struct buffer *why)
@@ -105,15 +117,17 @@ static int read_credential(char ***secrets, const char *entry, struct buffer *wh
     const char *place = entry[name_length(entry)] == ':' ? entry + name_length(entry) + 1 : entry;
     char *secret = secret_read_credential(place, why);
 
-    return secret != NULL ? add_secret(secrets, entry, secret, why) : -1;
+    return secret ? add_secret(secrets, entry, secret, why) : -1;
 }
 
 /* The entry of that name (NULL: the first), or NULL. */
 static const char *find_entry(char *const *list, const char *name)
 {
-    for (; list != NULL && *list != NULL; list++)
-        if (name == NULL || is_named(*list, name, strlen(name)))
+    for (; list && *list; list++) {
+        if (!name || is_named(*list, name, strlen(name))) {
             return *list;
+        }
+    }
     return NULL;
 }
 
@@ -124,12 +138,13 @@ int keys_read(const struct config_security *security, const char *name, char ***
     const char *credential = find_entry(security->key_credentials, name);
     int result = 0;
 
-    if (file != NULL)
+    if (file) {
         result = keys_read_file(secrets, file, why);
-    else if (credential != NULL)
+    } else if (credential) {
         result = read_credential(secrets, credential, why);
-    else
+    } else {
         return 0;
+    }
     return result == 0 ? 1 : -1;
 }
 
@@ -140,15 +155,17 @@ void keys_load(struct config_security *security, const struct ini_places *places
     size_t credentials = places->keys[table_index(table_find("security", "key_credentials"))];
     struct buffer why = BUFFER_INIT;
 
-    for (char **entry = security->key_files; entry != NULL && *entry != NULL; entry++) {
+    for (char **entry = security->key_files; entry && *entry; entry++) {
         buffer_clear(&why);
-        if (keys_read_file(&security->secrets, *entry, &why) != 0)
+        if (keys_read_file(&security->secrets, *entry, &why) != 0) {
             report_reason(report, files, "key_files", &why);
+        }
     }
-    for (char **entry = security->key_credentials; entry != NULL && *entry != NULL; entry++) {
+    for (char **entry = security->key_credentials; entry && *entry; entry++) {
         buffer_clear(&why);
-        if (read_credential(&security->secrets, *entry, &why) != 0)
+        if (read_credential(&security->secrets, *entry, &why) != 0) {
             report_reason(report, credentials, "key_credentials", &why);
+        }
     }
     buffer_free(&why);
 }

@@ -22,19 +22,24 @@ enum { FILE_MAX = 1024 * 1024 };
 static struct config *config_new(const char *path)
 {
     struct buffer why = BUFFER_INIT;
-    struct config *config = calloc(1, sizeof(*config));
+    struct config *config = calloc(1, sizeof *config);
 
-    if (config == NULL)
+    if (!config) {
         return NULL;
+    }
     config->path = strdup(path);
-    if (config->path == NULL)
+    if (!config->path) {
         goto fail;
+    }
 
     /* the table's own texts are read like a file's; a test holds that all of them are good */
-    for (size_t i = 0; i < TABLE_ROWS; i++)
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
         if (*table[i].key.default_value != '\0' &&
-            value_set(config, &table[i], table[i].key.name, table[i].key.default_value, &why) != 0)
+            value_set(config, &table[i], table[i].key.name, table[i].key.default_value, &why) !=
+                0) {
             goto fail;
+        }
+    }
     buffer_free(&why);
     return config;
 
@@ -46,10 +51,12 @@ fail:
 
 void config_free(struct config *config)
 {
-    if (config == NULL)
+    if (!config) {
         return;
-    for (size_t i = 0; i < TABLE_ROWS; i++)
+    }
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
         value_free(config, &table[i]);
+    }
     strings_free_list(&config->security.secrets);
     free(config->path);
     free(config);
@@ -63,18 +70,20 @@ static int parse(const char *path, const char *text, size_t size, const struct c
     struct config *made = config_new(path);
 
     *config = NULL;
-    if (made == NULL || ini_read(made, text, size, &report, &places) != 0) {
+    if (!made || ini_read(made, text, size, &report, &places) != 0) {
         report_add(&report, 0, "out of memory");
         goto fail;
     }
     if (override_apply(made, given, &places, &report) == 0) {
         check_rules(made, &places, &report);
         check_resolve(made, &places, &report);
-        if (given->with_keys)
+        if (given->with_keys) {
             keys_load(&made->security, &places, &report);
+        }
     }
-    if (report.count > 0)
+    if (report.count > 0) {
         goto fail;
+    }
     report_finish(&report, errors);
     *config = made;
     return 0;
@@ -99,22 +108,27 @@ static const char *read_text(int fd, struct buffer *text)
     struct stat status;
     ssize_t got;
 
-    if (fstat(fd, &status) != 0)
+    if (fstat(fd, &status) != 0) {
         return strerror(errno);
-    if (!S_ISREG(status.st_mode))
+    }
+    if (!S_ISREG(status.st_mode)) {
         return "not a regular file";
+    }
 
     /* with room for all from the start, no copies of a password stay behind */
-    if (buffer_reserve(text, FILE_MAX + 1) != 0)
+    if (buffer_reserve(text, FILE_MAX + 1) != 0) {
         return "out of memory";
+    }
     while (text->size <= FILE_MAX) {
         got = read(fd, text->data + text->size, FILE_MAX + 1 - text->size);
-        if (got == 0)
+        if (got == 0) {
             return NULL;
-        if (got > 0)
+        }
+        if (got > 0) {
             text->size += (size_t)got;
-        else if (errno != EINTR)
+        } else if (errno != EINTR) {
             return strerror(errno);
+        }
     }
     return "longer than 1 MiB";
 }
@@ -136,12 +150,14 @@ static int load(const char *path, const struct config_given *given, struct confi
     }
     fault = read_text(fd, &text);
     (void)close(fd); /* only read from: nothing can be lost */
-    if (fault != NULL)
+    if (fault) {
         (void)buffer_printf(errors, "%s: cannot read: %s\n", path, fault); /* as above */
-    else
+    } else {
         result = parse(path, text.size > 0 ? text.data : "", text.size, given, config, errors);
-    if (text.data != NULL)
+    }
+    if (text.data) {
         explicit_bzero(text.data, text.size);
+    }
     buffer_free(&text);
     return result;
 }
@@ -149,8 +165,8 @@ static int load(const char *path, const struct config_given *given, struct confi
 int config_load_given(const char *path, const struct config_given *given, struct config **config,
                       struct buffer *errors)
 {
-    return path != NULL ? load(path, given, config, errors)
-                        : parse(given->url_name, "", 0, given, config, errors);
+    return path ? load(path, given, config, errors)
+                : parse(given->url_name, "", 0, given, config, errors);
 }
 
 int config_load(const char *path, struct config **config, struct buffer *errors)
@@ -170,10 +186,12 @@ static int note_restart(struct buffer *needs_restart, const struct table_row *ro
 static int refit_to_lease(struct config *merged, const struct config *current, int64_t lease_ms,
                           struct buffer *needs_restart)
 {
-    if (merged->queue.scan_ms == check_auto_scan_ms(lease_ms))
+    if (merged->queue.scan_ms == check_auto_scan_ms(lease_ms)) {
         merged->queue.scan_ms = check_auto_scan_ms(merged->queue.lease_ms);
-    if (check_grace_fits(merged->task.kill_grace_ms, merged->queue.lease_ms))
+    }
+    if (check_grace_fits(merged->task.kill_grace_ms, merged->queue.lease_ms)) {
         return 0;
+    }
     merged->task.kill_grace_ms = current->task.kill_grace_ms;
     return note_restart(needs_restart, table_find("task", "kill_grace"));
 }
@@ -184,15 +202,18 @@ struct config *config_merge(const struct config *current, struct config *fresh,
     int64_t lease_ms = fresh->queue.lease_ms;
 
     for (size_t i = 0; i < TABLE_ROWS; i++) {
-        if (table[i].key.reloadable || value_equal(current, fresh, &table[i]))
+        if (table[i].key.reloadable || value_equal(current, fresh, &table[i])) {
             continue;
+        }
         if (note_restart(needs_restart, &table[i]) != 0 ||
-            value_copy(fresh, current, &table[i]) != 0)
+            value_copy(fresh, current, &table[i]) != 0) {
             goto fail;
+        }
     }
     fresh->redis.slot = current->redis.slot; /* it follows from the stream */
-    if (refit_to_lease(fresh, current, lease_ms, needs_restart) != 0)
+    if (refit_to_lease(fresh, current, lease_ms, needs_restart) != 0) {
         goto fail;
+    }
     return fresh;
 
 fail:

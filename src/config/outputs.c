@@ -13,25 +13,28 @@ static int append_name(struct buffer *path, const char *name)
                                 "-_.:@";
 
     for (const char *at = name; *at != '\0'; at++) {
-        bool safe = strchr(plain, *at) != NULL && !(at == name && *at == '.');
+        bool safe = strchr(plain, *at) && !(at == name && *at == '.');
 
         /* failures mark the buffer */
-        if (safe)
+        if (safe) {
             (void)buffer_append(path, at, 1);
-        else
+        } else {
             (void)buffer_printf(path, "%%%02x", (unsigned char)*at);
+        }
     }
     return path->failed ? -1 : 0;
 }
 
 static int append_folder(const struct config *config, const char *logs, struct buffer *path)
 {
-    if (config->output.directory != NULL)
+    if (config->output.directory) {
         return buffer_append_text(path, config->output.directory);
-    if (logs != NULL && *logs == '/')
+    }
+    if (logs && *logs == '/') {
         (void)buffer_append(path, logs, strcspn(logs, ":")); /* a failure stays */
-    else
+    } else {
         (void)buffer_append_text(path, OUTPUTS_TOP);
+    }
     (void)buffer_append_text(path, "/");
     return append_name(path, config->queue.name);
 }
@@ -54,7 +57,8 @@ int outputs_file(const struct config *config, const char *logs, const char *tid,
     start = path->size;
     (void)append_name(path, tid);
     (void)buffer_append_text(path, suffix);
-    if (path->size - start > NAME_MAX)
+    if (path->size - start > NAME_MAX) {
         return -1;
+    }
     return buffer_append(path, "", 1);
 }

@@ -45,7 +45,7 @@ static void forget_server(struct config *config, struct ini_places *places)
         "tls_server_name",
     };
 
-    forget(config, names, sizeof(names) / sizeof(names[0]), places);
+    forget(config, names, sizeof names / sizeof names[0], places);
 }
 
 /* Without TLS the file's details of it do not matter; they are no error. */
@@ -53,15 +53,16 @@ static void forget_tls(struct config *config, struct ini_places *places)
 {
     static const char *const names[] = {"tls_ca", "tls_cert", "tls_key", "tls_versions"};
 
-    if (!config->redis.tls)
-        forget(config, names, sizeof(names) / sizeof(names[0]), places);
+    if (!config->redis.tls) {
+        forget(config, names, sizeof names / sizeof names[0], places);
+    }
 }
 
 static int read_password(struct config_redis *redis, const char *file, struct buffer *why)
 {
     strings_free(&redis->password);
     redis->password = secret_read_file(file, true, why);
-    return redis->password != NULL ? 0 : -1;
+    return redis->password ? 0 : -1;
 }
 
 static int refuse_user(struct buffer *why)
@@ -83,18 +84,21 @@ static int set_server(struct config *config, const struct config_given *given,
     forget_server(config, places);
     result = url_parse(given->url, redis, &why);
     forget_tls(config, places);
-    if (result == 0 && given->password_file != NULL) {
+    if (result == 0 && given->password_file) {
         name = "--password-file";
         result = read_password(redis, given->password_file, &why);
     }
-    if (result == 0 && redis->user != NULL && redis->password == NULL)
+    if (result == 0 && redis->user && !redis->password) {
         result = refuse_user(&why);
+    }
     /* a socket leaves the host as it is in a file that names none */
-    if (result == 0 && redis->host == NULL)
+    if (result == 0 && !redis->host) {
         result = value_set(config, table_find("redis", "host"), "host",
                            table_find("redis", "host")->key.default_value, &why);
-    if (result != 0)
+    }
+    if (result != 0) {
         report_given(report, name, &why);
+    }
     buffer_free(&why);
     return result;
 }
@@ -104,8 +108,9 @@ static int set_queue(struct config *config, const char *queue, struct report *re
     struct buffer why = BUFFER_INIT;
     int result = value_set(config, table_find("queue", "name"), "name", queue, &why);
 
-    if (result != 0)
+    if (result != 0) {
         report_given(report, "-q", &why);
+    }
     buffer_free(&why);
     return result;
 }
@@ -113,9 +118,10 @@ static int set_queue(struct config *config, const char *queue, struct report *re
 int override_apply(struct config *config, const struct config_given *given,
                    struct ini_places *places, struct report *report)
 {
-    int result = given->queue != NULL ? set_queue(config, given->queue, report) : 0;
+    int result = given->queue ? set_queue(config, given->queue, report) : 0;
 
-    if (given->url != NULL && set_server(config, given, places, report) != 0)
+    if (given->url && set_server(config, given, places, report) != 0) {
         result = -1;
+    }
     return result;
 }

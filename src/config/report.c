@@ -11,10 +11,11 @@ static size_t begin(struct report *report, const char *name, size_t line)
     size_t start = report->text.size;
 
     report->count++;
-    if (line > 0)
+    if (line > 0) {
         (void)buffer_printf(&report->text, "%s:%zu: ", name, line);
-    else
+    } else {
         (void)buffer_printf(&report->text, "%s: ", name);
+    }
     return start;
 }
 
@@ -24,7 +25,7 @@ static void end(struct report *report, size_t line, size_t start)
 
     (void)buffer_append_text(&report->text, "\n"); /* as above */
     span.end = report->text.size;
-    (void)buffer_append(&report->spans, &span, sizeof(span));
+    (void)buffer_append(&report->spans, &span, sizeof span);
 }
 
 void report_add(struct report *report, size_t line, const char *format, ...)
@@ -35,7 +36,7 @@ void report_add(struct report *report, size_t line, const char *format, ...)
 
     /* texts are written to fit; should one not, its end is missing */
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof(text), format, arguments);
+    (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     (void)buffer_append_text(&report->text, text); /* as above */
     end(report, line, start);
@@ -44,10 +45,11 @@ void report_add(struct report *report, size_t line, const char *format, ...)
 static void append_reason(struct report *report, const struct buffer *why)
 {
     /* as above */
-    if (why->failed)
+    if (why->failed) {
         (void)buffer_append_text(&report->text, "out of memory");
-    else
+    } else {
         (void)buffer_append(&report->text, why->data, why->size);
+    }
 }
 
 void report_reason(struct report *report, size_t line, const char *key, const struct buffer *why)
@@ -73,8 +75,9 @@ static int compare(const void *a, const void *b)
     const struct report_span *first = a, *second = b;
     size_t first_line = first->line - 1, second_line = second->line - 1; /* 0 becomes the largest */
 
-    if (first_line != second_line)
+    if (first_line != second_line) {
         return first_line < second_line ? -1 : 1;
+    }
     return first->begin < second->begin ? -1 : first->begin > second->begin;
 }
 
@@ -83,15 +86,18 @@ void report_finish(struct report *report, struct buffer *errors)
     size_t count = report->spans.size / sizeof(struct report_span);
     struct report_span *spans = (void *)report->spans.data;
 
-    if (count > 1)
-        qsort(spans, count, sizeof(*spans), compare);
-    for (size_t i = 0; i < count; i++)
+    if (count > 1) {
+        qsort(spans, count, sizeof *spans, compare);
+    }
+    for (size_t i = 0; i < count; i++) {
         /* a failure stays in errors, for whoever prints them */
         (void)buffer_append(errors, report->text.data + spans[i].begin,
                             spans[i].end - spans[i].begin);
-    if (report->text.failed || report->spans.failed)
+    }
+    if (report->text.failed || report->spans.failed) {
         (void)buffer_printf(errors, "%s: out of memory: some errors are missing\n",
                             report->path); /* as above */
+    }
     buffer_free(&report->text);
     buffer_free(&report->spans);
 }

@@ -25,7 +25,7 @@ static int refuse_rule(const struct table_row *row, const char *text, struct buf
     size_t best = SIZE_MAX;
 
     (void)strings_refuse(why, text, "is not a rule; write ");
-    for (const struct table_word *word = row->words; word->word != NULL; word++) {
+    for (const struct table_word *word = row->words; word->word; word++) {
         size_t badness = suggest_badness(text, word->word);
 
         (void)buffer_printf(why, "%s, ", word->word); /* the reader of `why` looks at failures */
@@ -36,8 +36,9 @@ static int refuse_rule(const struct table_row *row, const char *text, struct buf
     }
     (void)buffer_printf(why, "or a number of attempts from 1 to %d, such as \"retry 20\"",
                         ATTEMPTS_MOST);
-    if (nearest != NULL)
+    if (nearest) {
         (void)buffer_printf(why, "; did you mean %s?", nearest);
+    }
     return -1;
 }
 
@@ -47,12 +48,15 @@ static int parse_most(const char *text, struct config_rule *rule)
     static const char retry[] = "retry";
     int64_t most;
 
-    if (strncmp(text, retry, sizeof(retry) - 1) == 0 && is_blank(text[sizeof(retry) - 1]))
-        text += sizeof(retry) - 1;
-    while (is_blank(*text))
+    if (strncmp(text, retry, sizeof retry - 1) == 0 && is_blank(text[sizeof retry - 1])) {
+        text += sizeof retry - 1;
+    }
+    while (is_blank(*text)) {
         text++;
-    if (units_parse_integer(text, 1, ATTEMPTS_MOST, &most) != 0)
+    }
+    if (units_parse_integer(text, 1, ATTEMPTS_MOST, &most) != 0) {
         return -1;
+    }
     *rule = (struct config_rule){CONFIG_RULE_RETRY, (int32_t)most};
     return 0;
 }
@@ -60,7 +64,7 @@ static int parse_most(const char *text, struct config_rule *rule)
 int rules_set(struct config_rule *rule, const struct table_row *row, const char *text,
               struct buffer *why)
 {
-    for (const struct table_word *word = row->words; word->word != NULL; word++) {
+    for (const struct table_word *word = row->words; word->word; word++) {
         if (strcmp(word->word, text) == 0) {
             *rule = (struct config_rule){(enum config_rule_kind)word->value, 0};
             return 0;
@@ -89,15 +93,17 @@ static int parse_codes(const char *text, int64_t *low, int64_t *high)
 {
     char first[CODE_LONGEST + 1];
     const char *dash = strchr(text, '-');
-    size_t length = dash != NULL ? (size_t)(dash - text) : strlen(text);
+    size_t length = dash ? (size_t)(dash - text) : strlen(text);
 
-    if (length > CODE_LONGEST)
+    if (length > CODE_LONGEST) {
         return -1;
+    }
     memcpy(first, text, length);
     first[length] = '\0';
-    if (units_parse_integer(first, 1, CONFIG_CODES - 1, low) != 0)
+    if (units_parse_integer(first, 1, CONFIG_CODES - 1, low) != 0) {
         return -1;
-    return units_parse_integer(dash != NULL ? dash + 1 : first, *low, CONFIG_CODES - 1, high);
+    }
+    return units_parse_integer(dash ? dash + 1 : first, *low, CONFIG_CODES - 1, high);
 }
 
 static void add_code(struct config_codes *codes, int64_t code)
@@ -108,8 +114,9 @@ static void add_code(struct config_codes *codes, int64_t code)
 static int set_single(struct config_exits *exits, int64_t code, struct config_rule rule,
                       struct buffer *why)
 {
-    if (config_codes_has(&exits->single, (int)code))
+    if (config_codes_has(&exits->single, (int)code)) {
         return given_before("exit code", why);
+    }
     add_code(&exits->single, code);
     exits->of[code] = rule;
     return 0;
@@ -128,8 +135,9 @@ static int set_range(struct config_exits *exits, int64_t low, int64_t high, stru
     }
     for (int64_t code = low; code <= high; code++) {
         add_code(&exits->ranged, code);
-        if (!config_codes_has(&exits->single, (int)code))
+        if (!config_codes_has(&exits->single, (int)code)) {
             exits->of[code] = rule;
+        }
     }
     return 0;
 }
@@ -141,14 +149,16 @@ int rules_set_exits(struct config_exits *exits, const struct table_row *row, con
     struct config_rule rule;
     int64_t low, high;
 
-    if (parse_codes(codes, &low, &high) != 0)
+    if (parse_codes(codes, &low, &high) != 0) {
         return strings_refuse(why, codes,
                               "is neither an exit code from 1 to 255 nor a range such as 64-78; 0 "
                               "always means success");
-    if (rules_set(&rule, row, text, why) != 0)
+    }
+    if (rules_set(&rule, row, text, why) != 0) {
         return -1;
-    return strchr(codes, '-') == NULL ? set_single(exits, low, rule, why)
-                                      : set_range(exits, low, high, rule, why);
+    }
+    return !strchr(codes, '-') ? set_single(exits, low, rule, why)
+                               : set_range(exits, low, high, rule, why);
 }
 
 /* ---- signals */
@@ -161,8 +171,9 @@ static int find_signal(const char *name)
     for (int signal = 1; signal < CONFIG_SIGNALS; signal++) {
         const char *known = sigabbrev_np(signal);
 
-        if (known != NULL && strcmp(known, name) == 0)
+        if (known && strcmp(known, name) == 0) {
             return signal;
+        }
     }
     return units_parse_integer(name, 1, CONFIG_SIGNALS - 1, &number) == 0 ? (int)number : 0;
 }
@@ -174,7 +185,7 @@ static int refuse_signal(const char *name, struct buffer *why)
 
     for (int signal = 1; signal < CONFIG_SIGNALS; signal++) {
         const char *known = sigabbrev_np(signal);
-        size_t badness = known != NULL ? suggest_badness(name, known) : SIZE_MAX;
+        size_t badness = known ? suggest_badness(name, known) : SIZE_MAX;
 
         if (badness < best) {
             best = badness;
@@ -183,8 +194,9 @@ static int refuse_signal(const char *name, struct buffer *why)
     }
     (void)strings_refuse(why, name,
                          "is not a signal; write a name such as TERM, or a number from 1 to 64");
-    if (nearest != NULL)
+    if (nearest) {
         (void)buffer_printf(why, "; did you mean %s?", nearest); /* as above */
+    }
     return -1;
 }
 
@@ -194,19 +206,22 @@ int rules_set_signal(struct config_signals *signals, const struct table_row *row
     const char *given = after_point(name);
     int signal;
 
-    if (strncmp(given, "SIG", 3) == 0)
+    if (strncmp(given, "SIG", 3) == 0) {
         given += 3;
+    }
     signal = find_signal(given);
-    if (signal == 0)
+    if (signal == 0) {
         return refuse_signal(given, why);
+    }
     if (signal == SIGKILL) {
         /* the reader of `why` looks at failures */
         (void)buffer_append_text(why, "there is no rule for KILL; write killed = ..., or oom = ... "
                                       "for tasks that are OOM-killed");
         return -1;
     }
-    if (signals->of[signal].kind != CONFIG_RULE_NONE)
+    if (signals->of[signal].kind != CONFIG_RULE_NONE) {
         return given_before("signal", why);
+    }
     return rules_set(&signals->of[signal], row, text, why);
 }
 
@@ -214,9 +229,11 @@ int rules_set_signal(struct config_signals *signals, const struct table_row *row
 
 int rules_listed_twice(const struct config_retry *retry, const struct config_codes *list)
 {
-    for (int code = 1; code < CONFIG_CODES; code++)
-        if (config_codes_has(list, code) && config_codes_has(&retry->exits.ranged, code))
+    for (int code = 1; code < CONFIG_CODES; code++) {
+        if (config_codes_has(list, code) && config_codes_has(&retry->exits.ranged, code)) {
             return code;
+        }
+    }
     return -1;
 }
 
@@ -247,8 +264,9 @@ static const struct {
 
 static void fill(struct config_exits *exits, int code, enum config_rule_kind kind)
 {
-    if (exits->of[code].kind == CONFIG_RULE_NONE)
+    if (exits->of[code].kind == CONFIG_RULE_NONE) {
         exits->of[code].kind = kind;
+    }
 }
 
 void rules_resolve(struct config_retry *retry)
@@ -256,15 +274,19 @@ void rules_resolve(struct config_retry *retry)
     struct config_exits *exits = &retry->exits;
 
     for (int code = 1; code < CONFIG_CODES; code++) {
-        if (config_codes_has(&retry->permanent, code))
+        if (config_codes_has(&retry->permanent, code)) {
             fill(exits, code, CONFIG_RULE_DEAD);
-        if (config_codes_has(&retry->success, code))
+        }
+        if (config_codes_has(&retry->success, code)) {
             fill(exits, code, CONFIG_RULE_SUCCESS);
+        }
     }
-    for (size_t i = 0; i < sizeof(preset_lines) / sizeof(preset_lines[0]); i++)
+    for (size_t i = 0; i < sizeof preset_lines / sizeof preset_lines[0]; i++) {
         for (int code = preset_lines[i].low;
-             preset_lines[i].preset == retry->preset && code <= preset_lines[i].high; code++)
+             preset_lines[i].preset == retry->preset && code <= preset_lines[i].high; code++) {
             fill(exits, code, preset_lines[i].kind);
+        }
+    }
 }
 
 const char *rules_refusal(const char *cause)
@@ -286,8 +308,10 @@ const char *rules_refusal(const char *cause)
         {"done", "the task has succeeded"},
     };
 
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (strcmp(others[i].cause, cause) == 0)
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcmp(others[i].cause, cause) == 0) {
             return others[i].why;
+        }
+    }
     return NULL;
 }

@@ -17,12 +17,14 @@ static ssize_t read_all(int fd, char *data, size_t size)
 
     while (used < size) {
         got = read(fd, data + used, size - used);
-        if (got == 0)
+        if (got == 0) {
             break;
-        if (got > 0)
+        }
+        if (got > 0) {
             used += (size_t)got;
-        else if (errno != EINTR)
+        } else if (errno != EINTR) {
             return -1;
+        }
     }
     return (ssize_t)used;
 }
@@ -34,12 +36,13 @@ static int refuse_public(const char *path, const struct stat *status, struct buf
     bool owns = status->st_uid == geteuid() && status->st_uid != 0;
 
     /* the reader of `why` looks at its failure */
-    if (owns)
+    if (owns) {
         (void)buffer_printf(why, "%s is accessible to all users; run: chmod o= %s", path, path);
-    else
+    } else {
         (void)buffer_printf(why,
                             "%s is accessible to all users; run: chgrp leat %s && chmod 640 %s",
                             path, path, path);
+    }
     return -1;
 }
 
@@ -48,30 +51,36 @@ static int check_file(int fd, const char *path, bool must_be_private, struct buf
 {
     struct stat status;
 
-    if (fstat(fd, &status) != 0)
+    if (fstat(fd, &status) != 0) {
         (void)buffer_printf(why, "%s: %s", path, strerror(errno));
-    else if (!S_ISREG(status.st_mode))
+    } else if (!S_ISREG(status.st_mode)) {
         (void)buffer_printf(why, "%s: not a regular file", path);
-    else if (must_be_private && (status.st_mode & S_IRWXO) != 0)
+    } else if (must_be_private && (status.st_mode & S_IRWXO) != 0) {
         return refuse_public(path, &status, why);
-    else
+    } else {
         return 0;
+    }
     return -1;
 }
 
 /* Why the text cannot be a secret, or NULL. One newline at its end is removed. */
 static const char *text_fault(char *text, ssize_t *size)
 {
-    if (*size < 0)
+    if (*size < 0) {
         return strerror(errno);
-    if (*size > SECRET_MAX)
+    }
+    if (*size > SECRET_MAX) {
         return "longer than 4096 bytes";
-    if (*size > 0 && text[*size - 1] == '\n')
+    }
+    if (*size > 0 && text[*size - 1] == '\n') {
         (*size)--;
-    if (*size == 0)
+    }
+    if (*size == 0) {
         return "the file is empty";
-    if (memchr(text, '\0', (size_t)*size) != NULL)
+    }
+    if (memchr(text, '\0', (size_t)*size)) {
         return "the file contains a NUL byte; remove it";
+    }
     return NULL;
 }
 
@@ -79,16 +88,16 @@ static char *read_secret(int fd, const char *path, struct buffer *why)
 {
     char text[SECRET_MAX + 1];
     char *secret = NULL;
-    ssize_t size = read_all(fd, text, sizeof(text));
+    ssize_t size = read_all(fd, text, sizeof text);
     const char *fault = text_fault(text, &size);
 
-    if (fault != NULL) {
+    if (fault) {
         (void)buffer_printf(why, "%s: %s", path, fault); /* the reader looks at its failure */
     } else {
         secret = strndup(text, (size_t)size);
-        why->failed = secret == NULL;
+        why->failed = !secret;
     }
-    explicit_bzero(text, sizeof(text));
+    explicit_bzero(text, sizeof text);
     return secret;
 }
 
@@ -102,8 +111,9 @@ char *secret_read_file(const char *path, bool must_be_private, struct buffer *wh
         (void)buffer_printf(why, "%s: %s", path, strerror(errno)); /* as above */
         return NULL;
     }
-    if (check_file(fd, path, must_be_private, why) == 0)
+    if (check_file(fd, path, must_be_private, why) == 0) {
         secret = read_secret(fd, path, why);
+    }
     (void)close(fd); /* the file was only read, so an error loses nothing */
     return secret;
 }
@@ -114,7 +124,7 @@ char *secret_read_credential(const char *name, struct buffer *why)
     struct buffer path = BUFFER_INIT;
     char *secret = NULL;
 
-    if (directory == NULL || *directory == '\0') {
+    if (!directory || *directory == '\0') {
         /* the reader of `why` looks at its failure */
         (void)buffer_printf(why,
                             "CREDENTIALS_DIRECTORY is not set; run leat as a systemd service with "
@@ -122,10 +132,11 @@ char *secret_read_credential(const char *name, struct buffer *why)
                             name);
         return NULL;
     }
-    if (buffer_printf(&path, "%s/%s", directory, name) == 0 && buffer_append(&path, "", 1) == 0)
+    if (buffer_printf(&path, "%s/%s", directory, name) == 0 && buffer_append(&path, "", 1) == 0) {
         secret = secret_read_file(path.data, false, why);
-    else
+    } else {
         why->failed = true;
+    }
     buffer_free(&path);
     return secret;
 }

@@ -7,8 +7,9 @@ enum { LONGEST = 32 };
 
 static char fold(char letter)
 {
-    if (letter == '-')
+    if (letter == '-') {
         return '_';
+    }
     return (char)(letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter);
 }
 
@@ -22,12 +23,15 @@ size_t suggest_distance(const char *a, const char *b)
     size_t rows[LONGEST + 1][LONGEST + 1];
     size_t a_length = strlen(a), b_length = strlen(b);
 
-    if (a_length > LONGEST || b_length > LONGEST)
+    if (a_length > LONGEST || b_length > LONGEST) {
         return SIZE_MAX;
-    for (size_t i = 0; i <= a_length; i++)
+    }
+    for (size_t i = 0; i <= a_length; i++) {
         rows[i][0] = i;
-    for (size_t j = 0; j <= b_length; j++)
+    }
+    for (size_t j = 0; j <= b_length; j++) {
         rows[0][j] = j;
+    }
 
     /* rows[i][j]: the distance between the first i letters of a and the first j of b */
     for (size_t i = 1; i <= a_length; i++) {
@@ -36,8 +40,9 @@ size_t suggest_distance(const char *a, const char *b)
             size_t replaced = rows[i - 1][j - 1] + (x == y ? 0 : 1);
 
             rows[i][j] = least(replaced, least(rows[i - 1][j], rows[i][j - 1]) + 1);
-            if (i > 1 && j > 1 && x == fold(b[j - 2]) && y == fold(a[i - 2]))
+            if (i > 1 && j > 1 && x == fold(b[j - 2]) && y == fold(a[i - 2])) {
                 rows[i][j] = least(rows[i][j], rows[i - 2][j - 2] + 1);
+            }
         }
     }
     return rows[a_length][b_length];
@@ -55,11 +60,13 @@ size_t suggest_badness(const char *word, const char *candidate)
 {
     size_t distance = suggest_distance(word, candidate), common = 0;
 
-    if (distance > limit_of(word))
+    if (distance > limit_of(word)) {
         return SIZE_MAX;
+    }
 
     /* among equals, that which begins in the same way */
-    while (word[common] != '\0' && fold(word[common]) == fold(candidate[common]))
+    while (word[common] != '\0' && fold(word[common]) == fold(candidate[common])) {
         common++;
+    }
     return distance * (LONGEST + 1) + LONGEST - common;
 }

@@ -18,8 +18,9 @@ static bool is_named(const struct table_row *row, const char *name)
 {
     size_t head = head_length(row);
 
-    if (row->type == TABLE_LANES)
+    if (row->type == TABLE_LANES) {
         return true;
+    }
     return head > 0 ? strncmp(row->key.name, name, head) == 0 : strcmp(row->key.name, name) == 0;
 }
 
@@ -46,17 +47,20 @@ const char *table_section_name(const char *section)
     for (size_t i = 0; i < TABLE_ROWS; i++) {
         size_t common = common_length(table[i].key.section);
 
-        if (common > 0 && table_is_section(table[i].key.section, section))
+        if (common > 0 && table_is_section(table[i].key.section, section)) {
             return section + common;
+        }
     }
     return NULL;
 }
 
 const struct table_row *table_find(const char *section, const char *name)
 {
-    for (size_t i = 0; i < TABLE_ROWS; i++)
-        if (table_is_section(table[i].key.section, section) && is_named(&table[i], name))
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        if (table_is_section(table[i].key.section, section) && is_named(&table[i], name)) {
             return &table[i];
+        }
+    }
     return NULL;
 }
 
@@ -73,9 +77,11 @@ size_t table_index(const struct table_row *row)
 
 bool table_has_section(const char *section)
 {
-    for (size_t i = 0; i < TABLE_ROWS; i++)
-        if (table_is_section(table[i].key.section, section))
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        if (table_is_section(table[i].key.section, section)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -85,10 +91,12 @@ static size_t badness_of(const struct table_row *row, const char *name)
     size_t head = head_length(row), given = strcspn(name, ".") + 1;
     char row_head[NAME_LONGEST], name_head[NAME_LONGEST];
 
-    if (row->type == TABLE_LANES)
+    if (row->type == TABLE_LANES) {
         return SIZE_MAX;
-    if (head == 0 || name[given - 1] != '.' || given >= NAME_LONGEST)
+    }
+    if (head == 0 || name[given - 1] != '.' || given >= NAME_LONGEST) {
         return suggest_badness(name, row->key.name);
+    }
     memcpy(row_head, row->key.name, head);
     memcpy(name_head, name, given);
     row_head[head] = name_head[given] = '\0';
@@ -105,7 +113,7 @@ const struct table_row *table_nearest(const char *section, const char *name)
         bool own = table_is_section(table[i].key.section, section);
         size_t badness = badness_of(&table[i], name);
 
-        if (badness < best || (badness == best && own && nearest != NULL)) {
+        if (badness < best || (badness == best && own && nearest)) {
             best = badness;
             nearest = &table[i];
         }
@@ -119,8 +127,9 @@ static size_t section_badness(const char *section, const char *known)
     size_t common = common_length(known), length = strcspn(section, ".");
     char given[NAME_LONGEST], kind[NAME_LONGEST];
 
-    if (common == 0 || common > NAME_LONGEST || length >= NAME_LONGEST)
+    if (common == 0 || common > NAME_LONGEST || length >= NAME_LONGEST) {
         return suggest_badness(section, known);
+    }
     memcpy(given, section, length);
     given[length] = '\0';
     memcpy(kind, known, common - 1);

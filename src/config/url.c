@@ -34,7 +34,7 @@ static int hex_digit(char letter)
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     const char *found = letter != '\0' ? strchr(digits, letter) : NULL;
 
-    return found != NULL ? (int)(found - digits) % 16 : -1;
+    return found ? (int)(found - digits) % 16 : -1;
 }
 
 /* The byte that the escape at `at` stands for, or -1. */
@@ -52,16 +52,17 @@ static int decode(struct part part, char **text, struct buffer *why)
     size_t used = 0;
 
     *text = calloc(1, (size_t)(part.end - part.start) + 1);
-    if (*text == NULL) {
+    if (!*text) {
         why->failed = true;
         return -1;
     }
     for (const char *at = part.start; at < part.end; at++) {
         int byte = *at == '%' ? escaped(at, part.end) : *at;
 
-        if (byte < 0 && *at == '%')
+        if (byte < 0 && *at == '%') {
             return refuse(why, "a % is not followed by two hexadecimal digits other than 00; "
                                "write %25 for a %");
+        }
         (*text)[used++] = (char)byte;
         at += *at == '%' ? 2 : 0;
     }
@@ -74,8 +75,9 @@ static int decode_number(struct part part, int64_t low, int64_t high, int64_t *n
     char *text = NULL;
     int result = decode(part, &text, why);
 
-    if (result == 0 && units_parse_integer(text, low, high, number) != 0)
+    if (result == 0 && units_parse_integer(text, low, high, number) != 0) {
         result = refuse(why, reason);
+    }
     strings_free(&text);
     return result;
 }
@@ -105,14 +107,16 @@ static const char *find_at(struct part authority)
 static int take_user(struct part part, struct config_redis *redis, struct buffer *why)
 {
     const char *colon = find_in(part, ':');
-    struct part user = {part.start, colon != NULL ? colon : part.end};
-    struct part password = {colon != NULL ? colon + 1 : part.end, part.end};
+    struct part user = {part.start, colon ? colon : part.end};
+    struct part password = {colon ? colon + 1 : part.end, part.end};
 
-    if (user.start < user.end && decode(user, &redis->user, why) != 0)
+    if (user.start < user.end && decode(user, &redis->user, why) != 0) {
         return -1;
-    if (password.start < password.end && decode(password, &redis->password, why) != 0)
+    }
+    if (password.start < password.end && decode(password, &redis->password, why) != 0) {
         return -1;
-    return redis->user != NULL && strpbrk(redis->user, " \t\r\n") != NULL
+    }
+    return redis->user && strpbrk(redis->user, " \t\r\n")
                ? refuse(why, "white space in the user name; leave it out")
                : 0;
 }
@@ -130,16 +134,20 @@ static int take_host(struct part part, bool bracketed, struct config_redis *redi
 {
     size_t size;
 
-    if (part.start == part.end)
+    if (part.start == part.end) {
         return refuse(why, "it names no host; write redis://HOST[:PORT][/DB]");
-    if (decode(part, &redis->host, why) != 0)
+    }
+    if (decode(part, &redis->host, why) != 0) {
         return -1;
+    }
     size = strlen(redis->host);
-    if (size >= ADDRESSES_HOST_SIZE)
+    if (size >= ADDRESSES_HOST_SIZE) {
         return refuse(why, "the host has more than 255 characters; shorten it");
-    if (strspn(redis->host, bracketed ? LETTERS ":.%_-" : LETTERS "._-") != size)
+    }
+    if (strspn(redis->host, bracketed ? LETTERS ":.%_-" : LETTERS "._-") != size) {
         return refuse(why, "the host is neither a name, an IPv4 address, nor an IPv6 address in "
                            "brackets; write redis://HOST[:PORT][/DB]");
+    }
     return 0;
 }
 
@@ -151,18 +159,22 @@ static int take_server(struct part part, struct config_redis *redis, struct buff
     struct part host = part, rest;
     const char *colon;
 
-    if (bracketed && shut == NULL)
+    if (bracketed && !shut) {
         return refuse(why, "the [ before an IPv6 address has no ]; add it");
+    }
     colon = bracketed ? shut + 1 : find_in(part, ':');
-    if (bracketed)
+    if (bracketed) {
         host = (struct part){part.start + 1, shut};
-    else if (colon != NULL)
+    } else if (colon) {
         host.end = colon;
-    rest = (struct part){colon != NULL ? colon : part.end, part.end};
-    if (rest.start < rest.end && *rest.start != ':')
+    }
+    rest = (struct part){colon ? colon : part.end, part.end};
+    if (rest.start < rest.end && *rest.start != ':') {
         return refuse(why, "text after the ] of an IPv6 address; write [IPv6]:PORT");
-    if (take_host(host, bracketed, redis, why) != 0)
+    }
+    if (take_host(host, bracketed, redis, why) != 0) {
         return -1;
+    }
     redis->port = PORT_DEFAULT;
     return rest.start < rest.end ? take_port((struct part){rest.start + 1, rest.end}, redis, why)
                                  : 0;
@@ -181,12 +193,14 @@ static int take_query(const char *at, struct config_redis *redis, struct buffer 
 {
     static const char db[] = "?db=";
 
-    if (*at == '\0')
+    if (*at == '\0') {
         return 0;
-    if (strncmp(at, db, sizeof(db) - 1) != 0 || strchr(at, '&') != NULL)
+    }
+    if (strncmp(at, db, sizeof db - 1) != 0 || strchr(at, '&')) {
         return refuse(why, "the only parameter is db=DB; remove what else follows the ?, and write "
                            "%3F for a ? that is a part of a name or a password");
-    at += sizeof(db) - 1;
+    }
+    at += sizeof db - 1;
     return take_db((struct part){at, at + strlen(at)}, redis, why);
 }
 
@@ -195,20 +209,26 @@ static int parse_tcp(const char *at, struct config_redis *redis, struct buffer *
     struct part authority = cut_until(&at, "/?"), path;
     const char *user_end = find_at(authority);
 
-    if (strchr(at, '@') != NULL)
+    if (strchr(at, '@')) {
         return refuse(why, "an @ follows the host; write %2F for a / and %3F for a ? in a user or "
                            "password");
-    if (user_end != NULL && take_user((struct part){authority.start, user_end}, redis, why) != 0)
+    }
+    if (user_end && take_user((struct part){authority.start, user_end}, redis, why) != 0) {
         return -1;
-    if (user_end != NULL)
+    }
+    if (user_end) {
         authority.start = user_end + 1;
-    if (take_server(authority, redis, why) != 0)
+    }
+    if (take_server(authority, redis, why) != 0) {
         return -1;
+    }
     path = cut_until(&at, "?");
-    if (path.end - path.start <= 1)
+    if (path.end - path.start <= 1) {
         return take_query(at, redis, why);
-    if (*at != '\0')
+    }
+    if (*at != '\0') {
         return refuse(why, "the database is given twice; remove ?db=DB");
+    }
     return take_db((struct part){path.start + 1, path.end}, redis, why);
 }
 
@@ -222,21 +242,25 @@ static int parse_unix(const char *at, struct config_redis *redis, struct buffer 
         authority = cut_until(&at, "/?");
     }
     user_end = find_at(authority);
-    if (user_end != NULL && take_user((struct part){authority.start, user_end}, redis, why) != 0)
+    if (user_end && take_user((struct part){authority.start, user_end}, redis, why) != 0) {
         return -1;
+    }
     path = cut_until(&at, "?");
-    if ((user_end != NULL ? user_end + 1 : authority.start) != authority.end ||
-        path.end - path.start <= 1)
+    if ((user_end ? user_end + 1 : authority.start) != authority.end ||
+        path.end - path.start <= 1) {
         return refuse(why, "it names no absolute path of a socket; write unix:///PATH[?db=DB]");
+    }
     return decode(path, &redis->socket, why) != 0 ? -1 : take_query(at, redis, why);
 }
 
 /* Characters that no URL has unencoded. */
 static bool is_clean(const char *text)
 {
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text <= ' ' || *text == 0x7f)
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text <= ' ' || *text == 0x7f) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -253,20 +277,25 @@ int url_parse(const char *text, struct config_redis *redis, struct buffer *why)
     redis->tls = false;
     redis->port = PORT_DEFAULT;
     redis->db = 0;
-    if (!is_clean(text))
+    if (!is_clean(text)) {
         return refuse(why, "white space or a control character in the URL; percent-encode it, such "
                            "as %20 for a blank");
-    if (strchr(text, '#') != NULL)
+    }
+    if (strchr(text, '#')) {
         return refuse(why, "a # in the URL; write %23 for one in a user, password or path");
-    if (begins_with(text, plain))
-        return parse_tcp(text + sizeof(plain) - 1, redis, why);
-    if (begins_with(text, socket))
-        return parse_unix(text + sizeof(socket) - 2, redis, why);
-    if (!begins_with(text, secure))
+    }
+    if (begins_with(text, plain)) {
+        return parse_tcp(text + sizeof plain - 1, redis, why);
+    }
+    if (begins_with(text, socket)) {
+        return parse_unix(text + sizeof socket - 2, redis, why);
+    }
+    if (!begins_with(text, secure)) {
         return refuse(why, "the URL begins with none of redis://, rediss:// and unix://; write "
                            "redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH[?db=DB]");
+    }
     redis->tls = true;
-    return parse_tcp(text + sizeof(secure) - 1, redis, why);
+    return parse_tcp(text + sizeof secure - 1, redis, why);
 }
 
 void url_clear(struct config_redis *redis)

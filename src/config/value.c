@@ -70,32 +70,45 @@ int value_set(struct config *config, const struct table_row *row, const char *na
 {
     void *member = member_of(config, row);
 
-    if (row->type == TABLE_LIST)
+    if (row->type == TABLE_LIST) {
         return strings_add_variable(member, text, why);
-    if (row->type == TABLE_WORDS)
+    }
+    if (row->type == TABLE_WORDS) {
         return strings_set_words(member, text, why);
-    if (row->type == TABLE_ADDRESSES)
+    }
+    if (row->type == TABLE_ADDRESSES) {
         return addresses_set(member, text, why);
-    if (row->type == TABLE_LANES)
+    }
+    if (row->type == TABLE_LANES) {
         return limits_add_lane(member, name, text, why);
-    if (row->type == TABLE_KEY_FILES || row->type == TABLE_KEY_CREDENTIALS)
+    }
+    if (row->type == TABLE_KEY_FILES || row->type == TABLE_KEY_CREDENTIALS) {
         return keys_set(member, text, row->type == TABLE_KEY_FILES, why);
-    if (row->type == TABLE_PROGRAM)
+    }
+    if (row->type == TABLE_PROGRAM) {
         return commands_set_program(member, name, text, why);
-    if (row->type == TABLE_ARGUMENTS)
+    }
+    if (row->type == TABLE_ARGUMENTS) {
         return commands_set_arguments(member, name, text, why);
-    if (row->type == TABLE_RATE)
+    }
+    if (row->type == TABLE_RATE) {
         return limits_set_rate(member, text, why);
-    if (row->type == TABLE_RULE)
+    }
+    if (row->type == TABLE_RULE) {
         return rules_set(member, row, text, why);
-    if (row->type == TABLE_EXITS)
+    }
+    if (row->type == TABLE_EXITS) {
         return rules_set_exits(member, row, name, text, why);
-    if (row->type == TABLE_SIGNALS)
+    }
+    if (row->type == TABLE_SIGNALS) {
         return rules_set_signal(member, row, name, text, why);
-    if (!is_string(row))
+    }
+    if (!is_string(row)) {
         return scalar_set(member, row, text, why);
-    if (strings_check(row->type, text, why) != 0)
+    }
+    if (strings_check(row->type, text, why) != 0) {
         return -1;
+    }
     if (strings_replace(member, text) != 0) {
         why->failed = true;
         return -1;
@@ -105,16 +118,19 @@ int value_set(struct config *config, const struct table_row *row, const char *na
 
 static bool strings_equal(const char *a, const char *b)
 {
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+    return !a || !b ? a == b : strcmp(a, b) == 0;
 }
 
 static bool lists_equal(char *const *a, char *const *b)
 {
-    if (a == NULL || b == NULL)
+    if (!a || !b) {
         return a == b;
-    for (; *a != NULL && *b != NULL; a++, b++)
-        if (strcmp(*a, *b) != 0)
+    }
+    for (; *a && *b; a++, b++) {
+        if (strcmp(*a, *b) != 0) {
             return false;
+        }
+    }
     return *a == *b;
 }
 
@@ -122,10 +138,12 @@ bool value_equal(const struct config *a, const struct config *b, const struct ta
 {
     const void *first = const_member_of(a, row), *second = const_member_of(b, row);
 
-    if (is_list(row))
+    if (is_list(row)) {
         return lists_equal(*(char *const *const *)first, *(char *const *const *)second);
-    if (is_string(row))
+    }
+    if (is_string(row)) {
         return strings_equal(*(const char *const *)first, *(const char *const *)second);
+    }
     return memcmp(first, second, row->size) == 0;
 }
 
@@ -134,10 +152,12 @@ int value_copy(struct config *to, const struct config *from, const struct table_
     void *member = member_of(to, row);
     const void *source = const_member_of(from, row);
 
-    if (is_list(row))
+    if (is_list(row)) {
         return strings_copy_list(member, *(char *const *const *)source);
-    if (is_string(row))
+    }
+    if (is_string(row)) {
         return strings_replace(member, *(const char *const *)source);
+    }
     memcpy(member, source, row->size);
     return 0;
 }
@@ -146,8 +166,9 @@ void value_free(struct config *config, const struct table_row *row)
 {
     void *member = member_of(config, row);
 
-    if (is_list(row))
+    if (is_list(row)) {
         strings_free_list(member);
-    else if (is_string(row))
+    } else if (is_string(row)) {
         strings_free(member);
+    }
 }

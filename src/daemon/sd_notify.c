@@ -20,7 +20,7 @@ static void send_state(const char *state)
 
 bool sd_notify_is_wanted(void)
 {
-    return getenv("NOTIFY_SOCKET") != NULL;
+    return getenv("NOTIFY_SOCKET");
 }
 
 int64_t sd_notify_watchdog_ms(void)

@@ -170,7 +170,7 @@ static bool on_exited(void *context, const siginfo_t *exit)
         child_table_add(runner->settling, child);
         child_exited(child, exit);
     }
-    return child != NULL;
+    return child;
 }
 
 /* ---- starting and ending ---- */

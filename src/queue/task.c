@@ -159,7 +159,7 @@ static bool refuse_field(const struct reason *reason, struct bytes name, const c
 
 static bool has_nul(struct bytes bytes)
 {
-    return memchr(bytes.data, '\0', bytes.size) != NULL;
+    return memchr(bytes.data, '\0', bytes.size);
 }
 
 /* ---- the known fields; each returns true, or false with the reason ---- */

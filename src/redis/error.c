@@ -41,7 +41,7 @@ static const struct pattern sentences[] = {
     {"SELECT is not allowed in cluster mode", REDIS_ERROR_CALLER},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#define COUNT(array) (sizeof array / sizeof array[0])
 
 static bool begins_with(const char *message, size_t size, const char *text)
 {

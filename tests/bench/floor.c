@@ -30,16 +30,19 @@ static double cpu_s(int who)
 static void reap(void)
 {
     int status;
-    if (wait(&status) < 0)
+    if (wait(&status) < 0) {
         err(1, "wait");
-    if (status != 0)
+    }
+    if (status != 0) {
         errx(1, "the program failed: status %#x", (unsigned)status);
+    }
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 4)
+    if (argc < 4) {
         errx(2, "usage: floor PARALLEL TASKS PROGRAM [ARGUMENT ...]");
+    }
     long parallel = strtol(argv[1], NULL, 10);
     long tasks = strtol(argv[2], NULL, 10);
 
@@ -54,8 +57,9 @@ int main(int argc, char **argv)
         bench_start(argv + 3);
         running++;
     }
-    while (running-- > 0)
+    while (running-- > 0) {
         reap();
+    }
 
     double cpu = cpu_s(RUSAGE_SELF) - cpu_begun + cpu_s(RUSAGE_CHILDREN);
     printf("%.6f %.6f\n", now_s() - begun, cpu);

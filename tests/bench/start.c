@@ -18,7 +18,8 @@ pid_t bench_start(char *const argv[])
         _exit(127);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
-    if (pid < 0)
+    if (pid < 0) {
         err(1, "vfork");
+    }
     return pid;
 }

@@ -62,14 +62,16 @@ _Noreturn static void beat(const struct run *run, int pipe_end, int left_ms)
 {
     struct pollfd done = {.fd = pipe_end, .events = POLLIN};
     /* so that only KILL ends some */
-    if (number("TASK_N") % 3 == 0)
+    if (number("TASK_N") % 3 == 0) {
         (void)signal(SIGTERM, SIG_IGN);
+    }
     for (int ms = ORPHAN_MS; ms > 0; ms -= BEAT_MS) {
         if (poll(&done, 1, BEAT_MS) > 0) {
             char byte;
             if (read(pipe_end, &byte, 1) == 1) {
-                if (left_ms == 0)
+                if (left_ms == 0) {
                     _exit(0);
+                }
                 ms = left_ms;
             }
             done.fd = -1;
@@ -86,8 +88,9 @@ static void kill_worker(const struct run *run)
     while (nonce && nonce > worker && *--nonce != ':')
         ;
     int pid = nonce ? atoi(nonce + 1) : 0;
-    if (pid <= 1)
+    if (pid <= 1) {
         _exit(99);
+    }
     say(run, "kill", pid);
     (void)kill(pid, SIGKILL);
 }
@@ -95,12 +98,14 @@ static void kill_worker(const struct run *run)
 int main(int argc, char **argv)
 {
     int ends[2];
-    if (argc != 2 || pipe(ends) != 0)
+    if (argc != 2 || pipe(ends) != 0) {
         return 99;
+    }
     struct run run = {.trace = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666),
                       .pid = getpid()};
-    if (run.trace < 0)
+    if (run.trace < 0) {
         return 99;
+    }
     say(&run, "start", 0);
 
     pid_t child = fork();
@@ -109,21 +114,25 @@ int main(int argc, char **argv)
         (void)poll(NULL, 0, BEAT_MS);
         child = fork();
     }
-    if (child < 0)
+    if (child < 0) {
         return 99;
+    }
     if (child == 0) {
         (void)close(ends[1]);
         beat(&run, ends[0], number("TASK_LEFT"));
     }
     (void)close(ends[0]);
-    if (number("TASK_KILLS"))
+    if (number("TASK_KILLS")) {
         kill_worker(&run);
+    }
     (void)poll(NULL, 0, number("TASK_MS"));
 
-    if (write(ends[1], "e", 1) != 1)
+    if (write(ends[1], "e", 1) != 1) {
         return 99;
-    if (number("TASK_LEFT") == 0)
+    }
+    if (number("TASK_LEFT") == 0) {
         (void)waitpid(child, NULL, 0);
+    }
     int code = number("LEAT_ATTEMPT") <= number("TASK_FAILS") ? number("TASK_CODE") : 0;
     say(&run, "end", code);
     return code;

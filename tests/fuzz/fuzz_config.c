@@ -12,15 +12,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(bool holds)
 {
-    if (!holds)
+    if (!holds) {
         abort();
+    }
 }
 
 static void check_config(const struct config *config)
 {
     int64_t margin_ms = config->queue.lease_ms / 20;
 
-    check(config->queue.name != NULL && config->queue.stream != NULL);
+    check(config->queue.name && config->queue.stream);
     check(config->queue.concurrency >= 1 && config->queue.scan_ms > 0);
     check(config->queue.lease_ms >= 1000);
     check(config->task.kill_grace_ms + margin_ms <= config->queue.lease_ms / 2);
@@ -44,7 +45,7 @@ static void check_merge(const uint8_t *data, size_t size, const struct config *c
 
     check(config_parse("f", (const char *)data, size, &again, &text) == 0);
     again = config_merge(config, again, &text);
-    check(again != NULL && text.size == 0);
+    check(again && text.size == 0);
     check_config(again);
     config_free(again);
     buffer_free(&text);
@@ -61,10 +62,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_merge(data, size, config);
         config_free(config);
     } else {
-        check(config == NULL && errors.size > 0);
+        check(!config && errors.size > 0);
         check(memcmp(errors.data, "f:", 2) == 0 && errors.data[errors.size - 1] == '\n');
-        for (size_t i = 0; i + 1 < errors.size; i++)
+        for (size_t i = 0; i + 1 < errors.size; i++) {
             check(errors.data[i] != '\n' || errors.data[i + 1] == 'f');
+        }
     }
     buffer_free(&errors);
     return 0;

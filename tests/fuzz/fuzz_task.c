@@ -50,7 +50,7 @@ static void examine(struct task *task, bool own_command)
 {
     char reason[64] = "";
     bool fine = task_check(task, own_command, reason, sizeof reason);
-    if (memchr(reason, '\0', sizeof reason) == NULL || (fine ? *reason != '\0' : *reason == '\0') ||
+    if (!memchr(reason, '\0', sizeof reason) || (fine ? *reason != '\0' : *reason == '\0') ||
         strlen(task->token) > SIZE_MAX / 2 || strlen(task->tid) > SIZE_MAX / 2) {
         abort();
     }

@@ -11,8 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(bool holds)
 {
-    if (!holds)
+    if (!holds) {
         abort();
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -21,17 +22,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buffer why = BUFFER_INIT;
     char *text = strndup((const char *)data, size);
 
-    if (text != NULL && url_parse(text, &redis, &why) == 0) {
+    if (text && url_parse(text, &redis, &why) == 0) {
         check(why.size == 0);
-        check((redis.host == NULL) != (redis.socket == NULL));
-        check(redis.host == NULL || strlen(redis.host) < ADDRESSES_HOST_SIZE);
-        check(redis.socket == NULL || *redis.socket == '/');
-        check(redis.user == NULL || *redis.user != '\0');
-        check(redis.password == NULL || *redis.password != '\0');
+        check((!redis.host) != (!redis.socket));
+        check(!redis.host || strlen(redis.host) < ADDRESSES_HOST_SIZE);
+        check(!redis.socket || *redis.socket == '/');
+        check(!redis.user || *redis.user != '\0');
+        check(!redis.password || *redis.password != '\0');
         check(redis.port >= 1 && redis.port <= 65535);
         check(redis.db >= 0 && redis.db <= 65535);
     } else {
-        check(text == NULL || why.size > 0);
+        check(!text || why.size > 0);
     }
     url_clear(&redis);
     buffer_free(&why);

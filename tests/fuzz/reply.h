@@ -20,8 +20,9 @@ struct input {
 
 static inline uint8_t input_byte(struct input *input)
 {
-    if (input->size == 0)
+    if (input->size == 0) {
         return 0;
+    }
     input->size--;
     return *input->data++;
 }
@@ -40,10 +41,12 @@ static inline size_t input_text(struct input *input, const char **text)
 
 static inline void reply_free(redisReply *reply)
 {
-    if (!reply)
+    if (!reply) {
         return;
-    for (size_t i = 0; i < reply->elements; i++)
+    }
+    for (size_t i = 0; i < reply->elements; i++) {
         reply_free(reply->element[i]);
+    }
     free(reply->element);
     free(reply->str);
     free(reply);
@@ -57,25 +60,30 @@ static inline redisReply *reply_grow(struct input *input, int depth)
     uint8_t head = input_byte(input);
     const char *text = NULL;
 
-    if (!reply)
+    if (!reply) {
         abort();
+    }
     reply->type = types[head % 6];
     if (reply->type == REDIS_REPLY_ARRAY) {
         reply->elements = depth > 0 && input->size ? head / 6U : 0;
         reply->element = calloc(reply->elements + 1, sizeof(redisReply *));
-        if (!reply->element)
+        if (!reply->element) {
             abort();
-        for (size_t i = 0; i < reply->elements; i++)
+        }
+        for (size_t i = 0; i < reply->elements; i++) {
             reply->element[i] = reply_grow(input, depth - 1);
+        }
     } else if (reply->type == REDIS_REPLY_INTEGER) {
-        for (int i = 0; i < head / 6 % 9; i++)
+        for (int i = 0; i < head / 6 % 9; i++) {
             reply->integer =
                 (long long)((unsigned long long)reply->integer << 8 | input_byte(input));
+        }
     } else if (reply->type != REDIS_REPLY_NIL) {
         reply->len = input_text(input, &text);
         reply->str = malloc(reply->len + 1);
-        if (!reply->str)
+        if (!reply->str) {
             abort();
+        }
         memcpy(reply->str, text, reply->len);
         reply->str[reply->len] = '\0';
     }

@@ -386,8 +386,9 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
                : AFTER(real(pid, path, actions, attributes, argv, environment));
 }
 
-/* leatd makes this call itself (spawn_vfork in src/exec/start/spawn.c), by these bytes; they are replaced
- * by a jump to what counts first. Its stack is the same, for the reason that stands there. */
+/* leatd makes this call itself (spawn_vfork in src/exec/start/spawn.c), by these bytes; they are
+ * replaced by a jump to what counts first. Its stack is the same, for the reason that stands there.
+ */
 #ifdef __x86_64__
 static const unsigned char clone3_call[] = {0x41, 0x58, 0xb8, 0xb3, 0x01, 0x00,
                                             0x00, 0x0f, 0x05, 0x41, 0x50, 0xc3};

@@ -117,6 +117,18 @@ def test_no_file_and_no_function_grows_too_long():
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("form, instead", [
+    (r"(?:if|while|for) \(.*[!=]= NULL", "use the pointer itself as the condition"),
+    (r"\bsizeof\(\*|\bsizeof\([a-z]\w*(?:->|\.)", "sizeof without parentheses for what is no type")])
+def test_one_dialect_of_c(form, instead):
+    """What clang-format leaves open is written in one way."""
+    wrong = [f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+             for path in sources(".c", ".h")
+             for number, line in enumerate(path.read_text().splitlines(), 1)
+             if re.search(form, line) and not line.lstrip().startswith(("*", "/*"))]
+    assert not wrong, f"{instead}:\n" + "\n".join(wrong)
+
+
 def test_design_names_every_folder_and_no_other():
     """src/DESIGN.md has a table row for each folder below src that holds sources."""
     there = {str(path.parent.relative_to(SRC)) for path in sources(".c", ".h", ".lua")}

@@ -29,8 +29,9 @@ struct call {
 
 static void add_bytes(struct call *call, const char *bytes, size_t size)
 {
-    if (call->count >= MAX_ARGS)
+    if (call->count >= MAX_ARGS) {
         abort();
+    }
     call->args[call->count] = bytes;
     call->sizes[call->count++] = size;
 }
@@ -46,8 +47,9 @@ static void begin_enqueue(struct call *call)
     add(call, "FCALL");
     add(call, "leat_enqueue");
     add(call, "9");
-    for (int i = 0; i < KEY_COUNT; i++)
+    for (int i = 0; i < KEY_COUNT; i++) {
         add(call, keys[i]);
+    }
 }
 
 /* due is "0", "+MS" or unix ms; count pairs of field name and value must follow, by add. */
@@ -76,8 +78,9 @@ static int enqueue(redisContext *redis, struct call *call)
                                                         : EX_UNAVAILABLE;
     } else {
         /* behind the protocol's number */
-        for (size_t i = 1; i + 1 < reply->elements; i += 2)
+        for (size_t i = 1; i + 1 < reply->elements; i += 2) {
             printf("%s %s\n", reply->element[i]->str, reply->element[i + 1]->str);
+        }
     }
     freeReplyObject(reply);
     return status;
@@ -150,8 +153,9 @@ static int add_wrong(redisContext *redis)
     add(&call, "result_ttl");
     add(&call, "soon");
     status = enqueue(redis, &call);
-    if (status != EX_DATAERR)
+    if (status != EX_DATAERR) {
         return status;
+    }
     printf("not taken: %d\n", status);
     return EX_OK;
 }
@@ -174,8 +178,9 @@ static void put(char form[FORM_SIZE], size_t *size, const char *text)
 {
     int length = snprintf(form + *size, FORM_SIZE - *size, "%zu:%s,", strlen(text), text);
 
-    if (length < 0 || (size_t)length >= FORM_SIZE - *size)
+    if (length < 0 || (size_t)length >= FORM_SIZE - *size) {
         abort();
+    }
     *size += (size_t)length;
 }
 
@@ -188,10 +193,12 @@ static int sign(struct field *fields, size_t count, const char *stream, const ch
     char nonce[33], hex[65], form[FORM_SIZE];
     size_t size = 0;
 
-    if (RAND_bytes(random, sizeof random) != 1)
+    if (RAND_bytes(random, sizeof random) != 1) {
         return -1;
-    for (size_t i = 0; i < sizeof random; i++)
+    }
+    for (size_t i = 0; i < sizeof random; i++) {
         snprintf(nonce + 2 * i, 3, "%02x", random[i]);
+    }
     qsort(fields, count, sizeof *fields, compare_names);
     put(form, &size, "leat1");
     put(form, &size, name);
@@ -201,10 +208,12 @@ static int sign(struct field *fields, size_t count, const char *stream, const ch
         put(form, &size, fields[i].name);
         put(form, &size, fields[i].value);
     }
-    if (!HMAC(EVP_sha256(), key, (int)strlen(key), (const unsigned char *)form, size, mac, NULL))
+    if (!HMAC(EVP_sha256(), key, (int)strlen(key), (const unsigned char *)form, size, mac, NULL)) {
         return -1;
-    for (size_t i = 0; i < sizeof mac; i++)
+    }
+    for (size_t i = 0; i < sizeof mac; i++) {
         snprintf(hex + 2 * i, 3, "%02x", mac[i]);
+    }
     snprintf(signature, 256, "leat1:%s:%s:%s", name, nonce, hex);
     return 0;
 }
@@ -222,8 +231,9 @@ static int add_signed(redisContext *redis)
     FILE *file;
     redisReply *reply;
 
-    if (!path)
+    if (!path) {
         return EX_OK;
+    }
     file = fopen(path, "r");
     if (!file || !fgets(key, sizeof key, file)) {
         perror(path);
@@ -232,8 +242,9 @@ static int add_signed(redisContext *redis)
     fclose(file);
     key[strcspn(key, "\n")] = '\0';
     snprintf(not_after, sizeof not_after, "%lld", (long long)time(NULL) + 86400);
-    if (sign(fields, sizeof fields / sizeof *fields, "thumbnails", "2026a", key, signature) != 0)
+    if (sign(fields, sizeof fields / sizeof *fields, "thumbnails", "2026a", key, signature) != 0) {
         return EX_SOFTWARE;
+    }
     OPENSSL_cleanse(key, sizeof key);
 
     add(&call, "XADD");
@@ -262,8 +273,9 @@ int main(void)
         fprintf(stderr, "%s\n", redis ? redis->errstr : "out of memory");
         status = EX_UNAVAILABLE;
     }
-    for (size_t i = 0; status == EX_OK && i < sizeof steps / sizeof *steps; i++)
+    for (size_t i = 0; status == EX_OK && i < sizeof steps / sizeof *steps; i++) {
         status = steps[i](redis);
+    }
     redisFree(redis);
     return status;
 }

@@ -42,9 +42,10 @@ static bool stderr_is_journal(void)
     struct stat status;
     char own[64]; /* two decimal numbers fit */
 
-    if (stream == NULL || fstat(STDERR_FILENO, &status) != 0)
+    if (!stream || fstat(STDERR_FILENO, &status) != 0) {
         return false;
-    (void)snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+    }
+    (void)snprintf(own, sizeof own, "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
     return strcmp(stream, own) == 0;
 }
 
@@ -59,8 +60,9 @@ int log_open(enum log_target target, int max_priority, const char *identifier)
         log_sink_open_stderr(&logger.sink);
         return 0;
     }
-    if (log_sink_open_journal(&logger.sink) == 0)
+    if (log_sink_open_journal(&logger.sink) == 0) {
         return 0;
+    }
     error = errno;
     log_sink_open_stderr(&logger.sink);
     errno = error;
@@ -71,8 +73,9 @@ int log_set_common(const struct log_field *fields, size_t count)
 {
     struct log_common common = {0};
 
-    if (log_common_make(&common, fields, count) != 0)
+    if (log_common_make(&common, fields, count) != 0) {
         return -1;
+    }
     log_common_free(&logger.common);
     logger.common = common;
     return 0;
@@ -109,17 +112,20 @@ static bool write_record(const struct log_record *record, bool keep)
         made = logger.sink.kind == LOG_SINK_JOURNAL
                    ? log_record_journal(&logger.record, &logger.common, &shorter)
                    : log_record_line(&logger.record, &logger.common, &shorter);
-        if (made != 0)
+        if (made != 0) {
             return false;
+        }
         result = log_sink_write(&logger.sink, &logger.record, keep);
 
         /* half of the message is better than none of it */
-        if (result == LOG_SINK_TOO_LONG && shorter.size == 0)
+        if (result == LOG_SINK_TOO_LONG && shorter.size == 0) {
             return false;
+        }
         shorter.size /= 2;
     }
-    if (result == LOG_SINK_TAKEN)
+    if (result == LOG_SINK_TAKEN) {
         logger.refused_ns = 0;
+    }
     return result != LOG_SINK_LOST;
 }
 
@@ -134,15 +140,18 @@ static bool catch_up(void)
 
     flushed = log_sink_flush(&logger.sink, &lost);
     logger.dropped += lost;
-    if (logger.sink.kept.size < kept)
+    if (logger.sink.kept.size < kept) {
         logger.refused_ns = 0;
-    if (!flushed)
+    }
+    if (!flushed) {
         return false;
-    if (logger.dropped == logger.reported)
+    }
+    if (logger.dropped == logger.reported) {
         return true;
+    }
 
     total = logger.dropped;
-    int length = snprintf(text, sizeof(text), "%llu log records were dropped",
+    int length = snprintf(text, sizeof text, "%llu log records were dropped",
                           (unsigned long long)(total - logger.reported));
     struct log_record record = {
         .priority = LOG_WARNING,
@@ -151,8 +160,9 @@ static bool catch_up(void)
         .message = text,
         .size = length > 0 ? (size_t)length : 0,
     };
-    if (!write_record(&record, false))
+    if (!write_record(&record, false)) {
         return false;
+    }
     logger.reported = total;
     return true;
 }
@@ -170,7 +180,7 @@ static bool emit(int priority, const char *message_id, const struct log_field *f
                  const void *message, size_t size)
 {
     /* a task's flood of output must not push the program's own records out */
-    bool keep = message_id == NULL || strcmp(message_id, LOG_ID_TASK_OUTPUT) != 0;
+    bool keep = !message_id || strcmp(message_id, LOG_ID_TASK_OUTPUT) != 0;
     struct log_record record = {
         .priority = priority,
         .identifier = logger.identifier,
@@ -188,8 +198,9 @@ static bool is_stuck(void)
 {
     int64_t now_ns = clock_boot_ns();
 
-    if (logger.refused_ns == 0)
+    if (logger.refused_ns == 0) {
         logger.refused_ns = now_ns;
+    }
     return now_ns - logger.refused_ns >= STUCK_MS * CLOCK_NS_PER_MS;
 }
 
@@ -200,8 +211,9 @@ __attribute__((format(printf, 5, 0))) static void emit_format(int priority, cons
 {
     buffer_clear(&logger.text);
     if (buffer_vprintf(&logger.text, format, arguments) != 0 ||
-        !emit(priority, message_id, fields, count, logger.text.data, logger.text.size))
+        !emit(priority, message_id, fields, count, logger.text.data, logger.text.size)) {
         logger.dropped++;
+    }
 }
 
 void log_text(int priority, const char *format, ...)
@@ -209,8 +221,9 @@ void log_text(int priority, const char *format, ...)
     int error = errno;
     va_list arguments;
 
-    if (!log_wants(priority))
+    if (!log_wants(priority)) {
         return;
+    }
     va_start(arguments, format);
     emit_format(priority, NULL, NULL, 0, format, arguments);
     va_end(arguments);
@@ -223,8 +236,9 @@ void log_event(int priority, const char *message_id, const struct log_field *fie
     int error = errno;
     va_list arguments;
 
-    if (!log_wants(priority))
+    if (!log_wants(priority)) {
         return;
+    }
     va_start(arguments, format);
     emit_format(priority, message_id, fields, count, format, arguments);
     va_end(arguments);
@@ -236,8 +250,9 @@ void log_bytes(int priority, const char *message_id, const struct log_field *fie
 {
     int error = errno;
 
-    if (log_wants(priority) && !emit(priority, message_id, fields, count, message, size))
+    if (log_wants(priority) && !emit(priority, message_id, fields, count, message, size)) {
         logger.dropped++;
+    }
     errno = error;
 }
 

@@ -16,9 +16,9 @@ static int append_field(struct buffer *buffer, const char *name, const void *dat
     uint64_t length = htole64(size);
 
     (void)buffer_append_text(buffer, name); /* the last append tells of any failure */
-    if (size > 0 && (memchr(data, '\n', size) != NULL || memchr(data, '\0', size) != NULL)) {
+    if (size > 0 && (memchr(data, '\n', size) || memchr(data, '\0', size))) {
         (void)buffer_append(buffer, "\n", 1);
-        (void)buffer_append(buffer, &length, sizeof(length));
+        (void)buffer_append(buffer, &length, sizeof length);
     } else {
         (void)buffer_append(buffer, "=", 1);
     }
@@ -33,20 +33,25 @@ static int append_text_field(struct buffer *buffer, const char *name, const char
 
 static int append_fields(struct buffer *buffer, const struct log_field *fields, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (append_field(buffer, fields[i].name, fields[i].data, fields[i].size) != 0)
+    for (size_t i = 0; i < count; i++) {
+        if (append_field(buffer, fields[i].name, fields[i].data, fields[i].size) != 0) {
             return -1;
+        }
+    }
     return 0;
 }
 
 int log_common_make(struct log_common *common, const struct log_field *fields, size_t count)
 {
-    if (append_fields(&common->journal, fields, count) != 0)
+    if (append_fields(&common->journal, fields, count) != 0) {
         goto fail;
-    for (size_t i = 0; i < count; i++)
+    }
+    for (size_t i = 0; i < count; i++) {
         if (strcmp(fields[i].name, "LEAT_QUEUE") == 0 &&
-            escape_append(&common->queue, fields[i].data, fields[i].size) != 0)
+            escape_append(&common->queue, fields[i].data, fields[i].size) != 0) {
             goto fail;
+        }
+    }
     return 0;
 
 fail:
@@ -66,8 +71,9 @@ int log_record_journal(struct buffer *buffer, const struct log_common *common,
     /* the buffer remembers a failure, so the last append tells of all */
     (void)buffer_printf(buffer, "PRIORITY=%d\n", record->priority);
     (void)append_text_field(buffer, "SYSLOG_IDENTIFIER", record->identifier);
-    if (record->message_id != NULL)
+    if (record->message_id) {
         (void)append_text_field(buffer, "MESSAGE_ID", record->message_id);
+    }
     (void)buffer_append(buffer, common->journal.data, common->journal.size);
     (void)append_fields(buffer, record->fields, record->count);
     return append_field(buffer, "MESSAGE", record->message, record->size);
@@ -78,7 +84,7 @@ static const char *priority_name(int priority)
     static const char *const names[] = {
         "emergency", "alert", "critical", "error", "warning", "notice", "info", "debug",
     };
-    size_t count = sizeof(names) / sizeof(names[0]);
+    size_t count = sizeof names / sizeof names[0];
 
     return priority >= 0 && (size_t)priority < count ? names[priority] : "debug";
 }
@@ -86,8 +92,9 @@ static const char *priority_name(int priority)
 /* The last digits of a number that is not negative. */
 static void put_digits(char *text, int number, int width)
 {
-    for (int i = width - 1; i >= 0; i--, number /= 10)
+    for (int i = width - 1; i >= 0; i--, number /= 10) {
         text[i] = (char)('0' + number % 10);
+    }
 }
 
 static int append_time(struct buffer *buffer)
@@ -97,8 +104,9 @@ static int append_time(struct buffer *buffer)
     struct tm utc;
     char text[] = "2026-11-21T10:00:00.123Z ";
 
-    if (gmtime_r(&seconds, &utc) == NULL)
+    if (!gmtime_r(&seconds, &utc)) {
         return buffer_append_text(buffer, "- ");
+    }
     put_digits(text, utc.tm_year + 1900, 4);
     put_digits(text + 5, utc.tm_mon + 1, 2);
     put_digits(text + 8, utc.tm_mday, 2);
@@ -106,7 +114,7 @@ static int append_time(struct buffer *buffer)
     put_digits(text + 14, utc.tm_min, 2);
     put_digits(text + 17, utc.tm_sec, 2);
     put_digits(text + 20, (int)(now_ms % 1000), 3);
-    return buffer_append(buffer, text, sizeof(text) - 1);
+    return buffer_append(buffer, text, sizeof text - 1);
 }
 
 /* The name under which people see the field, or NULL where a line does without it: what is the
@@ -115,21 +123,25 @@ static const char *shown_name(const char *name)
 {
     static const char prefix[] = "LEAT_";
 
-    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0 || strcmp(name, "LEAT_QUEUE") == 0 ||
-        strcmp(name, "LEAT_EVENT") == 0 || strcmp(name, "LEAT_CUT") == 0)
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0 || strcmp(name, "LEAT_QUEUE") == 0 ||
+        strcmp(name, "LEAT_EVENT") == 0 || strcmp(name, "LEAT_CUT") == 0) {
         return NULL;
-    return name + sizeof(prefix) - 1;
+    }
+    return name + sizeof prefix - 1;
 }
 
 static int append_lower(struct buffer *buffer, const char *name)
 {
     size_t first = buffer->size;
 
-    if (buffer_append_text(buffer, name) != 0)
+    if (buffer_append_text(buffer, name) != 0) {
         return -1;
-    for (char *letter = buffer->data + first; letter < buffer->data + buffer->size; letter++)
-        if (*letter >= 'A' && *letter <= 'Z')
+    }
+    for (char *letter = buffer->data + first; letter < buffer->data + buffer->size; letter++) {
+        if (*letter >= 'A' && *letter <= 'Z') {
             *letter = (char)(*letter - 'A' + 'a');
+        }
+    }
     return 0;
 }
 
@@ -146,18 +158,22 @@ static int append_value(struct buffer *buffer, const char *data, size_t size)
     bool quoted = false;
 
     /* nearly all are so */
-    while (plain < size && data[plain] > ' ' && data[plain] < 0x7f && !needs_quotes(data[plain]))
+    while (plain < size && data[plain] > ' ' && data[plain] < 0x7f && !needs_quotes(data[plain])) {
         plain++;
-    if (plain == size)
+    }
+    if (plain == size) {
         return buffer_append(buffer, data, size);
+    }
 
-    for (size_t i = 0; i < size && !quoted; i++)
+    for (size_t i = 0; i < size && !quoted; i++) {
         quoted = needs_quotes(data[i]);
-    if (!quoted)
+    }
+    if (!quoted) {
         return escape_append(buffer, data, size);
+    }
 
     (void)buffer_append(buffer, "\"", 1); // the last append tells of any failure
-    for (const char *quote; size > 0 && (quote = memchr(data, '"', size)) != NULL;) {
+    for (const char *quote; size > 0 && (quote = memchr(data, '"', size));) {
         size_t length = (size_t)(quote - data);
 
         (void)escape_append(buffer, data, length);
@@ -177,14 +193,16 @@ static int append_shown(struct buffer *buffer, const struct log_field *fields, s
     for (size_t i = 0; i < count; i++) {
         const char *name = shown_name(fields[i].name);
 
-        if (name == NULL)
+        if (!name) {
             continue;
+        }
         (void)buffer_append_text(buffer,
                                  any ? " " : " ("); /* the last append tells of any failure */
         (void)append_lower(buffer, name);
         (void)buffer_append(buffer, "=", 1);
-        if (append_value(buffer, fields[i].data, fields[i].size) != 0)
+        if (append_value(buffer, fields[i].data, fields[i].size) != 0) {
             return -1;
+        }
         any = true;
     }
     return any ? buffer_append(buffer, ")", 1) : 0;

@@ -29,7 +29,7 @@ static int journal_address(struct sockaddr_un *address)
     size_t length = strlen(journal_path);
 
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (length >= sizeof(address->sun_path)) {
+    if (length >= sizeof address->sun_path) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -43,14 +43,16 @@ int log_sink_open_journal(struct log_sink *sink)
     int fd, size = SEND_BUFFER;
 
     /* each record names the address, so that a journald that was restarted is found again */
-    if (journal_address(&address) != 0 || access(journal_path, W_OK) != 0)
+    if (journal_address(&address) != 0 || access(journal_path, W_OK) != 0) {
         return -1;
+    }
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
+    if (fd < 0) {
         return -1;
+    }
 
     /* without a larger buffer long records are cut, no worse */
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     sink->kind = LOG_SINK_JOURNAL;
     sink->fd = fd;
     sink->owned = true;
@@ -67,8 +69,9 @@ void log_sink_open_stderr(struct log_sink *sink)
     sink->fd = STDERR_FILENO;
     sink->owned = false;
     sink->may_block = true;
-    if (fstat(STDERR_FILENO, &status) != 0)
+    if (fstat(STDERR_FILENO, &status) != 0) {
         return;
+    }
     if (S_ISSOCK(status.st_mode)) {
         sink->kind = LOG_SINK_SOCKET;
     } else if (S_ISREG(status.st_mode)) {
@@ -76,8 +79,9 @@ void log_sink_open_stderr(struct log_sink *sink)
     } else {
         /* a description of our own can be non-blocking; the inherited one belongs to others too */
         fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-        if (fd < 0)
+        if (fd < 0) {
             return;
+        }
         sink->fd = fd;
         sink->owned = true;
         sink->may_block = false;
@@ -103,10 +107,11 @@ static ssize_t put(const struct log_sink *sink, const char *data, size_t size)
 
     switch (sink->kind) {
     case LOG_SINK_JOURNAL:
-        if (journal_address(&address) != 0)
+        if (journal_address(&address) != 0) {
             return -1;
+        }
         return sendto(sink->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL,
-                      (const struct sockaddr *)&address, sizeof(address));
+                      (const struct sockaddr *)&address, sizeof address);
     case LOG_SINK_SOCKET:
         return send(sink->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
     case LOG_SINK_FILE:
@@ -122,10 +127,11 @@ static int put_all(const struct log_sink *sink, const char *data, size_t size, s
 
     while (*written < size) {
         result = put(sink, data + *written, size - *written);
-        if (result > 0)
+        if (result > 0) {
             *written += (size_t)result;
-        else if (result == 0 || errno != EINTR)
+        } else if (result == 0 || errno != EINTR) {
             return -1;
+        }
     }
     return 0;
 }
@@ -136,8 +142,8 @@ bool log_sink_flush(struct log_sink *sink, size_t *lost)
     bool blocked = false;
 
     while (done < sink->kept.size) {
-        memcpy(&length, sink->kept.data + done, sizeof(length));
-        if (put_all(sink, sink->kept.data + done + sizeof(length), length, &sink->first_written) !=
+        memcpy(&length, sink->kept.data + done, sizeof length);
+        if (put_all(sink, sink->kept.data + done + sizeof length, length, &sink->first_written) !=
             0) {
             if (errno != EMSGSIZE) {
                 blocked = true;
@@ -146,7 +152,7 @@ bool log_sink_flush(struct log_sink *sink, size_t *lost)
             (*lost)++;
         }
         sink->first_written = 0;
-        done += sizeof(length) + length;
+        done += sizeof length + length;
     }
     buffer_consume(&sink->kept, done);
     return !blocked;
@@ -154,11 +160,11 @@ bool log_sink_flush(struct log_sink *sink, size_t *lost)
 
 static enum log_sink_result keep_record(struct log_sink *sink, const struct buffer *record)
 {
-    size_t needed = sizeof(record->size) + record->size;
+    size_t needed = sizeof record->size + record->size;
 
     /* both parts or none: the room is made first */
     if (buffer_reserve(&sink->kept, needed) != 0 ||
-        buffer_append(&sink->kept, &record->size, sizeof(record->size)) != 0 ||
+        buffer_append(&sink->kept, &record->size, sizeof record->size) != 0 ||
         buffer_append(&sink->kept, record->data, record->size) != 0) {
         sink->kept.failed = false;
         return LOG_SINK_LOST;
@@ -173,19 +179,24 @@ enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *
     size_t written = 0;
 
     /* the order stays: nothing overtakes what is kept */
-    if (sink->kept.size > 0)
+    if (sink->kept.size > 0) {
         return keep && room ? keep_record(sink, record) : LOG_SINK_LOST;
-    if (put_all(sink, record->data, record->size, &written) == 0)
+    }
+    if (put_all(sink, record->data, record->size, &written) == 0) {
         return LOG_SINK_TAKEN;
-    if (errno == EMSGSIZE && sink->kind == LOG_SINK_JOURNAL)
+    }
+    if (errno == EMSGSIZE && sink->kind == LOG_SINK_JOURNAL) {
         return LOG_SINK_TOO_LONG;
+    }
 
     /* a line that is half out has to be ended whatever it is worth */
-    if (!(keep && room) && written == 0)
+    if (!(keep && room) && written == 0) {
         return LOG_SINK_LOST;
+    }
     result = keep_record(sink, record);
-    if (result == LOG_SINK_KEPT)
+    if (result == LOG_SINK_KEPT) {
         sink->first_written = written;
+    }
     return result;
 }
 
@@ -194,8 +205,9 @@ static size_t discard_kept(struct log_sink *sink)
 {
     size_t count = 0, length, done = 0;
 
-    for (; done < sink->kept.size; done += sizeof(length) + length, count++)
-        memcpy(&length, sink->kept.data + done, sizeof(length));
+    for (; done < sink->kept.size; done += sizeof length + length, count++) {
+        memcpy(&length, sink->kept.data + done, sizeof length);
+    }
     buffer_free(&sink->kept);
     sink->first_written = 0;
     return count;
@@ -211,8 +223,9 @@ size_t log_sink_close(struct log_sink *sink, int patience_ms)
         patience_ms -= RETRY_MS;
     }
     lost += discard_kept(sink);
-    if (sink->owned)
+    if (sink->owned) {
         (void)close(sink->fd); /* every record was written or counted; nothing depends on this */
+    }
     *sink = (struct log_sink)LOG_SINK_INIT;
     return lost;
 }

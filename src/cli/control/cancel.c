@@ -97,8 +97,9 @@ static void take_answer(struct cancel *cancel, struct target *target, struct byt
     char what[256], why[WHY_SIZE];
 
     bytes_copy(answer, why, sizeof why);
-    if (bytes_equal(answer, "gone"))
+    if (bytes_equal(answer, "gone")) {
         return;
+    }
     if (bytes_equal(answer, "cancelled")) {
         target->state = CANCELLED;
     } else if (strncmp(why, asked, sizeof asked - 1) == 0) {
@@ -125,8 +126,9 @@ static bool ask(struct cancel *cancel)
     queue_cancel_begin(&command, &cancel->cli->queue, cancel->now);
     for (size_t i = 0; i < cancel->count; i++) {
         struct target *target = &cancel->targets[i];
-        if (target->state != UNKNOWN)
+        if (target->state != UNKNOWN) {
             continue;
+        }
         queue_cancel_add(&command, name_of(cancel, target), target->token);
         asked[count++] = target;
     }
@@ -140,8 +142,9 @@ static bool ask(struct cancel *cancel)
         cancel->status = status;
         return false;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         take_answer(cancel, asked[i], fields_value(reply->element[i + 1]));
+    }
     freeReplyObject(reply);
     return true;
 }
@@ -151,8 +154,9 @@ static void count_cancelled(struct cancel *cancel)
 {
     for (size_t i = 0; i < cancel->count; i++) {
         const struct target *target = &cancel->targets[i];
-        if (target->state == CANCELLED || target->state == ASKED)
+        if (target->state == CANCELLED || target->state == ASKED) {
             audit_add(&cancel->done, *target->tid ? target->tid : id_of(cancel, target));
+        }
     }
 }
 
@@ -163,8 +167,9 @@ static bool look(struct cancel *cancel)
         struct target *target = &cancel->targets[i];
         struct redisReply *found;
         int status = EX_OK;
-        if (target->state != UNKNOWN)
+        if (target->state != UNKNOWN) {
             continue;
+        }
         found = show_find_live(cancel->cli, name_of(cancel, target), &status);
         if (status != EX_OK) {
             cancel->status = status;
@@ -185,8 +190,9 @@ static bool look(struct cancel *cancel)
 static void give_up(struct cancel *cancel)
 {
     for (size_t i = 0; i < cancel->count; i++) {
-        if (cancel->targets[i].state != UNKNOWN)
+        if (cancel->targets[i].state != UNKNOWN) {
             continue;
+        }
         cancel->targets[i].state = FAILED;
         cancel->status = EX_TEMPFAIL;
         cli_error("cannot cancel %s: it passes on faster than it can be found; try again",
@@ -234,12 +240,13 @@ static int print_line(const struct cancel *cancel, const struct target *target)
 
     /* failures mark the buffer */
     (void)text_append(&line, id, strlen(id));
-    if (target->state == ASKED)
+    if (target->state == ASKED) {
         (void)buffer_printf(&line, ": asked%s, it runs on %s\n", cancel->now ? " at once" : "",
                             target->worker);
-    else
+    } else {
         (void)buffer_printf(&line, ": %s\n",
                             target->state == NOT_FOUND ? "not found" : state_name(target->state));
+    }
     status = output_write(&line);
     buffer_free(&line);
     return status;
@@ -252,8 +259,9 @@ static int print_all(struct cancel *cancel)
     for (size_t i = 0; i < cancel->count && status == EX_OK; i++) {
         const struct target *target = &cancel->targets[i];
         status = cancel->json ? print_json(cancel, target) : print_line(cancel, target);
-        if (target->state == NOT_FOUND && cancel->status == EX_OK)
+        if (target->state == NOT_FOUND && cancel->status == EX_OK) {
             cancel->status = EX_NOINPUT;
+        }
     }
     return status;
 }
@@ -266,16 +274,19 @@ static bool settle(struct cancel *cancel)
     bool fine = ask(cancel);
     int status;
 
-    for (int round = 0; round < ROUNDS && fine; round++)
+    for (int round = 0; round < ROUNDS && fine; round++) {
         fine = look(cancel) && ask(cancel);
-    if (fine)
+    }
+    if (fine) {
         give_up(cancel);
+    }
     count_cancelled(cancel);
     status = print_all(cancel);
     cancel->count = 0;
     buffer_clear(&cancel->ids);
-    if (status != EX_OK)
+    if (status != EX_OK) {
         cancel->status = status;
+    }
     return fine && status == EX_OK && !ferror(stdout);
 }
 
@@ -299,8 +310,9 @@ static bool add_lines(struct cancel *cancel, FILE *file)
 
     while (fine && getline(&line, &size, file) >= 0) {
         line[strcspn(line, "\n")] = '\0';
-        if (*line)
+        if (*line) {
             fine = add(cancel, line);
+        }
     }
     if (fine && ferror(file)) {
         cli_error("cannot read ids from stdin: %s", strerror(errno));
@@ -316,16 +328,20 @@ static int cancel_all(struct cancel *cancel, char *const *ids)
     bool fine = true;
     int status = cli_connect(cancel->cli);
 
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
-    for (; *ids && fine; ids++)
+    }
+    for (; *ids && fine; ids++) {
         fine = strcmp(*ids, "-") == 0 ? add_lines(cancel, stdin) : add(cancel, *ids);
-    if (fine || cancel->count > 0)
+    }
+    if (fine || cancel->count > 0) {
         (void)settle(cancel); /* its status is kept */
+    }
     buffer_free(&cancel->ids);
-    if (cancel->done.count > 0)
+    if (cancel->done.count > 0) {
         audit_record(cancel->cli, &cancel->done, "cancelled %zu task%s", cancel->done.count,
                      cancel->done.count == 1 ? "" : "s");
+    }
     return cancel->status;
 }
 
@@ -336,13 +352,15 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
            CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             return status;
+        }
         cancel.now = cancel.now || letter == OPTION_NOW;
         cancel.json = cancel.json || letter == OPTION_JSON;
     }
-    if (optind == argc)
+    if (optind == argc) {
         return cli_usage(cli, "which? Give tasks' ids, or - to read them from stdin");
+    }
     return cancel_all(&cancel, argv + optind);
 }
 

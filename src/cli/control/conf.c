@@ -98,8 +98,9 @@ static bool is_lane_name(const struct cli *cli, const char *name)
 {
     size_t size = strlen(name) - strlen(LANE);
 
-    if (size > 0 && size <= LIMITS_LANE_MOST)
+    if (size > 0 && size <= LIMITS_LANE_MOST) {
         return true;
+    }
     (void)cli_usage(cli, "a lane's name has 1 to %d bytes", LIMITS_LANE_MOST);
     return false;
 }
@@ -112,8 +113,9 @@ static const struct setting *find_setting(const struct cli *cli, const char *nam
 
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         names[i] = settings[i].name;
-        if (strcmp(name, names[i]) == 0)
+        if (strcmp(name, names[i]) == 0) {
             return &settings[i];
+        }
     }
     names[SETTING_COUNT] = LANE "NAME";
     cli_suggest(name, names, SETTING_COUNT + 1, hint, sizeof hint);
@@ -128,12 +130,14 @@ static int read_number(const struct cli *cli, const struct setting *setting, con
     int64_t value = 0;
     int status = EX_OK;
 
-    if (setting->kind == DURATION)
+    if (setting->kind == DURATION) {
         status = cli_duration(cli, setting->name, text, &value);
-    else
+    } else {
         status = cli_integer(cli, setting->name, text, setting->least, &value);
-    if (status == EX_OK && value < setting->least)
+    }
+    if (status == EX_OK && value < setting->least) {
         return cli_usage(cli, "%s is at least 1s, not %s", setting->name, text);
+    }
     (void)buffer_printf(kept, "%lld", (long long)value);
     return status;
 }
@@ -146,14 +150,16 @@ static int read_limit(const struct cli *cli, const char *name, const char *text,
     char *rate = NULL;
     int status = EX_OK;
 
-    if (is_lane(name))
+    if (is_lane(name)) {
         status = limits_settings(text, kept, &why);
-    else if ((status = limits_set_rate(&rate, text, &why)) == 0)
+    } else if ((status = limits_set_rate(&rate, text, &why)) == 0) {
         (void)buffer_append_text(kept, rate);
-    if (status != 0 && why.failed)
+    }
+    if (status != 0 && why.failed) {
         status = cli_no_memory();
-    else if (status != 0)
+    } else if (status != 0) {
         status = cli_usage(cli, "%s: %.*s", name, (int)why.size, why.data);
+    }
     buffer_free(&why);
     free(rate);
     return status;
@@ -168,8 +174,9 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
     const char *key = setting ? setting->key : is_lane(name) ? name : NULL;
 
     *status = EX_USAGE;
-    if (!key || (!setting && !is_lane_name(cli, name)))
+    if (!key || (!setting && !is_lane_name(cli, name))) {
         return NULL;
+    }
     *status = EX_OK;
     if (none && (!setting || setting->kind == RATE)) {
         (void)buffer_append(kept, "", 0); /* "" is none */
@@ -179,8 +186,9 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
         *status = !setting || setting->kind == RATE ? read_limit(cli, name, text, kept)
                                                     : read_number(cli, setting, text, kept);
     }
-    if (*status == EX_OK && buffer_append(kept, "", 1) != 0)
+    if (*status == EX_OK && buffer_append(kept, "", 1) != 0) {
         *status = cli_no_memory();
+    }
     return *status == EX_OK ? key : NULL;
 }
 
@@ -192,10 +200,11 @@ static void format_value(const struct setting *setting, const char *kept, char *
     bool none = *kept == '\0' || (setting->may_be_none && strcmp(kept, "0") == 0);
 
     /* what leat has kept fits; more of what it has not is not needed */
-    if (!none && setting->kind == DURATION)
+    if (!none && setting->kind == DURATION) {
         units_format_duration(strtoll(kept, NULL, 10), text, VALUE_SIZE);
-    else
+    } else {
         (void)snprintf(text, VALUE_SIZE, "%s", none ? "none" : kept);
+    }
 }
 
 /* What the configuration has, as it would be kept. */
@@ -237,8 +246,9 @@ static void compare_lane(const struct redisReply *conf, const char *entry, conf_
     int length = (int)limits_split_lane(entry, &configured);
 
     (void)snprintf(name, sizeof name, LANE "%.*s", length, entry); /* fits */
-    if (agreed_value(conf, name, agreed, sizeof agreed) && strcmp(agreed, configured) != 0)
+    if (agreed_value(conf, name, agreed, sizeof agreed) && strcmp(agreed, configured) != 0) {
         visit(context, name, *agreed ? agreed : "none", configured);
+    }
 }
 
 void conf_compare(const struct cli *cli, const struct redisReply *conf, conf_visit *visit,
@@ -249,14 +259,16 @@ void conf_compare(const struct cli *cli, const struct redisReply *conf, conf_vis
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         configured_value(cli, &settings[i], configured);
         if (!agreed_value(conf, settings[i].key, agreed, sizeof agreed) ||
-            strcmp(agreed, configured) == 0)
+            strcmp(agreed, configured) == 0) {
             continue;
+        }
         format_value(&settings[i], agreed, theirs);
         format_value(&settings[i], configured, ours);
         visit(context, settings[i].name, theirs, ours);
     }
-    for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++)
+    for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++) {
         compare_lane(conf, *lane, visit, context);
+    }
 }
 
 /* ---- shown */
@@ -267,8 +279,9 @@ static void print_line(struct bytes name, struct bytes value)
 
     /* failures mark the buffer, or show when stdout is flushed; columns need only look well */
     (void)text_append(&line, name.data, name.size);
-    for (size_t width = line.size; width < 17; width++)
+    for (size_t width = line.size; width < 17; width++) {
         (void)buffer_append_text(&line, " ");
+    }
     (void)buffer_append_text(&line, " ");
     (void)text_append(&line, value.data, value.size);
     (void)buffer_append_text(&line, "\n");
@@ -291,8 +304,9 @@ static int print_agreed_lanes(const struct redisReply *conf)
     size_t count = 0;
     struct bytes(*lanes)[2] = calloc(fields_count(conf) + 1, sizeof *lanes);
 
-    if (!lanes)
+    if (!lanes) {
         return cli_no_memory();
+    }
     for (size_t i = 0; i < fields_count(conf); i++) {
         struct bytes name = fields_name_at(conf, i);
         struct bytes value = fields_value(fields_value_at(conf, i));
@@ -302,8 +316,9 @@ static int print_agreed_lanes(const struct redisReply *conf)
         }
     }
     qsort(lanes, count, sizeof *lanes, compare_names);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         print_line(lanes[i][0], lanes[i][1]);
+    }
     free(lanes);
     return EX_OK;
 }
@@ -325,18 +340,21 @@ static int print_conf(const struct cli *cli, const struct redisReply *conf)
     bool begun = fields_number(conf, "lease_ms", 0) > 0;
 
     /* failures show when stdout is flushed */
-    if (!begun)
+    if (!begun) {
         (void)printf("no worker of %s has begun yet: its configuration will count\n",
                      cli->config->queue.name);
+    }
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         char kept[VALUE_SIZE], text[VALUE_SIZE];
-        if (!begun || !agreed_value(conf, settings[i].key, kept, sizeof kept))
+        if (!begun || !agreed_value(conf, settings[i].key, kept, sizeof kept)) {
             configured_value(cli, &settings[i], kept);
+        }
         format_value(&settings[i], kept, text);
         (void)printf("%-17s %s\n", settings[i].name, text);
     }
-    if (begun)
+    if (begun) {
         return print_agreed_lanes(conf);
+    }
     print_configured_lanes(cli);
     return EX_OK;
 }
@@ -359,10 +377,11 @@ static void record_change(const struct cli *cli, const char *name, const char *k
     char text[4 * VALUE_SIZE];
 
     /* the parts of a lane's settings are bounded, and fit */
-    if (setting)
+    if (setting) {
         format_value(setting, kept, text);
-    else
+    } else {
         (void)snprintf(text, sizeof text, "%s", *kept ? kept : "none");
+    }
     audit_record(cli, &act, "set %s to %s", name, text);
 }
 
@@ -378,15 +397,18 @@ static int call(struct cli *cli, const struct change *change, bool json)
     struct redisReply *reply;
     int status = cli_connect(cli);
 
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
+    }
     queue_conf(&command, &cli->queue, change->key, change->kept.data);
     reply = cli_call(cli, &command, change->key ? "cannot set it" : "cannot read it", 1, &status);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return status;
-    if (change->key)
+    }
+    if (change->key) {
         record_change(cli, change->name, change->kept.data);
+    }
     status = print_reply(cli, reply, json);
     freeReplyObject(reply);
     return status;
@@ -400,18 +422,21 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
            CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             return status;
+        }
         json = true;
     }
-    if (argc - optind != 0 && argc - optind != 2)
+    if (argc - optind != 0 && argc - optind != 2) {
         return cli_usage(cli, "give a name and a value, or nothing to see all");
+    }
     if (argc > optind) {
         change.name = argv[optind];
         change.key = read_setting(cli, change.name, argv[optind + 1], &change.kept, &status);
     }
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = call(cli, &change, json);
+    }
     buffer_free(&change.kept);
     return status;
 }

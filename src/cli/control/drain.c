@@ -89,8 +89,9 @@ static void host_of(struct bytes consumer, char *host, size_t size)
     bytes_copy(consumer, host, size);
     for (int parts = 0; parts < 2; parts++) {
         colon = strrchr(host, ':');
-        if (!colon)
+        if (!colon) {
             return;
+        }
         *colon = '\0';
     }
 }
@@ -114,8 +115,9 @@ static bool find_host(const struct drain *drain, const char *name, char *host, s
     for (size_t i = 0; i < fields_count(workers); i++) {
         struct bytes consumer = fields_name_at(workers, i);
         host_of(consumer, host, size);
-        if (strcmp(host, name) == 0 || bytes_equal(consumer, name))
+        if (strcmp(host, name) == 0 || bytes_equal(consumer, name)) {
             return true;
+        }
     }
     (void)snprintf(host, size, "%s", name); /* cut where it is too long for any host */
     return false;
@@ -145,11 +147,13 @@ static void list_hosts(const struct drain *drain, char *text, size_t size)
             host_of(fields_name_at(workers, j), other, sizeof other);
             known = is_live(drain, j) && strcmp(host, other) == 0;
         }
-        if (known)
+        if (known) {
             continue;
+        }
         length = snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", host);
-        if (length < 0 || (size_t)length >= size - used)
+        if (length < 0 || (size_t)length >= size - used) {
             return;
+        }
         used += (size_t)length;
     }
 }
@@ -159,12 +163,13 @@ static void unknown_host(struct drain *drain, const char *host)
     char hosts[HOSTS_SIZE];
 
     list_hosts(drain, hosts, sizeof hosts);
-    if (*hosts)
+    if (*hosts) {
         cli_error("no worker of %s is on %s; live ones are on: %s", drain->cli->config->queue.name,
                   host, hosts);
-    else
+    } else {
         cli_error("no worker of %s is on %s, and none is live", drain->cli->config->queue.name,
                   host);
+    }
     drain->status = EX_NOHOST;
 }
 
@@ -172,10 +177,11 @@ static int print_host(const struct drain *drain, const char *host, bool changed)
 {
     bool every = strcmp(host, EVERY_HOST) == 0;
 
-    if (drain->json)
+    if (drain->json) {
         return output_json(json_pack("{s:s, s:b, s:b}", "host", host, "drained", (int)drain->closed,
                                      "changed", (int)changed),
                            false);
+    }
     /* failures show when stdout is flushed */
     (void)printf("%s: %s\n", every ? "all hosts" : host,
                  drain->closed ? (changed ? "drained" : "drained already")
@@ -192,10 +198,12 @@ static bool set_host(struct drain *drain, const char *host)
 
     (void)snprintf(name, sizeof name, PREFIX "%s", host); /* as above */
     status = pauses_set(drain->cli, name, drain->closed, &changed);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = print_host(drain, host, changed);
-    if (status != EX_OK)
+    }
+    if (status != EX_OK) {
         drain->status = status;
+    }
     return status == EX_OK;
 }
 
@@ -208,10 +216,12 @@ static bool drain_host(struct drain *drain, const char *name)
         unknown_host(drain, name);
         return true;
     }
-    if (!set_host(drain, host))
+    if (!set_host(drain, host)) {
         return false;
-    if (!drain->closed && is_drained(drain, EVERY_HOST))
+    }
+    if (!drain->closed && is_drained(drain, EVERY_HOST)) {
         cli_error("%s still starts nothing: all hosts are drained; leat undrain --all", host);
+    }
     return true;
 }
 
@@ -225,8 +235,9 @@ static void drain_all(struct drain *drain)
     for (size_t i = 0; i < fields_count(conf) && fine && !drain->closed; i++) {
         char name[PAUSES_SIZE];
         bytes_copy(fields_name_at(conf, i), name, sizeof name);
-        if (strncmp(name, PREFIX, prefix) == 0 && strcmp(name + prefix, EVERY_HOST) != 0)
+        if (strncmp(name, PREFIX, prefix) == 0 && strcmp(name + prefix, EVERY_HOST) != 0) {
             fine = set_host(drain, name + prefix);
+        }
     }
 }
 
@@ -236,15 +247,19 @@ static int drain_hosts(struct cli *cli, char *const *hosts, const struct pauses_
     struct drain drain = {.cli = cli, .closed = closed, .json = options->json};
     int status = cli_connect(cli);
 
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
+    }
     drain.reply = status_call(cli, &status);
-    if (!drain.reply)
+    if (!drain.reply) {
         return status;
-    if (options->all)
+    }
+    if (options->all) {
         drain_all(&drain);
-    for (; *hosts && drain_host(&drain, *hosts); hosts++)
+    }
+    for (; *hosts && drain_host(&drain, *hosts); hosts++) {
         continue;
+    }
     freeReplyObject(drain.reply);
     return drain.status;
 }
@@ -254,14 +269,17 @@ static int run_drains(struct cli *cli, int argc, char **argv, bool closed)
     struct pauses_options options;
     int status = EX_OK;
 
-    if (!pauses_read_options(cli, argc, argv, drain_options, &options, &status))
+    if (!pauses_read_options(cli, argc, argv, drain_options, &options, &status)) {
         return status;
-    if (options.all == (optind < argc))
+    }
+    if (options.all == (optind < argc)) {
         return cli_usage(cli, options.all ? "give hosts or --all, not both"
                                           : "which? Give hosts, or --all");
+    }
     for (int i = optind; i < argc; i++) {
-        if (!*argv[i] || strcmp(argv[i], EVERY_HOST) == 0)
+        if (!*argv[i] || strcmp(argv[i], EVERY_HOST) == 0) {
             return cli_usage(cli, "'%s' is no host; --all means every one", argv[i]);
+        }
     }
     return drain_hosts(cli, argv + optind, &options, closed);
 }

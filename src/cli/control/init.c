@@ -63,19 +63,23 @@ static int read_options(struct cli *cli, int argc, char **argv, struct init *ini
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options, &status)) !=
            CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             return status;
-        if (letter == OPTION_USER)
+        }
+        if (letter == OPTION_USER) {
             init->user = optarg;
-        else if (letter == OPTION_PASSWORD_FILE)
+        } else if (letter == OPTION_PASSWORD_FILE) {
             init->password_file = optarg;
-        else
+        } else {
             init->json = true;
+        }
     }
-    if (optind < argc)
+    if (optind < argc) {
         return cli_usage(cli, "unexpected word: %s", argv[optind]);
-    if (init->user && !init->password_file)
+    }
+    if (init->user && !init->password_file) {
         return cli_usage(cli, "--user needs --password-file");
+    }
     return -1;
 }
 
@@ -89,11 +93,13 @@ static int set_login(struct cli *cli, const struct init *init)
     if (init->user) {
         free(redis->user);
         redis->user = strdup(init->user);
-        if (!redis->user)
+        if (!redis->user) {
             return cli_no_memory();
+        }
     }
-    if (!init->password_file)
+    if (!init->password_file) {
         return EX_OK;
+    }
     password = secret_read_file(init->password_file, true, &why);
     if (!password) {
         cli_error("cannot read the password: %.*s", (int)why.size, why.size > 0 ? why.data : "");
@@ -121,13 +127,15 @@ static int see_to_library(struct cli *cli, int64_t *version, bool *loaded)
 
     cli->config->queue.load_library = CONFIG_LIBRARY_AUTO;
     status = cli_connect(cli);
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
+    }
     queue_version(&command);
     reply = client_call(cli->client, &command, &error, why, sizeof why);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return cli_call_failed("cannot ask for the function library", error, why);
+    }
     status = queue_version_read(reply, &protocol, version) == 0 ? EX_OK : EX_PROTOCOL;
     freeReplyObject(reply);
     if (status != EX_OK) {
@@ -153,8 +161,9 @@ static int make_group(struct cli *cli, bool *made)
     queue_init_group(&command, &cli->queue);
     reply = cli_call(cli, &command, "cannot make the group", 2, &status);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return status;
+    }
     *made = fields_integer(reply->element[1], 0) == 1;
     freeReplyObject(reply);
     return EX_OK;
@@ -162,10 +171,11 @@ static int make_group(struct cli *cli, bool *made)
 
 static int print_done(const struct cli *cli, int64_t version, bool loaded, bool made, bool json)
 {
-    if (json)
+    if (json) {
         return output_json(json_pack("{s:I, s:b, s:b}", "version", (json_int_t)version, "loaded",
                                      (int)loaded, "group_made", (int)made),
                            true);
+    }
     /* failures show when stdout is flushed */
     (void)printf("function library, version %lld: %s\n", (long long)version,
                  loaded ? "loaded" : "was there");
@@ -182,20 +192,26 @@ static int run_init(struct cli *cli, int argc, char **argv)
     int64_t version = 0;
     int status = read_options(cli, argc, argv, &init);
 
-    if (status >= 0)
+    if (status >= 0) {
         return status;
+    }
     status = cli_load(cli);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = set_login(cli, &init);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = see_to_library(cli, &version, &loaded);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = make_group(cli, &made);
-    if (status != EX_OK)
+    }
+    if (status != EX_OK) {
         return status;
-    if (loaded || made)
+    }
+    if (loaded || made) {
         audit_record(cli, &act, "made the queue ready: %s%s%s", loaded ? "library loaded" : "",
                      loaded && made ? ", " : "", made ? "group made" : "");
+    }
     return print_done(cli, version, loaded, made, init.json);
 }
 

@@ -78,8 +78,9 @@ static int read_paused(struct cli *cli, struct paused *paused)
     int status;
     struct redisReply *reply = status_call(cli, &status);
 
-    if (!reply)
+    if (!reply) {
         return status;
+    }
     paused->now_ms = fields_integer(reply->element[1], 0);
     paused->running = fields_number(reply->element[2], "running", 0);
     paused->since_ms = fields_stamp(fields_bytes(reply->element[4], "paused"), NULL);
@@ -109,20 +110,23 @@ static int print_paused(const struct paused *paused, bool changed, bool json)
 {
     char time[MOMENT_SIZE];
 
-    if (json)
+    if (json) {
         return output_json(json_pack("{s:b, s:b, s:I, s:I}", "paused", 1, "changed", (int)changed,
                                      "since_ms", (json_int_t)paused->since_ms, "running",
                                      (json_int_t)paused->running),
                            true);
+    }
     moment_relative(paused->since_ms, paused->now_ms, time, sizeof time);
     /* failures show when stdout is flushed */
-    if (changed)
+    if (changed) {
         (void)printf("paused");
-    else
+    } else {
         (void)printf("paused already (%s)", time);
-    if (paused->running > 0)
+    }
+    if (paused->running > 0) {
         (void)printf("; %lld task%s still run%s", (long long)paused->running,
                      paused->running == 1 ? "" : "s", paused->running == 1 ? "s" : "");
+    }
     (void)puts(paused->running > 0 ? "" : "; nothing runs");
     return EX_OK;
 }
@@ -134,17 +138,22 @@ static int run_pause(struct cli *cli, int argc, char **argv)
     bool changed = false;
     int status = EX_OK;
 
-    if (!pauses_read_options(cli, argc, argv, pause_options, &options, &status))
+    if (!pauses_read_options(cli, argc, argv, pause_options, &options, &status)) {
         return status;
-    if (optind < argc)
+    }
+    if (optind < argc) {
         return cli_usage(cli, "unexpected word: %s", argv[optind]);
+    }
     status = cli_connect(cli);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = pauses_set(cli, "paused", true, &changed);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = read_paused(cli, &paused);
-    if (status == EX_OK && options.wait)
+    }
+    if (status == EX_OK && options.wait) {
         status = wait_until_idle(cli, &paused);
+    }
     return status == EX_OK ? print_paused(&paused, changed, options.json) : status;
 }
 
@@ -154,17 +163,22 @@ static int run_resume(struct cli *cli, int argc, char **argv)
     bool changed = false;
     int status = EX_OK;
 
-    if (!pauses_read_options(cli, argc, argv, resume_options, &options, &status))
+    if (!pauses_read_options(cli, argc, argv, resume_options, &options, &status)) {
         return status;
-    if (optind < argc)
+    }
+    if (optind < argc) {
         return cli_usage(cli, "unexpected word: %s", argv[optind]);
+    }
     status = cli_connect(cli);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = pauses_set(cli, "paused", false, &changed);
-    if (status != EX_OK)
+    }
+    if (status != EX_OK) {
         return status;
-    if (options.json)
+    }
+    if (options.json) {
         return output_json(json_pack("{s:b, s:b}", "paused", 0, "changed", (int)changed), true);
+    }
     /* failures show when stdout is flushed */
     (void)puts(changed ? "resumed" : "it was not paused");
     return EX_OK;

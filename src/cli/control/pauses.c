@@ -15,8 +15,9 @@ bool pauses_read_options(struct cli *cli, int argc, char **argv, const struct op
     *options = (struct pauses_options){0};
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, table, status)) !=
            CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             return false;
+        }
         options->wait = options->wait || letter == PAUSES_OPTION_WAIT;
         options->all = options->all || letter == PAUSES_OPTION_ALL;
         options->json = options->json || letter == PAUSES_OPTION_JSON;
@@ -51,11 +52,13 @@ int pauses_set(struct cli *cli, const char *name, bool closed, bool *changed)
     reply = cli_call(cli, &command, closed ? "cannot close the gate" : "cannot open the gate", 2,
                      &status);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return status;
+    }
     *changed = fields_integer(reply->element[1], 0) == 0;
     freeReplyObject(reply);
-    if (*changed)
+    if (*changed) {
         record_gate(cli, name, closed);
+    }
     return EX_OK;
 }

@@ -93,10 +93,12 @@ static bool has_filter(const struct dead_options *options)
 /* Nothing is not everything; but a list of everything does no harm. */
 static int check_choice(const struct cli *cli, const struct dead_options *options, bool or_nothing)
 {
-    if (options->id_count > 0 && (options->all || has_filter(options)))
+    if (options->id_count > 0 && (options->all || has_filter(options))) {
         return cli_usage(cli, "give ids, or --all or filters, not both");
-    if (options->id_count == 0 && !options->all && !has_filter(options) && !or_nothing)
+    }
+    if (options->id_count == 0 && !options->all && !has_filter(options) && !or_nothing) {
         return cli_usage(cli, "which? Give ids, --all, or a filter");
+    }
     return EX_OK;
 }
 
@@ -136,8 +138,9 @@ static int run_action(struct cli *cli, const char *name, const struct dead_optio
     char hint[64];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(name, names[i]) == 0)
+        if (strcmp(name, names[i]) == 0) {
             return actions[i](cli, options);
+        }
     }
     cli_suggest(name, names, sizeof names / sizeof *names, hint, sizeof hint);
     return cli_usage(cli, "no such action: %s;%s it is list, show, retry or drop", name, hint);
@@ -152,8 +155,9 @@ static int check_cause(const struct cli *cli, const char *cause)
     char hint[64];
 
     for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
-        if (strcmp(cause, causes[i]) == 0)
+        if (strcmp(cause, causes[i]) == 0) {
             return EX_OK;
+        }
     }
     cli_suggest(cause, causes, sizeof causes / sizeof *causes, hint, sizeof hint);
     return cli_usage(cli, "--cause: no dead letter has the cause %s%s%s", cause, *hint ? ";" : "",
@@ -203,13 +207,16 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
            CLI_OPTION_END) {
-        if (letter != CLI_OPTION_STOP)
+        if (letter != CLI_OPTION_STOP) {
             status = take_option(cli, &options, letter);
-        if (letter == CLI_OPTION_STOP || status != EX_OK)
+        }
+        if (letter == CLI_OPTION_STOP || status != EX_OK) {
             return status;
+        }
     }
-    if (optind >= argc)
+    if (optind >= argc) {
         return cli_usage(cli, "what is to be done? Say list, show, retry or drop");
+    }
     options.ids = argv + optind + 1;
     options.id_count = (size_t)(argc - optind - 1);
     return run_action(cli, argv[optind], &options);

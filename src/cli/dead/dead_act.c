@@ -51,27 +51,31 @@ static void tell_refusal(struct act *act, const struct dead_letter *letter, stru
     bytes_copy(answer, why, sizeof why);
     error = redis_error_classify(why, strlen(why));
     act->status = cli_status_of(error, why);
-    if (act->failed > MOST_TOLD)
+    if (act->failed > MOST_TOLD) {
         return;
-    if (strncmp(why, refused, sizeof refused - 1) == 0)
+    }
+    if (strncmp(why, refused, sizeof refused - 1) == 0) {
         sentence = why + sizeof refused - 1;
+    }
     /* an id of 47 letters fits */
     (void)snprintf(what, sizeof what, "cannot %s %s", verb(act), letter->tid);
     progress_end(&act->choice->progress);
     (void)cli_call_failed(what, error, sentence);
-    if (act->failed == MOST_TOLD)
+    if (act->failed == MOST_TOLD) {
         cli_error("further refusals are only counted");
+    }
 }
 
 /* A letter that was refused stays where it was, and stops no other. */
 static void count_answer(struct act *act, const struct dead_letter *letter, struct bytes answer)
 {
-    if (bytes_equal(answer, "ok"))
+    if (bytes_equal(answer, "ok")) {
         audit_add(&act->done, letter->tid);
-    else if (bytes_equal(answer, "gone"))
+    } else if (bytes_equal(answer, "gone")) {
         act->gone++;
-    else
+    } else {
         tell_refusal(act, letter, answer);
+    }
 }
 
 static void act_on_batch(struct act *act)
@@ -81,10 +85,12 @@ static void act_on_batch(struct act *act)
     struct redisReply *reply;
     int status;
 
-    if (act->batch_count == 0 || act->over)
+    if (act->batch_count == 0 || act->over) {
         return;
-    for (size_t i = 0; i < act->batch_count; i++)
+    }
+    for (size_t i = 0; i < act->batch_count; i++) {
         ids[i] = act->batch[i].dead_id;
+    }
     queue_dead(&command, &act->choice->cli->queue, act->retry, ids, act->batch_count);
     reply = cli_call(act->choice->cli, &command,
                      act->retry ? "cannot retry dead letters" : "cannot drop dead letters",
@@ -96,8 +102,9 @@ static void act_on_batch(struct act *act)
         act->over = true;
         return;
     }
-    for (size_t i = 0; i < act->batch_count; i++)
+    for (size_t i = 0; i < act->batch_count; i++) {
         count_answer(act, &act->batch[i], fields_value(reply->element[i + 1]));
+    }
     freeReplyObject(reply);
     act->batch_count = 0;
 }
@@ -105,8 +112,9 @@ static void act_on_batch(struct act *act)
 static bool act_on(struct act *act, const struct dead_letter *letter)
 {
     act->batch[act->batch_count++] = *letter;
-    if (act->batch_count == BATCH)
+    if (act->batch_count == BATCH) {
         act_on_batch(act);
+    }
     return !act->over;
 }
 
@@ -119,19 +127,22 @@ static bool act_on_row(void *context, const struct redisReply *row)
 
 static int print_result(const struct act *act)
 {
-    if (act->choice->options->json)
+    if (act->choice->options->json) {
         return output_json(json_pack("{s:s, s:I, s:I, s:I, s:I}", "action", verb(act), "done",
                                      (json_int_t)act->done.count, "gone", (json_int_t)act->gone,
                                      "failed", (json_int_t)act->failed, "not_found",
                                      (json_int_t)act->choice->missing),
                            true);
+    }
     /* failures show when stdout is flushed */
     (void)printf("%s %zu dead letter%s", act->retry ? "retried" : "dropped", act->done.count,
                  act->done.count == 1 ? "" : "s");
-    if (act->gone > 0)
+    if (act->gone > 0) {
         (void)printf(", %zu had gone meanwhile", act->gone);
-    if (act->failed > 0)
+    }
+    if (act->failed > 0) {
         (void)printf(", %zu failed", act->failed);
+    }
     (void)puts("");
     return EX_OK;
 }
@@ -139,10 +150,11 @@ static int print_result(const struct act *act)
 static void record_done(struct act *act)
 {
     act->done.event = act->retry ? "operator-dead-retry" : "operator-dead-drop";
-    if (act->done.count > 0)
+    if (act->done.count > 0) {
         audit_record(act->choice->cli, &act->done, "%s %zu dead letter%s",
                      act->retry ? "retried" : "dropped", act->done.count,
                      act->done.count == 1 ? "" : "s");
+    }
 }
 
 static int act_on_all(struct act *act)
@@ -161,8 +173,9 @@ static int act_on_all(struct act *act)
     /* also where it broke off: what was done is done */
     record_done(act);
     printed = print_result(act);
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
+    }
     return printed != EX_OK ? printed : act->status;
 }
 
@@ -181,10 +194,11 @@ static bool count_row(void *context, const struct redisReply *row)
     int64_t limit = count->table.limit;
 
     count->letters++;
-    if (!count->rows)
+    if (!count->rows) {
         (void)dead_table_add(&count->table, row); /* those beyond the limit are only counted */
-    else if (limit == 0 || count->letters <= (size_t)limit)
+    } else if (limit == 0 || count->letters <= (size_t)limit) {
         count->failed |= json_array_append_new(count->rows, rows_json(row)) != 0;
+    }
     return true;
 }
 
@@ -214,13 +228,15 @@ static int dry_run(const struct act *act)
 
     if (options->json) {
         count.rows = json_array();
-        if (!count.rows)
+        if (!count.rows) {
             return cli_no_memory();
+        }
     }
     status = dead_walk(act->choice, count_row, &count);
     progress_end(&act->choice->progress);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = print_dry_run(act, &count);
+    }
     json_decref(count.rows);
     dead_table_free(&count.table);
     return status;
@@ -241,18 +257,22 @@ static int confirm(struct dead_choice *choice)
     size_t letters = 0;
     int status;
 
-    if (choice->options->yes || choice->named)
+    if (choice->options->yes || choice->named) {
         return EX_OK;
+    }
     status = dead_walk(choice, only_count, &letters);
     progress_end(&choice->progress);
-    if (status != EX_OK || letters == 0)
+    if (status != EX_OK || letters == 0) {
         return status;
-    if (isatty(STDIN_FILENO) != 1)
+    }
+    if (isatty(STDIN_FILENO) != 1) {
         return cli_usage(cli, "this would drop %zu dead letters for good: add --yes", letters);
+    }
     (void)fprintf(stderr, "Drop %zu dead letters of %s for good? [y/N] ", letters,
                   cli->config->queue.name);
-    if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
+    if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y')) {
         return EX_OK;
+    }
     cli_error("nothing was dropped");
     return SHOW_NOT_FOUND;
 }
@@ -269,8 +289,9 @@ int dead_act(struct cli *cli, const struct dead_options *options, bool retry)
         status = dry_run(&act);
     } else if (status == EX_OK) {
         status = retry ? EX_OK : confirm(&choice);
-        if (status == EX_OK)
+        if (status == EX_OK) {
             status = act_on_all(&act);
+        }
     }
     dead_choice_free(&choice);
     return status == EX_OK && choice.missing > 0 ? SHOW_NOT_FOUND : status;

@@ -62,10 +62,12 @@ static bool list_row(void *context, const struct redisReply *row)
     struct listing *listing = context;
     int64_t limit = listing->options->limit;
 
-    if (!listing->options->json)
+    if (!listing->options->json) {
         return dead_table_add(&listing->table, row);
-    if (limit > 0 && listing->shown++ == limit)
+    }
+    if (limit > 0 && listing->shown++ == limit) {
         return false;
+    }
     listing->status = rows_array_add(&listing->array, rows_json(row));
     /* a reader that has gone ends the walk */
     return listing->status == EX_OK && !ferror(stdout);
@@ -78,12 +80,14 @@ static int list_choice(struct dead_choice *choice)
                               .table = {.limit = options->limit, .now_ms = choice->now_ms}};
     int status = dead_walk(choice, list_row, &listing);
 
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = listing.status;
-    if (status == EX_OK && options->json)
+    }
+    if (status == EX_OK && options->json) {
         rows_array_end(&listing.array);
-    else if (status == EX_OK)
+    } else if (status == EX_OK) {
         status = dead_table_print(&listing.table);
+    }
     dead_table_free(&listing.table);
     return status;
 }
@@ -93,8 +97,9 @@ int dead_list(struct cli *cli, const struct dead_options *options)
     struct dead_choice choice = {0};
     int status = dead_choose(cli, options, &choice);
 
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = list_choice(&choice);
+    }
     dead_choice_free(&choice);
     return status == EX_OK && choice.missing > 0 ? SHOW_NOT_FOUND : status;
 }
@@ -115,13 +120,15 @@ static bool show_row(void *context, const struct redisReply *row)
     struct dead_letter letter = dead_letter(row);
 
     /* failures show when stdout is flushed */
-    if (!json && showing->shown++ > 0)
+    if (!json && showing->shown++ > 0) {
         (void)puts("");
+    }
     showing->status = show_letter(showing->choice->cli, letter.dead_id, letter.tid,
                                   json ? &showing->array : NULL);
     /* it may have gone since its row was read */
-    if (showing->status == SHOW_NOT_FOUND)
+    if (showing->status == SHOW_NOT_FOUND) {
         showing->status = EX_OK;
+    }
     return showing->status == EX_OK && !ferror(stdout);
 }
 
@@ -130,13 +137,15 @@ static int show_choice(struct dead_choice *choice)
     struct showing showing = {.choice = choice};
     int status = dead_walk(choice, show_row, &showing);
 
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = showing.status;
-    if (status == EX_OK && choice->options->json)
+    }
+    if (status == EX_OK && choice->options->json) {
         rows_array_end(&showing.array);
-    else if (status == EX_OK && showing.shown == 0 && choice->missing == 0)
+    } else if (status == EX_OK && showing.shown == 0 && choice->missing == 0) {
         /* as above */
         (void)puts("no dead letters");
+    }
     return status;
 }
 
@@ -147,13 +156,16 @@ int dead_show(struct cli *cli, const struct dead_options *options)
     struct dead_choice choice = {0};
     int status;
 
-    if (options->id_count == 1)
+    if (options->id_count == 1) {
         return show_task(cli, options->ids[0], &one);
-    if (options->payload)
+    }
+    if (options->payload) {
         return cli_usage(cli, "--payload wants one id");
+    }
     status = dead_choose(cli, options, &choice);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = show_choice(&choice);
+    }
     dead_choice_free(&choice);
     return status == EX_OK && choice.missing > 0 ? SHOW_NOT_FOUND : status;
 }

@@ -28,8 +28,9 @@ struct dead_letter dead_letter(const struct redisReply *row)
 static char stand_in(const char *glob)
 {
     for (int c = 1; c < ' '; c++) {
-        if (!strchr(glob, c))
+        if (!strchr(glob, c)) {
             return (char)c;
+        }
     }
     return '\0';
 }
@@ -39,7 +40,7 @@ static char stand_in(const char *glob)
 static bool glob_matches(const char *glob, struct bytes command)
 {
     char instead = stand_in(glob), *text = malloc(command.size + 1);
-    bool matches = text != NULL;
+    bool matches = text;
 
     for (size_t i = 0; i < command.size && matches; i++) {
         text[i] = command.data[i] ? command.data[i] : instead;
@@ -58,14 +59,18 @@ static bool passes(const struct dead_choice *choice, const struct redisReply *ro
     const struct dead_options *options = choice->options;
     int64_t age_ms = choice->now_ms - fields_number(row, "died_ms", 0);
 
-    if (options->cause && !bytes_equal(fields_bytes(row, "cause"), options->cause))
+    if (options->cause && !bytes_equal(fields_bytes(row, "cause"), options->cause)) {
         return false;
-    if (options->lane && !bytes_equal(fields_bytes(row, "lane"), options->lane))
+    }
+    if (options->lane && !bytes_equal(fields_bytes(row, "lane"), options->lane)) {
         return false;
-    if (options->older_ms >= 0 && age_ms < options->older_ms)
+    }
+    if (options->older_ms >= 0 && age_ms < options->older_ms) {
         return false;
-    if (options->newer_ms >= 0 && age_ms > options->newer_ms)
+    }
+    if (options->newer_ms >= 0 && age_ms > options->newer_ms) {
         return false;
+    }
     return !options->command || glob_matches(options->command, rows_command(row));
 }
 
@@ -88,6 +93,11 @@ static int compare_letters(const void *a, const void *b)
     return entry_compare(&x, &y);
 }
 
+static bool is_named(const struct dead_choice *choice, const struct dead_letter *letter)
+{
+    return bsearch(letter, choice->named, choice->named_count, sizeof *letter, compare_letters);
+}
+
 static bool visit_row(void *context, const struct redisReply *row)
 {
     struct walk *walk = context;
@@ -96,12 +106,11 @@ static bool visit_row(void *context, const struct redisReply *row)
     struct entry_id id;
     bool meant;
 
-    if (!entry_parse(letter.dead_id, &id) || entry_compare(&id, &choice->until) > 0)
+    if (!entry_parse(letter.dead_id, &id) || entry_compare(&id, &choice->until) > 0) {
         return false;
+    }
     walk->seen++;
-    meant = choice->named ? bsearch(&letter, choice->named, choice->named_count, sizeof letter,
-                                    compare_letters) != NULL
-                          : passes(choice, row);
+    meant = choice->named ? is_named(choice, &letter) : passes(choice, row);
     walk->met += meant;
     progress_draw(&choice->progress, walk->met, walk->seen, (uint64_t)choice->total);
     return !meant || walk->visit(walk->context, row);
@@ -111,7 +120,7 @@ int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context)
 {
     struct walk walk = {.choice = choice, .visit = visit, .context = context};
 
-    return rows_walk(choice->cli, "dead", choice->options->command != NULL, visit_row, &walk);
+    return rows_walk(choice->cli, "dead", choice->options->command, visit_row, &walk);
 }
 
 /* ---- ids */
@@ -150,8 +159,9 @@ static bool note_named(void *context, const struct redisReply *row)
         by_task->by_task = letter;
         naming->found++;
     }
-    if (by_entry)
+    if (by_entry) {
         by_entry->by_entry = letter;
+    }
     return naming->found < naming->count;
 }
 
@@ -159,15 +169,18 @@ static bool note_named(void *context, const struct redisReply *row)
 static int sort_ids(const struct dead_options *options, struct naming *naming)
 {
     naming->list = calloc(options->id_count, sizeof *naming->list);
-    if (!naming->list)
+    if (!naming->list) {
         return cli_no_memory();
-    for (size_t i = 0; i < options->id_count; i++)
+    }
+    for (size_t i = 0; i < options->id_count; i++) {
         naming->list[i].id = options->ids[i];
+    }
     qsort(naming->list, options->id_count, sizeof *naming->list, compare_named);
     for (size_t i = 0; i < options->id_count; i++) {
         if (naming->count == 0 ||
-            strcmp(naming->list[i].id, naming->list[naming->count - 1].id) != 0)
+            strcmp(naming->list[i].id, naming->list[naming->count - 1].id) != 0) {
             naming->list[naming->count++] = naming->list[i];
+        }
     }
     return EX_OK;
 }
@@ -178,8 +191,9 @@ static int take_named(struct dead_choice *choice, const struct naming *naming)
     struct dead_letter *letters = calloc(naming->count + 1, sizeof *letters);
     size_t found = 0, count = 0;
 
-    if (!letters)
+    if (!letters) {
         return cli_no_memory();
+    }
     for (size_t i = 0; i < naming->count; i++) {
         const struct named *named = &naming->list[i];
         if (*named->by_task.tid || *named->by_entry.tid) {
@@ -191,8 +205,9 @@ static int take_named(struct dead_choice *choice, const struct naming *naming)
     }
     qsort(letters, found, sizeof *letters, compare_letters);
     for (size_t i = 0; i < found; i++) {
-        if (count == 0 || compare_letters(&letters[i], &letters[count - 1]) != 0)
+        if (count == 0 || compare_letters(&letters[i], &letters[count - 1]) != 0) {
             letters[count++] = letters[i];
+        }
     }
     choice->named = letters;
     choice->named_count = count;
@@ -211,11 +226,13 @@ static int find_letters(struct dead_choice *choice)
     struct naming naming = {0};
     int status = sort_ids(choice->options, &naming);
 
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = dead_walk(&every, note_named, &naming);
+    }
     progress_end(&choice->progress);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = take_named(choice, &naming);
+    }
     free(naming.list);
     return status;
 }
@@ -232,8 +249,9 @@ static int look_at_server(struct dead_choice *choice)
     queue_status(&command, &choice->cli->queue);
     reply = cli_call(choice->cli, &command, "cannot read the time", 3, &status);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return status;
+    }
     choice->now_ms = fields_integer(reply->element[1], 0);
     choice->total = fields_number(reply->element[2], "dead", 0);
     freeReplyObject(reply);
@@ -250,8 +268,9 @@ static int look_at_last(struct dead_choice *choice)
     queue_dead_last(&command, &choice->cli->queue);
     reply = client_call(choice->cli->client, &command, &error, why, sizeof why);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return cli_call_failed("cannot look at the dead letters", error, why);
+    }
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
         reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements > 0) {
         bytes_copy(fields_value(reply->element[0]->element[0]), id, sizeof id);
@@ -268,12 +287,15 @@ int dead_choose(struct cli *cli, const struct dead_options *options, struct dead
 
     choice->cli = cli;
     choice->options = options;
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = look_at_server(choice);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = look_at_last(choice);
-    if (status == EX_OK && options->id_count > 0)
+    }
+    if (status == EX_OK && options->id_count > 0) {
         status = find_letters(choice);
+    }
     return status;
 }
 

@@ -49,8 +49,9 @@ static int exit_status(const struct doctor_report *report)
     size_t repaired, left;
 
     doctor_sum(report, &repaired, &left);
-    if (left > 0 || report->incomplete)
+    if (left > 0 || report->incomplete) {
         return EXIT_LEFT;
+    }
     return repaired > 0 ? EXIT_REPAIRED : EX_OK;
 }
 
@@ -60,9 +61,10 @@ static void record_repairs(const struct doctor_report *report)
     size_t left;
 
     doctor_sum(report, &act.count, &left);
-    if (act.count > 0)
+    if (act.count > 0) {
         audit_record(report->cli, &act, "repaired %zu finding%s, %zu left", act.count,
                      act.count == 1 ? "" : "s", left);
+    }
 }
 
 static int look(struct doctor_report *report, bool json)
@@ -71,16 +73,19 @@ static int look(struct doctor_report *report, bool json)
     int printed, status = doctor_look_around(report, &go_on);
 
     report->incomplete = !go_on;
-    if (status == EX_OK && go_on)
+    if (status == EX_OK && go_on) {
         status = doctor_look_through(report);
+    }
     record_repairs(report);
     /* what was found, and may have been repaired, before Redis went away is told in any case */
-    if (status != EX_OK && !report->cli->client)
+    if (status != EX_OK && !report->cli->client) {
         return status;
+    }
     report->incomplete = report->incomplete || status != EX_OK;
     printed = doctor_print(report, json);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = printed;
+    }
     return status != EX_OK ? status : exit_status(report);
 }
 
@@ -92,15 +97,18 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
            CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             return status;
-        if (letter == OPTION_JSON)
+        }
+        if (letter == OPTION_JSON) {
             json = true;
-        else
+        } else {
             repair = true;
+        }
     }
-    if (optind < argc)
+    if (optind < argc) {
         return cli_usage(cli, "unexpected word: %s", argv[optind]);
+    }
     status = doctor_report_init(&report, cli, repair) == 0 ? look(&report, json) : cli_no_memory();
     doctor_report_free(&report);
     return status;

@@ -41,12 +41,14 @@ static int connect_only(struct cli *cli)
     char why[WHY_SIZE] = "";
     int status = cli_load(cli);
 
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
+    }
     cli->client = library_client_open(&cli->library, &cli->config->redis, CONFIG_LIBRARY_NEVER,
                                       &error, why, sizeof why);
-    if (cli->client)
+    if (cli->client) {
         return EX_OK;
+    }
     status = cli_call_failed("cannot connect to Redis", error, why);
     return error == REDIS_ERROR_CALLER ? EX_CONFIG : status;
 }
@@ -55,14 +57,18 @@ static int connect_only(struct cli *cli)
 
 static void judge_server(struct doctor_report *report, const struct server_info *server)
 {
-    if (!server->is_master)
+    if (!server->is_master) {
         found(report, "replica", server->version, "");
-    if (server->maxmemory > 0 && strcmp(server->maxmemory_policy, "noeviction") != 0)
+    }
+    if (server->maxmemory > 0 && strcmp(server->maxmemory_policy, "noeviction") != 0) {
         found(report, "eviction", "maxmemory-policy", server->maxmemory_policy);
-    if (server->saves_fail)
+    }
+    if (server->saves_fail) {
         found(report, "saves-fail", server->version, "");
-    if (server->aof_enabled)
+    }
+    if (server->aof_enabled) {
         return;
+    }
     found(report, server->rdb_enabled ? "snapshots-only" : "no-persistence", "appendonly", "no");
 }
 
@@ -77,14 +83,16 @@ static int look_at_server(struct doctor_report *report)
 
     server_info(&command);
     reply = call(report->cli, &command, &error, why);
-    if (!reply && error != REDIS_ERROR_DENIED)
+    if (!reply && error != REDIS_ERROR_DENIED) {
         return cli_call_failed("cannot ask Redis about itself", error, why);
+    }
     result = server_info_read(reply, &server);
     freeReplyObject(reply);
-    if (result == 0)
+    if (result == 0) {
         judge_server(report, &server);
-    else
+    } else {
         found(report, "no-info", "INFO", why);
+    }
     return EX_OK;
 }
 
@@ -107,7 +115,7 @@ static bool mend_library(struct doctor_report *report, const char *kind, const c
     doctor_add_text(report, kind, "leat", reply ? DOCTOR_REPAIRED : DOCTOR_LEFT, reply ? NULL : why,
                     "%s", detail);
     freeReplyObject(reply);
-    return reply != NULL;
+    return reply;
 }
 
 /* The text of the same version. Who may not ask for it is not told. */
@@ -123,8 +131,9 @@ static void compare_library(struct doctor_report *report)
     reply = call(report->cli, &command, &error, why);
     code = queue_library_code_read(reply);
     if (code && ((size_t)code->len != library_size() ||
-                 memcmp(code->str, library_source, library_size()) != 0))
+                 memcmp(code->str, library_source, library_size()) != 0)) {
         (void)mend_library(report, "library-differs", "its text is not that of this leat");
+    }
     freeReplyObject(reply);
 }
 
@@ -139,8 +148,9 @@ static int look_at_library(struct doctor_report *report, bool *go_on)
 
     queue_version(&command);
     reply = call(report->cli, &command, &error, why);
-    if (!reply && error != REDIS_ERROR_NO_LIBRARY)
+    if (!reply && error != REDIS_ERROR_NO_LIBRARY) {
         return cli_call_failed("cannot ask for the function library", error, why);
+    }
     if (!reply) {
         *go_on = mend_library(report, "library-missing", "not in this Redis");
         return EX_OK;
@@ -153,12 +163,13 @@ static int look_at_library(struct doctor_report *report, bool *go_on)
     (void)snprintf(detail, sizeof detail, "version %lld, this leat has %lld", (long long)version,
                    (long long)library_version());
     *go_on = true;
-    if (version < library_version())
+    if (version < library_version()) {
         *go_on = mend_library(report, "library-old", detail);
-    else if (version > library_version())
+    } else if (version > library_version()) {
         found(report, "library-new", "leat", detail);
-    else
+    } else {
         compare_library(report);
+    }
     return EX_OK;
 }
 
@@ -169,8 +180,9 @@ static bool is_told(const struct status *status, size_t index)
 {
     for (size_t i = 0; i < index; i++) {
         const struct status_worker *worker = &status->workers[i];
-        if (worker->live && strcmp(worker->version, status->workers[index].version) == 0)
+        if (worker->live && strcmp(worker->version, status->workers[index].version) == 0) {
             return true;
+        }
     }
     return false;
 }
@@ -184,12 +196,14 @@ static void tell_version(struct doctor_report *report, const struct status *stat
     for (size_t i = 0; i < status->worker_count; i++) {
         const struct status_worker *worker = &status->workers[i];
         int length = 0;
-        if (!worker->live || strcmp(worker->version, version) != 0)
+        if (!worker->live || strcmp(worker->version, version) != 0) {
             continue;
+        }
         /* what does not fit is left out: the number tells */
-        if (used < sizeof hosts)
+        if (used < sizeof hosts) {
             length = snprintf(hosts + used, sizeof hosts - used, "%s%s", count > 0 ? ", " : "",
                               worker->host);
+        }
         used += length > 0 ? (size_t)length : 0;
         count++;
     }
@@ -201,11 +215,13 @@ static void compare_versions(struct doctor_report *report, const struct status *
 {
     size_t versions = 0;
 
-    for (size_t i = 0; i < status->worker_count; i++)
+    for (size_t i = 0; i < status->worker_count; i++) {
         versions += status->workers[i].live && !is_told(status, i);
+    }
     for (size_t i = 0; i < status->worker_count && versions > 1; i++) {
-        if (status->workers[i].live && !is_told(status, i))
+        if (status->workers[i].live && !is_told(status, i)) {
             tell_version(report, status, status->workers[i].version);
+        }
     }
 }
 
@@ -227,8 +243,9 @@ static int look_at_workers(struct doctor_report *report)
     queue_status(&command, &cli->queue);
     reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, &result);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return result;
+    }
     result = status_read(reply, cli->config->queue.lease_ms, &status) == 0 ? EX_OK : EX_OSERR;
     if (result == EX_OK) {
         compare_versions(report, &status);
@@ -246,11 +263,14 @@ int doctor_look_around(struct doctor_report *report, bool *go_on)
     int status = connect_only(report->cli);
 
     *go_on = false;
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = look_at_server(report);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = look_at_library(report, go_on);
-    if (status == EX_OK && *go_on)
+    }
+    if (status == EX_OK && *go_on) {
         status = look_at_workers(report);
+    }
     return status;
 }

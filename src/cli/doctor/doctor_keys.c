@@ -64,12 +64,14 @@ static struct redisReply *ask(struct look *look, struct buffer *cursor, int *sta
     queue_doctor(&command, &look->cli->queue, cursor_bytes(cursor));
     reply = cli_call(look->cli, &command, "cannot look at the queue", 3, status);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return NULL;
+    }
     rest_since(begun_ns);
     *status = set_cursor(cursor, fields_value(reply->element[1]));
-    if (*status == EX_OK)
+    if (*status == EX_OK) {
         return reply;
+    }
     freeReplyObject(reply);
     return NULL;
 }
@@ -86,8 +88,9 @@ static int read_go(struct look *look)
 
     while (more) {
         reply = ask(look, &look->go_cursor, &status);
-        if (!reply)
+        if (!reply) {
             return status;
+        }
         tids = reply->element[2];
         for (size_t i = 0; i < tids->elements; i++) {
             struct bytes tid = fields_value(tids->element[i]);
@@ -125,10 +128,12 @@ static bool take_answer(struct look *look, const struct finding *finding, struct
     static const char left[] = "left ";
     char why[160];
 
-    if (bytes_equal(answer, "gone"))
+    if (bytes_equal(answer, "gone")) {
         return false;
-    if (bytes_equal(answer, "more") || (bytes_equal(answer, "unsure") && tries < TRIES))
+    }
+    if (bytes_equal(answer, "more") || (bytes_equal(answer, "unsure") && tries < TRIES)) {
         return true;
+    }
     if (bytes_equal(answer, "found")) {
         add(look, finding, DOCTOR_FOUND, NULL);
     } else if (bytes_equal(answer, "repaired")) {
@@ -154,15 +159,18 @@ static int send(struct look *look, struct finding *findings, size_t *count, size
 
     queue_findings_begin(&command, &look->cli->queue, is_repaired(look, findings),
                          cursor_bytes(&look->go_cursor));
-    for (size_t i = 0; i < *count; i++)
+    for (size_t i = 0; i < *count; i++) {
         queue_findings_add(&command, findings[i].kind, findings[i].subject, findings[i].tid);
+    }
     reply = cli_call(look->cli, &command, "cannot look at findings again", *count + 1, &status);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return status;
+    }
     for (size_t i = 0; i < *count; i++) {
-        if (take_answer(look, &findings[i], fields_value(reply->element[i + 1]), tries))
+        if (take_answer(look, &findings[i], fields_value(reply->element[i + 1]), tries)) {
             findings[again++] = findings[i];
+        }
     }
     freeReplyObject(reply);
     *count = again;
@@ -181,8 +189,9 @@ static int catch_up(struct look *look, struct finding *findings, size_t *count)
     int status = read_go(look);
 
     for (size_t i = 0; i < *count; i++) {
-        if (!may_be_in_go(look, &findings[i]))
+        if (!may_be_in_go(look, &findings[i])) {
             findings[kept++] = findings[i];
+        }
     }
     *count = kept;
     return status;
@@ -196,8 +205,9 @@ static int settle(struct look *look, struct finding *findings, size_t count)
     while (count > 0 && status == EX_OK) {
         size_t before = count;
         status = catch_up(look, findings, &count);
-        if (status == EX_OK && count > 0)
+        if (status == EX_OK && count > 0) {
             status = send(look, findings, &count, tries);
+        }
         /* what says "more" has got on */
         tries = count < before ? 0 : tries + 1;
     }
@@ -221,8 +231,9 @@ static int flush(struct look *look, struct batch *batch)
 /* False for what is no finding after all: its task is in go. */
 static bool read_row(const struct look *look, const struct redisReply *row, struct finding *finding)
 {
-    if (row->type != REDIS_REPLY_ARRAY || row->elements < ROW_ELEMENTS)
+    if (row->type != REDIS_REPLY_ARRAY || row->elements < ROW_ELEMENTS) {
         return false;
+    }
     *finding = (struct finding){
         .kind = fields_value(row->element[0]),
         .subject = fields_value(row->element[1]),
@@ -240,21 +251,25 @@ static int settle_page(struct look *look, const struct redisReply *rows)
     int status = EX_OK;
 
     for (size_t i = 0; i < rows->elements && status == EX_OK; i++) {
-        if (!read_row(look, rows->element[i], &finding))
+        if (!read_row(look, rows->element[i], &finding)) {
             continue;
+        }
         if (is_certain(look, &finding)) {
             add(look, &finding, DOCTOR_FOUND, NULL);
             continue;
         }
         batch = is_repaired(look, &finding) ? &repaired : &doubted;
         batch->findings[batch->count++] = finding;
-        if (batch->count == QUEUE_FINDINGS_MAX)
+        if (batch->count == QUEUE_FINDINGS_MAX) {
             status = flush(look, batch);
+        }
     }
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = flush(look, &repaired);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = flush(look, &doubted);
+    }
     return status;
 }
 
@@ -269,8 +284,9 @@ static int walk(struct look *look)
 
     while (cursor.size > 0 && status == EX_OK) {
         reply = ask(look, &cursor, &status);
-        if (!reply)
+        if (!reply) {
             break;
+        }
         status = settle_page(look, reply->element[2]);
         freeReplyObject(reply);
     }

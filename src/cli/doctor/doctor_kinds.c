@@ -118,8 +118,9 @@ const struct doctor_kind *doctor_kind_at(size_t index)
 const struct doctor_kind *doctor_kind_of(struct bytes name)
 {
     for (size_t i = 0; i < KIND_COUNT; i++) {
-        if (bytes_equal(name, kinds[i].name))
+        if (bytes_equal(name, kinds[i].name)) {
             return &kinds[i];
+        }
     }
     return &kinds[KIND_COUNT - 1];
 }

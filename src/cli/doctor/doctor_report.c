@@ -47,13 +47,15 @@ void doctor_add(struct doctor_report *report, const struct doctor_kind *kind, st
 
     tally->count++;
     tally->repaired += state == DOCTOR_REPAIRED;
-    if (tally->example_count == DOCTOR_EXAMPLES)
+    if (tally->example_count == DOCTOR_EXAMPLES) {
         return;
+    }
     example = &tally->examples[tally->example_count++];
     *example = (struct doctor_example){.state = state};
     if (buffer_append(&example->subject, subject.data, subject.size) != 0 ||
-        buffer_append(&example->detail, detail.data, detail.size) != 0)
+        buffer_append(&example->detail, detail.data, detail.size) != 0) {
         report->failed = true;
+    }
     /* a longer one is cut */
     (void)snprintf(example->why, sizeof example->why, "%s", why ? why : "");
 }
@@ -78,8 +80,9 @@ void doctor_sum(const struct doctor_report *report, size_t *repaired, size_t *le
     *left = 0;
     for (size_t i = 0; i < doctor_kind_count(); i++) {
         const struct doctor_tally *tally = &report->tallies[i];
-        if (doctor_kind_at(i)->is_note)
+        if (doctor_kind_at(i)->is_note) {
             continue;
+        }
         *repaired += tally->repaired;
         *left += tally->count - tally->repaired;
     }
@@ -109,13 +112,16 @@ static void print_remedies(const struct doctor_report *report, const struct doct
     size_t left = tally->count - tally->repaired;
 
     /* failures mark the buffer */
-    if (tally->repaired > 0)
+    if (tally->repaired > 0) {
         (void)buffer_printf(out, "    Repaired: %zu. The repair %s.\n", tally->repaired,
                             kind->repair);
-    if (left > 0 && kind->repair && !report->repair)
+    }
+    if (left > 0 && kind->repair && !report->repair) {
         (void)buffer_printf(out, "    leat doctor --repair %s.\n", kind->repair);
-    if (left > 0 && kind->advice)
+    }
+    if (left > 0 && kind->advice) {
         (void)buffer_printf(out, "    %s\n", kind->advice);
+    }
 }
 
 static void print_kind(const struct doctor_report *report, size_t index, bool color,
@@ -133,13 +139,16 @@ static void print_kind(const struct doctor_report *report, size_t index, bool co
     (void)buffer_append_text(out, kind->is_note ? "NOTE" : left ? "FOUND" : "REPAIRED");
     (void)text_style(out, TEXT_PLAIN, color);
     (void)buffer_printf(out, " %s: %s", kind->name, kind->title);
-    if (tally->count > 1)
+    if (tally->count > 1) {
         (void)buffer_printf(out, ", %zu times", tally->count);
+    }
     (void)buffer_append_text(out, "\n");
-    for (size_t i = 0; i < shown; i++)
+    for (size_t i = 0; i < shown; i++) {
         print_example(&tally->examples[i], out);
-    if (tally->count > shown)
+    }
+    if (tally->count > shown) {
         (void)buffer_printf(out, "    and %zu more\n", tally->count - shown);
+    }
     (void)buffer_printf(out, "    %s\n", kind->meaning);
     print_remedies(report, kind, tally, out);
 }
@@ -152,13 +161,15 @@ static void print_head(const struct doctor_report *report, struct buffer *out)
     /* failures mark the buffer */
     (void)text_append(out, report->cli->config->queue.name,
                       strlen(report->cli->config->queue.name));
-    if (repaired + left == 0)
+    if (repaired + left == 0) {
         (void)buffer_append_text(out, ": nothing is wrong");
-    else
+    } else {
         (void)buffer_printf(out, ": %zu finding%s", repaired + left,
                             repaired + left == 1 ? "" : "s");
-    if (repaired + left > 0 && report->repair)
+    }
+    if (repaired + left > 0 && report->repair) {
         (void)buffer_printf(out, ", %zu repaired, %zu left", repaired, left);
+    }
     (void)buffer_append_text(out, "\n");
 }
 
@@ -170,12 +181,14 @@ static int print_page(const struct doctor_report *report)
 
     print_head(report, &page);
     for (size_t i = 0; i < doctor_kind_count(); i++) {
-        if (report->tallies[i].count > 0)
+        if (report->tallies[i].count > 0) {
             print_kind(report, i, output.color, &page);
+        }
     }
-    if (report->incomplete)
+    if (report->incomplete) {
         /* failures mark the buffer */
         (void)buffer_append_text(&page, "\nNot all of the queue's keys were looked at.\n");
+    }
     status = output_write(&page);
     buffer_free(&page);
     return status;
@@ -207,19 +220,23 @@ static json_t *example_json(const struct doctor_example *example)
     json_t *object = json_pack("{s:s}", "state", state_name(example->state));
     int result = object ? 0 : -1;
 
-    if (result == 0)
+    if (result == 0) {
         result =
             output_json_bytes(object, "subject",
                               (struct bytes){example->subject.data ? example->subject.data : "",
                                              example->subject.size});
-    if (result == 0)
+    }
+    if (result == 0) {
         result = output_json_bytes(
             object, "detail",
             (struct bytes){example->detail.data ? example->detail.data : "", example->detail.size});
-    if (result == 0 && example->why[0])
+    }
+    if (result == 0 && example->why[0]) {
         result = output_json_bytes(object, "why", bytes_of(example->why));
-    if (result == 0)
+    }
+    if (result == 0) {
         return object;
+    }
     json_decref(object);
     return NULL;
 }
@@ -264,7 +281,8 @@ static int print_json(const struct doctor_report *report)
 
 int doctor_print(const struct doctor_report *report, bool json)
 {
-    if (report->failed)
+    if (report->failed) {
         return cli_no_memory();
+    }
     return json ? print_json(report) : print_page(report);
 }

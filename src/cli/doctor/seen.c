@@ -28,8 +28,9 @@ static uint64_t hash(const void *name, size_t size)
     const unsigned char *bytes = name;
     uint64_t value = UINT64_C(0xcbf29ce484222325);
 
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         value = (value ^ bytes[i]) * UINT64_C(0x100000001b3);
+    }
     value = (value ^ value >> 33) * UINT64_C(0xff51afd7ed558ccd);
     value = (value ^ value >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
     return value ^ value >> 33;
@@ -57,8 +58,9 @@ bool seen_has(const struct seen *seen, const void *name, size_t size)
 
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         uint64_t bit = bit_of(value, probe);
-        if (!(seen->words[bit / WORD_BITS] >> bit % WORD_BITS & 1))
+        if (!(seen->words[bit / WORD_BITS] >> bit % WORD_BITS & 1)) {
             return false;
+        }
     }
     return true;
 }

@@ -50,8 +50,9 @@ static const char *due_of(const struct bulk *bulk)
 
 static void fail(struct bulk *bulk, int status)
 {
-    if (bulk->status == EX_OK)
+    if (bulk->status == EX_OK) {
         bulk->status = status;
+    }
 }
 
 /* ---- answers */
@@ -62,14 +63,16 @@ static void print_batch(struct bulk *bulk, const struct redisReply *reply, size_
 
     for (size_t i = 0; i < tasks; i++) {
         bool is_new = bytes_equal(fields_value(reply->element[1 + i * 2]), "new");
-        if (is_new)
+        if (is_new) {
             bulk->added++;
-        else
+        } else {
             bulk->existed++;
+        }
         enqueue_print(bulk->options, is_new, fields_value(reply->element[2 + i * 2]), no_label);
     }
-    if (cli_flush() != EX_OK)
+    if (cli_flush() != EX_OK) {
         fail(bulk, EX_IOERR);
+    }
 }
 
 /* The queue counts tasks of a call from 1; who reads it knows lines. Others are as they were. */
@@ -80,10 +83,12 @@ static const char *name_line(const struct bulk *bulk, const struct batch *batch,
     char *rest = NULL;
     unsigned long task = 0;
 
-    if (strncmp(why, prefix, sizeof prefix - 1) == 0)
+    if (strncmp(why, prefix, sizeof prefix - 1) == 0) {
         task = strtoul(why + sizeof prefix - 1, &rest, 10);
-    if (task == 0 || task > batch->tasks || strncmp(rest, ": ", 2) != 0)
+    }
+    if (task == 0 || task > batch->tasks || strncmp(rest, ": ", 2) != 0) {
         return why;
+    }
     (void)snprintf(text, size, "%s:%llu%s", bulk->options->file,
                    (unsigned long long)batch->lines[task - 1], rest); /* may be cut */
     return text;
@@ -95,8 +100,9 @@ static void report_batch(struct bulk *bulk, const struct batch *batch, enum redi
     char what[160], text[WHY_SIZE];
     bool unknown = error == REDIS_ERROR_LOST;
 
-    if (unknown)
+    if (unknown) {
         bulk->uncertain += batch->tasks;
+    }
     /* two numbers and a few words fit */
     (void)snprintf(what, sizeof what, "lines %llu to %llu %s", (unsigned long long)batch->lines[0],
                    (unsigned long long)batch->lines[batch->tasks - 1],
@@ -120,10 +126,11 @@ static void receive_one(struct bulk *bulk)
         return;
     }
     status = cli_check_reply(reply, 1 + 2 * batch.tasks);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         print_batch(bulk, reply, batch.tasks);
-    else
+    } else {
         fail(bulk, status);
+    }
     freeReplyObject(reply);
     progress_draw(&bulk->progress, bulk->added + bulk->existed, input_bytes(bulk->input),
                   input_size(bulk->input));
@@ -140,10 +147,12 @@ static void begin_batch(struct bulk *bulk)
 /* Sends what is filled, after making room in flight; a failure met on the way leaves it unsent. */
 static void send_batch(struct bulk *bulk)
 {
-    if (bulk->filling.tasks == 0)
+    if (bulk->filling.tasks == 0) {
         return;
-    if (bulk->flying_count == FLYING_MAX)
+    }
+    if (bulk->flying_count == FLYING_MAX) {
         receive_one(bulk);
+    }
     if (bulk->status != EX_OK) {
         bulk->stopped_line = bulk->filling.lines[0];
         return;
@@ -162,12 +171,14 @@ static void receive_all(struct bulk *bulk)
 {
     uint64_t there;
 
-    while (bulk->flying_count > 0)
+    while (bulk->flying_count > 0) {
         receive_one(bulk);
+    }
     there = bulk->added + bulk->existed;
-    if (there > bulk->asked && bulk->uncertain == 0)
+    if (there > bulk->asked && bulk->uncertain == 0) {
         bulk->replicated =
             cli_wait_replicas(bulk->cli, there - bulk->asked) == EX_OK && bulk->replicated;
+    }
     bulk->asked = there;
 }
 
@@ -182,8 +193,9 @@ static void add_task(struct bulk *bulk, const struct draft *draft)
 {
     bulk->filling.lines[bulk->filling.tasks++] = input_line(bulk->input);
     draft_append(draft, due_of(bulk), &bulk->command);
-    if (bulk->filling.tasks == BATCH_TASKS || bulk->command.wire.size >= BATCH_BYTES)
+    if (bulk->filling.tasks == BATCH_TASKS || bulk->command.wire.size >= BATCH_BYTES) {
         send_batch(bulk);
+    }
 }
 
 /* ---- the run */
@@ -196,21 +208,26 @@ static int next_task(struct bulk *bulk, struct draft *draft)
     int got;
 
     /* what a slow writer has written does not wait for what it is going to write */
-    if (input_would_block(bulk->input))
+    if (input_would_block(bulk->input)) {
         settle(bulk);
-    if (bulk->status != EX_OK)
+    }
+    if (bulk->status != EX_OK) {
         return 0;
+    }
     draft->count = 0;
     got = interrupt_came() ? 0 : input_next(bulk->input, draft, why, sizeof why);
-    if (got == 0 || (got < 0 && interrupt_came()))
+    if (got == 0 || (got < 0 && interrupt_came())) {
         return 0;
+    }
     for (size_t i = 0; i < bulk->options->common.count && got > 0; i++) {
         if (draft_add(draft, bulk->options->common.fields[i].name,
-                      bulk->options->common.fields[i].value) != 0)
+                      bulk->options->common.fields[i].value) != 0) {
             got = -1;
+        }
     }
-    if (got > 0 && task_ready(bulk->cli, bulk->options, draft, why, sizeof why))
+    if (got > 0 && task_ready(bulk->cli, bulk->options, draft, why, sizeof why)) {
         return 1;
+    }
     progress_end(&bulk->progress);
     cli_error("%s:%llu: %s", bulk->options->file, (unsigned long long)input_line(bulk->input), why);
     return -1;
@@ -225,19 +242,21 @@ static void run_all(struct bulk *bulk)
     while (bulk->status == EX_OK && (got = next_task(bulk, &draft)) != 0) {
         if (got < 0) {
             send_batch(bulk);
-            if (bulk->stopped_line == 0)
+            if (bulk->stopped_line == 0) {
                 bulk->stopped_line = input_line(bulk->input);
+            }
             fail(bulk, EX_DATAERR);
             break;
         }
         add_task(bulk, &draft);
     }
-    if (bulk->status == EX_OK)
+    if (bulk->status == EX_OK) {
         settle(bulk);
-    else if (bulk->stopped_line == 0 && bulk->filling.tasks > 0)
+    } else if (bulk->stopped_line == 0 && bulk->filling.tasks > 0) {
         bulk->stopped_line = bulk->filling.lines[0];
-    else if (bulk->stopped_line == 0)
+    } else if (bulk->stopped_line == 0) {
         bulk->stopped_line = input_line(bulk->input) + 1;
+    }
     receive_all(bulk);
     draft_free(&draft);
 }
@@ -249,35 +268,38 @@ static void report(const struct bulk *bulk)
 
     progress_end(&bulk->progress);
     if (bulk->status == EX_OK && !interrupt_came()) {
-        if (bulk->progress.shown && !bulk->options->quiet)
+        if (bulk->progress.shown && !bulk->options->quiet) {
             cli_error("%llu task%s enqueued%s", (unsigned long long)bulk->added,
                       bulk->added == 1 ? "" : "s",
                       bulk->existed > 0 ? ", others were there already" : "");
+        }
         return;
     }
     /* the numbers fit */
-    if (bulk->uncertain > 0)
+    if (bulk->uncertain > 0) {
         (void)snprintf(uncertain, sizeof uncertain, ", %llu uncertain",
                        (unsigned long long)bulk->uncertain);
-    if (bulk->stopped_line > 0)
+    }
+    if (bulk->stopped_line > 0) {
         (void)snprintf(stopped, sizeof stopped, "; nothing from line %llu on was sent",
                        (unsigned long long)bulk->stopped_line);
-    else if (interrupt_came())
+    } else if (interrupt_came()) {
         (void)snprintf(stopped, sizeof stopped, "; interrupted after line %llu",
                        (unsigned long long)input_line(bulk->input));
+    }
     cli_error("%llu task%s enqueued, %llu there already%s%s", (unsigned long long)bulk->added,
               bulk->added == 1 ? "" : "s", (unsigned long long)bulk->existed, uncertain, stopped);
 }
 
 int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)
 {
-    bool command_known =
-        cli->config->task.command != NULL || draft_has(&options->common, "command");
+    bool command_known = cli->config->task.command || draft_has(&options->common, "command");
     struct bulk bulk = {.cli = cli, .options = options, .replicated = true};
     int status = cli_connect(cli);
 
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
+    }
     bulk.input = input_open(options->file, options->input, command_known ? "payload" : "command");
     if (!bulk.input) {
         cli_error("cannot read %s: %s", options->file, strerror(errno));
@@ -290,7 +312,8 @@ int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)
     report(&bulk);
     input_close(bulk.input);
     command_free(&bulk.command);
-    if (bulk.status == EX_OK && interrupt_came())
+    if (bulk.status == EX_OK && interrupt_came()) {
         return INTERRUPT_STATUS;
+    }
     return bulk.status == EX_OK && !bulk.replicated ? REPLICAS_TOO_FEW : bulk.status;
 }

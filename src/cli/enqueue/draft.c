@@ -13,8 +13,9 @@ int draft_add(struct draft *draft, struct bytes name, struct bytes value)
     if (draft->count == draft->capacity) {
         size_t capacity = draft->capacity ? draft->capacity * 2 : 8;
         struct task_field *fields = reallocarray(draft->fields, capacity, sizeof *fields);
-        if (!fields)
+        if (!fields) {
             return -1;
+        }
         draft->fields = fields;
         draft->capacity = capacity;
     }
@@ -30,8 +31,9 @@ int draft_add_text(struct draft *draft, const char *name, const char *value)
 bool draft_has(const struct draft *draft, const char *name)
 {
     for (size_t i = 0; i < draft->count; i++) {
-        if (bytes_equal(draft->fields[i].name, name))
+        if (bytes_equal(draft->fields[i].name, name)) {
             return true;
+        }
     }
     return false;
 }
@@ -41,8 +43,9 @@ void draft_remove(struct draft *draft, const char *name)
     size_t kept = 0;
 
     for (size_t i = 0; i < draft->count; i++) {
-        if (!bytes_equal(draft->fields[i].name, name))
+        if (!bytes_equal(draft->fields[i].name, name)) {
             draft->fields[kept++] = draft->fields[i];
+        }
     }
     draft->count = kept;
 }
@@ -77,8 +80,9 @@ static bool has_needed(const struct draft *draft, const struct arguments *argume
 static bool has_directory(const struct draft *draft)
 {
     for (size_t i = 0; i < draft->count; i++) {
-        if (bytes_equal(draft->fields[i].name, "directory"))
+        if (bytes_equal(draft->fields[i].name, "directory")) {
             return draft->fields[i].value.size > 0;
+        }
     }
     return false;
 }
@@ -101,8 +105,9 @@ static bool has_arguments(const struct draft *draft, const struct config *config
 bool draft_is_listed(const struct draft *draft, const struct config *config, char *reason,
                      size_t reason_size)
 {
-    if (config->security.commands != CONFIG_COMMANDS_LISTED)
+    if (config->security.commands != CONFIG_COMMANDS_LISTED) {
         return true;
+    }
     if (has_directory(draft)) {
         (void)snprintf(reason, reason_size, COMMANDS_NO_DIRECTORY); /* may be cut */
         return false;
@@ -111,11 +116,13 @@ bool draft_is_listed(const struct draft *draft, const struct config *config, cha
         struct bytes command = draft->fields[i].value;
         char name[COMMANDS_NAME_MOST + 2];
 
-        if (!bytes_equal(draft->fields[i].name, "command"))
+        if (!bytes_equal(draft->fields[i].name, "command")) {
             continue;
+        }
         bytes_copy(command, name, sizeof name); /* cut: it is too long for any */
-        if (command.size < sizeof name && config_command_value(config->command.program, name))
+        if (command.size < sizeof name && config_command_value(config->command.program, name)) {
             return has_arguments(draft, config, name, reason, reason_size);
+        }
         (void)snprintf(reason, reason_size, "the configuration has no [command.%s%s]", name,
                        command.size < sizeof name ? "" : "..."); /* may be cut */
     }
@@ -125,8 +132,9 @@ bool draft_is_listed(const struct draft *draft, const struct config *config, cha
 void draft_append(const struct draft *draft, const char *due, struct command *command)
 {
     queue_enqueue_task(command, due, draft->count);
-    for (size_t i = 0; i < draft->count; i++)
+    for (size_t i = 0; i < draft->count; i++) {
         queue_enqueue_field(command, draft->fields[i].name, draft->fields[i].value);
+    }
 }
 
 void draft_free(struct draft *draft)

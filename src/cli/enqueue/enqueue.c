@@ -81,8 +81,9 @@ static const struct option options_table[] = {
 static int set_input(const struct cli *cli, struct enqueue_options *options,
                      enum enqueue_input input)
 {
-    if (options->input != ENQUEUE_ONE && options->input != input)
+    if (options->input != ENQUEUE_ONE && options->input != input) {
         return cli_usage(cli, "give --null or --json-lines, not both");
+    }
     options->input = input;
     return EX_OK;
 }
@@ -132,8 +133,9 @@ void enqueue_print(const struct enqueue_options *options, bool is_new, struct by
 static struct bytes label_of(const struct draft *draft)
 {
     for (size_t i = 0; i < draft->count; i++) {
-        if (bytes_equal(draft->fields[i].name, "id"))
+        if (bytes_equal(draft->fields[i].name, "id")) {
             return draft->fields[i].value;
+        }
     }
     return (struct bytes){"", 0};
 }
@@ -157,12 +159,14 @@ static int enqueue_one(struct cli *cli, struct enqueue_options *options)
     int status;
 
     reply = task_enqueue(cli, options, &status);
-    if (!reply)
+    if (!reply) {
         return status;
+    }
     is_new = bytes_equal(fields_value(reply->element[1]), "new");
     enqueue_print(options, is_new, fields_value(reply->element[2]), label_of(&options->common));
-    if (!is_new)
+    if (!is_new) {
         status = say_exists(&options->common);
+    }
     freeReplyObject(reply);
     /* also where it was there before: whoever asks again wants to know it safe */
     return status == EX_OK ? cli_wait_replicas(cli, 1) : status;
@@ -170,16 +174,21 @@ static int enqueue_one(struct cli *cli, struct enqueue_options *options)
 
 static int check_combination(const struct cli *cli, const struct enqueue_options *options)
 {
-    if (!options->file && options->input != ENQUEUE_ONE)
+    if (!options->file && options->input != ENQUEUE_ONE) {
         return cli_usage(cli, "--null and --json-lines need --file");
-    if (!options->file)
+    }
+    if (!options->file) {
         return EX_OK;
-    if (draft_has(&options->common, "id"))
+    }
+    if (draft_has(&options->common, "id")) {
         return cli_usage(cli, "--id is for one task: with --file give ids by --json-lines");
-    if (draft_has(&options->common, "unique"))
+    }
+    if (draft_has(&options->common, "unique")) {
         return cli_usage(cli, "--unique is for one task: with --file give keys by --json-lines");
-    if (options->payload_file || draft_has(&options->common, "payload"))
+    }
+    if (options->payload_file || draft_has(&options->common, "payload")) {
         return cli_usage(cli, "with --file the payload comes from the file");
+    }
     return EX_OK;
 }
 
@@ -187,15 +196,19 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, int argc, c
 {
     int status = check_combination(cli, options);
 
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = cli_load(cli);
+    }
     if (status == EX_OK && optind == argc && !options->file && !cli->config->task.command &&
-        !draft_has(&options->common, "command"))
+        !draft_has(&options->common, "command")) {
         status = cli_usage(cli, "what is to run? Give a command line, or --file");
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = task_complete(cli, options, argc, argv);
-    if (status != EX_OK)
+    }
+    if (status != EX_OK) {
         return status;
+    }
     return options->file ? enqueue_bulk(cli, options) : enqueue_one(cli, options);
 }
 
@@ -207,12 +220,14 @@ static int run(struct cli *cli, int argc, char **argv)
     /* '+': what follows the command's first word belongs to it */
     while (status == EX_OK && (letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS,
                                                    options_table, &status)) != CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             goto done;
+        }
         status = take_option(cli, &options, letter);
     }
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = enqueue(cli, &options, argc, argv);
+    }
 done:
     task_options_free(&options);
     return status;

@@ -84,8 +84,9 @@ static const struct option options_table[] = {
 
 static int fail(struct import *import, int status)
 {
-    if (import->status == EX_OK)
+    if (import->status == EX_OK) {
         import->status = status;
+    }
     return import->status;
 }
 
@@ -97,8 +98,9 @@ static const char *known_kind(const char *type)
     static const char *const kinds[] = {"list", "set", "zset"};
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(type, kinds[i]) == 0)
+        if (strcmp(type, kinds[i]) == 0) {
             return kinds[i];
+        }
     }
     return NULL;
 }
@@ -106,8 +108,9 @@ static const char *known_kind(const char *type)
 static bool is_own_key(const struct cli *cli, const char *key)
 {
     for (size_t i = 0; i < QUEUE_KEYS; i++) {
-        if (strcmp(key, cli->queue.keys[i]) == 0)
+        if (strcmp(key, cli->queue.keys[i]) == 0) {
             return true;
+        }
     }
     return false;
 }
@@ -143,8 +146,9 @@ static int find_type(struct import *import, struct source *source)
     queue_type(&command, source->key);
     reply = client_call(import->cli->client, &command, &error, why, sizeof why);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return cli_call_failed("cannot look at a key", error, why);
+    }
     status = take_type(import, source, reply->type == REDIS_REPLY_STATUS ? reply->str : "thing");
     freeReplyObject(reply);
     return status;
@@ -156,14 +160,16 @@ static int look(struct import *import, struct source *source)
     struct command command = {0};
     int status = find_type(import, source);
 
-    if (status != EX_OK || !source->kind)
+    if (status != EX_OK || !source->kind) {
         return status;
+    }
     queue_preview(&command, source->key, source->kind, import->dry_run ? IMPORT_SHOWN : 0,
                   import->marks);
     source->preview = cli_call(import->cli, &command, "cannot look at a key", 2, &status);
     command_free(&command);
-    if (!source->preview)
+    if (!source->preview) {
         return status;
+    }
     source->count = (uint64_t)fields_integer(source->preview->element[1], 0);
     import->total += source->count;
     return EX_OK;
@@ -199,13 +205,15 @@ static bool take_step(struct import *import, struct source *source, uint64_t mos
     reply = cli_call(import->cli, &command, "cannot import", 5, &status);
     command_free(&command);
     if (!reply) {
-        if (status == EX_UNAVAILABLE)
+        if (status == EX_UNAVAILABLE) {
             report_lost(source);
+        }
         (void)fail(import, status);
         return false;
     }
-    if (queue_intake_read(reply, &answer))
+    if (queue_intake_read(reply, &answer)) {
         (void)fail(import, EX_PROTOCOL);
+    }
     freeReplyObject(reply);
     source->taken += (uint64_t)answer.taken;
     source->added += (uint64_t)answer.added;
@@ -230,8 +238,9 @@ static void take_all(struct import *import, struct source *source)
     while (more && source->taken < most && import->taken < import->limit && !interrupt_came()) {
         uint64_t step = most - source->taken;
 
-        if (step > import->limit - import->taken)
+        if (step > import->limit - import->taken) {
             step = import->limit - import->taken;
+        }
         more = take_step(import, source, step < STEP ? step : STEP);
         progress_draw(&import->progress, import->taken, import->taken,
                       import->total < import->limit ? import->total : import->limit);
@@ -249,10 +258,12 @@ static int import_all(struct import *import)
 {
     int status = cli_connect(import->cli);
 
-    for (size_t i = 0; i < import->count && status == EX_OK; i++)
+    for (size_t i = 0; i < import->count && status == EX_OK; i++) {
         status = look(import, &import->sources[i]);
-    if (status != EX_OK)
+    }
+    if (status != EX_OK) {
         return status;
+    }
     if (import->dry_run) {
         status = import_show(import);
         return status != EX_OK ? status : import->status;
@@ -260,13 +271,15 @@ static int import_all(struct import *import)
     interrupt_catch();
     progress_begin(&import->progress);
     for (size_t i = 0; i < import->count; i++) {
-        if (import->sources[i].kind && may_go_on(import))
+        if (import->sources[i].kind && may_go_on(import)) {
             take_all(import, &import->sources[i]);
+        }
     }
     progress_end(&import->progress);
     status = import_report(import);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = import->status;
+    }
     if (status == EX_OK || status == NOT_FOUND) {
         int replicated = cli_wait_replicas(import->cli, import->taken);
         status = replicated != EX_OK ? replicated : status;
@@ -321,16 +334,20 @@ static int check_field(struct import *import)
                   import->cli->config->path);
         return EX_CONFIG;
     }
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
-    if (!import->field)
+    }
+    if (!import->field) {
         import->field = import->cli->config->intake.field;
-    if (draft_add_text(&draft, import->field, "x") != 0)
+    }
+    if (draft_add_text(&draft, import->field, "x") != 0) {
         return cli_no_memory();
-    fine = draft_check(&draft, import->cli->config->task.command != NULL, reason, sizeof reason);
+    }
+    fine = draft_check(&draft, import->cli->config->task.command, reason, sizeof reason);
     draft_free(&draft);
-    if (fine)
+    if (fine) {
         return EX_OK;
+    }
     return cli_usage(import->cli,
                      "with items as %s the tasks would be refused: %s; --field says what "
                      "else they become",
@@ -340,14 +357,16 @@ static int check_field(struct import *import)
 static int name_sources(struct import *import, char **keys, size_t count)
 {
     import->sources = calloc(count, sizeof *import->sources);
-    if (!import->sources)
+    if (!import->sources) {
         return cli_no_memory();
+    }
     import->count = count;
     for (size_t i = 0; i < count; i++) {
         import->sources[i].key = bytes_of(keys[i]);
         for (size_t j = 0; j < i; j++) {
-            if (strcmp(keys[i], keys[j]) == 0)
+            if (strcmp(keys[i], keys[j]) == 0) {
                 return cli_usage(import->cli, "%s is named twice", keys[i]);
+            }
         }
     }
     return EX_OK;
@@ -360,21 +379,27 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while (status == EX_OK && (letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS,
                                                    options_table, &status)) != CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             return status;
+        }
         status = take_option(&import, letter);
     }
-    if (status == EX_OK && optind >= argc)
+    if (status == EX_OK && optind >= argc) {
         status = cli_usage(cli, "import from where? Name keys");
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = check_field(&import);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = name_sources(&import, argv + optind, (size_t)(argc - optind));
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = import_all(&import);
+    }
     for (size_t i = 0; i < import.count; i++) {
-        if (import.sources[i].preview)
+        if (import.sources[i].preview) {
             freeReplyObject(import.sources[i].preview);
+        }
     }
     free(import.sources);
     return status;

@@ -41,11 +41,13 @@ static void add_item(struct buffer *out, const struct item *item)
     char moment[MOMENT_SIZE];
 
     (void)buffer_append_text(out, "  ");
-    if (item->size == 0)
+    if (item->size == 0) {
         (void)buffer_append_text(out, "(empty)");
+    }
     (void)text_append(out, item->shown.data, item->shown.size);
-    if ((int64_t)item->shown.size < item->size)
+    if ((int64_t)item->shown.size < item->size) {
         (void)buffer_printf(out, "... (%lld bytes)", (long long)item->size);
+    }
     if (item->due_ms > 0) {
         moment_local(item->due_ms, moment, sizeof moment);
         (void)buffer_printf(out, "  (not before %s)", moment);
@@ -65,8 +67,9 @@ static void add_source(struct buffer *out, const struct source *source)
         struct item item = item_at(source->preview, i);
         add_item(out, &item);
     }
-    if (source->count > shown)
+    if (source->count > shown) {
         (void)buffer_printf(out, "  and %llu more\n", (unsigned long long)source->count - shown);
+    }
 }
 
 static void add_result(struct buffer *out, const struct source *source)
@@ -74,11 +77,13 @@ static void add_result(struct buffer *out, const struct source *source)
     (void)buffer_printf(out, "imported %llu item%s of ", (unsigned long long)source->taken,
                         source->taken == 1 ? "" : "s");
     (void)text_append(out, source->key.data, source->key.size);
-    if (source->added < source->taken)
+    if (source->added < source->taken) {
         (void)buffer_printf(out, ", %llu of them in the queue already",
                             (unsigned long long)(source->taken - source->added));
-    if (source->left > 0)
+    }
+    if (source->left > 0) {
         (void)buffer_printf(out, "; %llu left", (unsigned long long)source->left);
+    }
     (void)buffer_append_text(out, "\n");
 }
 
@@ -89,8 +94,9 @@ static int print(const struct import *import,
     int status;
 
     for (size_t i = 0; i < import->count; i++) {
-        if (import->sources[i].kind)
+        if (import->sources[i].kind) {
             add(&out, &import->sources[i]);
+        }
     }
     status = output_write(&out);
     buffer_free(&out);
@@ -122,12 +128,13 @@ static json_t *source_json(const struct import *import, const struct source *sou
     json_t *object = json_pack("{s:s?}", "type", source->kind);
     json_t *rest = NULL;
 
-    if (object && source->kind && import->dry_run)
+    if (object && source->kind && import->dry_run) {
         rest = json_pack("{s:I, s:o}", "items", (json_int_t)source->count, "first",
                          items_json(source->preview));
-    else if (object)
+    } else if (object) {
         rest = json_pack("{s:I, s:I, s:I}", "taken", (json_int_t)source->taken, "added",
                          (json_int_t)source->added, "left", (json_int_t)source->left);
+    }
     if (!rest || json_object_update(object, rest) != 0 ||
         output_json_bytes(object, "key", source->key) != 0) {
         json_decref(object);

@@ -34,8 +34,9 @@ struct input *input_open(const char *path, enum enqueue_input form, const char *
     struct input *input = calloc(1, sizeof *input);
     struct stat status;
 
-    if (!input)
+    if (!input) {
         return NULL;
+    }
     input->form = form;
     input->line_field = line_field;
     input->descriptor = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -43,8 +44,9 @@ struct input *input_open(const char *path, enum enqueue_input form, const char *
         free(input);
         return NULL;
     }
-    if (fstat(input->descriptor, &status) == 0 && S_ISREG(status.st_mode))
+    if (fstat(input->descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
         input->size = (uint64_t)status.st_size;
+    }
     return input;
 }
 
@@ -65,11 +67,13 @@ uint64_t input_size(const struct input *input)
 
 void input_close(struct input *input)
 {
-    if (!input)
+    if (!input) {
         return;
+    }
     /* it was only read from */
-    if (input->descriptor != STDIN_FILENO)
+    if (input->descriptor != STDIN_FILENO) {
         (void)close(input->descriptor);
+    }
     json_decref(input->object);
     buffer_free(&input->decoded);
     buffer_free(&input->text);
@@ -89,23 +93,27 @@ static int decode_base64(const char *text, size_t size, struct buffer *out)
 {
     size_t padding = size > 0 && text[size - 1] == '=' ? 1 : 0;
 
-    if (padding > 0 && size > 1 && text[size - 2] == '=')
+    if (padding > 0 && size > 1 && text[size - 2] == '=') {
         padding = 2;
-    if (size % 4 != 0)
+    }
+    if (size % 4 != 0) {
         return -1;
+    }
     for (size_t i = 0; i < size; i += 4) {
         size_t kept = i + 4 == size ? 3 - padding : 3;
         unsigned group = 0;
         for (size_t j = 0; j < 4; j++) {
             int value = j > kept ? 0 : digit_value(text[i + j]);
-            if (value < 0)
+            if (value < 0) {
                 return -1;
+            }
             group = group << 6 | (unsigned)value;
         }
         const char bytes[] = {(char)(group >> 16 & 255), (char)(group >> 8 & 255),
                               (char)(group & 255)};
-        if (buffer_append(out, bytes, kept) != 0)
+        if (buffer_append(out, bytes, kept) != 0) {
             return -1;
+        }
     }
     return 0;
 }
@@ -135,8 +143,9 @@ static int add_member(struct input *input, const char *name, json_t *value, stru
         return -1;
     }
     bytes = (struct bytes){json_string_value(value), json_string_length(value)};
-    if (strcmp(name, "payload" BASE64_SUFFIX) == 0)
+    if (strcmp(name, "payload" BASE64_SUFFIX) == 0) {
         return add_decoded(input, bytes.data, bytes.size, draft, why, why_size);
+    }
     return draft_add(draft, bytes_of(name), bytes);
 }
 
@@ -161,8 +170,9 @@ static int parse_object(struct input *input, struct bytes line, struct draft *dr
     }
     json_object_foreach(input->object, name, value)
     {
-        if (add_member(input, name, value, draft, why, why_size) != 0)
+        if (add_member(input, name, value, draft, why, why_size) != 0) {
             return -1;
+        }
     }
     return 1;
 }
@@ -189,8 +199,9 @@ static int read_more(struct input *input)
         return -1;
     }
     got = read(input->descriptor, input->text.data + input->text.size, CHUNK);
-    if (got < 0)
+    if (got < 0) {
         return -1;
+    }
     input->text.size += (size_t)got;
     input->bytes += (uint64_t)got;
     input->ended = got == 0;
@@ -212,14 +223,17 @@ static int read_line(struct input *input, struct bytes *line)
 
     do {
         while (!(end = find_end(input)) && !input->ended) {
-            if (read_more(input) != 0)
+            if (read_more(input) != 0) {
                 return -1;
+            }
         }
-        if (!end && input->at == input->text.size)
+        if (!end && input->at == input->text.size) {
             return 0;
+        }
         start = input->text.data + input->at;
-        if (!end)
+        if (!end) {
             end = input->text.data + input->text.size;
+        }
         *end = '\0';
         *line = (struct bytes){start, (size_t)(end - start)};
         input->at += line->size + (input->at + line->size < input->text.size);
@@ -235,11 +249,14 @@ int input_next(struct input *input, struct draft *draft, char *why, size_t why_s
 
     /* without memory the message stays this where nothing better is known */
     (void)snprintf(why, why_size, "out of memory");
-    if (got < 0)
+    if (got < 0) {
         (void)snprintf(why, why_size, "cannot read: %s", strerror(errno));
-    if (got <= 0)
+    }
+    if (got <= 0) {
         return got;
-    if (input->form == ENQUEUE_JSON)
+    }
+    if (input->form == ENQUEUE_JSON) {
         return parse_object(input, line, draft, why, why_size);
+    }
     return draft_add(draft, name, line) == 0 ? 1 : -1;
 }

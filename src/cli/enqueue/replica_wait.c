@@ -44,16 +44,19 @@ int cli_wait_replicas(const struct cli *cli, uint64_t tasks)
     int64_t wanted = cli->config->redis.wait_replicas, have;
     char why[WHY_SIZE] = "Redis answered in a form that this leat does not know";
 
-    if (wanted == 0 || tasks == 0)
+    if (wanted == 0 || tasks == 0) {
         return EX_OK;
+    }
     have = ask(cli, tasks, why);
-    if (have >= wanted)
+    if (have >= wanted) {
         return EX_OK;
-    if (have < 0)
+    }
+    if (have < 0) {
         cli_error("enqueued, but whether replicas have it is not known: %s", why);
-    else
+    } else {
         cli_error("enqueued, but only %lld of %lld replicas have it so far: a failover now may "
                   "lose it",
                   (long long)have, (long long)wanted);
+    }
     return REPLICAS_TOO_FEW;
 }

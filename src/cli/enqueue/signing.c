@@ -23,8 +23,9 @@ struct signer {
 
 static int fail(const struct buffer *why)
 {
-    if (why->failed || why->size == 0)
+    if (why->failed || why->size == 0) {
         return cli_no_memory();
+    }
     cli_error("cannot sign: %.*s", (int)why->size, why->data);
     return EX_NOINPUT;
 }
@@ -41,10 +42,12 @@ static int read_given(const char *sign, char ***secrets)
         cli_error("cannot sign: %s: %s", file, strerror(errno));
         return EX_NOINPUT;
     }
-    if (asprintf(&entry, "%.*s%s", (int)(file - sign), sign, absolute) < 0)
+    if (asprintf(&entry, "%.*s%s", (int)(file - sign), sign, absolute) < 0) {
         return cli_no_memory();
-    if (keys_read_file(secrets, entry, &why) != 0)
+    }
+    if (keys_read_file(secrets, entry, &why) != 0) {
         status = fail(&why);
+    }
     free(entry);
     buffer_free(&why);
     return status;
@@ -56,12 +59,13 @@ static int read_configured(const struct cli *cli, const char *name, char ***secr
     struct buffer why = BUFFER_INIT;
     int found = keys_read(&cli->config->security, name, secrets, &why), status = EX_OK;
 
-    if (found < 0)
+    if (found < 0) {
         status = fail(&why);
-    else if (found == 0 && name)
+    } else if (found == 0 && name) {
         status =
             cli_usage(cli, "%s has no key %s; write --sign NAME:FILE for one that is elsewhere",
                       cli->config->path, name);
+    }
     buffer_free(&why);
     return status;
 }
@@ -73,8 +77,9 @@ int signer_open(const struct cli *cli, const char *sign, int64_t valid_ms, struc
     int status = EX_OK;
 
     *signer = NULL;
-    if (!wanted)
+    if (!wanted) {
         return EX_OK;
+    }
     status = sign && strchr(sign, ':') ? read_given(sign, &secrets)
                                        : read_configured(cli, sign, &secrets);
     if (status == EX_OK) {
@@ -86,7 +91,7 @@ int signer_open(const struct cli *cli, const char *sign, int64_t valid_ms, struc
         } else {
             (*signer)->stream = cli->config->queue.stream;
             (*signer)->valid_ms = valid_ms;
-            (*signer)->anew = sign != NULL;
+            (*signer)->anew = sign;
         }
     }
     strings_free_list(&secrets);
@@ -95,8 +100,9 @@ int signer_open(const struct cli *cli, const char *sign, int64_t valid_ms, struc
 
 void signer_close(struct signer *signer)
 {
-    if (!signer)
+    if (!signer) {
         return;
+    }
     keyring_free(signer->keyring);
     free(signer);
 }
@@ -108,30 +114,36 @@ static int64_t due_ms(const char *due)
 
     /* task_options.c has written it */
     (void)units_parse_integer(due[0] == '+' ? due + 1 : due, 0, INT64_MAX / 4, &ms);
-    if (due[0] == '+')
+    if (due[0] == '+') {
         return now + ms;
+    }
     return ms > now ? ms : now;
 }
 
 int signer_sign(struct signer *signer, struct draft *draft, const char *due)
 {
-    if (!signer)
+    if (!signer) {
         return 0;
+    }
     if (draft_has(draft, "signature")) {
-        if (!signer->anew)
+        if (!signer->anew) {
             return 0;
+        }
         draft_remove(draft, "signature");
         draft_remove(draft, "not_after");
     }
     /* whole seconds, rounded up; a number fits */
     (void)snprintf(signer->until, sizeof signer->until, "%lld",
                    (long long)((due_ms(due) + signer->valid_ms + 999) / 1000));
-    if (draft->count + 2 > SIGNATURE_FIELDS_MOST)
+    if (draft->count + 2 > SIGNATURE_FIELDS_MOST) {
         return -1;
-    if (!draft_has(draft, "not_after") && draft_add_text(draft, "not_after", signer->until) != 0)
+    }
+    if (!draft_has(draft, "not_after") && draft_add_text(draft, "not_after", signer->until) != 0) {
         return -1;
+    }
     if (keyring_sign(signer->keyring, NULL, signer->stream, draft->fields, draft->count,
-                     signer->text) != 0)
+                     signer->text) != 0) {
         return -1;
+    }
     return draft_add_text(draft, "signature", signer->text);
 }

@@ -20,8 +20,9 @@ static int add_field(const struct cli *cli, struct enqueue_options *options, con
     const char *equals = strchr(text, '=');
     struct bytes name, value;
 
-    if (!equals || equals == text)
+    if (!equals || equals == text) {
         return cli_usage(cli, "--field wants NAME=VALUE, not '%s'", text);
+    }
     name = (struct bytes){text, (size_t)(equals - text)};
     value = (struct bytes){equals + 1, strlen(equals + 1)};
     return draft_add(&options->common, name, value) == 0 ? EX_OK : cli_no_memory();
@@ -38,12 +39,14 @@ static int set_due(const struct cli *cli, struct enqueue_options *options, int l
     int64_t ms;
     int status;
 
-    if (options->due[0])
+    if (options->due[0]) {
         return cli_usage(cli, "give --delay or --at, once");
+    }
     if (letter == TASK_OPTION_DELAY) {
         status = cli_duration(cli, "--delay", text, &ms);
-        if (status != EX_OK)
+        if (status != EX_OK) {
             return status;
+        }
     } else if (moment_parse(text, &ms) != 0) {
         return cli_usage(cli,
                          "--at wants a time such as 2026-01-31T12:00:00Z, '2026-01-31 12:00' or "
@@ -60,13 +63,14 @@ static int set_expires(const struct cli *cli, struct enqueue_options *options, c
 {
     int64_t ms, from = 0;
 
-    if (units_parse_duration(text, &ms) == 0)
+    if (units_parse_duration(text, &ms) == 0) {
         from = clock_wall_ms();
-    else if (moment_parse(text, &ms) != 0)
+    } else if (moment_parse(text, &ms) != 0) {
         return cli_usage(cli,
                          "--expires wants a duration such as 2h or a time such as "
                          "2026-01-31T12:00:00Z, not '%s'",
                          text);
+    }
     /* whole seconds, rounded up: never earlier than asked */
     (void)snprintf(options->expires, sizeof options->expires, "%lld",
                    (long long)((from + ms + 999) / 1000));
@@ -76,8 +80,9 @@ static int set_expires(const struct cli *cli, struct enqueue_options *options, c
 static int set_payload(const struct cli *cli, struct enqueue_options *options, int letter)
 {
     if (options->payload_file || options->payload.size > 0 ||
-        draft_has(&options->common, "payload"))
+        draft_has(&options->common, "payload")) {
         return cli_usage(cli, "give one payload");
+    }
     if (letter == TASK_OPTION_PAYLOAD_FILE || strcmp(optarg, "-") == 0) {
         options->payload_file = optarg;
         return EX_OK;
@@ -104,19 +109,22 @@ static int take_checked(const struct cli *cli, struct enqueue_options *options, 
         return status == EX_OK ? task_add_text(options, "max_attempts", optarg) : status;
     }
     if (letter == TASK_OPTION_MAX_OUTPUT) {
-        if (units_parse_size(optarg, &number) != 0 || number == 0)
+        if (units_parse_size(optarg, &number) != 0 || number == 0) {
             return cli_usage(cli, "--max-output wants a size such as 64K or 10M, not '%s'", optarg);
+        }
         return task_add_text(options, "max_output", optarg);
     }
     if (letter == TASK_OPTION_DIRECTORY) {
-        if (optarg[0] != '/')
+        if (optarg[0] != '/') {
             return cli_usage(cli, "--directory wants an absolute path, not '%s'", optarg);
+        }
         return task_add_text(options, "directory", optarg);
     }
     if (letter == TASK_OPTION_VALID) {
         if (units_parse_duration(optarg, &number) != 0 || number < 1000 ||
-            number > TASK_VALID_MOST_MS)
+            number > TASK_VALID_MOST_MS) {
             return cli_usage(cli, "--valid wants a duration from 1s to 365d, not '%s'", optarg);
+        }
         options->valid_ms = number;
         return EX_OK;
     }
@@ -169,10 +177,11 @@ static void append_quoted(struct buffer *line, const char *word)
     }
     (void)buffer_append_text(line, "'");
     for (; *word; word++) {
-        if (*word == '\'')
+        if (*word == '\'') {
             (void)buffer_append_text(line, "'\\''");
-        else
+        } else {
             (void)buffer_append(line, word, 1);
+        }
     }
     (void)buffer_append_text(line, "'");
 }
@@ -180,17 +189,21 @@ static void append_quoted(struct buffer *line, const char *word)
 static int join_command(struct enqueue_options *options, int count, char **words)
 {
     /* failures mark the buffer */
-    if (count == 1)
+    if (count == 1) {
         (void)buffer_append_text(&options->command, words[0]);
+    }
     for (int i = 0; i < count && count > 1; i++) {
-        if (i > 0)
+        if (i > 0) {
             (void)buffer_append_text(&options->command, " ");
+        }
         append_quoted(&options->command, words[i]);
     }
-    if (options->command.failed)
+    if (options->command.failed) {
         return cli_no_memory();
-    if (count == 0)
+    }
+    if (count == 0) {
         return EX_OK;
+    }
     return draft_add(&options->common, (struct bytes){"command", 7},
                      (struct bytes){options->command.data ? options->command.data : "",
                                     options->command.size}) == 0
@@ -203,11 +216,13 @@ static int read_all(int descriptor, struct buffer *content)
     ssize_t got;
 
     do {
-        if (buffer_reserve(content, 65536) != 0)
+        if (buffer_reserve(content, 65536) != 0) {
             return -1;
+        }
         got = read(descriptor, content->data + content->size, 65536);
-        if (got > 0)
+        if (got > 0) {
             content->size += (size_t)got;
+        }
     } while (got > 0 || (got < 0 && errno == EINTR));
     return got < 0 ? -1 : 0;
 }
@@ -217,8 +232,9 @@ static int read_payload(struct enqueue_options *options)
     bool from_stdin;
     int descriptor, status = EX_OK;
 
-    if (!options->payload_file)
+    if (!options->payload_file) {
         return EX_OK;
+    }
     from_stdin = strcmp(options->payload_file, "-") == 0;
     descriptor = from_stdin ? STDIN_FILENO : open(options->payload_file, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 || read_all(descriptor, &options->payload) != 0) {
@@ -230,8 +246,9 @@ static int read_payload(struct enqueue_options *options)
         status = cli_no_memory();
     }
     /* nothing was written to it that closing could lose */
-    if (!from_stdin && descriptor >= 0)
+    if (!from_stdin && descriptor >= 0) {
         (void)close(descriptor);
+    }
     return status;
 }
 
@@ -241,14 +258,16 @@ static int check_words(struct cli *cli, int argc, char **argv)
 {
     const char *line = optind < argc ? argv[optind] : "";
 
-    if (strcmp(argv[optind - 1], "--") == 0 || !strpbrk(line, " \t\n;|&<>"))
+    if (strcmp(argv[optind - 1], "--") == 0 || !strpbrk(line, " \t\n;|&<>")) {
         return EX_OK;
+    }
     for (int i = optind + 1; i < argc; i++) {
-        if (strncmp(argv[i], "--", 2) == 0)
+        if (strncmp(argv[i], "--", 2) == 0) {
             return cli_usage(cli,
                              "%s stands behind the command: options go before it (a program whose "
                              "name is '%s' needs -- in front)",
                              argv[i], line);
+        }
     }
     return EX_OK;
 }
@@ -256,22 +275,26 @@ static int check_words(struct cli *cli, int argc, char **argv)
 /* With a file each task may bring its own key. */
 static int check_unique(struct cli *cli, const struct enqueue_options *options)
 {
-    if (options->file || draft_has(&options->common, "unique"))
+    if (options->file || draft_has(&options->common, "unique")) {
         return EX_OK;
-    if (draft_has(&options->common, "unique_for"))
+    }
+    if (draft_has(&options->common, "unique_for")) {
         return cli_usage(cli, "--unique-for needs --unique");
-    if (draft_has(&options->common, "unique_next"))
+    }
+    if (draft_has(&options->common, "unique_next")) {
         return cli_usage(cli, "--unique-next needs --unique");
+    }
     return EX_OK;
 }
 
 /* A listed command has no arguments of the task's own. */
 static int check_listed(struct cli *cli, int words)
 {
-    if (words > 1 && cli->config->security.commands == CONFIG_COMMANDS_LISTED)
+    if (words > 1 && cli->config->security.commands == CONFIG_COMMANDS_LISTED) {
         return cli_usage(cli,
                          "commands of this queue are listed: give a name, and what it needs by "
                          "--field");
+    }
     return EX_OK;
 }
 
@@ -279,31 +302,39 @@ int task_complete(struct cli *cli, struct enqueue_options *options, int argc, ch
 {
     int status = check_words(cli, argc, argv);
 
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = check_unique(cli, options);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = check_listed(cli, argc - optind);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = join_command(options, argc - optind, argv + optind);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = read_payload(options);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = signer_open(cli, options->sign,
                              options->valid_ms > 0 ? options->valid_ms : TASK_VALID_MS,
                              &options->signer);
-    if (status == EX_OK && options->valid_ms > 0 && !options->signer)
+    }
+    if (status == EX_OK && options->valid_ms > 0 && !options->signer) {
         status = cli_usage(cli, "--valid needs --sign: tasks of this queue are not signed");
+    }
     /* Redis takes no task without any field */
-    if (status == EX_OK && !options->file && options->common.count == 0)
+    if (status == EX_OK && !options->file && options->common.count == 0) {
         status = task_add_text(options, "payload", "");
+    }
     return status;
 }
 
 bool task_ready(const struct cli *cli, const struct enqueue_options *options, struct draft *draft,
                 char *reason, size_t reason_size)
 {
-    if (!draft_check(draft, cli->config->task.command != NULL, reason, reason_size))
+    if (!draft_check(draft, cli->config->task.command, reason, reason_size)) {
         return false;
+    }
     if (signer_sign(options->signer, draft, options->due[0] ? options->due : "0") != 0) {
         /* it fits */
         (void)snprintf(reason, reason_size,
@@ -327,8 +358,9 @@ struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options
         return NULL;
     }
     *status = cli_connect(cli);
-    if (*status != EX_OK)
+    if (*status != EX_OK) {
         return NULL;
+    }
     queue_enqueue_begin(&command, &cli->queue);
     draft_append(&options->common, due, &command);
     reply = cli_call(cli, &command, "cannot enqueue", 3, status);

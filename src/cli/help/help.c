@@ -17,16 +17,20 @@ static bool man_succeeds(char *const *argv)
     int status, error;
     pid_t child, ended;
 
-    if (posix_spawn_file_actions_init(&actions) != 0)
+    if (posix_spawn_file_actions_init(&actions) != 0) {
         return false;
+    }
     error = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (error == 0)
+    if (error == 0) {
         error = posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    if (error == 0)
+    }
+    if (error == 0) {
         error = posix_spawnp(&child, argv[0], &actions, NULL, argv, environ);
+    }
     (void)posix_spawn_file_actions_destroy(&actions); /* always 0 */
-    if (error != 0)
+    if (error != 0) {
         return false;
+    }
 
     ended = waitpid(child, &status, 0);
     return ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -39,8 +43,9 @@ static void open_manual(const char *name)
 
     /* names of commands are short */
     (void)snprintf(page, sizeof page, "leat-%s", name);
-    if (!man_succeeds((char *[]){man, where, section, page, NULL}))
+    if (!man_succeeds((char *[]){man, where, section, page, NULL})) {
         return;
+    }
 
     /* main ignores SIGPIPE; the pager and its pipeline need the default */
     (void)signal(SIGPIPE, SIG_DFL);
@@ -50,8 +55,9 @@ static void open_manual(const char *name)
 
 int help_command(const struct subcommand *subcommand)
 {
-    if (isatty(STDOUT_FILENO))
+    if (isatty(STDOUT_FILENO)) {
         open_manual(subcommand->name);
+    }
     /* failures show when stdout is flushed */
     (void)fputs(subcommand->help, stdout);
     return EX_OK;

@@ -27,8 +27,9 @@ static void parse(int count, char *const *words, struct question *question)
     if (first[0] == '[') {
         first++;
         length = strcspn(first, "]");
-        if (first[length] == ']' && !*rest)
+        if (first[length] == ']' && !*rest) {
             rest = first + length + 1 + strspn(first + length + 1, " .");
+        }
     } else if (!*rest) {
         rest = first;
         length = 0;
@@ -46,20 +47,23 @@ static bool is_dotted(const struct table_row *row, const char *text)
 
     for (const char *dot = strchr(text, '.'); dot; dot = strchr(dot + 1, '.')) {
         (void)snprintf(section, sizeof section, "%.*s", (int)(dot - text), text);
-        if (table_find(section, dot + 1) == row)
+        if (table_find(section, dot + 1) == row) {
             return true;
+        }
     }
     return false;
 }
 
 static bool is_meant(const struct table_row *row, const struct question *question)
 {
-    if (*question->section)
+    if (*question->section) {
         return table_is_section(row->key.section, question->section) &&
                (!*question->key || table_find(question->section, question->key) == row);
+    }
     /* any word could be the name of a lane */
-    if (row->type == TABLE_LANES && strcmp(question->key, row->key.name) != 0)
+    if (row->type == TABLE_LANES && strcmp(question->key, row->key.name) != 0) {
         return is_dotted(row, question->key);
+    }
     return table_find(row->key.section, question->key) == row || is_dotted(row, question->key);
 }
 
@@ -80,14 +84,17 @@ static int describe_all(const struct question *question)
     size_t found = 0;
 
     for (size_t i = 0; i < TABLE_ROWS; i++) {
-        if (!is_meant(&table[i], question))
+        if (!is_meant(&table[i], question)) {
             continue;
-        if (found++ > 0)
+        }
+        if (found++ > 0) {
             (void)putchar('\n'); /* as above */
+        }
         describe(&table[i].key);
     }
-    if (found > 0)
+    if (found > 0) {
         (void)puts("\nSee leat.ini(5)."); /* as above */
+    }
     return found > 0 ? EX_OK : EX_USAGE;
 }
 
@@ -102,8 +109,9 @@ static int list_keys(const struct question *question)
     for (size_t i = 0; i < TABLE_ROWS; i++) {
         const struct config_key *key = &table[i].key;
 
-        if (question && !is_meant(&table[i], question))
+        if (question && !is_meant(&table[i], question)) {
             continue;
+        }
         table_printf(&keys, "%s.%s", key->section, key->name);
         table_printf(&keys, "%s", key->help);
     }
@@ -131,8 +139,9 @@ static const struct table_row *nearest(const struct question *question)
     const char *dot = strrchr(question->key, '.');
     char section[WORD_SIZE];
 
-    if (*question->section || !dot)
+    if (*question->section || !dot) {
         return table_nearest(question->section, question->key);
+    }
     (void)snprintf(section, sizeof section, "%.*s", (int)(dot - question->key), question->key);
     return table_nearest(section, dot + 1);
 }
@@ -151,8 +160,9 @@ int help_ini(int count, char *const *words)
 {
     struct question question;
 
-    if (count == 0)
+    if (count == 0) {
         return list_keys(NULL);
+    }
     if (count > 2) {
         cli_error("unexpected word: %s; see leat help ini", words[2]);
         return EX_USAGE;
@@ -162,15 +172,17 @@ int help_ini(int count, char *const *words)
         unknown_section(question.section);
         return EX_USAGE;
     }
-    if (*question.key && describe_all(&question) == EX_OK)
+    if (*question.key && describe_all(&question) == EX_OK) {
         return EX_OK;
+    }
     /* a single word may also be a section */
     if (!*question.section && table_has_section(question.key)) {
         memcpy(question.section, question.key, WORD_SIZE);
         *question.key = '\0';
     }
-    if (!*question.key)
+    if (!*question.key) {
         return list_keys(&question);
+    }
     unknown_key(&question);
     return EX_USAGE;
 }

@@ -28,10 +28,11 @@ static void read_user(char *user, size_t size)
         return;
     }
     entry = getpwuid(getuid());
-    if (entry)
+    if (entry) {
         (void)snprintf(user, size, "%s", entry->pw_name);
-    else
+    } else {
         (void)snprintf(user, size, "%lld", (long long)getuid());
+    }
 }
 
 void audit_who(char who[AUDIT_WHO_SIZE])
@@ -39,30 +40,35 @@ void audit_who(char who[AUDIT_WHO_SIZE])
     char user[USER_MAX + 1], host[256];
 
     read_user(user, sizeof user);
-    if (gethostname(host, sizeof host) != 0)
+    if (gethostname(host, sizeof host) != 0) {
         (void)snprintf(host, sizeof host, "unknown");
+    }
     host[sizeof host - 1] = '\0';
     /* a longer one is cut */
     (void)snprintf(who, AUDIT_WHO_SIZE, "%s@%.*s", user, AUDIT_WHO_SIZE - USER_MAX - 2, host);
     for (char *letter = who; *letter; letter++) {
-        if (*letter <= ' ' || *letter > '~')
+        if (*letter <= ' ' || *letter > '~') {
             *letter = '?';
+        }
     }
 }
 
 void audit_add(struct audit *act, const char *id)
 {
-    if (act->count++ < AUDIT_IDS)
+    if (act->count++ < AUDIT_IDS) {
         (void)snprintf(act->ids[act->id_count++], AUDIT_ID_SIZE, "%s", id);
+    }
 }
 
 static void append_ids(const struct audit *act, struct buffer *message)
 {
     /* failures mark the buffer */
-    for (size_t i = 0; i < act->id_count; i++)
+    for (size_t i = 0; i < act->id_count; i++) {
         (void)buffer_printf(message, "%s%s", i == 0 ? ": " : ", ", act->ids[i]);
-    if (act->count > act->id_count && act->id_count > 0)
+    }
+    if (act->count > act->id_count && act->id_count > 0) {
         (void)buffer_printf(message, " and %zu more", act->count - act->id_count);
+    }
 }
 
 static void write_record(const struct cli *cli, const struct audit *act, const char *who,
@@ -77,14 +83,17 @@ static void write_record(const struct cli *cli, const struct audit *act, const c
     fields[count++] = LOG_TEXT("LEAT_OPERATOR", who);
     /* a number fits */
     (void)snprintf(number, sizeof number, "%zu", act->count);
-    if (act->count > 0)
+    if (act->count > 0) {
         fields[count++] = LOG_TEXT("LEAT_COUNT", number);
-    for (size_t i = 0; i < act->id_count; i++)
+    }
+    for (size_t i = 0; i < act->id_count; i++) {
         fields[count++] = LOG_TEXT("LEAT_TASK", act->ids[i]);
+    }
 
     /* without a journal the log would go to stderr, which is for what the command has to say */
-    if (log_open(LOG_TARGET_JOURNAL, LOG_NOTICE, "leat") == 0)
+    if (log_open(LOG_TARGET_JOURNAL, LOG_NOTICE, "leat") == 0) {
         log_bytes(LOG_NOTICE, LOG_ID_OPERATOR, fields, count, message->data, message->size);
+    }
     log_close();
 }
 
@@ -102,7 +111,8 @@ void audit_record(const struct cli *cli, const struct audit *act, const char *fo
     /* failures mark the buffer */
     (void)buffer_printf(&message, "%s %s", who, what);
     append_ids(act, &message);
-    if (!message.failed)
+    if (!message.failed) {
         write_record(cli, act, who, &message);
+    }
     buffer_free(&message);
 }

@@ -30,10 +30,11 @@ void cli_error(const char *format, ...)
     va_end(args);
     /* without memory not what was to be said, which may hold anything, but why; there is nobody
      * left to tell that stderr is gone */
-    if (escape_append(&line, message, strlen(message)) == 0)
+    if (escape_append(&line, message, strlen(message)) == 0) {
         (void)fprintf(stderr, "leat: %.*s\n", (int)line.size, line.data);
-    else
+    } else {
         (void)fputs("leat: out of memory\n", stderr);
+    }
     buffer_free(&line);
 }
 
@@ -45,11 +46,13 @@ int cli_no_memory(void)
 
 int cli_flush(void)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
         return EX_OK;
+    }
     /* a reader such as head that has seen enough need not be told */
-    if (errno != EPIPE)
+    if (errno != EPIPE) {
         cli_error("cannot write the output: %s", strerror(errno));
+    }
     return EX_IOERR;
 }
 
@@ -60,8 +63,9 @@ static int check_source(const struct cli *cli)
     struct buffer why = BUFFER_INIT;
     int status = EX_OK;
 
-    if (config_source_check(&cli->source, &why) != 0)
+    if (config_source_check(&cli->source, &why) != 0) {
         status = why.failed ? cli_no_memory() : cli_usage(cli, "%.*s", (int)why.size, why.data);
+    }
     buffer_free(&why);
     return status;
 }
@@ -72,13 +76,16 @@ int cli_load(struct cli *cli)
     char *path;
     int status;
 
-    if (cli->config)
+    if (cli->config) {
         return EX_OK;
+    }
     status = check_source(cli);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = queues_find(cli, &path);
-    if (status != EX_OK)
+    }
+    if (status != EX_OK) {
         return status;
+    }
     if (config_source_load(&cli->source, path, false, &cli->config, &errors) != 0) {
         /* lines with file, number and advice of their own; nobody is left to tell if stderr fails
          */
@@ -127,10 +134,11 @@ int cli_call_failed(const char *what, enum redis_error error, const char *why)
     const char *advice = redis_error_advice(error);
 
     /* the queue's own answers say all there is to say */
-    if (error == REDIS_ERROR_CALLER)
+    if (error == REDIS_ERROR_CALLER) {
         cli_error("%s: %s", what, why);
-    else
+    } else {
         cli_error("%s: %s; %s", what, why, advice);
+    }
     return cli_status_of(error, why);
 }
 
@@ -147,10 +155,12 @@ int cli_connect(struct cli *cli)
     char why[WHY_SIZE] = "";
     int status = cli_load(cli);
 
-    if (status != EX_OK || cli->client)
+    if (status != EX_OK || cli->client) {
         return status;
-    if (cli_try_connect(cli, &error, why, sizeof why) == 0)
+    }
+    if (cli_try_connect(cli, &error, why, sizeof why) == 0) {
         return EX_OK;
+    }
     /* what the server refuses here came from the file */
     if (error == REDIS_ERROR_CALLER) {
         cli_error("cannot connect to Redis: %s; %s", why, redis_error_advice(error));
@@ -184,8 +194,9 @@ int cli_check_reply(const struct redisReply *reply, size_t elements)
                   reply->element[0]->integer, QUEUE_PROTOCOL);
         return EX_PROTOCOL;
     }
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= elements)
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= elements) {
         return EX_OK;
+    }
     cli_error("Redis answered in a form that this leat does not know: install the same version "
               "everywhere");
     return EX_PROTOCOL;
@@ -203,8 +214,9 @@ struct redisReply *cli_call(struct cli *cli, struct command *command, const char
         return NULL;
     }
     *status = cli_check_reply(reply, elements);
-    if (*status == EX_OK)
+    if (*status == EX_OK) {
         return reply;
+    }
     freeReplyObject(reply);
     return NULL;
 }

@@ -8,8 +8,9 @@ static bool parse_number(const char **text, uint64_t *number)
 {
     char *end;
 
-    if (**text < '0' || **text > '9')
+    if (**text < '0' || **text > '9') {
         return false;
+    }
     errno = 0;
     *number = strtoull(*text, &end, 10);
     *text = end;
@@ -18,15 +19,17 @@ static bool parse_number(const char **text, uint64_t *number)
 
 bool entry_parse(const char *text, struct entry_id *id)
 {
-    if (!parse_number(&text, &id->ms) || *text++ != '-')
+    if (!parse_number(&text, &id->ms) || *text++ != '-') {
         return false;
+    }
     return parse_number(&text, &id->number) && *text == '\0';
 }
 
 int entry_compare(const struct entry_id *a, const struct entry_id *b)
 {
-    if (a->ms != b->ms)
+    if (a->ms != b->ms) {
         return a->ms < b->ms ? -1 : 1;
+    }
     return (a->number > b->number) - (a->number < b->number);
 }
 
@@ -34,10 +37,12 @@ bool entry_before(const char *id, char *before, size_t size)
 {
     struct entry_id at;
 
-    if (!entry_parse(id, &at) || (at.ms == 0 && at.number == 0))
+    if (!entry_parse(id, &at) || (at.ms == 0 && at.number == 0)) {
         return false;
-    if (at.number-- == 0)
+    }
+    if (at.number-- == 0) {
         at.ms--;
+    }
     return snprintf(before, size, "%llu-%llu", (unsigned long long)at.ms,
                     (unsigned long long)at.number) < (int)size;
 }

@@ -17,14 +17,16 @@ static int parse_fraction(const char **text, int64_t *ms)
     const char *at = *text;
 
     *ms = 0;
-    if (*at != '.')
+    if (*at != '.') {
         return 0;
+    }
     for (at++; *at >= '0' && *at <= '9'; at++) {
         *ms += (*at - '0') * scale;
         scale /= 10;
     }
-    if (at == *text + 1)
+    if (at == *text + 1) {
         return -1;
+    }
     *text = at;
     return 0;
 }
@@ -40,15 +42,18 @@ static int parse_zone(const char *text, int64_t *offset_s)
     int64_t hours, minutes;
 
     *offset_s = 0;
-    if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0)
+    if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0) {
         return 0;
+    }
     if ((text[0] != '+' && text[0] != '-') || strlen(text) != 6 || text[3] != ':' ||
-        !is_digit(text[1]) || !is_digit(text[2]) || !is_digit(text[4]) || !is_digit(text[5]))
+        !is_digit(text[1]) || !is_digit(text[2]) || !is_digit(text[4]) || !is_digit(text[5])) {
         return -1;
+    }
     hours = (text[1] - '0') * 10 + text[2] - '0';
     minutes = (text[4] - '0') * 10 + text[5] - '0';
-    if (hours > 23 || minutes > 59)
+    if (hours > 23 || minutes > 59) {
         return -1;
+    }
     *offset_s = (hours * 60 + minutes) * 60 * (text[0] == '-' ? -1 : 1);
     return 0;
 }
@@ -72,29 +77,35 @@ int moment_parse(const char *text, int64_t *unix_ms)
     bool utc;
 
     if (text[0] == '@') {
-        if (units_parse_integer(text + 1, 0, LATEST_S, &seconds) != 0)
+        if (units_parse_integer(text + 1, 0, LATEST_S, &seconds) != 0) {
             return -1;
+        }
         *unix_ms = seconds * SECOND_MS;
         return 0;
     }
 
     /* the T of RFC 3339 wants a zone, a blank means local time */
     rest = strptime(text, "%Y-%m-%d", &parts);
-    if (!rest || (*rest != 'T' && *rest != 't' && *rest != ' '))
+    if (!rest || (*rest != 'T' && *rest != 't' && *rest != ' ')) {
         return -1;
+    }
     utc = *rest != ' ';
     rest = strptime(rest + 1, "%H:%M", &parts);
-    if (rest && *rest == ':')
+    if (rest && *rest == ':') {
         rest = strptime(rest + 1, "%S", &parts);
-    else if (utc)
+    } else if (utc) {
         return -1;
-    if (!rest || parse_fraction(&rest, &fraction_ms) != 0)
+    }
+    if (!rest || parse_fraction(&rest, &fraction_ms) != 0) {
         return -1;
-    if (utc ? parse_zone(rest, &offset_s) != 0 : *rest != '\0')
+    }
+    if (utc ? parse_zone(rest, &offset_s) != 0 : *rest != '\0') {
         return -1;
+    }
     seconds = seconds_of(&parts, utc) - offset_s;
-    if (seconds < 0)
+    if (seconds < 0) {
         return -1;
+    }
     *unix_ms = seconds * SECOND_MS + fraction_ms;
     return 0;
 }
@@ -113,14 +124,16 @@ void moment_span(int64_t ms, char *text, size_t size)
         (void)snprintf(text, size, ms > 0 ? "%lldms" : "0s", (long long)ms);
         return;
     }
-    while (ms < units[first].ms)
+    while (ms < units[first].ms) {
         first++;
+    }
     rest = first < 3 ? ms % units[first].ms / units[first + 1].ms : 0;
-    if (rest > 0)
+    if (rest > 0) {
         (void)snprintf(text, size, "%lld%s%lld%s", (long long)(ms / units[first].ms),
                        units[first].name, (long long)rest, units[first + 1].name);
-    else
+    } else {
         (void)snprintf(text, size, "%lld%s", (long long)(ms / units[first].ms), units[first].name);
+    }
 }
 
 void moment_relative(int64_t unix_ms, int64_t now_ms, char *text, size_t size)
@@ -133,13 +146,15 @@ void moment_relative(int64_t unix_ms, int64_t now_ms, char *text, size_t size)
         return;
     }
     /* what is due in 5m is not in 4m59s a blink later */
-    if (unix_ms > now_ms)
+    if (unix_ms > now_ms) {
         unix_ms += SECOND_MS / 2;
+    }
     moment_span(unix_ms < now_ms ? now_ms - unix_ms : unix_ms - now_ms, span, sizeof span);
-    if (unix_ms < now_ms)
+    if (unix_ms < now_ms) {
         (void)snprintf(text, size, "%s ago", span);
-    else
+    } else {
         (void)snprintf(text, size, "in %s", span);
+    }
 }
 
 void moment_local(int64_t unix_ms, char *text, size_t size)
@@ -147,7 +162,9 @@ void moment_local(int64_t unix_ms, char *text, size_t size)
     time_t seconds = (time_t)(unix_ms / SECOND_MS);
     struct tm parts;
 
-    if (!localtime_r(&seconds, &parts) || strftime(text, size, "%Y-%m-%d %H:%M:%S %Z", &parts) == 0)
+    if (!localtime_r(&seconds, &parts) ||
+        strftime(text, size, "%Y-%m-%d %H:%M:%S %Z", &parts) == 0) {
         /* a year that no calendar holds */
         (void)snprintf(text, size, "@%lld", (long long)seconds);
+    }
 }

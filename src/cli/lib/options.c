@@ -34,8 +34,9 @@ void cli_suggest(const char *word, const char *const *choices, size_t count, cha
 
     text[0] = '\0';
     /* a suggestion that does not fit is cut: it is only a hint */
-    if (best)
+    if (best) {
         (void)snprintf(text, size, " did you mean %s?", best);
+    }
 }
 
 static int print_usage(const struct cli *cli, const char *message)
@@ -68,22 +69,26 @@ static int bad_option(const struct cli *cli, char **argv, int letter, const stru
     size_t count = 0;
     char word[64];
 
-    if (letter == ':')
+    if (letter == ':') {
         return cli_usage(cli, "the option %s needs a value", typed);
+    }
     while (count < sizeof names / sizeof *names && options[count].name) {
-        if (optopt != 0 && options[count].val == optopt)
+        if (optopt != 0 && options[count].val == optopt) {
             return cli_usage(cli, "the option --%s takes no value", options[count].name);
+        }
         names[count] = options[count].name;
         count++;
     }
-    if (optopt != 0)
+    if (optopt != 0) {
         return cli_usage(cli, "unknown option -%c", optopt);
+    }
 
     /* only the name, without what follows its equals sign */
     (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(typed + 2, "="), typed + 2);
     meant = nearest(word, names, count);
-    if (meant)
+    if (meant) {
         return cli_usage(cli, "unknown option --%s; did you mean --%s?", word, meant);
+    }
     return cli_usage(cli, "unknown option --%s", word);
 }
 
@@ -108,8 +113,9 @@ int cli_option(struct cli *cli, int argc, char **argv, const char *letters,
             cli->source.password_file = optarg;
             break;
         case 'h':
-            if (!cli->subcommand)
+            if (!cli->subcommand) {
                 return letter;
+            }
             /* failures show when stdout is flushed */
             (void)fputs(cli->subcommand->help, stdout);
             *status = EX_OK;
@@ -127,16 +133,18 @@ int cli_option(struct cli *cli, int argc, char **argv, const char *letters,
 
 int cli_duration(const struct cli *cli, const char *option, const char *text, int64_t *ms)
 {
-    if (units_parse_duration(text, ms) == 0)
+    if (units_parse_duration(text, ms) == 0) {
         return EX_OK;
+    }
     return cli_usage(cli, "%s wants a duration such as 30s, 5m or 1h30m, not '%s'", option, text);
 }
 
 int cli_integer(const struct cli *cli, const char *option, const char *text, int64_t low,
                 int64_t *value)
 {
-    if (units_parse_integer(text, low, INT64_C(1000000000000), value) == 0)
+    if (units_parse_integer(text, low, INT64_C(1000000000000), value) == 0) {
         return EX_OK;
+    }
     return cli_usage(cli, "%s wants a whole number from %lld up, not '%s'", option, (long long)low,
                      text);
 }

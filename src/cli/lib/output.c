@@ -18,8 +18,9 @@ struct output output_look(void)
     struct winsize window;
 
     output.terminal = isatty(STDOUT_FILENO) == 1;
-    if (!output.terminal)
+    if (!output.terminal) {
         return output;
+    }
     output.width = 80;
     output.height = 24;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 && window.ws_row > 0) {
@@ -32,11 +33,13 @@ struct output output_look(void)
 
 int output_write(const struct buffer *buffer)
 {
-    if (buffer->failed)
+    if (buffer->failed) {
         return cli_no_memory();
+    }
     /* failures show when stdout is flushed */
-    if (buffer->size > 0)
+    if (buffer->size > 0) {
         (void)fwrite(buffer->data, 1, buffer->size, stdout);
+    }
     return EX_OK;
 }
 
@@ -46,15 +49,18 @@ int output_json_bytes(json_t *object, const char *name, struct bytes bytes)
     char long_name[128], *encoded;
     int result;
 
-    if (value)
+    if (value) {
         return json_object_set_new(object, name, value);
+    }
 
     /* not UTF-8: any other text form would lose bytes */
-    if (snprintf(long_name, sizeof long_name, "%s_base64", name) >= (int)sizeof long_name)
+    if (snprintf(long_name, sizeof long_name, "%s_base64", name) >= (int)sizeof long_name) {
         return -1;
+    }
     encoded = base64_encode(bytes.data, bytes.size);
-    if (!encoded)
+    if (!encoded) {
         return -1;
+    }
     result = json_object_set_new(object, long_name, json_string(encoded));
     free(encoded);
     return result;
@@ -82,10 +88,12 @@ int output_json(json_t *value, bool indent)
     struct buffer text = BUFFER_INIT;
     int status = output_json_text(value, indent ? JSON_INDENT(2) : JSON_COMPACT, &text);
 
-    if (status == EX_OK && buffer_append(&text, "\n", 1) != 0)
+    if (status == EX_OK && buffer_append(&text, "\n", 1) != 0) {
         status = cli_no_memory();
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = output_write(&text);
+    }
     buffer_free(&text);
     return status;
 }

@@ -22,19 +22,22 @@ void progress_draw(struct progress *progress, uint64_t tasks, uint64_t done, uin
     int64_t now_ns = progress->shown ? clock_boot_ns() : 0;
     double seconds, share;
 
-    if (!progress->shown || now_ns - progress->drawn_ns < INTERVAL_NS)
+    if (!progress->shown || now_ns - progress->drawn_ns < INTERVAL_NS) {
         return;
+    }
     progress->drawn_ns = now_ns;
     seconds = (double)(now_ns - progress->started_ns) / (double)CLOCK_NS_PER_S;
     share = total > 0 ? (double)done / (double)total : 0;
-    if (share > 1)
+    if (share > 1) {
         share = 1;
+    }
 
     /* a bar that cannot be drawn is no loss */
     (void)fputs("\r\033[K", stderr);
-    if (total > 0)
+    if (total > 0) {
         (void)fprintf(stderr, "[%-*.*s] %3.0f%%  ", BAR_WIDTH, (int)(share * BAR_WIDTH), full,
                       share * 100);
+    }
     (void)fprintf(stderr, "%llu tasks, %.0f/s", (unsigned long long)tasks,
                   seconds > 0 ? (double)tasks / seconds : 0);
     (void)fflush(stderr);
@@ -43,6 +46,7 @@ void progress_draw(struct progress *progress, uint64_t tasks, uint64_t done, uin
 void progress_end(const struct progress *progress)
 {
     /* as above */
-    if (progress->shown)
+    if (progress->shown) {
         (void)fputs("\r\033[K", stderr);
+    }
 }

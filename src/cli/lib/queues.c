@@ -27,17 +27,20 @@ size_t queues_list(char ***names, int *error)
 
     *names = NULL;
     *error = found < 0 ? errno : 0;
-    if (found < 0)
+    if (found < 0) {
         return 0;
-    if (found > 0)
+    }
+    if (found > 0) {
         *names = calloc((size_t)found, sizeof **names);
+    }
     for (int i = 0; i < found; i++) {
         char *name =
             strndup(entries[i]->d_name, strlen(entries[i]->d_name) - strlen(CONFIG_SOURCE_ENDING));
-        if (*names && name)
+        if (*names && name) {
             (*names)[count++] = name;
-        else
+        } else {
             free(name);
+        }
         free(entries[i]);
     }
     free(entries);
@@ -46,8 +49,9 @@ size_t queues_list(char ***names, int *error)
 
 void queues_free(char **names, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         free(names[i]);
+    }
     free(names);
 }
 
@@ -58,8 +62,9 @@ static void join(char *const *names, size_t count, char *text, size_t size)
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         int length = snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", names[i]);
-        if (length < 0 || (size_t)length >= size - used)
+        if (length < 0 || (size_t)length >= size - used) {
             return;
+        }
         used += (size_t)length;
     }
 }
@@ -73,10 +78,12 @@ static int find_named(const struct cli *cli, char **path)
     int error;
 
     *path = config_source_queue_path(queue);
-    if (!*path)
+    if (!*path) {
         return cli_no_memory();
-    if (access(*path, F_OK) == 0 || errno != ENOENT)
+    }
+    if (access(*path, F_OK) == 0 || errno != ENOENT) {
         return EX_OK;
+    }
 
     count = queues_list(&names, &error);
     join(names, count, list, sizeof list);
@@ -91,12 +98,13 @@ static int find_named(const struct cli *cli, char **path)
 
 int queues_none(int error)
 {
-    if (error != 0)
+    if (error != 0) {
         cli_error("no queue is found: cannot read %s: %s; name a file with -c",
                   config_source_folder(), strerror(error));
-    else
+    } else {
         cli_error("no queue is configured: %s holds no *.ini; name a file with -c",
                   config_source_folder());
+    }
     return EX_CONFIG;
 }
 
@@ -143,14 +151,18 @@ int queues_find(const struct cli *cli, char **path)
     const char *named = source->file;
 
     *path = NULL;
-    if (source->queue)
+    if (source->queue) {
         return config_source_url(source) ? EX_OK : find_named(cli, path);
-    if (!named)
+    }
+    if (!named) {
         named = find_variable();
-    if (!named && config_source_url(source))
+    }
+    if (!named && config_source_url(source)) {
         return cli_usage(cli, "which queue? Name it with -q");
-    if (!named)
+    }
+    if (!named) {
         return find_only(path);
+    }
     *path = strdup(named);
     return *path ? EX_OK : cli_no_memory();
 }

@@ -9,8 +9,9 @@
 
 struct bytes fields_value(const struct redisReply *value)
 {
-    if (value && (value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS))
+    if (value && (value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS)) {
         return (struct bytes){value->str, (size_t)value->len};
+    }
     return (struct bytes){"", 0};
 }
 
@@ -18,11 +19,13 @@ int64_t fields_integer(const struct redisReply *value, int64_t otherwise)
 {
     int64_t number;
 
-    if (value && value->type == REDIS_REPLY_INTEGER)
+    if (value && value->type == REDIS_REPLY_INTEGER) {
         return value->integer;
+    }
     if (value && value->type == REDIS_REPLY_STRING &&
-        units_parse_integer(value->str, 0, INT64_MAX, &number) == 0)
+        units_parse_integer(value->str, 0, INT64_MAX, &number) == 0) {
         return number;
+    }
     return otherwise;
 }
 
@@ -44,8 +47,9 @@ const struct redisReply *fields_value_at(const struct redisReply *record, size_t
 static const struct redisReply *find(const struct redisReply *record, const char *name)
 {
     for (size_t i = 0; i < fields_count(record); i++) {
-        if (bytes_equal(fields_name_at(record, i), name))
+        if (bytes_equal(fields_name_at(record, i), name)) {
             return fields_value_at(record, i);
+        }
     }
     return NULL;
 }
@@ -68,8 +72,9 @@ int64_t fields_stamp(struct bytes value, struct bytes *by)
     int64_t ms;
 
     bytes_copy((struct bytes){value.data, size}, number, sizeof number);
-    if (by)
+    if (by) {
         *by = blank ? (struct bytes){blank + 1, value.size - size - 1} : (struct bytes){"", 0};
+    }
     return units_parse_integer(number, 0, INT64_MAX, &ms) == 0 ? ms : 0;
 }
 
@@ -82,8 +87,9 @@ static bool is_number_name(const char *name)
     size_t size = strlen(name);
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (strcmp(name, numbers[i]) == 0)
+        if (strcmp(name, numbers[i]) == 0) {
             return true;
+        }
     }
     return size > 3 && strcmp(name + size - 3, "_ms") == 0;
 }
@@ -102,13 +108,14 @@ json_t *fields_json(const struct redisReply *record)
         char name[256];
         int result;
         bytes_copy(fields_name_at(record, i), name, sizeof name);
-        if (is_stamp_name(name))
+        if (is_stamp_name(name)) {
             result = json_object_set_new(object, name,
                                          json_integer(fields_stamp(fields_value(value), NULL)));
-        else if (value->type == REDIS_REPLY_INTEGER || is_number_name(name))
+        } else if (value->type == REDIS_REPLY_INTEGER || is_number_name(name)) {
             result = json_object_set_new(object, name, json_integer(fields_integer(value, 0)));
-        else
+        } else {
             result = output_json_bytes(object, name, fields_value(value));
+        }
         if (result != 0) {
             json_decref(object);
             object = NULL;

@@ -16,8 +16,9 @@
 
 static const char *first_cursor(const char *what)
 {
-    if (strcmp(what, "ready") == 0)
+    if (strcmp(what, "ready") == 0) {
         return "g0-0";
+    }
     return strcmp(what, "dead") == 0 ? "0-0" : "0";
 }
 
@@ -33,12 +34,14 @@ static int walk_page(struct cli *cli, const char *what, bool whole, char *cursor
     queue_list(&command, &cli->queue, what, cursor, PAGE, whole);
     reply = cli_call(cli, &command, "cannot list tasks", 3, &status);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return status;
+    }
 
     *more = true;
-    for (size_t i = 0; i < reply->element[2]->elements && *more; i++)
+    for (size_t i = 0; i < reply->element[2]->elements && *more; i++) {
         *more = visit(context, reply->element[2]->element[i]);
+    }
     next = fields_value(reply->element[1]);
     *more = *more && next.size > 0 && next.size < CURSOR_SIZE;
     bytes_copy(next, cursor, CURSOR_SIZE);
@@ -54,8 +57,9 @@ int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, 
 
     /* the longest first cursor has four letters */
     (void)snprintf(cursor, sizeof cursor, "%s", first_cursor(what));
-    while (more && status == EX_OK)
+    while (more && status == EX_OK) {
         status = walk_page(cli, what, whole, cursor, visit, context, &more);
+    }
     return status;
 }
 
@@ -73,20 +77,24 @@ json_t *rows_json(const struct redisReply *row)
     bool cut = command.size == PREVIEW;
     int result;
 
-    if (!object || command.size < PREVIEW)
+    if (!object || command.size < PREVIEW) {
         return object;
+    }
 
     /* a character that was cut in the middle would make all of it base64; there may be no such */
     (void)json_object_del(object, "command_base64");
     (void)json_object_del(object, "whole_command");
     (void)json_object_del(object, "whole_command_base64");
-    if (cut)
+    if (cut) {
         command.size = text_whole(command.data, command.size);
+    }
     result = output_json_bytes(object, "command", command);
-    if (result == 0 && cut)
+    if (result == 0 && cut) {
         result = json_object_set_new(object, "command_cut", json_true());
-    if (result == 0)
+    }
+    if (result == 0) {
         return object;
+    }
     json_decref(object);
     return NULL;
 }
@@ -95,11 +103,12 @@ void rows_add_command(struct table *table, const struct redisReply *row)
 {
     struct bytes command = fields_bytes(row, "command");
 
-    if (command.size > 0)
+    if (command.size > 0) {
         table_add(table, command.data, text_whole(command.data, command.size));
-    else
+    } else {
         table_printf(table, "(payload of %lld bytes)",
                      (long long)fields_number(row, "payload_bytes", 0));
+    }
 }
 
 void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms)
@@ -118,12 +127,13 @@ void rows_add_cause(struct table *table, const struct redisReply *row)
     /* longer ones are cut */
     bytes_copy(cause, name, sizeof name);
     bytes_copy(status, text, sizeof text);
-    if (status.size == 0 || strcmp(text, name) == 0)
+    if (status.size == 0 || strcmp(text, name) == 0) {
         table_printf(table, "%s", name);
-    else if (strncmp(text, name, strlen(name)) == 0)
+    } else if (strncmp(text, name, strlen(name)) == 0) {
         table_printf(table, "%s", text);
-    else
+    } else {
         table_printf(table, "%s %s", name, text);
+    }
 }
 
 int rows_array_add(struct rows_array *array, json_t *value)
@@ -159,14 +169,16 @@ int rows_print(const struct table *table, const char *what, int64_t limit, bool 
         (void)printf("no %s\n", what);
         return EX_OK;
     }
-    if (table_render(table, &page, 0, output.width, output.color) == 0)
+    if (table_render(table, &page, 0, output.width, output.color) == 0) {
         status = output_write(&page);
-    else
+    } else {
         status = cli_no_memory();
-    if (limit > 0)
+    }
+    if (limit > 0) {
         /* as above */
         (void)printf("... more: only %lld%s are shown; --limit 0 lists all\n", (long long)limit,
                      each ? " of each state" : "");
+    }
     buffer_free(&page);
     return status;
 }

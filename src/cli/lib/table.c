@@ -25,8 +25,9 @@ void table_add(struct table *table, const void *data, size_t size)
         table->cells = cells;
         table->cell_capacity = capacity;
     }
-    if (text_append(&table->text, data, size) != 0)
+    if (text_append(&table->text, data, size) != 0) {
         table->failed = true;
+    }
     cell = &table->cells[table->cell_count++];
     cell->start = start;
     cell->size = table->text.size - start;
@@ -49,17 +50,20 @@ void table_printf(struct table *table, const char *format, ...)
 
 void table_style(struct table *table, enum text_style style)
 {
-    if (table->cell_count > 0)
+    if (table->cell_count > 0) {
         table->cells[table->cell_count - 1].style = style;
+    }
 }
 
 void table_span(struct table *table)
 {
-    if (table->cell_count == 0)
+    if (table->cell_count == 0) {
         return;
+    }
     table->cells[table->cell_count - 1].spans = true;
-    while (!table->failed && table->cell_count % table->column_count != 0)
+    while (!table->failed && table->cell_count % table->column_count != 0) {
         table_add(table, "", 0);
+    }
 }
 
 size_t table_rows(const struct table *table)
@@ -71,11 +75,13 @@ static void natural_widths(const struct table *table, size_t *widths)
 {
     size_t column = 0;
 
-    for (size_t i = 0; i < table->column_count; i++)
+    for (size_t i = 0; i < table->column_count; i++) {
         widths[i] = strlen(table->columns[i].title);
+    }
     for (size_t i = 0; i < table->cell_count; i++) {
-        if (!table->cells[i].spans && table->cells[i].width > widths[column])
+        if (!table->cells[i].spans && table->cells[i].width > widths[column]) {
             widths[column] = table->cells[i].width;
+        }
         column = column + 1 < table->column_count ? column + 1 : 0;
     }
 }
@@ -85,8 +91,9 @@ size_t table_least_width(const struct table *table)
     size_t widths[COLUMNS_MAX] = {0}, total = GAP * (table->column_count - 1);
 
     natural_widths(table, widths);
-    for (size_t i = 0; i < table->column_count; i++)
+    for (size_t i = 0; i < table->column_count; i++) {
         total += table->columns[i].flexible && widths[i] > NARROWEST ? NARROWEST : widths[i];
+    }
     return total;
 }
 
@@ -95,17 +102,20 @@ static void fit_widths(const struct table *table, size_t *widths, size_t room)
 {
     size_t total = GAP * (table->column_count - 1), widest;
 
-    for (size_t i = 0; i < table->column_count; i++)
+    for (size_t i = 0; i < table->column_count; i++) {
         total += widths[i];
+    }
     while (total > room) {
         widest = SIZE_MAX;
         for (size_t i = 0; i < table->column_count; i++) {
             if (table->columns[i].flexible && widths[i] > NARROWEST &&
-                (widest == SIZE_MAX || widths[i] > widths[widest]))
+                (widest == SIZE_MAX || widths[i] > widths[widest])) {
                 widest = i;
+            }
         }
-        if (widest == SIZE_MAX)
+        if (widest == SIZE_MAX) {
             return;
+        }
         widths[widest]--;
         total--;
     }
@@ -123,20 +133,24 @@ static void render_cell(struct buffer *out, const char *text, size_t size, size_
         size = text_fit(text, size, width > 3 ? width - 3 : 0);
         columns = text_width(text, size) + 3;
     }
-    if (right && columns < width)
+    if (right && columns < width) {
         (void)buffer_printf(out, "%*s", (int)(width - columns), "");
+    }
     (void)buffer_append(out, text, size);
-    if (cut)
+    if (cut) {
         (void)buffer_append_text(out, dots);
-    if (!right && !last && columns < width)
+    }
+    if (!right && !last && columns < width) {
         (void)buffer_printf(out, "%*s", (int)(width - columns), "");
+    }
 }
 
 /* How wide the cell at `used` columns may be: a spanning one may fill the line. */
 static size_t width_of(const struct table_cell *cell, size_t column_width, size_t used, size_t room)
 {
-    if (!cell->spans)
+    if (!cell->spans) {
         return column_width;
+    }
     return room - used < cell->width ? room - used : cell->width;
 }
 
@@ -147,22 +161,26 @@ static void render_row(const struct table *table, size_t row, const size_t *widt
     const struct table_cell *cells = &table->cells[row * table->column_count];
     size_t count = table->column_count, used = 0;
 
-    while (count > 0 && cells[count - 1].size == 0)
+    while (count > 0 && cells[count - 1].size == 0) {
         count--;
+    }
     /* failures mark the buffer, and are looked at in the end */
     (void)buffer_printf(out, "%*s", (int)indent, "");
     for (size_t i = 0; i < count; i++) {
         const struct table_cell *cell = &cells[i];
         bool styled = color && cell->style != TEXT_PLAIN, last = i + 1 == count;
         size_t width = width_of(cell, widths[i], used < room ? used : room, room);
-        if (styled)
+        if (styled) {
             (void)text_style(out, cell->style, true);
+        }
         render_cell(out, cell->size > 0 ? table->text.data + cell->start : "", cell->size,
                     cell->width, width, table->columns[i].right && !cell->spans, last);
-        if (styled)
+        if (styled) {
             (void)text_style(out, TEXT_PLAIN, true);
-        if (!last)
+        }
+        if (!last) {
             (void)buffer_printf(out, "%*s", GAP, "");
+        }
         used += width + GAP;
     }
     (void)buffer_append_text(out, "\n");
@@ -179,8 +197,9 @@ static void render_titles(const struct table *table, const size_t *widths, struc
         bool last = i + 1 == table->column_count;
         render_cell(out, title, strlen(title), strlen(title), widths[i], table->columns[i].right,
                     last);
-        if (!last)
+        if (!last) {
             (void)buffer_printf(out, "%*s", GAP, "");
+        }
     }
     (void)text_style(out, TEXT_PLAIN, color);
     (void)buffer_append_text(out, "\n");
@@ -192,13 +211,15 @@ int table_render(const struct table *table, struct buffer *out, size_t indent, s
     size_t widths[COLUMNS_MAX] = {0};
     size_t room = width == 0 ? SIZE_MAX : width > indent ? width - indent : 0;
 
-    if (table->failed || table->column_count > COLUMNS_MAX)
+    if (table->failed || table->column_count > COLUMNS_MAX) {
         return -1;
+    }
     natural_widths(table, widths);
     fit_widths(table, widths, room);
     render_titles(table, widths, out, indent, color);
-    for (size_t row = 0; row < table_rows(table); row++)
+    for (size_t row = 0; row < table_rows(table); row++) {
         render_row(table, row, widths, out, indent, room, color);
+    }
     return out->failed ? -1 : 0;
 }
 

@@ -16,8 +16,9 @@ int text_append(struct buffer *out, const void *data, size_t size)
     struct buffer escaped = BUFFER_INIT;
     int result;
 
-    if (is_utf8())
+    if (is_utf8()) {
         return escape_append(out, data, size);
+    }
 
     /* a terminal that does not read UTF-8 might obey its bytes */
     result = escape_append(&escaped, data, size);
@@ -37,10 +38,12 @@ int text_append_lines(struct buffer *out, const void *data, size_t size, const c
     while (at < end && result == 0) {
         newline = memchr(at, '\n', (size_t)(end - at));
         result = buffer_append_text(out, indent);
-        if (result == 0)
+        if (result == 0) {
             result = text_append(out, at, (size_t)((newline ? newline : end) - at));
-        if (result == 0)
+        }
+        if (result == 0) {
             result = buffer_append_text(out, "\n");
+        }
         at = newline ? newline + 1 : end;
     }
     return result;
@@ -54,8 +57,9 @@ bool text_is_printable(const void *data, size_t size)
     bool same;
 
     /* newline and tab become two characters each */
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         expected += bytes[i] == '\n' || bytes[i] == '\t';
+    }
     same = text_append(&escaped, data, size) == 0 && escaped.size == expected;
     buffer_free(&escaped);
     return same;
@@ -83,8 +87,9 @@ size_t text_fit(const char *text, size_t size, size_t width)
 
     while (at < size) {
         columns = character(text + at, size - at, &length);
-        if (columns > width)
+        if (columns > width) {
             break;
+        }
         width -= columns;
         at += length;
     }
@@ -95,8 +100,9 @@ size_t text_width(const char *text, size_t size)
 {
     size_t width = 0, length;
 
-    for (size_t at = 0; at < size; at += length)
+    for (size_t at = 0; at < size; at += length) {
         width += character(text + at, size - at, &length);
+    }
     return width;
 }
 
@@ -119,10 +125,13 @@ size_t text_whole(const char *text, size_t size)
     while (back < 4 && back < size) {
         lead = (unsigned char)text[size - 1 - back];
         back++;
-        if ((lead & 0xc0) == 0x80)
+        if ((lead & 0xc0) == 0x80) {
             continue;
-        if ((lead >= 0xf0 && back < 4) || (lead >= 0xe0 && back < 3) || (lead >= 0xc0 && back < 2))
+        }
+        if ((lead >= 0xf0 && back < 4) || (lead >= 0xe0 && back < 3) ||
+            (lead >= 0xc0 && back < 2)) {
             return size - back;
+        }
         break;
     }
     return size;

@@ -76,11 +76,13 @@ static void add_host(void *context, struct bytes worker)
     const char *colon = memchr(worker.data, ':', worker.size);
     size_t size = colon ? (size_t)(colon - worker.data) : worker.size;
 
-    if (size == 0 || (hosts->size > 0 && memmem(hosts->data, hosts->size, worker.data, size)))
+    if (size == 0 || (hosts->size > 0 && memmem(hosts->data, hosts->size, worker.data, size))) {
         return;
+    }
     /* failures mark the buffer */
-    if (hosts->size > 0)
+    if (hosts->size > 0) {
         (void)buffer_append_text(hosts, ", ");
+    }
     (void)text_append(hosts, worker.data, size);
 }
 
@@ -115,9 +117,10 @@ static int find_task(struct cli *cli, const char *id, struct logs_task *task)
         reply = entry_parse(id, &entry) ? show_find_live(cli, id, &status)
                                         : show_look(cli, id, &status);
         task->known = reply || status == EX_OK;
-        task->live = reply != NULL;
-        if (reply)
+        task->live = reply;
+        if (reply) {
             read_task(task, reply);
+        }
         freeReplyObject(reply);
     }
     return task->tid ? EX_OK : cli_no_memory();
@@ -137,23 +140,26 @@ static void ask(struct cli *cli, struct logs_task *task)
     char why[512];
     int status;
 
-    if (!cli->client && cli_try_connect(cli, &error, why, sizeof why) != 0)
+    if (!cli->client && cli_try_connect(cli, &error, why, sizeof why) != 0) {
         return;
+    }
     reply = show_find_live(cli, task->tid, &status);
     task->known = reply || status == EX_OK;
     task->live = reply || !task->known;
     task->refused = !task->known && status != EX_UNAVAILABLE && status != EX_TEMPFAIL;
     freeReplyObject(reply);
-    if (!task->known)
+    if (!task->known) {
         cli_disconnect(cli);
+    }
 }
 
 bool logs_has_ended(struct cli *cli, struct logs_task *task)
 {
     int64_t begun_ns = clock_boot_ns(), ended_ns;
 
-    if (!task->live || task->refused || begun_ns < task->ask_ns)
+    if (!task->live || task->refused || begun_ns < task->ask_ns) {
         return !task->live;
+    }
     ask(cli, task);
     ended_ns = clock_boot_ns();
     task->ask_ns = ended_ns + ASK_NS + REST * (ended_ns - begun_ns);
@@ -180,8 +186,9 @@ static void look_closer(struct cli *cli, struct logs_task *task)
     char why[512];
     int status;
 
-    if (task->live || !task->known)
+    if (task->live || !task->known) {
         return;
+    }
     reply = show_look(cli, task->tid, &status);
     if (reply) {
         read_task(task, reply);
@@ -189,8 +196,9 @@ static void look_closer(struct cli *cli, struct logs_task *task)
         queue_read(&command, &cli->queue, &source, 1, 1, 0);
         reply = client_call(cli->client, &command, &error, why, sizeof why);
         /* what cannot be read, or may not, is not known */
-        if (reply)
+        if (reply) {
             (void)queue_read_entries(&cli->queue, reply, on_result, &task->hosts);
+        }
         command_free(&command);
     }
     freeReplyObject(reply);
@@ -206,25 +214,26 @@ static int tell_nothing(struct cli *cli, struct logs_task *task, const char *whe
     (void)gethostname(host, sizeof host - 1); /* then it is named among the others */
     elsewhere =
         task->hosts.size > 0 && !memmem(task->hosts.data, task->hosts.size, host, strlen(host));
-    if (elsewhere)
+    if (elsewhere) {
         cli_error("%s has nothing of the task %s: it ran on %.*s; look there", where, task->tid,
                   (int)task->hosts.size, task->hosts.data);
-    else if (task->hosts.size > 0)
+    } else if (task->hosts.size > 0) {
         cli_error("%s has nothing of the task %s: it has written nothing yet%s", where, task->tid,
                   cli->config->output.to == CONFIG_OUTPUT_JOURNAL ||
                           cli->config->output.to == CONFIG_OUTPUT_FILE
                       ? ", or that was removed since"
                       : ", or was not to be kept: see [output] to");
-    else if (task->known && task->live)
+    } else if (task->known && task->live) {
         cli_error("%s has nothing of the task %s: it has not begun", where, task->tid);
-    else if (task->known && !entry_parse(task->tid, &id))
+    } else if (task->known && !entry_parse(task->tid, &id)) {
         cli_error("%s has nothing of the task %s: no task, dead letter or record in this host's "
                   "journal has that label; the task's id finds it",
                   where, task->tid);
-    else
+    } else {
         cli_error("%s has nothing of the task %s: it has written nothing, ran on another host, or "
                   "never was",
                   where, task->tid);
+    }
     return LOGS_NOTHING;
 }
 
@@ -252,8 +261,9 @@ static int find_file(struct cli *cli, struct logs_task *task, const struct logs_
     int fd;
 
     while ((fd = open_file(cli, task)) < 0 && errno == ENOENT && waits &&
-           !logs_has_ended(cli, task))
+           !logs_has_ended(cli, task)) {
         (void)poll(NULL, 0, PAUSE_MS); /* ending it early is as good */
+    }
     return fd >= 0 ? fd : open_file(cli, task);
 }
 
@@ -276,8 +286,9 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
     struct entry_id id;
     int fd, status;
 
-    if (!entry_parse(task->tid, &id))
+    if (!entry_parse(task->tid, &id)) {
         logs_find_label(cli, task, options);
+    }
     fd = is_file ? find_file(cli, task, options) : -1;
     if (fd >= 0) {
         status = show_file(cli, task, options, fd);
@@ -322,19 +333,24 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS "fn:tD:", options_table,
                                 &status)) != CLI_OPTION_END) {
-        if (letter != CLI_OPTION_STOP)
+        if (letter != CLI_OPTION_STOP) {
             status = take_option(cli, &options, letter);
-        if (letter == CLI_OPTION_STOP || status != EX_OK)
+        }
+        if (letter == CLI_OPTION_STOP || status != EX_OK) {
             return status;
+        }
     }
-    if (optind + 1 != argc)
+    if (optind + 1 != argc) {
         return cli_usage(cli, "give one task's id");
+    }
     status = cli_load(cli);
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
+    }
     status = find_task(cli, argv[optind], &task);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = show(cli, &task, &options);
+    }
     free_task(&task);
     return status;
 }

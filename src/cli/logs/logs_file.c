@@ -19,20 +19,25 @@ static off_t find_last(int fd, int64_t lines)
     struct stat status;
     off_t end;
 
-    if (fstat(fd, &status) != 0)
+    if (fstat(fd, &status) != 0) {
         return -1;
-    if (lines == LOGS_ALL)
+    }
+    if (lines == LOGS_ALL) {
         return 0;
+    }
 
     /* the newline at the very end ends the last line, and begins none */
     for (end = status.st_size - 1; end > 0 && lines > 0;) {
         off_t start = end > BLOCK ? end - BLOCK : 0;
         ssize_t got = pread(fd, block, (size_t)(end - start), start);
-        if (got <= 0)
+        if (got <= 0) {
             return got < 0 ? -1 : 0;
-        for (; got > 0; got--)
-            if (block[got - 1] == '\n' && --lines == 0)
+        }
+        for (; got > 0; got--) {
+            if (block[got - 1] == '\n' && --lines == 0) {
                 return start + got;
+            }
+        }
         end = start;
     }
     return lines > 0 ? 0 : status.st_size;
@@ -84,14 +89,17 @@ int logs_show_file(struct cli *cli, struct logs_task *task, const struct logs_op
     logs_printer_init(&printer, options);
     while (status == EX_OK) {
         status = print_rest(&printer, fd, &any);
-        if (over || status != EX_OK)
+        if (over || status != EX_OK) {
             break;
+        }
         /* what it wrote before it ended may have come after the look */
         over = logs_has_ended(cli, task);
-        if (!over)
+        if (!over) {
             (void)poll(NULL, 0, PAUSE_MS); /* a pause; ending it early is as good */
+        }
     }
-    if (printer.output.terminal && !options->json)
+    if (printer.output.terminal && !options->json) {
         logs_print_end(&printer);
+    }
     return status == EX_OK && !any && options->lines != 0 ? LOGS_NOTHING : status;
 }

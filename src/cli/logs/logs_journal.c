@@ -46,8 +46,9 @@ static int add_match(sd_journal *handle, const char *field, const char *value)
     char *match;
     int size = asprintf(&match, "%s=%s", field, value), result;
 
-    if (size < 0)
+    if (size < 0) {
         return -ENOMEM;
+    }
     result = sd_journal_add_match(handle, match, (size_t)size);
     free(match);
     return result;
@@ -59,10 +60,12 @@ static int match_task(struct journal *journal)
                                          "check-done", "dead",         "cancelled"};
     int result = add_match(journal->handle, "LEAT_QUEUE", journal->cli->config->queue.name);
 
-    if (result >= 0)
+    if (result >= 0) {
         result = add_match(journal->handle, "LEAT_TASK", journal->task->tid);
-    for (size_t i = 0; i < sizeof events / sizeof *events && result >= 0; i++)
+    }
+    for (size_t i = 0; i < sizeof events / sizeof *events && result >= 0; i++) {
         result = add_match(journal->handle, "LEAT_EVENT", events[i]);
+    }
     return result;
 }
 
@@ -73,8 +76,9 @@ static struct bytes value_of(sd_journal *handle, const char *field)
     const void *data;
     size_t size, name = strlen(field) + 1;
 
-    if (sd_journal_get_data(handle, field, &data, &size) < 0 || size < name)
+    if (sd_journal_get_data(handle, field, &data, &size) < 0 || size < name) {
         return (struct bytes){"", 0};
+    }
     return (struct bytes){(const char *)data + name, size - name};
 }
 
@@ -96,18 +100,23 @@ static int match_batches(struct journal *journal)
         bool wanted = count < BATCHES_MOST && names_task(journal);
         struct bytes id = value_of(journal->handle, "LEAT_BATCH_ID");
         char *copy = wanted && id.size > 0 ? strndup(id.data, id.size) : NULL;
-        if (copy)
+        if (copy) {
             batches[count++] = copy;
+        }
     }
     for (size_t i = 0; i < count; i++) {
-        if (result >= 0)
+        if (result >= 0) {
             result = sd_journal_add_disjunction(journal->handle);
-        if (result >= 0)
+        }
+        if (result >= 0) {
             result = add_match(journal->handle, "LEAT_QUEUE", journal->cli->config->queue.name);
-        if (result >= 0)
+        }
+        if (result >= 0) {
             result = add_match(journal->handle, "LEAT_BATCH_ID", batches[i]);
-        if (result >= 0)
+        }
+        if (result >= 0) {
             result = add_match(journal->handle, "LEAT_EVENT", "output");
+        }
         free(batches[i]);
     }
     return result;
@@ -142,8 +151,9 @@ static bool is_wanted(struct journal *journal)
 {
     struct bytes event;
 
-    if (!is_of_task(journal))
+    if (!is_of_task(journal)) {
         return false;
+    }
     event = value_of(journal->handle, "LEAT_EVENT");
     if (!bytes_equal(event, "output") && !bytes_equal(event, "check-output")) {
         journal->ended = !journal->task->known || is_new(journal);
@@ -164,15 +174,17 @@ static int print_record(struct journal *journal)
     char name[256];
     int status;
 
-    if (buffer_append(&copy, text.data, text.size) != 0)
+    if (buffer_append(&copy, text.data, text.size) != 0) {
         return cli_no_memory();
+    }
     host = value_of(handle, "_HOSTNAME");
     bytes_copy(host, name, sizeof name);
     line.attempt = number_of(value_of(handle, "LEAT_ATTEMPT"));
     line.is_error = bytes_equal(value_of(handle, "LEAT_STREAM"), "stderr");
     line.cut = bytes_equal(value_of(handle, "LEAT_CUT"), "1");
-    if (sd_journal_get_realtime_usec(handle, &at_us) >= 0)
+    if (sd_journal_get_realtime_usec(handle, &at_us) >= 0) {
         line.at_us = (int64_t)at_us;
+    }
     line.text = (struct bytes){copy.data ? copy.data : "", copy.size};
     line.host = bytes_of(name);
     status = logs_print(&journal->printer, &line);
@@ -186,12 +198,14 @@ static int seek(struct journal *journal)
     int64_t left = journal->options->lines;
     int result;
 
-    if (left == LOGS_ALL)
+    if (left == LOGS_ALL) {
         return sd_journal_seek_head(journal->handle);
+    }
     result = sd_journal_seek_tail(journal->handle);
     while (result >= 0 && (result = sd_journal_previous(journal->handle)) > 0) {
-        if (left == 0)
+        if (left == 0) {
             return 0;
+        }
         left -= is_wanted(journal);
     }
     return result < 0 ? result : sd_journal_seek_head(journal->handle);
@@ -201,11 +215,14 @@ static int print_rest(struct journal *journal)
 {
     int status = EX_OK, result;
 
-    while (status == EX_OK && (result = sd_journal_next(journal->handle)) > 0)
-        if (is_wanted(journal))
+    while (status == EX_OK && (result = sd_journal_next(journal->handle)) > 0) {
+        if (is_wanted(journal)) {
             status = print_record(journal);
-    if (status == EX_OK && result < 0)
+        }
+    }
+    if (status == EX_OK && result < 0) {
         return fail("next record", result);
+    }
     return status == EX_OK ? cli_flush() : status;
 }
 
@@ -215,8 +232,9 @@ static int follow(struct journal *journal)
 
     while (status == EX_OK && !journal->ended && !logs_has_ended(journal->cli, journal->task)) {
         result = sd_journal_wait(journal->handle, WAIT_US);
-        if (result < 0)
+        if (result < 0) {
             return fail("waiting", result);
+        }
         status = print_rest(journal);
     }
 
@@ -237,8 +255,9 @@ static bool matches_unreadable(const char *pattern, bool *any)
 
     if (glob(pattern, 0, NULL, &found) == 0) {
         *any = *any || found.gl_pathc > 0;
-        for (size_t i = 0; i < found.gl_pathc; i++)
+        for (size_t i = 0; i < found.gl_pathc; i++) {
             unreadable = unreadable || access(found.gl_pathv[i], R_OK) != 0;
+        }
         globfree(&found);
     }
     return unreadable;
@@ -251,17 +270,20 @@ static int explain_nothing(const struct logs_options *options)
                                          "/run/log/journal/*", "/run/log/journal/*/system.journal"};
     bool any = false, unreadable = false;
 
-    if (options->directory)
+    if (options->directory) {
         return LOGS_NOTHING;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    }
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         unreadable = matches_unreadable(places[i], &any) || unreadable;
+    }
     if (unreadable) {
         cli_error("you may not read this host's journal; be root, or in the group systemd-journal "
                   "or adm");
         return EX_NOPERM;
     }
-    if (!any)
+    if (!any) {
         cli_error("this host has no journal; -D names a folder with journal files");
+    }
     return LOGS_NOTHING;
 }
 
@@ -271,8 +293,9 @@ static int open_handle(const struct logs_options *options, sd_journal **handle)
     int result = options->directory ? sd_journal_open_directory(handle, options->directory, 0)
                                     : sd_journal_open(handle, SD_JOURNAL_LOCAL_ONLY);
 
-    if (result < 0)
+    if (result < 0) {
         *handle = NULL;
+    }
     return result;
 }
 
@@ -282,10 +305,12 @@ static char *find_label(sd_journal *handle, const char *queue, const char *label
     char *tid = NULL;
     int result = add_match(handle, "LEAT_QUEUE", queue);
 
-    if (result >= 0)
+    if (result >= 0) {
         result = add_match(handle, "LEAT_ID", label);
-    if (result >= 0)
+    }
+    if (result >= 0) {
         result = sd_journal_seek_tail(handle);
+    }
     while (result >= 0 && !tid && (result = sd_journal_previous(handle)) > 0) {
         struct bytes value = value_of(handle, "LEAT_TASK");
         tid = value.size > 0 ? strndup(value.data, value.size) : NULL;
@@ -300,8 +325,9 @@ void logs_find_label(const struct cli *cli, struct logs_task *task,
     char *tid;
 
     /* where it cannot be read, who shows what is there says so */
-    if (open_handle(options, &handle) < 0)
+    if (open_handle(options, &handle) < 0) {
         return;
+    }
     tid = find_label(handle, cli->config->queue.name, task->tid);
     if (tid) {
         free(task->tid);
@@ -321,10 +347,12 @@ static int open_journal(struct journal *journal)
     }
     /* lines are shown whole */
     result = sd_journal_set_data_threshold(journal->handle, 0);
-    if (result >= 0)
+    if (result >= 0) {
         result = match_batches(journal);
-    if (result >= 0)
+    }
+    if (result >= 0) {
         result = seek(journal);
+    }
     return result < 0 ? fail("looking for the task", result) : EX_OK;
 }
 
@@ -337,12 +365,14 @@ int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs
     if (status == EX_OK) {
         logs_printer_init(&journal.printer, options);
         status = print_rest(&journal);
-        if (status == EX_OK && options->follow)
+        if (status == EX_OK && options->follow) {
             status = follow(&journal);
+        }
         logs_print_end(&journal.printer);
     }
     sd_journal_close(journal.handle);
-    if (status == EX_OK && journal.printer.printed == 0 && options->lines != 0)
+    if (status == EX_OK && journal.printer.printed == 0 && options->lines != 0) {
         status = explain_nothing(options);
+    }
     return status;
 }

@@ -50,8 +50,9 @@ static void add_heading(struct logs_printer *printer, struct buffer *out,
 {
     bool other = line->attempt != (printer->printed == 0 ? 1 : printer->attempt);
 
-    if (!printer->output.terminal || printer->options->times || line->attempt <= 0 || !other)
+    if (!printer->output.terminal || printer->options->times || line->attempt <= 0 || !other) {
         return;
+    }
     /* failures mark the buffer */
     (void)text_style(out, TEXT_DIM, printer->output.color);
     (void)buffer_printf(out, "-- attempt %" PRId64, line->attempt);
@@ -67,8 +68,9 @@ static void add_heading(struct logs_printer *printer, struct buffer *out,
 static void write_to(FILE *file, const struct buffer *out)
 {
     /* failures show when stdout is flushed; nobody is left to tell of those of stderr */
-    if (out->size > 0)
+    if (out->size > 0) {
         (void)fwrite(out->data, 1, out->size, file);
+    }
 }
 
 static void add_text(struct logs_printer *printer, struct buffer *out, const struct logs_line *line,
@@ -77,8 +79,9 @@ static void add_text(struct logs_printer *printer, struct buffer *out, const str
     bool color = printer->output.color && line->is_error && terminal;
 
     /* failures mark the buffer */
-    if (printer->options->times && (printer->open == 0))
+    if (printer->options->times && (printer->open == 0)) {
         add_prefix(out, line);
+    }
     if (!terminal) {
         (void)buffer_append(out, line->text.data, line->text.size);
     } else {
@@ -86,8 +89,9 @@ static void add_text(struct logs_printer *printer, struct buffer *out, const str
         (void)text_append(out, line->text.data, line->text.size);
         (void)text_style(out, TEXT_PLAIN, color);
     }
-    if (!line->cut)
+    if (!line->cut) {
         (void)buffer_append_text(out, "\n");
+    }
 }
 
 static int print_text(struct logs_printer *printer, const struct logs_line *line)
@@ -97,8 +101,9 @@ static int print_text(struct logs_printer *printer, const struct logs_line *line
     int stream = line->is_error ? STDERR : STDOUT, status = EX_OK;
     struct buffer out = BUFFER_INIT;
 
-    if (printer->open != 0 && printer->open != stream && !apart)
+    if (printer->open != 0 && printer->open != stream && !apart) {
         logs_print_end(printer);
+    }
     add_heading(printer, &out, line);
     add_text(printer, &out, line, apart ? printer->error_terminal : printer->output.terminal);
     if (out.failed) {
@@ -145,7 +150,8 @@ int logs_print(struct logs_printer *printer, const struct logs_line *line)
 
 void logs_print_end(struct logs_printer *printer)
 {
-    if (printer->open != 0)
+    if (printer->open != 0) {
         (void)putchar('\n'); /* failures show when stdout is flushed */
+    }
     printer->open = 0;
 }

@@ -78,12 +78,14 @@ static int signal_number(struct bytes name)
     int64_t given;
 
     bytes_copy(name, text, sizeof text);
-    if (strncmp(text, "SIG", 3) != 0)
+    if (strncmp(text, "SIG", 3) != 0) {
         return 0;
+    }
     for (int number = 1; number < NSIG; number++) {
         const char *known = sigabbrev_np(number);
-        if (known && strcmp(known, text + 3) == 0)
+        if (known && strcmp(known, text + 3) == 0) {
             return number;
+        }
     }
     return units_parse_integer(text + 3, 1, NSIG - 1, &given) == 0 ? (int)given : 0;
 }
@@ -102,19 +104,24 @@ static int dead_status(const struct ended *ended)
 {
     int number;
 
-    if (bytes_equal(ended->cause, "timeout"))
+    if (bytes_equal(ended->cause, "timeout")) {
         return RUN_TIMEOUT;
-    if (bytes_equal(ended->cause, "cannot-execute"))
+    }
+    if (bytes_equal(ended->cause, "cannot-execute")) {
         return RUN_CANNOT_EXECUTE;
-    if (bytes_equal(ended->cause, "refused"))
+    }
+    if (bytes_equal(ended->cause, "refused")) {
         return EX_DATAERR;
-    if (bytes_equal(ended->cause, "expired"))
+    }
+    if (bytes_equal(ended->cause, "expired")) {
         return EX_TEMPFAIL;
+    }
 
     /* all other causes with a status (exit, signal, killed, oom) are of a process that has ended */
     number = exit_number(ended->status);
-    if (number > 0)
+    if (number > 0) {
         return number;
+    }
     number = signal_number(ended->status);
     return number > 0 ? 128 + number : RUN_LOST;
 }
@@ -134,9 +141,10 @@ int run_status(const struct ended *ended, char *text, size_t size)
         (void)snprintf(text, size, "cancelled"); /* fits */
         return RUN_CANCELLED;
     case ENDED_DEAD:
-        if (!bytes_equal(ended->cause, "exit"))
+        if (!bytes_equal(ended->cause, "exit")) {
             (void)snprintf(text, size, "%s%s%.*s", why, ended->reason.size > 0 ? ": " : "",
                            (int)ended->reason.size, ended->reason.data); /* may be cut */
+        }
         return dead_status(ended);
     case ENDED_UNKNOWN:
         break;
@@ -156,8 +164,9 @@ static int add_defaults(const struct cli *cli, struct enqueue_options *options)
     for (size_t i = 0; i < options->common.count; i++) {
         const struct task_field *field = &options->common.fields[i];
         if (bytes_equal(field->name, "result_ttl") &&
-            units_parse_duration(field->value.data, &ms) == 0 && ms < LEAST_TTL_MS)
+            units_parse_duration(field->value.data, &ms) == 0 && ms < LEAST_TTL_MS) {
             return cli_usage(cli, "--result-ttl is at least 1m: the result is waited for");
+        }
     }
     fine = task_add_text(options, "live", "1") == EX_OK &&
            (draft_has(&options->common, "result_ttl") ||
@@ -174,8 +183,9 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, char *tid, 
     int status;
 
     reply = task_enqueue(cli, options, &status);
-    if (!reply)
+    if (!reply) {
         return status;
+    }
     is_new = bytes_equal(fields_value(reply->element[1]), "new");
     bytes_copy(fields_value(reply->element[2]), tid, size);
     freeReplyObject(reply);
@@ -193,16 +203,21 @@ static int start(struct cli *cli, struct enqueue_options *options, int argc, cha
     int status = cli_load(cli);
 
     if (status == EX_OK && optind == argc && !cli->config->task.command &&
-        !draft_has(&options->common, "command"))
+        !draft_has(&options->common, "command")) {
         status = cli_usage(cli, "what is to run? Give a command");
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = task_complete(cli, options, argc, argv);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = add_defaults(cli, options);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = cli_connect(cli);
-    if (status != EX_OK)
+    }
+    if (status != EX_OK) {
         return status;
+    }
     run_catch_signals();
     status = enqueue(cli, options, tid, sizeof tid);
     return status == EX_OK ? run_follow(cli, tid) : status;
@@ -216,16 +231,18 @@ static int run(struct cli *cli, int argc, char **argv)
     /* '+': what follows the command's first word belongs to it */
     while (status == EX_OK && (letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS,
                                                    options_table, &status)) != CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             goto done;
+        }
         if (letter == OPTION_STDIN) {
             optarg = (char *)"-";
             letter = TASK_OPTION_PAYLOAD;
         }
         status = task_option(cli, &options, letter);
     }
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = start(cli, &options, argc, argv);
+    }
 done:
     task_options_free(&options);
     return status;

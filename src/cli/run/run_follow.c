@@ -67,8 +67,9 @@ void run_catch_signals(void)
     (void)sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
         /* what was ignored when leat began stays so */
-        if (sigaction(caught[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN)
+        if (sigaction(caught[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN) {
             (void)sigaction(caught[i], &action, NULL);
+        }
     }
 }
 
@@ -78,8 +79,9 @@ static void block_signals(sigset_t *before)
     sigset_t blocked;
 
     (void)sigemptyset(&blocked);
-    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
         (void)sigaddset(&blocked, caught[i]);
+    }
     (void)sigprocmask(SIG_BLOCK, &blocked, before);
 }
 
@@ -92,8 +94,9 @@ static void find_token(struct cli *cli, const char *tid, char *token, size_t siz
     struct redisReply *found = show_find_live(cli, tid, &status);
 
     token[0] = '\0';
-    if (found)
+    if (found) {
         bytes_copy(fields_bytes(found->element[2], "token"), token, size);
+    }
     freeReplyObject(found);
 }
 
@@ -127,8 +130,9 @@ static void cancel(struct follow *follow)
     status = cli_connect(&other);
     for (int i = 0; i < CANCEL_TRIES && status == EX_OK && !follow->asked; i++) {
         follow->asked = cancel_once(&other, follow->tid, token, &status);
-        if (!follow->asked && status == EX_OK)
+        if (!follow->asked && status == EX_OK) {
             find_token(&other, follow->tid, token, sizeof token);
+        }
     }
     cli_disconnect(&other);
     follow->refused = status != EX_OK && status != EX_UNAVAILABLE && status != EX_TEMPFAIL;
@@ -153,8 +157,9 @@ static void let_in(const struct follow *follow)
 static void take_signals(struct follow *follow)
 {
     let_in(follow);
-    if (signals == follow->signals)
+    if (signals == follow->signals) {
         return;
+    }
     if (follow->signals > 0 || signals > 1) {
         cli_error("task %s is left alone%s", follow->tid,
                   follow->asked ? ": it is being cancelled" : "; leat cancel ends it");
@@ -174,12 +179,14 @@ static bool write_some(const struct follow *follow, int number, const char **dat
     struct pollfd room = {.fd = number, .events = POLLOUT};
     ssize_t written;
 
-    if (ppoll(&room, 1, NULL, follow->patience.mask) < 0)
+    if (ppoll(&room, 1, NULL, follow->patience.mask) < 0) {
         return errno == EINTR;
+    }
     written = write(number, *data, *size < PIPE_BUF ? *size : PIPE_BUF);
     /* it may have been left non-blocking by whoever shares it */
-    if (written < 0)
+    if (written < 0) {
         return errno == EAGAIN || errno == EINTR;
+    }
     *data += written;
     *size -= (size_t)written;
     return true;
@@ -188,11 +195,13 @@ static bool write_some(const struct follow *follow, int number, const char **dat
 /* Who has closed the output that leat writes to wants no more of the task. */
 static void lose_reader(struct follow *follow, int number)
 {
-    if (errno != EPIPE)
+    if (errno != EPIPE) {
         cli_error("cannot write the output: %s", strerror(errno));
+    }
     follow->closed[number] = true;
-    if (!follow->asked)
+    if (!follow->asked) {
         cancel(follow);
+    }
 }
 
 static void write_out(struct follow *follow, int number, struct bytes data)
@@ -202,15 +211,17 @@ static void write_out(struct follow *follow, int number, struct bytes data)
 
     for (take_signals(follow); left > 0 && !follow->left && !follow->closed[number];
          take_signals(follow)) {
-        if (!write_some(follow, number, &at, &left))
+        if (!write_some(follow, number, &at, &left)) {
             lose_reader(follow, number);
+        }
     }
 }
 
 static void tell_lost(const struct follow *follow, int64_t bytes)
 {
-    if (bytes > 0)
+    if (bytes > 0) {
         cli_error("task %s: %lld bytes of its output are lost here", follow->tid, (long long)bytes);
+    }
 }
 
 /* Bytes may come twice, after a connection broke, or not at all. */
@@ -218,15 +229,17 @@ static void take_data(struct follow *follow, int64_t offset, int number, struct 
 {
     if (offset < follow->offset) {
         size_t known = (size_t)(follow->offset - offset);
-        if (known >= data.size)
+        if (known >= data.size) {
             return;
+        }
         data = (struct bytes){data.data + known, data.size - known};
         offset = follow->offset;
     }
     tell_lost(follow, offset - follow->offset);
     follow->offset = offset + (int64_t)data.size;
-    if (number == STDOUT_FILENO || number == STDERR_FILENO)
+    if (number == STDOUT_FILENO || number == STDERR_FILENO) {
         write_out(follow, number, data);
+    }
 }
 
 static void tell_end(struct follow *follow, const struct redisReply *fields)
@@ -236,12 +249,13 @@ static void tell_end(struct follow *follow, const struct redisReply *fields)
     bytes_copy(fields_bytes(fields, "how"), how, sizeof how);
     moment_span(fields_number(fields, "delay_ms", 0), wait, sizeof wait);
     follow->told = true;
-    if (bytes_equal(fields_bytes(fields, "ended"), "retry"))
+    if (bytes_equal(fields_bytes(fields, "ended"), "retry")) {
         cli_error("task %s: attempt %lld: %s; again in %s", follow->tid, (long long)follow->attempt,
                   how, wait);
-    else if (bytes_equal(fields_bytes(fields, "ended"), "release"))
+    } else if (bytes_equal(fields_bytes(fields, "ended"), "release")) {
         cli_error("task %s: attempt %lld: %s; it is run again", follow->tid,
                   (long long)follow->attempt, how);
+    }
 }
 
 /* Another run of the task begins. */
@@ -250,9 +264,10 @@ static void begin_run(struct follow *follow, int64_t attempt, int64_t fence, str
     char name[256];
 
     bytes_copy(worker, name, sizeof name);
-    if (follow->fence > 0)
+    if (follow->fence > 0) {
         cli_error("task %s: attempt %lld%s%s%s", follow->tid, (long long)attempt,
                   *name ? " on " : "", name, follow->told ? "" : "; the worker before was lost");
+    }
     follow->attempt = attempt;
     follow->fence = fence;
     follow->offset = 0;
@@ -267,14 +282,17 @@ static void take_output(struct follow *follow, const struct queue_entry *entry)
 
     bytes_copy(bytes_of(entry->id), follow->last, sizeof follow->last);
     /* what a worker that was cut off still had to say */
-    if (fence < follow->fence)
+    if (fence < follow->fence) {
         return;
-    if (fence > follow->fence)
+    }
+    if (fence > follow->fence) {
         begin_run(follow, fields_number(fields, "attempt", 0), fence,
                   fields_bytes(fields, "worker"));
+    }
     take_data(follow, offset, (int)fields_number(fields, "fd", 0), fields_bytes(fields, "data"));
-    if (fields_bytes(fields, "ended").size > 0)
+    if (fields_bytes(fields, "ended").size > 0) {
         tell_end(follow, fields);
+    }
 }
 
 /* ---- the end */
@@ -291,8 +309,9 @@ static int on_ended(void *context, const char *tid, const char *asked, const str
 
     (void)tid;
     (void)asked;
-    if (!follow->ended)
+    if (!follow->ended) {
         take_end(follow, ended);
+    }
     return EX_OK;
 }
 
@@ -301,8 +320,9 @@ static void on_entry(void *context, const struct queue_entry *entry)
     struct follow *follow = context;
     struct ended ended;
 
-    if (follow->left)
+    if (follow->left) {
         return;
+    }
     if (entry->kind == QUEUE_OUTPUT) {
         take_output(follow, entry);
     } else if (!follow->ended) {
@@ -391,10 +411,12 @@ static int reconnect(struct follow *follow)
     int status = patience_reconnect(&follow->patience, follow->cli);
 
     follow->reading = false;
-    if (status == PATIENCE_SIGNAL)
+    if (status == PATIENCE_SIGNAL) {
         return 0;
-    if (status == 0)
+    }
+    if (status == 0) {
         look(follow);
+    }
     return status;
 }
 
@@ -404,24 +426,30 @@ static int step(struct follow *follow)
     int count;
 
     take_signals(follow);
-    if (follow->left)
+    if (follow->left) {
         return 0;
-    if (!follow->cli->client)
+    }
+    if (!follow->cli->client) {
         return reconnect(follow);
-    if (is_to_be_cancelled(follow) && clock_boot_ns() >= follow->cancel_ns)
+    }
+    if (is_to_be_cancelled(follow) && clock_boot_ns() >= follow->cancel_ns) {
         cancel(follow);
+    }
     count = ended ? read_rest(follow) : read_next(follow);
     if (count < 0) {
-        if (follow->patience.error != REDIS_ERROR_NONE)
+        if (follow->patience.error != REDIS_ERROR_NONE) {
             cli_disconnect(follow->cli);
+        }
         return follow->patience.status;
     }
     patience_end(&follow->patience);
     follow->done = ended && count == 0;
-    if (!ended && count == 0 && is_time_to_look(follow))
+    if (!ended && count == 0 && is_time_to_look(follow)) {
         look(follow);
-    if (!ended && count == 0 && !is_running(follow) && stall_is_due(&follow->stall))
+    }
+    if (!ended && count == 0 && !is_running(follow) && stall_is_due(&follow->stall)) {
         stall_look(&follow->stall, follow->cli);
+    }
     return 0;
 }
 
@@ -438,17 +466,21 @@ int run_follow(struct cli *cli, const char *tid)
     int status;
 
     block_signals(&before);
-    do
+    do {
         status = step(&follow);
-    while (status == 0 && !follow.done && !follow.left);
+    } while (status == 0 && !follow.done && !follow.left);
     command_free(&follow.command);
-    if (status != 0)
+    if (status != 0) {
         return status;
-    if (follow.closed[STDOUT_FILENO] || follow.closed[STDERR_FILENO])
+    }
+    if (follow.closed[STDOUT_FILENO] || follow.closed[STDERR_FILENO]) {
         return EX_IOERR;
-    if (follow.left)
+    }
+    if (follow.left) {
         return RUN_CANCELLED;
-    if (*follow.text)
+    }
+    if (*follow.text) {
         cli_error("task %s: %s", tid, follow.text);
+    }
     return follow.status;
 }

@@ -18,8 +18,9 @@ static bool split(const char *line, size_t size, struct bytes parts[PARTS])
 
     for (size_t i = 0; i < PARTS; i++) {
         blank = i < STATUS ? memchr(at, ' ', (size_t)(end - at)) : end;
-        if (!blank)
+        if (!blank) {
             return false;
+        }
         parts[i] = (struct bytes){at, (size_t)(blank - at)};
         at = blank < end ? blank + 1 : end;
     }
@@ -43,8 +44,9 @@ static bool next_line(struct bytes history, size_t *at, struct bytes parts[PARTS
         const char *newline = memchr(line, '\n', history.size - *at);
         size_t size = newline ? (size_t)(newline - line) : history.size - *at;
         *at += size + 1;
-        if (split(line, size, parts))
+        if (split(line, size, parts)) {
             return true;
+        }
     }
     return false;
 }
@@ -75,13 +77,16 @@ int history_render(struct bytes history, const struct output *output, struct buf
     size_t at = 0;
     int result;
 
-    while (next_line(history, &at, parts))
+    while (next_line(history, &at, parts)) {
         add_row(&table, parts);
-    if (table_rows(&table) == 0)
+    }
+    if (table_rows(&table) == 0) {
         return 0;
+    }
     result = buffer_append_text(out, "attempts that ended\n");
-    if (result == 0)
+    if (result == 0) {
         result = table_render(&table, out, 2, output->width, output->color);
+    }
     table_free(&table);
     return result;
 }
@@ -92,8 +97,9 @@ void history_workers(struct bytes history, void (*visit)(void *context, struct b
     struct bytes parts[PARTS];
     size_t at = 0;
 
-    while (next_line(history, &at, parts))
+    while (next_line(history, &at, parts)) {
         visit(context, parts[WORKER]);
+    }
 }
 
 static json_t *line_json(const struct bytes parts[PARTS])
@@ -104,8 +110,9 @@ static json_t *line_json(const struct bytes parts[PARTS])
 
     if (object && output_json_bytes(object, "worker", parts[WORKER]) == 0 &&
         output_json_bytes(object, "cause", parts[CAUSE]) == 0 &&
-        output_json_bytes(object, "status", parts[STATUS]) == 0)
+        output_json_bytes(object, "status", parts[STATUS]) == 0) {
         return object;
+    }
     json_decref(object);
     return NULL;
 }

@@ -98,8 +98,9 @@ static void add_place(struct listing *listing, const struct redisReply *row)
         (void)buffer_append_text(&place, place.size > 0 ? ", lane " : "lane ");
         (void)buffer_append(&place, lane.data, lane.size);
     }
-    if (place.size == 0)
+    if (place.size == 0) {
         (void)buffer_append_text(&place, "-");
+    }
     table_add(&listing->table, place.data, place.size);
     listing->table.failed |= place.failed;
     buffer_free(&place);
@@ -107,10 +108,11 @@ static void add_place(struct listing *listing, const struct redisReply *row)
 
 static void add_detail(struct listing *listing, const struct redisReply *row)
 {
-    if (strcmp(listing->state, "dead") == 0)
+    if (strcmp(listing->state, "dead") == 0) {
         rows_add_cause(&listing->table, row);
-    else
+    } else {
         add_place(listing, row);
+    }
 }
 
 static void add_row(struct listing *listing, const struct redisReply *row)
@@ -120,8 +122,9 @@ static void add_row(struct listing *listing, const struct redisReply *row)
 
     table_add(table, tid.data, tid.size);
     table_printf(table, "%s", is_held(row) ? "held" : listing->state);
-    if (strcmp(listing->state, "dead") == 0)
+    if (strcmp(listing->state, "dead") == 0) {
         table_style(table, TEXT_RED);
+    }
     rows_add_ago(table, fields_number(row, "enqueued_ms", 0), listing->now_ms);
     table_printf(table, "%lld",
                  (long long)fields_number(row, "attempt", fields_number(row, "attempts", 0)));
@@ -133,17 +136,20 @@ static bool visit(void *context, const struct redisReply *row)
 {
     struct listing *listing = context;
 
-    if (!bytes_equal(fields_bytes(row, "state"), listing->state) && !follows(row) && !is_held(row))
+    if (!bytes_equal(fields_bytes(row, "state"), listing->state) && !follows(row) &&
+        !is_held(row)) {
         return true;
+    }
     if (listing->limit > 0 && listing->shown == listing->limit) {
         listing->cut = true;
         return false;
     }
     listing->shown++;
-    if (listing->json)
+    if (listing->json) {
         listing->status = rows_array_add(&listing->array, rows_json(row));
-    else
+    } else {
         add_row(listing, row);
+    }
 
     /* a reader that has gone ends the walk */
     return listing->status == EX_OK && !ferror(stdout);
@@ -159,8 +165,9 @@ static int walk_state(struct cli *cli, struct listing *listing, const char *stat
     listing->shown = 0;
     status = rows_walk(cli, waiting ? "waiting" : state, false, visit, listing);
     /* what waits for another task is among those that wait for a time */
-    if (delayed && status == EX_OK && listing->status == EX_OK)
+    if (delayed && status == EX_OK && listing->status == EX_OK) {
         status = rows_walk(cli, "following", false, visit, listing);
+    }
     return status != EX_OK ? status : listing->status;
 }
 
@@ -169,13 +176,16 @@ static int list(struct cli *cli, struct listing *listing, const char *state)
     int status = cli_connect(cli);
 
     for (size_t i = 0; i < STATE_COUNT && status == EX_OK; i++) {
-        if (!state || strcmp(state, states[i]) == 0)
+        if (!state || strcmp(state, states[i]) == 0) {
             status = walk_state(cli, listing, states[i]);
+        }
     }
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
-    if (!listing->json)
+    }
+    if (!listing->json) {
         return rows_print(&listing->table, "tasks", listing->cut ? listing->limit : 0, true);
+    }
     rows_array_end(&listing->array);
     return EX_OK;
 }
@@ -185,8 +195,9 @@ static int check_state(const struct cli *cli, const char *state)
     char hint[64];
 
     for (size_t i = 0; i < STATE_COUNT; i++) {
-        if (strcmp(state, states[i]) == 0)
+        if (strcmp(state, states[i]) == 0) {
             return EX_OK;
+        }
     }
     cli_suggest(state, states, STATE_COUNT, hint, sizeof hint);
     return cli_usage(cli, "no such state: %s;%s it is ready, running, delayed, retrying or dead",
@@ -217,11 +228,13 @@ static int run(struct cli *cli, int argc, char **argv)
         } else if (letter == OPTION_JSON) {
             listing.json = true;
         }
-        if (letter == CLI_OPTION_STOP || status != EX_OK)
+        if (letter == CLI_OPTION_STOP || status != EX_OK) {
             return status;
+        }
     }
-    if (optind < argc)
+    if (optind < argc) {
         return cli_usage(cli, "unexpected word: %s", argv[optind]);
+    }
     status = list(cli, &listing, state);
     table_free(&listing.table);
     return status;

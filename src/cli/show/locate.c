@@ -23,8 +23,9 @@ static struct redisReply *search(struct cli *cli, const char *id, const char *fr
     do {
         queue_show(&command, &cli->queue, id, cursor);
         reply = cli_call(cli, &command, "cannot look for the task", 2, status);
-        if (!reply || reply->elements >= FOUND_ELEMENTS)
+        if (!reply || reply->elements >= FOUND_ELEMENTS) {
             break;
+        }
         bytes_copy(fields_value(reply->element[1]), cursor, sizeof cursor);
         freeReplyObject(reply);
         reply = NULL;
@@ -48,8 +49,9 @@ static bool is_own(const struct redisReply *reply, const char *id)
 /* Keeps the reply only where it is about the task with that id. */
 static struct redisReply *only_own(struct redisReply *reply, const char *id)
 {
-    if (!reply || is_own(reply, id))
+    if (!reply || is_own(reply, id)) {
         return reply;
+    }
     freeReplyObject(reply);
     return NULL;
 }
@@ -61,13 +63,15 @@ struct redisReply *show_find_letter(struct cli *cli, const char *dead_id, const 
     struct redisReply *reply;
 
     *status = EX_OK;
-    if (!entry_before(dead_id, before, sizeof before))
+    if (!entry_before(dead_id, before, sizeof before)) {
         return NULL;
+    }
     /* it fits: there is room for one letter more */
     (void)snprintf(cursor, sizeof cursor, "d%s", before);
     reply = only_own(follow(cli, tid, cursor, status), tid);
-    if (reply && bytes_equal(fields_bytes(reply->element[2], "dead_id"), dead_id))
+    if (reply && bytes_equal(fields_bytes(reply->element[2], "dead_id"), dead_id)) {
         return reply;
+    }
     freeReplyObject(reply);
     return NULL;
 }
@@ -80,13 +84,15 @@ static struct redisReply *find_letter(struct cli *cli, const char *id, int *stat
     const struct redisReply *rows;
     char before[CURSOR_SIZE - 1], tid[CURSOR_SIZE];
 
-    if (!entry_before(id, before, sizeof before))
+    if (!entry_before(id, before, sizeof before)) {
         return NULL;
+    }
     queue_list(&command, &cli->queue, "dead", before, 1, false);
     reply = cli_call(cli, &command, "cannot look for the dead letter", 3, status);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return NULL;
+    }
     rows = reply->element[2];
     if (rows->elements > 0 && bytes_equal(fields_bytes(rows->element[0], "dead_id"), id)) {
         bytes_copy(fields_bytes(rows->element[0], "tid"), tid, sizeof tid);
@@ -102,8 +108,10 @@ static struct redisReply *find(struct cli *cli, const char *id, int *status)
 {
     struct redisReply *first = follow(cli, id, "", status), *own = NULL;
 
-    if (first && !is_own(first, id) && bytes_equal(fields_bytes(first->element[2], "dead_id"), id))
+    if (first && !is_own(first, id) &&
+        bytes_equal(fields_bytes(first->element[2], "dead_id"), id)) {
         own = only_own(follow(cli, id, "g0-0", status), id);
+    }
     if (own || *status != EX_OK) {
         freeReplyObject(first);
         return own;
@@ -129,8 +137,9 @@ struct redisReply *show_find_live(struct cli *cli, const char *id, int *status)
 
     *status = EX_OK;
     found = search(cli, id, "", true, status);
-    if (!found || is_live(found))
+    if (!found || is_live(found)) {
         return found;
+    }
     /* what was found is a letter with that entry id */
     freeReplyObject(found);
     return search(cli, id, "g0-0", true, status);

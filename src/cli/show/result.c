@@ -33,10 +33,11 @@ void ended_read_result(const struct redisReply *fields, struct ended *ended)
     struct bytes state = fields_bytes(fields, "state");
 
     *ended = (struct ended){.state = ENDED_DEAD};
-    if (bytes_equal(state, "success"))
+    if (bytes_equal(state, "success")) {
         ended->state = ENDED_SUCCEEDED;
-    else if (bytes_equal(state, "cancelled"))
+    } else if (bytes_equal(state, "cancelled")) {
         ended->state = ENDED_CANCELLED;
+    }
     read_common(fields, ended);
     ended->attempt = fields_number(fields, "attempt", -1);
     ended->ended_ms = fields_number(fields, "ended", -1);
@@ -85,21 +86,26 @@ void ended_why(const struct ended *ended, char *text, size_t size)
         (void)snprintf(text, size, "-"); /* fits */
         return;
     }
-    if (ended->state == ENDED_DEAD)
+    if (ended->state == ENDED_DEAD) {
         bytes_copy(ended->cause, cause, sizeof cause);
+    }
     bytes_copy(ended->status, status, sizeof status);
-    if (ended->state == ENDED_SUCCEEDED && !*status)
-        (void)snprintf(status, sizeof status, "0");                          /* fits */
+    if (ended->state == ENDED_SUCCEEDED && !*status) {
+        (void)snprintf(status, sizeof status, "0"); /* fits */
+    }
     (void)snprintf(text, size, "%s%s%s", cause, *status ? ":" : "", status); /* may be cut */
 }
 
 /* How long the last attempt ran. Of a letter the time is not told to the microsecond. */
 static int64_t duration_ms(const struct ended *ended)
 {
-    if (ended->duration_us > 0)
+    if (ended->duration_us > 0) {
         return ended->duration_us / 1000;
-    if (ended->state == ENDED_UNKNOWN || ended->begun_ms <= 0 || ended->ended_ms < ended->begun_ms)
+    }
+    if (ended->state == ENDED_UNKNOWN || ended->begun_ms <= 0 ||
+        ended->ended_ms < ended->begun_ms) {
         return -1;
+    }
     return ended->ended_ms - ended->begun_ms;
 }
 
@@ -110,10 +116,12 @@ void ended_print(const char *tid, const char *asked, const struct ended *ended)
     size_t width;
 
     ended_why(ended, why, sizeof why);
-    if (ended->attempt >= 0)
+    if (ended->attempt >= 0) {
         (void)snprintf(tries, sizeof tries, "%lld", (long long)ended->attempt); /* fits */
-    if (duration_ms(ended) >= 0)
+    }
+    if (duration_ms(ended) >= 0) {
         moment_span(duration_ms(ended), duration, sizeof duration);
+    }
     /* failures mark the buffer */
     (void)text_append(&line, tid, strlen(tid));
     (void)buffer_printf(&line, "  %-9s  ", state_name(ended->state));

@@ -71,8 +71,9 @@ static struct found read_found(const struct redisReply *reply)
 static void add_text(struct buffer *out, const char *title, struct bytes value)
 {
     /* failures mark the buffer */
-    if (value.size == 0)
+    if (value.size == 0) {
         return;
+    }
     (void)buffer_printf(out, "%-9s ", title);
     (void)text_append(out, value.data, value.size);
     (void)buffer_append_text(out, "\n");
@@ -82,8 +83,9 @@ static void add_time(struct buffer *out, const char *title, int64_t unix_ms)
 {
     char local[MOMENT_SIZE], relative[MOMENT_SIZE];
 
-    if (unix_ms <= 0)
+    if (unix_ms <= 0) {
         return;
+    }
     moment_local(unix_ms, local, sizeof local);
     moment_relative(unix_ms, clock_wall_ms(), relative, sizeof relative);
     /* failures mark the buffer */
@@ -93,8 +95,9 @@ static void add_time(struct buffer *out, const char *title, int64_t unix_ms)
 static void add_usage(struct buffer *out, struct bytes usage)
 {
     /* failures mark the buffer */
-    if (usage.size == 0)
+    if (usage.size == 0) {
         return;
+    }
     (void)buffer_printf(out, "%-9s ", "used");
     usage_append(out, usage);
     (void)buffer_append_text(out, "\n");
@@ -113,9 +116,10 @@ static void add_summary(struct buffer *out, const struct redisReply *row)
     (void)buffer_printf(
         out, "%-9s %lld\n", "attempts",
         (long long)fields_number(row, "attempt", fields_number(row, "attempts", 0)));
-    if (fields_number(row, "crashes", 0) > 0)
+    if (fields_number(row, "crashes", 0) > 0) {
         (void)buffer_printf(out, "%-9s %lld\n", "crashes",
                             (long long)fields_number(row, "crashes", 0));
+    }
     add_text(out, "worker", fields_bytes(row, "worker"));
     add_time(out, "enqueued", fields_number(row, "enqueued_ms", 0));
     add_time(out, "due", fields_number(row, "due_ms", 0));
@@ -132,12 +136,14 @@ static void add_block(struct buffer *out, const char *title, struct bytes value)
     size_t shown = value.size < most ? value.size : most;
 
     /* failures mark the buffer */
-    if (printable && shown < value.size)
+    if (printable && shown < value.size) {
         shown = text_whole(value.data, shown);
+    }
     (void)text_append(out, title, strlen(title));
     (void)buffer_printf(out, " (%zu bytes%s", value.size, printable ? "" : ", not text");
-    if (shown < value.size)
+    if (shown < value.size) {
         (void)buffer_printf(out, ", the first %zu", shown);
+    }
     (void)buffer_append_text(out, ")\n");
     (void)text_append_lines(out, value.data, shown, "    | ");
 }
@@ -173,14 +179,17 @@ static int print_text(const struct found *found)
     /* failures mark the buffer */
     add_summary(&page, found->row);
     add_fields(&page, found->fields);
-    if (history_render(found->history, &output, &page) != 0)
+    if (history_render(found->history, &output, &page) != 0) {
         page.failed = true;
+    }
     tail = fields_bytes(found->row, "stdout");
-    if (tail.size > 0)
+    if (tail.size > 0) {
         add_block(&page, "end of stdout", tail);
+    }
     tail = fields_bytes(found->row, "stderr");
-    if (tail.size > 0)
+    if (tail.size > 0) {
         add_block(&page, "end of stderr", tail);
+    }
     status = output_write(&page);
     buffer_free(&page);
     return status;
@@ -212,8 +221,9 @@ static json_t *found_json(const struct found *found)
 {
     json_t *object = fields_json(found->row), *begun;
 
-    if (!object)
+    if (!object) {
         return NULL;
+    }
     /* a letter has it under the stream's name; in JSON times end in _ms */
     begun = json_object_get(object, "begun");
     if (begun && json_object_set(object, "begun_ms", begun) != 0) {
@@ -230,8 +240,9 @@ static json_t *found_json(const struct found *found)
         return NULL;
     }
     if (json_object_set_new(object, "fields", task_fields_json(found->fields)) == 0 &&
-        json_object_set_new(object, "history", history_json(found->history)) == 0)
+        json_object_set_new(object, "history", history_json(found->history)) == 0) {
         return object;
+    }
     json_decref(object);
     return NULL;
 }
@@ -242,8 +253,9 @@ static int print_payload(const char *id, const struct redisReply *fields)
 {
     for (size_t i = 0; i < fields_count(fields); i++) {
         struct bytes value = fields_value(fields_value_at(fields, i));
-        if (!bytes_equal(fields_name_at(fields, i), "payload"))
+        if (!bytes_equal(fields_name_at(fields, i), "payload")) {
             continue;
+        }
         /* failures show when stdout is flushed */
         (void)fwrite(value.data, 1, value.size, stdout);
         return EX_OK;
@@ -258,18 +270,21 @@ int show_task(struct cli *cli, const char *id, const struct show_options *option
     struct found found;
     int status = cli_connect(cli);
 
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
+    }
     reply = show_find(cli, id, options->only_dead, &status);
-    if (!reply)
+    if (!reply) {
         return status;
+    }
     found = read_found(reply);
-    if (options->payload)
+    if (options->payload) {
         status = print_payload(id, found.fields);
-    else if (options->json)
+    } else if (options->json) {
         status = output_json(found_json(&found), true);
-    else
+    } else {
         status = print_text(&found);
+    }
     freeReplyObject(reply);
     return status;
 }
@@ -280,8 +295,9 @@ int show_letter(struct cli *cli, const char *dead_id, const char *tid, struct ro
     struct redisReply *reply = show_find_letter(cli, dead_id, tid, &status);
     struct found found;
 
-    if (!reply)
+    if (!reply) {
         return status != EX_OK ? status : SHOW_NOT_FOUND;
+    }
     found = read_found(reply);
     status = array ? rows_array_add(array, found_json(&found)) : print_text(&found);
     freeReplyObject(reply);
@@ -295,15 +311,18 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
            CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP)
+        if (letter == CLI_OPTION_STOP) {
             return status;
-        if (letter == OPTION_JSON)
+        }
+        if (letter == OPTION_JSON) {
             options.json = true;
-        else
+        } else {
             options.payload = true;
+        }
     }
-    if (optind + 1 != argc)
+    if (optind + 1 != argc) {
         return cli_usage(cli, "give one task's id");
+    }
     return show_task(cli, argv[optind], &options);
 }
 

@@ -15,8 +15,9 @@ static bool next_pair(const char **at, char name[NAME_SIZE], int64_t *number)
     const char *digits = *at + size + 1;
     char *end;
 
-    if (size == 0 || size >= NAME_SIZE || (*at)[size] == '\0' || *digits < '0' || *digits > '9')
+    if (size == 0 || size >= NAME_SIZE || (*at)[size] == '\0' || *digits < '0' || *digits > '9') {
         return false;
+    }
     memcpy(name, *at, size);
     name[size] = '\0';
     *number = strtoll(digits, &end, 10);
@@ -70,17 +71,21 @@ void usage_append(struct buffer *out, struct bytes usage)
 
     /* failures mark the buffer */
     while (usage.size > 0 && next_pair(&at, name, &number)) {
-        if (strcmp(name, "cpu_us") == 0)
+        if (strcmp(name, "cpu_us") == 0) {
             (void)buffer_printf(&text, "cpu %.3f s", (double)number / 1e6);
-        else if (strcmp(name, "oom_kills") == 0 && number > 0)
+        } else if (strcmp(name, "oom_kills") == 0 && number > 0) {
             (void)buffer_printf(&text, ", out of memory %lld times", (long long)number);
-        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-            if (strcmp(name, sizes[i].name) == 0)
+        }
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            if (strcmp(name, sizes[i].name) == 0) {
                 append_size(&text, sizes[i].title, number);
+            }
+        }
     }
-    if (text.failed)
+    if (text.failed) {
         out->failed = true;
-    else if (text.size > 0)
+    } else if (text.size > 0) {
         (void)buffer_append(out, text.data, text.size);
+    }
     buffer_free(&text);
 }

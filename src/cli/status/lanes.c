@@ -29,8 +29,9 @@ static int read_lane(const struct redisReply *row, struct lane *lane)
         .oldest_ms = fields_number(row, "oldest_ms", 0),
     };
     if (buffer_append(&lane->name, name.data, name.size) == 0 &&
-        buffer_append(&lane->settings, settings.data, settings.size) == 0)
+        buffer_append(&lane->settings, settings.data, settings.size) == 0) {
         return 0;
+    }
     free_lane(lane);
     return -1;
 }
@@ -41,12 +42,15 @@ static int keep_lane(struct lanes *lanes, const struct redisReply *row)
     size_t place = lanes->count;
 
     lanes->total++;
-    while (place > 0 && lanes->list[place - 1].waiting < fields_number(row, "waiting", 0))
+    while (place > 0 && lanes->list[place - 1].waiting < fields_number(row, "waiting", 0)) {
         place--;
-    if (place == lanes->most)
+    }
+    if (place == lanes->most) {
         return 0;
-    if (lanes->count == lanes->most)
+    }
+    if (lanes->count == lanes->most) {
         free_lane(&lanes->list[--lanes->count]);
+    }
     memmove(&lanes->list[place + 1], &lanes->list[place],
             (lanes->count - place) * sizeof *lanes->list);
     lanes->count++;
@@ -65,16 +69,19 @@ static int read_page(struct cli *cli, struct lanes *lanes, struct buffer *cursor
     queue_lanes(&command, &cli->queue, (struct bytes){cursor->data, cursor->size}, PAGE);
     reply = cli_call(cli, &command, "cannot read the lanes", 3, &status);
     command_free(&command);
-    if (!reply)
+    if (!reply) {
         return status;
+    }
     for (size_t i = 0; i < reply->element[2]->elements && status == EX_OK; i++) {
-        if (keep_lane(lanes, reply->element[2]->element[i]) != 0)
+        if (keep_lane(lanes, reply->element[2]->element[i]) != 0) {
             status = cli_no_memory();
+        }
     }
     next = fields_value(reply->element[1]);
     buffer_clear(cursor);
-    if (status == EX_OK && buffer_append(cursor, next.data, next.size) != 0)
+    if (status == EX_OK && buffer_append(cursor, next.data, next.size) != 0) {
         status = cli_no_memory();
+    }
     freeReplyObject(reply);
     return status;
 }
@@ -85,8 +92,9 @@ int lanes_read(struct cli *cli, struct lanes *lanes)
     int status = EX_OK;
 
     lanes->list = calloc(lanes->most + 1, sizeof *lanes->list);
-    if (!lanes->list)
+    if (!lanes->list) {
         return cli_no_memory();
+    }
     do {
         status = read_page(cli, lanes, &cursor);
     } while (status == EX_OK && cursor.size > 0);
@@ -96,8 +104,9 @@ int lanes_read(struct cli *cli, struct lanes *lanes)
 
 void lanes_free(struct lanes *lanes)
 {
-    for (size_t i = 0; i < lanes->count; i++)
+    for (size_t i = 0; i < lanes->count; i++) {
         free_lane(&lanes->list[i]);
+    }
     free(lanes->list);
     *lanes = (struct lanes){0};
 }
@@ -108,18 +117,20 @@ static void add_lane(struct table *table, const struct lane *lane, int64_t now_m
 {
     char age[MOMENT_SIZE];
 
-    if (lane->name.size > 0)
+    if (lane->name.size > 0) {
         table_add(table, lane->name.data, lane->name.size);
-    else
+    } else {
         table_printf(table, "(none)");
+    }
     table_printf(table, "%lld", (long long)lane->waiting);
     table_printf(table, "%lld", (long long)lane->running);
     moment_span(now_ms - lane->oldest_ms, age, sizeof age);
     table_printf(table, "%s", age);
-    if (lane->settings.size > 0)
+    if (lane->settings.size > 0) {
         table_add(table, lane->settings.data, lane->settings.size);
-    else
+    } else {
         table_printf(table, "-");
+    }
 }
 
 int lanes_render(const struct lanes *lanes, int64_t now_ms, const struct output *output,
@@ -132,15 +143,18 @@ int lanes_render(const struct lanes *lanes, int64_t now_ms, const struct output 
     struct table table = {.columns = columns, .column_count = sizeof columns / sizeof *columns};
     int result;
 
-    if (lanes->count == 0)
+    if (lanes->count == 0) {
         return buffer_append_text(out, "  no tasks in lanes\n");
-    for (size_t i = 0; i < lanes->count; i++)
+    }
+    for (size_t i = 0; i < lanes->count; i++) {
         add_lane(&table, &lanes->list[i], now_ms);
+    }
     result = table_render(&table, out, 2, output->width, output->color);
     table_free(&table);
-    if (result == 0 && lanes->total > (int64_t)lanes->count)
+    if (result == 0 && lanes->total > (int64_t)lanes->count) {
         result = buffer_printf(out, "  and %lld more\n",
                                (long long)(lanes->total - (int64_t)lanes->count));
+    }
     return result;
 }
 

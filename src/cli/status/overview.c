@@ -69,12 +69,14 @@ static int note_figures(const struct asked *asked, const struct status *status)
     line->oldest_ms = line->ready > 0 ? status_figure(status, "oldest_ready_ms") : -1;
     line->live_workers = status->live_count;
     if (status_problems(status, asked->config->queue.group, asked->round->limits, &line->reason) !=
-        0)
+        0) {
         return -1;
-    if (line->reason.size > 0)
+    }
+    if (line->reason.size > 0) {
         note(line, OVERVIEW_UNHEALTHY, STATUS_EXIT_UNHEALTHY);
-    else if (status->paused_ms > 0)
+    } else if (status->paused_ms > 0) {
         note(line, OVERVIEW_PAUSED, EX_OK);
+    }
     line->page = status_json(status, &line->reason, line->name);
     return line->page ? 0 : -1;
 }
@@ -97,8 +99,9 @@ static void read_answer(struct asked *asked, const struct redisReply *reply)
         asked->round->failed = true;
         return;
     }
-    if (note_figures(asked, &status) != 0)
+    if (note_figures(asked, &status) != 0) {
         asked->round->failed = true;
+    }
     status_free(&status);
 }
 
@@ -108,12 +111,14 @@ static void on_answer(void *context, const struct redisReply *reply, enum redis_
     struct asked *asked = context;
     struct round *round = asked->round;
 
-    if (reply)
+    if (reply) {
         read_answer(asked, reply);
-    else
+    } else {
         note_failure(asked->line, error, why);
-    if (--round->waiting == 0)
+    }
+    if (--round->waiting == 0) {
         ev_break(round->loop, EVBREAK_ALL);
+    }
 }
 
 /* ---- questions */
@@ -125,10 +130,11 @@ static void note_invalid(struct overview_line *line, const struct buffer *errors
 
     note(line, OVERVIEW_INVALID, EX_CONFIG);
     /* failures mark the buffer */
-    if (end)
+    if (end) {
         (void)buffer_append(&line->reason, errors->data, (size_t)(end - errors->data));
-    else
+    } else {
         (void)buffer_append_text(&line->reason, "out of memory");
+    }
 }
 
 static int load(struct asked *asked)
@@ -137,8 +143,9 @@ static int load(struct asked *asked)
     char *path = config_source_queue_path(asked->line->name);
     int result = path ? 0 : -1;
 
-    if (path && config_load(path, &asked->config, &errors) != 0)
+    if (path && config_load(path, &asked->config, &errors) != 0) {
         note_invalid(asked->line, &errors);
+    }
     buffer_free(&errors);
     free(path);
     return result;
@@ -157,14 +164,16 @@ static int ask(struct asked *asked)
     asked->redis = config->redis;
     asked->redis.connect_timeout_ms = at_most(config->redis.connect_timeout_ms);
     asked->redis.command_timeout_ms = at_most(config->redis.command_timeout_ms);
-    if (queue_init(&asked->queue, config->queue.stream, config->queue.group) != 0)
+    if (queue_init(&asked->queue, config->queue.stream, config->queue.group) != 0) {
         return -1;
+    }
     queue_status(&asked->command, &asked->queue);
     (void)snprintf(name, sizeof name, "leat:%s:status", config->queue.name); /* fits */
     asked->query =
         query_start(asked->round->loop, &asked->redis, name, &asked->command, on_answer, asked);
-    if (!asked->query)
+    if (!asked->query) {
         return -1;
+    }
     asked->round->waiting++;
     return 0;
 }
@@ -179,8 +188,9 @@ static void free_round(struct round *round)
         config_free(asked->config);
     }
     free(round->queues);
-    if (round->loop)
+    if (round->loop) {
         ev_loop_destroy(round->loop);
+    }
 }
 
 /* Files are read before the first connection opens: a slow one must not use up another's time. */
@@ -188,30 +198,37 @@ static int ask_all(struct round *round, struct overview *overview)
 {
     round->loop = ev_loop_new(EVFLAG_AUTO);
     round->queues = calloc(round->count + 1, sizeof *round->queues);
-    if (!round->loop || !round->queues)
+    if (!round->loop || !round->queues) {
         return -1;
+    }
     for (size_t i = 0; i < round->count; i++) {
         round->queues[i] = (struct asked){.round = round, .line = &overview->lines[i]};
-        if (load(&round->queues[i]) != 0)
+        if (load(&round->queues[i]) != 0) {
             return -1;
+        }
     }
-    for (size_t i = 0; i < round->count; i++)
-        if (round->queues[i].config && ask(&round->queues[i]) != 0)
+    for (size_t i = 0; i < round->count; i++) {
+        if (round->queues[i].config && ask(&round->queues[i]) != 0) {
             return -1;
-    if (round->waiting > 0)
+        }
+    }
+    if (round->waiting > 0) {
         (void)ev_run(round->loop, 0); /* what it returns tells only why it was left */
+    }
     return round->failed ? -1 : 0;
 }
 
 static int make_lines(struct overview *overview, char **names, size_t count)
 {
     overview->lines = calloc(count + 1, sizeof *overview->lines);
-    if (!overview->lines)
+    if (!overview->lines) {
         return -1;
+    }
     for (; overview->count < count; overview->count++) {
         overview->lines[overview->count].name = strdup(names[overview->count]);
-        if (!overview->lines[overview->count].name)
+        if (!overview->lines[overview->count].name) {
             return -1;
+        }
     }
     return 0;
 }
@@ -224,10 +241,11 @@ int overview_ask(const struct status_limits *limits, struct overview *overview)
 
     *overview = (struct overview){0};
     round.count = queues_list(&names, &error);
-    if (round.count == 0)
+    if (round.count == 0) {
         status = queues_none(error);
-    else if (make_lines(overview, names, round.count) != 0 || ask_all(&round, overview) != 0)
+    } else if (make_lines(overview, names, round.count) != 0 || ask_all(&round, overview) != 0) {
         status = cli_no_memory();
+    }
     free_round(&round);
     queues_free(names, round.count);
     return status;
@@ -237,9 +255,11 @@ int overview_exit_status(const struct overview *overview)
 {
     int highest = EX_OK;
 
-    for (size_t i = 0; i < overview->count; i++)
-        if (overview->lines[i].exit_status > highest)
+    for (size_t i = 0; i < overview->count; i++) {
+        if (overview->lines[i].exit_status > highest) {
             highest = overview->lines[i].exit_status;
+        }
+    }
     return highest;
 }
 

@@ -53,14 +53,16 @@ static void add_figure(struct table *table, const struct overview_line *line, en
     char time[MOMENT_SIZE] = "-";
 
     if (column == OLDEST) {
-        if (line->oldest_ms >= 0)
+        if (line->oldest_ms >= 0) {
             moment_span(line->oldest_ms, time, sizeof time);
+        }
         table_printf(table, "%s", time);
         return;
     }
     table_printf(table, "%lld", (long long)figures[column]);
-    if (column == DEAD && line->dead > 0)
+    if (column == DEAD && line->dead > 0) {
         table_style(table, TEXT_RED);
+    }
 }
 
 /* shown: the columns of the table, of which the first two are always there. */
@@ -71,8 +73,9 @@ static void add_line(struct table *table, const struct overview_line *line,
     table_printf(table, "%s", state_name(line->state));
     table_style(table, state_style(line->state));
     if (line->page) {
-        for (size_t i = 2; i < table->column_count; i++)
+        for (size_t i = 2; i < table->column_count; i++) {
             add_figure(table, line, shown[i]);
+        }
         return;
     }
     table_add(table, line->reason.data, line->reason.size);
@@ -92,10 +95,12 @@ static size_t choose_columns(size_t left_out, enum column *shown, struct table_c
 
     for (size_t i = 0; i < COLUMNS; i++) {
         bool out = false;
-        for (size_t j = 0; j < left_out; j++)
+        for (size_t j = 0; j < left_out; j++) {
             out = out || dispensable[j] == i;
-        if (out)
+        }
+        if (out) {
             continue;
+        }
         shown[count] = (enum column)i;
         columns[count++] = all[i];
     }
@@ -113,12 +118,14 @@ static int render_table(const struct overview *overview, const struct output *ou
         enum column shown[COLUMNS];
         struct table table = {.columns = columns};
         table.column_count = choose_columns(left_out, shown, columns);
-        for (size_t i = 0; i < overview->count; i++)
+        for (size_t i = 0; i < overview->count; i++) {
             add_line(&table, &overview->lines[i], shown);
+        }
         fits = output->width == 0 || left_out == DISPENSABLE ||
                table_least_width(&table) <= output->width;
-        if (fits)
+        if (fits) {
             result = table_render(&table, out, 0, output->width, output->color);
+        }
         table_free(&table);
     }
     return result;
@@ -148,11 +155,14 @@ static void render_problems(const struct overview_line *line, size_t width, stru
 int overview_render(const struct overview *overview, const struct output *output,
                     struct buffer *out)
 {
-    if (render_table(overview, output, out) != 0)
+    if (render_table(overview, output, out) != 0) {
         return -1;
-    for (size_t i = 0; i < overview->count; i++)
-        if (overview->lines[i].state == OVERVIEW_UNHEALTHY)
+    }
+    for (size_t i = 0; i < overview->count; i++) {
+        if (overview->lines[i].state == OVERVIEW_UNHEALTHY) {
             render_problems(&overview->lines[i], output->width, out);
+        }
+    }
     return out->failed ? -1 : 0;
 }
 
@@ -161,8 +171,9 @@ static json_t *line_json(const struct overview_line *line)
     const struct buffer *why = &line->reason;
     json_t *object;
 
-    if (line->page)
+    if (line->page) {
         return json_incref(line->page);
+    }
     object = json_pack("{s:s, s:b, s:s, s:i}", "queue", line->name, "healthy", 0, "state",
                        state_name(line->state), "exit", line->exit_status);
     if (object && output_json_bytes(object, "error", (struct bytes){why->data, why->size}) != 0) {

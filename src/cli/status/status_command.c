@@ -106,8 +106,9 @@ static void crop(struct buffer *page, size_t height)
 static void begin_page(struct buffer *page, const struct output *output, bool watching)
 {
     /* a failure marks the buffer */
-    if (watching && output->terminal)
+    if (watching && output->terminal) {
         (void)buffer_append_text(page, "\033[H\033[J");
+    }
 }
 
 /* Frees the page. */
@@ -115,8 +116,9 @@ static int end_page(struct buffer *page, const struct output *output, bool watch
 {
     int result;
 
-    if (watching && output->terminal)
+    if (watching && output->terminal) {
         crop(page, output->height);
+    }
     result = output_write(page);
     buffer_free(page);
     return result;
@@ -131,8 +133,9 @@ static int show_page(const struct cli *cli, const struct status *status,
 
     begin_page(&page, &output, watching);
     result = status_render(status, problems, cli->config->queue.name, &output, &page);
-    if (result == 0 && lanes->most > 0)
+    if (result == 0 && lanes->most > 0) {
         result = lanes_render(lanes, status->now_ms, &output, &page);
+    }
     page.failed = page.failed || result != 0;
     return end_page(&page, &output, watching);
 }
@@ -143,8 +146,9 @@ static int show_overview(const struct overview *overview, bool watching)
     struct buffer page = BUFFER_INIT;
 
     begin_page(&page, &output, watching);
-    if (overview_render(overview, &output, &page) != 0)
+    if (overview_render(overview, &output, &page) != 0) {
         page.failed = true;
+    }
     return end_page(&page, &output, watching);
 }
 
@@ -169,16 +173,19 @@ static int show(const struct cli *cli, const struct status_options *options,
     bool watching = options->interval_ms > 0;
     int result = EX_OK;
 
-    if (status_read(reply, cli->config->queue.lease_ms, &status) != 0)
+    if (status_read(reply, cli->config->queue.lease_ms, &status) != 0) {
         return cli_no_memory();
-    if (status_problems(&status, cli->config->queue.group, &options->limits, &problems) != 0)
+    }
+    if (status_problems(&status, cli->config->queue.group, &options->limits, &problems) != 0) {
         result = cli_no_memory();
-    else if (options->json)
+    } else if (options->json) {
         result = output_json(page_json(cli, &status, &problems, lanes), !watching);
-    else
+    } else {
         result = show_page(cli, &status, &problems, lanes, watching);
-    if (result == EX_OK && problems.size > 0)
+    }
+    if (result == EX_OK && problems.size > 0) {
         result = STATUS_EXIT_UNHEALTHY;
+    }
     buffer_free(&problems);
     status_free(&status);
     return result;
@@ -190,15 +197,19 @@ static int look(struct cli *cli, const struct status_options *options)
     struct redisReply *reply;
     int status = cli_connect(cli);
 
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
+    }
     reply = status_call(cli, &status);
-    if (!reply)
+    if (!reply) {
         return status;
-    if (lanes.most > 0)
+    }
+    if (lanes.most > 0) {
         status = lanes_read(cli, &lanes);
-    if (status == EX_OK)
+    }
+    if (status == EX_OK) {
         status = show(cli, options, reply, &lanes);
+    }
     lanes_free(&lanes);
     freeReplyObject(reply);
     return status;
@@ -210,11 +221,13 @@ static int look_at_all(const struct status_options *options)
     struct overview overview;
     int status = overview_ask(&options->limits, &overview);
 
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = options->json ? output_json(overview_json(&overview), !watching)
                                : show_overview(&overview, watching);
-    if (status == EX_OK && !watching)
+    }
+    if (status == EX_OK && !watching) {
         status = overview_exit_status(&overview);
+    }
     overview_free(&overview);
     return status;
 }
@@ -235,12 +248,14 @@ static int watch(struct cli *cli, const struct status_options *options)
     (void)sigprocmask(SIG_BLOCK, &resized, NULL);
     for (;;) {
         status = options->all ? look_at_all(options) : look(cli, options);
-        if (status == EX_UNAVAILABLE || status == EX_TEMPFAIL)
+        if (status == EX_UNAVAILABLE || status == EX_TEMPFAIL) {
             cli_disconnect(cli);
-        else if (status != EX_OK && status != STATUS_EXIT_UNHEALTHY)
+        } else if (status != EX_OK && status != STATUS_EXIT_UNHEALTHY) {
             return status;
-        if (cli_flush() != EX_OK)
+        }
+        if (cli_flush() != EX_OK) {
             return EX_IOERR;
+        }
         (void)sigtimedwait(&resized, NULL, &interval);
     }
 }
@@ -252,13 +267,15 @@ static int take_interval(const struct cli *cli, struct status_options *options, 
     const char *text = optarg;
     int64_t ms;
 
-    if (!text && optind < argc && units_parse_duration(argv[optind], &ms) == 0)
+    if (!text && optind < argc && units_parse_duration(argv[optind], &ms) == 0) {
         text = argv[optind++];
+    }
     options->interval_ms = DEFAULT_INTERVAL_MS;
     if (text &&
-        (units_parse_duration(text, &options->interval_ms) != 0 || options->interval_ms < 100))
+        (units_parse_duration(text, &options->interval_ms) != 0 || options->interval_ms < 100)) {
         return cli_usage(cli, "--watch wants 0.1 seconds or more, such as 5 or 500ms, not '%s'",
                          text);
+    }
     return EX_OK;
 }
 
@@ -269,11 +286,13 @@ static int take_lanes(const struct cli *cli, struct status_options *options, int
     int64_t number;
     int status;
 
-    if (!text && optind < argc && units_parse_integer(argv[optind], 0, INT64_MAX, &number) == 0)
+    if (!text && optind < argc && units_parse_integer(argv[optind], 0, INT64_MAX, &number) == 0) {
         text = argv[optind++];
+    }
     options->lanes = DEFAULT_LANES;
-    if (!text)
+    if (!text) {
         return EX_OK;
+    }
     status = cli_integer(cli, "--lanes", text, 1, &options->lanes);
     return status == EX_OK && options->lanes > MOST_LANES
                ? cli_usage(cli, "--lanes shows at most %d", MOST_LANES)
@@ -309,8 +328,9 @@ static int choose_queues(const struct cli *cli, struct status_options *options)
     char **names;
     int error;
 
-    if (options->all && (cli->source.file || cli->source.queue || cli->source.url))
+    if (options->all && (cli->source.file || cli->source.queue || cli->source.url)) {
         return cli_usage(cli, "give --all or one queue, not both");
+    }
     if (!options->all && queues_is_open(cli)) {
         size_t count = queues_list(&names, &error);
         options->all = count > 1;
@@ -328,18 +348,23 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
            CLI_OPTION_END) {
-        if (letter != CLI_OPTION_STOP)
+        if (letter != CLI_OPTION_STOP) {
             status = take_option(cli, &options, letter, argc, argv);
-        if (letter == CLI_OPTION_STOP || status != EX_OK)
+        }
+        if (letter == CLI_OPTION_STOP || status != EX_OK) {
             return status;
+        }
     }
-    if (optind < argc)
+    if (optind < argc) {
         return cli_usage(cli, "unexpected word: %s", argv[optind]);
+    }
     status = choose_queues(cli, &options);
-    if (status != EX_OK)
+    if (status != EX_OK) {
         return status;
-    if (options.interval_ms > 0)
+    }
+    if (options.interval_ms > 0) {
         return watch(cli, &options);
+    }
     return options.all ? look_at_all(&options) : look(cli, &options);
 }
 

@@ -32,8 +32,9 @@ static void copy_text(const json_t *heartbeat, const char *name, char *text, siz
     const char *value = json_string_value(json_object_get(heartbeat, name));
 
     /* a longer one is cut */
-    if (value)
+    if (value) {
         (void)snprintf(text, size, "%s", value);
+    }
 }
 
 static int64_t number_of(const json_t *heartbeat, const char *name)
@@ -70,21 +71,24 @@ static void read_worker(struct bytes consumer, struct bytes record, struct statu
     read_consumer(consumer, worker);
     bytes_copy((struct bytes){record.data, time_size}, time, sizeof time);
     worker->heartbeat_ms = strtoll(time, NULL, 10);
-    if (blank)
+    if (blank) {
         heartbeat = json_loadb(blank + 1, record.size - time_size - 1, 0, NULL);
+    }
 
     copy_text(heartbeat, "host", worker->host, sizeof worker->host);
     copy_text(heartbeat, "version", worker->version, sizeof worker->version);
     copy_text(heartbeat, "state", worker->state, sizeof worker->state);
-    if (number_of(heartbeat, "pid") >= 0)
+    if (number_of(heartbeat, "pid") >= 0) {
         worker->pid = number_of(heartbeat, "pid");
+    }
     worker->slots = number_of(heartbeat, "slots");
     worker->running = number_of(heartbeat, "running");
     worker->started_ms = number_of(heartbeat, "started_ms");
     worker->succeeded = number_of(heartbeat, "succeeded");
     worker->failed = number_of(heartbeat, "failed");
-    if (number_of(heartbeat, "retried") >= 0 && number_of(heartbeat, "dead") >= 0)
+    if (number_of(heartbeat, "retried") >= 0 && number_of(heartbeat, "dead") >= 0) {
         worker->failed = number_of(heartbeat, "retried") + number_of(heartbeat, "dead");
+    }
     worker->cancelled = number_of(heartbeat, "cancelled");
     worker->rate = json_number_value(json_object_get(heartbeat, "rate"));
     json_decref(heartbeat);
@@ -96,13 +100,15 @@ static bool is_drained(const struct redisReply *conf, struct bytes consumer)
     char name[300] = "drain:", *colon;
     size_t prefix = strlen(name);
 
-    if (fields_stamp(fields_bytes(conf, "drain:*"), NULL) > 0)
+    if (fields_stamp(fields_bytes(conf, "drain:*"), NULL) > 0) {
         return true;
+    }
     bytes_copy(consumer, name + prefix, sizeof name - prefix);
     for (int parts = 0; parts < 2; parts++) {
         colon = strrchr(name + prefix, ':');
-        if (colon)
+        if (colon) {
             *colon = '\0';
+        }
     }
     return fields_stamp(fields_bytes(conf, name), NULL) > 0;
 }
@@ -112,8 +118,9 @@ static int compare_workers(const void *a, const void *b)
     const struct status_worker *x = a, *y = b;
     int hosts = strcmp(x->host, y->host);
 
-    if (x->live != y->live)
+    if (x->live != y->live) {
         return x->live ? -1 : 1;
+    }
     return hosts != 0 ? hosts : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
@@ -126,8 +133,9 @@ static int64_t running_now(const struct redisReply *reply, struct bytes consumer
     char name[300];
 
     /* who may not know it is told nothing */
-    if (fields_count(busy) == 0 && all > 0)
+    if (fields_count(busy) == 0 && all > 0) {
         return beaten;
+    }
     bytes_copy(consumer, name, sizeof name);
     return busy ? fields_number(busy, name, 0) : beaten;
 }
@@ -145,8 +153,9 @@ int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct
     status->lease_ms = fields_number(status->conf, "lease_ms", default_lease_ms);
     status->paused_ms = fields_stamp(fields_bytes(status->conf, "paused"), &status->paused_by);
     status->workers = calloc(count + 1, sizeof *status->workers);
-    if (!status->workers)
+    if (!status->workers) {
         return -1;
+    }
     for (size_t i = 0; i < count; i++) {
         struct status_worker *worker = &status->workers[i];
         read_worker(fields_name_at(workers, i), fields_value(fields_value_at(workers, i)), worker);
@@ -154,8 +163,9 @@ int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct
         worker->drained = is_drained(status->conf, fields_name_at(workers, i));
         worker->live = status->now_ms - worker->heartbeat_ms <= status->lease_ms;
         status->live_count += worker->live;
-        if (worker->live)
+        if (worker->live) {
             status->rate += worker->rate;
+        }
     }
     status->worker_count = count;
     qsort(status->workers, count, sizeof *status->workers, compare_workers);
@@ -178,8 +188,9 @@ bool status_is_disabled(const struct status_worker *worker)
     static const char *const states[] = {"host-fault", "lease-short", "outcome-kept"};
 
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
-        if (strcmp(worker->state, states[i]) == 0)
+        if (strcmp(worker->state, states[i]) == 0) {
             return true;
+        }
     }
     return false;
 }
@@ -189,16 +200,18 @@ static void check_workers(const struct status *status, struct buffer *problems)
 {
     size_t disabled = 0;
 
-    while (disabled < status->live_count && status_is_disabled(&status->workers[disabled]))
+    while (disabled < status->live_count && status_is_disabled(&status->workers[disabled])) {
         disabled++;
+    }
     /* failures mark the buffer */
-    if (status->worker_count == 0)
+    if (status->worker_count == 0) {
         (void)buffer_append_text(problems, "no live worker\n");
-    else if (status->live_count == 0)
+    } else if (status->live_count == 0) {
         (void)buffer_append_text(problems, "no live worker: all have fallen silent\n");
-    else if (disabled == status->live_count)
+    } else if (disabled == status->live_count) {
         (void)buffer_printf(problems, "no worker can take tasks: %s; its log says why\n",
                             status->workers[0].state);
+    }
 }
 
 /* Workers begin only where their group has the stream for itself. */
@@ -225,9 +238,10 @@ static void check_limit(const struct status *status, const char *name, int64_t l
     int64_t figure = status_figure(status, name);
 
     /* failures mark the buffer */
-    if (limit >= 0 && figure > limit)
+    if (limit >= 0 && figure > limit) {
         (void)buffer_printf(problems, "%s: %lld, more than %lld\n", name, (long long)figure,
                             (long long)limit);
+    }
 }
 
 int status_problems(const struct status *status, const char *group,

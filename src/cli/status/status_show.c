@@ -42,16 +42,18 @@ static void render_figures(const struct status *status, bool color, struct buffe
     if (status_figure(status, "ready") > 0) {
         moment_span(oldest_ms, time, sizeof time);
         (void)snprintf(ready, sizeof ready, "oldest %s", time);
-        if (laned > 0)
+        if (laned > 0) {
             (void)snprintf(ready + strlen(ready), sizeof ready - strlen(ready),
                            ", %lld of them in lanes", (long long)laned);
+        }
     }
     if (due_ms > 0) {
         moment_relative(due_ms, status->now_ms, time, sizeof time);
         (void)snprintf(due, sizeof due, "next due %s", time);
     }
-    if (status->live_count > 0)
+    if (status->live_count > 0) {
         (void)snprintf(running, sizeof running, "%.1f tasks/s", status->rate);
+    }
     render_figure(status, "ready", TEXT_PLAIN, ready, color, out);
     render_figure(status, "running", TEXT_PLAIN, running, color, out);
     /* the next to come may be either */
@@ -63,23 +65,26 @@ static void render_figures(const struct status *status, bool color, struct buffe
 
 static void add_number(struct table *table, int64_t number)
 {
-    if (number >= 0)
+    if (number >= 0) {
         table_printf(table, "%lld", (long long)number);
-    else
+    } else {
         table_printf(table, "-");
+    }
 }
 
 static void add_state(struct table *table, const struct status_worker *worker)
 {
     const char *state = !worker->live ? "lost" : *worker->state ? worker->state : "-";
 
-    if (worker->live && worker->drained && strcmp(state, "running") == 0)
+    if (worker->live && worker->drained && strcmp(state, "running") == 0) {
         state = "drained";
+    }
     table_printf(table, "%s", state);
-    if (!worker->live)
+    if (!worker->live) {
         table_style(table, TEXT_RED);
-    else if (strcmp(state, "running") != 0 && strcmp(state, "-") != 0)
+    } else if (strcmp(state, "running") != 0 && strcmp(state, "-") != 0) {
         table_style(table, TEXT_YELLOW);
+    }
 }
 
 static void add_worker(struct table *table, const struct status *status,
@@ -90,18 +95,20 @@ static void add_worker(struct table *table, const struct status *status,
     table_printf(table, "%s", worker->host);
     add_number(table, worker->pid);
     add_state(table, worker);
-    if (worker->running >= 0 && worker->slots >= 0)
+    if (worker->running >= 0 && worker->slots >= 0) {
         table_printf(table, "%lld/%lld", (long long)worker->running, (long long)worker->slots);
-    else
+    } else {
         add_number(table, worker->running);
+    }
     table_printf(table, "%.1f/s", worker->rate);
     add_number(table, worker->succeeded);
     add_number(table, worker->failed);
     moment_relative(worker->heartbeat_ms, status->now_ms, time, sizeof time);
     table_printf(table, "%s", time);
     time[0] = '\0';
-    if (worker->started_ms > 0)
+    if (worker->started_ms > 0) {
         moment_span(status->now_ms - worker->started_ms, time, sizeof time);
+    }
     table_printf(table, "%s", *time ? time : "-");
     table_printf(table, "%s", *worker->version ? worker->version : "-");
 }
@@ -118,10 +125,12 @@ static int render_workers(const struct status *status, const struct output *outp
     struct table table = {.columns = columns, .column_count = sizeof columns / sizeof *columns};
     int result;
 
-    if (status->worker_count == 0)
+    if (status->worker_count == 0) {
         return buffer_append_text(out, "  no workers\n");
-    for (size_t i = 0; i < status->worker_count; i++)
+    }
+    for (size_t i = 0; i < status->worker_count; i++) {
         add_worker(&table, status, &status->workers[i]);
+    }
     result = table_render(&table, out, 2, output->width, output->color);
     table_free(&table);
     return result;
@@ -134,22 +143,25 @@ static void render_keep(const struct status *status, struct buffer *out)
     char time[MOMENT_SIZE];
 
     /* failures mark the buffer */
-    if (keep_ms == 0 && number == 0)
+    if (keep_ms == 0 && number == 0) {
         return;
+    }
     (void)buffer_append_text(out, "  dead letters are kept");
     if (keep_ms > 0) {
         units_format_duration(keep_ms, time, sizeof time);
         (void)buffer_printf(out, " for %s", time);
     }
-    if (number > 0)
+    if (number > 0) {
         (void)buffer_printf(out, "%s the newest %lld", keep_ms > 0 ? "," : "", (long long)number);
+    }
     (void)buffer_append_text(out, "\n");
 }
 
 static void render_by(struct bytes by, struct buffer *out)
 {
-    if (by.size == 0)
+    if (by.size == 0) {
         return;
+    }
     /* failures mark the buffer */
     (void)buffer_append_text(out, " by ");
     (void)text_append(out, by.data, by.size);
@@ -176,22 +188,25 @@ static void render_drained(const struct status *status, struct buffer *out)
         char host[DRAINED_SIZE], time[MOMENT_SIZE];
         struct bytes by;
         drained_host(status, i, host);
-        if (!*host)
+        if (!*host) {
             continue;
+        }
         moment_relative(fields_stamp(fields_value(fields_value_at(status->conf, i)), &by),
                         status->now_ms, time, sizeof time);
         (void)buffer_append_text(out, separator);
-        if (strcmp(host, "*") == 0)
+        if (strcmp(host, "*") == 0) {
             (void)buffer_append_text(out, "all hosts");
-        else
+        } else {
             (void)text_append(out, host, strlen(host));
+        }
         (void)buffer_printf(out, " (%s", time);
         render_by(by, out);
         (void)buffer_append_text(out, ")");
         separator = ", ";
     }
-    if (*separator == ',')
+    if (*separator == ',') {
         (void)buffer_append_text(out, "\n");
+    }
 }
 
 /* Why slots may be free though tasks are ready. */
@@ -201,12 +216,14 @@ static void render_rate(const struct status *status, struct buffer *out)
     int64_t burst = fields_number(status->conf, "burst", 1);
 
     /* failures mark the buffer */
-    if (rate.size == 0)
+    if (rate.size == 0) {
         return;
+    }
     (void)buffer_append_text(out, ", rate ");
     (void)text_append(out, rate.data, rate.size);
-    if (burst > 1)
+    if (burst > 1) {
         (void)buffer_printf(out, ", burst %lld", (long long)burst);
+    }
 }
 
 static void render_conf(const struct status *status, struct buffer *out)
@@ -219,10 +236,11 @@ static void render_conf(const struct status *status, struct buffer *out)
     units_format_duration(status->lease_ms, time, sizeof time);
     (void)buffer_printf(out, "  lease %s, max_crashes %lld, max_length ", time,
                         (long long)fields_number(status->conf, "max_crashes", 3));
-    if (max_length > 0)
+    if (max_length > 0) {
         (void)buffer_printf(out, "%lld", (long long)max_length);
-    else
+    } else {
         (void)buffer_append_text(out, "none");
+    }
     render_rate(status, out);
     (void)buffer_append_text(out, "\n");
     render_keep(status, out);
@@ -243,14 +261,16 @@ static void render_totals(const struct status *status, struct buffer *out)
         struct bytes name = fields_name_at(status->figures, i);
         int64_t value = fields_integer(fields_value_at(status->figures, i), 0);
         if (value == 0 || name.size < sizeof prefix ||
-            memcmp(name.data, prefix, sizeof prefix - 1) != 0)
+            memcmp(name.data, prefix, sizeof prefix - 1) != 0) {
             continue;
+        }
         (void)buffer_printf(out, "%s%.*s %lld", separator, (int)(name.size - sizeof prefix + 1),
                             name.data + sizeof prefix - 1, (long long)value);
         separator = ", ";
     }
-    if (*separator == ',')
+    if (*separator == ',') {
         (void)buffer_append_text(out, "\n");
+    }
 }
 
 /* Paused is not broken, but nothing will come of what waits. */
@@ -259,8 +279,9 @@ static void render_paused(const struct status *status, bool color, struct buffer
     char local[MOMENT_SIZE], relative[MOMENT_SIZE];
 
     /* failures mark the buffer */
-    if (status->paused_ms == 0)
+    if (status->paused_ms == 0) {
         return;
+    }
     moment_local(status->paused_ms, local, sizeof local);
     moment_relative(status->paused_ms, status->now_ms, relative, sizeof relative);
     (void)buffer_append_text(out, "  ");
@@ -285,11 +306,13 @@ int status_render(const struct status *status, const struct buffer *problems, co
     (void)text_style(out, TEXT_PLAIN, output->color);
     render_paused(status, output->color, out);
     (void)buffer_append_text(out, "\n");
-    if (!healthy)
+    if (!healthy) {
         (void)text_append_lines(out, problems->data, problems->size, "  ! ");
+    }
     render_figures(status, output->color, out);
-    if (render_workers(status, output, out) != 0)
+    if (render_workers(status, output, out) != 0) {
         return -1;
+    }
     render_conf(status, out);
     render_totals(status, out);
     return out->failed ? -1 : 0;
@@ -348,8 +371,9 @@ static json_t *lines_json(const struct buffer *lines)
     size_t start = 0;
 
     for (size_t i = 0; i < lines->size && array; i++) {
-        if (lines->data[i] != '\n')
+        if (lines->data[i] != '\n') {
             continue;
+        }
         if (json_array_append_new(array, json_stringn(lines->data + start, i - start)) != 0) {
             json_decref(array);
             array = NULL;

@@ -46,8 +46,9 @@ struct await {
 
 static void fail(struct await *await, int status)
 {
-    if (await->patience.status == EX_OK)
+    if (await->patience.status == EX_OK) {
         await->patience.status = status;
+    }
 }
 
 static bool has_failed(const struct await *await)
@@ -74,10 +75,11 @@ static struct item **find_tid(const struct await *await, const char *tid)
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (strcmp(await->by_tid[middle]->tid, tid) < 0)
+        if (strcmp(await->by_tid[middle]->tid, tid) < 0) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low < await->count && strcmp(await->by_tid[low]->tid, tid) == 0 ? &await->by_tid[low]
                                                                            : NULL;
@@ -89,8 +91,9 @@ static void settle(struct await *await, const char *tid, const struct ended *end
     struct item **at = find_tid(await, tid), **end = await->by_tid + await->count;
 
     for (; at && at < end && strcmp((*at)->tid, tid) == 0; at++) {
-        if ((*at)->ended)
+        if ((*at)->ended) {
             continue;
+        }
         (*at)->ended = true;
         fail(await, await->events.ended(await->events.context, tid, (*at)->asked, ended));
     }
@@ -101,8 +104,9 @@ static void drop_ended(struct await *await)
     size_t kept = 0;
 
     for (size_t i = 0; i < await->pending_count; i++) {
-        if (!await->pending[i]->ended)
+        if (!await->pending[i]->ended) {
             await->pending[kept++] = await->pending[i];
+        }
     }
     await->pending_count = kept;
 }
@@ -123,8 +127,9 @@ static void ask_results(struct await *await, struct item *const *items, size_t c
 {
     struct queue_source sources[WINDOW];
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         sources[i] = (struct queue_source){QUEUE_RESULT, items[i]->tid, QUEUE_FROM_START};
+    }
     queue_read(&await->command, &await->cli->queue, sources, count, 1, block_ms);
 }
 
@@ -156,8 +161,9 @@ static int sweep(struct await *await)
     await->swept_ns = clock_boot_ns();
     for (size_t i = 0; i < await->pending_count; i += WINDOW) {
         size_t left = await->pending_count - i;
-        if (read_results(await, await->pending + i, left < WINDOW ? left : WINDOW))
+        if (read_results(await, await->pending + i, left < WINDOW ? left : WINDOW)) {
             return -1;
+        }
     }
     drop_ended(await);
     return 0;
@@ -171,17 +177,20 @@ static int tell_some(struct await *await, struct item *const *items, size_t coun
     struct redisReply *reply;
 
     queue_await_begin(&await->command, &await->cli->queue, ms);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         queue_await_add(&await->command, items[i]->tid);
+    }
     reply = call(await, 2 + count);
-    if (!reply)
+    if (!reply) {
         return -1;
+    }
     for (size_t i = 0; i < count && !await->by_tid; i++) {
         struct bytes tid = fields_value(reply->element[2 + i]);
         free(items[i]->tid);
         items[i]->tid = strndup(tid.data, tid.size);
-        if (!items[i]->tid)
+        if (!items[i]->tid) {
             fail(await, cli_no_memory());
+        }
     }
     freeReplyObject(reply);
     return has_failed(await) ? -1 : 0;
@@ -194,8 +203,9 @@ static int sort_items(struct await *await)
         fail(await, cli_no_memory());
         return -1;
     }
-    for (size_t i = 0; i < await->count; i++)
+    for (size_t i = 0; i < await->count; i++) {
         await->by_tid[i] = &await->items[i];
+    }
     qsort((void *)await->by_tid, await->count, sizeof(struct item *), compare_tids);
     return 0;
 }
@@ -207,8 +217,9 @@ static int tell_all(struct await *await)
     for (size_t i = 0; i < await->pending_count; i += QUEUE_NAMED_MAX) {
         size_t left = await->pending_count - i;
         if (tell_some(await, await->pending + i, left < QUEUE_NAMED_MAX ? left : QUEUE_NAMED_MAX,
-                      AWAIT_MS))
+                      AWAIT_MS)) {
             return -1;
+        }
     }
     await->renewed_ns = now_ns;
     return await->by_tid ? 0 : sort_items(await);
@@ -244,8 +255,9 @@ static void take_rows(struct await *await, const struct redisReply *rows)
         bytes_copy(fields_bytes(row, "tid"), tid, sizeof tid);
         at = find_tid(await, tid);
         if (at && bytes_equal(fields_bytes(row, "state"), "alive")) {
-            for (; at < await->by_tid + await->count && strcmp((*at)->tid, tid) == 0; at++)
+            for (; at < await->by_tid + await->count && strcmp((*at)->tid, tid) == 0; at++) {
                 (*at)->alive = true;
+            }
         } else if (at) {
             ended_read_letter(row, &ended);
             settle(await, tid, &ended);
@@ -276,19 +288,22 @@ static int scan(struct await *await, const struct group *group, char cursor[QUEU
         struct redisReply *reply;
         queue_find_begin(&await->command, &await->cli->queue, cursor);
         for (size_t i = 0; i < group->count; i++) {
-            if (group->items[i]->ask)
+            if (group->items[i]->ask) {
                 queue_find_add(&await->command, group->items[i]->tid);
+            }
         }
         reply = call(await, 5);
-        if (!reply)
+        if (!reply) {
             return -1;
+        }
         bytes_copy(fields_value(reply->element[1]), cursor, QUEUE_CURSOR_SIZE);
         at_end = fields_integer(reply->element[2], 1) != 0;
         take_rows(await, reply->element[3]);
         left = at_end ? mark_later(group, reply->element[4]) : 1;
         freeReplyObject(reply);
-        if (has_failed(await))
+        if (has_failed(await)) {
             return -1;
+        }
     }
     return 0;
 }
@@ -304,11 +319,13 @@ static int give_up(struct await *await, const struct group *group)
     ended_set_unknown(&unknown);
     for (size_t i = 0; i < group->count; i++) {
         struct item *item = group->items[i];
-        if (item->alive)
+        if (item->alive) {
             continue;
+        }
         gone[count++] = item;
-        if (!item->ended)
+        if (!item->ended) {
             settle(await, item->tid, &unknown);
+        }
     }
     return count > 0 && tell_some(await, gone, count, 0) ? -1 : 0;
 }
@@ -319,17 +336,22 @@ static int look_group(struct await *await, const struct group *group)
 {
     char alive[QUEUE_CURSOR_SIZE] = QUEUE_FIND_ALIVE, dead[QUEUE_CURSOR_SIZE] = QUEUE_FIND_DEAD;
 
-    for (size_t i = 0; i < group->count; i++)
+    for (size_t i = 0; i < group->count; i++) {
         group->items[i]->alive = false;
-    if (mark_missing(group) > 0 && scan(await, group, alive))
+    }
+    if (mark_missing(group) > 0 && scan(await, group, alive)) {
         return -1;
-    if (mark_missing(group) > 0 && scan(await, group, dead))
+    }
+    if (mark_missing(group) > 0 && scan(await, group, dead)) {
         return -1;
+    }
     /* who was called back from the dead stands behind the first walk's end */
-    if (mark_missing(group) > 0 && scan(await, group, alive))
+    if (mark_missing(group) > 0 && scan(await, group, alive)) {
         return -1;
-    if (mark_missing(group) > 0 && read_results(await, group->items, group->count))
+    }
+    if (mark_missing(group) > 0 && read_results(await, group->items, group->count)) {
         return -1;
+    }
     return give_up(await, group);
 }
 
@@ -338,8 +360,9 @@ static int look(struct await *await)
     for (size_t i = 0; i < await->pending_count; i += WINDOW) {
         size_t left = await->pending_count - i;
         const struct group group = {await->pending + i, left < WINDOW ? left : WINDOW};
-        if (look_group(await, &group))
+        if (look_group(await, &group)) {
             return -1;
+        }
     }
     drop_ended(await);
     return 0;
@@ -359,8 +382,9 @@ static void gather(const struct await *await)
     struct timespec wait = {.tv_nsec = (long)wait_ns};
 
     /* interrupted, it is shorter */
-    if (await->pending_count > 1 && wait_ns > 0)
+    if (await->pending_count > 1 && wait_ns > 0) {
         (void)nanosleep(&wait, NULL);
+    }
 }
 
 /* Until one of the window has ended, or it is time for something else. */
@@ -374,11 +398,13 @@ static int block(struct await *await)
     ask_results(await, await->pending, count, block_ms);
     reply = patience_block(&await->patience, await->cli, &await->command, block_ms);
     await->read_ns = clock_boot_ns();
-    if (!reply || take_results(await, reply))
+    if (!reply || take_results(await, reply)) {
         return -1;
+    }
     drop_ended(await);
-    if (await->pending_count == before && stall_is_due(&await->stall))
+    if (await->pending_count == before && stall_is_due(&await->stall)) {
         stall_look(&await->stall, await->cli);
+    }
     return 0;
 }
 
@@ -390,18 +416,22 @@ static bool is_over(int64_t since_ns, int64_t ms)
 /* Until all have ended, or the deadline. */
 static int follow(struct await *await)
 {
-    if (begin(await))
+    if (begin(await)) {
         return -1;
+    }
     patience_end(&await->patience);
     while (await->pending_count > 0 && clock_boot_ns() < await->patience.deadline_ns) {
         gather(await);
-        if (block(await))
+        if (block(await)) {
             return -1;
+        }
         /* looked, too: tasks are deleted by hand, and machines sleep for longer than AWAIT_MS */
-        if (is_over(await->renewed_ns, RENEW_MS) && begin(await))
+        if (is_over(await->renewed_ns, RENEW_MS) && begin(await)) {
             return -1;
-        if (await->pending_count > WINDOW && is_over(await->swept_ns, BLOCK_MS) && sweep(await))
+        }
+        if (await->pending_count > WINDOW && is_over(await->swept_ns, BLOCK_MS) && sweep(await)) {
             return -1;
+        }
     }
     return 0;
 }
@@ -410,14 +440,16 @@ static int make_items(struct await *await, char *const *ids)
 {
     await->items = calloc(await->count + 1, sizeof *await->items);
     await->pending = calloc(await->count + 1, sizeof(struct item *));
-    if (!await->items || !await->pending)
+    if (!await->items || !await->pending) {
         return -1;
+    }
     for (size_t i = 0; i < await->count; i++) {
         struct item *item = &await->items[i];
         *item = (struct item){.asked = ids[i], .tid = strdup(ids[i])};
         await->pending[await->pending_count++] = item;
-        if (!item->tid)
+        if (!item->tid) {
             return -1;
+        }
     }
     return 0;
 }
@@ -429,8 +461,9 @@ static int run(struct await *await)
     while (status == EX_OK && follow(await)) {
         status = await->patience.status;
         drop_ended(await);
-        if (status == EX_OK)
+        if (status == EX_OK) {
             status = patience_reconnect(&await->patience, await->cli);
+        }
     }
     return status == EX_OK && await->pending_count > 0 ? EX_TEMPFAIL : status;
 }
@@ -447,8 +480,9 @@ int await_tasks(struct cli *cli, char *const *ids, size_t count, int64_t deadlin
     int status = make_items(&await, ids) ? cli_no_memory() : run(&await);
 
     *left = await.pending_count;
-    for (size_t i = 0; i < count && await.items; i++)
+    for (size_t i = 0; i < count && await.items; i++) {
         free(await.items[i].tid);
+    }
     free(await.items);
     free((void *)await.by_tid);
     free((void *)await.pending);

@@ -16,11 +16,13 @@
 static struct redisReply *check(struct patience *patience, struct redisReply *reply,
                                 size_t elements)
 {
-    if (!reply || elements == 0)
+    if (!reply || elements == 0) {
         return reply;
+    }
     patience->status = cli_check_reply(reply, elements);
-    if (patience->status == EX_OK)
+    if (patience->status == EX_OK) {
         return reply;
+    }
     freeReplyObject(reply);
     return NULL;
 }
@@ -58,8 +60,9 @@ int64_t patience_left_ms(const struct patience *patience, int64_t most_ms)
 {
     int64_t left_ms = (patience->deadline_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
 
-    if (left_ms < 1)
+    if (left_ms < 1) {
         return 1;
+    }
     return left_ms < most_ms ? left_ms : most_ms;
 }
 
@@ -94,11 +97,13 @@ static int pause_before(const struct patience *patience, const struct config_red
     int64_t end_ns = until_ns < patience->deadline_ns ? until_ns : patience->deadline_ns;
     struct timespec left = {0};
 
-    if (end_ns > now_ns)
+    if (end_ns > now_ns) {
         left = (struct timespec){.tv_sec = (time_t)((end_ns - now_ns) / CLOCK_NS_PER_S),
                                  .tv_nsec = (long)((end_ns - now_ns) % CLOCK_NS_PER_S)};
-    if (ppoll(NULL, 0, &left, patience->mask) < 0 && errno == EINTR)
+    }
+    if (ppoll(NULL, 0, &left, patience->mask) < 0 && errno == EINTR) {
         return PATIENCE_SIGNAL;
+    }
     return until_ns < patience->deadline_ns ? 0 : EX_TEMPFAIL;
 }
 
@@ -114,11 +119,13 @@ int patience_reconnect(struct patience *patience, struct cli *cli)
     cli_disconnect(cli);
     while (is_passing(patience->error)) {
         status = pause_before(patience, &cli->config->redis);
-        if (status != 0)
+        if (status != 0) {
             return status;
+        }
         patience->failures++;
-        if (cli_try_connect(cli, &patience->error, patience->why, sizeof patience->why) == 0)
+        if (cli_try_connect(cli, &patience->error, patience->why, sizeof patience->why) == 0) {
             return 0;
+        }
     }
     return cli_call_failed(patience->what, patience->error, patience->why);
 }

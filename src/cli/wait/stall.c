@@ -17,11 +17,13 @@ int64_t stall_left_ms(struct stall *stall, int64_t most_ms)
 {
     int64_t now_ns = clock_boot_ns(), left_ms;
 
-    if (stall->due_ns == 0)
+    if (stall->due_ns == 0) {
         stall->due_ns = now_ns + FIRST_MS * CLOCK_NS_PER_MS;
+    }
     left_ms = (stall->due_ns - now_ns) / CLOCK_NS_PER_MS + 1;
-    if (left_ms < 1)
+    if (left_ms < 1) {
         return 1;
+    }
     return left_ms < most_ms ? left_ms : most_ms;
 }
 
@@ -34,15 +36,18 @@ static enum reason find_reason(const struct status *status)
 {
     bool any_undrained = false;
 
-    if (status->paused_ms > 0)
+    if (status->paused_ms > 0) {
         return PAUSED;
-    if (status->live_count == 0)
+    }
+    if (status->live_count == 0) {
         return NO_WORKER;
+    }
     for (size_t i = 0; i < status->worker_count; i++) {
         const struct status_worker *worker = &status->workers[i];
         bool ends = strcmp(worker->state, "draining") == 0;
-        if (worker->live && !worker->drained && !ends && !status_is_disabled(worker))
+        if (worker->live && !worker->drained && !ends && !status_is_disabled(worker)) {
             return NONE;
+        }
         any_undrained |= worker->live && !worker->drained;
     }
     return any_undrained ? NOT_READY : DRAINED;
@@ -55,8 +60,9 @@ bool stall_read(struct stall *stall, const struct cli *cli, const struct redisRe
 
     stall->due_ns = clock_boot_ns() + AGAIN_MS * CLOCK_NS_PER_MS;
     /* without memory for it the next look tells */
-    if (status_read(reply, cli->config->queue.lease_ms, &status) != 0)
+    if (status_read(reply, cli->config->queue.lease_ms, &status) != 0) {
         return false;
+    }
     stall->told = (int)find_reason(&status);
     status_free(&status);
     return stall->told != NONE && stall->told != before;
@@ -100,8 +106,9 @@ void stall_look(struct stall *stall, struct cli *cli)
     queue_status(&command, &cli->queue);
     reply = client_call(cli->client, &command, &error, why, sizeof why);
     if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements >= STATUS_ELEMENTS &&
-        stall_read(stall, cli, reply))
+        stall_read(stall, cli, reply)) {
         stall_tell(stall, cli);
+    }
     freeReplyObject(reply);
     command_free(&command);
 }

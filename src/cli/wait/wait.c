@@ -79,8 +79,9 @@ static int add_id(struct id_list *list, char *id)
             list->capacity = capacity;
         }
     }
-    if (!id)
+    if (!id) {
         return cli_no_memory();
+    }
     list->ids[list->count++] = id;
     return EX_OK;
 }
@@ -102,10 +103,12 @@ static int read_ids(struct id_list *list)
     int status = EX_OK;
 
     while (status == EX_OK && (size = getline(&line, &capacity, stdin)) >= 0) {
-        if (size > 0 && line[size - 1] == '\n')
+        if (size > 0 && line[size - 1] == '\n') {
             line[--size] = '\0';
-        if (size == 0)
+        }
+        if (size == 0) {
             continue;
+        }
         status = add_id(list, line);
         line = NULL;
         capacity = 0;
@@ -142,10 +145,11 @@ static int on_ended(void *context, const char *tid, const char *asked, const str
     int status = EX_OK;
 
     waiting->not_succeeded += ended->state != ENDED_SUCCEEDED;
-    if (waiting->options->json)
+    if (waiting->options->json) {
         status = ended_print_json(tid, asked, ended);
-    else
+    } else {
         ended_print(tid, asked, ended);
+    }
     return status == EX_OK ? cli_flush() : status;
 }
 
@@ -157,8 +161,9 @@ static int wait_tasks(struct cli *cli, const struct wait_options *options,
     size_t left = 0;
     int status = await_tasks(cli, list->ids, list->count, options->deadline_ns, &events, &left);
 
-    if (status == EX_TEMPFAIL)
+    if (status == EX_TEMPFAIL) {
         cli_error("%zu of %zu tasks have not ended within %s", left, list->count, options->timeout);
+    }
     return status == EX_OK && waiting.not_succeeded > 0 ? WAIT_NOT_ALL : status;
 }
 
@@ -173,8 +178,9 @@ static int take_option(const struct cli *cli, struct wait_options *options, int 
         options->json = true;
     } else {
         status = cli_duration(cli, "--timeout", optarg, &ms);
-        if (status != EX_OK)
+        if (status != EX_OK) {
             return status;
+        }
         options->deadline_ns = clock_boot_ns() + ms * CLOCK_NS_PER_MS;
         (void)snprintf(options->timeout, sizeof options->timeout, "%s", optarg); /* may be cut */
     }
@@ -186,18 +192,23 @@ static int wait_for(struct cli *cli, const struct wait_options *options, int cou
     struct id_list list = {0};
     int status;
 
-    if (options->all && count > 0)
+    if (options->all && count > 0) {
         return cli_usage(cli, "give ids or --all, not both");
-    if (!options->all && count == 0)
+    }
+    if (!options->all && count == 0) {
         return cli_usage(cli, "what is to be waited for? Give ids, -, or --all");
-    if (options->all)
+    }
+    if (options->all) {
         return wait_all(cli, options);
+    }
     /* a wrong configuration is told before stdin is read */
     status = cli_load(cli);
-    if (status == EX_OK)
+    if (status == EX_OK) {
         status = take_ids(&list, count, words);
-    if (status == EX_OK && list.count > 0)
+    }
+    if (status == EX_OK && list.count > 0) {
         status = wait_tasks(cli, options, &list);
+    }
     free_ids(&list);
     return status;
 }
@@ -209,10 +220,12 @@ static int run(struct cli *cli, int argc, char **argv)
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
            CLI_OPTION_END) {
-        if (letter != CLI_OPTION_STOP)
+        if (letter != CLI_OPTION_STOP) {
             status = take_option(cli, &options, letter);
-        if (letter == CLI_OPTION_STOP || status != EX_OK)
+        }
+        if (letter == CLI_OPTION_STOP || status != EX_OK) {
             return status;
+        }
     }
     return wait_for(cli, &options, argc - optind, argv + optind);
 }

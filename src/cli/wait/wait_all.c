@@ -88,8 +88,9 @@ static void draw(struct watch *watch)
     double share = left + done > 0 ? (double)done / (double)(left + done) : 1;
     char line[LINE_SIZE], span[MOMENT_SIZE] = "", rate[MOMENT_SIZE + 32] = "";
 
-    if (isatty(STDERR_FILENO) != 1)
+    if (isatty(STDERR_FILENO) != 1) {
         return;
+    }
     if (watch->rate > 0) {
         moment_span((int64_t)((double)left / watch->rate * 1000), span, sizeof span);
         (void)snprintf(rate, sizeof rate, ", %.1f/s, about %s", watch->rate, span);
@@ -107,8 +108,9 @@ static void draw(struct watch *watch)
 static void clear_line(struct watch *watch)
 {
     /* as above */
-    if (watch->drawn)
+    if (watch->drawn) {
         (void)fputs("\r\033[K", stderr);
+    }
     watch->drawn = false;
 }
 
@@ -140,8 +142,9 @@ static int look(struct watch *watch)
 
     queue_status(&watch->command, &watch->cli->queue);
     reply = call(watch, STATUS_ELEMENTS);
-    if (!reply)
+    if (!reply) {
         return -1;
+    }
     read_figures(reply->element[2], &watch->now);
     if (left_of(&watch->now) > 0 && stall_is_due(&watch->stall) &&
         stall_read(&watch->stall, watch->cli, reply)) {
@@ -150,10 +153,11 @@ static int look(struct watch *watch)
     }
     freeReplyObject(reply);
     watch->looked_ns = clock_boot_ns();
-    if (watch->seen)
+    if (watch->seen) {
         update_rate(watch, &before, before_ns);
-    else
+    } else {
         watch->first = watch->now;
+    }
     watch->seen = true;
     draw(watch);
     return 0;
@@ -167,8 +171,9 @@ static int renew(struct watch *watch)
     queue_await_begin(&watch->command, &watch->cli->queue, AWAIT_MS);
     queue_await_add(&watch->command, EVERYBODY);
     reply = call(watch, 2);
-    if (!reply)
+    if (!reply) {
         return -1;
+    }
     freeReplyObject(reply);
     return 0;
 }
@@ -190,12 +195,14 @@ static int hear(struct watch *watch, int64_t block_ms)
     queue_read(&watch->command, &watch->cli->queue, &source, 1, 1, block_ms);
     reply = block_ms > 0 ? patience_block(&watch->patience, watch->cli, &watch->command, block_ms)
                          : call(watch, 0);
-    if (!reply)
+    if (!reply) {
         return -1;
+    }
     rings = queue_read_entries(&watch->cli->queue, reply, on_ring, watch);
     freeReplyObject(reply);
-    if (rings < 0)
+    if (rings < 0) {
         watch->patience.status = EX_PROTOCOL;
+    }
     return rings;
 }
 
@@ -210,28 +217,33 @@ static void pause_between(const struct watch *watch)
     struct timespec left = {.tv_nsec = (long)left_ns};
 
     /* interrupted, it is shorter */
-    if (left_ns > 0)
+    if (left_ns > 0) {
         (void)nanosleep(&left, NULL);
+    }
 }
 
 /* Until the queue is empty, or the deadline. */
 static int follow(struct watch *watch)
 {
     /* in this order: what ends from now on rings, and what ended before is seen */
-    if (renew(watch) || hear(watch, 0) < 0 || look(watch))
+    if (renew(watch) || hear(watch, 0) < 0 || look(watch)) {
         return -1;
+    }
     patience_end(&watch->patience);
     while (left_of(&watch->now) > 0 && clock_boot_ns() < watch->patience.deadline_ns) {
         int64_t block_ms = stall_left_ms(&watch->stall, BLOCK_MS);
         int rings = hear(watch, patience_left_ms(&watch->patience, block_ms));
         bool stalled = rings == 0 && stall_is_due(&watch->stall);
         bool old = clock_boot_ns() - watch->renewed_ns >= RENEW_MS * CLOCK_NS_PER_MS;
-        if (rings < 0 || (old && renew(watch)))
+        if (rings < 0 || (old && renew(watch))) {
             return -1;
-        if (rings > 0)
+        }
+        if (rings > 0) {
             pause_between(watch);
-        if ((rings > 0 || old || stalled) && look(watch))
+        }
+        if ((rings > 0 || old || stalled) && look(watch)) {
             return -1;
+        }
     }
     return 0;
 }
@@ -245,17 +257,19 @@ static int report(const struct watch *watch)
     int status = EX_OK;
 
     /* failures show when stdout is flushed */
-    if (watch->options->json)
+    if (watch->options->json) {
         status = output_json(json_pack("{s:I, s:I, s:I, s:I}", "succeeded", (json_int_t)succeeded,
                                        "dead", (json_int_t)dead, "cancelled", (json_int_t)cancelled,
                                        "delayed", (json_int_t)now->delayed),
                              false);
-    else
+    } else {
         (void)printf("empty: %lld succeeded, %lld dead, %lld cancelled meanwhile; %lld delayed\n",
                      (long long)succeeded, (long long)dead, (long long)cancelled,
                      (long long)now->delayed);
-    if (status != EX_OK)
+    }
+    if (status != EX_OK) {
         return status;
+    }
     return dead > 0 || cancelled > 0 ? WAIT_NOT_ALL : EX_OK;
 }
 
@@ -280,12 +294,14 @@ int wait_all(struct cli *cli, const struct wait_options *options)
     while (status == EX_OK && follow(&watch)) {
         clear_line(&watch);
         status = watch.patience.status;
-        if (status == EX_OK)
+        if (status == EX_OK) {
             status = patience_reconnect(&watch.patience, cli);
+        }
     }
     clear_line(&watch);
     command_free(&watch.command);
-    if (status == EX_TEMPFAIL || (status == EX_OK && left_of(&watch.now) > 0))
+    if (status == EX_TEMPFAIL || (status == EX_OK && left_of(&watch.now) > 0)) {
         return give_up(&watch);
+    }
     return status == EX_OK ? report(&watch) : status;
 }

@@ -105,7 +105,7 @@ static bool keep(struct reclaim *reclaim, const char *name)
     if (copy) {
         reclaim->kept[reclaim->kept_count++] = (struct kept){.name = copy, .since_ns = now_ns};
     }
-    return copy != NULL;
+    return copy;
 }
 
 /* ---- one look through the folder ---- */

@@ -275,7 +275,7 @@ static void keep_single(struct slots *slots, struct task *task, int64_t sent_ns)
 static bool is_fit(const struct slots *slots, struct task *task, char *reason, size_t reason_size)
 {
     const struct config_task *config = &slots->config->task;
-    return task_check(task, config->command != NULL, reason, reason_size) &&
+    return task_check(task, config->command, reason, reason_size) &&
            runner_accepts(slots->runner, task, reason, reason_size) &&
            (config->batch == 1 || batch_fits(config->batch_format, task, reason, reason_size));
 }

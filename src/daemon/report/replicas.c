@@ -87,7 +87,7 @@ static void on_waited(void *context, const struct redisReply *reply)
         judge(replicas, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
     }
     replicas->tasks = 0;
-    replicas->answered(replicas->context, reply != NULL);
+    replicas->answered(replicas->context, reply);
 }
 
 int replicas_ask(struct replicas *replicas, size_t tasks)

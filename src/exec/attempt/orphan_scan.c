@@ -27,7 +27,7 @@ struct taking {
 static bool is_started(void *context, pid_t pid)
 {
     const struct orphan_scan *orphan_scan = context;
-    return child_table_find(orphan_scan->running, pid) != NULL ||
+    return child_table_find(orphan_scan->running, pid) ||
            (orphan_scan->guard && guard_is(orphan_scan->guard, pid));
 }
 

@@ -240,7 +240,7 @@ static bool is_alone(int directory, const char *except, const pid_t *own, size_t
         return false;
     }
     DIR *stream = open_stream(directory);
-    bool alone = stream != NULL;
+    bool alone = stream;
     const struct dirent *entry;
     while (alone && (entry = next_below(stream))) {
         if (except && strcmp(entry->d_name, except) == 0) {

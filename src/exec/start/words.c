@@ -29,7 +29,7 @@ static int compare_names(const void *name, const void *entry)
 static bool is_shell_name(const char *word)
 {
     return bsearch(word, shell_names, sizeof shell_names / sizeof *shell_names, sizeof *shell_names,
-                   compare_names) != NULL;
+                   compare_names);
 }
 
 static bool is_blank(char c)
@@ -40,7 +40,7 @@ static bool is_blank(char c)
 static bool is_plain(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("_./=:,@%+-", c) != NULL);
+           (c != '\0' && strchr("_./=:,@%+-", c));
 }
 
 /* How many words, or 0 where a byte is one that a shell may treat specially. */

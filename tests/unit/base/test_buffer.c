@@ -15,8 +15,9 @@ static void assert_holds(const struct buffer *buffer, const char *data, size_t s
 {
     assert_int_equal(buffer->size, size);
     assert_true(buffer->capacity >= size);
-    if (size > 0)
+    if (size > 0) {
         assert_memory_equal(buffer->data, data, size);
+    }
 }
 
 /* Goal: what is appended stands there in order, NUL bytes and empty pieces included. */
@@ -53,8 +54,9 @@ static void growth_is_steady(void **state)
         capacity = buffer.capacity;
     }
     assert_int_equal(buffer.size, SIZE);
-    for (size_t i = 0; i < SIZE; i += 997)
+    for (size_t i = 0; i < SIZE; i += 997) {
         assert_int_equal(buffer.data[i], (char)(i * 31));
+    }
     assert_true(moves < 40);
     buffer_free(&buffer);
 }
@@ -145,7 +147,7 @@ static void escapes_make_bytes_safe(void **state)
         {"\x80", 1, "\\x80"},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct buffer buffer = BUFFER_INIT;
 
         assert_int_equal(escape_append(&buffer, cases[i].data, cases[i].size), 0);

@@ -74,7 +74,7 @@ static void bytes_are_escaped(void **state)
     static const char bytes[] = "a\nb\033[2J\0\xff (task=9-9)";
 
     assert_int_equal(log_open(LOG_TARGET_STDERR, LOG_INFO, "leatd"), 0);
-    log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, fields, 1, bytes, sizeof(bytes) - 1);
+    log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, fields, 1, bytes, sizeof bytes - 1);
     assert_matches(read_stderr(world), " info: a\\\\nb\\\\x1b\\[2J\\\\x00\\\\xff \\(task=9-9\\) "
                                        "\\(task=1-0\\)\n$");
     log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, NULL, 0);
@@ -122,9 +122,9 @@ static void journal_records_are_native(void **state)
     assert_int_equal(log_open(LOG_TARGET_JOURNAL, LOG_INFO, "leatd"), 0);
     name_queue();
     log_event(LOG_WARNING, LOG_ID_TASK_RETRY, fields, 3, "text %d", 1);
-    assert_received(world, event, sizeof(event) - 1);
+    assert_received(world, event, sizeof event - 1);
     log_bytes(LOG_INFO, NULL, NULL, 0, "x\nLEAT_TASK=9-9", 15);
-    assert_received(world, bytes, sizeof(bytes) - 1);
+    assert_received(world, bytes, sizeof bytes - 1);
     assert_string_equal(read_stderr(world), "");
 }
 
@@ -143,7 +143,7 @@ static void long_messages_are_cut(void **state)
     log_bytes(LOG_INFO, NULL, fields, 1, text, LENGTH);
     assert_true(receive(world));
     assert_true(world->text.size > 50000);
-    assert_memory_equal(world->text.data, start, sizeof(start) - 1);
+    assert_memory_equal(world->text.data, start, sizeof start - 1);
     assert_int_equal(world->text.data[world->text.size - 1], '\n');
 
     /* what cannot be cut is dropped and counted */
@@ -167,7 +167,7 @@ static void auto_finds_the_journal(void **state)
     char stream[64];
 
     assert_int_equal(fstat(STDERR_FILENO, &status), 0);
-    assert_true(snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)status.st_dev,
+    assert_true(snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)status.st_dev,
                          (uintmax_t)status.st_ino) > 0);
     setenv("JOURNAL_STREAM", stream, 1);
     assert_int_equal(log_open(LOG_TARGET_AUTO, LOG_INFO, "leatd"), 0);
@@ -220,7 +220,7 @@ static void files_get_lines(void **state)
     struct world *world = *state;
     char path[64], text[256] = "";
 
-    assert_true(snprintf(path, sizeof(path), "%s/file", world->folder) > 0);
+    assert_true(snprintf(path, sizeof path, "%s/file", world->folder) > 0);
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_true(dup2(fd, STDERR_FILENO) >= 0);
@@ -228,7 +228,7 @@ static void files_get_lines(void **state)
     assert_int_equal(log_open(LOG_TARGET_AUTO, LOG_INFO, "leatd"), 0);
     log_text(LOG_INFO, "one");
     log_text(LOG_INFO, "two");
-    assert_true(pread(fd, text, sizeof(text) - 1, 0) > 0);
+    assert_true(pread(fd, text, sizeof text - 1, 0) > 0);
     assert_matches(text, "^" TIME " leatd info: one\n" TIME " leatd info: two\n$");
     close(fd);
 }

@@ -16,11 +16,12 @@ static unsigned long long told_dropped(const char *text)
     static const char words[] = " log records were dropped";
     unsigned long long sum = 0;
 
-    for (; (text = strstr(text, words)) != NULL; text++) {
+    for (; (text = strstr(text, words)); text++) {
         const char *digits = text;
 
-        while (digits[-1] >= '0' && digits[-1] <= '9')
+        while (digits[-1] >= '0' && digits[-1] <= '9') {
             digits--;
+        }
         sum += strtoull(digits, NULL, 10);
     }
     return sum;
@@ -34,7 +35,7 @@ static int flood(void)
     int written = 0;
 
     while (log_dropped() < before + 10) {
-        log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, line, sizeof(line) - 1);
+        log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, line, sizeof line - 1);
         written++;
     }
     return written - 10;
@@ -48,8 +49,9 @@ static void a_full_journal_costs_output_only(void **state)
 
     assert_int_equal(log_open(LOG_TARGET_JOURNAL, LOG_INFO, "leatd"), 0);
     int written = flood();
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 50; i++) {
         log_text(LOG_INFO, "own %d", i);
+    }
     uint64_t dropped = log_dropped();
     log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, "late", 4);
     assert_int_equal(log_dropped(), dropped + 1);
@@ -60,10 +62,10 @@ static void a_full_journal_costs_output_only(void **state)
             char expected[64];
 
             assert_int_equal(buffer_append(&world->text, "", 1), 0);
-            assert_true(snprintf(expected, sizeof(expected), "MESSAGE=own %d\n", owns) > 0);
-            outputs += strstr(world->text.data, "MESSAGE=output") != NULL ? 1 : 0;
-            owns += strstr(world->text.data, expected) != NULL ? 1 : 0;
-            reports += strstr(world->text.data, "11 log records were dropped") != NULL ? 1 : 0;
+            assert_true(snprintf(expected, sizeof expected, "MESSAGE=own %d\n", owns) > 0);
+            outputs += strstr(world->text.data, "MESSAGE=output") ? 1 : 0;
+            owns += strstr(world->text.data, expected) ? 1 : 0;
+            reports += strstr(world->text.data, "11 log records were dropped") ? 1 : 0;
         }
         log_flush();
     }
@@ -87,8 +89,9 @@ static void a_slow_journal_is_not_a_stuck_one(void **state)
     while (offer())
         ;
     uint64_t dropped = log_dropped();
-    while (!offer())
+    while (!offer()) {
         (void)poll(NULL, 0, 10);
+    }
     assert_int_equal(log_dropped(), dropped + 1);
 
     assert_true(receive(world));
@@ -103,11 +106,12 @@ static void a_full_pipe_does_not_block(void **state)
     struct buffer all = BUFFER_INIT;
     char text[6000];
 
-    memset(text, 'z', sizeof(text));
+    memset(text, 'z', sizeof text);
     assert_int_equal(log_open(LOG_TARGET_STDERR, LOG_INFO, "leatd"), 0);
     flood();
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         log_event(LOG_INFO, LOG_ID_TASK_DEAD, NULL, 0, "own %d %.*s", i, 6000, text);
+    }
     for (int round = 0; round < 20; round++) {
         const char *part = read_stderr(world);
 
@@ -122,7 +126,7 @@ static void a_full_pipe_does_not_block(void **state)
     for (int i = 0; i < 20; i++) {
         char expected[32];
 
-        assert_true(snprintf(expected, sizeof(expected), "info: own %d z", i) > 0);
+        assert_true(snprintf(expected, sizeof expected, "info: own %d z", i) > 0);
         at = strstr(at, expected);
         assert_non_null(at);
     }
@@ -147,8 +151,9 @@ static void a_full_socket_does_not_block(void **state)
     for (int round = 0; round < 20; round++) {
         const char *part = read_stderr(world);
 
-        if (strstr(part, "info: own\n") != NULL)
+        if (strstr(part, "info: own\n")) {
             return;
+        }
         log_flush();
     }
     fail_msg("the kept record did not come");
@@ -174,12 +179,13 @@ static void keeping_has_a_bound(void **state)
     (void)state;
     char text[10000];
 
-    memset(text, 'z', sizeof(text));
+    memset(text, 'z', sizeof text);
     assert_int_equal(log_open(LOG_TARGET_JOURNAL, LOG_INFO, "leatd"), 0);
     flood();
     uint64_t dropped = log_dropped();
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         log_event(LOG_INFO, NULL, NULL, 0, "%.*s", 10000, text);
+    }
     assert_true(log_dropped() - dropped > 70);
     assert_true(log_dropped() - dropped < 80);
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+#define COUNT(list) (sizeof list / sizeof((list)[0]))
 
 static const int64_t hour = 3600000, day = 86400000;
 
@@ -82,8 +82,9 @@ static void other_durations_are_refused(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t ms = 42;
 
-        if (units_parse_duration(cases[i], &ms) != -1)
+        if (units_parse_duration(cases[i], &ms) != -1) {
             fail_msg("\"%s\" was read as %lld", cases[i], (long long)ms);
+        }
         assert_int_equal(ms, 42);
     }
 }
@@ -125,8 +126,9 @@ static void sizes_are_read(void **state)
     for (size_t i = 0; i < COUNT(wrong); i++) {
         int64_t bytes = 42;
 
-        if (units_parse_size(wrong[i], &bytes) != -1)
+        if (units_parse_size(wrong[i], &bytes) != -1) {
             fail_msg("\"%s\" was read as %lld", wrong[i], (long long)bytes);
+        }
         assert_int_equal(bytes, 42);
     }
 }
@@ -147,8 +149,9 @@ static void integers_keep_to_their_range(void **state)
     value = 42;
     const char *wrong[] = {"",   "-",   "--1", "+1", " 1",  "1 ",
                            "1x", "0x1", "6",   "-4", "1e3", "9223372036854775808"};
-    for (size_t i = 0; i < COUNT(wrong); i++)
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_int_equal(units_parse_integer(wrong[i], -3, 5, &value), -1);
+    }
     assert_int_equal(value, 42);
 }
 
@@ -175,7 +178,7 @@ static void durations_are_written(void **state)
         char text[48];
         int64_t ms = -1;
 
-        units_format_duration(cases[i].ms, text, sizeof(text));
+        units_format_duration(cases[i].ms, text, sizeof text);
         assert_string_equal(text, cases[i].text);
         assert_int_equal(units_parse_duration(text, &ms), 0);
         assert_int_equal(ms, cases[i].ms < 0 ? 0 : cases[i].ms);
@@ -189,11 +192,13 @@ static void short_buffers_are_not_overrun(void **state)
     for (size_t size = 0; size < 30; size++) {
         char text[32];
 
-        for (size_t i = 0; i < sizeof(text); i++)
+        for (size_t i = 0; i < sizeof text; i++) {
             text[i] = 'x';
+        }
         units_format_duration(36525 * day - 1, text, size);
-        for (size_t i = size; i < sizeof(text); i++)
+        for (size_t i = size; i < sizeof text; i++) {
             assert_int_equal(text[i], 'x');
+        }
     }
 }
 

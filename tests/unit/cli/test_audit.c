@@ -123,10 +123,11 @@ static void knows_who(void **state)
 
     assert_int_equal(setenv("SUDO_USER", "al ice\n\xff", 1), 0);
     audit_who(who);
-    if (getuid() == 0)
+    if (getuid() == 0) {
         assert_int_equal(strncmp(who, "al?ice??@", 9), 0);
-    else
+    } else {
         assert_string_equal(who, own);
+    }
     assert_int_equal(setenv("SUDO_USER", "", 1), 0);
     audit_who(who);
     assert_string_equal(who, own);

@@ -29,12 +29,15 @@ static void test_many(void **state)
 
     (void)state;
     assert_non_null(seen);
-    for (unsigned i = 0; i < MANY; i++)
+    for (unsigned i = 0; i < MANY; i++) {
         seen_add(seen, name, name_of(i, name));
-    for (unsigned i = 0; i < MANY; i++)
+    }
+    for (unsigned i = 0; i < MANY; i++) {
         assert_true(seen_has(seen, name, name_of(i, name)));
-    for (unsigned i = MANY; i < 2 * MANY; i++)
+    }
+    for (unsigned i = MANY; i < 2 * MANY; i++) {
         wrong += seen_has(seen, name, name_of(i, name));
+    }
     assert_in_range(wrong, 0, 3);
     seen_free(seen);
 }

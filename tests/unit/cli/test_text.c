@@ -141,8 +141,9 @@ static void test_moment_parse(void **state)
     expect_moment("2026-01-31T12:00:00-02:00", 1769868000000);
     expect_moment("2026-01-31 13:00", 1769860800000);
     expect_moment("2026-01-31 13:00:01", 1769860801000);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(moment_parse(wrong[i], &ms), -1);
+    }
 }
 
 static void expect_span(int64_t ms, const char *wanted)

@@ -25,8 +25,9 @@ static struct config *parse_bytes(const char *text, size_t size)
     struct config *config = NULL;
     struct buffer errors = BUFFER_INIT;
 
-    if (config_parse("f.ini", text, size, &config, &errors) != 0)
+    if (config_parse("f.ini", text, size, &config, &errors) != 0) {
         fail_msg("%.*s", (int)errors.size, errors.data);
+    }
     assert_int_equal(errors.size, 0);
     buffer_free(&errors);
     return config;
@@ -156,8 +157,9 @@ static void lanes_and_rates_are_taken(void **state)
     assert_int_equal(config->limits.burst, 40);
     const char *expected[] = {"big one=2, 3",          "name=strict", "a=1, -, 20/s",
                               "b=0.001, 10, 100/m, 7", "c=1000",      "\xc3\xa4=1, -, -, 5"};
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 6; i++) {
         assert_string_equal(config->lanes.list[i], expected[i]);
+    }
     assert_null(config->lanes.list[6]);
 
     const char *settings;
@@ -219,20 +221,20 @@ static void forms_of_files_are_read(void **state)
     static const char odd[] = "\xef\xbb\xbf[queue]\r\n  ; indented comment\r\n\t\r\n# another\r\n"
                               "name = q\r\n[task] ; tail\r\ncommand=x";
     char text[9000];
-    struct config *config = parse_bytes(odd, sizeof(odd) - 1);
+    struct config *config = parse_bytes(odd, sizeof odd - 1);
 
     assert_string_equal(config->queue.name, "q");
     assert_string_equal(config->task.command, "x");
     config_free(config);
 
     /* 8189 bytes are the longest line */
-    int length = snprintf(text, sizeof(text), QUEUE "[task]\ncommand = %08179d\n", 1);
+    int length = snprintf(text, sizeof text, QUEUE "[task]\ncommand = %08179d\n", 1);
     assert_true(length > 0);
     config = parse_bytes(text, (size_t)length);
     assert_int_equal(strlen(config->task.command), 8179);
     config_free(config);
     struct buffer errors = BUFFER_INIT;
-    length = snprintf(text, sizeof(text), QUEUE "[task]\ncommand = %08180d\n", 1);
+    length = snprintf(text, sizeof text, QUEUE "[task]\ncommand = %08180d\n", 1);
     assert_int_equal(config_parse("f", text, (size_t)length, &config, &errors), -1);
     assert_null(config);
     buffer_free(&errors);
@@ -247,15 +249,17 @@ struct files {
 
 static int set_up_files(void **state)
 {
-    struct files *files = calloc(1, sizeof(*files));
+    struct files *files = calloc(1, sizeof *files);
 
-    if (files == NULL)
+    if (!files) {
         return -1;
+    }
     *state = files;
     memcpy(files->folder, "/tmp/leat-config-XXXXXX", 24);
-    if (mkdtemp(files->folder) == NULL)
+    if (!mkdtemp(files->folder)) {
         return -1;
-    return snprintf(files->path, sizeof(files->path), "%s/secret", files->folder) > 0 ? 0 : -1;
+    }
+    return snprintf(files->path, sizeof files->path, "%s/secret", files->folder) > 0 ? 0 : -1;
 }
 
 static int tear_down_files(void **state)
@@ -285,7 +289,7 @@ static char *password_of(const char *line, struct buffer *errors)
     char text[256];
     struct config *config;
     char *password = NULL;
-    int length = snprintf(text, sizeof(text), QUEUE "[redis]\n%s\n", line);
+    int length = snprintf(text, sizeof text, QUEUE "[redis]\n%s\n", line);
 
     buffer_clear(errors);
     if (config_parse("f.ini", text, (size_t)length, &config, errors) == 0) {
@@ -301,10 +305,11 @@ static void assert_password(const char *line, const char *expected)
     struct buffer errors = BUFFER_INIT;
     char *password = password_of(line, &errors);
 
-    if (password == NULL)
+    if (!password) {
         fail_msg("%s", errors.data);
-    else
+    } else {
         assert_string_equal(password, expected);
+    }
     free(password);
     buffer_free(&errors);
 }
@@ -314,8 +319,9 @@ static void assert_no_password(const char *line, const char *expected)
     struct buffer errors = BUFFER_INIT;
 
     assert_null(password_of(line, &errors));
-    if (strstr(errors.data, expected) == NULL || strncmp(errors.data, "f.ini:4: ", 9) != 0)
+    if (!strstr(errors.data, expected) || strncmp(errors.data, "f.ini:4: ", 9) != 0) {
         fail_msg("\"%s\" does not tell \"%s\"", errors.data, expected);
+    }
     buffer_free(&errors);
 }
 
@@ -325,7 +331,7 @@ static void passwords_come_from_files(void **state)
     struct files *files = *state;
     char line[128], large[5000];
 
-    assert_true(snprintf(line, sizeof(line), "password_file = %s", files->path) > 0);
+    assert_true(snprintf(line, sizeof line, "password_file = %s", files->path) > 0);
     assert_no_password(line, "No such file");
     write_file(files->path, "s3 cret\n", 8, 0600);
     assert_password(line, "s3 cret");
@@ -338,8 +344,8 @@ static void passwords_come_from_files(void **state)
     assert_no_password(line, "the file is empty");
     write_file(files->path, "a\0b", 3, 0600);
     assert_no_password(line, "NUL");
-    memset(large, 'x', sizeof(large));
-    write_file(files->path, large, sizeof(large), 0600);
+    memset(large, 'x', sizeof large);
+    write_file(files->path, large, sizeof large, 0600);
     assert_no_password(line, "longer than 4096");
 
     /* a fifo must not hang the start */

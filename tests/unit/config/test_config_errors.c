@@ -16,7 +16,7 @@
 #include "config/suggest.h"
 
 #define QUEUE "[queue]\nname = q\n"
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+#define COUNT(list) (sizeof list / sizeof((list)[0]))
 
 struct wrong {
     const char *text;   /* after QUEUE, whose two lines count */
@@ -39,7 +39,7 @@ static void assert_each(const struct wrong *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         char text[512];
-        int length = snprintf(text, sizeof(text), QUEUE "%s", cases[i].text);
+        int length = snprintf(text, sizeof text, QUEUE "%s", cases[i].text);
 
         assert_errors(text, (size_t)length, cases[i].errors);
     }
@@ -144,7 +144,7 @@ static void malformed_lines_are_errors(void **state)
     static const char nul[] = QUEUE "lease\0 = 5\n";
 
     assert_each(cases, COUNT(cases));
-    assert_errors(nul, sizeof(nul) - 1, "f:3: unexpected control character 0x00; remove it\n");
+    assert_errors(nul, sizeof nul - 1, "f:3: unexpected control character 0x00; remove it\n");
 }
 
 /* Goal: each type of value says what it takes, and the range. */
@@ -213,9 +213,9 @@ static void lists_are_checked(void **state)
 
     for (size_t i = 0; i < COUNT(codes); i++) {
         char text[128], expected[256];
-        int length = snprintf(text, sizeof(text), QUEUE "[retry]\npermanent = %s\n", codes[i]);
+        int length = snprintf(text, sizeof text, QUEUE "[retry]\npermanent = %s\n", codes[i]);
 
-        assert_true(snprintf(expected, sizeof(expected),
+        assert_true(snprintf(expected, sizeof expected,
                              "f:4: permanent: \"%s\" is not a list of exit codes from 0 to 255; "
                              "write it like 64-78, 100\n",
                              codes[i]) > 0);
@@ -266,8 +266,8 @@ static void lanes_are_checked(void **state)
     char name[LIMITS_LANE_MOST + 2] = "";
 
     assert_each(cases, COUNT(cases));
-    memset(name, 'n', sizeof(name) - 1);
-    int length = snprintf(text, sizeof(text), QUEUE "[lanes]\n%s = 1\n", name);
+    memset(name, 'n', sizeof name - 1);
+    int length = snprintf(text, sizeof text, QUEUE "[lanes]\n%s = 1\n", name);
     assert_errors(text, (size_t)length,
                   "f:4: nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn: the name "
                   "of a lane has at most 200 bytes; shorten it\n");
@@ -325,7 +325,7 @@ static void rules_between_keys_hold(void **state)
     struct buffer errors = BUFFER_INIT;
     static const char good[] =
         QUEUE "lease = 1s\n[task]\nkill_grace = 400ms\n[redis]\ncommand_timeout = 500ms\n";
-    assert_int_equal(config_parse("f", good, sizeof(good) - 1, &config, &errors), 0);
+    assert_int_equal(config_parse("f", good, sizeof good - 1, &config, &errors), 0);
     config_free(config);
 }
 
@@ -378,7 +378,7 @@ static void all_errors_come_at_once(void **state)
     static const char text[] = "x = 1\n[redis]\nsocket = s\nport = 0\n[queue\n[task]\n umask = 1\n"
                                "shell = sh\nshell = /bin/sh\n[nope]\n[log]\nlevel = loud\n";
 
-    assert_errors(text, sizeof(text) - 1,
+    assert_errors(text, sizeof text - 1,
                   "f:1: x: comes before any section; put it under [queue]\n"
                   "f:3: socket: \"s\" is not an absolute path; begin it with /\n"
                   "f:4: port: \"0\" is out of range; use 1 to 65535\n"
@@ -402,7 +402,7 @@ static void passwords_are_not_told(void **state)
     struct config *config;
     struct buffer errors = BUFFER_INIT;
 
-    assert_int_equal(config_parse("f", text, sizeof(text) - 1, &config, &errors), -1);
+    assert_int_equal(config_parse("f", text, sizeof text - 1, &config, &errors), -1);
     assert_int_equal(buffer_append(&errors, "", 1), 0);
     assert_null(strstr(errors.data, "hunter2"));
     buffer_free(&errors);

@@ -19,10 +19,11 @@ static struct config *parse(const char *lines)
     struct config *config = NULL;
     struct buffer errors = BUFFER_INIT;
     char text[1024];
-    int length = snprintf(text, sizeof(text), QUEUE "%s", lines);
+    int length = snprintf(text, sizeof text, QUEUE "%s", lines);
 
-    if (config_parse("f", text, (size_t)length, &config, &errors) != 0)
+    if (config_parse("f", text, (size_t)length, &config, &errors) != 0) {
         fail_msg("%.*s", (int)errors.size, errors.data);
+    }
     buffer_free(&errors);
     return config;
 }
@@ -32,12 +33,13 @@ static void assert_wrong(const char *lines, const char *expected)
     struct config *config = NULL;
     struct buffer errors = BUFFER_INIT;
     char text[1024];
-    int length = snprintf(text, sizeof(text), QUEUE "%s", lines);
+    int length = snprintf(text, sizeof text, QUEUE "%s", lines);
 
     assert_int_equal(config_parse("f", text, (size_t)length, &config, &errors), -1);
     assert_int_equal(buffer_append(&errors, "", 1), 0);
-    if (strstr(errors.data, expected) == NULL)
+    if (!strstr(errors.data, expected)) {
         fail_msg("%s: says %s", lines, errors.data);
+    }
     buffer_free(&errors);
 }
 

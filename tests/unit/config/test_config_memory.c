@@ -60,8 +60,9 @@ static bool once;           /* only that one fails */
 
 static bool fails(void)
 {
-    if (countdown < 0)
+    if (countdown < 0) {
         return false;
+    }
     if (countdown > 0) {
         countdown--;
         return false;
@@ -96,8 +97,9 @@ static void fail_each(void (*work)(bool failing))
             work(true);
             bool reached = once ? countdown < 0 : countdown == 0;
             countdown = -1;
-            if (!reached)
+            if (!reached) {
                 break;
+            }
             assert_true(number < 10000);
         }
     }
@@ -111,16 +113,19 @@ static void parse_work(bool failing)
     struct buffer errors = BUFFER_INIT;
 
     /* with an error in the text it never succeeds, and says something unless even that failed */
-    if (config_parse("f", text, sizeof(text) - 1, &config, &errors) != -1)
+    if (config_parse("f", text, sizeof text - 1, &config, &errors) != -1) {
         abort();
-    if (config != NULL || (errors.size == 0 && !errors.failed) || (!failing && errors.failed))
+    }
+    if (config || (errors.size == 0 && !errors.failed) || (!failing && errors.failed)) {
         abort();
+    }
     buffer_free(&errors);
     buffer_free(&errors);
-    if (config_parse("f", good, sizeof(good) - 1, &config, &errors) == 0) {
-        if (config->queue.stream == NULL || config->task.environment[1] == NULL ||
-            config->redis.password == NULL || config->task.path == NULL)
+    if (config_parse("f", good, sizeof good - 1, &config, &errors) == 0) {
+        if (!config->queue.stream || !config->task.environment[1] || !config->redis.password ||
+            !config->task.path) {
             abort();
+        }
         config_free(config);
     } else if (!failing) {
         abort();
@@ -133,11 +138,12 @@ static void merge_work(bool failing)
     struct config *current = NULL, *fresh = NULL, *merged;
     struct buffer notes = BUFFER_INIT;
 
-    if (config_parse("f", good, sizeof(good) - 1, &current, &notes) == 0 &&
-        config_parse("f", other, sizeof(other) - 1, &fresh, &notes) == 0) {
+    if (config_parse("f", good, sizeof good - 1, &current, &notes) == 0 &&
+        config_parse("f", other, sizeof other - 1, &fresh, &notes) == 0) {
         merged = config_merge(current, fresh, &notes);
-        if (merged == NULL ? !failing : strcmp(merged->queue.name, "q") != 0)
+        if (!merged ? !failing : strcmp(merged->queue.name, "q") != 0) {
             abort();
+        }
         config_free(merged);
     } else if (!failing) {
         abort();
@@ -154,12 +160,13 @@ static void commands_work(bool failing)
         .arguments = (char *[]){(char *)"x='a {A}' {B=c}d {{ {C=}", (char *)"y={A}", NULL}};
     struct task task = {.fields = fields, .field_count = 2, .command = &fields[0].value};
     struct commands *commands = commands_new(&config);
-    char **words = commands != NULL ? commands_words(commands, &task) : NULL;
+    char **words = commands ? commands_words(commands, &task) : NULL;
 
-    if (words == NULL ? !failing
-                      : strcmp(words[1], "a b") != 0 || strcmp(words[2], "cd") != 0 ||
-                            strcmp(words[4], "") != 0 || words[5] != NULL)
+    if (!words ? !failing
+               : strcmp(words[1], "a b") != 0 || strcmp(words[2], "cd") != 0 ||
+                     strcmp(words[4], "") != 0 || words[5]) {
         abort();
+    }
     free(words);
     commands_free(commands);
 }
@@ -169,10 +176,12 @@ static void log_work(bool failing)
     const struct log_field field[] = {LOG_TEXT("LEAT_QUEUE", "q"), LOG_TEXT("LEAT_TASK", "1")};
     int saved = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-    if (dup2(nowhere, STDERR_FILENO) < 0 || log_open(LOG_TARGET_STDERR, LOG_INFO, "leatd") != 0)
+    if (dup2(nowhere, STDERR_FILENO) < 0 || log_open(LOG_TARGET_STDERR, LOG_INFO, "leatd") != 0) {
         abort();
-    if (log_set_common(field, 2) != 0 && !failing)
+    }
+    if (log_set_common(field, 2) != 0 && !failing) {
         abort();
+    }
     log_event(LOG_INFO, NULL, field, 2, "text %d", 1);
     log_bytes(LOG_INFO, NULL, field, 2, "a\nb", 3);
     log_close();

@@ -13,17 +13,18 @@
 #include "config/load.h"
 
 #define QUEUE "[queue]\nname = q\n[retry]\n"
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+#define COUNT(list) (sizeof list / sizeof((list)[0]))
 
 static struct config *parse(const char *lines)
 {
     struct config *config = NULL;
     struct buffer errors = BUFFER_INIT;
     char text[1024];
-    int length = snprintf(text, sizeof(text), QUEUE "%s", lines);
+    int length = snprintf(text, sizeof text, QUEUE "%s", lines);
 
-    if (config_parse("f", text, (size_t)length, &config, &errors) != 0)
+    if (config_parse("f", text, (size_t)length, &config, &errors) != 0) {
         fail_msg("%.*s", (int)errors.size, errors.data);
+    }
     buffer_free(&errors);
     return config;
 }
@@ -40,16 +41,18 @@ static void assert_exits(const char *lines, const char *expected)
     struct config *config = parse(lines);
     char found[CONFIG_CODES + 1] = "";
 
-    for (int code = 0; code < CONFIG_CODES; code++)
+    for (int code = 0; code < CONFIG_CODES; code++) {
         found[code] = ".rds"[config->retry.exits.of[code].kind];
+    }
     for (const char *part = expected; *part != '\0';
          part += strcspn(part, " "), part += *part == ' ') {
         int code, used;
         char letter;
 
         assert_int_equal(sscanf(part, "%d%c%n", &code, &letter, &used), 2);
-        if (found[code] != letter)
+        if (found[code] != letter) {
             fail_msg("%s: the rule of %d is %c", lines, code, found[code]);
+        }
         found[code] = '.';
     }
     /* and no others */
@@ -165,10 +168,10 @@ static void wrong_rules_are_told(void **state)
         struct config *config = NULL;
         struct buffer errors = BUFFER_INIT;
         char text[256], expected[512];
-        int length = snprintf(text, sizeof(text), QUEUE "%s\n", wrong[i][0]);
+        int length = snprintf(text, sizeof text, QUEUE "%s\n", wrong[i][0]);
 
         assert_int_equal(config_parse("f", text, (size_t)length, &config, &errors), -1);
-        assert_true(snprintf(expected, sizeof(expected), "f:4: %s", wrong[i][1]) > 0);
+        assert_true(snprintf(expected, sizeof expected, "f:4: %s", wrong[i][1]) > 0);
         assert_int_equal(buffer_append(&errors, "", 1), 0);
         assert_string_equal(errors.data, expected);
         buffer_free(&errors);
@@ -185,7 +188,7 @@ static void no_rule_is_given_twice(void **state)
     struct config *config = NULL;
     struct buffer errors = BUFFER_INIT;
 
-    assert_int_equal(config_parse("f", text, sizeof(text) - 1, &config, &errors), -1);
+    assert_int_equal(config_parse("f", text, sizeof text - 1, &config, &errors), -1);
     assert_int_equal(buffer_append(&errors, "", 1), 0);
     assert_string_equal(
         errors.data,

@@ -30,7 +30,7 @@ static void names_stay_in_the_folder(void **state)
     (void)state;
     struct buffer path = BUFFER_INIT;
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct config config = {.queue.name = (char *)cases[i].queue,
                                 .output.directory = (char *)cases[i].directory};
         size_t folder;
@@ -53,7 +53,7 @@ static void long_ids_are_refused(void **state)
     struct config config = {.queue.name = (char *)"mails"};
     char tid[400];
 
-    memset(tid, 'x', sizeof(tid));
+    memset(tid, 'x', sizeof tid);
     tid[251] = '\0';
     assert_int_equal(outputs_file(&config, NULL, tid, &path), 0);
     tid[251] = 'x';

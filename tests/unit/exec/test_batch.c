@@ -10,7 +10,7 @@
 #include "../lib/task_made.h"
 #include "exec/attempt/batch.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define COUNT(array) (sizeof array / sizeof *(array))
 
 static struct task *with_payload(const char *payload, size_t size)
 {

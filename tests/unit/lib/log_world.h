@@ -41,25 +41,28 @@ __attribute__((unused)) static int open_journal(struct world *world)
 
     world->journal = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     memcpy(address.sun_path, world->socket_path, strlen(world->socket_path) + 1);
-    return bind(world->journal, (const struct sockaddr *)&address, sizeof(address));
+    return bind(world->journal, (const struct sockaddr *)&address, sizeof address);
 }
 
 __attribute__((unused)) static int set_up(void **state)
 {
-    struct world *world = calloc(1, sizeof(*world));
+    struct world *world = calloc(1, sizeof *world);
     int ends[2];
 
-    if (world == NULL || pipe(ends) != 0)
+    if (!world || pipe(ends) != 0) {
         return -1;
+    }
     *state = world;
     world->reader = ends[0];
     world->real_stderr = dup(STDERR_FILENO);
     memcpy(world->folder, "/tmp/leat-log-XXXXXX", 21);
-    if (dup2(ends[1], STDERR_FILENO) < 0 || mkdtemp(world->folder) == NULL)
+    if (dup2(ends[1], STDERR_FILENO) < 0 || !mkdtemp(world->folder)) {
         return -1;
+    }
     close(ends[1]);
-    if (snprintf(world->socket_path, sizeof(world->socket_path), "%s/socket", world->folder) < 0)
+    if (snprintf(world->socket_path, sizeof world->socket_path, "%s/socket", world->folder) < 0) {
         return -1;
+    }
     log_sink_set_journal_path(world->socket_path);
     unsetenv("JOURNAL_STREAM");
     /* a write that waits ends the program */
@@ -92,8 +95,9 @@ __attribute__((unused)) static const char *read_stderr(struct world *world)
 
     buffer_clear(&world->text);
     assert_int_equal(fcntl(world->reader, F_SETFL, O_NONBLOCK), 0);
-    while ((got = read(world->reader, data, sizeof(data))) > 0)
+    while ((got = read(world->reader, data, sizeof data)) > 0) {
         assert_int_equal(buffer_append(&world->text, data, (size_t)got), 0);
+    }
     assert_int_equal(buffer_append(&world->text, "", 1), 0);
     return world->text.data;
 }
@@ -116,8 +120,9 @@ __attribute__((unused)) static void assert_matches(const char *text, const char 
     regex_t compiled;
 
     assert_int_equal(regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB), 0);
-    if (regexec(&compiled, text, 0, NULL, 0) != 0)
+    if (regexec(&compiled, text, 0, NULL, 0) != 0) {
         fail_msg("\"%s\" does not match %s", text, pattern);
+    }
     regfree(&compiled);
 }
 
@@ -125,8 +130,9 @@ __attribute__((unused)) static size_t count_of(const char *text, const char *par
 {
     size_t count = 0;
 
-    for (; (text = strstr(text, part)) != NULL; text += strlen(part))
+    for (; (text = strstr(text, part)); text += strlen(part)) {
         count++;
+    }
     return count;
 }
 

@@ -25,7 +25,7 @@ static inline redisReply *resp_parse(const char *text, size_t size)
     return reply;
 }
 
-#define RESP(text) resp_parse(text, sizeof(text) - 1)
+#define RESP(text) resp_parse(text, sizeof text - 1)
 
 /* Appends a bulk string; failures show when the whole is parsed. */
 static inline void resp_bulk(struct buffer *out, const void *data, size_t size)

@@ -108,7 +108,7 @@ static void decodes_every_part(void **state)
 
 #define FORM(text)                                                                                 \
     {                                                                                              \
-        .data = (text), .size = sizeof(text) - 1                                                   \
+        .data = (text), .size = sizeof text - 1                                                    \
     }
 
 static void decodes_nothing_of_another_form(void **state)

@@ -24,7 +24,7 @@ static void assert_wire(struct command *command, const char *expected, size_t si
     assert_int_equal(data[size], '\0');
 }
 
-#define ASSERT_WIRE(command, text) assert_wire(command, text, sizeof(text) - 1)
+#define ASSERT_WIRE(command, text) assert_wire(command, text, sizeof text - 1)
 
 static void writes_arguments_of_any_bytes(void **state)
 {

@@ -12,7 +12,7 @@
 #include "base/hash_slot.h"
 #include "redis/server/endpoint.h"
 
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+#define COUNT(list) (sizeof list / sizeof((list)[0]))
 
 static redisReply text_of(const char *text)
 {
