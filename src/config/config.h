@@ -1,6 +1,6 @@
 /*
  * The configuration of one queue, as one immutable struct: what the INI file says, with defaults
- * filled in. config/load.h makes it.
+ * filled in. config/file/load.h makes it.
  */
 #ifndef LEAT_CONFIG_CONFIG_H
 #define LEAT_CONFIG_CONFIG_H
@@ -130,7 +130,7 @@ struct config_limits {
 };
 
 struct config_lanes {
-    char **list; /* NAME=SETTINGS, NULL-terminated; NULL: none. See config/limits.h */
+    char **list; /* NAME=SETTINGS, NULL-terminated; NULL: none. See config/types/limits.h */
 };
 
 struct config_task {
@@ -213,7 +213,7 @@ struct config_security {
 /* The sections [command.NAME]: each list holds NAME=VALUE, NULL-terminated; NULL: none. */
 struct config_command {
     char **program;
-    char **arguments; /* see config/arguments.h */
+    char **arguments; /* see config/types/arguments.h */
 };
 
 struct config_log_section {
@@ -225,7 +225,7 @@ struct config_log_section {
 /* What tasks write to stdout and stderr. */
 struct config_output {
     enum config_output_to to;
-    char *directory;    /* of files; NULL: see config/outputs.h */
+    char *directory;    /* of files; NULL: see config/types/outputs.h */
     int64_t max_line;   /* bytes of a record */
     int64_t max_output; /* bytes of an attempt; 0: no limit */
     enum config_at_max at_max;

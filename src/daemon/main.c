@@ -19,7 +19,7 @@
 #include "base/process/time_slice.h"
 #include "base/signals.h"
 #include "config/config.h"
-#include "config/load.h"
+#include "config/file/load.h"
 #include "daemon/claim/isolation.h"
 #include "daemon/options.h"
 #include "daemon/rights.h"

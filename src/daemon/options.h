@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/buffer.h"
-#include "config/config_source.h"
+#include "config/file/source.h"
 
 struct options {
     struct config_source source;

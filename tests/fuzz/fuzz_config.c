@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/load.h"
-#include "config/scalar.h"
+#include "config/file/load.h"
+#include "config/types/scalar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/addresses.h"
-#include "config/url.h"
+#include "config/types/addresses.h"
+#include "config/types/url.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -14,7 +14,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
-#include "config/limits.h"
+#include "config/types/limits.h"
 
 static const char help[] =
     "Usage: leat conf [OPTION]... [NAME VALUE]\n"

@@ -11,7 +11,7 @@
 #include "cli/lib/cli.h"
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
-#include "config/secret.h"
+#include "config/types/secret.h"
 #include "queue/library.h"
 
 enum { OPTION_JSON = 256, OPTION_USER, OPTION_PASSWORD_FILE };

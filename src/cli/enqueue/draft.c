@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/lib/reply_fields.h"
-#include "config/arguments.h"
-#include "config/commands.h"
+#include "config/types/arguments.h"
+#include "config/types/commands.h"
 
 int draft_add(struct draft *draft, struct bytes name, struct bytes value)
 {

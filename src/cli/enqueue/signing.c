@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "config/keys.h"
-#include "config/strings.h"
+#include "config/types/keys.h"
+#include "config/types/strings.h"
 #include "queue/keyring.h"
 
 struct signer {

@@ -12,7 +12,7 @@
 #include <sysexits.h>
 
 #include "config/config.h"
-#include "config/config_source.h"
+#include "config/file/source.h"
 #include "queue/library_load.h"
 #include "queue/queue.h"
 

@@ -13,7 +13,7 @@
 #include "base/escape.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/queues.h"
-#include "config/load.h"
+#include "config/file/load.h"
 #include "redis/error.h"
 
 #define WHY_SIZE 512

@@ -17,7 +17,7 @@
 #include "cli/show/history.h"
 #include "cli/show/result.h"
 #include "cli/show/show.h"
-#include "config/outputs.h"
+#include "config/types/outputs.h"
 #include "queue/result_streams.h"
 
 #define ASK_NS CLOCK_NS_PER_S

@@ -13,7 +13,7 @@
 #include "cli/lib/cli.h"
 #include "cli/lib/queues.h"
 #include "cli/status/overview.h"
-#include "config/load.h"
+#include "config/file/load.h"
 #include "redis/server/query.h"
 
 #define TIMEOUT_MS 2000

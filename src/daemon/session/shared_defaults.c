@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/limits.h"
+#include "config/types/limits.h"
 
 /* Both are copied. */
 static int add(struct shared_defaults *shared_defaults, const char *name, const char *value)

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/process/descriptor.h"
-#include "config/outputs.h"
+#include "config/types/outputs.h"
 
 enum { FILE_MODE = 0640, FOLDER_MODE = 0750 };
 

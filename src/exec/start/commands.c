@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/escape.h"
-#include "config/arguments.h"
-#include "config/commands.h"
+#include "config/types/arguments.h"
+#include "config/types/commands.h"
 
 struct command_line {
     char *name, *program;

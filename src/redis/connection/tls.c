@@ -141,7 +141,7 @@ int tls_explain(const struct redisContext *redis, char *text, size_t size)
 
 #else
 
-/* The config is not taken then, see config/check.c. */
+/* The config is not taken then, see config/file/check.c. */
 int tls_begin(struct redisContext *redis, const struct config_redis *config, char *why, size_t size)
 {
     (void)redis;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/addresses.h"
+#include "config/types/addresses.h"
 #include "redis/command.h"
 
 struct redisReply;

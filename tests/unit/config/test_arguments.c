@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "../lib/task_made.h"
-#include "config/arguments.h"
+#include "config/types/arguments.h"
 #include "exec/start/commands.h"
 
 /* argv of a task under these arguments, joined by '|'; or why there is none. */

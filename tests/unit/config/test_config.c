@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "config/config.h"
-#include "config/limits.h"
-#include "config/load.h"
-#include "config/scalar.h"
+#include "config/file/load.h"
+#include "config/types/limits.h"
+#include "config/types/scalar.h"
 
 #define QUEUE "[queue]\nname = q\n"
 

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "config/config.h"
-#include "config/limits.h"
-#include "config/load.h"
+#include "config/file/load.h"
 #include "config/suggest.h"
+#include "config/types/limits.h"
 
 #define QUEUE "[queue]\nname = q\n"
 #define COUNT(list) (sizeof list / sizeof((list)[0]))

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
-#include "config/load.h"
+#include "config/file/load.h"
 #include "exec/start/allowance.h"
 
 #define QUEUE "[queue]\nname = q\n"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
-#include "config/load.h"
+#include "config/file/load.h"
 #include "config/table.h"
 
 static char *read_text(const char *path)

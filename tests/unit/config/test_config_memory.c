@@ -14,7 +14,7 @@
 
 #include "base/log/log.h"
 #include "config/config.h"
-#include "config/load.h"
+#include "config/file/load.h"
 #include "exec/start/commands.h"
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
-#include "config/load.h"
+#include "config/file/load.h"
 
 #define QUEUE "[queue]\nname = q\n[retry]\n"
 #define COUNT(list) (sizeof list / sizeof((list)[0]))

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "config/outputs.h"
+#include "config/types/outputs.h"
 
 static const struct {
     const char *queue, *directory, *logs, *tid, *path;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "config/url.h"
+#include "config/types/url.h"
 
 static const char *shown(const char *text)
 {

@@ -1,0 +1,222 @@
+#include "config/file/load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/file/check.h"
+#include "config/file/ini.h"
+#include "config/file/override.h"
+#include "config/report.h"
+#include "config/table.h"
+#include "config/types/keys.h"
+#include "config/types/strings.h"
+#include "config/types/value.h"
+
+enum { FILE_MAX = 1024 * 1024 };
+
+/* A config of nothing but defaults. Returns NULL without memory. */
+static struct config *config_new(const char *path)
+{
+    struct buffer why = BUFFER_INIT;
+    struct config *config = calloc(1, sizeof *config);
+
+    if (!config) {
+        return NULL;
+    }
+    config->path = strdup(path);
+    if (!config->path) {
+        goto fail;
+    }
+
+    /* the table's own texts are read like a file's; a test holds that all of them are good */
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        if (*table[i].key.default_value != '\0' &&
+            value_set(config, &table[i], table[i].key.name, table[i].key.default_value, &why) !=
+                0) {
+            goto fail;
+        }
+    }
+    buffer_free(&why);
+    return config;
+
+fail:
+    buffer_free(&why);
+    config_free(config);
+    return NULL;
+}
+
+void config_free(struct config *config)
+{
+    if (!config) {
+        return;
+    }
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        value_free(config, &table[i]);
+    }
+    strings_free_list(&config->security.secrets);
+    free(config->path);
+    free(config);
+}
+
+static int parse(const char *path, const char *text, size_t size, const struct config_given *given,
+                 struct config **config, struct buffer *errors)
+{
+    struct report report = {.path = path};
+    struct ini_places places = {0};
+    struct config *made = config_new(path);
+
+    *config = NULL;
+    if (!made || ini_read(made, text, size, &report, &places) != 0) {
+        report_add(&report, 0, "out of memory");
+        goto fail;
+    }
+    if (override_apply(made, given, &places, &report) == 0) {
+        check_rules(made, &places, &report);
+        check_resolve(made, &places, &report);
+        if (given->with_keys) {
+            keys_load(&made->security, &places, &report);
+        }
+    }
+    if (report.count > 0) {
+        goto fail;
+    }
+    report_finish(&report, errors);
+    *config = made;
+    return 0;
+
+fail:
+    report_finish(&report, errors);
+    config_free(made);
+    return -1;
+}
+
+int config_parse(const char *path, const char *text, size_t size, struct config **config,
+                 struct buffer *errors)
+{
+    const struct config_given nothing = {0};
+
+    return parse(path, text, size, &nothing, config, errors);
+}
+
+/* Appends what the descriptor gives. Returns what is wrong, or NULL. */
+static const char *read_text(int fd, struct buffer *text)
+{
+    struct stat status;
+    ssize_t got;
+
+    if (fstat(fd, &status) != 0) {
+        return strerror(errno);
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return "not a regular file";
+    }
+
+    /* with room for all from the start, no copies of a password stay behind */
+    if (buffer_reserve(text, FILE_MAX + 1) != 0) {
+        return "out of memory";
+    }
+    while (text->size <= FILE_MAX) {
+        got = read(fd, text->data + text->size, FILE_MAX + 1 - text->size);
+        if (got == 0) {
+            return NULL;
+        }
+        if (got > 0) {
+            text->size += (size_t)got;
+        } else if (errno != EINTR) {
+            return strerror(errno);
+        }
+    }
+    return "longer than 1 MiB";
+}
+
+static int load(const char *path, const struct config_given *given, struct config **config,
+                struct buffer *errors)
+{
+    struct buffer text = BUFFER_INIT;
+    const char *fault;
+    int result = -1;
+
+    /* not blocking: a fifo must not hang the start */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *config = NULL;
+    if (fd < 0) {
+        /* a failure stays in errors, for whoever prints them */
+        (void)buffer_printf(errors, "%s: cannot open: %s\n", path, strerror(errno));
+        return -1;
+    }
+    fault = read_text(fd, &text);
+    (void)close(fd); /* only read from: nothing can be lost */
+    if (fault) {
+        (void)buffer_printf(errors, "%s: cannot read: %s\n", path, fault); /* as above */
+    } else {
+        result = parse(path, text.size > 0 ? text.data : "", text.size, given, config, errors);
+    }
+    if (text.data) {
+        explicit_bzero(text.data, text.size);
+    }
+    buffer_free(&text);
+    return result;
+}
+
+int config_load_given(const char *path, const struct config_given *given, struct config **config,
+                      struct buffer *errors)
+{
+    return path ? load(path, given, config, errors)
+                : parse(given->url_name, "", 0, given, config, errors);
+}
+
+int config_load(const char *path, struct config **config, struct buffer *errors)
+{
+    const struct config_given nothing = {0};
+
+    return load(path, &nothing, config, errors);
+}
+
+static int note_restart(struct buffer *needs_restart, const struct table_row *row)
+{
+    return buffer_printf(needs_restart, "[%s] %s\n", row->key.section, row->key.name);
+}
+
+/* Rules between keys that a reload takes and keys that it does not: as they were checked against
+ * the file's lease, they may not fit the one that goes on. */
+static int refit_to_lease(struct config *merged, const struct config *current, int64_t lease_ms,
+                          struct buffer *needs_restart)
+{
+    if (merged->queue.scan_ms == check_auto_scan_ms(lease_ms)) {
+        merged->queue.scan_ms = check_auto_scan_ms(merged->queue.lease_ms);
+    }
+    if (check_grace_fits(merged->task.kill_grace_ms, merged->queue.lease_ms)) {
+        return 0;
+    }
+    merged->task.kill_grace_ms = current->task.kill_grace_ms;
+    return note_restart(needs_restart, table_find("task", "kill_grace"));
+}
+
+struct config *config_merge(const struct config *current, struct config *fresh,
+                            struct buffer *needs_restart)
+{
+    int64_t lease_ms = fresh->queue.lease_ms;
+
+    for (size_t i = 0; i < TABLE_ROWS; i++) {
+        if (table[i].key.reloadable || value_equal(current, fresh, &table[i])) {
+            continue;
+        }
+        if (note_restart(needs_restart, &table[i]) != 0 ||
+            value_copy(fresh, current, &table[i]) != 0) {
+            goto fail;
+        }
+    }
+    fresh->redis.slot = current->redis.slot; /* it follows from the stream */
+    if (refit_to_lease(fresh, current, lease_ms, needs_restart) != 0) {
+        goto fail;
+    }
+    return fresh;
+
+fail:
+    config_free(fresh);
+    return NULL;
+}

@@ -1,0 +1,119 @@
+/*
+ * Where a queue's configuration comes from: which of options, environment and files counts.
+ */
+#include "config/file/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/file/load.h"
+#include "config/types/strings.h"
+#include "config/types/url.h"
+
+#define FOLDER "/etc/leat"
+#define URL_OPTION "--redis"
+
+int config_source_open(struct config_source *source)
+{
+    char *value = getenv(CONFIG_SOURCE_VARIABLE);
+    bool given = value && *value != '\0';
+
+    if (given) {
+        source->variable = strdup(value);
+        explicit_bzero(value, strlen(value));
+    }
+    if (unsetenv(CONFIG_SOURCE_VARIABLE) != 0) {
+        return -1;
+    }
+    return given && !source->variable ? -1 : 0;
+}
+
+void config_source_close(struct config_source *source)
+{
+    strings_free(&source->variable);
+}
+
+const char *config_source_url(const struct config_source *source)
+{
+    if (source->url) {
+        return source->url;
+    }
+    return !source->file ? source->variable : NULL;
+}
+
+static int refuse(struct buffer *why, const char *reason)
+{
+    (void)buffer_append_text(why, reason); /* the reader of `why` looks at its failure */
+    return -1;
+}
+
+/* Everybody on the host can read the arguments of a process. */
+static int check_url(const char *url, struct buffer *why)
+{
+    struct config_redis redis = {0};
+    int result = 0;
+
+    (void)buffer_append_text(why, URL_OPTION ": "); /* as above */
+    if (url_parse(url, &redis, why) != 0) {
+        result = -1;
+    } else if (redis.password) {
+        result = refuse(why, "a password on the command line is visible to others in ps; set "
+                             "LEAT_REDIS, or use --password-file FILE");
+    } else {
+        buffer_clear(why);
+    }
+    url_clear(&redis);
+    return result;
+}
+
+int config_source_check(const struct config_source *source, struct buffer *why)
+{
+    const char *queue = source->queue;
+
+    if (source->file && queue) {
+        return refuse(why, "give -c or -q, not both");
+    }
+    if (queue && (*queue == '\0' || *queue == '.' || strchr(queue, '/'))) {
+        /* as above */
+        (void)buffer_printf(why, "-q wants a queue's name, not '%s'; a file goes with -c", queue);
+        return -1;
+    }
+    if (source->url && check_url(source->url, why) != 0) {
+        return -1;
+    }
+    if (source->password_file && !config_source_url(source)) {
+        return refuse(why, "--password-file goes with --redis or LEAT_REDIS; in a file, set "
+                           "password_file under [redis]");
+    }
+    return 0;
+}
+
+const char *config_source_folder(void)
+{
+    const char *folder = getenv("LEAT_CONFIG_DIR");
+
+    return folder && *folder != '\0' ? folder : FOLDER;
+}
+
+char *config_source_queue_path(const char *queue)
+{
+    char *path;
+
+    return asprintf(&path, "%s/%s" CONFIG_SOURCE_ENDING, config_source_folder(), queue) < 0 ? NULL
+                                                                                            : path;
+}
+
+int config_source_load(const struct config_source *source, const char *path, bool with_keys,
+                       struct config **config, struct buffer *errors)
+{
+    struct config_given given = {
+        .queue = !path ? source->queue : NULL,
+        .url = config_source_url(source),
+        .url_name = source->url ? URL_OPTION : CONFIG_SOURCE_VARIABLE,
+        .password_file = source->password_file,
+        .with_keys = with_keys,
+    };
+
+    return config_load_given(path, &given, config, errors);
+}

@@ -1,0 +1,300 @@
+#include "config/types/scalar.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/units.h"
+#include "config/suggest.h"
+
+enum { CODE_HIGH = 255 };
+
+/* Appends the text in quotes, fit for a terminal. */
+static void quote(struct buffer *why, const char *text)
+{
+    (void)buffer_append_text(why, "\""); // the reader of `why` looks at its failure
+    (void)escape_append(why, text, strlen(text));
+    (void)buffer_append_text(why, "\"");
+}
+
+static int not_a(struct buffer *why, const char *text, const char *advice)
+{
+    quote(why, text);
+    (void)buffer_printf(why, " is not %s", advice); /* the reader of `why` looks at its failure */
+    return -1;
+}
+
+/* Stores a number in a member of whatever width. */
+static void store(void *member, const struct table_row *row, int64_t value)
+{
+    int narrow = (int)value;
+    bool flag = value != 0;
+
+    if (row->size == sizeof flag) {
+        memcpy(member, &flag, sizeof flag);
+    } else if (row->size == sizeof narrow) {
+        memcpy(member, &narrow, sizeof narrow);
+    } else {
+        memcpy(member, &value, sizeof value);
+    }
+}
+
+static bool find_word(const struct table_word *words, const char *text, int64_t *value)
+{
+    for (; words && words->word; words++) {
+        if (strcmp(words->word, text) != 0) {
+            continue;
+        }
+        *value = words->value;
+        return true;
+    }
+    return false;
+}
+
+/* "a, b or c", then the one that the text is nearest to. */
+static int say_words(const struct table_word *words, const char *text, struct buffer *why)
+{
+    const char *nearest = NULL;
+    size_t best = SIZE_MAX;
+
+    /* each append may fail; the reader of `why` looks at that */
+    quote(why, text);
+    (void)buffer_append_text(why, " is not one of ");
+    for (size_t i = 0; words[i].word; i++) {
+        const char *separator = i == 0 ? "" : !words[i + 1].word ? " and " : ", ";
+        size_t badness = suggest_badness(text, words[i].word);
+
+        (void)buffer_printf(why, "%s%s", separator, words[i].word);
+        if (badness < best) {
+            best = badness;
+            nearest = words[i].word;
+        }
+    }
+    if (nearest) {
+        (void)buffer_printf(why, "; did you mean %s?", nearest);
+    }
+    return -1;
+}
+
+/* A limit as people would write it. */
+static void format_limit(const struct table_row *row, int64_t limit, char *text, size_t size)
+{
+    static const char letters[] = "KMGT";
+    char unit[2] = "";
+
+    if (row->type == TABLE_DURATION) {
+        units_format_duration(limit, text, size);
+        return;
+    }
+    bool is_size = row->type == TABLE_SIZE || row->type == TABLE_MEMORY;
+    for (size_t i = 0; is_size && letters[i] != '\0' && limit >= 1024 && limit % 1024 == 0; i++) {
+        limit /= 1024;
+        unit[0] = letters[i];
+    }
+    /* 48 bytes hold any number */
+    if (row->type == TABLE_PERCENT) {
+        unit[0] = '%';
+    }
+    (void)snprintf(text, size, row->type == TABLE_MODE ? "0%llo%s" : "%lld%s",
+                   (unsigned long long)limit, unit);
+}
+
+static int out_of_range(const struct table_row *row, const char *text, struct buffer *why)
+{
+    char low[48], high[48];
+
+    format_limit(row, row->low, low, sizeof low);
+    format_limit(row, row->high, high, sizeof high);
+    quote(why, text);
+    (void)buffer_printf(why, " is out of range; use %s to %s", low, high);
+    for (const struct table_word *word = row->words; word && word->word; word++) {
+        (void)buffer_printf(why, ", or %s", word->word); /* the reader looks at failures */
+    }
+    return -1;
+}
+
+static int parse_mode(const char *text, int64_t *value)
+{
+    if (*text == '\0' || strlen(text) > 9 || strspn(text, "01234567") != strlen(text)) {
+        return -1;
+    }
+    *value = strtol(text, NULL, 8);
+    return 0;
+}
+
+static int set_whole(void *member, const struct table_row *row, const char *text,
+                     struct buffer *why)
+{
+    int64_t value;
+
+    if (find_word(row->words, text, &value)) {
+        store(member, row, value);
+        return 0;
+    }
+    if (row->type == TABLE_MEMORY && units_parse_percent(text, &value) == 0) {
+        if (value < 1 || value > 99) {
+            return not_a(why, text, "a percentage from 1% to 99%");
+        }
+        store(member, row, -value);
+        return 0;
+    }
+    switch (row->type) {
+    case TABLE_DURATION:
+        if (units_parse_duration(text, &value) != 0) {
+            return not_a(why, text, "a duration; write it like 250ms, 30s, 5m or 1h30m");
+        }
+        break;
+    case TABLE_SIZE:
+        if (units_parse_size(text, &value) != 0) {
+            return not_a(why, text, "a size; write it like 512, 64K or 10M");
+        }
+        break;
+    case TABLE_MEMORY:
+        if (units_parse_size(text, &value) != 0) {
+            return not_a(why, text, "a size or a percentage; write it like 512M or 5%");
+        }
+        break;
+    case TABLE_PERCENT:
+        if (units_parse_percent(text, &value) != 0) {
+            return not_a(why, text, "a percentage; write it like 50%");
+        }
+        break;
+    case TABLE_MODE:
+        if (parse_mode(text, &value) != 0) {
+            return not_a(why, text, "an octal mode; write it like 022");
+        }
+        break;
+    default:
+        if (units_parse_integer(text, INT64_MIN + 1, INT64_MAX, &value) != 0) {
+            return not_a(why, text, "a whole number");
+        }
+    }
+    if (value < row->low || value > row->high) {
+        return out_of_range(row, text, why);
+    }
+    if (row->scale > 1 && value % row->scale != 0) {
+        return not_a(why, text, "a whole number of seconds");
+    }
+    store(member, row, row->scale > 1 ? value / row->scale : value);
+    return 0;
+}
+
+static int set_number(void *member, const struct table_row *row, const char *text,
+                      struct buffer *why)
+{
+    char *end;
+    double value;
+
+    /* strtod takes hexadecimal, "inf" and "nan" as well */
+    if (strspn(text, "0123456789.") != strlen(text) || *text == '\0') {
+        return not_a(why, text, "a number; write it like 2 or 1.5");
+    }
+    value = strtod(text, &end);
+    if (*end != '\0') {
+        return not_a(why, text, "a number; write it like 2 or 1.5");
+    }
+    if (!(value >= (double)row->low && value <= (double)row->high)) {
+        return out_of_range(row, text, why);
+    }
+    memcpy(member, &value, sizeof value);
+    return 0;
+}
+
+static int set_boolean(void *member, const struct table_row *row, const char *text,
+                       struct buffer *why)
+{
+    static const struct table_word words[] = {
+        {"yes", 1}, {"no", 0}, {"true", 1}, {"false", 0}, {"on", 1},
+        {"off", 0}, {"1", 1},  {"0", 0},    {NULL, 0},
+    };
+    int64_t value;
+
+    if (!find_word(words, text, &value)) {
+        return not_a(why, text, "yes or no");
+    }
+    store(member, row, value);
+    return 0;
+}
+
+static int set_choice(void *member, const struct table_row *row, const char *text,
+                      struct buffer *why)
+{
+    int64_t value;
+
+    if (!find_word(row->words, text, &value)) {
+        return say_words(row->words, text, why);
+    }
+    store(member, row, value);
+    return 0;
+}
+
+/* "LOW" or "LOW-HIGH" into the set. */
+static int add_range(struct config_codes *codes, char *text)
+{
+    char *dash = strchr(text, '-');
+    int64_t low, high;
+
+    if (dash) {
+        *dash = '\0';
+    }
+    if (units_parse_integer(text, 0, CODE_HIGH, &low) != 0) {
+        return -1;
+    }
+    high = low;
+    if (dash && units_parse_integer(dash + 1, low, CODE_HIGH, &high) != 0) {
+        return -1;
+    }
+    for (int64_t code = low; code <= high; code++) {
+        codes->bits[code / 64] |= UINT64_C(1) << (code % 64);
+    }
+    return 0;
+}
+
+static int set_codes(void *member, const char *text, struct buffer *why)
+{
+    struct config_codes codes = {0};
+    char *copy, *rest, *part;
+    int result = 0;
+
+    copy = rest = strdup(text);
+    if (!copy) {
+        why->failed = true;
+        return -1;
+    }
+
+    /* commas, white space or both between the parts */
+    while (strcmp(text, "none") != 0 && (part = strsep(&rest, ", \t")) && result == 0) {
+        if (*part != '\0') {
+            result = add_range(&codes, part);
+        }
+    }
+    free(copy);
+    if (result != 0 || text[strspn(text, ", \t")] == '\0') {
+        return not_a(why, text, "a list of exit codes from 0 to 255; write it like 64-78, 100");
+    }
+    memcpy(member, &codes, sizeof codes);
+    return 0;
+}
+
+int scalar_set(void *member, const struct table_row *row, const char *text, struct buffer *why)
+{
+    switch (row->type) {
+    case TABLE_NUMBER:
+        return set_number(member, row, text, why);
+    case TABLE_BOOLEAN:
+        return set_boolean(member, row, text, why);
+    case TABLE_CHOICE:
+        return set_choice(member, row, text, why);
+    case TABLE_CODES:
+        return set_codes(member, text, why);
+    default:
+        return set_whole(member, row, text, why);
+    }
+}
+
+bool config_codes_has(const struct config_codes *codes, int code)
+{
+    return code >= 0 && code < CONFIG_CODES &&
+           (codes->bits[code / 64] & (UINT64_C(1) << (code % 64))) != 0;
+}

@@ -1,0 +1,18 @@
+/*
+ * Secrets from a file or a systemd credential: the Redis password, keys.
+ */
+#ifndef LEAT_CONFIG_TYPES_SECRET_H
+#define LEAT_CONFIG_TYPES_SECRET_H
+
+#include <stdbool.h>
+
+#include "base/buffer.h"
+
+/* Reads the file, without one newline at its end; a private file must not be accessible to all
+ * users. Returns the text, which the caller wipes and frees, or NULL with the reason in why. */
+char *secret_read_file(const char *path, bool must_be_private, struct buffer *why);
+
+/* The same for a file of $CREDENTIALS_DIRECTORY. */
+char *secret_read_credential(const char *name, struct buffer *why);
+
+#endif
