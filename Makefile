@@ -110,7 +110,7 @@ $(BUILD)/flags: force
 
 # The function library is one chunk of Lua: a part can use the parts before it. library.c includes it with .incbin,
 # which dependency files do not record.
-LIBRARY = $(patsubst %,src/queue/lua/%.lua,leat limits agreed passing letters names lanes results enqueue lists \
+LIBRARY = $(patsubst %,src/queue/lua/%.lua,leat limits agreed passing letters names lanes results enqueue add lists \
 	scan claim lease finish once operate look find doctor repair functions)
 $(BUILD)/leat.lua: $(LIBRARY) Makefile
 	@mkdir -p $(@D)
@@ -240,7 +240,7 @@ lint-shell:
 	shellcheck $(SCRIPTS)
 # all parts as one chunk, since they use each other
 lint-lua: $(BUILD)/leat.lua
-	luacheck --quiet --no-color --std lua51 --globals redis cmsgpack --no-max-line-length -- $<
+	luacheck --quiet --no-color --std lua51 --globals redis cmsgpack cjson --no-max-line-length -- $<
 lint-python:
 	@echo flake8
 	@flake8 --max-line-length=115 $(PYTHON)

@@ -8,7 +8,7 @@ local function check_fields(fields, index)
     if name:sub(1, 5) == 'leat.' then
       fail('REFUSED task ' .. index .. ': field names that begin with leat. are reserved')
     elseif seen[name] then
-      fail('REFUSED task ' .. index .. ': field given twice: ' .. name:sub(1, 40))
+      fail('REFUSED task ' .. index .. ': field given twice: ' .. shown(name))
     end
     seen[name] = fields[i + 1]
   end
@@ -17,7 +17,7 @@ local function check_fields(fields, index)
   end
   for _, name in ipairs({ 'unique_for', 'result_ttl' }) do
     if value_of(name) and not duration_ms(seen[name]) then
-      fail('REFUSED task ' .. index .. ': ' .. name .. ' is no duration: ' .. seen[name]:sub(1, 40))
+      fail('REFUSED task ' .. index .. ': ' .. name .. ' is no duration: ' .. shown(seen[name]))
     end
   end
   local lane = value_of('lane')
@@ -31,6 +31,24 @@ local function check_fields(fields, index)
 end
 leat.check_fields = check_fields
 
+local function refuse_count(index)
+  fail('REFUSED task ' .. index .. ': it needs 1 to ' .. MAX_FIELDS .. ' whole fields')
+end
+leat.refuse_count = refuse_count
+
+-- Checks a task that is due then (ms; 0: now), before anything is written. Answers it as add_task takes it.
+local function make_item(q, fields, index, due)
+  local item = check_fields(fields, index)
+  item.due = due
+  -- The claim check buries a task that is merely late, such as that of a repeated call.
+  local expires = due > q.now and item.expires and tonumber(item.expires)
+  if expires and expires * 1000 <= due then
+    fail('REFUSED task ' .. index .. ': it expires before it is due, so it could never begin')
+  end
+  return item
+end
+leat.make_item = make_item
+
 -- ARGV: for each task DUE COUNT NAME VALUE …; COUNT is the number of pairs; DUE is 0 (now), +MS (from now on
 -- the server's clock) or a unix time in ms.
 local function parse_tasks(q, args)
@@ -39,7 +57,7 @@ local function parse_tasks(q, args)
     local due, pairs_count = args[at], number_arg(args[at + 1], 'the number of fields')
     local last = at + 1 + pairs_count * 2
     if pairs_count < 1 or pairs_count > MAX_FIELDS or last > #args then
-      fail('REFUSED task ' .. (#tasks + 1) .. ': it needs 1 to ' .. MAX_FIELDS .. ' whole fields')
+      refuse_count(#tasks + 1)
     end
     local fields = {}
     for i = at + 2, last do
@@ -50,14 +68,7 @@ local function parse_tasks(q, args)
     else
       due = number_arg(due, 'the due time')
     end
-    local item = check_fields(fields, #tasks + 1)
-    item.due = due
-    -- one that is merely late, such as a call that is repeated, is the gate's to bury
-    local expires = due > q.now and item.expires and tonumber(item.expires)
-    if expires and expires * 1000 <= due then
-      fail('REFUSED task ' .. (#tasks + 1) .. ': it expires before it is due, so it could never begin')
-    end
-    tasks[#tasks + 1] = item
+    tasks[#tasks + 1] = make_item(q, fields, #tasks + 1, due)
     at = last + 1
   end
   return tasks
@@ -137,8 +148,7 @@ function leat.add_task(q, item, follows)
   return tid
 end
 
-local function add_tasks(q, tasks)
-  local reply = { PROTOCOL }
+local function add_tasks(q, tasks, reply)
   for _, item in ipairs(tasks) do
     local holder, follows = holder_of(q, item)
     local new = not holder or follows
@@ -156,18 +166,22 @@ function leat.room(q)
   end
 end
 
--- KEYS: the producer's. ARGV: see parse_tasks. Reply: PROTOCOL, then for each task 'new' or 'exists' and the
--- task's id. All or nothing: a bad task, a full queue or a refused write leaves no trace of the whole call.
+-- Adds checked tasks, all or none, and appends 'new' or 'exists' and the id of each to the reply.
 -- At the limit, what exists already is still answered so: a producer that repeats its call must hear of it.
-function leat.enqueue(keys, args)
-  local q = open(keys, PRODUCER_KEYS)
-  local tasks = parse_tasks(q, args)
+function leat.enqueue_items(q, tasks, reply)
   local room, limit = leat.room(q)
   local added = room and count_new(q, tasks) or 0
   if added > 0 and added > room then
     fail('FULL the queue holds ' .. str(limit - room) .. ' tasks, its limit is ' .. str(limit))
   end
-  return whole_step(add_tasks, q, tasks)
+  return whole_step(add_tasks, q, tasks, reply)
+end
+
+-- KEYS: the producer's. ARGV: see parse_tasks. Reply: PROTOCOL, then for each task 'new' or 'exists' and the
+-- task's id. All or nothing: a bad task, a full queue or a refused write leaves no trace of the whole call.
+function leat.enqueue(keys, args)
+  local q = open(keys, PRODUCER_KEYS)
+  return leat.enqueue_items(q, parse_tasks(q, args), { PROTOCOL })
 end
 
 end

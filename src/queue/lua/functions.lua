@@ -12,7 +12,10 @@ local function register_all(functions, flags)
   end
 end
 
-register_all({ 'leat_enqueue', leat.enqueue, 'leat_intake', leat.intake, 'leat_output', leat.output }, {})
+register_all({
+  'leat_add', leat.add, 'leat_add_many', leat.add_many, 'leat_enqueue', leat.enqueue, 'leat_intake', leat.intake,
+  'leat_output', leat.output,
+}, {})
 register_all({
   'leat_claim', leat.claim, 'leat_renew', leat.renew, 'leat_register', leat.register, 'leat_init', leat.init,
   'leat_finish', leat.finish, 'leat_requeue', leat.requeue_consumer, 'leat_cancel', leat.cancel,

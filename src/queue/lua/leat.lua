@@ -22,7 +22,7 @@
 -- Every reply is an array that begins with PROTOCOL. Errors begin with a word: REFUSED (the caller's task),
 -- FULL (length limit), FOREIGN (the stream is somebody else's), NOGROUP (call leat_register), BADARG.
 
-local VERSION = 1 -- grows with every change of this file: workers replace an older library, never a newer one
+local VERSION = 2 -- grows with every change of this file: workers replace an older library, never a newer one
 local PROTOCOL = 1 -- grows when arguments or replies change their meaning
 
 -- Keys, always in this order. Producers' functions get the first PRODUCER_KEYS, all others every one.
@@ -60,6 +60,11 @@ end
 
 local function fail(message)
   error({ err = message })
+end
+
+-- The beginning of a caller's bytes, as an error can show them: a NUL would end it.
+local function shown(text)
+  return (text:sub(1, 40):gsub('%c', '?'))
 end
 
 local function number_arg(text, what)

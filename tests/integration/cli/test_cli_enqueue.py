@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from harness.queue import Queue
+
 EX_USAGE, EX_DATAERR, EX_NOINPUT, EX_TEMPFAIL = 64, 65, 66, 75
 
 
@@ -174,3 +176,20 @@ def test_queue_with_its_own_command(leat, queue):
     assert enqueue(leat, queue, config=own) == {b'payload': b''}
     done = leat('enqueue', 'make it', config=own)
     assert done.returncode == EX_DATAERR and 'config' in done.stderr
+
+
+@pytest.mark.parametrize('stream', ['emails', '{t}q', 'q{t}', 'a{b}c{d}', '{{t}q', 'plain.queue-1'])
+def test_programs_and_leat_use_the_same_keys(client, leat, stream):
+    """Whatever the stream's name: leat sees each task that was added by one key, and writes to the same keys."""
+    Queue(client).load()
+    reply = client.execute_command('FCALL', 'leat_add_many', 1, stream, json.dumps([
+        {'command': 'a', 'id': 'x', 'lane': 'l'}, {'command': 'b', 'lane': 'l'}, {'command': 'c', 'delay': '1h'}]))
+    assert reply[::2] == [b'new'] * 3
+    keys, config = set(client.keys()), {'queue': {'stream': stream}}
+    assert len(keys) == 8
+    figures = json.loads(leat('status', '--json', config=config).stdout)['figures']
+    assert (figures['ready'], figures['delayed']) == (2, 1), figures
+    done = leat('enqueue', '--id', 'x', 'a', config=config)
+    assert (done.returncode, done.stdout.split()[0]) == (0, reply[1].decode()), done
+    assert leat('enqueue', '--lane', 'm', '--delay', '1h', 'd', config=config).returncode == 0
+    assert set(client.keys()) == keys | {key for key in client.keys() if key.endswith(b':conf')}

@@ -44,7 +44,7 @@ def documented():
     found = {}
     for name, keys, rest in re.findall(r'^\.It Li FCALL (leat_\w+) (\d+) ?(.*)$', PAGE, re.M):
         once = re.sub(r'\{.*\}', '', rest).replace('[', ' ').replace(']', ' ').split()
-        assert name not in found and (not once or once[0] in ('KEYS', 'KEY'))
+        assert name not in found and (not once or once[0] in ('KEYS', 'KEY', 'STREAM'))
         found[name] = (int(keys), len(once[1:]), '{' in rest)
     return found
 
@@ -61,7 +61,8 @@ def in_code():
         body = body_of(function)
         if 'leat.open_findings(' in body:
             body += body_of('open_findings')
-        keys = re.search(r'\bopen\(keys, (\w+)', body).group(1)
+        opened = re.search(r'\bopen\(keys, (\w+)', body)
+        keys = opened.group(1) if opened else '1' if 'open_stream(keys)' in body else None
         keys = int(CONSTANTS.get(keys, keys)) + ('table.remove(keys' in body)
         starts = [int(n) for n in re.findall(r'rest\(args, (\d+)\)|for \w+ = (\d+), #args', body) for n in n if n]
         used = [int(n) for n in re.findall(r'\bargs\[(\d+)\]', body)]

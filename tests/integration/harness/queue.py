@@ -85,6 +85,11 @@ class Queue:
         reply = self.call('enqueue', *args)
         return [(text(reply[i]), text(reply[i + 1])) for i in range(0, len(reply), 2)]
 
+    def program_add(self, *args, many=False):
+        """leat_add or leat_add_many, as programs call them: with the stream alone. Answers [(what, tid)]."""
+        reply = self.redis.execute_command('FCALL', 'leat_add_many' if many else 'leat_add', 1, self.stream, *args)
+        return [(text(reply[i]), text(reply[i + 1])) for i in range(0, len(reply), 2)]
+
     def add(self, *tasks, **options):
         """enqueue that must be new; answers the tids."""
         answers = self.enqueue(*tasks, **options)

@@ -292,6 +292,34 @@ def test_an_enqueuer(leat, config, init, client, daemon, folder):
         assert client.execute_command('ACL', 'DRYRUN', 'emails-enqueuer', *line.split()) != b'OK', line
 
 
+def test_a_program_as_enqueuer(as_role, init, client, daemon, config):
+    """leat_add and leat_add_many need nothing beyond what leat_enqueue needs: no right of the file is missing, and
+    another queue is closed to them."""
+    assert init().returncode == 0
+    daemon(config('worker')).wait_ready()
+    mine = Queue(as_role('enqueuer'))
+    mine.program_add('command', 'true', 'lane', 'a', 'unique', 'k', 'unique_next', '1', 'id', 'x')
+    more = [{'command': 'true', 'delay': '1ms'}, {'command': 'true', 'lane': 'a'}]
+    mine.program_add(json.dumps(more), many=True)
+    wait_succeeded(Queue(client), 3)
+    assert denied(client, 'enqueuer') == []
+    for many, args in ((False, ['command', 'true']), (True, ['[{"command": "true"}]'])):
+        with pytest.raises(redis.ResponseError, match='NOPERM|permission|No permissions'):
+            Queue(as_role('enqueuer'), 'other').program_add(*args, many=many)
+    assert not client.exists('other')
+
+
+def test_a_program_with_too_few_rights(queue, client, redis_server):
+    """A user who may not touch one of the derived keys is refused before anything is written."""
+    for missing in queue.keys[1:9]:
+        client.execute_command('ACL', 'SETUSER', 'few', 'reset', 'on', '>few', '+@all',
+                               *['~' + key for key in queue.keys[:9] if key != missing])
+        few = Queue(redis_server.client(username='few', password='few'))
+        with pytest.raises(redis.ResponseError, match="can't access at least one of the keys|ACL failure"):
+            few.program_add('command', 'true', 'id', 'x', 'lane', 'a')
+        assert not client.keys()
+
+
 # ---- operators
 
 def test_an_operator_can_use_every_command(leat, config, init, client, daemon, folder):

@@ -54,12 +54,15 @@ def test_refused(daemon, leat, redis_server, other, version, more, words):
     assert redis_server.client().dbsize() == 0
 
 
-def test_valkey_passes(daemon, leat, redis_server, other):
+def test_valkey_passes(daemon, leat, redis_server, other, base_config):
     """Valkey gives itself out as Redis 7.2.4 and has all that is needed."""
     other(info('7.2.4', 'server_name:valkey', 'valkey_version:8.0.1'))
     daemon().wait_ready()
     assert leat('enqueue', 'true').returncode == 0
-    wait_succeeded(Queue(redis_server.client()), 1)
+    queue = Queue(redis_server.client(base_config['redis']['socket']))
+    queue.program_add('command', 'true')
+    queue.program_add('[{"command": "true"}, {"command": "true", "delay": "1ms"}]', many=True)
+    wait_succeeded(Queue(redis_server.client()), 4)
 
 
 # ---- what is used of Redis
