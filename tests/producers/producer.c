@@ -1,5 +1,5 @@
 /*
- * A producer in C with hiredis. Where REDIS_SOCKET is not set, Redis is that of this host.
+ * A producer in C with hiredis. Without REDIS_SOCKET it uses the Redis of this host.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,61 +13,14 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
-enum { KEY_COUNT = 9, MAX_ARGS = 64 };
-static const char *const keys[KEY_COUNT] = {
-    "thumbnails",           "{thumbnails}:bell",  "{thumbnails}:waiting",
-    "{thumbnails}:delayed", "{thumbnails}:names", "{thumbnails}:conf",
-    "{thumbnails}:stats",   "{thumbnails}:lanes", "{thumbnails}:laned",
-};
-
-/* A call that grows argument by argument. Points to bytes that must live until it is sent. */
-struct call {
-    const char *args[MAX_ARGS];
-    size_t sizes[MAX_ARGS];
-    int count;
-};
-
-static void add_bytes(struct call *call, const char *bytes, size_t size)
-{
-    if (call->count >= MAX_ARGS) {
-        abort();
-    }
-    call->args[call->count] = bytes;
-    call->sizes[call->count++] = size;
-}
-
-static void add(struct call *call, const char *text)
-{
-    add_bytes(call, text, strlen(text));
-}
-
-static void begin_enqueue(struct call *call)
-{
-    call->count = 0;
-    add(call, "FCALL");
-    add(call, "leat_enqueue");
-    add(call, "9");
-    for (int i = 0; i < KEY_COUNT; i++) {
-        add(call, keys[i]);
-    }
-}
-
-/* due is "0", "+MS" or unix ms; count pairs of field name and value must follow, by add. */
-static void begin_task(struct call *call, const char *due, const char *count)
-{
-    add(call, due);
-    add(call, count);
-}
-
-/* Sends, and prints "new" or "exists" and the id of each task. All or nothing. Returns EX_OK,
- * EX_DATAERR (a task is wrong: do not repeat it), EX_TEMPFAIL (full: try again later) or
- * EX_UNAVAILABLE. */
-static int enqueue(redisContext *redis, struct call *call)
+/* Prints what leat_add or leat_add_many has answered: "new" or "exists", and the id, of each task.
+ * Frees the reply. Returns EX_OK, EX_DATAERR (a task is wrong: do not repeat the call),
+ * EX_TEMPFAIL (the queue is full: try again later) or EX_UNAVAILABLE. */
+static int show(redisContext *redis, redisReply *reply)
 {
     int status = EX_OK;
-    redisReply *reply = redisCommandArgv(redis, call->count, call->args, call->sizes);
 
-    if (!reply) {
+    if (reply == NULL) {
         fprintf(stderr, "%s\n", redis->errstr);
         return EX_UNAVAILABLE;
     }
@@ -76,11 +29,9 @@ static int enqueue(redisContext *redis, struct call *call)
         status = strncmp(reply->str, "REFUSED", 7) == 0 ? EX_DATAERR
                  : strncmp(reply->str, "FULL", 4) == 0  ? EX_TEMPFAIL
                                                         : EX_UNAVAILABLE;
-    } else {
-        /* behind the protocol's number */
-        for (size_t i = 1; i + 1 < reply->elements; i += 2) {
-            printf("%s %s\n", reply->element[i]->str, reply->element[i + 1]->str);
-        }
+    }
+    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+        printf("%s %s\n", reply->element[i]->str, reply->element[i + 1]->str);
     }
     freeReplyObject(reply);
     return status;
@@ -91,72 +42,50 @@ static int add_plain(redisContext *redis)
     redisReply *reply = redisCommand(redis, "XADD thumbnails * command %s SIZE 640",
                                      "echo plain $TASK_SIZE >> done");
 
-    if (!reply || reply->type == REDIS_REPLY_ERROR) {
-        fprintf(stderr, "%s\n", reply ? reply->str : redis->errstr);
-        freeReplyObject(reply);
-        return EX_UNAVAILABLE;
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
+        printf("%s\n", reply->str);
     }
-    printf("%s\n", reply->str);
-    freeReplyObject(reply);
-    return EX_OK;
+    return show(redis, reply);
 }
 
-/* Must not be there twice; in a lane, in half a second. */
+/* Adds at most one task with that key, in a lane, in half a second. */
 static int add_unique(redisContext *redis)
 {
-    struct call call;
-
-    begin_enqueue(&call);
-    begin_task(&call, "+500", "3");
-    add(&call, "command");
-    add(&call, "echo index >> done");
-    add(&call, "unique");
-    add(&call, "index");
-    add(&call, "lane");
-    add(&call, "albums");
-    return enqueue(redis, &call);
+    return show(redis, redisCommand(redis,
+                                    "FCALL leat_add 1 thumbnails command %s unique index "
+                                    "lane albums delay 500ms",
+                                    "echo index >> done"));
 }
 
-/* Three in one step; the last one gets any bytes on its stdin. */
-static int add_batch(redisContext *redis)
+/* Adds two tasks, both or none. */
+static int add_many(redisContext *redis)
+{
+    return show(redis, redisCommand(redis, "FCALL leat_add_many 1 thumbnails %s",
+                                    "[{\"command\": \"echo two >> done\"},"
+                                    " {\"command\": \"echo three $TASK_SIZE >> done\","
+                                    " \"SIZE\": 64}]"));
+}
+
+/* Adds a task that gets any bytes on its stdin. */
+static int add_bytes(redisContext *redis)
 {
     static const char bytes[] = {'\0', '\1', '\376', '\377', '\n'};
-    struct call call;
 
-    begin_enqueue(&call);
-    begin_task(&call, "0", "1");
-    add(&call, "command");
-    add(&call, "echo two >> done");
-    begin_task(&call, "0", "2");
-    add(&call, "command");
-    add(&call, "echo three $TASK_SIZE >> done");
-    add(&call, "SIZE");
-    add(&call, "64");
-    begin_task(&call, "0", "2");
-    add(&call, "command");
-    add(&call, "cat > bytes");
-    add(&call, "payload");
-    add_bytes(&call, bytes, sizeof bytes);
-    return enqueue(redis, &call);
+    return show(redis, redisCommand(redis, "FCALL leat_add 1 thumbnails command %s payload %b",
+                                    "cat > bytes", bytes, sizeof bytes));
 }
 
-/* One that cannot be taken as it is. */
+/* Adds a task that is refused. */
 static int add_wrong(redisContext *redis)
 {
-    struct call call;
-    int status;
+    int status =
+        show(redis, redisCommand(redis, "FCALL leat_add 1 thumbnails command %s result_ttl soon",
+                                 "echo never >> done"));
 
-    begin_enqueue(&call);
-    begin_task(&call, "0", "2");
-    add(&call, "command");
-    add(&call, "echo never >> done");
-    add(&call, "result_ttl");
-    add(&call, "soon");
-    status = enqueue(redis, &call);
     if (status != EX_DATAERR) {
         return status;
     }
-    printf("not taken: %d\n", status);
+    printf("refused: %d\n", status);
     return EX_OK;
 }
 
@@ -173,7 +102,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct field *)a)->name, ((const struct field *)b)->name);
 }
 
-/* Appends a netstring; aborts where it does not fit. */
+/* Appends a netstring; aborts if it does not fit. */
 static void put(char form[FORM_SIZE], size_t *size, const char *text)
 {
     int length = snprintf(form + *size, FORM_SIZE - *size, "%zu:%s,", strlen(text), text);
@@ -184,7 +113,7 @@ static void put(char form[FORM_SIZE], size_t *size, const char *text)
     *size += (size_t)length;
 }
 
-/* Writes leat1:NAME:NONCE:MAC of these fields, not_after among them, which are then sorted. Values
+/* Writes leat1:NAME:NONCE:MAC for these fields, which include not_after, and sorts them. Values
  * are text here. Returns 0 or -1. */
 static int sign(struct field *fields, size_t count, const char *stream, const char *name,
                 const char *key, char signature[256])
@@ -208,7 +137,8 @@ static int sign(struct field *fields, size_t count, const char *stream, const ch
         put(form, &size, fields[i].name);
         put(form, &size, fields[i].value);
     }
-    if (!HMAC(EVP_sha256(), key, (int)strlen(key), (const unsigned char *)form, size, mac, NULL)) {
+    if (HMAC(EVP_sha256(), key, (int)strlen(key), (const unsigned char *)form, size, mac, NULL) ==
+        NULL) {
         return -1;
     }
     for (size_t i = 0; i < sizeof mac; i++) {
@@ -218,58 +148,54 @@ static int sign(struct field *fields, size_t count, const char *stream, const ch
     return 0;
 }
 
-/* [security] key_files = 2026a:FILE */
-static int add_signed(redisContext *redis)
+/* Reads the first line of a file. Returns 0 or -1. */
+static int read_key(const char *path, char *key, int size)
 {
-    const char *path = getenv("LEAT_KEY");
-    char key[4096], signature[256], not_after[24];
-    struct field fields[] = {{"command", "echo signed $TASK_SIZE >> done"},
-                             {"SIZE", "32"},
-                             {"a", ""},
-                             {"not_after", not_after}};
-    struct call call = {.count = 0};
-    FILE *file;
-    redisReply *reply;
+    FILE *file = fopen(path, "r");
 
-    if (!path) {
-        return EX_OK;
-    }
-    file = fopen(path, "r");
-    if (!file || !fgets(key, sizeof key, file)) {
+    if (file == NULL || fgets(key, size, file) == NULL) {
         perror(path);
-        return EX_NOINPUT;
+        return -1;
     }
     fclose(file);
     key[strcspn(key, "\n")] = '\0';
+    return 0;
+}
+
+/* Adds a signed task, for workers with [security] key_files = 2026a:FILE. */
+static int add_signed(redisContext *redis)
+{
+    const char *path = getenv("LEAT_KEY"), *command = "echo signed $TASK_SIZE >> done";
+    char key[4096], signature[256], not_after[24];
+    struct field fields[] = {
+        {"command", command}, {"SIZE", "32"}, {"a", ""}, {"not_after", not_after}};
+
+    if (path == NULL) {
+        return EX_OK;
+    }
+    if (read_key(path, key, sizeof key) != 0) {
+        return EX_NOINPUT;
+    }
     snprintf(not_after, sizeof not_after, "%lld", (long long)time(NULL) + 86400);
     if (sign(fields, sizeof fields / sizeof *fields, "thumbnails", "2026a", key, signature) != 0) {
         return EX_SOFTWARE;
     }
     OPENSSL_cleanse(key, sizeof key);
-
-    add(&call, "XADD");
-    add(&call, "thumbnails");
-    add(&call, "*");
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        add(&call, fields[i].name);
-        add(&call, fields[i].value);
-    }
-    add(&call, "signature");
-    add(&call, signature);
-    reply = redisCommandArgv(redis, call.count, call.args, call.sizes);
-    freeReplyObject(reply);
-    return reply ? EX_OK : EX_UNAVAILABLE;
+    return show(redis, redisCommand(redis,
+                                    "FCALL leat_add 1 thumbnails command %s SIZE 32 a %s "
+                                    "not_after %s signature %s",
+                                    command, "", not_after, signature));
 }
 
 int main(void)
 {
-    static int (*const steps[])(redisContext *) = {add_plain, add_unique, add_unique,
-                                                   add_batch, add_wrong,  add_signed};
+    static int (*const steps[])(redisContext *) = {add_plain, add_unique, add_unique, add_many,
+                                                   add_bytes, add_wrong,  add_signed};
     const char *path = getenv("REDIS_SOCKET");
     redisContext *redis = path ? redisConnectUnix(path) : redisConnect("127.0.0.1", 6379);
     int status = EX_OK;
 
-    if (!redis || redis->err) {
+    if (redis == NULL || redis->err) {
         fprintf(stderr, "%s\n", redis ? redis->errstr : "out of memory");
         status = EX_UNAVAILABLE;
     }

@@ -1,20 +1,20 @@
-/* A producer in Node with ioredis. Where REDIS_SOCKET is not set, Redis is that of this host. */
+/* A producer in Node with ioredis. Without REDIS_SOCKET it uses the Redis of this host. */
 'use strict';
 const { createHmac, randomBytes } = require('crypto');
 const { readFileSync } = require('fs');
 const Redis = require('ioredis');
 
-const NAMES = 'bell waiting delayed names conf stats lanes laned'.split(' ');
-
-/* Tasks are objects; due is 0, '+MS' or unix ms. All or nothing: [['new' or 'exists', id]]. */
-async function enqueue(client, queue, tasks, due = 0) {
-  const keys = [queue, ...NAMES.map((name) => `{${queue}}:${name}`)];
-  const args = tasks.flatMap((task) => [due, Object.keys(task).length, ...Object.entries(task).flat()]);
-  const [, ...reply] = await client.fcall('leat_enqueue', keys.length, ...keys, ...args);
-  return tasks.map((_, i) => [reply[2 * i], reply[2 * i + 1]]);
+/* Adds a task, an object of fields. Resolves to ['new' or 'exists', id]. */
+function add(client, queue, task) {
+  return client.fcall('leat_add', 1, queue, ...Object.entries(task).flat());
 }
 
-/* The task with not_after, a day ahead, and signature. Values are text, numbers or Buffers. */
+/* Adds all of these tasks or none. Resolves to 'new' or 'exists' and the id of each, in one list. */
+function addMany(client, queue, tasks) {
+  return client.fcall('leat_add_many', 1, queue, JSON.stringify(tasks));
+}
+
+/* The task with not_after, one day ahead, and signature. Values are text, numbers or Buffers. */
 function signed(task, stream, name, path) {
   const key = readFileSync(path, 'latin1').replace(/\n$/, '');
   const nonce = randomBytes(16).toString('hex');
@@ -29,38 +29,39 @@ function signed(task, stream, name, path) {
 }
 
 function show(answers) {
-  for (const [what, tid] of answers) console.log(what, tid);
+  for (let i = 0; i < answers.length; i += 2) console.log(answers[i], answers[i + 1]);
 }
 
 async function produce(client) {
-  // one task, the plain way
+  // one task, by a plain XADD
   console.log(await client.xadd('thumbnails', '*', 'command', 'echo plain $TASK_SIZE >> done', 'SIZE', 640));
 
-  // one that must not be there twice, in a lane, in half a second: the same answer twice
-  const index = { command: 'echo index >> done', unique: 'index', lane: 'albums' };
-  show(await enqueue(client, 'thumbnails', [index], '+500'));
-  show(await enqueue(client, 'thumbnails', [index], '+500'));
+  // at most one with that key, in a lane, in half a second: both calls answer the same id
+  const index = { command: 'echo index >> done', unique: 'index', lane: 'albums', delay: '500ms' };
+  show(await add(client, 'thumbnails', index));
+  show(await add(client, 'thumbnails', index));
 
-  // three in one step; the last one gets any bytes on its stdin
-  show(await enqueue(client, 'thumbnails', [
+  // two tasks, both or none
+  show(await addMany(client, 'thumbnails', [
     { command: 'echo two >> done' },
     { command: 'echo three $TASK_SIZE >> done', SIZE: 64 },
-    { command: 'cat > bytes', payload: Buffer.from([0, 1, 254, 255, 10]) },
   ]));
 
-  // one that cannot be taken as it is
+  // any bytes for the task's stdin
+  show(await add(client, 'thumbnails', { command: 'cat > bytes', payload: Buffer.from([0, 1, 254, 255, 10]) }));
+
+  // a task that is refused
   try {
-    await enqueue(client, 'thumbnails', [{ command: 'echo never >> done', result_ttl: 'soon' }]);
+    await add(client, 'thumbnails', { command: 'echo never >> done', result_ttl: 'soon' });
   } catch (error) {
     if (!error.message.startsWith('REFUSED')) throw error;
-    console.log(`not taken: 65\n${error.message}`);
+    console.log(`${error.message}\nrefused: 65`);
   }
 
-  // one for workers that want signatures: [security] key_files = 2026a:FILE
+  // a signed task, for workers with [security] key_files = 2026a:FILE
   if (process.env.LEAT_KEY) {
     const task = { command: 'echo signed $TASK_SIZE >> done', SIZE: 32, a: '', payload: Buffer.from([0, 255]) };
-    const fields = signed(task, 'thumbnails', '2026a', process.env.LEAT_KEY);
-    await client.xadd('thumbnails', '*', ...Object.entries(fields).flat());
+    await add(client, 'thumbnails', signed(task, 'thumbnails', '2026a', process.env.LEAT_KEY));
   }
 }
 

@@ -1,5 +1,6 @@
-"""A producer in Python with redis-py. Where REDIS_SOCKET is not set, Redis is that of this host."""
+"""A producer in Python with redis-py. Without REDIS_SOCKET it uses the Redis of this host."""
 import hmac
+import json
 import os
 import secrets
 import sys
@@ -7,21 +8,20 @@ import time
 
 import redis
 
-NAMES = 'bell waiting delayed names conf stats lanes laned'.split()
+
+def add(client, queue, task):
+    """Adds a task, a dict of fields. Returns b'new' or b'exists', and the id."""
+    return client.fcall('leat_add', 1, queue, *(part for field in task.items() for part in field))
 
 
-def enqueue(client, queue, tasks, due=0):
-    """Tasks are dicts; due is 0, '+MS' or unix ms. All or nothing: [(b'new' or b'exists', id)]."""
-    keys = [queue] + [f'{{{queue}}}:{name}' for name in NAMES]
-    args = []
-    for task in tasks:
-        args += [due, len(task), *(part for field in task.items() for part in field)]
-    reply = client.execute_command('FCALL', 'leat_enqueue', len(keys), *keys, *args)
-    return list(zip(reply[1::2], reply[2::2]))
+def add_many(client, queue, tasks):
+    """Adds all of these tasks or none. Returns (b'new' or b'exists', id) for each."""
+    reply = client.fcall('leat_add_many', 1, queue, json.dumps(tasks))
+    return list(zip(reply[::2], reply[1::2]))
 
 
 def signed(task, stream, name, path):
-    """The task with not_after, a day ahead, and signature. Names are text, values text or bytes."""
+    """The task with not_after, one day ahead, and signature. Names are text, values text or bytes."""
     with open(path, 'rb') as file:
         key = file.read().removesuffix(b'\n')
     nonce = secrets.token_hex(16)
@@ -32,7 +32,7 @@ def signed(task, stream, name, path):
     return dict(task, signature=f'leat1:{name}:{nonce}:{hmac.new(key, form, "sha256").hexdigest()}')
 
 
-def show(answers):
+def show(*answers):
     for what, tid in answers:
         print(what.decode(), tid.decode())
 
@@ -40,34 +40,36 @@ def show(answers):
 def main():
     client = redis.Redis(unix_socket_path=os.environ.get('REDIS_SOCKET'))
 
-    # one task, the plain way
+    # one task, by a plain XADD
     tid = client.xadd('thumbnails', {'command': 'echo plain $TASK_SIZE >> done', 'SIZE': '640'})
     print(tid.decode())
 
-    # one that must not be there twice, in a lane, in half a second: the same answer twice
-    index = {'command': 'echo index >> done', 'unique': 'index', 'lane': 'albums'}
-    show(enqueue(client, 'thumbnails', [index], due='+500'))
-    show(enqueue(client, 'thumbnails', [index], due='+500'))
+    # at most one with that key, in a lane, in half a second: both calls answer the same id
+    index = {'command': 'echo index >> done', 'unique': 'index', 'lane': 'albums', 'delay': '500ms'}
+    show(add(client, 'thumbnails', index))
+    show(add(client, 'thumbnails', index))
 
-    # three in one step; the last one gets any bytes on its stdin
-    show(enqueue(client, 'thumbnails', [
+    # two tasks, both or none
+    show(*add_many(client, 'thumbnails', [
         {'command': 'echo two >> done'},
         {'command': 'echo three $TASK_SIZE >> done', 'SIZE': 64},
-        {'command': 'cat > bytes', 'payload': b'\x00\x01\xfe\xff\n'},
     ]))
 
-    # one that cannot be taken as it is
+    # any bytes for the task's stdin
+    show(add(client, 'thumbnails', {'command': 'cat > bytes', 'payload': b'\x00\x01\xfe\xff\n'}))
+
+    # a task that is refused
     try:
-        enqueue(client, 'thumbnails', [{'command': 'echo never >> done', 'result_ttl': 'soon'}])
+        add(client, 'thumbnails', {'command': 'echo never >> done', 'result_ttl': 'soon'})
     except redis.ResponseError as error:
         if not str(error).startswith('REFUSED'):
             raise
-        print('not taken: 65', error, sep='\n')
+        print(error, 'refused: 65', sep='\n')
 
-    # one for workers that want signatures: [security] key_files = 2026a:FILE
+    # a signed task, for workers with [security] key_files = 2026a:FILE
     if 'LEAT_KEY' in os.environ:
         task = {'command': 'echo signed $TASK_SIZE >> done', 'SIZE': 32, 'a': '', 'payload': b'\x00\xff'}
-        client.xadd('thumbnails', signed(task, 'thumbnails', '2026a', os.environ['LEAT_KEY']))
+        add(client, 'thumbnails', signed(task, 'thumbnails', '2026a', os.environ['LEAT_KEY']))
 
 
 if __name__ == '__main__':

@@ -1,40 +1,24 @@
 #!/bin/sh
-# A producer as a shell script with redis-cli. Where REDIS_SOCKET is not set, Redis is that of this host.
-# shellcheck disable=SC2086,SC2016 # keys are several words; the task's shell is to see what is quoted
+# A producer as a shell script with redis-cli, for the Redis of this host.
+# shellcheck disable=SC2016 # variables in single quotes are for the task's shell
 set -eu
 
+# redis ARGUMENT...: calls leat_add or leat_add_many; prints new or exists, and the id, of each task
 redis() {
-    redis-cli -e ${REDIS_SOCKET:+-s "$REDIS_SOCKET"} "$@"
-}
-
-queue=thumbnails
-keys=$queue
-for name in bell waiting delayed names conf stats lanes laned; do
-    keys="$keys {$queue}:$name"
-done
-
-# enqueue [-x] {DUE COUNT {NAME VALUE}}: all or nothing; prints new or exists and the id of each task.
-# With -x the last value is read from stdin.
-enqueue() {
-    from_stdin=
-    if [ "$1" = -x ]; then
-        from_stdin=-x
-        shift
-    fi
-    if answer=$(redis $from_stdin FCALL leat_enqueue 9 $keys "$@" 2>&1 </dev/stdin); then
-        echo "$answer" | sed 1d | paste -d ' ' - -
+    if answer=$(redis-cli -e "$@" 2>&1); then
+        echo "$answer" | paste -d ' ' - -
         return
     fi
     echo "$answer" >&2
     case $answer in
-    REFUSED*) return 65 ;; # the task is wrong: do not repeat it
+    REFUSED*) return 65 ;; # the task is wrong: do not repeat the call
     FULL*) exit 75 ;;      # nothing was added: try again later
     *) exit 69 ;;
     esac
 }
 
-# sign KEY FILE STREAM {NAME VALUE}: sets not_after, a day ahead, and signature. Values are text. While openssl runs,
-# the users of this host can see the key: where that matters, leat enqueue signs.
+# sign KEY FILE STREAM {NAME VALUE}: sets not_after, one day ahead, and signature. Values are text. While openssl
+# runs, the users of this host can see the key. If that matters, use leat enqueue, which signs by itself.
 netstring() {
     printf '%s:%s,' "$(printf %s "$1" | wc -c)" "$1"
 }
@@ -59,26 +43,29 @@ sign() {
     )
 }
 
-# one task, the plain way
-redis XADD $queue '*' command 'echo plain $TASK_SIZE >> done' SIZE 640
+# one task, by a plain XADD
+redis-cli -e XADD thumbnails '*' command 'echo plain $TASK_SIZE >> done' SIZE 640 || exit 69
 
-# one that must not be there twice, in a lane, in half a second: the same answer twice
+# at most one with that key, in a lane, in half a second: both calls answer the same id
 for _ in 1 2; do
-    enqueue +500 3 command 'echo index >> done' unique index lane albums
+    redis FCALL leat_add 1 thumbnails command 'echo index >> done' unique index lane albums delay 500ms
 done
 
-# three in one step; the last one gets any bytes on its stdin
-printf '\000\001\376\377\n' | enqueue -x \
-    0 1 command 'echo two >> done' \
-    0 2 command 'echo three $TASK_SIZE >> done' SIZE 64 \
-    0 2 command 'cat > bytes' payload
+# two tasks, both or none
+redis FCALL leat_add_many 1 thumbnails '[
+    {"command": "echo two >> done"},
+    {"command": "echo three $TASK_SIZE >> done", "SIZE": 64}
+]'
 
-# one that cannot be taken as it is
-enqueue 0 2 command 'echo never >> done' result_ttl soon || echo "not taken: $?"
+# any bytes for the task's stdin
+printf '\000\001\376\377\n' | redis -x FCALL leat_add 1 thumbnails command 'cat > bytes' payload
 
-# one for workers that want signatures: [security] key_files = 2026a:FILE
+# a task that is refused
+redis FCALL leat_add 1 thumbnails command 'echo never >> done' result_ttl soon || echo "refused: $?"
+
+# a signed task, for workers with [security] key_files = 2026a:FILE
 if [ -n "${LEAT_KEY-}" ]; then
-    sign 2026a "$LEAT_KEY" $queue command 'echo signed $TASK_SIZE >> done' SIZE 32 a '' payload '100% \n'
-    redis XADD $queue '*' command 'echo signed $TASK_SIZE >> done' SIZE 32 a '' payload '100% \n' \
+    sign 2026a "$LEAT_KEY" thumbnails command 'echo signed $TASK_SIZE >> done' SIZE 32 a '' payload '100% \n'
+    redis FCALL leat_add 1 thumbnails command 'echo signed $TASK_SIZE >> done' SIZE 32 a '' payload '100% \n' \
         not_after "$not_after" signature "$signature" >/dev/null
 fi

@@ -1,4 +1,4 @@
-"""The programs of tests/producers, each in a language of its own, against a real worker; and what README shows."""
+"""The programs of tests/producers against a real worker, and what the manual shows of them."""
 import fcntl
 import os
 import re
@@ -16,6 +16,13 @@ from harness.signing import Key
 PRODUCERS = ROOT / 'tests/producers'
 LANGUAGES = ('sh', 'py', 'cjs', 'c')
 COMMANDS = {'sh': ['sh'], 'py': [sys.executable, '-B'], 'cjs': ['node']}
+# the manual's examples for each, and how a definition in them begins
+MANUAL = {
+    'sh': (['Shell (redis-cli)', 'Signing in sh (openssl)'], r'^\w+\(\) \{'),
+    'py': (['Python (redis-py)', 'Signing in Python'], r'^def '),
+    'cjs': (['Node (ioredis)', 'Signing in Node'], r'^function '),
+    'c': (['C (hiredis)', 'Signing in C (libcrypto)'], r'^(static|struct) |^/\*'),
+}
 BYTES = b'\x00\x01\xfe\xff\n'
 RAN = ['index', 'plain 640', 'three 64', 'two']
 NPM_SECONDS = 90
@@ -79,6 +86,11 @@ def produce(language, folder, server, **env):
     """Runs the program; the completed process."""
     env = dict(os.environ, REDIS_SOCKET=server.socket, **env)
     path = PRODUCERS / f'producer.{language}'
+    if language == 'sh':
+        tool = folder / 'redis-cli'
+        tool.write_text(f'#!/bin/sh\nexec {shutil.which("redis-cli")} -s {server.socket} "$@"\n')
+        tool.chmod(0o755)
+        env['PATH'] = f'{folder}:{env["PATH"]}'
     if language == 'cjs':
         env['NODE_PATH'] = node_modules()
     argv = built(folder) if language == 'c' else [*COMMANDS[language], str(path)]
@@ -103,7 +115,7 @@ def test_a_producer(language, queue_of_examples, folder, redis_server, daemon, w
     assert 'REFUSED task 1: result_ttl is no duration: soon' in done.stdout + done.stderr
     lines = [line for line in done.stdout.splitlines() if not line.startswith('REFUSED')]
     plain, *answers, last = lines
-    assert re.fullmatch(r'\d+-\d+', plain) and last == 'not taken: 65'
+    assert re.fullmatch(r'\d+-\d+', plain) and last == 'refused: 65'
     assert [line.split()[0] for line in answers] == ['new', 'exists', 'new', 'new', 'new']
     tids = [line.split()[1] for line in answers]
     assert tids[0] == tids[1] and len({plain, *tids}) == 5
@@ -141,18 +153,26 @@ def test_a_producer_of_a_full_queue(language, queue_of_examples, folder, redis_s
 
 
 def shown(language):
-    """The code that README shows below its link to a program."""
-    readme = (ROOT / 'README.md').read_text()
-    start = readme.index(f'](tests/producers/producer.{language})')
-    end = re.search(r'\]\(tests/producers/producer|^`man|^#', readme[start + 2:], re.M).start()
-    return re.findall(r'^```\w+\n(.*?)^```$', readme[start:start + 2 + end], re.S | re.M)
+    """The definitions in the manual's examples for a language, paragraph by paragraph."""
+    titles, definition = MANUAL[language]
+    page = (ROOT / 'src/queue/leat-protocol.7').read_text()
+    found = []
+    for title in titles:
+        text = page[page.index(f'\n.Ss {title}\n') + 1:]
+        text = text[:re.search(r'^\.S[hs] ', text[4:], re.M).start() + 4]
+        for block in re.findall(r'^\.Bd -literal\n(.*?)^\.Ed$', text, re.S | re.M):
+            block = block.replace('\\e', '\\').removeprefix('#!/bin/sh\n')
+            parts = re.split(r'\n\n+', block.rstrip('\n'))
+            found += [part for part in parts if re.search(definition, part, re.M)]
+    return found
 
 
 @pytest.mark.parametrize('language', LANGUAGES)
-def test_readme_shows_the_producers(language):
-    """What README shows of a program stands in it word for word; it names the nine keys in their order."""
+def test_the_manual_shows_the_producers(language):
+    """The definitions in leat-protocol.7 stand in the program word for word, calls of leat_add and signing among
+    them; no program names another key than the stream."""
     source = (PRODUCERS / f'producer.{language}').read_text()
-    parts = shown(language)
-    assert parts and all(part in source for part in parts)
-    words = re.sub(r'[",\s]+|\{thumbnails\}:', ' ', source)
-    assert ' '.join(KEYS[1:9]) in re.sub(' +', ' ', words)
+    parts = [part for part in shown(language) if 'def wait(' not in part]
+    assert [part for part in parts if part not in source] == []
+    assert any('leat_add' in part for part in parts) and any('leat1' in part for part in parts)
+    assert not re.search(rf':({"|".join(KEYS[1:9])})\b|leat_enqueue', source)
