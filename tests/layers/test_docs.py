@@ -45,17 +45,17 @@ def test_leatd_8_names_every_event():
 def test_doctor_s_kinds_are_known_everywhere():
     """The command's table has each kind of finding that doctor.lua makes, and leat-doctor.1 each of the table."""
     lua, table = source("src/queue/lua/doctor.lua"), source("src/cli/doctor/doctor_kinds.c")
-    made = set(re.findall(r"^function looks\.(\w+)|^looks\['([\w-]+)'\]|note_plainly\(q, '([\w-]+)'", lua, re.M))
+    made = set(re.findall(r"^function checks\.(\w+)|^checks\['([\w-]+)'\]|note_plainly\(q, '([\w-]+)'", lua, re.M))
     made = {name for names in made for name in names if name}
     known = re.findall(r'^    \{"([\w-]+)"', table, re.M)
     assert len(made) > 20 and made <= set(known)
     manual = source("src/cli/man/leat-doctor.1").split(".Sh FINDINGS\n")[1].split("\n.S")[0]
     assert sorted(known) == re.findall(r"^\.It Cm ([\w-]+)$", manual, re.M)
-    mended = set(re.findall(r"^mends\.(\w+)|^mends\['([\w-]+)'\]|^function mends\.(\w+)",
-                            source("src/queue/lua/repair.lua"), re.M))
+    repaired = set(re.findall(r"^repairs\.(\w+)|^repairs\['([\w-]+)'\]|^function repairs\.(\w+)",
+                              source("src/queue/lua/repair.lua"), re.M))
     entries = re.findall(r'^    \{"([\w-]+)",((?:.|\n)*?)(?:true|false)\},', table, re.M)
     repairable = {name for name, rest in entries if not re.search(r"\bNULL,\s*(NULL|\")", rest)}
-    assert {name for names in mended for name in names if name} <= repairable
+    assert {name for names in repaired for name in names if name} <= repairable
 
 
 def test_links_lead_somewhere():

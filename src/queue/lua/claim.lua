@@ -1,7 +1,7 @@
 do -- Claim: the one gate.
 
 local SCAN_START = 'g0-0'
-local HELD = 'held' -- of stats: suspects may be held, since then
+local DEFERRED = 'held' -- of stats: suspects may be held, since then
 
 local function answer(task)
   local fields = task.fields
@@ -23,14 +23,14 @@ local function refusal(q, task)
 end
 
 -- A task that holds something begins.
-local function begin_step(q, task)
+local function claim_step(q, task)
   redis.call('HSET', q[RUNNING], task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task))
   undo_with(q, 'HDEL', q[RUNNING], task.token)
   if task.from then
     hash_drop(q, RUNNING, task.from)
   end
   if task.lane then
-    leat.lane_begun(q, task.lane)
+    leat.lane_started(q, task.lane)
   end
   if task.unique then
     leat.hold_unique(q, task.unique, task.tid, task.token)
@@ -66,7 +66,7 @@ local function judge(q, task, record, out)
   end
   local expires = task.expires and tonumber(task.expires)
   if expires and expires * 1000 <= q.now then
-    leat.bury(q, task, { cause = 'expired', reason = 'not started in time' })
+    leat.dead_letter(q, task, { cause = 'expired', reason = 'not started in time' })
     return count(q, 'expired')
   end
   local reason = refusal(q, task)
@@ -75,18 +75,18 @@ local function judge(q, task, record, out)
   elseif out.alone or out.left < 1 then
     return leat.requeue(q, task)
   elseif task.crashes > 0 and out.busy > 0 then
-    return not pass_on(q, task, out) and 'hold' or nil
+    return not pass_on(q, task, out) and 'defer' or nil
   elseif task.lane and not leat.lane_is_open(q, task.lane) then
     return whole_step(leat.back_to_lane, q, task)
   elseif task.lane or task.unique then
-    whole_step(begin_step, q, task)
-    return 'begun'
+    whole_step(claim_step, q, task)
+    return 'claimed'
   end
-  return 'begin'
+  return 'claim'
 end
 
 -- Those that hold nothing begin together.
-local function begin_plain(q, tasks, out)
+local function claim_plain(q, tasks, out)
   local puts, overtaken = {}, {}
   for i, task in ipairs(tasks) do
     puts[2 * i - 1], puts[2 * i] = task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task)
@@ -94,7 +94,7 @@ local function begin_plain(q, tasks, out)
   end
   redis.call('HSET', q[RUNNING], unpack(puts))
   for _, task in ipairs(tasks) do
-    out.begun[#out.begun + 1] = answer(task)
+    out.claimed[#out.claimed + 1] = answer(task)
   end
   if #overtaken > 0 then
     redis.call('HDEL', q[RUNNING], unpack(overtaken))
@@ -103,7 +103,7 @@ end
 
 -- On an empty worker the first suspect goes before all else that was read with it: once the worker is busy, it would
 -- have to run empty again.
-local function put_suspect_first(tasks)
+local function put_candidate_first(tasks)
   for i = 2, #tasks do
     if tasks[i].crashes > 0 then
       table.insert(tasks, 1, table.remove(tasks, i))
@@ -117,7 +117,7 @@ end
 -- read after it goes back.
 local function admit(q, tasks, out)
   if out.busy == 0 and tasks[1].crashes == 0 then
-    put_suspect_first(tasks)
+    put_candidate_first(tasks)
   end
   local plain = {}
   for i = 1, #tasks do
@@ -125,15 +125,15 @@ local function admit(q, tasks, out)
     local fine, verdict = pcall(judge, q, task, task.packed and unpack_record(task.packed), out)
     if not fine then
       out.problem = out.problem or verdict
-    elseif verdict == 'hold' then
+    elseif verdict == 'defer' then
       out.alone = true
-      out.held[#out.held + 1] = task.token
-      redis.call('HSET', q[STATS], HELD, q.now_text)
-    elseif verdict == 'begin' or verdict == 'begun' or verdict == 'again' then
-      if verdict == 'begin' then
+      out.deferred[#out.deferred + 1] = task.token
+      redis.call('HSET', q[STATS], DEFERRED, q.now_text)
+    elseif verdict == 'claim' or verdict == 'claimed' or verdict == 'again' then
+      if verdict == 'claim' then
         plain[#plain + 1] = task
       else
-        out.begun[#out.begun + 1] = answer(task)
+        out.claimed[#out.claimed + 1] = answer(task)
       end
       if verdict ~= 'again' then
         out.left, out.started = out.left - 1, out.started + 1
@@ -142,7 +142,7 @@ local function admit(q, tasks, out)
     end
   end
   if #plain > 0 then
-    begin_plain(q, plain, out)
+    claim_plain(q, plain, out)
   end
 end
 
@@ -176,14 +176,14 @@ end
 -- A suspect that a busy worker holds is for whoever is empty first: its lease goes over, un-begun as it is, and the
 -- holder hears at its next renewal that it is lost. So one worker that has run empty goes on with all the suspects
 -- there are, while others take tasks again.
-local function take_held(q, out)
-  for _, task in ipairs(leat.held(q)) do
-    if task.held_by ~= q.consumer then
+local function take_deferred(q, out)
+  for _, task in ipairs(leat.deferred(q)) do
+    if task.deferred_by ~= q.consumer then
       redis.call('XCLAIM', q[GO], q.group, q.consumer, '0', task.token:sub(2), 'JUSTID')
       return admit(q, { task }, out)
     end
   end
-  redis.call('HDEL', q[STATS], HELD)
+  redis.call('HDEL', q[STATS], DEFERRED)
 end
 
 local function read_records(q, tasks)
@@ -215,10 +215,10 @@ local function read(q, kind, wanted, out)
     end
     if #tasks > 0 then
       read_records(q, tasks)
-      local before = #out.begun
+      local before = #out.claimed
       admit(q, tasks, out)
-      local begun = #out.begun - before
-      wanted, dropped = wanted - begun, dropped + #tasks - begun
+      local claimed = #out.claimed - before
+      wanted, dropped = wanted - claimed, dropped + #tasks - claimed
     end
     if #tasks < step then
       break
@@ -282,7 +282,7 @@ local function settle_rate(q, out, room)
   if out.left >= 1 then
     return 0, ''
   end
-  local waits = room > #out.begun + #out.held
+  local waits = room > #out.claimed + #out.deferred
   return waits and leat.turn_ms(q, out.next_ms, out.every_us) or out.next_ms, 'rate'
 end
 
@@ -295,7 +295,7 @@ local function claim_closed(q, closed_until, why, cursor, lease, named)
     local fine, found = pcall(leat.scan, q, cursor, lease, {})
     following = fine and found or ''
   end
-  return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.buried }
+  return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.ended }
 end
 
 -- KEYS: all. ARGV: group, consumer, how many new tasks at the most, how many run already, where to go on with
@@ -316,7 +316,7 @@ function leat.claim(keys, args)
   if #named > CHUNK then
     fail('BADARG more than ' .. CHUNK .. ' tokens')
   end
-  local lease, closed_until, why, every_us, burst = leat.read_gate(q)
+  local lease, closed_until, why, every_us, burst = leat.read_pause_state(q)
   if wanted > 0 or cursor ~= '' then
     -- refused here where it is no hash, before anything is written
     redis.call('HLEN', q[RUNNING])
@@ -326,34 +326,34 @@ function leat.claim(keys, args)
   end
 
   local out = {
-    begun = {}, held = {}, alone = false, busy = busy, bytes = 0, started = 0, every_us = every_us, burst = burst,
+    claimed = {}, deferred = {}, alone = false, busy = busy, bytes = 0, started = 0, every_us = every_us, burst = burst,
     left = math.huge,
   }
   read_rate(q, out)
-  leat.look_ahead(q)
+  leat.read_plain_and_due(q)
   try(out, admit_named, q, named, out)
   if cursor ~= '' then
     if busy == 0 and cursor == SCAN_START then
-      try(out, leat.free_held, q)
+      try(out, leat.free_deferred, q)
     end
     local fine, following = pcall(leat.scan, q, cursor, lease, out)
     cursor = fine and following or ''
     out.problem = out.problem or not fine and following or nil
   end
-  if math.min(wanted, out.left) > 0 and out.busy == 0 and redis.call('HEXISTS', q[STATS], HELD) == 1 then
-    try(out, take_held, q, out)
+  if math.min(wanted, out.left) > 0 and out.busy == 0 and redis.call('HEXISTS', q[STATS], DEFERRED) == 1 then
+    try(out, take_deferred, q, out)
   end
   if math.min(wanted, out.left) > 0 then
     try(out, read_all, q, math.min(wanted, out.left, CHUNK), out)
   end
   closed_until, why = settle_rate(q, out, wanted + #named)
-  try(out, leat.pump, q, cursor ~= '')
-  if out.problem and #out.begun == 0 and #out.held == 0 then
+  try(out, leat.offer_lane_task, q, cursor ~= '')
+  if out.problem and #out.claimed == 0 and #out.deferred == 0 then
     error(out.problem, 0)
   end
   return {
-    PROTOCOL, q.now_text, lease, str(closed_until), why, leat.next_due(q) or '0', cursor, out.begun, out.held,
-    q.buried,
+    PROTOCOL, q.now_text, lease, str(closed_until), why, leat.next_due(q) or '0', cursor, out.claimed, out.deferred,
+    q.ended,
   }
 end
 

@@ -15,8 +15,8 @@ local SILENT_LEASES = 2 -- a consumer that is silent for longer has lost its tas
 local LEFT_OVER_LEASES = 3 * SWEEP_LEASES -- and one that holds nothing has been struck off
 local AWAITED_MS = 60000 -- the sweep takes its time
 
-local looks = {} -- kind → function(q, subject) → what is wrong, or nil; and the task that must not be in go
-leat.looks = looks
+local checks = {} -- kind → function(q, subject) → what is wrong, or nil; and the task that must not be in go
+leat.checks = checks
 
 local function is_tid(text)
   return text:match('^%d+%-%d+$') ~= nil
@@ -78,13 +78,13 @@ end
 
 -- ---------------------------------------------------------------- entries, consumers and records
 
-function looks.dangling(q, token)
+function checks.dangling(q, token)
   local lease = lease_of(q, token)
   return lease and not peek(q, token) and 'pending for ' .. lease[2] or nil
 end
 
 -- Read once, and pending for nobody: an XACK that was not leat's.
-function looks.acked(q, token)
+function checks.acked(q, token)
   local last = is_token(token) and last_delivered(q, token:sub(1, 1))
   if not last or is_later(token:sub(2), last) or lease_of(q, token) or not peek(q, token) then
     return nil
@@ -121,7 +121,7 @@ local function consumers(q)
   return q.consumers
 end
 
-function looks.consumer(q, name)
+function checks.consumer(q, name)
   local one, reclaim = consumers(q)[name], leat.read_reclaim(q)
   local leases = one and (one.pending > 0 and SILENT_LEASES or LEFT_OVER_LEASES)
   if not one or one.silent <= leases * reclaim then
@@ -131,7 +131,7 @@ function looks.consumer(q, name)
   return silence .. ', ' .. one.pending .. ' of its entries pending'
 end
 
-function looks.vanished(q, token)
+function checks.vanished(q, token)
   local record = record_of(q, token)
   if not record or record.moved or not is_token(token) or lease_of(q, token) or peek(q, token) then
     return nil
@@ -139,13 +139,13 @@ function looks.vanished(q, token)
   return 'task ' .. record.tid .. ', begun by ' .. record.consumer
 end
 
-function looks.moved(q, token)
+function checks.moved(q, token)
   local record = record_of(q, token)
-  return record and record.moved and not leat.stands_at(q, record.moved) and 'passed on to ' .. record.moved or nil
+  return record and record.moved and not leat.is_at(q, record.moved) and 'passed on to ' .. record.moved or nil
 end
 
 -- What cannot be read counts as not begun; where there is no entry, it counts as nothing.
-function looks.record(q, token)
+function checks.record(q, token)
   local packed = redis.call('HGET', q[RUNNING], token)
   if not packed or unpack_record(packed) and is_token(token) or peek(q, token) then
     return nil
@@ -173,7 +173,7 @@ local function count_lanes(q)
 end
 leat.count_lanes = count_lanes
 
-looks['lane-count'] = function(q, lane)
+checks['lane-count'] = function(q, lane)
   local counts = count_lanes(q)
   local counter = redis.call('HGET', q[STATS], 'r:' .. lane)
   local runs = counts and counts[lane] or 0
@@ -183,7 +183,7 @@ looks['lane-count'] = function(q, lane)
   return 'counted ' .. (counter or '0') .. ', ' .. runs .. ' run'
 end
 
-looks['empty-lane'] = function(q, lane)
+checks['empty-lane'] = function(q, lane)
   if not redis.call('ZSCORE', q[LANES], lane) or #leat.lane_members(q, lane, 1) > 0 then
     return nil
   end
@@ -195,7 +195,7 @@ looks['empty-lane'] = function(q, lane)
 end
 
 -- A lane whose tasks could start, and whose turn never comes.
-looks['lost-lane'] = function(q, lane)
+checks['lost-lane'] = function(q, lane)
   if redis.call('ZSCORE', q[LANES], lane) or #leat.lane_members(q, lane, 1) == 0 then
     return nil
   end
@@ -208,7 +208,7 @@ looks['lost-lane'] = function(q, lane)
   return 'not in the row of lanes'
 end
 
-function looks.laned(q, member)
+function checks.laned(q, member)
   if not redis.call('ZSCORE', q[LANED], member) then
     return nil
   end
@@ -221,7 +221,7 @@ end
 
 -- ---------------------------------------------------------------- waiting tasks
 
-function looks.damaged(q, tid)
+function checks.damaged(q, tid)
   local packed = redis.call('HGET', q[WAITING], tid)
   q.bytes = q.bytes + #(packed or '')
   if not packed or leat.unpack_waiting(packed) and is_tid(tid) then
@@ -231,7 +231,7 @@ function looks.damaged(q, tid)
 end
 
 -- A follow-up stands in names, all others in delayed or in a lane.
-function looks.waiting(q, tid)
+function checks.waiting(q, tid)
   local list = is_tid(tid) and leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
   if not list or redis.call('ZSCORE', q[DELAYED], tid) then
     return nil
@@ -247,7 +247,7 @@ function looks.waiting(q, tid)
   return 'neither due nor in a lane' .. (task.lane and ', its lane is ' .. task.lane or '')
 end
 
-function looks.delayed(q, member)
+function checks.delayed(q, member)
   local due = redis.call('ZSCORE', q[DELAYED], member)
   if not due or member:match('^%a:') or redis.call('HEXISTS', q[WAITING], member) == 1 then
     return nil
@@ -257,7 +257,7 @@ end
 
 -- ---------------------------------------------------------------- what tasks hold
 
-local function look_unique(q, name, value)
+local function check_unique(q, name, value)
   local until_ms = value:match('^@(%d+) %S+$')
   if until_ms then
     return not redis.call('ZSCORE', q[DELAYED], name) and 'refused after a success, and never freed' or nil
@@ -274,7 +274,7 @@ local function look_unique(q, name, value)
 end
 
 -- The holder of its key lets it start; a holder that is gone is found by the key itself.
-local function look_following(q, key, value)
+local function check_following(q, key, value)
   local tid = value:match('^(%S+) %d+$')
   if not tid or redis.call('HEXISTS', q[WAITING], tid) == 0 then
     return 'no such task waits'
@@ -283,15 +283,15 @@ local function look_following(q, key, value)
   return (not holder or holder:sub(1, 1) == '@') and 'task ' .. tid .. ' follows nobody' or nil
 end
 
-function looks.name(q, name)
+function checks.name(q, name)
   local value = redis.call('HGET', q[NAMES], name)
   local kind, key = name:sub(1, 2), name:sub(3)
   if not value then
     return nil
   elseif kind == 'u:' then
-    return look_unique(q, name, value)
+    return check_unique(q, name, value)
   elseif kind == 'n:' then
-    return look_following(q, key, value)
+    return check_following(q, key, value)
   elseif kind ~= 'i:' then
     return nil
   elseif not is_tid(value) then
@@ -303,7 +303,7 @@ function looks.name(q, name)
 end
 
 -- A key whose holder is said to run: an enqueue with unique_next would be kept behind it.
-function looks.holder(q, name)
+function checks.holder(q, name)
   local value = name:sub(1, 2) == 'u:' and redis.call('HGET', q[NAMES], name) or ''
   local tid, token = value:match('^(%d%S*) (%S+)$')
   local record = tid and record_of(q, token)
@@ -313,7 +313,7 @@ function looks.holder(q, name)
   return 'task ' .. tid .. ' does not run as ' .. token
 end
 
-function looks.cancel(q, tid)
+function checks.cancel(q, tid)
   if redis.call('SISMEMBER', q[CANCEL], tid) == 0 then
     return nil
   elseif not is_tid(tid) then
@@ -322,7 +322,7 @@ function looks.cancel(q, tid)
   return not is_at_hand(q, tid) and 'asked to be cancelled' or nil, tid
 end
 
-function looks.awaited(q, tid)
+function checks.awaited(q, tid)
   local until_ms = redis.call('HGET', q[AWAITED], tid)
   if not until_ms or number_or(until_ms, 0) + AWAITED_MS > q.now then
     return nil
@@ -333,13 +333,13 @@ end
 -- ---------------------------------------------------------------- the queue as a whole
 
 -- A group that once was there, and is not.
-function looks.group(q, key)
+function checks.group(q, key)
   local known = redis.call('HGET', q[CONF], 'group') == q.group
   return known and (key == q[STREAM] or key == q[GO]) and not leat.groups_of(key)[q.group]
     and 'group ' .. q.group or nil
 end
 
-function looks.conf(q, name)
+function checks.conf(q, name)
   local value = redis.call('HGET', q[CONF], name)
   if name == 'protocol' then
     return value and tonumber(value) ~= PROTOCOL and 'is ' .. value .. ', this library speaks ' .. PROTOCOL or nil
@@ -353,7 +353,7 @@ end
 -- ---------------------------------------------------------------- pages
 
 local function note(q, kind, subject)
-  local detail, tid = looks[kind](q, subject)
+  local detail, tid = checks[kind](q, subject)
   if detail then
     q.rows[#q.rows + 1] = { kind, subject, detail, tid or '' }
   end
@@ -573,16 +573,16 @@ local function read_tail(q)
 end
 
 -- 'found' and what, or 'gone', or 'unsure': read on in go, and ask again.
-function leat.look_again(q, kind, subject, vouched)
-  if not looks[kind] then
+function leat.check_again(q, kind, subject, confirmed)
+  if not checks[kind] then
     fail('BADARG no such finding: ' .. tostring(kind):sub(1, 40))
   end
-  local detail, tid = looks[kind](q, subject)
+  local detail, tid = checks[kind](q, subject)
   if not detail then
     return 'gone'
   elseif not tid then
     return 'found', detail
-  elseif tid ~= vouched or not read_tail(q) then
+  elseif tid ~= confirmed or not read_tail(q) then
     return 'unsure'
   end
   return q.tail[tid] and 'gone' or 'found', detail
@@ -605,7 +605,7 @@ end
 function leat.recheck(keys, args)
   local q, reply = leat.open_findings(keys, args), { PROTOCOL }
   for i = 3, #args, 3 do
-    reply[#reply + 1] = leat.look_again(q, args[i], args[i + 1], args[i + 2])
+    reply[#reply + 1] = leat.check_again(q, args[i], args[i + 1], args[i + 2])
   end
   return reply
 end

@@ -131,7 +131,7 @@ function leat.add_task(q, item, follows)
     hash_set(q, NAMES, 'n:' .. item.unique, tid .. ' ' .. str(item.due))
   elseif item.due > q.now then
     tid = wait_for(q, item)
-    leat.put_due(q, item.due, tid)
+    leat.schedule(q, item.due, tid)
   elseif item.lane and not leat.is_idle(q, item.lane) then
     tid = wait_for(q, item)
     leat.to_lane(q, tid, item.lane)

@@ -57,7 +57,7 @@ end
 local function retry_step(q, task, due)
   task.fence = task.fence + 1
   task.from = nil
-  leat.delay(q, task, due)
+  leat.wait_until(q, task, due)
   leat.remove(q, task.token)
 end
 
@@ -86,9 +86,9 @@ local function finish_failed(q, record, result)
     return 'ok'
   end
   task.attempts, result.record = record.attempt, record
-  remember(q, task, record, result.cause, result.status)
+  add_history(q, task, record, result.cause, result.status)
   if result.outcome == 'dead' then
-    leat.bury(q, task, result)
+    leat.dead_letter(q, task, result)
     return 'ok'
   end
   whole_step(retry_step, q, task, q.now + result.delay_ms)
@@ -236,7 +236,7 @@ function leat.finish(keys, args)
   if fenced > 0 then
     count(q, 'fenced', fenced)
   end
-  leat.pump_freed(q)
+  leat.offer_if_freed(q)
   return reply
 end
 

@@ -145,7 +145,7 @@ local function add_running(q, lane, by)
   end
 end
 
-function leat.lane_begun(q, lane)
+function leat.lane_started(q, lane)
   add_running(q, lane, 1)
 end
 
@@ -175,7 +175,7 @@ end
 -- Part of a whole step: a task that was read and may not begin goes (back) into its lane.
 function leat.back_to_lane(q, task)
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
-  leat.follow(q, task.from, task.token, 'w' .. task.tid)
+  leat.move_record(q, task.from, task.token, 'w' .. task.tid)
   leat.to_lane(q, task.tid, task.lane)
   leat.remove(q, task.token)
 end
@@ -185,7 +185,7 @@ end
 -- Part of a whole step: a lane that cannot start anything leaves.
 local function park(q, lane, due)
   if due then
-    leat.put_due(q, due, 'l:' .. lane)
+    leat.schedule(q, due, 'l:' .. lane)
   end
   zset_drop(q, LANES, lane)
 end
@@ -230,7 +230,7 @@ local function first_lane(q)
       whole_step(put_at_present, q, lane, spec)
     end
   end
-  leat.ring(q, 'lanes')
+  leat.wake_workers(q, 'lanes')
   return nil
 end
 
@@ -248,7 +248,7 @@ local function start_step(q, lane, tag, member)
     return false
   end
   local id, known = add_entry(q, q[GO], list), trailer(list)
-  leat.follow(q, known and known['leat.from'], 'w' .. tid, 'g' .. id)
+  leat.move_record(q, known and known['leat.from'], 'w' .. tid, 'g' .. id)
   hash_drop(q, WAITING, tid)
   return true
 end
@@ -300,8 +300,8 @@ function leat.read_fair(q, wanted, read, may_go_on)
   local stream_is_empty, dropped = false, 0
   while wanted > 0 and dropped < PAGE and may_go_on() do
     local tag = not stream_is_empty and stream_tag(q) or nil
-    local up, begun = read_lanes(q, wanted, tag, read)
-    wanted, dropped = wanted - begun, dropped + up - begun
+    local up, claimed = read_lanes(q, wanted, tag, read)
+    wanted, dropped = wanted - claimed, dropped + up - claimed
     if stream_is_empty and up == 0 then
       return
     elseif wanted > 0 and not stream_is_empty then
@@ -344,7 +344,7 @@ end
 
 -- Where a lane could start something and no entry waits to be read: one goes up, and whoever reads it claims and
 -- pumps again. exactly: at a scan, since entries that somebody acked by hand count as undelivered for ever.
-function leat.pump(q, exactly)
+function leat.offer_lane_task(q, exactly)
   if not leat.has_lanes(q) then
     return
   end
@@ -361,9 +361,9 @@ function leat.pump(q, exactly)
 end
 
 -- For functions after which nobody claims: a lane may have got a slot or a task. Never stops them.
-function leat.pump_freed(q)
+function leat.offer_if_freed(q)
   if q.freed then
-    pcall(leat.pump, q)
+    pcall(leat.offer_lane_task, q)
   end
 end
 

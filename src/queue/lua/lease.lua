@@ -70,7 +70,7 @@ local function renew_tokens(q, tokens)
   return lost, cancelled
 end
 
-local function beat(q, text)
+local function heartbeat(q, text)
   redis.call('HSET', q[WORKERS], q.consumer, q.now_text .. ' ' .. text)
 end
 
@@ -85,8 +85,8 @@ function leat.renew(keys, args)
   if #lost > 0 then
     count(q, 'fenced', #lost)
   end
-  beat(q, args[3])
-  leat.pump_freed(q)
+  heartbeat(q, args[3])
+  leat.offer_if_freed(q)
   local fine, growth = pcall(leat.dead_growth, q)
   return { PROTOCOL, q.now_text, lease, lost, cancelled, fine and growth or 0 }
 end
@@ -182,13 +182,13 @@ function leat.hand_back(q, keep, hand, ...)
 end
 
 -- Seeds for conf, which rules once it is there: name and value from args[from] to args[last].
-local function check_seeds(args, from, last)
+local function check_defaults(args, from, last)
   for i = from, last, 2 do
     leat.check_conf(args[i] or '', args[i + 1])
   end
 end
 
-local function seed_conf(q, args, from, last)
+local function set_defaults(q, args, from, last)
   for i = from, last, 2 do
     local lane = args[i]:match('^lane:(.+)$')
     if redis.call('HSETNX', q[CONF], args[i], args[i + 1]) == 1 and lane then
@@ -198,7 +198,7 @@ local function seed_conf(q, args, from, last)
   end
 end
 
-local function ruling_conf(q, args, from, to)
+local function settings_in_force(q, args, from, to)
   local list = {}
   for i = from, to, 2 do
     list[#list + 1] = args[i]
@@ -215,13 +215,13 @@ end
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   leat.check_types(q)
-  local last_seed = 4 + number_arg(args[4], 'the number of seeds') * 2
-  check_seeds(args, 5, last_seed)
+  local last_default = 4 + number_arg(args[4], 'the number of seeds') * 2
+  check_defaults(args, 5, last_default)
   leat.ensure_groups(q, leat.read_reclaim(q))
-  seed_conf(q, args, 5, last_seed)
+  set_defaults(q, args, 5, last_default)
   redis.call('HSETNX', q[CONF], 'protocol', PROTOCOL)
 
-  local tokens, keep = rest(args, last_seed + 1), {}
+  local tokens, keep = rest(args, last_default + 1), {}
   for _, token in ipairs(tokens) do
     keep[token] = true
   end
@@ -230,12 +230,12 @@ function leat.register(keys, args)
   if problem then
     error(problem, 0)
   end
-  beat(q, args[3])
-  leat.pump_freed(q)
+  heartbeat(q, args[3])
+  leat.offer_if_freed(q)
   local last = redis.call('XREVRANGE', q[BELL], '+', '-', 'COUNT', '1')
   return {
     PROTOCOL, q.now_text, leat.read_lease(q), lost, cancelled, more and 1 or 0, last[1] and last[1][1] or '0-0',
-    ruling_conf(q, args, 5, last_seed),
+    settings_in_force(q, args, 5, last_default),
   }
 end
 

@@ -97,7 +97,7 @@ local function open(keys, wanted, group, consumer)
   end
   -- with room for what comes later: a table that grows is built anew
   local q = {
-    group = group, consumer = consumer, buried = {}, undo = false, freed = false, now_us = nil, now = nil,
+    group = group, consumer = consumer, ended = {}, undo = false, freed = false, now_us = nil, now = nil,
     now_text = nil, plain = nil, due = nil, unpack(keys),
   }
   return setmetatable(q, CLOCK)
@@ -299,7 +299,7 @@ local function is_pending(q, token)
 end
 
 -- One line for each ended attempt: number, worker, begun, ended (ms), cause, status. The oldest go first.
-local function remember(q, task, record, cause, status)
+local function add_history(q, task, record, cause, status)
   local line = string.format('%d %s %s %s %s %s\n', record.attempt, record.consumer, record.begun,
     q.now_text, cause, status ~= '' and status or '-')
   local history = task.history .. line

@@ -76,7 +76,7 @@ end
 
 -- What claim must know of conf, in one read: lease (ms), until when the gate is closed for this worker (ms; 0: it is
 -- open) and why ('', hold, paused, drained), and the queue's rate: every_us (nil: none) and burst.
-function leat.read_gate(q)
+function leat.read_pause_state(q)
   local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'paused', 'drain:*', 'drain:' .. host, 'rate')
   local closed_until, why = closed(q, number_or(v[2], 0), v[3], v[4] or v[5])

@@ -69,9 +69,9 @@ local function start_following(q, key, following)
   end
   leat.hold_unique(q, key, tid)
   if tonumber(due) > q.now then
-    leat.put_due(q, due, tid)
+    leat.schedule(q, due, tid)
   else
-    leat.put_up(q, tid, list)
+    leat.make_ready(q, tid, list)
     q.freed = true
   end
 end

@@ -1,10 +1,10 @@
 do -- Repair: findings put right, one by one, each as a whole step, and no task lost.
 
-local mends = {} -- kind → function(q, subject) → nil, or what else to answer
+local repairs = {} -- kind → function(q, subject) → nil, or what else to answer
 
-local function step(mend)
+local function step(repair_one)
   return function(q, subject)
-    whole_step(mend, q, subject)
+    whole_step(repair_one, q, subject)
   end
 end
 
@@ -21,19 +21,19 @@ local function dropping_member(key)
 end
 
 -- What is left of the task is its record, if it had begun: then it becomes a dead letter.
-mends.dangling = leat.settle_vanished
-mends.vanished = leat.settle_vanished
-mends.moved = dropping(RUNNING)
-mends.record = dropping(RUNNING)
-mends.delayed = dropping_member(DELAYED)
-mends.laned = dropping_member(LANED)
-mends['empty-lane'] = dropping_member(LANES)
-mends['lost-lane'] = step(leat.wake_lane)
-mends.awaited = dropping(AWAITED)
+repairs.dangling = leat.settle_vanished
+repairs.vanished = leat.settle_vanished
+repairs.moved = dropping(RUNNING)
+repairs.record = dropping(RUNNING)
+repairs.delayed = dropping_member(DELAYED)
+repairs.laned = dropping_member(LANED)
+repairs['empty-lane'] = dropping_member(LANES)
+repairs['lost-lane'] = step(leat.wake_lane)
+repairs.awaited = dropping(AWAITED)
 
 -- Begun by somebody who may run it still: it is leased to that worker again, as if nobody had acked it. If the worker
 -- is there it goes on, if not the lease runs out; put up again at once it might run twice. Un-begun it goes up.
-function mends.acked(q, token)
+function repairs.acked(q, token)
   local record = record_of(q, token)
   local stream, id = stream_of(q, token)
   if record then
@@ -44,7 +44,7 @@ function mends.acked(q, token)
 end
 
 -- Up to PAGE entries of the consumer whose lease has run out. Answers whether more may be left.
-local function adopt(q, name)
+local function take_over_expired(q, name)
   local reclaim, most, bytes = str(leat.read_reclaim(q)), leat.read_max_crashes(q), 0
   for _, kind in ipairs({ 'g', 's' }) do
     local page = redis.call('XPENDING', stream_of(q, kind), q.group, 'IDLE', reclaim, '-', '+', PAGE, name)
@@ -68,8 +68,8 @@ local function adopt(q, name)
 end
 
 -- DELCONSUMER forgets what is pending, so it comes last, and only where nothing is.
-function mends.consumer(q, name)
-  if adopt(q, name) then
+function repairs.consumer(q, name)
+  if take_over_expired(q, name) then
     return 'more'
   end
   for _, kind in ipairs({ 'g', 's' }) do
@@ -82,7 +82,7 @@ function mends.consumer(q, name)
   redis.call('HDEL', q[WORKERS], name)
 end
 
-mends['lane-count'] = step(function(q, lane)
+repairs['lane-count'] = step(function(q, lane)
   local runs = leat.count_lanes(q)[lane]
   if runs then
     hash_set(q, STATS, 'r:' .. lane, str(runs))
@@ -94,7 +94,7 @@ end)
 
 -- What cannot be read is kept as a dead letter, whole.
 local function bury_damaged(q, tid)
-  leat.write_letter(q, {
+  leat.write_dead_letter(q, {
     tid = tid, fields = {}, count = 0, attempts = 0, crashes = 0, fence = 1, enqueued = '0', history = '',
   }, {
     cause = 'damaged', reason = 'what was kept of the task cannot be read',
@@ -104,15 +104,15 @@ local function bury_damaged(q, tid)
   hash_drop(q, WAITING, tid)
 end
 
-function mends.damaged(q, tid)
+function repairs.damaged(q, tid)
   whole_step(bury_damaged, q, tid)
-  leat.has_died(q)
+  leat.letter_written(q)
   leat.tell_end(q, { tid = tid }, 'dead', { cause = 'damaged' })
 end
 
 -- It goes up, with its names. Where another task holds its unique key, it waits for that one's end again, as
 -- the one follow-up; where there is a follow-up already, the gate refuses it and it is a dead letter.
-mends.waiting = step(function(q, tid)
+repairs.waiting = step(function(q, tid)
   local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
   local task = decode('w', list)
   local holder = task.unique and leat.holder_of(q, task.unique)
@@ -124,11 +124,11 @@ mends.waiting = step(function(q, tid)
   elseif task.unique and not holder then
     leat.hold_unique(q, task.unique, tid)
   end
-  leat.put_up(q, tid, list)
+  leat.make_ready(q, tid, list)
 end)
 
 -- A key whose holder is gone passes to its follow-up. One that is refused for a time is freed when that is over.
-mends.name = step(function(q, name)
+repairs.name = step(function(q, name)
   local kind, key = name:sub(1, 2), name:sub(3)
   local until_ms = redis.call('HGET', q[NAMES], name):match('^@(%d+) ')
   local following = kind ~= 'i:' and redis.call('HGET', q[NAMES], 'n:' .. key)
@@ -141,30 +141,30 @@ mends.name = step(function(q, name)
   end
 end)
 
-mends.holder = step(function(q, name)
+repairs.holder = step(function(q, name)
   hash_set(q, NAMES, name, redis.call('HGET', q[NAMES], name):match('^%S+'))
 end)
 
-function mends.cancel(q, tid)
+function repairs.cancel(q, tid)
   redis.call('SREM', q[CANCEL], tid)
 end
 
-function mends.group(q)
+function repairs.group(q)
   leat.ensure_groups(q, leat.read_reclaim(q))
 end
 
-local function mend(q, kind, subject, vouched)
+local function repair_one(q, kind, subject, confirmed)
   if q.work >= PAGE then
     return 'more'
   end
-  local state = leat.look_again(q, kind, subject, vouched)
+  local state = leat.check_again(q, kind, subject, confirmed)
   if state ~= 'found' then
     return state
-  elseif not mends[kind] then
+  elseif not repairs[kind] then
     return 'left it is for people'
   end
   q.work = q.work + 1
-  local answer = mends[kind](q, subject)
+  local answer = repairs[kind](q, subject)
   if kind ~= 'lane-count' then
     -- counted anew where it may have changed
     q.lane_counts, q.consumers, q.delivered = nil, nil, nil
@@ -179,10 +179,10 @@ function leat.repair(keys, args)
   local q, reply = leat.open_findings(keys, args), { PROTOCOL }
   q.work = 0
   for i = 3, #args, 3 do
-    local fine, state = pcall(mend, q, args[i], args[i + 1], args[i + 2])
+    local fine, state = pcall(repair_one, q, args[i], args[i + 1], args[i + 2])
     reply[#reply + 1] = fine and state or message_of(state)
   end
-  pcall(leat.pump, q)
+  pcall(leat.offer_lane_task, q)
   return reply
 end
 

@@ -37,14 +37,14 @@ local function scan_pending(q, kind, start, out)
   return found[1], #ids
 end
 
-local HELD_MS = 100 -- what was read a shorter time ago is on its way to the gate
+local DEFERRED_MS = 100 -- what was read a shorter time ago is on its way to the gate
 
 -- Suspects that busy workers hold until they are empty: tasks, each with its holder in `held_by`. In go alone: the
 -- first CHUNK of what is leased there.
-function leat.held(q)
+function leat.deferred(q)
   local tokens, holders, found = {}, {}, {}
   for _, row in ipairs(redis.call('XPENDING', q[GO], q.group, '-', '+', CHUNK)) do
-    if row[3] >= HELD_MS then
+    if row[3] >= DEFERRED_MS then
       tokens[#tokens + 1], holders[#holders + 1] = 'g' .. row[1], row[2]
     end
   end
@@ -52,7 +52,7 @@ function leat.held(q)
   for i, token in ipairs(tokens) do
     local task = not records[i] and fetch(q, token)
     if task and task.crashes > 0 then
-      task.held_by = holders[i]
+      task.deferred_by = holders[i]
       found[#found + 1] = task
     end
   end
@@ -60,16 +60,16 @@ function leat.held(q)
 end
 
 -- For a worker that has nothing to do: they go up again, and whoever waits reads them.
-function leat.free_held(q)
-  for _, task in ipairs(leat.held(q)) do
-    if task.held_by ~= q.consumer then
+function leat.free_deferred(q)
+  for _, task in ipairs(leat.deferred(q)) do
+    if task.deferred_by ~= q.consumer then
       leat.requeue(q, task)
     end
   end
 end
 
 -- Consumers that fell silent long ago and hold nothing.
-local function strike_off(q, span)
+local function drop_silent(q, span)
   local all = redis.call('HGETALL', q[WORKERS])
   for i = 1, #all, 2 do
     local consumer, last = all[i], tonumber(all[i + 1]:match('^%d+')) or 0
@@ -91,7 +91,7 @@ end
 
 local function sweep_record(q, token, record)
   if record.moved then
-    if not leat.stands_at(q, record.moved) then
+    if not leat.is_at(q, record.moved) then
       redis.call('HDEL', q[RUNNING], token)
     end
   elseif not has_lease(q, token) and not fetch(q, token) then
@@ -141,7 +141,7 @@ function leat.scan(q, cursor, lease, out)
     local following = sweep_awaited(q, start)
     return following ~= '0' and 'a' .. following or 'd'
   elseif kind == 'd' then
-    return leat.sweep_letters(q) and 'd' or ''
+    return leat.sweep_dead_letters(q) and 'd' or ''
   end
   local following, moved = scan_pending(q, kind, start, out)
   if kind == 'g' and following == '0-0' then
@@ -158,7 +158,7 @@ function leat.scan(q, cursor, lease, out)
   if not sweep_is_due(q, span) then
     return ''
   end
-  strike_off(q, span)
+  drop_silent(q, span)
   return 'r0'
 end
 

@@ -66,7 +66,8 @@ def in_code():
         keys = int(CONSTANTS.get(keys, keys)) + ('table.remove(keys' in body)
         starts = [int(n) for n in re.findall(r'rest\(args, (\d+)\)|for \w+ = (\d+), #args', body) for n in n if n]
         used = [int(n) for n in re.findall(r'\bargs\[(\d+)\]', body)]
-        repeated = bool(starts) or 'last_seed' in body or 'places_of(args)' in body or not used and 'args' in body
+        repeated = (bool(starts) or 'last_default' in body or 'places_of(args)' in body
+                    or not used and 'args' in body)
         found[name] = (keys, min(starts) - 1 if starts else max(used, default=0), repeated)
     return found
 
@@ -132,8 +133,8 @@ def test_signed_examples():
 
 
 def test_dead_letter_fields():
-    """Each field that write_letter writes."""
-    writer = re.search(r'^local function write_letter\(.*?^end\n', LUA, re.S | re.M).group(0)
+    """Each field that write_dead_letter writes."""
+    writer = re.search(r'^local function write_dead_letter\(.*?^end\n', LUA, re.S | re.M).group(0)
     assert sorted(items(section('DEAD LETTERS'))) == sorted(set(re.findall(r"'(leat\.\w+)'", writer)))
 
 

@@ -3,24 +3,24 @@ do -- Waiting, passing on, ending.
 -- Wakes every worker. why: due, lanes or conf (something may be startable earlier than they know), gate (or nothing
 -- any more), cancel (a running task is to be ended). Who reads as many as are kept has to take it that one of each
 -- was among those that are gone.
-function leat.ring(q, why)
+function leat.wake_workers(q, why)
   redis.call('XADD', q[BELL], 'MAXLEN', BELL_KEPT, '*', 'why', why)
 end
 
 -- delayed: tids with their due time (ms); 'l:LANE' that waits for a rate token; 'u:KEY' that is refused until
 -- then. Tids begin with a digit. Part of a whole step.
-function leat.put_due(q, due, member)
+function leat.schedule(q, due, member)
   q.due = nil
   zset_put(q, DELAYED, str(due), member)
   if redis.call('ZRANGE', q[DELAYED], '0', '0')[1] == member then
-    leat.ring(q, 'due')
+    leat.wake_workers(q, 'due')
   end
 end
 
 -- Part of a whole step: the task waits until due.
-function leat.delay(q, task, due)
+function leat.wait_until(q, task, due)
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
-  leat.put_due(q, due, task.tid)
+  leat.schedule(q, due, task.tid)
 end
 
 -- A waiting task's fields, or nil where it was damaged by hand: names and values, all of them text.
@@ -40,7 +40,7 @@ leat.unpack_waiting = unpack_waiting
 
 -- Part of a whole step: a waiting task goes where it can start: its lane's turn, or go. While lanes wait for
 -- their turns, tasks without one wait in the lane '': go is read before all.
-function leat.put_up(q, tid, list)
+function leat.make_ready(q, tid, list)
   local lane = decode('w', list).lane
   if lane or leat.has_lanes(q) then
     return leat.to_lane(q, tid, lane or '')
@@ -59,7 +59,7 @@ local function promote_task(q, tid)
   end
   zset_drop(q, DELAYED, tid)
   if packed then
-    leat.put_up(q, tid, list)
+    leat.make_ready(q, tid, list)
   end
   return list
 end
@@ -106,7 +106,7 @@ function leat.next_due(q)
 end
 
 -- For who needs both, is_plain and next_due: most often nothing of all that is there, and one look tells.
-function leat.look_ahead(q)
+function leat.read_plain_and_due(q)
   local found = redis.call('EXISTS', q[LANES], q[CANCEL], q[AWAITED], q[DELAYED])
   if found == 0 then
     q.plain, q.due = true, false
@@ -119,7 +119,7 @@ end
 
 -- Writes the dead letter. letter: cause, status, reason, record, stdout, stderr, usage, damaged. A task with more fields than
 -- one call can write keeps them packed in leat.packed.
-local function write_letter(q, task, letter)
+local function write_dead_letter(q, task, letter)
   local list, n
   if task.count > MAX_FIELDS * 2 then
     local own = {}
@@ -160,7 +160,7 @@ local function write_letter(q, task, letter)
   add('leat.fields', str(own_pairs))
   return add_entry(q, q[DEAD], list)
 end
-leat.write_letter = write_letter
+leat.write_dead_letter = write_dead_letter
 
 -- Parts of a whole step.
 
@@ -171,7 +171,7 @@ end
 
 -- Part of a whole step: the record of an earlier attempt, whose late success would still count, follows the task
 -- from one place to the next. A place is an entry's token, or 'w' and the tid in waiting.
-function leat.follow(q, from, place, following)
+function leat.move_record(q, from, place, following)
   local old = from and record_of(q, from)
   if old and old.moved == place then
     put_moved(q, from, old, following)
@@ -179,7 +179,7 @@ function leat.follow(q, from, place, following)
 end
 
 -- Whether a task is at that place.
-function leat.stands_at(q, place)
+function leat.is_at(q, place)
   if place:sub(1, 1) == 'w' then
     return redis.call('HEXISTS', q[WAITING], place:sub(2)) == 1
   end
@@ -227,7 +227,7 @@ end
 
 local function end_step(q, task, letter)
   if letter then
-    write_letter(q, task, letter)
+    write_dead_letter(q, task, letter)
   end
   if task.from then
     drop_record(q, task.from)
@@ -239,14 +239,14 @@ end
 
 -- What claim tells of: nobody else would, where no worker ran the task.
 local function note_end(q, tid, cause)
-  q.buried[#q.buried + 1], q.buried[#q.buried + 2] = tid, cause
+  q.ended[#q.ended + 1], q.ended[#q.ended + 2] = tid, cause
 end
 
 -- Buries a task that stands in an entry, and lets go of all it held.
-function leat.bury(q, task, letter)
+function leat.dead_letter(q, task, letter)
   whole_step(end_step, q, task, letter)
   note_end(q, task.tid, letter.cause)
-  leat.has_died(q)
+  leat.letter_written(q)
   leat.tell_end(q, task, 'dead', letter)
 end
 
@@ -259,7 +259,7 @@ function leat.cancel_entry(q, task, record)
 end
 
 function leat.refuse(q, task, reason)
-  leat.bury(q, task, { cause = 'refused', reason = reason, worker = q.consumer })
+  leat.dead_letter(q, task, { cause = 'refused', reason = reason, worker = q.consumer })
 end
 
 -- Why an entry may neither begin nor be passed on, or nil. An id of new_tid's form that a producer chose would make it
@@ -281,7 +281,7 @@ local function requeue_step(q, task, record)
   end
   local moved = 'g' .. add_entry(q, q[GO], encode(task))
   if not record then
-    leat.follow(q, old_from, task.token, moved)
+    leat.move_record(q, old_from, task.token, moved)
     return remove(q, task.token)
   end
   local stream, id = stream_of(q, task.token)
@@ -307,7 +307,7 @@ local function settle_vanished_step(q, token, record)
       tid = record.tid, fields = {}, count = 0, attempts = record.attempt, crashes = 0,
       fence = record.fence, enqueued = '0', history = '',
     }
-    write_letter(q, task, {
+    write_dead_letter(q, task, {
       cause = 'vanished', reason = 'the entry was deleted or trimmed while the task ran', record = record,
     })
     leat.release_names(q, record)
@@ -322,7 +322,7 @@ function leat.settle_vanished(q, token)
   whole_step(settle_vanished_step, q, token, record)
   count(q, 'vanished')
   if record and not record.moved then
-    leat.has_died(q)
+    leat.letter_written(q)
     note_end(q, record.tid, 'vanished')
     leat.tell_end(q, record, 'dead', { cause = 'vanished', record = record })
   end
@@ -337,9 +337,9 @@ function leat.take_over(q, task, max_crashes)
     return leat.requeue(q, task)
   end
   task.crashes = task.crashes + 1
-  remember(q, task, record, 'crash', '')
+  add_history(q, task, record, 'crash', '')
   if task.crashes >= max_crashes then
-    leat.bury(q, task, {
+    leat.dead_letter(q, task, {
       cause = 'crash', reason = 'its worker was lost ' .. task.crashes .. ' times while it ran',
       record = record,
     })

@@ -21,8 +21,8 @@ local function trim_some(q, rule, threshold)
 end
 
 -- One step of retention; answers whether more is due. An entry's id is when its task died.
-local function keep(q)
-  local keep_ms, most = leat.read_keep(q)
+local function apply_retention(q)
+  local keep_ms, most = leat.read_retention(q)
   if keep_ms > 0 and trim_some(q, 'MINID', str(math.max(q.now - keep_ms, 0))) then
     return true
   end
@@ -30,17 +30,17 @@ local function keep(q)
 end
 
 -- Part of the sweep: one step; answers whether there is another.
-function leat.sweep_letters(q)
-  if keep(q) then
+function leat.sweep_dead_letters(q)
+  if apply_retention(q) then
     return true
   end
-  leat.untell_gone(q)
+  leat.forget_gone_hooks(q)
   return false
 end
 
 -- After a letter was written. What is far too much, as after the limit was lowered, is left to the scan.
-local function keep_number(q)
-  local _, most = leat.read_keep(q)
+local function trim_to_most(q)
+  local _, most = leat.read_retention(q)
   local over = most > 0 and redis.call('XLEN', q[DEAD]) - most or 0
   if over > 0 and over <= CHUNK then
     trim(q, 'MAXLEN', '=', str(most))
@@ -48,9 +48,9 @@ local function keep_number(q)
 end
 
 -- A letter was written: counted, and room made for it. Never stops a step.
-function leat.has_died(q)
+function leat.letter_written(q)
   count(q, 'dead')
-  pcall(keep_number, q)
+  pcall(trim_to_most, q)
 end
 
 -- How many letters there are, where it is time to warn of them: once whenever they have become 100, 1,000, 10,000 …;
@@ -77,18 +77,18 @@ local TELL_BYTES = 1024 * 1024 -- of a task's fields: an environment holds no mo
 local NOT_YET_MS = 1000 -- nobody is given less time
 
 -- Letters that are gone must not stay pending: by whatever way they went.
-function leat.untell(q, id)
+function leat.forget_hook(q, id)
   redis.pcall('XACK', q[DEAD], TELLERS, id)
 end
 
-function leat.untell_gone(q)
+function leat.forget_gone_hooks(q)
   -- the time is never reached: only entries that are not there any more are dealt with
   redis.pcall('XAUTOCLAIM', q[DEAD], TELLERS, WAIT .. '0', '9000000000000000', '0-0', 'COUNT', str(PAGE), 'JUSTID')
 end
 
 -- Letters that died before anybody wanted to be told are old. Where the group was lost with its stream, it
 -- goes on behind the letter that it handed out last.
-local function begin_telling(q)
+local function create_hook_group(q)
   local last = redis.call('HGET', q[STATS], 'told_id')
   redis.call('XGROUP', 'CREATE', q[DEAD], TELLERS, last or '$', 'MKSTREAM')
   for _, info in ipairs(redis.call('XINFO', 'GROUPS', q[DEAD])) do
@@ -106,7 +106,7 @@ local function pending_letters(q)
   elseif found.err:sub(1, 7) ~= 'NOGROUP' then
     error(found, 0)
   end
-  begin_telling(q)
+  create_hook_group(q)
   return {}
 end
 
@@ -140,7 +140,7 @@ end
 local function give_up(q, id, out)
   local found = redis.call('XRANGE', q[DEAD], id, id)
   out.given_up[#out.given_up + 1] = found[1] and decode('d' .. id, found[1][2]).tid or id
-  leat.untell(q, id)
+  leat.forget_hook(q, id)
   count(q, 'told_in_vain')
 end
 
@@ -181,7 +181,7 @@ local function hand_out_new(q, consumer, wanted, out)
 end
 
 -- '+' and an id: somebody was told. '-': another worker shall tell, now.
-local function settle_told(q, consumer, wait, settled)
+local function settle_hooks(q, consumer, wait, settled)
   for _, what in ipairs(settled) do
     local id = what:sub(2)
     if what:sub(1, 1) == '-' then
@@ -211,7 +211,7 @@ function leat.tell(keys, args)
     end
   end
   local consumer, pending = WAIT .. str(wait), pending_letters(q)
-  settle_told(q, consumer, wait, settled)
+  settle_hooks(q, consumer, wait, settled)
   local out = { letters = {}, given_up = {}, bytes = 0 }
   if wanted > 0 then
     hand_out_again(q, pending, consumer, wanted, out)

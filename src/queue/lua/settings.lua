@@ -9,7 +9,7 @@ function leat.read_max_crashes(q)
 end
 
 -- How long (ms) and how many dead letters are kept; 0: no limit.
-function leat.read_keep(q)
+function leat.read_retention(q)
   local v = redis.call('HMGET', q[CONF], 'dead_keep_ms', 'dead_keep_number')
   return number_or(v[1], 0), number_or(v[2], 0)
 end

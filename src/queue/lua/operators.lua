@@ -1,7 +1,7 @@
 do -- Requeue: a consumer that is gone.
 
 -- Where the group was made anew, the dead one may have been given what another had begun, and may still run.
-local function adopt_entry(q, task, max_crashes)
+local function take_over_dead(q, task, max_crashes)
   local record = record_of(q, task.token)
   if record and record.consumer ~= q.consumer then
     return leat.requeue(q, task, not record.moved and record or nil)
@@ -17,7 +17,7 @@ function leat.requeue_consumer(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local moved, more, problem
   if args[3] == '1' then
-    moved, more, problem = leat.hand_back(q, {}, adopt_entry, leat.read_max_crashes(q))
+    moved, more, problem = leat.hand_back(q, {}, take_over_dead, leat.read_max_crashes(q))
   else
     moved, more, problem = leat.hand_back(q, {}, leat.requeue)
   end
@@ -31,8 +31,8 @@ function leat.requeue_consumer(keys, args)
     redis.call('XGROUP', 'DELCONSUMER', q[STREAM], q.group, q.consumer)
     was_known = redis.call('HDEL', q[WORKERS], q.consumer) == 1 or was_known
   end
-  leat.pump_freed(q)
-  return { PROTOCOL, moved, more and 1 or 0, was_known and 1 or 0, q.buried }
+  leat.offer_if_freed(q)
+  return { PROTOCOL, moved, more and 1 or 0, was_known and 1 or 0, q.ended }
 end
 
 -- ---------------------------------------------------------------- operators
@@ -61,9 +61,9 @@ function leat.conf(keys, args)
       redis.call('HSET', q[CONF], 'floor_ms', str(old), 'floor_until', str(q.now + old))
     end
     whole_step(set_conf, q, name, value)
-    leat.pump(q)
+    leat.offer_lane_task(q)
     -- who was told to wait looks again
-    leat.ring(q, 'conf')
+    leat.wake_workers(q, 'conf')
   end
   local reply = { PROTOCOL }
   for _, text in ipairs(redis.call('HGETALL', q[CONF])) do
@@ -75,7 +75,7 @@ end
 -- KEYS: all. ARGV: paused or drain:HOST or drain:*, then 1 or 0, then who does it (at most BY_BYTES; may be
 -- missing). Reply: PROTOCOL, 1 if that was so already. Closes and opens the gate: nothing more is begun, what
 -- runs goes on. conf says since when it is closed, and by whom: 'MS' or 'MS BY'; closed again it keeps that.
-function leat.gate(keys, args)
+function leat.set_pause(keys, args)
   local q = open(keys, ALL_KEYS)
   local name, on, by = args[1], args[2] == '1', args[3] or ''
   if name ~= 'paused' and not name:match('^drain:.') then
@@ -89,7 +89,7 @@ function leat.gate(keys, args)
   else
     redis.call('HDEL', q[CONF], name)
   end
-  leat.ring(q, 'gate')
+  leat.wake_workers(q, 'gate')
   return { PROTOCOL, (before == 1) == on and 1 or 0 }
 end
 
@@ -156,9 +156,9 @@ function leat.cancel(keys, args)
     asked = asked or fine and state:sub(1, 5) == 'asked'
   end
   if asked and args[2] == '1' then
-    leat.ring(q, 'cancel')
+    leat.wake_workers(q, 'cancel')
   end
-  pcall(leat.pump, q)
+  pcall(leat.offer_lane_task, q)
   return reply
 end
 
@@ -222,12 +222,12 @@ function leat.dead_retry(keys, args)
       reply[i + 1] = fine and 'ok' or message_of(problem)
       if fine then
         leat.forget_result(q, task.tid)
-        leat.untell(q, id)
+        leat.forget_hook(q, id)
         count(q, 'dead_retried')
       end
     end
   end
-  leat.pump(q)
+  leat.offer_lane_task(q)
   return reply
 end
 
@@ -238,7 +238,7 @@ function leat.dead_drop(keys, args)
   local reply, dropped = { PROTOCOL }, 0
   for i, id in ipairs(args) do
     local gone = redis.call('XDEL', q[DEAD], id) == 0
-    leat.untell(q, id)
+    leat.forget_hook(q, id)
     reply[i + 1] = gone and 'gone' or 'ok'
     dropped = dropped + (gone and 0 or 1)
   end

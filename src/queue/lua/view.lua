@@ -216,8 +216,8 @@ local function list_running(q, cursor, limit, rows)
       rows[#rows + 1] = row(task, 'running', running_extra(record))
     end
   end
-  for _, task in ipairs(cursor == '0' and redis.call('EXISTS', q[GO]) == 1 and leat.held(q) or {}) do
-    rows[#rows + 1] = row(task, 'held', { 'worker', task.held_by })
+  for _, task in ipairs(cursor == '0' and redis.call('EXISTS', q[GO]) == 1 and leat.deferred(q) or {}) do
+    rows[#rows + 1] = row(task, 'held', { 'worker', task.deferred_by })
   end
   return page[1] == '0' and '' or page[1]
 end
