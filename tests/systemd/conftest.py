@@ -1,4 +1,5 @@
-"""One machine for all tests here, in which each takes a queue of its own."""
+"""Machines to test in: one that most tests share, each with its own queue, and a fresh one."""
+import contextlib
 import re
 
 import pytest
@@ -8,12 +9,11 @@ from harness.polling import wait_until
 from unit import SOCKET, Unit, install
 
 
-@pytest.fixture(scope="session")
-def machine(tmp_path_factory):
-    """Booted, leat installed, its user made, a redis-server running."""
+@contextlib.contextmanager
+def installed(folder):
+    """A booted machine with leat and its user."""
     try:
         check_host()
-        folder = tmp_path_factory.mktemp("machine")
         stage = folder / "stage"
         stage.mkdir()
         install(stage)
@@ -23,14 +23,31 @@ def machine(tmp_path_factory):
     try:
         machine.run("systemd-sysusers", "leat.conf")
         machine.run("systemd-tmpfiles", "--create", "leat.conf")
-        machine.run("systemd-run", "--unit=test-redis", "-p", "RuntimeDirectory=test-redis", "redis-server",
-                    "--port", "0", "--unixsocket", SOCKET, "--unixsocketperm", "777", "--save", "",
-                    "--dir", "/run/test-redis")
-        wait_until(lambda: machine.run("redis-cli", "-s", SOCKET, "ping", check=False).returncode == 0,
-                   20, machine.tail)
         yield machine
     finally:
         machine.close()
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory):
+    """The shared machine, with a redis-server."""
+    with installed(tmp_path_factory.mktemp("machine")) as one:
+        one.run("systemd-run", "--unit=test-redis", "-p", "RuntimeDirectory=test-redis", "redis-server",
+                "--port", "0", "--unixsocket", SOCKET, "--unixsocketperm", "777", "--save", "",
+                "--dir", "/run/test-redis")
+        wait_until(lambda: one.run("redis-cli", "-s", SOCKET, "ping", check=False).returncode == 0,
+                   20, one.tail)
+        yield one
+
+
+@pytest.fixture
+def fresh_machine(tmp_path_factory):
+    """A machine of its own: the host web1 with Debian's Redis service, and no queue."""
+    with installed(tmp_path_factory.mktemp("fresh")) as one:
+        one.run("hostname", "web1")
+        one.run("systemctl", "start", "redis-server")
+        wait_until(lambda: one.run("redis-cli", "ping", check=False).returncode == 0, 20, one.tail)
+        yield one
 
 
 @pytest.fixture

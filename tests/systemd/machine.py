@@ -1,5 +1,6 @@
 """A machine with a real systemd, booted on an overlay of this one; needs root."""
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -39,9 +40,11 @@ def children(pid):
 class Machine:
     """Boots in the constructor, with the files below `stage` added; close() ends it."""
 
+    _numbers = itertools.count()  # several machines can run at the same time
+
     def __init__(self, folder, stage):
         check_host()
-        self.name = f"leat-{os.getpid()}"
+        self.name = f"leat-{os.getpid()}-{next(self._numbers)}"
         room = folder / "room"
         room.mkdir()
         self.log_path = folder / "console"
