@@ -52,10 +52,11 @@ struct init {
 
 static int read_options(struct cli *cli, int argc, char **argv, struct init *init)
 {
+    /* the common --password-file is for --redis; this one comes first and replaces it */
     static const struct option options[] = {
+        {"password-file", required_argument, NULL, OPTION_PASSWORD_FILE},
         CLI_COMMON_OPTIONS,
         {"user", required_argument, NULL, OPTION_USER},
-        {"password-file", required_argument, NULL, OPTION_PASSWORD_FILE},
         {"json", no_argument, NULL, OPTION_JSON},
         {0},
     };
