@@ -1,6 +1,6 @@
 /*
- * The configuration of one queue, as one immutable struct: what the INI file says, with defaults
- * filled in. config/file/load.h makes it.
+ * The configuration of one queue as an immutable struct: the keys of the INI file, with defaults
+ * filled in. config/file/load.h creates it.
  */
 #ifndef LEAT_CONFIG_CONFIG_H
 #define LEAT_CONFIG_CONFIG_H
@@ -24,7 +24,7 @@ enum config_output_to {
 };
 enum config_at_max { CONFIG_AT_MAX_TRUNCATE, CONFIG_AT_MAX_KILL };
 enum config_rule_kind {
-    CONFIG_RULE_NONE, /* nothing is said: a wider rule holds */
+    CONFIG_RULE_NONE, /* not set: a wider rule applies */
     CONFIG_RULE_RETRY,
     CONFIG_RULE_DEAD,
     CONFIG_RULE_SUCCESS,
@@ -37,31 +37,31 @@ enum config_log { CONFIG_LOG_AUTO, CONFIG_LOG_JOURNAL, CONFIG_LOG_STDERR };
 enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_REQUIRED, CONFIG_CGROUP_OFF };
 
 #define CONFIG_BATCH_MOST 1000        /* tasks in a batch */
-#define CONFIG_CONCURRENCY_MOST 10000 /* processes of tasks at a time */
-#define CONFIG_NOTIFY_MOST 64         /* and of [dead] notify */
+#define CONFIG_CONCURRENCY_MOST 10000 /* processes of tasks at the same time */
+#define CONFIG_NOTIFY_MOST 64         /* processes of [dead] notify at the same time */
 
-/* Among numbers for tasks: as the daemon has it; and no limit. */
+/* Values of limits for tasks: as in the daemon, and unlimited. */
 #define CONFIG_INHERIT INT64_MIN
 #define CONFIG_UNLIMITED INT64_MAX
 
 #define CONFIG_CODES 256  /* exit codes */
-#define CONFIG_SIGNALS 65 /* signals, from 1 on */
+#define CONFIG_SIGNALS 65 /* signals are 1 to 64 */
 
 /* A set of exit codes 0–255. */
 struct config_codes {
     uint64_t bits[4];
 };
 
-/* What follows when an attempt ends in a certain way. */
+/* The action when an attempt ends in a certain way. */
 struct config_rule {
     enum config_rule_kind kind;
-    int32_t most; /* CONFIG_RULE_RETRY: up to so many attempts; 0: up to max_attempts */
+    int32_t most; /* CONFIG_RULE_RETRY: attempts in all; 0: max_attempts */
 };
 
-/* Rules for exit codes, by all keys that say something of them; 0 is always success. */
+/* The rule for each exit code, resolved from all keys; 0 always means success. */
 struct config_exits {
     struct config_rule of[CONFIG_CODES];
-    struct config_codes single, ranged; /* which have a line of their own, or are in a range */
+    struct config_codes single, ranged; /* codes with a line of their own; codes in a range */
 };
 
 struct config_signals {
@@ -71,20 +71,19 @@ struct config_signals {
 struct config_redis {
     char *host;
     int64_t port;
-    char *socket; /* NULL: tcp */
-    char *user;   /* NULL: the default user */
-    char
-        *password; /* resolved from password, password_file or password_credential; wiped by free */
+    char *socket;   /* NULL: TCP */
+    char *user;     /* NULL: the default user */
+    char *password; /* from password, password_file or password_credential; wiped when freed */
     char *password_file;
     char *password_credential;
     int64_t db;
-    /* instead of host and port: who knows the master of that name, or nodes of a Cluster;
-     * HOST:PORT, NULL-terminated; NULL: none */
+    /* instead of host and port: Sentinels that know the master of that name, or nodes of a Cluster;
+     * lists of HOST:PORT, NULL-terminated; NULL: none */
     char **sentinels;
     char *master;
     char **cluster;
-    int slot; /* of all the queue's keys in a Cluster */
-    /* for the sentinels, as above */
+    int slot; /* hash slot of all keys of the queue */
+    /* the same for the Sentinels */
     char *sentinel_user;
     char *sentinel_password;
     char *sentinel_password_file;
@@ -118,12 +117,12 @@ struct config_queue {
 struct config_limits {
     char *rate; /* NULL: none */
     int64_t burst;
-    /* of each process of a task; CONFIG_INHERIT or CONFIG_UNLIMITED, too */
+    /* limits of each process of a task, or CONFIG_INHERIT or CONFIG_UNLIMITED */
     int64_t open_files;
-    int64_t core; /* bytes, as all but numbers and times */
+    int64_t core; /* bytes, like all limits that are not numbers or times */
     int64_t cpu_time_s;
     int64_t file_size;
-    int64_t processes; /* of their user */
+    int64_t processes; /* processes and threads of the tasks' user */
     int64_t stack;
     int64_t locked_memory;
     int64_t address_space;
@@ -134,10 +133,10 @@ struct config_lanes {
 };
 
 struct config_task {
-    char *command;      /* NULL: tasks bring their own; else run by shell -c for every task */
-    char *shell;        /* the program that gets -c COMMAND */
+    char *command;      /* shell line for every task; NULL: tasks bring their own */
+    char *shell;        /* run as SHELL -c COMMAND */
     char *directory;    /* NULL: the home of the tasks' user */
-    char *path;         /* PATH of tasks */
+    char *path;         /* the variable PATH of tasks */
     char **environment; /* NAME=VALUE …, NULL-terminated */
     char *user, *group; /* NULL: the daemon's */
     bool no_new_privileges;
@@ -145,22 +144,22 @@ struct config_task {
     int64_t timeout_ms; /* 0: none */
     int64_t kill_grace_ms;
     enum config_stdin stdin_from;
-    int64_t result_ttl_ms; /* 0: results are not kept unless a task says so */
-    int64_t batch;         /* how many tasks one process gets at the most; 1: no batches */
+    int64_t result_ttl_ms; /* 0: results are kept only if a task asks for it */
+    int64_t batch;         /* maximum number of tasks per process; 1: no batches */
     int64_t batch_wait_ms;
     enum config_format batch_format;
-    char *check; /* shell line that says whether a task was done before; NULL: none */
+    char *check; /* shell line that finds out whether a task was done before; NULL: none */
     int64_t check_timeout_ms;
-    int64_t nice;          /* or CONFIG_INHERIT, as the next two */
-    int64_t ionice;        /* as the kernel has it: the class in bits 13 to 15, then the level */
+    int64_t nice;   /* or CONFIG_INHERIT, like the next two */
+    int64_t ionice; /* as ioprio_set(2) takes it: the class in bits 13 to 15, then the level */
     int64_t oom_score_adj; /* −1000 to 1000 */
 };
 
-/* How tasks are held together; the bounds are of all processes of a task, 0: none. */
+/* Isolation of tasks; the limits are for all processes of a task together, 0: none. */
 struct config_isolation {
-    char *state; /* folder of hold files; NULL: see holds_folder */
+    char *state; /* folder of worker lock files; NULL: see worker_locks_folder */
     enum config_cgroup cgroup;
-    int64_t memory_max; /* bytes, as the next */
+    int64_t memory_max; /* bytes, like the next */
     int64_t memory_high;
     int64_t pids_max; /* processes and threads */
     int64_t cpu_max;  /* percent of one CPU */
@@ -174,43 +173,43 @@ struct config_retry {
     double factor;
     int64_t cap_ms;
     enum config_jitter jitter;
-    struct config_codes permanent, success; /* as listed; their rules are in exits */
-    enum config_preset preset;              /* likewise */
+    struct config_codes permanent, success; /* as listed; exits has the rules that follow */
+    enum config_preset preset;              /* exits has its rules too */
     struct config_exits exits;
     struct config_signals signals;
-    struct config_rule exit, signal; /* for those of which nothing else is said */
+    struct config_rule exit, signal; /* for exit codes and signals without another rule */
     struct config_rule killed, oom, timeout, output_limit, cannot_execute, check;
 };
 
 struct config_dead {
     int64_t output_tail; /* bytes of stdout and of stderr that a dead letter keeps */
-    int64_t keep_ms;     /* 0: for ever */
+    int64_t keep_ms;     /* 0: forever */
     int64_t keep_number; /* 0: all */
-    char *notify;        /* a shell line to run for each dead letter, or NULL */
-    int64_t notify_jobs; /* at most so many of them at a time */
+    char *notify;        /* shell line to run for each dead letter, or NULL */
+    int64_t notify_jobs; /* maximum number of these programs at the same time */
     int64_t notify_timeout_ms;
 };
 
 /* Lists of producers that know nothing of leat. */
 struct config_intake {
     char **lists; /* keys, NULL-terminated; NULL: none */
-    char *prefix; /* of further lists' keys; NULL: none */
-    char *field;  /* what an item becomes */
+    char *prefix; /* prefix of the keys of further lists; NULL: none */
+    char *field;  /* field of the task that an item becomes */
     enum config_lane_from lane_from;
     enum config_unique unique;
     int64_t scan_ms;
 };
 
-/* Who may order what. */
+/* Which commands may run, and which signatures are required. */
 struct config_security {
     enum config_commands commands;
     enum config_signatures signatures;
     char **key_files;       /* NAME:FILE, NULL-terminated; NULL: none */
-    char **key_credentials; /* NAME or NAME:CREDENTIAL, the same */
-    char **secrets;         /* NAME:KEY of both, if with_keys was given; wiped by free */
+    char **key_credentials; /* NAME or NAME:CREDENTIAL, NULL-terminated; NULL: none */
+    char **secrets;         /* NAME:KEY of both lists, if with_keys was given; wiped when freed */
 };
 
-/* The sections [command.NAME]: each list holds NAME=VALUE, NULL-terminated; NULL: none. */
+/* The sections [command.NAME]: lists of NAME=VALUE, NULL-terminated; NULL: none. */
 struct config_command {
     char **program;
     char **arguments; /* see config/types/arguments.h */
@@ -219,24 +218,24 @@ struct config_command {
 struct config_log_section {
     enum config_log target;
     int64_t level; /* syslog priority */
-    bool started;  /* a record at each start, not only at each end */
+    bool started;  /* log each start too, not only each end */
 };
 
-/* What tasks write to stdout and stderr. */
+/* Where the stdout and stderr of tasks go. */
 struct config_output {
     enum config_output_to to;
-    char *directory;    /* of files; NULL: see config/types/outputs.h */
+    char *directory;    /* folder of the files; NULL: see config/types/outputs.h */
     int64_t max_line;   /* bytes of a record */
     int64_t max_output; /* bytes of an attempt; 0: no limit */
     enum config_at_max at_max;
-    int64_t rate; /* bytes a second of an attempt; 0: no limit */
+    int64_t rate; /* bytes per second of an attempt; 0: no limit */
 };
 
-/* Limits beyond which nothing is claimed; 0: none. */
+/* Limits above which the worker claims nothing; 0: none. */
 struct config_admission {
     int64_t memory_pressure, io_pressure, cpu_pressure; /* percent of time */
-    int64_t load;                                       /* percent of the processors */
-    int64_t free_memory; /* bytes, or below 0 percent of all memory: at least so much */
+    int64_t load;                                       /* percent of the CPUs */
+    int64_t free_memory; /* minimum: bytes, or percent of all memory as a negative number */
 };
 
 struct config_shutdown {

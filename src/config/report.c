@@ -1,11 +1,12 @@
+/* Collects errors in a file and sorts them by line. */
 #include "config/report.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Appends fail only without memory: then the count still tells that something was wrong, and
- * report_finish that messages are missing. */
+/* Appends fail only if memory ran out. Then the count still shows that there were errors, and
+ * report_finish says that some are missing. */
 static size_t begin(struct report *report, const char *name, size_t line)
 {
     size_t start = report->text.size;
@@ -23,7 +24,7 @@ static void end(struct report *report, size_t line, size_t start)
 {
     struct report_span span = {.line = line, .begin = start};
 
-    (void)buffer_append_text(&report->text, "\n"); /* as above */
+    (void)buffer_append_text(&report->text, "\n"); /* report_finish checks for failures */
     span.end = report->text.size;
     (void)buffer_append(&report->spans, &span, sizeof span);
 }
@@ -34,17 +35,17 @@ void report_add(struct report *report, size_t line, const char *format, ...)
     va_list arguments;
     size_t start = begin(report, report->path, line);
 
-    /* texts are written to fit; should one not, its end is missing */
+    /* all texts fit; a longer one would lose its end */
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    (void)buffer_append_text(&report->text, text); /* as above */
+    (void)buffer_append_text(&report->text, text); /* report_finish checks for failures */
     end(report, line, start);
 }
 
 static void append_reason(struct report *report, const struct buffer *why)
 {
-    /* as above */
+    /* report_finish checks for failures */
     if (why->failed) {
         (void)buffer_append_text(&report->text, "out of memory");
     } else {
@@ -56,7 +57,7 @@ void report_reason(struct report *report, size_t line, const char *key, const st
 {
     size_t start = begin(report, report->path, line);
 
-    (void)buffer_printf(&report->text, "%s: ", key); /* as above */
+    (void)buffer_printf(&report->text, "%s: ", key); /* report_finish checks for failures */
     append_reason(report, why);
     end(report, line, start);
 }
@@ -69,11 +70,12 @@ void report_given(struct report *report, const char *name, const struct buffer *
     end(report, 0, start);
 }
 
-/* By line, those of no line last; as they came within one. */
+/* Sorts by line, with errors of no line last, and by arrival within a line. */
 static int compare(const void *a, const void *b)
 {
     const struct report_span *first = a, *second = b;
-    size_t first_line = first->line - 1, second_line = second->line - 1; /* 0 becomes the largest */
+    size_t first_line = first->line - 1,
+           second_line = second->line - 1; /* line 0 becomes the largest */
 
     if (first_line != second_line) {
         return first_line < second_line ? -1 : 1;
@@ -90,13 +92,13 @@ void report_finish(struct report *report, struct buffer *errors)
         qsort(spans, count, sizeof *spans, compare);
     }
     for (size_t i = 0; i < count; i++) {
-        /* a failure stays in errors, for whoever prints them */
+        /* a failure sets errors->failed */
         (void)buffer_append(errors, report->text.data + spans[i].begin,
                             spans[i].end - spans[i].begin);
     }
     if (report->text.failed || report->spans.failed) {
         (void)buffer_printf(errors, "%s: out of memory: some errors are missing\n",
-                            report->path); /* as above */
+                            report->path); /* report_finish checks for failures */
     }
     buffer_free(&report->text);
     buffer_free(&report->spans);

@@ -1,3 +1,4 @@
+/* Finds the word that was probably meant, by edit distance. */
 #include "config/suggest.h"
 
 #include <stdint.h>
@@ -48,7 +49,7 @@ size_t suggest_distance(const char *a, const char *b)
     return rows[a_length][b_length];
 }
 
-/* The distance up to which a candidate is worth suggesting. */
+/* The largest distance at which a candidate is suggested. */
 static size_t limit_of(const char *word)
 {
     size_t length = strlen(word);
@@ -64,7 +65,7 @@ size_t suggest_badness(const char *word, const char *candidate)
         return SIZE_MAX;
     }
 
-    /* among equals, that which begins in the same way */
+    /* among candidates at the same distance, prefer the longest common beginning */
     while (word[common] != '\0' && fold(word[common]) == fold(candidate[common])) {
         common++;
     }

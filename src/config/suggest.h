@@ -1,17 +1,17 @@
 /*
- * "Did you mean …": how far two words are apart.
+ * Finds the word that was probably meant ("did you mean …?").
  */
 #ifndef LEAT_CONFIG_SUGGEST_H
 #define LEAT_CONFIG_SUGGEST_H
 
 #include <stddef.h>
 
-/* Letters to insert, delete, replace or swap with their neighbour to make one word into the other,
- * whatever their case and with - as _. SIZE_MAX where a word has over 32 letters. */
+/* The number of letters to insert, delete, replace or swap with a neighbour to turn one word into
+ * the other. Case does not count, and - equals _. SIZE_MAX if a word has more than 32 letters. */
 size_t suggest_distance(const char *a, const char *b);
 
-/* How bad a guess it is that somebody who wrote the word meant the candidate; the least of several
- * is the one to suggest. SIZE_MAX where it is not worth suggesting. */
+/* How unlikely it is that somebody who wrote word meant candidate. Suggest the candidate with the
+ * lowest result. SIZE_MAX: do not suggest it. */
 size_t suggest_badness(const char *word, const char *candidate);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * The table of all keys: section, name, type, default, reload, help line, and member of struct
+ * config.
+ */
 #include "config/table.h"
 
 #include "config/config.h"

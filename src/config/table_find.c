@@ -1,3 +1,4 @@
+/* Finds rows of the table, and the row that was probably meant. */
 #include <stdint.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 
 enum { NAME_LONGEST = 32 };
 
-/* The length of what all of the row's keys begin with: up to the point. 0: no such row. */
+/* For rows like exit.CODE, the length of the key up to the dot, inclusive; 0 for other rows. */
 static size_t head_length(const struct table_row *row)
 {
     bool pointed = row->type == TABLE_EXITS || row->type == TABLE_SIGNALS;
@@ -24,10 +25,10 @@ static bool is_named(const struct table_row *row, const char *name)
     return head > 0 ? strncmp(row->key.name, name, head) == 0 : strcmp(row->key.name, name) == 0;
 }
 
-/* So end the sections of the table that a file has for any name. */
+/* The end of the names of sections that a file may have with any NAME. */
 #define ANY_NAME ".NAME"
 
-/* The length of what such sections have in common, with the dot; 0: it is no such section. */
+/* For sections like [command.NAME], the length up to the dot, inclusive; 0 for others. */
 static size_t common_length(const char *known)
 {
     size_t length = strlen(known), end = sizeof(ANY_NAME) - 1;
@@ -85,7 +86,8 @@ bool table_has_section(const char *section)
     return false;
 }
 
-/* How bad a guess the row is for that name. Of names with a point only what is before it counts. */
+/* How unlikely it is that the row was meant by that name. For names with a dot, only the part
+ * before it is compared. */
 static size_t badness_of(const struct table_row *row, const char *name)
 {
     size_t head = head_length(row), given = strcspn(name, ".") + 1;
@@ -108,7 +110,7 @@ const struct table_row *table_nearest(const char *section, const char *name)
     const struct table_row *nearest = NULL;
     size_t best = SIZE_MAX;
 
-    /* among equals, that of one's own section */
+    /* among equals, prefer a key of the same section */
     for (size_t i = 0; i < TABLE_ROWS; i++) {
         bool own = table_is_section(table[i].key.section, section);
         size_t badness = badness_of(&table[i], name);
@@ -121,7 +123,7 @@ const struct table_row *table_nearest(const char *section, const char *name)
     return nearest;
 }
 
-/* Of sections for any name, only what they have in common is compared. */
+/* For sections like [command.NAME], only the part before the dot is compared. */
 static size_t section_badness(const char *section, const char *known)
 {
     size_t common = common_length(known), length = strcspn(section, ".");

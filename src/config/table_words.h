@@ -1,5 +1,5 @@
 /*
- * Words that values may be, and the numbers that they stand for: for table.c alone.
+ * Words that values may be, and the numbers that they stand for. Only table.c includes this.
  */
 #ifndef LEAT_CONFIG_TABLE_WORDS_H
 #define LEAT_CONFIG_TABLE_WORDS_H

@@ -1,3 +1,4 @@
+/* Checks rules between keys, and fills in values that depend on other keys. */
 #include "config/file/check.h"
 
 #include <stdio.h>
@@ -14,9 +15,9 @@
 
 enum { DURATION_TEXT = 48, MARGIN_LEAST_MS = 100 };
 
-static size_t line_of(const struct ini_places *places, const char *section, const char *name)
+static size_t line_of(const struct key_lines *lines, const char *section, const char *name)
 {
-    return places->keys[table_index(table_find(section, name))];
+    return lines->keys[table_index(table_find(section, name))];
 }
 
 static size_t later(size_t a, size_t b)
@@ -39,7 +40,7 @@ int64_t check_auto_scan_ms(int64_t lease_ms)
     return lease_ms / 4;
 }
 
-static void check_grace(const struct config *config, const struct ini_places *places,
+static void check_grace(const struct config *config, const struct key_lines *lines,
                         struct report *report)
 {
     char grace[DURATION_TEXT], lease[DURATION_TEXT], most[DURATION_TEXT];
@@ -52,17 +53,17 @@ static void check_grace(const struct config *config, const struct ini_places *pl
     units_format_duration(lease_ms, lease, sizeof lease);
     units_format_duration(lease_ms / 2 - margin_ms(lease_ms), most, sizeof most);
     report_add(report,
-               later(line_of(places, "queue", "lease"), line_of(places, "task", "kill_grace")),
+               later(line_of(lines, "queue", "lease"), line_of(lines, "task", "kill_grace")),
                "kill_grace: %s does not fit into a lease of %s: a task must be dead before its "
                "lease passes; set [task] kill_grace to %s or less, or raise [queue] lease",
                grace, lease, most);
 }
 
-/* A key that a second one makes pointless, or contradicts. */
-static void check_pair(const struct ini_places *places, struct report *report, const char *section,
+/* Reports two keys that cannot be combined. */
+static void check_pair(const struct key_lines *lines, struct report *report, const char *section,
                        const char *first, const char *second)
 {
-    size_t a = line_of(places, section, first), b = line_of(places, section, second);
+    size_t a = line_of(lines, section, first), b = line_of(lines, section, second);
 
     if (a != 0 && b != 0) {
         report_add(report, later(a, b), "%s: cannot be combined with %s; remove one of them", first,
@@ -70,8 +71,8 @@ static void check_pair(const struct ini_places *places, struct report *report, c
     }
 }
 
-/* A limit that lies below what it limits. */
-static void check_order(const struct ini_places *places, struct report *report, const char *section,
+/* Reports a low value that exceeds the high one. */
+static void check_order(const struct key_lines *lines, struct report *report, const char *section,
                         const char *low, int64_t low_ms, const char *high, int64_t high_ms)
 {
     char low_text[DURATION_TEXT], high_text[DURATION_TEXT];
@@ -81,7 +82,7 @@ static void check_order(const struct ini_places *places, struct report *report, 
     }
     units_format_duration(low_ms, low_text, sizeof low_text);
     units_format_duration(high_ms, high_text, sizeof high_text);
-    report_add(report, later(line_of(places, section, low), line_of(places, section, high)),
+    report_add(report, later(line_of(lines, section, low), line_of(lines, section, high)),
                "%s: %s is longer than %s (%s); lower %s or raise %s", low, low_text, high,
                high_text, low, high);
 }
@@ -98,12 +99,12 @@ static void check_ranges(const struct config_retry *retry, const struct config_c
     }
 }
 
-static void check_codes(const struct config_retry *retry, const struct ini_places *places,
+static void check_codes(const struct config_retry *retry, const struct key_lines *lines,
                         struct report *report)
 {
-    size_t permanent = line_of(places, "retry", "permanent");
-    size_t success = line_of(places, "retry", "success");
-    size_t exits = line_of(places, "retry", "exit.CODE");
+    size_t permanent = line_of(lines, "retry", "permanent");
+    size_t success = line_of(lines, "retry", "success");
+    size_t exits = line_of(lines, "retry", "exit.CODE");
 
     if (config_codes_has(&retry->permanent, 0)) {
         report_add(report, permanent, "permanent: exit code 0 always means success; remove it");
@@ -119,8 +120,8 @@ static void check_codes(const struct config_retry *retry, const struct ini_place
     check_ranges(retry, &retry->success, "success", later(success, exits), report);
 }
 
-/* Items are bytes of foreign making: they can be what a task reads or runs, or a variable of its,
- * but nothing that leat obeys. */
+/* Items come from programs that know nothing of leat. They may become the input, the command or a
+ * variable of a task, but no field that leat itself acts on. */
 static bool is_item_field(const char *field)
 {
     static const char *const known[] = {
@@ -137,12 +138,12 @@ static bool is_item_field(const char *field)
            strlen(field);
 }
 
-static void check_item_field(const struct config *config, const struct ini_places *places,
+static void check_item_field(const struct config *config, const struct key_lines *lines,
                              struct report *report, size_t line)
 {
     const char *field = config->intake.field;
     bool runs = strcmp(field, "command") == 0;
-    bool own = config->task.command || line_of(places, "task", "command") != 0;
+    bool own = config->task.command || line_of(lines, "task", "command") != 0;
 
     if (!is_item_field(field)) {
         report_add(
@@ -150,7 +151,7 @@ static void check_item_field(const struct config *config, const struct ini_place
             "field: an item cannot become %s; use payload, command or the name of a variable",
             field);
     } else if (runs && own) {
-        report_add(report, later(line, line_of(places, "task", "command")),
+        report_add(report, later(line, line_of(lines, "task", "command")),
                    "field: command cannot be combined with [task] command; remove one of them");
     } else if (!runs && !own) {
         report_add(report, line,
@@ -160,13 +161,13 @@ static void check_item_field(const struct config *config, const struct ini_place
     }
 }
 
-static void check_intake(const struct config *config, const struct ini_places *places,
+static void check_intake(const struct config *config, const struct key_lines *lines,
                          struct report *report)
 {
     const struct config_intake *intake = &config->intake;
     const char *stream = config->queue.stream ? config->queue.stream : config->queue.name;
-    size_t lists = line_of(places, "intake", "lists"), prefix = line_of(places, "intake", "prefix");
-    size_t lane_from = line_of(places, "intake", "lane_from");
+    size_t lists = line_of(lines, "intake", "lists"), prefix = line_of(lines, "intake", "prefix");
+    size_t lane_from = line_of(lines, "intake", "lane_from");
 
     if (intake->lane_from == CONFIG_LANE_FROM_SUFFIX && prefix == 0) {
         report_add(report, lane_from,
@@ -183,40 +184,40 @@ static void check_intake(const struct config *config, const struct ini_places *p
         }
     }
     if (intake->field) {
-        check_item_field(config, places, report,
-                         later(later(lists, prefix), line_of(places, "intake", "field")));
+        check_item_field(config, lines, report,
+                         later(later(lists, prefix), line_of(lines, "intake", "field")));
     }
 }
 
-/* Several tasks can share a process only if it is one that reads them all. */
-static void check_batch(const struct config_task *task, const struct ini_places *places,
+/* A batch requires a command that reads tasks from standard input. */
+static void check_batch(const struct config_task *task, const struct key_lines *lines,
                         struct report *report)
 {
-    size_t batch = line_of(places, "task", "batch");
+    size_t batch = line_of(lines, "task", "batch");
 
     if (task->batch == 1) {
         return;
     }
-    if (!task->command && line_of(places, "task", "command") == 0) {
+    if (!task->command && line_of(lines, "task", "command") == 0) {
         report_add(report, batch,
                    "batch: requires a command that reads many tasks; add command or remove batch");
     }
     if (task->stdin_from == CONFIG_STDIN_NULL) {
-        report_add(report, later(batch, line_of(places, "task", "stdin")),
+        report_add(report, later(batch, line_of(lines, "task", "stdin")),
                    "batch: the command reads tasks from standard input, but stdin is null; remove "
                    "one of them");
     }
 }
 
-/* What leat does not read it cannot hold to limits. */
-static void check_output(const struct config_output *output, const struct ini_places *places,
+/* Limits require that leat reads the output. */
+static void check_output(const struct config_output *output, const struct key_lines *lines,
                          struct report *report)
 {
     static const char *const limits[] = {"max_output", "rate"};
 
     for (size_t i = 0; i < 2 && output->to == CONFIG_OUTPUT_INHERIT; i++) {
-        if (line_of(places, "output", limits[i]) != 0) {
-            report_add(report, line_of(places, "output", limits[i]),
+        if (line_of(lines, "output", limits[i]) != 0) {
+            report_add(report, line_of(lines, "output", limits[i]),
                        "%s: has no effect with to = inherit, since leatd does not see the output; "
                        "remove one of them",
                        limits[i]);
@@ -224,30 +225,30 @@ static void check_output(const struct config_output *output, const struct ini_pl
     }
 }
 
-static bool is_set(const struct ini_places *places, const char *section, const char *name)
+static bool is_set(const struct key_lines *lines, const char *section, const char *name)
 {
-    return line_of(places, section, name) != 0;
+    return line_of(lines, section, name) != 0;
 }
 
-static void check_commands(const struct config *config, const struct ini_places *places,
+static void check_commands(const struct config *config, const struct key_lines *lines,
                            struct report *report)
 {
     const struct config_command *command = &config->command;
     bool listed = config->security.commands == CONFIG_COMMANDS_LISTED;
-    size_t line = line_of(places, "security", "commands");
-    size_t own = line_of(places, "task", "command");
+    size_t line = line_of(lines, "security", "commands");
+    size_t own = line_of(lines, "task", "command");
 
     if (listed && own != 0) {
         report_add(report, later(line, own),
                    "commands: listed cannot be combined with [task] command; remove one of them");
     }
-    if (listed && !is_set(places, "command.NAME", "program")) {
+    if (listed && !is_set(lines, "command.NAME", "program")) {
         report_add(
             report, line,
             "commands: no command is listed; add a section [command.NAME] with program = ...");
     }
-    if (!listed && is_set(places, "command.NAME", "program")) {
-        report_add(report, line_of(places, "command.NAME", "program"),
+    if (!listed && is_set(lines, "command.NAME", "program")) {
+        report_add(report, line_of(lines, "command.NAME", "program"),
                    "program: has no effect, since tasks may run any command; add commands = listed "
                    "under [security]");
     }
@@ -259,24 +260,24 @@ static void check_commands(const struct config *config, const struct ini_places 
             memcpy(name, *entry, (size_t)(end - *entry));
         }
         if (!config_command_value(command->program, name)) {
-            report_add(report, line_of(places, "command.NAME", "arguments"),
+            report_add(report, line_of(lines, "command.NAME", "arguments"),
                        "arguments: [command.%s] has no program; add program = ...", name);
         }
     }
 }
 
-static void check_signatures(const struct config *config, const struct ini_places *places,
+static void check_signatures(const struct config *config, const struct key_lines *lines,
                              struct report *report)
 {
     const struct config_security *security = &config->security;
-    size_t line = line_of(places, "security", "signatures");
-    size_t credentials = line_of(places, "security", "key_credentials");
+    size_t line = line_of(lines, "security", "signatures");
+    size_t credentials = line_of(lines, "security", "key_credentials");
 
     for (char **entry = security->key_credentials; entry && *entry; entry++) {
         size_t length = strcspn(*entry, ":");
 
         if (keys_in_list(security->key_files, *entry, length)) {
-            report_add(report, later(credentials, line_of(places, "security", "key_files")),
+            report_add(report, later(credentials, line_of(lines, "security", "key_files")),
                        "key_credentials: the key %.*s is also in key_files; remove one of them",
                        (int)length, *entry);
         }
@@ -284,43 +285,41 @@ static void check_signatures(const struct config *config, const struct ini_place
     if (security->signatures != CONFIG_SIGNATURES_REQUIRED) {
         return;
     }
-    if (!is_set(places, "security", "key_files") && credentials == 0) {
+    if (!is_set(lines, "security", "key_files") && credentials == 0) {
         report_add(report, line, "signatures: there is no key; add key_files = NAME:FILE");
     }
-    if (is_set(places, "intake", "lists") || is_set(places, "intake", "prefix")) {
+    if (is_set(lines, "intake", "lists") || is_set(lines, "intake", "prefix")) {
         report_add(report,
-                   later(line, later(line_of(places, "intake", "lists"),
-                                     line_of(places, "intake", "prefix"))),
+                   later(line, later(line_of(lines, "intake", "lists"),
+                                     line_of(lines, "intake", "prefix"))),
                    "signatures: cannot be combined with [intake], since items of lists are not "
                    "signed; remove one of them");
     }
 }
 
-/* Only a cgroup can hold them. */
-static void check_isolation(const struct config_isolation *isolation,
-                            const struct ini_places *places, struct report *report)
+/* These limits require a cgroup. */
+static void check_isolation(const struct config_isolation *isolation, const struct key_lines *lines,
+                            struct report *report)
 {
     static const char *const bounds[] = {"memory_max", "memory_high", "pids_max",
                                          "cpu_max",    "cpu_weight",  "io_weight"};
 
     for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
-        if (isolation->cgroup == CONFIG_CGROUP_OFF &&
-            line_of(places, "isolation", bounds[i]) != 0) {
-            report_add(report, line_of(places, "isolation", bounds[i]),
+        if (isolation->cgroup == CONFIG_CGROUP_OFF && line_of(lines, "isolation", bounds[i]) != 0) {
+            report_add(report, line_of(lines, "isolation", bounds[i]),
                        "%s: requires cgroups, but cgroup is off; remove one of them", bounds[i]);
         }
     }
     if (isolation->memory_max > 0 && isolation->memory_high > isolation->memory_max) {
         report_add(
             report,
-            later(line_of(places, "isolation", "memory_high"),
-                  line_of(places, "isolation", "memory_max")),
+            later(line_of(lines, "isolation", "memory_high"),
+                  line_of(lines, "isolation", "memory_max")),
             "memory_high: has no effect above memory_max; lower memory_high or raise memory_max");
     }
 }
 
-/* Other keys are named {STREAM}:dead and so on; this key must fall into the same slot of a Cluster.
- */
+/* True if the stream shares its hash slot with leat's other keys, {STREAM}:dead and so on. */
 static bool has_own_slot(const char *stream)
 {
     const char *open = strchr(stream, '{');
@@ -329,33 +328,33 @@ static bool has_own_slot(const char *stream)
     return !strchr(stream, '}') || (shut && shut > open + 1);
 }
 
-static void check_names(const struct config_queue *queue, const struct ini_places *places,
+static void check_names(const struct config_queue *queue, const struct key_lines *lines,
                         struct report *report)
 {
-    if (!queue->name && line_of(places, "queue", "name") == 0) {
-        report_add(report, later(places->last_line, 1),
+    if (!queue->name && line_of(lines, "queue", "name") == 0) {
+        report_add(report, later(lines->last_line, 1),
                    "name: is required; add name = NAME under [queue]");
     }
     if (queue->stream && !has_own_slot(queue->stream)) {
-        report_add(report, line_of(places, "queue", "stream"),
+        report_add(report, line_of(lines, "queue", "stream"),
                    "stream: a } without a {tag} keeps leat's other keys out of its hash slot in a "
                    "Cluster; remove it, or write {tag}");
     }
 }
 
-/* The first key of the section needs the second. */
-static void check_need(const struct ini_places *places, struct report *report, const char *section,
+/* Reports a key of the section that requires a second one. */
+static void check_need(const struct key_lines *lines, struct report *report, const char *section,
                        const char *first, const char *second)
 {
-    if (is_set(places, section, first) && !is_set(places, section, second)) {
-        report_add(report, line_of(places, section, first), "%s: requires %s; add %s or remove %s",
+    if (is_set(lines, section, first) && !is_set(lines, section, second)) {
+        report_add(report, line_of(lines, section, first), "%s: requires %s; add %s or remove %s",
                    first, second, second, first);
     }
 }
 
-/* In a Cluster one call can take an item from a list to the queue only where both are in one slot.
- */
-static void check_slots(const struct config *config, const struct ini_places *places,
+/* In a Cluster, one call can move an item from a list to the queue only if both are in the same
+ * hash slot. */
+static void check_slots(const struct config *config, const struct key_lines *lines,
                         struct report *report)
 {
     const struct config_intake *intake = &config->intake;
@@ -367,54 +366,54 @@ static void check_slots(const struct config *config, const struct ini_places *pl
     }
     for (size_t i = 0; intake->lists && intake->lists[i]; i++) {
         if (hash_slot_of(intake->lists[i]) != hash_slot_of(stream)) {
-            report_add(report, line_of(places, "intake", "lists"),
+            report_add(report, line_of(lines, "intake", "lists"),
                        "lists: %s is not in the hash slot of the stream %s, as a Cluster requires; "
                        "use the same {tag} in both",
                        intake->lists[i], stream);
         }
     }
     if (prefix && (!hash_slot_is_tagged(prefix) || hash_slot_of(prefix) != hash_slot_of(stream))) {
-        report_add(report, line_of(places, "intake", "prefix"),
+        report_add(report, line_of(lines, "intake", "prefix"),
                    "prefix: a Cluster requires the {tag} of the stream %s; add it to the prefix",
                    stream);
     }
 }
 
-/* Where the server is: said in one way. */
-static void check_server(const struct config *config, const struct ini_places *places,
+/* Exactly one way to find the server may be configured. */
+static void check_server(const struct config *config, const struct key_lines *lines,
                          struct report *report)
 {
     static const char *const ways[] = {"socket", "host", "port"};
 
-    check_pair(places, report, "redis", "socket", "host");
-    check_pair(places, report, "redis", "socket", "port");
+    check_pair(lines, report, "redis", "socket", "host");
+    check_pair(lines, report, "redis", "socket", "port");
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        check_pair(places, report, "redis", "sentinels", ways[i]);
-        check_pair(places, report, "redis", "cluster", ways[i]);
+        check_pair(lines, report, "redis", "sentinels", ways[i]);
+        check_pair(lines, report, "redis", "cluster", ways[i]);
     }
-    check_pair(places, report, "redis", "sentinels", "cluster");
-    check_need(places, report, "redis", "sentinels", "master");
-    check_need(places, report, "redis", "master", "sentinels");
-    check_need(places, report, "redis", "sentinel_user", "sentinels");
-    check_need(places, report, "redis", "sentinel_password", "sentinels");
-    check_need(places, report, "redis", "sentinel_password_file", "sentinels");
-    check_need(places, report, "redis", "sentinel_password_credential", "sentinels");
+    check_pair(lines, report, "redis", "sentinels", "cluster");
+    check_need(lines, report, "redis", "sentinels", "master");
+    check_need(lines, report, "redis", "master", "sentinels");
+    check_need(lines, report, "redis", "sentinel_user", "sentinels");
+    check_need(lines, report, "redis", "sentinel_password", "sentinels");
+    check_need(lines, report, "redis", "sentinel_password_file", "sentinels");
+    check_need(lines, report, "redis", "sentinel_password_credential", "sentinels");
     if (config->redis.db != 0) {
-        check_pair(places, report, "redis", "cluster", "db");
+        check_pair(lines, report, "redis", "cluster", "db");
     }
-    check_slots(config, places, report);
+    check_slots(config, lines, report);
 }
 
-static void check_tls(const struct config_redis *redis, const struct ini_places *places,
+static void check_tls(const struct config_redis *redis, const struct key_lines *lines,
                       struct report *report)
 {
     static const char *const details[] = {"tls_ca", "tls_cert", "tls_key", "tls_server_name",
                                           "tls_versions"};
-    size_t line = line_of(places, "redis", "tls");
+    size_t line = line_of(lines, "redis", "tls");
 
     for (size_t i = 0; i < sizeof details / sizeof details[0] && !redis->tls; i++) {
-        if (line_of(places, "redis", details[i]) != 0) {
-            report_add(report, line_of(places, "redis", details[i]),
+        if (line_of(lines, "redis", details[i]) != 0) {
+            report_add(report, line_of(lines, "redis", details[i]),
                        "%s: has no effect without TLS; add tls = yes", details[i]);
         }
     }
@@ -426,76 +425,74 @@ static void check_tls(const struct config_redis *redis, const struct ini_places 
                "tls: this leat was built without TLS, since its hiredis has no hiredis_ssl; set "
                "socket to a tunnel instead, see TLS in leatd(8)");
 #endif
-    if (line_of(places, "redis", "socket") != 0) {
-        report_add(report, later(line, line_of(places, "redis", "socket")),
+    if (line_of(lines, "redis", "socket") != 0) {
+        report_add(report, later(line, line_of(lines, "redis", "socket")),
                    "tls: cannot be combined with socket; remove tls, or set host and port instead "
                    "of socket");
     }
-    check_need(places, report, "redis", "tls_cert", "tls_key");
-    check_need(places, report, "redis", "tls_key", "tls_cert");
+    check_need(lines, report, "redis", "tls_cert", "tls_key");
+    check_need(lines, report, "redis", "tls_key", "tls_cert");
 }
 
-void check_rules(const struct config *config, const struct ini_places *places,
-                 struct report *report)
+void check_rules(const struct config *config, const struct key_lines *lines, struct report *report)
 {
-    check_names(&config->queue, places, report);
-    check_server(config, places, report);
-    check_pair(places, report, "redis", "sentinel_password", "sentinel_password_file");
-    check_pair(places, report, "redis", "sentinel_password", "sentinel_password_credential");
-    check_pair(places, report, "redis", "sentinel_password_file", "sentinel_password_credential");
-    check_pair(places, report, "redis", "password", "password_file");
-    check_pair(places, report, "redis", "password", "password_credential");
-    check_pair(places, report, "redis", "password_file", "password_credential");
-    check_tls(&config->redis, places, report);
-    check_order(places, report, "redis", "backoff_base", config->redis.backoff_base_ms,
+    check_names(&config->queue, lines, report);
+    check_server(config, lines, report);
+    check_pair(lines, report, "redis", "sentinel_password", "sentinel_password_file");
+    check_pair(lines, report, "redis", "sentinel_password", "sentinel_password_credential");
+    check_pair(lines, report, "redis", "sentinel_password_file", "sentinel_password_credential");
+    check_pair(lines, report, "redis", "password", "password_file");
+    check_pair(lines, report, "redis", "password", "password_credential");
+    check_pair(lines, report, "redis", "password_file", "password_credential");
+    check_tls(&config->redis, lines, report);
+    check_order(lines, report, "redis", "backoff_base", config->redis.backoff_base_ms,
                 "backoff_cap", config->redis.backoff_cap_ms);
     if (config->redis.wait_replicas > 0) {
-        check_order(places, report, "redis", "wait_timeout", config->redis.wait_timeout_ms,
+        check_order(lines, report, "redis", "wait_timeout", config->redis.wait_timeout_ms,
                     "command_timeout", config->redis.command_timeout_ms);
     }
-    check_order(places, report, "retry", "base", config->retry.base_ms, "cap",
-                config->retry.cap_ms);
-    check_grace(config, places, report);
-    check_codes(&config->retry, places, report);
-    check_intake(config, places, report);
-    check_batch(&config->task, places, report);
-    check_output(&config->output, places, report);
-    check_commands(config, places, report);
-    check_signatures(config, places, report);
-    check_isolation(&config->isolation, places, report);
+    check_order(lines, report, "retry", "base", config->retry.base_ms, "cap", config->retry.cap_ms);
+    check_grace(config, lines, report);
+    check_codes(&config->retry, lines, report);
+    check_intake(config, lines, report);
+    check_batch(&config->task, lines, report);
+    check_output(&config->output, lines, report);
+    check_commands(config, lines, report);
+    check_signatures(config, lines, report);
+    check_isolation(&config->isolation, lines, report);
 }
 
-/* One password: from its file, or from the credential, where one of them is named. */
+/* Reads the password from its file or credential, if one of them is set. */
 static void resolve_password(char **password, const char *file, const char *file_key,
                              const char *credential, const char *credential_key,
-                             const struct ini_places *places, struct report *report)
+                             const struct key_lines *lines, struct report *report)
 {
     struct buffer why = BUFFER_INIT;
     const char *key = file ? file_key : credential_key;
 
-    /* two sources at once are reported elsewhere */
+    /* check_rules reports two sources at once */
     if (*password || (!file) == (!credential)) {
         return;
     }
     *password =
         file ? secret_read_file(file, true, &why) : secret_read_credential(credential, &why);
     if (!*password) {
-        report_reason(report, line_of(places, "redis", key), key, &why);
+        report_reason(report, line_of(lines, "redis", key), key, &why);
     }
     buffer_free(&why);
 }
 
 static void resolve_redis(struct config_redis *redis, const char *stream,
-                          const struct ini_places *places, struct report *report)
+                          const struct key_lines *lines, struct report *report)
 {
     if (stream) {
         redis->slot = hash_slot_of(stream);
     }
     resolve_password(&redis->password, redis->password_file, "password_file",
-                     redis->password_credential, "password_credential", places, report);
+                     redis->password_credential, "password_credential", lines, report);
     resolve_password(&redis->sentinel_password, redis->sentinel_password_file,
                      "sentinel_password_file", redis->sentinel_password_credential,
-                     "sentinel_password_credential", places, report);
+                     "sentinel_password_credential", lines, report);
 }
 
 static int64_t count_cpus(void)
@@ -505,7 +502,7 @@ static int64_t count_cpus(void)
     return count > 0 ? count : 1;
 }
 
-void check_resolve(struct config *config, const struct ini_places *places, struct report *report)
+void check_resolve(struct config *config, const struct key_lines *lines, struct report *report)
 {
     struct config_queue *queue = &config->queue;
 
@@ -521,7 +518,7 @@ void check_resolve(struct config *config, const struct ini_places *places, struc
     if (queue->scan_ms == 0) {
         queue->scan_ms = check_auto_scan_ms(queue->lease_ms);
     }
-    config->retry.success.bits[0] |= 1; /* exit code 0, whatever the file lists */
+    config->retry.success.bits[0] |= 1; /* exit code 0 always means success */
     rules_resolve(&config->retry);
-    resolve_redis(&config->redis, queue->stream, places, report);
+    resolve_redis(&config->redis, queue->stream, lines, report);
 }

@@ -1,5 +1,5 @@
 /*
- * What no single key can tell: rules between keys, and values that come from others.
+ * Checks rules between keys, and fills in values that depend on other keys.
  */
 #ifndef LEAT_CONFIG_FILE_CHECK_H
 #define LEAT_CONFIG_FILE_CHECK_H
@@ -8,18 +8,17 @@
 #include "config/file/ini.h"
 #include "config/report.h"
 
-/* Reports every rule that is broken. */
-void check_rules(const struct config *config, const struct ini_places *places,
-                 struct report *report);
+/* Reports every violated rule. */
+void check_rules(const struct config *config, const struct key_lines *lines, struct report *report);
 
-/* Fills in what was left to leat: stream, concurrency, scan, the password from where it is kept.
- * What is wrong is reported. */
-void check_resolve(struct config *config, const struct ini_places *places, struct report *report);
+/* Fills in stream, concurrency and scan if they are not set, and reads the passwords from their
+ * files or credentials. Reports errors. */
+void check_resolve(struct config *config, const struct key_lines *lines, struct report *report);
 
-/* True where a task can be stopped well before its lease passes. */
+/* True if a task can be killed well before its lease ends. */
 bool check_grace_fits(int64_t kill_grace_ms, int64_t lease_ms);
 
-/* The period that scan = auto stands for. */
+/* The period of scan = auto. */
 int64_t check_auto_scan_ms(int64_t lease_ms);
 
 #endif

@@ -1,3 +1,4 @@
+/* Reads an INI file with inih, after checking each line. */
 #include "config/file/ini.h"
 
 #include <ctype.h>
@@ -12,11 +13,11 @@
 
 enum {
     LINE_MAX_BYTES = 8192,
-    SHOWN_MAX = 64, /* of a name in a message */
+    SHOWN_MAX = 64, /* bytes of a name in a message */
 };
 
-/* Debian builds inih with its options as variables, which allows for long lines; elsewhere they are
- * fixed, and there longer lines than inih takes are errors.
+/* Debian builds inih with its options as variables, so longer lines can be allowed. Elsewhere they
+ * are constants, and lines that are too long for inih are errors.
  * NOLINTBEGIN(readability-redundant-declaration): the header may lack them */
 extern bool ini_use_stack __attribute__((weak));
 extern int ini_max_line __attribute__((weak));
@@ -26,12 +27,12 @@ extern int ini_initial_alloc __attribute__((weak));
 struct reader {
     struct config *config;
     struct report *report;
-    struct ini_places *places;
+    struct key_lines *lines;
     const char *text;
     size_t size;
     size_t position;
     size_t line;     /* number of the current line */
-    const char *raw; /* the current line, without its end */
+    const char *raw; /* the current line, without its line end */
     size_t length;
     bool section_known;
     struct buffer why;
@@ -54,8 +55,8 @@ static bool is_blank(char letter)
     return isspace((unsigned char)letter) != 0;
 }
 
-/* Where in the line inih sees one of these characters, or an inline comment (white space, then a
- * semicolon: its white space), or the end. */
+/* Returns the position at which inih sees one of these characters or an inline comment (the white
+ * space before a semicolon), or length. */
 static size_t find_or_comment(const char *line, size_t length, const char *characters)
 {
     for (size_t i = 0; i < length; i++) {
@@ -79,7 +80,7 @@ static bool has_comment(const char *line, size_t length)
     return false;
 }
 
-/* A name from the file, fit for a message. Returns text. */
+/* Escapes a name from the file for a message. Returns text. */
 static const char *shown(const char *data, size_t size, char text[SHOWN_MAX])
 {
     struct buffer buffer = BUFFER_INIT;
@@ -87,7 +88,7 @@ static const char *shown(const char *data, size_t size, char text[SHOWN_MAX])
     if (escape_append(&buffer, data, size) != 0) {
         buffer_clear(&buffer);
     }
-    /* what is too long for a name is cut: no more of it is needed to find it */
+    /* a long name is cut, which is enough to find it in the file */
     (void)snprintf(text, SHOWN_MAX, "%.*s",
                    (int)(buffer.size < SHOWN_MAX ? buffer.size : SHOWN_MAX),
                    buffer.size > 0 ? buffer.data : "");
@@ -95,7 +96,7 @@ static const char *shown(const char *data, size_t size, char text[SHOWN_MAX])
     return text;
 }
 
-/* Of a section for any name: inih cuts long ones. */
+/* Checks NAME of a section like [command.NAME], since inih cuts long names. */
 static void check_section_name(struct reader *reader, const char *section)
 {
     const char *name = table_section_name(section);
@@ -107,7 +108,7 @@ static void check_section_name(struct reader *reader, const char *section)
     }
 }
 
-/* Returns true where the section line is one that inih can read. */
+/* Returns true if inih can read the section line. */
 static bool check_section(struct reader *reader, const char *line, size_t length)
 {
     size_t end = find_or_comment(line, length, "]");
@@ -133,7 +134,7 @@ static bool check_section(struct reader *reader, const char *line, size_t length
         return false;
     }
 
-    /* all keys of a section that is unknown would be as well: the section is the one error */
+    /* in an unknown section only the section is reported, not each of its keys */
     shown(line + 1, end - 1, name);
     reader->section_known = table_has_section(name);
     if (reader->section_known) {
@@ -169,7 +170,7 @@ static bool check_pair(struct reader *reader, const char *line, size_t length)
     return true;
 }
 
-/* Returns the first control character that no line may have, or -1. */
+/* Returns the first control character that is not allowed, or -1. */
 static int find_control(const char *line, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -182,7 +183,7 @@ static int find_control(const char *line, size_t length)
     return -1;
 }
 
-/* Returns true where the current line may go to inih; what is wrong with it is reported. */
+/* Returns true if inih may read the current line; otherwise reports the error. */
 static bool check_line(struct reader *reader, size_t longest)
 {
     const char *line = reader->raw;
@@ -204,7 +205,8 @@ static bool check_line(struct reader *reader, size_t longest)
         length -= 3;
     }
 
-    /* comments may be indented; anything else would continue the value above it */
+    /* comments may be indented; inih takes any other indented line as a continuation of the value
+     * above */
     size_t indent = 0;
     while (indent < length && is_blank(line[indent])) {
         indent++;
@@ -226,14 +228,14 @@ static bool check_line(struct reader *reader, size_t longest)
 
 /* ---- what inih calls ---- */
 
-/* Gives inih the next line; an empty one in place of one that is wrong. */
+/* Gives inih the next line, or an empty line instead of an invalid one. */
 static char *read_line(char *line, int size, void *stream)
 {
     struct reader *reader = stream;
     size_t room = (size_t)size, rest = reader->size - reader->position;
     const char *end;
 
-    /* the last line may have held a password, and inih does not wipe its memory */
+    /* the last line may have contained a password, and inih does not wipe its memory */
     if (rest == 0) {
         explicit_bzero(line, room);
         return NULL;
@@ -247,7 +249,7 @@ static char *read_line(char *line, int size, void *stream)
         reader->length--;
     }
 
-    /* a line end and a NUL follow */
+    /* room for a line end and a NUL */
     if (!check_line(reader, room - 3)) {
         reader->length = 0;
     }
@@ -282,7 +284,7 @@ static void unknown_key(struct reader *reader, const char *section, const char *
     }
 }
 
-/* A key above the first section: it says where it would belong. */
+/* Reports a key above the first section, with the section that it belongs to. */
 static void key_without_section(struct reader *reader, const char *name)
 {
     const struct table_row *nearest = table_nearest("", name);
@@ -292,11 +294,11 @@ static void key_without_section(struct reader *reader, const char *name)
                shown(name, strlen(name), text), nearest ? nearest->key.section : "queue");
 }
 
-/* True where the key may be read; else it is reported. */
+/* Returns true if the key may be read; otherwise reports the error. */
 static bool check_key(struct reader *reader, const struct table_row *row, const char *name,
                       const char *value)
 {
-    size_t *place = &reader->places->keys[table_index(row)];
+    size_t *place = &reader->lines->keys[table_index(row)];
     size_t separator = find_or_comment(reader->raw, reader->length, "=:");
     bool free_text =
         row->type == TABLE_FREE || row->type == TABLE_LIST || row->type == TABLE_ARGUMENTS;
@@ -308,7 +310,7 @@ static bool check_key(struct reader *reader, const struct table_row *row, const 
     }
     *place = reader->line;
 
-    /* inih would cut it there, and run the half of a command */
+    /* inih would cut the value there, and leat would run half of a command */
     if (free_text && has_comment(reader->raw + separator, reader->length - separator)) {
         report_add(reader->report, reader->line,
                    "%s: white space and ; begin a comment, which would cut the value; remove the "
@@ -332,7 +334,7 @@ static int take_value(void *user, const char *section, const char *name, const c
     const char *any_name;
     char text[SHOWN_MAX];
 
-    /* some builds of inih tell of new sections, and of keys without a value, in this way */
+    /* some builds of inih call this for new sections, and for keys without a value */
     if (!name || !value) {
         return 1;
     }
@@ -361,12 +363,12 @@ static int take_value(void *user, const char *section, const char *name, const c
 }
 
 int ini_read(struct config *config, const char *text, size_t size, struct report *report,
-             struct ini_places *places)
+             struct key_lines *lines)
 {
     struct reader reader = {
         .config = config,
         .report = report,
-        .places = places,
+        .lines = lines,
         .text = text,
         .size = size,
     };
@@ -374,11 +376,10 @@ int ini_read(struct config *config, const char *text, size_t size, struct report
 
     allow_long_lines();
     result = ini_parse_stream(read_line, &reader, take_value, &reader);
-    places->last_line = reader.line;
+    lines->last_line = reader.line;
     buffer_free(&reader.why);
 
-    /* every line that inih saw had been checked, so it has nothing to say but that it lacks memory
-     */
+    /* inih saw only lines that were checked, so its only possible error is a lack of memory */
     if (result > 0 && report->count == 0) {
         report_add(report, (size_t)result, "inih cannot read this line");
     }

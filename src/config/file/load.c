@@ -1,3 +1,4 @@
+/* Loads a configuration from a file, and merges a changed one at a reload. */
 #include "config/file/load.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 
 enum { FILE_MAX = 1024 * 1024 };
 
-/* A config of nothing but defaults. Returns NULL without memory. */
+/* Creates a config with the defaults. Returns NULL if memory ran out. */
 static struct config *config_new(const char *path)
 {
     struct buffer why = BUFFER_INIT;
@@ -32,7 +33,7 @@ static struct config *config_new(const char *path)
         goto fail;
     }
 
-    /* the table's own texts are read like a file's; a test holds that all of them are good */
+    /* defaults are parsed like values of a file; a test proves that all of them are valid */
     for (size_t i = 0; i < TABLE_ROWS; i++) {
         if (*table[i].key.default_value != '\0' &&
             value_set(config, &table[i], table[i].key.name, table[i].key.default_value, &why) !=
@@ -66,19 +67,19 @@ static int parse(const char *path, const char *text, size_t size, const struct c
                  struct config **config, struct buffer *errors)
 {
     struct report report = {.path = path};
-    struct ini_places places = {0};
+    struct key_lines lines = {0};
     struct config *made = config_new(path);
 
     *config = NULL;
-    if (!made || ini_read(made, text, size, &report, &places) != 0) {
+    if (!made || ini_read(made, text, size, &report, &lines) != 0) {
         report_add(&report, 0, "out of memory");
         goto fail;
     }
-    if (override_apply(made, given, &places, &report) == 0) {
-        check_rules(made, &places, &report);
-        check_resolve(made, &places, &report);
+    if (override_apply(made, given, &lines, &report) == 0) {
+        check_rules(made, &lines, &report);
+        check_resolve(made, &lines, &report);
         if (given->with_keys) {
-            keys_load(&made->security, &places, &report);
+            keys_load(&made->security, &lines, &report);
         }
     }
     if (report.count > 0) {
@@ -102,7 +103,7 @@ int config_parse(const char *path, const char *text, size_t size, struct config 
     return parse(path, text, size, &nothing, config, errors);
 }
 
-/* Appends what the descriptor gives. Returns what is wrong, or NULL. */
+/* Appends the content of the file. Returns what is wrong, or NULL. */
 static const char *read_text(int fd, struct buffer *text)
 {
     struct stat status;
@@ -115,7 +116,7 @@ static const char *read_text(int fd, struct buffer *text)
         return "not a regular file";
     }
 
-    /* with room for all from the start, no copies of a password stay behind */
+    /* reserve the memory at once, so that growing leaves no copies of a password behind */
     if (buffer_reserve(text, FILE_MAX + 1) != 0) {
         return "out of memory";
     }
@@ -140,18 +141,19 @@ static int load(const char *path, const struct config_given *given, struct confi
     const char *fault;
     int result = -1;
 
-    /* not blocking: a fifo must not hang the start */
+    /* O_NONBLOCK: opening a FIFO must not block the start */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     *config = NULL;
     if (fd < 0) {
-        /* a failure stays in errors, for whoever prints them */
+        /* a failure sets errors->failed */
         (void)buffer_printf(errors, "%s: cannot open: %s\n", path, strerror(errno));
         return -1;
     }
     fault = read_text(fd, &text);
-    (void)close(fd); /* only read from: nothing can be lost */
+    (void)close(fd); /* the file was only read, so an error loses nothing */
     if (fault) {
-        (void)buffer_printf(errors, "%s: cannot read: %s\n", path, fault); /* as above */
+        (void)buffer_printf(errors, "%s: cannot read: %s\n", path,
+                            fault); /* a failure sets errors->failed */
     } else {
         result = parse(path, text.size > 0 ? text.data : "", text.size, given, config, errors);
     }
@@ -181,8 +183,8 @@ static int note_restart(struct buffer *needs_restart, const struct table_row *ro
     return buffer_printf(needs_restart, "[%s] %s\n", row->key.section, row->key.name);
 }
 
-/* Rules between keys that a reload takes and keys that it does not: as they were checked against
- * the file's lease, they may not fit the one that goes on. */
+/* Adapts reloadable keys that depend on the lease. They were checked against the lease of the new
+ * file, but the old lease stays in effect. */
 static int refit_to_lease(struct config *merged, const struct config *current, int64_t lease_ms,
                           struct buffer *needs_restart)
 {
@@ -210,7 +212,7 @@ struct config *config_merge(const struct config *current, struct config *fresh,
             goto fail;
         }
     }
-    fresh->redis.slot = current->redis.slot; /* it follows from the stream */
+    fresh->redis.slot = current->redis.slot; /* depends on the stream, which stays the same */
     if (refit_to_lease(fresh, current, lease_ms, needs_restart) != 0) {
         goto fail;
     }

@@ -1,6 +1,5 @@
 /*
- * The queue's name and the Redis server, set from the command line or the environment in place of
- * the file.
+ * Applies the queue's name and the Redis server from the command line or the environment.
  */
 #include "config/file/override.h"
 
@@ -10,20 +9,20 @@
 #include "config/types/url.h"
 #include "config/types/value.h"
 
-/* Makes each key what it is without a line in the file, but for its default. */
+/* Removes the values of these keys, as if they were not in the file, and without defaults. */
 static void forget(struct config *config, const char *const *names, size_t count,
-                   struct ini_places *places)
+                   struct key_lines *lines)
 {
     for (size_t i = 0; i < count; i++) {
         const struct table_row *row = table_find("redis", names[i]);
 
         value_free(config, row);
-        places->keys[table_index(row)] = 0;
+        lines->keys[table_index(row)] = 0;
     }
 }
 
-/* tls_server_name goes too: it is the name of the server that the file has. */
-static void forget_server(struct config *config, struct ini_places *places)
+/* Removes tls_server_name too, which is for the server of the file. */
+static void forget_server(struct config *config, struct key_lines *lines)
 {
     static const char *const names[] = {
         "host",
@@ -45,16 +44,16 @@ static void forget_server(struct config *config, struct ini_places *places)
         "tls_server_name",
     };
 
-    forget(config, names, sizeof names / sizeof names[0], places);
+    forget(config, names, sizeof names / sizeof names[0], lines);
 }
 
-/* Without TLS the file's details of it do not matter; they are no error. */
-static void forget_tls(struct config *config, struct ini_places *places)
+/* Removes details of TLS if the URL does not use TLS; otherwise check_rules would report them. */
+static void forget_tls(struct config *config, struct key_lines *lines)
 {
     static const char *const names[] = {"tls_ca", "tls_cert", "tls_key", "tls_versions"};
 
     if (!config->redis.tls) {
-        forget(config, names, sizeof names / sizeof names[0], places);
+        forget(config, names, sizeof names / sizeof names[0], lines);
     }
 }
 
@@ -67,23 +66,23 @@ static int read_password(struct config_redis *redis, const char *file, struct bu
 
 static int refuse_user(struct buffer *why)
 {
-    /* the reader of `why` looks at its failure */
+    /* a failure sets why->failed, which the caller checks */
     (void)buffer_append_text(why, "a user name without a password; give the password with "
                                   "--password-file FILE, or in LEAT_REDIS");
     return -1;
 }
 
 static int set_server(struct config *config, const struct config_given *given,
-                      struct ini_places *places, struct report *report)
+                      struct key_lines *lines, struct report *report)
 {
     struct config_redis *redis = &config->redis;
     struct buffer why = BUFFER_INIT;
     const char *name = given->url_name;
     int result;
 
-    forget_server(config, places);
+    forget_server(config, lines);
     result = url_parse(given->url, redis, &why);
-    forget_tls(config, places);
+    forget_tls(config, lines);
     if (result == 0 && given->password_file) {
         name = "--password-file";
         result = read_password(redis, given->password_file, &why);
@@ -91,7 +90,7 @@ static int set_server(struct config *config, const struct config_given *given,
     if (result == 0 && redis->user && !redis->password) {
         result = refuse_user(&why);
     }
-    /* a socket leaves the host as it is in a file that names none */
+    /* a URL of a socket names no host; the default is used, as in a file without one */
     if (result == 0 && !redis->host) {
         result = value_set(config, table_find("redis", "host"), "host",
                            table_find("redis", "host")->key.default_value, &why);
@@ -115,12 +114,12 @@ static int set_queue(struct config *config, const char *queue, struct report *re
     return result;
 }
 
-int override_apply(struct config *config, const struct config_given *given,
-                   struct ini_places *places, struct report *report)
+int override_apply(struct config *config, const struct config_given *given, struct key_lines *lines,
+                   struct report *report)
 {
     int result = given->queue ? set_queue(config, given->queue, report) : 0;
 
-    if (given->url && set_server(config, given, places, report) != 0) {
+    if (given->url && set_server(config, given, lines, report) != 0) {
         result = -1;
     }
     return result;

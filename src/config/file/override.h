@@ -1,6 +1,6 @@
 /*
- * What the command line and the environment say in place of the file: the queue's name, and the
- * Redis server by its URL.
+ * Settings of the command line and the environment that take precedence over the file: the queue's
+ * name, and the URL of the Redis server.
  */
 #ifndef LEAT_CONFIG_FILE_OVERRIDE_H
 #define LEAT_CONFIG_FILE_OVERRIDE_H
@@ -9,19 +9,18 @@
 #include "config/file/ini.h"
 #include "config/report.h"
 
-/* What the command line and the environment say in place of the file. */
+/* These settings; NULL: not given. */
 struct config_given {
-    const char *queue; /* the queue's name, or NULL: the file has it */
-    const char *url;   /* of the Redis server (see config/types/url.h), or NULL: the file has it */
-    const char *url_name;      /* where url was given, for messages */
-    const char *password_file; /* of the password for url, or NULL: url has it, or there is none */
-    bool with_keys;            /* also read the keys that sign tasks; few users may read them */
+    const char *queue;         /* the queue's name */
+    const char *url;           /* URL of the Redis server, see config/types/url.h */
+    const char *url_name;      /* where url comes from, for messages */
+    const char *password_file; /* file with the password for url; NULL: url may have it */
+    bool with_keys;            /* also read the keys that sign tasks, which few users may read */
 };
 
-/* Sets what `given` says. A URL replaces all keys of [redis] that say where the server is and how
- * to log in to it; places then counts them as not given. Returns 0, or -1 after reporting what is
- * wrong. */
-int override_apply(struct config *config, const struct config_given *given,
-                   struct ini_places *places, struct report *report);
+/* Applies `given`. A URL replaces all keys of [redis] for the server and the login, and removes
+ * their line numbers from lines. Returns 0, or reports the error and returns -1. */
+int override_apply(struct config *config, const struct config_given *given, struct key_lines *lines,
+                   struct report *report);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Where a queue's configuration comes from: which of options, environment and files counts.
+ * Decides where a queue's configuration comes from: options, environment or files.
  */
 #include "config/file/source.h"
 
@@ -44,17 +44,17 @@ const char *config_source_url(const struct config_source *source)
 
 static int refuse(struct buffer *why, const char *reason)
 {
-    (void)buffer_append_text(why, reason); /* the reader of `why` looks at its failure */
+    (void)buffer_append_text(why, reason); /* a failure sets why->failed, which the caller checks */
     return -1;
 }
 
-/* Everybody on the host can read the arguments of a process. */
+/* All users of the host can read the arguments of a process. */
 static int check_url(const char *url, struct buffer *why)
 {
     struct config_redis redis = {0};
     int result = 0;
 
-    (void)buffer_append_text(why, URL_OPTION ": "); /* as above */
+    (void)buffer_append_text(why, URL_OPTION ": "); /* a failure sets why->failed */
     if (url_parse(url, &redis, why) != 0) {
         result = -1;
     } else if (redis.password) {
@@ -75,7 +75,7 @@ int config_source_check(const struct config_source *source, struct buffer *why)
         return refuse(why, "give -c or -q, not both");
     }
     if (queue && (*queue == '\0' || *queue == '.' || strchr(queue, '/'))) {
-        /* as above */
+        /* a failure sets why->failed */
         (void)buffer_printf(why, "-q wants a queue's name, not '%s'; a file goes with -c", queue);
         return -1;
     }

@@ -1,11 +1,11 @@
 /*
- * Where a queue's configuration comes from, as both programs' options and the environment say it:
- * a file, or no file but the queue's name and the URL of its Redis.
+ * Where a queue's configuration comes from, by the options of both programs and the environment:
+ * a file, or only the queue's name and the URL of its Redis.
  *
- * An option counts before the environment, and the environment before the files of /etc/leat:
+ * An option takes precedence over the environment, and that over the files of /etc/leat:
  *
- *     --redis URL     the server is that of URL; with -c FILE, FILE says all else
- *     -c FILE         the server is that of FILE, whatever LEAT_REDIS says
+ *     --redis URL     the server is that of URL; with -c FILE, all else is from FILE
+ *     -c FILE         the server is that of FILE, even if LEAT_REDIS is set
  *     LEAT_REDIS=URL  the server is that of URL
  *     -q QUEUE        /etc/leat/QUEUE.ini; with a URL no file is read: QUEUE is the queue's name
  *
@@ -20,7 +20,7 @@
 #define CONFIG_SOURCE_VARIABLE "LEAT_REDIS"
 #define CONFIG_SOURCE_ENDING ".ini"
 
-/* Strings are NULL where nothing is given. */
+/* Strings are NULL if not given. */
 struct config_source {
     const char *file;          /* -c FILE */
     const char *queue;         /* -q QUEUE */
@@ -29,8 +29,8 @@ struct config_source {
     char *variable;            /* the value of LEAT_REDIS; owned */
 };
 
-/* Takes LEAT_REDIS out of the environment, since it may hold a password: it is wiped there, and no
- * process that is started gets it. Returns 0, or -1 without memory. */
+/* Takes LEAT_REDIS from the environment and wipes it there, since it may contain a password: no
+ * child process gets it. Returns 0, or -1 if memory ran out. */
 int config_source_open(struct config_source *source);
 
 /* Wipes and frees the variable. */
@@ -39,16 +39,16 @@ void config_source_close(struct config_source *source);
 /* Returns 0 if the options fit together, or -1 with the reason in why. */
 int config_source_check(const struct config_source *source, struct buffer *why);
 
-/* The URL that counts, or NULL: the file has the server. */
+/* The URL that takes precedence, or NULL if the file names the server. */
 const char *config_source_url(const struct config_source *source);
 
 /* The folder of the queues' files: /etc/leat, or LEAT_CONFIG_DIR. */
 const char *config_source_folder(void);
 
-/* The path of the queue's file there, for free(); NULL without memory. */
+/* The path of the queue's file there, which the caller frees; NULL if memory ran out. */
 char *config_source_queue_path(const char *queue);
 
-/* Loads the configuration from `path`; NULL: from no file, but queue and URL. Returns as
+/* Loads the configuration from `path`, or from queue and URL alone if path is NULL. Returns like
  * config_load. */
 int config_source_load(const struct config_source *source, const char *path, bool with_keys,
                        struct config **config, struct buffer *errors);

@@ -1,3 +1,4 @@
+/* Lists of servers: HOST:PORT or [IPv6]:PORT. */
 #include "config/types/addresses.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ int addresses_split(const char *text, char *host, int64_t *port)
             return -1;
         }
     } else if (memchr(text, ':', (size_t)(colon - text))) {
-        return -1; /* an IPv6 address needs its brackets */
+        return -1; /* an IPv6 address requires brackets */
     }
     if (end == start || end - start >= ADDRESSES_HOST_SIZE) {
         return -1;

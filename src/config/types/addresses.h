@@ -1,5 +1,5 @@
 /*
- * Lists of servers: HOST:PORT, several with commas or white space between.
+ * Lists of servers: HOST:PORT, separated by commas or white space.
  */
 #ifndef LEAT_CONFIG_TYPES_ADDRESSES_H
 #define LEAT_CONFIG_TYPES_ADDRESSES_H
@@ -9,13 +9,14 @@
 
 #include "base/buffer.h"
 
-enum { ADDRESSES_HOST_SIZE = 256 }; /* with the NUL */
+enum { ADDRESSES_HOST_SIZE = 256 }; /* including the NUL */
 
-/* Makes *list (NULL-terminated) what text says. Returns 0, or -1 with the reason in why. */
+/* Appends the addresses in text to the NULL-terminated *list. Returns 0, or -1 with the reason in
+ * why. */
 int addresses_set(char ***list, const char *text, struct buffer *why);
 
-/* Takes HOST:PORT or [IPv6]:PORT apart; host has ADDRESSES_HOST_SIZE bytes. Returns 0, or -1 where
- * it is neither. */
+/* Splits HOST:PORT or [IPv6]:PORT; host has room for ADDRESSES_HOST_SIZE bytes. Returns 0, or -1 if
+ * text is neither. */
 int addresses_split(const char *text, char *host, int64_t *port);
 
 #endif

@@ -1,3 +1,4 @@
+/* Parses the arguments of a listed command into words, literal text and fields. */
 #include "config/types/arguments.h"
 
 #include <stdlib.h>
@@ -8,15 +9,15 @@
 struct parser {
     struct arguments *arguments;
     const char *at;
-    char quote;            /* the one that is open, or NUL */
-    bool in_word;          /* the last word goes on */
-    struct buffer literal; /* of its last piece */
+    char quote;            /* the open quote, or NUL */
+    bool in_word;          /* the last word is not finished */
+    struct buffer literal; /* its last piece */
     struct buffer *why;
 };
 
 static int refuse(struct parser *parser, const char *reason)
 {
-    /* the reader of `why` looks at its failure */
+    /* a failure sets why->failed, which the caller checks */
     (void)buffer_append_text(parser->why, reason);
     return -1;
 }
@@ -44,7 +45,7 @@ static int add_piece(struct parser *parser, struct argument_piece piece)
     return 0;
 }
 
-/* What stood before a field, or before the word's end. */
+/* Adds the literal text before a field or before the end of the word. */
 static int end_literal(struct parser *parser)
 {
     int result = 0;
@@ -87,7 +88,7 @@ static int end_word(struct parser *parser)
     return end_literal(parser);
 }
 
-/* Behind an open brace. */
+/* Parses a field; at is behind the opening brace. */
 static int take_field(struct parser *parser)
 {
     const char *name = parser->at;
@@ -143,11 +144,11 @@ static int take_letter(struct parser *parser, char letter)
     if (letter == '{' || letter == '}') {
         parser->at++;
     }
-    (void)buffer_append(&parser->literal, &letter, 1); /* looked at when the piece ends */
+    (void)buffer_append(&parser->literal, &letter, 1); /* end_literal checks for failures */
     return 0;
 }
 
-/* Returns 0 to go on. */
+/* Parses the next character. Returns 0 or -1. */
 static int take_next(struct parser *parser)
 {
     char letter = *parser->at++;

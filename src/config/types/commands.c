@@ -1,3 +1,4 @@
+/* Keys of the sections [command.NAME]. */
 #include "config/types/commands.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * The sections [command.NAME]: lists of NAME=VALUE, a list for each key.
+ * The sections [command.NAME], kept as one list of NAME=VALUE for each key.
  */
 #ifndef LEAT_CONFIG_TYPES_COMMANDS_H
 #define LEAT_CONFIG_TYPES_COMMANDS_H
@@ -15,12 +15,12 @@
 
 bool commands_is_name(const char *name);
 
-/* Each adds NAME=TEXT to the list (NULL while empty). Returns 0, or -1 with the reason in why, as
+/* Each adds NAME=TEXT to the list (NULL if empty). Returns 0, or -1 with the reason in why, like
  * value_set. */
 int commands_set_program(char ***list, const char *name, const char *text, struct buffer *why);
 int commands_set_arguments(char ***list, const char *name, const char *text, struct buffer *why);
 
-/* What the section [command.NAME] has in that list (config->command's), or NULL. */
+/* The value of the section [command.NAME] in a list of config->command, or NULL. */
 const char *config_command_value(char *const *list, const char *name);
 
 #endif

@@ -1,3 +1,4 @@
+/* Reads the keys that sign tasks. */
 #include "config/types/keys.h"
 
 #include <string.h>
@@ -67,11 +68,11 @@ int keys_set(char ***list, const char *text, bool files, struct buffer *why)
     if (check_entries(*list, files, why) == 0) {
         return 0;
     }
-    strings_free_list(list); /* what is wrong is not looked for as well */
+    strings_free_list(list); /* do not look for other faults in an invalid list */
     return -1;
 }
 
-/* Takes secret, wiped. */
+/* Takes ownership of secret, and wipes it. */
 static int add_secret(char ***secrets, const char *entry, char *secret, struct buffer *why)
 {
     struct buffer text = BUFFER_INIT;
@@ -79,13 +80,13 @@ static int add_secret(char ***secrets, const char *entry, char *secret, struct b
     int result = -1;
 
     if (size < KEYS_LEAST) {
-        /* the reader of `why` looks at its failure */
+        /* a failure sets why->failed, which the caller checks */
         (void)buffer_printf(why,
                             "the key %.*s has only %zu bytes and can be guessed; use at least 32, "
                             "for example of openssl rand -hex 32",
                             (int)length, entry, size);
     } else {
-        /* in one piece from the start: no copies stay behind */
+        /* reserve the memory at once, so that growing leaves no copies behind */
         if (buffer_reserve(&text, length + 1 + size) == 0 &&
             buffer_append(&text, entry, length) == 0 && buffer_append_text(&text, ":") == 0 &&
             buffer_append(&text, secret, size) == 0) {
@@ -120,7 +121,7 @@ static int read_credential(char ***secrets, const char *entry, struct buffer *wh
     return secret ? add_secret(secrets, entry, secret, why) : -1;
 }
 
-/* The entry of that name (NULL: the first), or NULL. */
+/* The entry with that name (NULL: the first entry), or NULL. */
 static const char *find_entry(char *const *list, const char *name)
 {
     for (; list && *list; list++) {
@@ -148,11 +149,11 @@ int keys_read(const struct config_security *security, const char *name, char ***
     return result == 0 ? 1 : -1;
 }
 
-void keys_load(struct config_security *security, const struct ini_places *places,
+void keys_load(struct config_security *security, const struct key_lines *lines,
                struct report *report)
 {
-    size_t files = places->keys[table_index(table_find("security", "key_files"))];
-    size_t credentials = places->keys[table_index(table_find("security", "key_credentials"))];
+    size_t files = lines->keys[table_index(table_find("security", "key_files"))];
+    size_t credentials = lines->keys[table_index(table_find("security", "key_credentials"))];
     struct buffer why = BUFFER_INIT;
 
     for (char **entry = security->key_files; entry && *entry; entry++) {

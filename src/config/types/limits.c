@@ -1,3 +1,4 @@
+/* Parses rates and settings of lanes. */
 #include "config/types/limits.h"
 
 #include <stdlib.h>
@@ -10,7 +11,8 @@
 
 enum { PARTS = 4, PART_LONGEST = 40, BURST_MOST = 1000000000 };
 
-/* A decimal number without sign or exponent, greater than 0; its length, or 0. */
+/* Returns the length of a decimal number above 0 without sign and exponent, or 0 if there is
+ * none. */
 static size_t number_length(const char *text)
 {
     size_t length = strspn(text, DIGITS);
@@ -57,7 +59,7 @@ int limits_set_rate(char **rate, const char *text, struct buffer *why)
 static bool is_weight(const char *text)
 {
     size_t length = number_length(text);
-    double weight = strtod(text, NULL); /* no other form than a number's is taken */
+    double weight = strtod(text, NULL); /* number_length excludes other forms that strtod accepts */
 
     return strcmp(text, "strict") == 0 ||
            (length > 0 && text[length] == '\0' && weight >= 0.001 && weight <= 1000);
@@ -70,7 +72,7 @@ static bool is_count(const char *text)
     return units_parse_integer(text, 1, BURST_MOST, &value) == 0;
 }
 
-/* The part at that place; missing ones are good but for the weight. Returns 0 or -1. */
+/* Checks the part at that place. Only the weight may not be missing. Returns 0 or -1. */
 static int check_part(int place, const char *part, struct buffer *why)
 {
     bool missing = *part == '\0' && place > 0;
@@ -92,7 +94,7 @@ static int check_part(int place, const char *part, struct buffer *why)
     return 0;
 }
 
-/* The text between two commas, trimmed; "" for -. Returns 0, or -1 where it is too long. */
+/* Copies the text between two commas, trimmed; - becomes "". Returns 0, or -1 if it is too long. */
 static int take_part(const char *text, size_t size, char part[PART_LONGEST + 1])
 {
     while (size > 0 && strchr(" \t", *text)) {
@@ -113,7 +115,7 @@ static int take_part(const char *text, size_t size, char part[PART_LONGEST + 1])
     return 0;
 }
 
-/* Returns how many there are, or -1: too many, or one is too long. */
+/* Returns the number of parts, or -1 if there are too many or one is too long. */
 static int split_parts(const char *text, char parts[PARTS][PART_LONGEST + 1])
 {
     int count = 0;
@@ -182,7 +184,7 @@ int limits_add_lane(char ***list, const char *name, const char *text, struct buf
         (void)buffer_append_text(why, "this lane is already set; remove one of the two lines");
         return -1;
     }
-    (void)buffer_printf(&entry, "%s=", name); /* a failure stays in the buffer */
+    (void)buffer_printf(&entry, "%s=", name); /* a failure sets entry.failed */
     if (limits_settings(text, &entry, why) == 0) {
         result = strings_append(list, entry.data, entry.size);
     }

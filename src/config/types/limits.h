@@ -1,6 +1,6 @@
 /*
- * Rates, and settings of lanes, as people write them and as leat.lua keeps them: 20/s; weight, how
- * many may run, rate, burst.
+ * Parses rates (20/s) and settings of lanes (weight, max_running, rate, burst) into the form that
+ * leat.lua keeps.
  */
 #ifndef LEAT_CONFIG_TYPES_LIMITS_H
 #define LEAT_CONFIG_TYPES_LIMITS_H
@@ -9,22 +9,23 @@
 
 #include "base/buffer.h"
 
-#define LIMITS_LANE_MOST 200 /* bytes of a lane's name */
+#define LIMITS_LANE_MOST 200 /* maximum bytes of the name of a lane */
 
-/* In each case why gets what is wrong with the text, and what would be right; it is failed where
- * there was no memory. */
+/* On an error, each function writes into why what is wrong and what to do, or sets why->failed if
+ * memory ran out. */
 
-/* Makes *rate a copy of text, NULL for "none". Returns 0 or -1. */
+/* Replaces *rate by a copy of text, or by NULL for "none". Returns 0 or -1. */
 int limits_set_rate(char **rate, const char *text, struct buffer *why);
 
-/* Appends the settings in the one form that all workers compare: "2, 3, 20/s, 40", without what is
- * missing at the end, and with - where it is missing before that. Returns 0 or -1. */
+/* Appends the settings in canonical form, so that workers can compare them: "2, 3, 20/s, 40".
+ * Missing settings at the end are left out; others become -. Returns 0 or -1. */
 int limits_settings(const char *text, struct buffer *settings, struct buffer *why);
 
-/* Adds "NAME=SETTINGS" to the NULL-terminated list (NULL while empty). Returns 0 or -1. */
+/* Adds "NAME=SETTINGS" to the NULL-terminated list (NULL if empty). Returns 0 or -1. */
 int limits_add_lane(char ***list, const char *name, const char *text, struct buffer *why);
 
-/* Splits an entry of that list: the name's length is the result, *settings what follows it. */
+/* Splits an entry of that list. Returns the length of the name; *settings points to the
+ * settings. */
 size_t limits_split_lane(const char *entry, const char **settings);
 
 #endif

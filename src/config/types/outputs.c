@@ -1,3 +1,4 @@
+/* Paths of output files of tasks. */
 #include "config/types/outputs.h"
 
 #include <limits.h>
@@ -5,8 +6,8 @@
 
 static const char suffix[] = ".log";
 
-/* Letters and digits stay as they are, and of the rest what means nothing to the file system: a
- * point in front would hide the file, or lead out of the folder. */
+/* Appends the name with all characters escaped that mean something to the file system. A dot at the
+ * beginning would hide the file or lead out of the folder. */
 static int append_name(struct buffer *path, const char *name)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -15,7 +16,7 @@ static int append_name(struct buffer *path, const char *name)
     for (const char *at = name; *at != '\0'; at++) {
         bool safe = strchr(plain, *at) && !(at == name && *at == '.');
 
-        /* failures mark the buffer */
+        /* a failure sets path->failed */
         if (safe) {
             (void)buffer_append(path, at, 1);
         } else {
@@ -31,7 +32,7 @@ static int append_folder(const struct config *config, const char *logs, struct b
         return buffer_append_text(path, config->output.directory);
     }
     if (logs && *logs == '/') {
-        (void)buffer_append(path, logs, strcspn(logs, ":")); /* a failure stays */
+        (void)buffer_append(path, logs, strcspn(logs, ":")); /* a failure sets path->failed */
     } else {
         (void)buffer_append_text(path, OUTPUTS_TOP);
     }
@@ -42,7 +43,7 @@ static int append_folder(const struct config *config, const char *logs, struct b
 int outputs_folder(const struct config *config, const char *logs, struct buffer *path)
 {
     buffer_clear(path);
-    (void)append_folder(config, logs, path); /* a failure stays */
+    (void)append_folder(config, logs, path); /* a failure sets path->failed */
     return buffer_append(path, "", 1);
 }
 
@@ -52,7 +53,7 @@ int outputs_file(const struct config *config, const char *logs, const char *tid,
     size_t start;
 
     buffer_clear(path);
-    (void)append_folder(config, logs, path); /* a failure stays */
+    (void)append_folder(config, logs, path); /* a failure sets path->failed */
     (void)buffer_append_text(path, "/");
     start = path->size;
     (void)append_name(path, tid);

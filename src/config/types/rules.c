@@ -1,3 +1,4 @@
+/* Parses the rules of [retry], and resolves them for each exit code. */
 #include "config/types/rules.h"
 
 #include <signal.h>
@@ -28,7 +29,8 @@ static int refuse_rule(const struct table_row *row, const char *text, struct buf
     for (const struct table_word *word = row->words; word->word; word++) {
         size_t badness = suggest_badness(text, word->word);
 
-        (void)buffer_printf(why, "%s, ", word->word); /* the reader of `why` looks at failures */
+        (void)buffer_printf(why, "%s, ",
+                            word->word); /* a failure sets why->failed, which the caller checks */
         if (badness < best) {
             best = badness;
             nearest = word->word;
@@ -42,7 +44,7 @@ static int refuse_rule(const struct table_row *row, const char *text, struct buf
     return -1;
 }
 
-/* "N" or "retry N": at the most so many attempts. Returns 0 or -1. */
+/* Parses "N" or "retry N", the number of attempts in all. Returns 0 or -1. */
 static int parse_most(const char *text, struct config_rule *rule)
 {
     static const char retry[] = "retry";
@@ -73,7 +75,7 @@ int rules_set(struct config_rule *rule, const struct table_row *row, const char 
     return parse_most(text, rule) == 0 ? 0 : refuse_rule(row, text, why);
 }
 
-/* What follows the point in the key. */
+/* The part of the key after the dot. */
 static const char *after_point(const char *name)
 {
     return strchr(name, '.') + 1;
@@ -81,14 +83,14 @@ static const char *after_point(const char *name)
 
 static int given_before(const char *what, struct buffer *why)
 {
-    /* the reader of `why` looks at failures */
+    /* a failure sets why->failed, which the caller checks */
     (void)buffer_printf(why, "this %s is already set; remove one of the two lines", what);
     return -1;
 }
 
 /* ---- exit codes */
 
-/* "LOW" or "LOW-HIGH". Returns 0 or -1. */
+/* Parses "LOW" or "LOW-HIGH". Returns 0 or -1. */
 static int parse_codes(const char *text, int64_t *low, int64_t *high)
 {
     char first[CODE_LONGEST + 1];
@@ -127,7 +129,7 @@ static int set_range(struct config_exits *exits, int64_t low, int64_t high, stru
 {
     for (int64_t code = low; code <= high; code++) {
         if (config_codes_has(&exits->ranged, (int)code)) {
-            /* the reader of `why` looks at failures */
+            /* a failure sets why->failed, which the caller checks */
             (void)buffer_printf(
                 why, "exit code %d is also in another range; ranges must not overlap", (int)code);
             return -1;
@@ -163,7 +165,7 @@ int rules_set_exits(struct config_exits *exits, const struct table_row *row, con
 
 /* ---- signals */
 
-/* Of "TERM" or "15"; 0 where there is none. */
+/* The number of a signal such as "TERM" or "15", or 0 if there is none. */
 static int find_signal(const char *name)
 {
     int64_t number;
@@ -195,7 +197,8 @@ static int refuse_signal(const char *name, struct buffer *why)
     (void)strings_refuse(why, name,
                          "is not a signal; write a name such as TERM, or a number from 1 to 64");
     if (nearest) {
-        (void)buffer_printf(why, "; did you mean %s?", nearest); /* as above */
+        (void)buffer_printf(why, "; did you mean %s?",
+                            nearest); /* a failure sets why->failed, which the caller checks */
     }
     return -1;
 }
@@ -214,7 +217,7 @@ int rules_set_signal(struct config_signals *signals, const struct table_row *row
         return refuse_signal(given, why);
     }
     if (signal == SIGKILL) {
-        /* the reader of `why` looks at failures */
+        /* a failure sets why->failed, which the caller checks */
         (void)buffer_append_text(why, "there is no rule for KILL; write killed = ..., or oom = ... "
                                       "for tasks that are OOM-killed");
         return -1;
@@ -237,15 +240,15 @@ int rules_listed_twice(const struct config_retry *retry, const struct config_cod
     return -1;
 }
 
-/* What the presets say of exit codes; what they leave out is as without them. A preset's lines are
- * in leat.ini.5 too. */
+/* The rules of the presets. Codes that a preset leaves out are not changed by it. leat.ini.5 lists
+ * the same lines. */
 static const struct {
     enum config_preset preset;
     int low, high;
     enum config_rule_kind kind;
 } preset_lines[] = {
-    /* qmail-command(8), EXIT CODES, and so mailprogram() of qmail-local.c: 100 and these are hard,
-     * 99 ends well, all others are soft, of which 111 is the one to use */
+    /* qmail-command(8), EXIT CODES, and mailprogram() of qmail-local.c: these and 100 are permanent
+     * failures, 99 is success, all others are temporary, preferably 111 */
     {CONFIG_PRESET_QMAIL, 64, 65, CONFIG_RULE_DEAD},
     {CONFIG_PRESET_QMAIL, 70, 70, CONFIG_RULE_DEAD},
     {CONFIG_PRESET_QMAIL, 76, 78, CONFIG_RULE_DEAD},
@@ -253,8 +256,8 @@ static const struct {
     {CONFIG_PRESET_QMAIL, 100, 100, CONFIG_RULE_DEAD},
     {CONFIG_PRESET_QMAIL, 111, 111, CONFIG_RULE_RETRY},
     {CONFIG_PRESET_QMAIL, 112, 112, CONFIG_RULE_DEAD},
-    /* sysexits.h has 64 to 78; of these EX_OSERR, EX_IOERR and EX_TEMPFAIL stay in sendmail's
-     * queue, all others fail: markfailure() of its deliver.c */
+    /* sysexits.h defines 64 to 78. markfailure() in sendmail's deliver.c keeps mail in the queue
+     * after EX_OSERR, EX_IOERR and EX_TEMPFAIL; all others are permanent */
     {CONFIG_PRESET_SYSEXITS, 64, 70, CONFIG_RULE_DEAD},
     {CONFIG_PRESET_SYSEXITS, 71, 71, CONFIG_RULE_RETRY},
     {CONFIG_PRESET_SYSEXITS, 72, 73, CONFIG_RULE_DEAD},

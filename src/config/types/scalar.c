@@ -1,3 +1,4 @@
+/* Parses numbers, words and sets of exit codes. */
 #include "config/types/scalar.h"
 
 #include <stdio.h>
@@ -10,10 +11,10 @@
 
 enum { CODE_HIGH = 255 };
 
-/* Appends the text in quotes, fit for a terminal. */
+/* Appends the text in quotes, escaped for a terminal. */
 static void quote(struct buffer *why, const char *text)
 {
-    (void)buffer_append_text(why, "\""); // the reader of `why` looks at its failure
+    (void)buffer_append_text(why, "\""); /* a failure sets why->failed, which the caller checks */
     (void)escape_append(why, text, strlen(text));
     (void)buffer_append_text(why, "\"");
 }
@@ -21,11 +22,12 @@ static void quote(struct buffer *why, const char *text)
 static int not_a(struct buffer *why, const char *text, const char *advice)
 {
     quote(why, text);
-    (void)buffer_printf(why, " is not %s", advice); /* the reader of `why` looks at its failure */
+    (void)buffer_printf(why, " is not %s",
+                        advice); /* a failure sets why->failed, which the caller checks */
     return -1;
 }
 
-/* Stores a number in a member of whatever width. */
+/* Stores a number in a member of any width. */
 static void store(void *member, const struct table_row *row, int64_t value)
 {
     int narrow = (int)value;
@@ -52,13 +54,13 @@ static bool find_word(const struct table_word *words, const char *text, int64_t 
     return false;
 }
 
-/* "a, b or c", then the one that the text is nearest to. */
+/* Lists the valid words, and suggests the one that was probably meant. */
 static int say_words(const struct table_word *words, const char *text, struct buffer *why)
 {
     const char *nearest = NULL;
     size_t best = SIZE_MAX;
 
-    /* each append may fail; the reader of `why` looks at that */
+    /* a failure sets why->failed, which the caller checks */
     quote(why, text);
     (void)buffer_append_text(why, " is not one of ");
     for (size_t i = 0; words[i].word; i++) {
@@ -77,7 +79,7 @@ static int say_words(const struct table_word *words, const char *text, struct bu
     return -1;
 }
 
-/* A limit as people would write it. */
+/* Formats a limit as it is written in a file. */
 static void format_limit(const struct table_row *row, int64_t limit, char *text, size_t size)
 {
     static const char letters[] = "KMGT";
@@ -92,7 +94,7 @@ static void format_limit(const struct table_row *row, int64_t limit, char *text,
         limit /= 1024;
         unit[0] = letters[i];
     }
-    /* 48 bytes hold any number */
+    /* any number fits into 48 bytes */
     if (row->type == TABLE_PERCENT) {
         unit[0] = '%';
     }
@@ -109,7 +111,8 @@ static int out_of_range(const struct table_row *row, const char *text, struct bu
     quote(why, text);
     (void)buffer_printf(why, " is out of range; use %s to %s", low, high);
     for (const struct table_word *word = row->words; word && word->word; word++) {
-        (void)buffer_printf(why, ", or %s", word->word); /* the reader looks at failures */
+        (void)buffer_printf(why, ", or %s",
+                            word->word); /* a failure sets why->failed, which the caller checks */
     }
     return -1;
 }
@@ -186,7 +189,7 @@ static int set_number(void *member, const struct table_row *row, const char *tex
     char *end;
     double value;
 
-    /* strtod takes hexadecimal, "inf" and "nan" as well */
+    /* strtod also accepts hexadecimal, "inf" and "nan" */
     if (strspn(text, "0123456789.") != strlen(text) || *text == '\0') {
         return not_a(why, text, "a number; write it like 2 or 1.5");
     }
@@ -229,7 +232,7 @@ static int set_choice(void *member, const struct table_row *row, const char *tex
     return 0;
 }
 
-/* "LOW" or "LOW-HIGH" into the set. */
+/* Adds "LOW" or "LOW-HIGH" to the set. */
 static int add_range(struct config_codes *codes, char *text)
 {
     char *dash = strchr(text, '-');
@@ -263,7 +266,7 @@ static int set_codes(void *member, const char *text, struct buffer *why)
         return -1;
     }
 
-    /* commas, white space or both between the parts */
+    /* commas, white space or both separate the parts */
     while (strcmp(text, "none") != 0 && (part = strsep(&rest, ", \t")) && result == 0) {
         if (*part != '\0') {
             result = add_range(&codes, part);

@@ -1,3 +1,4 @@
+/* Reads secrets from files and systemd credentials. */
 #include "config/types/secret.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static int refuse_public(const char *path, const struct stat *status, struct buf
 {
     bool owns = status->st_uid == geteuid() && status->st_uid != 0;
 
-    /* the reader of `why` looks at its failure */
+    /* a failure sets why->failed, which the caller checks */
     if (owns) {
         (void)buffer_printf(why, "%s is accessible to all users; run: chmod o= %s", path, path);
     } else {
@@ -92,7 +93,8 @@ static char *read_secret(int fd, const char *path, struct buffer *why)
     const char *fault = text_fault(text, &size);
 
     if (fault) {
-        (void)buffer_printf(why, "%s: %s", path, fault); /* the reader looks at its failure */
+        (void)buffer_printf(why, "%s: %s", path,
+                            fault); /* a failure sets why->failed, which the caller checks */
     } else {
         secret = strndup(text, (size_t)size);
         why->failed = !secret;
@@ -108,7 +110,9 @@ char *secret_read_file(const char *path, bool must_be_private, struct buffer *wh
     /* O_NONBLOCK: opening a FIFO must not block the start */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
-        (void)buffer_printf(why, "%s: %s", path, strerror(errno)); /* as above */
+        (void)buffer_printf(
+            why, "%s: %s", path,
+            strerror(errno)); /* a failure sets why->failed, which the caller checks */
         return NULL;
     }
     if (check_file(fd, path, must_be_private, why) == 0) {
@@ -125,7 +129,7 @@ char *secret_read_credential(const char *name, struct buffer *why)
     char *secret = NULL;
 
     if (!directory || *directory == '\0') {
-        /* the reader of `why` looks at its failure */
+        /* a failure sets why->failed, which the caller checks */
         (void)buffer_printf(why,
                             "CREDENTIALS_DIRECTORY is not set; run leat as a systemd service with "
                             "LoadCredential=%s:FILE, or use a file",

@@ -1,5 +1,5 @@
 /*
- * Secrets from a file or a systemd credential: the Redis password, keys.
+ * Reads secrets from files and systemd credentials: passwords and keys.
  */
 #ifndef LEAT_CONFIG_TYPES_SECRET_H
 #define LEAT_CONFIG_TYPES_SECRET_H
@@ -8,8 +8,9 @@
 
 #include "base/buffer.h"
 
-/* Reads the file, without one newline at its end; a private file must not be accessible to all
- * users. Returns the text, which the caller wipes and frees, or NULL with the reason in why. */
+/* Reads the file, without a final newline. If must_be_private is set, a file that others can
+ * access is an error. Returns the text, which the caller wipes and frees, or NULL with the
+ * reason in why. */
 char *secret_read_file(const char *path, bool must_be_private, struct buffer *why);
 
 /* The same for a file of $CREDENTIALS_DIRECTORY. */

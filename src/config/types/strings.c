@@ -1,3 +1,4 @@
+/* Values that are text, and lists of text. */
 #include "config/types/strings.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ enum { NAME_LONGEST = 100 };
 
 int strings_refuse(struct buffer *why, const char *text, const char *reason)
 {
-    /* appends may fail, which the reader of `why` looks at */
+    /* a failure sets why->failed, which the caller checks */
     (void)buffer_append_text(why, "\"");
     (void)escape_append(why, text, strlen(text));
     (void)buffer_append_text(why, "\" ");
@@ -34,7 +35,8 @@ static bool is_quoted(const char *text)
     return length >= 2 && (*text == '"' || *text == '\'') && text[length - 1] == *text;
 }
 
-/* Each part absolute: an empty or relative one would make tasks depend on where they run. */
+/* Each path must be absolute: with an empty or relative one, tasks would depend on their working
+ * directory. */
 static bool are_paths(const char *text)
 {
     for (const char *part = text; part; part = strchr(part, ':')) {
@@ -97,7 +99,8 @@ static size_t list_length(char *const *list)
     return length;
 }
 
-/* Why the variable cannot be taken, or NULL. The value is free text, and not repeated. */
+/* Why the variable is not valid, or NULL. The message never repeats the value, which may be a
+ * secret. */
 static const char *variable_fault(char *const *list, const char *text)
 {
     size_t name = strspn(text, LETTERS DIGITS "_");
@@ -172,7 +175,8 @@ int strings_add_variable(char ***list, const char *text, struct buffer *why)
     const char *fault = variable_fault(*list, text);
 
     if (fault) {
-        (void)buffer_append_text(why, fault); /* the reader of `why` looks at its failure */
+        (void)buffer_append_text(why,
+                                 fault); /* a failure sets why->failed, which the caller checks */
         return -1;
     }
     if (strings_append(list, text, strlen(text)) != 0) {

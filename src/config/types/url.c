@@ -1,6 +1,6 @@
 /*
- * The URL of a Redis server, taken apart. No message repeats a part of the URL: if the password
- * holds a character that should have been encoded, any part may be a piece of it.
+ * Parses the URL of a Redis server. No message repeats a part of the URL: if the password contains
+ * a character that should have been encoded, any part may belong to the password.
  */
 #include "config/types/url.h"
 
@@ -16,14 +16,14 @@
 
 enum { PORT_DEFAULT = 6379, PORT_MOST = 65535, DB_MOST = 65535 };
 
-/* A part of the URL: it ends before `end`. */
+/* A part of the URL, without the byte at `end`. */
 struct part {
     const char *start, *end;
 };
 
 static int refuse(struct buffer *why, const char *reason)
 {
-    (void)buffer_append_text(why, reason); /* the reader of `why` looks at its failure */
+    (void)buffer_append_text(why, reason); /* a failure sets why->failed, which the caller checks */
     return -1;
 }
 
@@ -37,7 +37,7 @@ static int hex_digit(char letter)
     return found ? (int)(found - digits) % 16 : -1;
 }
 
-/* The byte that the escape at `at` stands for, or -1. */
+/* Returns the byte that the escape at `at` stands for, or -1. */
 static int escaped(const char *at, const char *end)
 {
     int high = end - at > 2 ? hex_digit(at[1]) : -1;
@@ -46,7 +46,7 @@ static int escaped(const char *at, const char *end)
     return low >= 0 && (high | low) != 0 ? high * 16 + low : -1;
 }
 
-/* Makes *text, which must be NULL, the decoded part. Returns 0, or -1 with the reason in why. */
+/* Decodes the part into *text, which must be NULL. Returns 0, or -1 with the reason in why. */
 static int decode(struct part part, char **text, struct buffer *why)
 {
     size_t used = 0;
@@ -97,13 +97,13 @@ static const char *find_in(struct part part, char letter)
     return memchr(part.start, letter, (size_t)(part.end - part.start));
 }
 
-/* The last @ ends the user and the password. */
+/* Parses the user and the password, which the last @ ends. */
 static const char *find_at(struct part authority)
 {
     return memrchr(authority.start, '@', (size_t)(authority.end - authority.start));
 }
 
-/* An empty user is Redis's default user; an empty password is none. */
+/* An empty user means Redis's default user, an empty password means none. */
 static int take_user(struct part part, struct config_redis *redis, struct buffer *why)
 {
     const char *colon = find_in(part, ':');
@@ -151,7 +151,7 @@ static int take_host(struct part part, bool bracketed, struct config_redis *redi
     return 0;
 }
 
-/* HOST[:PORT] or [IPv6][:PORT]. */
+/* Parses HOST[:PORT] or [IPv6][:PORT]. */
 static int take_server(struct part part, struct config_redis *redis, struct buffer *why)
 {
     bool bracketed = part.start < part.end && *part.start == '[';
@@ -188,7 +188,7 @@ static int take_db(struct part part, struct config_redis *redis, struct buffer *
                          why);
 }
 
-/* Of "?db=N", or nothing. */
+/* Parses "?db=N", or an empty part. */
 static int take_query(const char *at, struct config_redis *redis, struct buffer *why)
 {
     static const char db[] = "?db=";
@@ -253,7 +253,7 @@ static int parse_unix(const char *at, struct config_redis *redis, struct buffer 
     return decode(path, &redis->socket, why) != 0 ? -1 : take_query(at, redis, why);
 }
 
-/* Characters that no URL has unencoded. */
+/* True if the URL has no white space and no control character. */
 static bool is_clean(const char *text)
 {
     for (; *text != '\0'; text++) {

@@ -12,13 +12,13 @@
 #include "base/buffer.h"
 #include "config/config.h"
 
-/* Sets host, port, socket, user, password, db and tls of *redis, which owns the strings; the first
- * four strings may hold others, which are wiped and freed. Returns 0, or -1: why then says what is
- * wrong and what to do, never with a part of the URL, or is failed for want of memory. What *redis
- * then holds is for url_clear. */
+/* Sets host, port, socket, user, password, db and tls of *redis, which owns the strings; previous
+ * strings are wiped and freed. Returns 0, or -1: why then says what is wrong and what to do,
+ * without any part of the URL, or why->failed is set if memory ran out. After an error, call
+ * url_clear. */
 int url_parse(const char *text, struct config_redis *redis, struct buffer *why);
 
-/* Wipes and frees the strings that url_parse sets, and makes them NULL. */
+/* Wipes and frees the strings that url_parse sets, and sets them to NULL. */
 void url_clear(struct config_redis *redis);
 
 #endif

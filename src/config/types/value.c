@@ -1,3 +1,4 @@
+/* Parses, compares, copies and frees values by the type of their row. */
 #include "config/types/value.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static bool is_list(const struct table_row *row)
            row->type == TABLE_ARGUMENTS;
 }
 
-/* Members that own memory are a string or a list of strings, all others plain numbers. */
+/* Members are strings, lists of strings, or plain data; only the first two own memory. */
 static bool is_string(const struct table_row *row)
 {
     switch (row->type) {
