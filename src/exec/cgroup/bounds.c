@@ -1,3 +1,6 @@
+/*
+ * Resource limits of tasks, and how they are written to the files of a cgroup.
+ */
 #include "exec/cgroup/bounds.h"
 
 #include <inttypes.h>
@@ -11,8 +14,8 @@ enum { CPU_PERIOD_US = 100000 };
 static const struct {
     const char *file;
     enum bounds_controller controller;
-    const char *before, *behind; /* the number, in the file */
-    const char *standard;        /* what the file has at first */
+    const char *before, *behind; /* what the file has around the number */
+    const char *standard;        /* the file's initial content */
 } files[TASK_BOUNDS] = {
     [TASK_MEMORY_MAX] = {"memory.max", BOUNDS_MEMORY, "", "", "max"},
     [TASK_MEMORY_HIGH] = {"memory.high", BOUNDS_MEMORY, "", "", "max"},
@@ -48,7 +51,8 @@ const char *bounds_controller_name(enum bounds_controller controller)
     return "";
 }
 
-/* Where the queue says nothing, a weight is the kernel's own, and all else without a bound. */
+/* Returns the lower limit. Without a limit of the queue, a weight is the kernel's default, and
+ * anything else is unlimited. */
 static int64_t lower(size_t bound, int64_t queue, int64_t task)
 {
     bool weight = bound == TASK_CPU_WEIGHT || bound == TASK_IO_WEIGHT;
@@ -79,9 +83,9 @@ int bounds_write(int directory, size_t bound, int64_t value)
         return control_write(directory, files[bound].file, files[bound].standard);
     }
     if (bound == TASK_CPU_MAX) {
-        value *= CPU_PERIOD_US / 100; /* the file has microseconds of each period */
+        value *= CPU_PERIOD_US / 100; /* the file counts microseconds per period */
     }
     (void)snprintf(text, sizeof text, "%s%" PRId64 "%s", files[bound].before, value,
-                   files[bound].behind); /* fits */
+                   files[bound].behind);
     return control_write(directory, files[bound].file, text);
 }

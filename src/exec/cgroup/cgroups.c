@@ -1,3 +1,6 @@
+/*
+ * Creates, prepares and removes the cgroups of a worker.
+ */
 #include "exec/cgroup/cgroups.h"
 
 #include <errno.h>
@@ -16,9 +19,9 @@
 #include "queue/task_bounds.h"
 
 enum {
-    LEFTOVERS_MS = 20000, /* how long killed processes may take to die; the kernel's to blame */
-    LOCK_MS = 1000,       /* how long another worker's lock may last, */
-    LOCK_PAUSE_MS = 5,    /* and between looks at it */
+    LEFTOVERS_MS = 20000, /* how long the kernel may take to end killed processes */
+    LOCK_MS = 1000,       /* how long to wait for another worker's lock */
+    LOCK_PAUSE_MS = 5,    /* between attempts to lock */
     CONTROLLERS = 4,
 };
 
@@ -28,15 +31,16 @@ static const enum bounds_controller controllers[CONTROLLERS] = {BOUNDS_CPU, BOUN
                                                                 BOUNDS_MEMORY, BOUNDS_PIDS};
 
 struct cgroups {
-    int unit, tasks; /* directories */
+    int unit, tasks; /* directories: the service's own cgroup, and the one above all tasks */
     unsigned controllers;
-    struct task_cgroup **task_cgroups; /* by place; owned, NULL where there was none yet */
+    struct task_cgroup **task_cgroups; /* by slot index; owned; NULL: not created yet */
     size_t task_cgroup_count;
 };
 
 /* ---- the tree ---- */
 
-/* The group below, made if need be. Returns its directory, or -1 with errno. */
+/* Opens the cgroup below, and creates it if it is missing. Returns its directory, or -1 with errno.
+ */
 static int open_below(int directory, const char *name)
 {
     if (mkdirat(directory, name, 0755) < 0 && errno != EEXIST) {
@@ -45,9 +49,10 @@ static int open_below(int directory, const char *name)
     return openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Into a new one where that can be, since somebody may have killed the former: see cell_kill, for
- * which it is the same on whose side that was. Where a former guard still is at work, nobody has.
- */
+/* Moves this process into the cgroup `daemon`, which is created again if possible: if the former
+ * one was ever killed, newer kernels kill what a process in it starts with clone3 (see
+ * task_cgroup_kill). If guards of a former daemon are still in it, it cannot be removed, but then
+ * nobody has killed it either. */
 static int move_to_leaf(int unit)
 {
     (void)unlinkat(unit, leaf_name, AT_REMOVEDIR);
@@ -62,19 +67,18 @@ static int move_to_leaf(int unit)
     return result;
 }
 
-/* For the groups below: sign '+' gives them the controllers that there are, '-' takes them away.
- * One by one, since none of them is needed. */
+/* Enables ('+') or disables ('-') the controllers for the cgroups below, one at a time, since each
+ * is optional. */
 static void set_controllers(int directory, char sign)
 {
     char text[32];
     for (size_t i = 0; i < CONTROLLERS; i++) {
-        (void)snprintf(text, sizeof text, "%c%s", sign,
-                       bounds_controller_name(controllers[i]));         /* fits */
-        (void)control_write(directory, "cgroup.subtree_control", text); /* what is set is read */
+        (void)snprintf(text, sizeof text, "%c%s", sign, bounds_controller_name(controllers[i]));
+        (void)control_write(directory, "cgroup.subtree_control", text); /* enable() reads it back */
     }
 }
 
-/* Returns those that groups below have. */
+/* Enables the controllers for the cgroups below. Returns those that they have then. */
 static unsigned enable(int directory)
 {
     char text[256];
@@ -92,7 +96,7 @@ static unsigned enable(int directory)
     return enabled;
 }
 
-/* Waits until nothing lives in the group. Returns 0, or -1 with errno. */
+/* Waits until no process is in the cgroup. Returns 0, or -1 with errno. */
 static int await_empty(int directory)
 {
     int events = openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -119,8 +123,8 @@ static int await_empty(int directory)
     return result;
 }
 
-/* A worker that was killed a moment ago may have left a child that shares its descriptors until it
- * executes, or the guards have ended it. Returns 0, or -1 with errno. */
+/* Locks the directory, with some patience: a worker that was just killed may have left a child that
+ * holds the lock until it executes its program or a guard kills it. Returns 0, or -1 with errno. */
 static int lock(int directory)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * CLOCK_NS_PER_MS};
@@ -129,7 +133,7 @@ static int lock(int directory)
         if (errno != EWOULDBLOCK || clock_boot_ns() >= until_ns) {
             return -1;
         }
-        (void)nanosleep(&pause, NULL); /* shorter where a signal comes */
+        (void)nanosleep(&pause, NULL); /* a signal may cut it short */
     }
     return 0;
 }
@@ -149,7 +153,7 @@ static int grow(struct cgroups *cgroups, size_t count)
     return 0;
 }
 
-/* Returns NULL with errno. */
+/* Returns the cgroup with that index, created if needed; or NULL with errno. */
 static struct task_cgroup *task_cgroup_at(struct cgroups *cgroups, size_t slot_index)
 {
     if (slot_index >= cgroups->task_cgroup_count && grow(cgroups, slot_index + 1) < 0) {
@@ -162,7 +166,7 @@ static struct task_cgroup *task_cgroup_at(struct cgroups *cgroups, size_t slot_i
     return cgroups->task_cgroups[slot_index];
 }
 
-/* Returns NULL, or what could not be done, with errno. */
+/* Creates the cgroups. Returns NULL, or text for what could not be done, with errno. */
 static const char *build(struct cgroups *cgroups, const char *path)
 {
     cgroups->unit = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -171,31 +175,31 @@ static const char *build(struct cgroups *cgroups, const char *path)
     }
     cgroups->tasks = open_below(cgroups->unit, tasks_name);
     if (cgroups->tasks < 0) {
-        return "no groups can be made in it";
+        return "cannot create cgroups in it";
     }
     if (faccessat(cgroups->tasks, "cgroup.kill", W_OK, AT_EACCESS) < 0) {
-        return "its groups have no cgroup.kill, which Linux 5.14 brought";
+        return "cgroup.kill is missing; it needs Linux 5.14";
     }
     if (lock(cgroups->tasks) < 0) {
         return "another leatd runs tasks in it";
     }
     if (move_to_leaf(cgroups->unit) < 0) {
-        return "the daemon cannot move into a group of its own there";
+        return "leatd cannot move into a cgroup of its own there";
     }
     if (control_write(cgroups->tasks, "cgroup.kill", "1") < 0 || await_empty(cgroups->tasks) < 0 ||
         hierarchy_clear(cgroups->tasks) < 0) {
-        return "what an earlier worker has left there does not end";
+        return "processes of an earlier worker do not die";
     }
     cgroups->controllers = enable(cgroups->unit);
     cgroups->controllers = cgroups->controllers ? enable(cgroups->tasks) : 0;
 
-    /* whether tasks can be started with what the config asks for shows with the first group */
-    return task_cgroup_at(cgroups, 0) ? NULL : "no groups for tasks can be made in it";
+    /* the first task cgroup shows whether any can be created */
+    return task_cgroup_at(cgroups, 0) ? NULL : "cannot create cgroups for tasks in it";
 }
 
-/* ---- what the config asks for ---- */
+/* ---- limits and controllers ---- */
 
-/* io.weight has a file only where the kernel has a way to weigh. */
+/* The file io.weight is missing if no I/O scheduler of the kernel supports weights. */
 static bool is_held(const struct cgroups *cgroups, size_t bound)
 {
     return cgroups && (bounds_controller_of(bound) & cgroups->controllers) &&
@@ -213,7 +217,7 @@ void cgroups_missing(const struct cgroups *cgroups, const struct config *config,
         if (bounds.values[i] > 0 && !is_held(cgroups, i)) {
             size_t used = strlen(text);
             (void)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "",
-                           task_bound_name(i)); /* cut where it is too long */
+                           task_bound_name(i));
         }
     }
 }
@@ -225,7 +229,7 @@ void cgroups_controllers(const struct cgroups *cgroups, char *text, size_t size)
         if (cgroups->controllers & controllers[i]) {
             size_t used = strlen(text);
             (void)snprintf(text + used, size - used, "%s%s", used > 0 ? " " : "",
-                           bounds_controller_name(controllers[i])); /* fits */
+                           bounds_controller_name(controllers[i]));
         }
     }
     if (text[0] == '\0') {
@@ -244,7 +248,7 @@ static struct cgroups *new_cgroups(void)
     return cgroups;
 }
 
-/* A daemon that may not make groups has none by default, and one that may and cannot is told so. */
+/* Without a working cgroup the worker starts nevertheless, unless the config requires one. */
 static enum cgroups_state refuse(const struct config *config)
 {
     return config->isolation.cgroup == CONFIG_CGROUP_REQUIRED ? CGROUPS_FAILED : CGROUPS_UNUSED;
@@ -259,7 +263,7 @@ enum cgroups_state cgroups_new(const struct config *config, const struct hierarc
         return CGROUPS_UNUSED;
     }
     if (hierarchy->path[0] == '\0') {
-        (void)snprintf(text, size, "this process has no cgroup v2 that it can see"); /* fits */
+        (void)snprintf(text, size, "no cgroup v2 of this process is visible");
         return refuse(config);
     }
     if (config->isolation.cgroup == CONFIG_CGROUP_AUTO &&
@@ -269,7 +273,6 @@ enum cgroups_state cgroups_new(const struct config *config, const struct hierarc
     struct cgroups *made = new_cgroups();
     const char *problem = made ? build(made, hierarchy->path) : "out of memory";
     if (problem) {
-        /* cut where it is too long */
         (void)snprintf(text, size, "%s: %s: %s", hierarchy->path, problem,
                        strerror(made ? errno : ENOMEM));
         cgroups_free(made);
@@ -288,7 +291,6 @@ int cgroups_prepare(struct cgroups *cgroups, size_t slot_index, const struct con
     bounds_make(&bounds, config, task);
     *task_cgroup = task_cgroup_at(cgroups, slot_index);
     if (!*task_cgroup || task_cgroup_prepare(*task_cgroup, &bounds, &what) < 0) {
-        /* cut where it is too long */
         (void)snprintf(reason, reason_size, "cannot prepare the task's cgroup: %s: %s", what,
                        strerror(errno));
         return -1;
@@ -309,7 +311,7 @@ void cgroups_free(struct cgroups *cgroups)
     }
     int error = errno;
     if (cgroups->task_cgroup_count > 0 && control_write(cgroups->tasks, "cgroup.kill", "1") == 0) {
-        (void)await_empty(cgroups->tasks); /* what does not end is left, and found at next start */
+        (void)await_empty(cgroups->tasks); /* the next start kills what is left */
     }
     for (size_t i = 0; i < cgroups->task_cgroup_count; i++) {
         task_cgroup_free(cgroups->task_cgroups[i]);
@@ -317,9 +319,10 @@ void cgroups_free(struct cgroups *cgroups)
     free(cgroups->task_cgroups);
     if (cgroups->tasks >= 0) {
         close(cgroups->tasks);
-        (void)unlinkat(cgroups->unit, tasks_name, AT_REMOVEDIR); /* unless somebody is in it */
+        (void)unlinkat(cgroups->unit, tasks_name, AT_REMOVEDIR); /* fails if it is in use */
 
-        /* who comes after us could not be in the group while groups below have controllers */
+        /* the next process of the service could not enter its cgroup while controllers are enabled
+         * for cgroups below */
         if (cgroups->controllers) {
             set_controllers(cgroups->unit, '-');
         }

@@ -1,6 +1,7 @@
 /*
- * The cgroups of a worker below the service's own: `daemon` holds the daemon and its guard,
- * `tasks/N` the task at place N (see places.h). A group is kept for the next task at its place.
+ * The cgroups of a worker below the service's own: `daemon` has the daemon and its guards,
+ * `tasks/N` the task with slot index N (exec/slot_index.h). A cgroup is kept for the next task with
+ * its index.
  */
 #ifndef LEAT_EXEC_CGROUP_CGROUPS_H
 #define LEAT_EXEC_CGROUP_CGROUPS_H
@@ -17,41 +18,42 @@ struct cgroups;
 
 enum cgroups_state {
     CGROUPS_USED,
-    CGROUPS_UNUSED, /* the config does not want them, or the service may not make any */
-    CGROUPS_FAILED, /* they are wanted and cannot be had: the worker must not start */
+    CGROUPS_UNUSED, /* the config turns them off, or the service may not create any */
+    CGROUPS_FAILED, /* they are required but cannot be used: the worker must not start */
 };
 
-/* Room for what cgroups_new has to tell. */
+/* Room for the text of cgroups_new. */
 #define CGROUPS_TEXT 512
 
-/* Moves this process into its group, and kills what an earlier worker of this service has left,
- * which may take some seconds. *cgroups is the caller's where they are used, else NULL. text: why
- * they are not, or "" where that needs no words; where they are used, what the config asks for and
- * is not held. */
+/* Moves this process into its cgroup, and kills the processes that an earlier worker of this
+ * service has left, which may take some seconds. Sets *cgroups, which the caller owns, or NULL if
+ * cgroups are not used. Sets text to the reason if they are not used; "" means that no reason is
+ * needed. */
 enum cgroups_state cgroups_new(const struct config *config, const struct hierarchy *hierarchy,
                                struct cgroups **cgroups, char *text, size_t size);
 
-/* "cpu io memory", as far as the groups of tasks have them; or "none". */
+/* Lists the controllers that tasks' cgroups have, "cpu io memory"; or "none". */
 void cgroups_controllers(const struct cgroups *cgroups, char *text, size_t size);
 
-/* Which of the config's bounds cannot be held, "memory_max, cpu_max"; "": all can. cgroups NULL:
- * none can. */
+/* Lists the config's limits that cannot be enforced here, "memory_max, cpu_max"; "" if all can be.
+ * cgroups is NULL if they are not used: then no limit can be enforced. */
 void cgroups_missing(const struct cgroups *cgroups, const struct config *config, char *text,
                      size_t size);
 
-/* The group for the process at that place, ready for the task; NULL: for several. Returns 0, or -1
- * with the reason. */
+/* Sets *task_cgroup to the cgroup for that slot index, clean and with the limits of the task. task
+ * is NULL if several share the process. Returns 0, or -1 with the reason. */
 int cgroups_prepare(struct cgroups *cgroups, size_t slot_index, const struct config *config,
                     const struct task *task, struct task_cgroup **task_cgroup, char *reason,
                     size_t reason_size);
 
-/* No process is in the service's group but those named and the tasks of this worker: whatever
- * earlier workers in that group had started is dead. Without cgroups (NULL) tasks are not told
- * apart from others. */
+/* Returns true if the service's cgroup has no processes but the `count` in `own` and this worker's
+ * tasks. All processes that earlier workers in it had started are then dead. Without cgroups (NULL)
+ * this worker's tasks count as other processes. */
 bool cgroups_is_alone(const struct cgroups *cgroups, const struct hierarchy *hierarchy,
                       const pid_t *own, size_t count);
 
-/* Kills what is left in the groups of tasks, and removes them. NULL does nothing. */
+/* Kills the processes that are left in tasks' cgroups, and removes the cgroups. NULL does nothing.
+ */
 void cgroups_free(struct cgroups *cgroups);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Reads where cgroup v2 is mounted and which cgroup this process is in, and walks cgroups below it.
+ */
 #include "exec/cgroup/hierarchy.h"
 
 #include <dirent.h>
@@ -12,16 +15,16 @@
 #include <unistd.h>
 
 enum {
-    MOST_BELOW = 32,     /* how deep groups below are followed for who is in them */
-    CLEAR_STEPS = 100000 /* at the most until groups below must be gone */
+    MOST_BELOW = 32,     /* how deep cgroups are searched for processes */
+    CLEAR_STEPS = 100000 /* after so many steps, hierarchy_clear gives up */
 };
 
-/* Inode of the cgroup namespace that the kernel starts with. */
+/* The inode of the initial cgroup namespace. */
 #define INITIAL_NAMESPACE 0xeffffffbU
 
 /* ---- finding ---- */
 
-/* The whole file as a text that the caller frees; NULL where that fails. */
+/* Returns the whole file as a text that the caller frees, or NULL. */
 static char *read_text(const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -32,12 +35,12 @@ static char *read_text(const char *path)
         text = NULL;
     }
     if (file) {
-        (void)fclose(file); /* only read from */
+        (void)fclose(file); /* it was only read */
     }
     return text;
 }
 
-/* Spaces and the like stand in mountinfo as \ooo. */
+/* Decodes \ooo, by which mountinfo writes spaces and the like. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -52,7 +55,8 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* ID PARENT DEVICE ROOT POINT OPTIONS [TAGS …] - TYPE …: true for cgroup2, with ROOT and POINT. */
+/* Reads "ID PARENT DEVICE ROOT POINT OPTIONS [TAGS …] - TYPE …". Returns true for cgroup2, and sets
+ * ROOT and POINT. */
 static bool read_mount(char *line, char **root, char **point)
 {
     char *rest = NULL;
@@ -74,7 +78,7 @@ static bool read_mount(char *line, char **root, char **point)
     return true;
 }
 
-/* The path of the group as /proc/self/cgroup has it; size 0: none. */
+/* Finds the cgroup's path in the text of /proc/self/cgroup. Returns its size; 0: there is none. */
 static size_t own_group(const char *groups, const char **group)
 {
     for (const char *line = groups; line && *line; line = strchr(line, '\n')) {
@@ -87,7 +91,7 @@ static size_t own_group(const char *groups, const char **group)
     return 0;
 }
 
-/* POINT and what of the group lies below ROOT. */
+/* Sets path to POINT and the part of the cgroup's path below ROOT. */
 static void join(const char *root, const char *point, const char *group, size_t size, char *path)
 {
     size_t skip = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -98,7 +102,7 @@ static void join(const char *root, const char *point, const char *group, size_t 
     }
     group += skip;
     size -= skip;
-    size = size == 1 ? 0 : size; /* "/" alone */
+    size = size == 1 ? 0 : size; /* the path is "/" */
     size_t before = strlen(point);
     if (before + size < PATH_MAX) {
         memcpy(path, point, before);
@@ -113,7 +117,7 @@ size_t hierarchy_locate(char *mounts, const char *groups, char *path, char *insi
     size_t size = own_group(groups, &group);
     path[0] = inside[0] = '\0';
 
-    /* a group outside the own namespace, or one that was removed */
+    /* "/.." is a cgroup outside of the own namespace; " (deleted)" one that was removed */
     if (size == 0 || size >= PATH_MAX || strncmp(group, "/..", 3) == 0 ||
         (size > 10 && strncmp(group + size - 10, " (deleted)", 10) == 0)) {
         return 0;
@@ -133,13 +137,14 @@ size_t hierarchy_locate(char *mounts, const char *groups, char *path, char *insi
     return 0;
 }
 
-/* Within a namespace of its own a path tells little: two containers have the same. But no two have
- * the same root: numbers of groups are not used again. */
+/* Names the cgroup uniquely since boot. In a cgroup namespace of its own the path is not enough,
+ * since two containers can have the same; the inode of the root is added, which the kernel never
+ * reuses. */
 static void name_group(struct hierarchy *hierarchy, const char *inside, size_t mount_size)
 {
     struct stat space, root;
     char mount[PATH_MAX];
-    (void)snprintf(hierarchy->name, sizeof hierarchy->name, "%s", inside); /* each fits */
+    (void)snprintf(hierarchy->name, sizeof hierarchy->name, "%s", inside);
     if (stat("/proc/self/ns/cgroup", &space) == 0 && space.st_ino == INITIAL_NAMESPACE) {
         return;
     }
@@ -158,7 +163,7 @@ void hierarchy_find(struct hierarchy *hierarchy)
     char *mounts = read_text("/proc/self/mountinfo"), *groups = read_text("/proc/self/cgroup");
     char inside[PATH_MAX] = "";
     hierarchy->path[0] = '\0';
-    (void)snprintf(hierarchy->name, sizeof hierarchy->name, "-"); /* fits */
+    (void)snprintf(hierarchy->name, sizeof hierarchy->name, "-");
     size_t mount_size =
         mounts && groups ? hierarchy_locate(mounts, groups, hierarchy->path, inside) : 0;
     if (inside[0] != '\0') {
@@ -170,20 +175,20 @@ void hierarchy_find(struct hierarchy *hierarchy)
 
 bool hierarchy_is_delegated(const char *path)
 {
-    static const char *const marks[] = {"user.delegate", "trusted.delegate"};
+    static const char *const attributes[] = {"user.delegate", "trusted.delegate"};
     struct stat status;
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        char mark = '\0';
-        if (getxattr(path, marks[i], &mark, 1) == 1 && mark == '1') {
+    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
+        char value = '\0';
+        if (getxattr(path, attributes[i], &value, 1) == 1 && value == '1') {
             return true;
         }
     }
     return geteuid() != 0 && stat(path, &status) == 0 && status.st_uid == geteuid();
 }
 
-/* ---- what is below ---- */
+/* ---- cgroups below ---- */
 
-/* The next group below in the stream, or NULL. */
+/* Returns the next cgroup below, or NULL. */
 static const struct dirent *next_below(DIR *stream)
 {
     const struct dirent *entry;
@@ -197,7 +202,7 @@ static const struct dirent *next_below(DIR *stream)
     return NULL;
 }
 
-/* A stream of its own on the directory, which stays the caller's. */
+/* Opens a stream on the directory, whose descriptor stays the caller's. */
 static DIR *open_stream(int directory)
 {
     int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -208,7 +213,7 @@ static DIR *open_stream(int directory)
     return stream;
 }
 
-/* All processes of one group are among the named ones. */
+/* Returns true if all processes of one cgroup are among the named ones. */
 static bool holds_only(int directory, const pid_t *own, size_t count)
 {
     int fd = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
@@ -223,13 +228,13 @@ static bool holds_only(int directory, const pid_t *own, size_t count)
     bool alone = true;
     while (alone && fgets(line, sizeof line, file)) {
         long pid = strtol(line, NULL, 10);
-        alone = false; /* 0: one that this namespace does not see */
+        alone = false; /* pid 0 is a process that this namespace cannot see */
         for (size_t i = 0; i < count; i++) {
             alone = alone || (pid > 0 && pid == own[i]);
         }
     }
     alone = alone && !ferror(file);
-    (void)fclose(file); /* only read from */
+    (void)fclose(file); /* it was only read */
     return alone;
 }
 
@@ -271,7 +276,7 @@ bool hierarchy_is_alone(const char *path, const char *except, const pid_t *own, 
     return alone;
 }
 
-/* The name of one of the groups below, "" where there is none. Returns 0, or -1 with errno. */
+/* Sets name to one of the cgroups below, or to "". Returns 0, or -1 with errno. */
 static int find_below(int directory, char name[NAME_MAX + 1])
 {
     DIR *stream = open_stream(directory);
@@ -279,13 +284,13 @@ static int find_below(int directory, char name[NAME_MAX + 1])
         return -1;
     }
     const struct dirent *entry = next_below(stream);
-    (void)snprintf(name, NAME_MAX + 1, "%s", entry ? entry->d_name : ""); /* fits */
+    (void)snprintf(name, NAME_MAX + 1, "%s", entry ? entry->d_name : "");
     closedir(stream);
     return 0;
 }
 
-/* Goes down to groups that have none below, and up again. Closes *at, which becomes the next one to
- * be looked at. Returns 1 where there is more to do, 0 at the end, or -1 with errno. */
+/* Removes one cgroup below *at, or goes down into it, or goes up if none is left. Closes *at and
+ * sets it to the next cgroup. Returns 1 if there is more to do, 0 at the end, or -1 with errno. */
 static int clear_step(int *at, size_t *depth, bool *risen)
 {
     char name[NAME_MAX + 1];
@@ -301,7 +306,7 @@ static int clear_step(int *at, size_t *depth, bool *risen)
         return 1;
     }
     if (!emptied && *risen) {
-        return -1; /* none is below that one: somebody is in it */
+        return -1; /* it has no cgroups below, so a process is in it */
     }
     int next = openat(*at, emptied ? ".." : name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (next < 0) {
@@ -323,7 +328,7 @@ int hierarchy_clear(int directory)
     for (int steps = 0; more > 0 && steps < CLEAR_STEPS; steps++) {
         more = clear_step(&at, &depth, &risen);
     }
-    int error = more > 0 ? EBUSY : errno; /* somebody makes them as fast as they are removed */
+    int error = more > 0 ? EBUSY : errno; /* others create cgroups as fast as they are removed */
     if (at >= 0) {
         close(at);
     }

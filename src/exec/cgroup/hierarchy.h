@@ -1,5 +1,6 @@
 /*
- * Where cgroup v2 is mounted, and which group there this process was started in: the service's own.
+ * Finds the cgroup v2 in which this process was started, the service's own, and looks into cgroups
+ * below it.
  */
 #ifndef LEAT_EXEC_CGROUP_HIERARCHY_H
 #define LEAT_EXEC_CGROUP_HIERARCHY_H
@@ -10,30 +11,31 @@
 #include <sys/types.h>
 
 struct hierarchy {
-    char path[PATH_MAX]; /* of the own group's directory; "": there is none to be seen */
-    char name[PATH_MAX +
-              32]; /* the group, for comparing with earlier ones of this boot; "-": none */
+    char path[PATH_MAX]; /* of the own cgroup's directory; "": none is visible */
+    /* names the own cgroup, for comparing it with those of earlier workers since boot; "-": none */
+    char name[PATH_MAX + 32];
 };
 
-/* To be asked before the process moves to another group. */
+/* Finds the own cgroup. To be called before the process moves to another one. */
 void hierarchy_find(struct hierarchy *hierarchy);
 
-/* The same from the texts of /proc/self/mountinfo and /proc/self/cgroup. path and inside (the group
- * as the second text has it): room for PATH_MAX, "" where they tell of no such group. Changes the
- * first text. Returns how much of the path is where the hierarchy is mounted. */
+/* Does the same with the texts of /proc/self/mountinfo and /proc/self/cgroup. Sets path, and sets
+ * inside to the cgroup as the second text names it; both have room for PATH_MAX bytes and become ""
+ * if there is no such cgroup. Changes the first text. Returns the length of the mount point, with
+ * which the path begins. */
 size_t hierarchy_locate(char *mounts, const char *groups, char *path, char *inside);
 
-/* systemd has left the group to this service, or it belongs to this process's user, who is not
- * root. */
+/* Returns true if systemd has delegated the cgroup to this service, or if it belongs to this
+ * process's user, who is not root. */
 bool hierarchy_is_delegated(const char *path);
 
-/* No process is in the group or below it but the named ones. A group that cannot be read to the
- * end is not alone; one that is gone is. except: a group below, "NAME", that is not looked at; or
- * NULL. Reads as many files as there are groups. */
+/* Returns true if no process but the named ones is in the cgroup or below it. If a cgroup cannot be
+ * read to the end it returns false; a cgroup that is gone counts as empty. except names a cgroup
+ * directly below that is skipped, or is NULL. Reads one file per cgroup. */
 bool hierarchy_is_alone(const char *path, const char *except, const pid_t *own, size_t count);
 
-/* Removes the groups below, however deep. Returns 0, or -1 with errno where any is left, as one
- * that somebody is in. */
+/* Removes all cgroups below, at any depth. Returns 0, or -1 with errno if one is left, for instance
+ * since a process is in it. */
 int hierarchy_clear(int directory);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * One cgroup that is used again for task after task: its files, limits, kill and accounting.
+ */
 #include "exec/cgroup/task_cgroup.h"
 
 #include <errno.h>
@@ -13,28 +16,28 @@
 #include "base/process/descriptor.h"
 #include "exec/cgroup/hierarchy.h"
 
-/* Before Linux 6.12 memory.peak cannot be set back, and tells of a task only where it used more
- * than those before it. So the group is made anew for it; but not more often than this, since the
- * kernel keeps what is left of each for a while. */
+/* Before Linux 6.12 memory.peak cannot be reset, and shows a task's peak only if it is higher than
+ * those of all earlier tasks. The cgroup is therefore created again, but not more often than this,
+ * since the kernel keeps removed cgroups for a while. */
 #define REMAKE_NS CLOCK_NS_PER_S
 
 enum { STAT_SIZE = 4096 };
 
-/* How many groups a task may make below its own. They are removed while the daemon waits. */
+/* How many cgroups a task may create below its own. The daemon waits while they are removed. */
 #define MOST_BELOW "250"
 
 struct task_cgroup {
     int parent;
     char name[24];
     unsigned controllers;
-    int directory, kill, events;                       /* -1 while there is no group */
-    int cpu_stat, memory_peak, memory_events, io_stat; /* -1 where the kernel has none */
-    struct bounds bounds;                              /* as they stand in the files */
-    bool dirty;                                        /* the next task needs another group */
-    bool peak_resets; /* memory.peak counts from the last writing on */
-    bool weighs;      /* there is io.weight: not every kernel has a way to weigh */
+    int directory, kill, events;                       /* -1: there is no cgroup now */
+    int cpu_stat, memory_peak, memory_events, io_stat; /* -1: the kernel has no such file */
+    struct bounds bounds;                              /* as they are in the files */
+    bool dirty;                                        /* create it again for the next task */
+    bool peak_resets;                                  /* writing to memory.peak resets it */
+    bool has_io_weight;                                /* not every kernel has io.weight */
     int64_t made_ns;
-    /* what the files said after the last task */
+    /* the counters after the last task */
     int64_t cpu_us, peak, oom_kills, io_read, io_written;
 };
 
@@ -49,7 +52,7 @@ static void close_files(struct task_cgroup *task_cgroup)
     descriptor_close(&task_cgroup->io_stat);
 }
 
-/* ---- making ---- */
+/* ---- create and remove ---- */
 
 static int open_file(const struct task_cgroup *task_cgroup, const char *name, int mode)
 {
@@ -67,11 +70,11 @@ static void open_accounts(struct task_cgroup *task_cgroup)
         if (task_cgroup->memory_peak < 0) {
             task_cgroup->memory_peak = open_file(task_cgroup, "memory.peak", O_RDONLY);
         }
-        /* a task is one thing: without one of its processes the rest is not to go on */
+        /* if one process of a task is OOM-killed, the kernel kills the others too */
         (void)control_write(task_cgroup->directory, "memory.oom.group", "1"); /* since Linux 4.19 */
     }
     if (task_cgroup->controllers & BOUNDS_IO) {
-        task_cgroup->weighs =
+        task_cgroup->has_io_weight =
             faccessat(task_cgroup->directory, bounds_file(TASK_IO_WEIGHT), F_OK, 0) == 0;
         task_cgroup->io_stat = open_file(task_cgroup, "io.stat", O_RDONLY);
     }
@@ -104,7 +107,7 @@ static int make(struct task_cgroup *task_cgroup)
     return 0;
 }
 
-/* Removes the group and all below it. Returns 0, or -1 with errno. */
+/* Removes the cgroup and all below it. Returns 0, or -1 with errno. */
 static int drop(struct task_cgroup *task_cgroup)
 {
     if (task_cgroup->directory >= 0 && hierarchy_clear(task_cgroup->directory) < 0) {
@@ -127,7 +130,7 @@ struct task_cgroup *task_cgroup_new(int directory, size_t number, unsigned contr
     task_cgroup->directory = task_cgroup->kill = task_cgroup->events = -1;
     task_cgroup->cpu_stat = task_cgroup->memory_peak = task_cgroup->memory_events =
         task_cgroup->io_stat = -1;
-    (void)snprintf(task_cgroup->name, sizeof task_cgroup->name, "%zu", number); /* fits */
+    (void)snprintf(task_cgroup->name, sizeof task_cgroup->name, "%zu", number);
     if (make(task_cgroup) < 0) {
         int error = errno;
         task_cgroup_free(task_cgroup);
@@ -140,7 +143,7 @@ struct task_cgroup *task_cgroup_new(int directory, size_t number, unsigned contr
 void task_cgroup_free(struct task_cgroup *task_cgroup)
 {
     if (task_cgroup) {
-        (void)drop(task_cgroup); /* what lives in it goes on, and is found at the next start */
+        (void)drop(task_cgroup); /* if it is not empty, it is cleared at the next start */
         close_files(task_cgroup);
         free(task_cgroup);
     }
@@ -148,21 +151,23 @@ void task_cgroup_free(struct task_cgroup *task_cgroup)
 
 /* ---- before a task ---- */
 
-/* A directory has two links, and one more for each below it: a task may have made groups. */
+/* A directory has two links and one more per directory below: a task may have created cgroups. */
 static bool has_groups_below(const struct task_cgroup *task_cgroup)
 {
     struct stat status;
     return fstat(task_cgroup->directory, &status) < 0 || status.st_nlink > 2;
 }
 
-/* What cannot be held here is not, as the daemon has said where the config asks for it. */
+/* Returns true if this kernel can enforce the limit here. The daemon has logged those that cannot
+ * be enforced. */
 static bool is_held(const struct task_cgroup *task_cgroup, size_t bound)
 {
     return (bounds_controller_of(bound) & task_cgroup->controllers) &&
-           (bound != TASK_IO_WEIGHT || task_cgroup->weighs);
+           (bound != TASK_IO_WEIGHT || task_cgroup->has_io_weight);
 }
 
-/* Returns 0; or -1 with errno and the file's name. */
+/* Writes the limits that differ from the last task's. Returns 0; or -1 with errno and the file's
+ * name. */
 static int set_bounds(struct task_cgroup *task_cgroup, const struct bounds *bounds,
                       const char **what)
 {
@@ -193,7 +198,7 @@ int task_cgroup_prepare(struct task_cgroup *task_cgroup, const struct bounds *bo
     bool missing = task_cgroup->directory < 0;
     if (missing || task_cgroup->dirty || has_groups_below(task_cgroup) ||
         hides_peaks(task_cgroup)) {
-        task_cgroup->dirty = true; /* until it is there again */
+        task_cgroup->dirty = true; /* make() clears it */
         if (drop(task_cgroup) < 0 || make(task_cgroup) < 0) {
             return -1;
         }
@@ -219,7 +224,7 @@ int task_cgroup_events_fd(const struct task_cgroup *task_cgroup)
     return task_cgroup->events;
 }
 
-int64_t task_cgroup_mark(const struct task_cgroup *task_cgroup)
+int64_t task_cgroup_version(const struct task_cgroup *task_cgroup)
 {
     return task_cgroup->made_ns;
 }
@@ -229,13 +234,13 @@ void task_cgroup_doubt(struct task_cgroup *task_cgroup)
     task_cgroup->dirty = true;
 }
 
-/* ---- during it, and after ---- */
+/* ---- during a task, and after it ---- */
 
 void task_cgroup_kill(struct task_cgroup *task_cgroup)
 {
-    /* It fails where the group was taken away, which needs an empty one. A group that was ever
-     * killed is of no more use: with newer kernels (seen with 6.18) what clone3 starts in it gets
-     * the KILL, too. */
+    /* The write fails if somebody has removed the cgroup, which is possible only when it is empty.
+     * A cgroup that was ever killed is not used again: newer kernels (seen with 6.18) also kill
+     * what clone3 starts in it later. */
     ssize_t written = write(task_cgroup->kill, "1", 1);
     (void)written;
     task_cgroup->dirty = true;
@@ -246,9 +251,9 @@ bool task_cgroup_is_empty(struct task_cgroup *task_cgroup)
     char text[128];
     if (control_read(task_cgroup->events, text, sizeof text) < 0) {
         task_cgroup->dirty = true;
-        return errno == ENODEV; /* somebody has removed the group, which needs an empty one */
+        return errno == ENODEV; /* somebody has removed it, so it was empty */
     }
-    /* whoever was started in a frozen group would stand still, and the daemon with it */
+    /* a child that is started in a frozen cgroup would stop, and the daemon waits for the child */
     task_cgroup->dirty = task_cgroup->dirty || control_value(text, "frozen") > 0;
     return control_value(text, "populated") == 0;
 }
@@ -261,7 +266,7 @@ pid_t task_cgroup_member(const struct task_cgroup *task_cgroup)
                : 0;
 }
 
-/* How much it has grown; *last follows. */
+/* Returns by how much the counter has grown, and updates *last. */
 static int64_t growth(int64_t now, int64_t *last)
 {
     int64_t grown = now > *last ? now - *last : 0;

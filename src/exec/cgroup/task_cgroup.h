@@ -1,5 +1,5 @@
 /*
- * One cgroup that is kept for the tasks of one place, which run in it one after the other.
+ * The cgroup of one slot index, in which its tasks run one after the other.
  */
 #ifndef LEAT_EXEC_CGROUP_TASK_CGROUP_H
 #define LEAT_EXEC_CGROUP_TASK_CGROUP_H
@@ -14,40 +14,43 @@
 
 struct task_cgroup;
 
-/* Below the directory, named by the number; with these controllers (enum bounds_controller).
- * Returns NULL with errno. */
+/* Creates the cgroup below the directory, named by the number. controllers are those that it has
+ * (enum bounds_controller). Returns NULL with errno. */
 struct task_cgroup *task_cgroup_new(int directory, size_t number, unsigned controllers);
 
-/* Makes it ready for the next task: clean, and with these bounds. Returns 0; or -1 with errno, and
- * the name of the file that was refused in *what. */
+/* Makes the cgroup ready for the next task: clean, and with these limits. Returns 0; or -1 with
+ * errno, and *what is the name of the file that failed. */
 int task_cgroup_prepare(struct task_cgroup *task_cgroup, const struct bounds *bounds,
                         const char **what);
 
-/* Its directory, for starting processes in it, and cgroup.kill; both are the cell's and stay while
- * nothing but cell_prepare is called. */
+/* Return its directory, for starting processes in it, and its cgroup.kill. It owns both, and may
+ * replace them in task_cgroup_prepare. */
 int task_cgroup_directory(const struct task_cgroup *task_cgroup);
 int task_cgroup_kill_fd(const struct task_cgroup *task_cgroup);
 
-/* Likewise cgroup.events, and a number that another group of this cell does not have. */
+/* Returns its cgroup.events, likewise. */
 int task_cgroup_events_fd(const struct task_cgroup *task_cgroup);
-int64_t task_cgroup_mark(const struct task_cgroup *task_cgroup);
+/* Returns a number that changes, and is never 0, when the cgroup is created again. */
+int64_t task_cgroup_version(const struct task_cgroup *task_cgroup);
 
-/* Something was wrong with it, or somebody else may have killed it: the next task gets another. */
+/* Has the cgroup created again for the next task, since something was wrong with it or somebody
+ * else may have killed it. */
 void task_cgroup_doubt(struct task_cgroup *task_cgroup);
 
-/* KILL to every process in it, whatever it has become. */
+/* Sends KILL to every process in it. */
 void task_cgroup_kill(struct task_cgroup *task_cgroup);
 
-/* No process is left in it; zombies do not count. One system call. */
+/* Returns true if no process is left in it; zombies do not count. Takes one system call. */
 bool task_cgroup_is_empty(struct task_cgroup *task_cgroup);
 
-/* A process that is in it; 0: none, or only in a group below. */
+/* Returns a process that is in it; 0: there is none, or only in a cgroup below. */
 pid_t task_cgroup_member(const struct task_cgroup *task_cgroup);
 
-/* What the last task has used, once it is empty: sets what the kernel tells here. */
+/* Sets the items of *usage that the kernel accounts for here: what the last task has used. To be
+ * called when the cgroup is empty. */
 void task_cgroup_usage(struct task_cgroup *task_cgroup, struct usage *usage);
 
-/* Removes the group, as far as it is empty. NULL does nothing. */
+/* Removes the cgroup if it is empty, and frees the struct. NULL does nothing. */
 void task_cgroup_free(struct task_cgroup *task_cgroup);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Resource usage as text, and from what wait4 reports.
+ */
 #include "exec/cgroup/usage.h"
 
 #include <inttypes.h>
@@ -28,7 +31,7 @@ void usage_format(const struct usage *usage, char *text, size_t size)
         if (usage->items[i] >= 0 && used < size) {
             int length = snprintf(text + used, size - used, "%s%s %" PRId64, used > 0 ? " " : "",
                                   names[i], usage->items[i]);
-            used += length > 0 ? (size_t)length : 0; /* USAGE_TEXT holds all */
+            used += length > 0 ? (size_t)length : 0; /* USAGE_TEXT has room for all */
         }
     }
 }

@@ -1,5 +1,5 @@
 /*
- * What a task's processes have used.
+ * Resource usage of a task's processes.
  */
 #ifndef LEAT_EXEC_CGROUP_USAGE_H
 #define LEAT_EXEC_CGROUP_USAGE_H
@@ -9,11 +9,11 @@
 #include <sys/resource.h>
 
 enum usage_item {
-    USAGE_CPU_US,      /* user and system time: of all its processes where it has a cgroup, else of
-                          the first and of those that were waited for */
-    USAGE_MAX_RSS,     /* bytes, of the largest of those that were waited for */
-    USAGE_MEMORY_PEAK, /* bytes, of all its processes together */
-    USAGE_OOM_KILLS,   /* how many of them the kernel killed for want of memory */
+    USAGE_CPU_US,      /* user and system time of all processes; without a cgroup, of the leader and
+                          the processes that it waited for */
+    USAGE_MAX_RSS,     /* bytes of the largest process among the leader and those it waited for */
+    USAGE_MEMORY_PEAK, /* bytes of all processes together */
+    USAGE_OOM_KILLS,   /* how many processes were OOM-killed */
     USAGE_IO_READ,     /* bytes, from block devices */
     USAGE_IO_WRITTEN,
     USAGE_ITEMS,
@@ -26,7 +26,7 @@ struct usage {
 /* Room for usage_format. */
 #define USAGE_TEXT 192
 
-/* Nothing is known yet. */
+/* A usage of which nothing is known yet. */
 #define USAGE_NONE                                                                                 \
     {                                                                                              \
         {                                                                                          \
@@ -34,10 +34,10 @@ struct usage {
         }                                                                                          \
     }
 
-/* What wait4 said of the first process. */
+/* Sets what wait4 reported for the leader. */
 void usage_add_exit(struct usage *usage, const struct rusage *exit);
 
-/* "cpu_us 1200 max_rss 4096 …": names and numbers of what is known. */
+/* Writes the items that are known: "cpu_us 1200 max_rss 4096 …". */
 void usage_format(const struct usage *usage, char *text, size_t size);
 
 #endif
