@@ -380,7 +380,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     if (result == 0) {
         child_guard_renew(child);
         struct group_orphans orphans = child->host->orphans;
-        orphans.mark = child_guard_mark(child);
+        orphans.tag = child_guard_mark(child);
         process_tree_begin(&child->tree, started->pid, task_cgroup, &orphans);
     } else if (task_cgroup) {
         task_cgroup_doubt(task_cgroup);

@@ -45,7 +45,8 @@ struct guard_entry *child_guard_arm(struct child *child, const struct task_cgrou
         guard_cgroup_version(guard, child->slot_index) != task_cgroup_version(task_cgroup)) {
         /* where that fails the guard kills what it finds by itself */
         (void)guard_set_cgroup(guard, child->slot_index, task_cgroup_kill_fd(task_cgroup),
-                               task_cgroup_events_fd(task_cgroup), task_cgroup_version(task_cgroup));
+                               task_cgroup_events_fd(task_cgroup),
+                               task_cgroup_version(task_cgroup));
     }
     return guard ? guard_arm(guard, child->slot_index, start_deadline_ns(child),
                              child_guard_mark(child))

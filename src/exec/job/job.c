@@ -1,3 +1,6 @@
+/*
+ * The table of an attempt's states, one function per state.
+ */
 #include "exec/job/job.h"
 
 static struct job_step step(enum job_state state, unsigned actions)
@@ -56,7 +59,7 @@ static struct job_step next_checking(enum job_event event)
     return step(JOB_CHECKING, 0);
 }
 
-/* There is no process to be ended: what would have been started is not. */
+/* There is no process to end: an event that would end one keeps the task from being started. */
 static struct job_step next_checked(enum job_event event)
 {
     switch (event) {
@@ -108,7 +111,7 @@ static struct job_step next_running(enum job_event event)
     return step(JOB_RUNNING, 0);
 }
 
-/* Once it was told to end, further reasons to end it change nothing but the last: KILL now. */
+/* After TERM, further reasons to end it change nothing, except JOB_KILL_NOW. */
 static struct job_step next_ending(enum job_event event)
 {
     switch (event) {
@@ -133,7 +136,7 @@ static struct job_step next_ending(enum job_event event)
     return step(JOB_ENDING, 0);
 }
 
-/* A second KILL is sent where it is asked for again: it does no harm. */
+/* A second KILL does no harm. */
 static struct job_step next_killing(enum job_event event)
 {
     switch (event) {
@@ -158,7 +161,7 @@ static struct job_step next_killing(enum job_event event)
     return step(JOB_KILLING, 0);
 }
 
-/* Everything of it has been killed: there is nothing to do but to wait for the rest. */
+/* Everything has been killed; the processes and the output have to end. */
 static struct job_step next_settling(enum job_event event)
 {
     if (event == JOB_QUIET || event == JOB_SETTLE_OVER) {
@@ -197,7 +200,7 @@ bool job_is_under_way(enum job_state state)
 
 enum cause job_cause(enum job_state state, enum job_event event, enum cause so_far)
 {
-    /* only what has neither exited nor been told to end can still get a reason from us */
+    /* an attempt that has exited or was told to end keeps its cause */
     if (so_far != CAUSE_EXIT || (state != JOB_CLAIMED && !job_is_under_way(state))) {
         return so_far;
     }

@@ -1,3 +1,6 @@
+/*
+ * The policy of retries: rules, backoff, and the text that describes an end.
+ */
 #include "exec/job/outcome.h"
 
 #include <math.h>
@@ -47,10 +50,10 @@ const char *cause_name(enum cause cause)
     return "unknown";
 }
 
-/* The wait before the next attempt. At least 1 ms, so that it is a wait and never "at once". */
+/* Returns the pause before the next attempt: at least 1 ms, since 0 would mean "at once". */
 static int64_t backoff_ms(const struct config_retry *policy, int64_t attempt, double random)
 {
-    /* doubles cannot overflow here: a power that is too large becomes infinite, and is capped */
+    /* doubles do not overflow: a power that is too large becomes infinite and is capped */
     double cap = (double)policy->cap_ms;
     double delay = (double)policy->base_ms * pow(policy->factor, (double)(attempt - 1));
     if (!(delay < cap)) {
@@ -63,8 +66,8 @@ static int64_t backoff_ms(const struct config_retry *policy, int64_t attempt, do
     return delay < 1 ? 1 : (int64_t)delay;
 }
 
-/* After how many attempts it is given up. A rule's number goes before the policy's, but nothing
- * goes beyond what the task itself allows. */
+/* Returns after how many attempts the task is given up. A rule's number takes precedence over the
+ * policy's; neither can exceed the task's own. */
 static int64_t attempts_most(const struct config_retry *policy, const struct config_rule *rule,
                              const struct ending *ending)
 {
@@ -75,7 +78,7 @@ static int64_t attempts_most(const struct config_retry *policy, const struct con
     return most;
 }
 
-/* One that failed with others gets an attempt of its own in any case. */
+/* Applies a rule. A task that failed in a shared process always gets an attempt of its own. */
 static struct outcome follow(const struct config_retry *policy, const struct config_rule *rule,
                              const struct ending *ending, double random)
 {
@@ -119,7 +122,7 @@ static const struct config_rule *reported_rule(enum verdict reported)
                                        : &plain_retry;
 }
 
-/* NULL where the attempt does not count. */
+/* Returns the rule, or NULL if the attempt does not count. */
 static const struct config_rule *rule_of(const struct config_retry *policy,
                                          const struct ending *ending)
 {
@@ -157,7 +160,7 @@ static const struct config_rule *rule_of(const struct config_retry *policy,
     return NULL;
 }
 
-/* Until the task is tried again where its program may be. */
+/* Returns the pause before the task is released, so that another host may have its program. */
 static int64_t program_wait_ms(int64_t fence, double random)
 {
     enum { STEP_MS = 1000, MOST_STEPS = 60 };
@@ -193,7 +196,7 @@ static void describe_signal(int signal, char *text, size_t size)
 {
     const char *abbreviation = sigabbrev_np(signal);
     if (abbreviation) {
-        (void)snprintf(text, size, "SIG%s", abbreviation); /* each fits */
+        (void)snprintf(text, size, "SIG%s", abbreviation);
     } else {
         (void)snprintf(text, size, "SIG%d", signal);
     }
@@ -205,13 +208,12 @@ static void describe_end(const struct ending *ending, char *text, size_t size)
     if (ending->signal) {
         describe_signal(ending->signal, text, size);
     } else {
-        (void)snprintf(text, size, "exit %d", ending->exit_code); /* as ending_describe */
+        (void)snprintf(text, size, "exit %d", ending->exit_code);
     }
 }
 
 void ending_describe(const struct ending *ending, char *text, size_t size)
 {
-    /* a text that is cut is still one for people */
     char how[24];
     switch (ending->cause) {
     case CAUSE_EXIT:

@@ -1,3 +1,6 @@
+/*
+ * Computes environment tags, and reads them from /proc.
+ */
 #include "exec/tree/env_tag.h"
 
 #include <errno.h>
@@ -12,8 +15,8 @@
 #include "base/process/proc.h"
 #include "base/units.h"
 
-/* What is told of a dead letter has the variables of the attempt that it is about, and the cause.
- */
+/* A program of [dead] notify has the variables of the attempt that it is about, too, but also
+ * LEAT_CAUSE, by which it is told apart. */
 enum part { PART_WORKER, PART_TASK, PART_FENCE, PART_CAUSE, PARTS };
 
 static const char *const names[PARTS] = {[PART_WORKER] = "LEAT_WORKER=",
@@ -38,7 +41,7 @@ static uint64_t hash_part(enum part part, const char *value, size_t size)
     return hash(hash(HASH_START, names[part], strlen(names[part])), value, size);
 }
 
-/* In whatever order they are met. */
+/* Joins the hashes independently of the order of the variables. */
 static uint64_t join(const uint64_t parts[PARTS])
 {
     return (parts[PART_WORKER] + 3 * parts[PART_TASK] + 5 * parts[PART_FENCE]) | 1;
@@ -61,12 +64,12 @@ uint64_t env_tag_attempt(uint64_t worker, const struct task *task)
     return join(parts);
 }
 
-/* ---- of a process ---- */
+/* ---- read a process ---- */
 
-/* One that is being read. Longer entries are none of the three. */
+/* The state while an environment is read. The variables of a tag are shorter than `entry`. */
 struct reading {
     char entry[256];
-    size_t size; /* may be beyond it */
+    size_t size; /* of the whole variable, which may be longer than `entry` */
     bool is_blank;
     uint64_t parts[PARTS];
     bool found[PARTS];
@@ -97,12 +100,12 @@ static void take(struct reading *reading, const char *data, size_t size)
     }
 }
 
-/* Returns whether it is of an attempt. */
+/* Reads the variables of a process. Returns true if it belongs to an attempt. */
 static bool read_parts(pid_t pid, struct reading *reading)
 {
     char path[32], data[4096];
     *reading = (struct reading){.size = 0};
-    (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid); /* fits */
+    (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return false;
@@ -133,7 +136,7 @@ bool env_tag_is_of_worker(pid_t pid, uint64_t worker)
     return read_parts(pid, &reading) && reading.parts[PART_WORKER] == worker;
 }
 
-/* ---- of a dead worker ---- */
+/* ---- kill the processes of a dead worker ---- */
 
 static size_t kill_once(uint64_t worker)
 {
@@ -160,12 +163,13 @@ static size_t kill_once(uint64_t worker)
 
 size_t env_tag_kill(const char *worker)
 {
-    /* one that was killed may have forked just before; one that is still dying is met again */
+    /* a process that was killed may have forked just before; one that is still dying is met again
+     */
     enum { MOST = 4 };
-    uint64_t mark = env_tag_worker(worker);
+    uint64_t tag = env_tag_worker(worker);
     size_t most = 0, met = 1;
     for (int round = 0; round < MOST && met > 0; round++) {
-        met = kill_once(mark);
+        met = kill_once(tag);
         most = met > most ? met : most;
     }
     return most;

@@ -1,3 +1,6 @@
+/*
+ * Waits for SIGCHLD, and hands exited children over in batches of limited time.
+ */
 #include "exec/tree/exits.h"
 
 #include <stdint.h>
@@ -5,7 +8,7 @@
 
 #include "base/clock.h"
 
-enum { REAP_MS = 20 }; /* so long they are seen to before all else has its turn */
+enum { REAP_MS = 20 }; /* the longest time for exits before other events have their turn */
 
 static void reap(struct exits *exits)
 {
@@ -16,7 +19,7 @@ static void reap(struct exits *exits)
             return;
         }
         if (!exits->exited(exits->context, &exit)) {
-            (void)waitpid(exit.si_pid, NULL, WNOHANG); /* it is there */
+            (void)waitpid(exit.si_pid, NULL, WNOHANG); /* it has exited: does not fail */
         }
     } while (clock_boot_ns() < end_ns);
     ev_timer_start(exits->loop, &exits->more);

@@ -1,3 +1,6 @@
+/*
+ * Searches /proc for the processes of a group, its session and its orphans.
+ */
 #include "exec/tree/group.h"
 
 #include <errno.h>
@@ -10,7 +13,7 @@
 void group_signal(pid_t leader, int signal)
 {
     if (kill(-leader, signal) < 0 && errno == ESRCH) {
-        (void)kill(leader, signal); /* it may have exited in between */
+        (void)kill(leader, signal); /* fails if it has exited in between */
     }
 }
 
@@ -19,14 +22,14 @@ bool group_is_empty(pid_t leader)
     return kill(-leader, 0) < 0 && errno == ESRCH;
 }
 
-/* Of whom processes are looked for. */
+/* Whose processes are searched for. */
 struct search {
     pid_t leader, self;
     const struct group_orphans *orphans;
 };
 
-/* How many living processes there are for which `act` is true. Those that could not be looked at
- * count as one: what nobody has seen is not called dead. */
+/* Returns the number of living processes for which `act` returns true. If some processes could not
+ * be read, one more is counted, since they may be among those. */
 static size_t count_processes(bool (*act)(const struct proc *process, const struct search *search),
                               const struct search *search)
 {
@@ -48,13 +51,13 @@ static bool is_member(const struct proc *process, const struct search *search)
     return process->group == search->leader;
 }
 
-/* An orphan that came to us: no child that we started ourselves. */
+/* Returns true for an orphan of the attempt that has become a child of this process. */
 static bool is_orphan(const struct proc *process, const struct search *search)
 {
     const struct group_orphans *orphans = search->orphans;
-    return process->parent == search->self && process->pid != search->leader && orphans->mark &&
+    return process->parent == search->self && process->pid != search->leader && orphans->tag &&
            !orphans->is_started(orphans->context, process->pid) &&
-           env_tag_read(process->pid) == orphans->mark;
+           env_tag_read(process->pid) == orphans->tag;
 }
 
 static bool kill_stray(const struct proc *process, const struct search *search)
@@ -78,8 +81,8 @@ bool group_is_alive(pid_t leader, const struct group_orphans *orphans)
 
 bool group_kill_strays(pid_t leader, const struct group_orphans *orphans)
 {
-    /* one that was killed may have forked just before: again while there are any, but not for
-     * ever. One that is still dying is killed once more, which does no harm. */
+    /* A process that was killed may have forked just before, so this is repeated a few times. A
+     * process that is still dying is killed once more, which does no harm. */
     enum { MOST = 4 };
     int rounds = 0;
     const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
@@ -94,7 +97,7 @@ bool group_kill_strays(pid_t leader, const struct group_orphans *orphans)
 static bool is_left(const struct proc *process, const struct search *search)
 {
     if (is_orphan(process, search)) {
-        (void)kill(process->pid, SIGKILL); /* seen at the next look */
+        (void)kill(process->pid, SIGKILL); /* the next look shows whether it died */
         return true;
     }
     return process->session == search->leader;

@@ -1,3 +1,6 @@
+/*
+ * Signals and checks the processes of a task by its cgroup, or by its group and session.
+ */
 #include "exec/tree/process_tree.h"
 
 #include <signal.h>
@@ -43,8 +46,8 @@ void process_tree_kill_again(struct process_tree *tree, bool is_led)
         process_tree_kill(tree);
         process_tree_kill_strays(tree);
     } else if (tree->task_cgroup) {
-        task_cgroup_kill(
-            tree->task_cgroup); /* else there is nothing that could not be another's by now */
+        /* without leader and cgroup no pid is certain to be the task's any longer */
+        task_cgroup_kill(tree->task_cgroup);
     }
 }
 
@@ -69,7 +72,7 @@ static bool is_gone(struct process_tree *tree, bool closely)
     if (tree->task_cgroup) {
         return task_cgroup_is_empty(tree->task_cgroup);
     }
-    /* one that was killed may have left children that nobody has found yet */
+    /* a stray that was killed may have left children that nobody has found yet */
     if (tree->strays && group_strays_are_alive(tree->leader, &tree->orphans)) {
         return false;
     }

@@ -1,8 +1,7 @@
 /*
- * All that a task's process has started, as far as it can be reached: with a cgroup everything,
- * whatever it has become; without one the process group, the session, and of what has left both
- * that which came to this process as a child (see family_adopt) and still has the task's
- * environment.
+ * All processes of a task, as far as leatd can find them. With a cgroup these are all. Without one
+ * they are the process group, the session, and the orphans that have left both, have become
+ * children of this process (see process_tree_adopt) and still have the attempt's environment tag.
  */
 #ifndef LEAT_EXEC_TREE_PROCESS_TREE_H
 #define LEAT_EXEC_TREE_PROCESS_TREE_H
@@ -16,45 +15,46 @@
 
 struct process_tree {
     pid_t leader;
-    struct task_cgroup *task_cgroup; /* not owned; NULL: it has no cgroup */
+    struct task_cgroup *task_cgroup; /* not owned; NULL: no cgroup */
     struct group_orphans orphans;
-    enum group_left left; /* by looks at this process's children, which note it here */
-    bool strays;          /* some that had left the group were killed */
-    bool empty;           /* nothing of it is left; stays so */
+    enum group_left left; /* set by exec/attempt/orphan_scan.h */
+    bool strays;          /* processes that had left the group were killed */
+    bool empty;           /* nothing is left, for good */
 };
 
-/* Orphans of tasks become children of this process, instead of process 1's. */
+/* Makes this process a subreaper: orphans of tasks become its children instead of process 1's. */
 int process_tree_adopt(void);
 
-/* The orphans' context is not owned. */
+/* Begins the tree of a process that was just started. The orphans' context is not owned. */
 void process_tree_begin(struct process_tree *tree, pid_t leader, struct task_cgroup *task_cgroup,
                         const struct group_orphans *orphans);
 
-/* TERM to the process group; what of it is stopped is woken to hear it. Only before the leader is
- * reaped, as the next two. */
+/* Sends TERM to the process group, and CONT, so that stopped processes receive it. This function
+ * and the next two must be called before the leader is reaped. */
 void process_tree_term(const struct process_tree *tree);
 
-/* KILL to all of it but what without a cgroup is only found by a search. */
+/* Kills all of its processes, except those that only a search of /proc finds without a cgroup. */
 void process_tree_kill(struct process_tree *tree);
 
-/* KILL to what has left the process group: reads all of /proc where there is no cgroup. */
+/* Kills processes that have left the process group. Without a cgroup it reads all of /proc; with
+ * one it does nothing. */
 void process_tree_kill_strays(struct process_tree *tree);
 
-/* A KILL has ended it, or others may have killed its cgroup: that is not used again, see
- * cell_kill. */
+/* Notes that a KILL has ended the task, or that others may have killed its cgroup, which is then
+ * not used again (see task_cgroup_kill). */
 void process_tree_was_killed(struct process_tree *tree);
 
-/* KILL once more to what has not ended; is_led: its leader is not reaped yet. */
+/* Kills again what has not died. is_led says that the leader is not reaped yet. */
 void process_tree_kill_again(struct process_tree *tree, bool is_led);
 
-/* A process of it that has not ended; 0: none is found. */
+/* Returns a process of it that has not died; 0: none was found. */
 pid_t process_tree_survivor(const struct process_tree *tree, bool is_led);
 
-/* Nothing of it is left. closely: zombies do not count either, which takes a look at all of /proc
- * where there is no cgroup. */
+/* Returns true if nothing of it is left. With `closely`, zombies do not count, and without a cgroup
+ * all of /proc is read. */
 bool process_tree_is_gone(struct process_tree *tree, bool closely);
 
-/* What it has used beyond what its exit told; once it is gone. */
+/* Adds the cgroup's accounting to *usage. To be called when the tree is gone. */
 void process_tree_usage(struct process_tree *tree, struct usage *usage);
 
 #endif

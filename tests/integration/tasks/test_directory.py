@@ -321,4 +321,4 @@ def test_enqueue_with_a_directory(leat, queue):
 def test_items_of_lists_bring_none(leat):
     """Items of producers' lists cannot become a directory."""
     done = leat('status', config={'intake': {'lists': 'work', 'field': 'directory'}})
-    assert done.returncode == os.EX_CONFIG and 'not directory' in done.stderr
+    assert done.returncode == os.EX_CONFIG and 'cannot become directory' in done.stderr
