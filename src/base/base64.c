@@ -1,3 +1,4 @@
+/* Base64 encoding. */
 #include "base/base64.h"
 
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /*
- * Base64 as in RFC 4648, with padding: bytes that some text form could not carry.
+ * Base64 as in RFC 4648, with padding, for bytes in text formats.
  */
 #ifndef LEAT_BASE_BASE64_H
 #define LEAT_BASE_BASE64_H
 
 #include <stddef.h>
 
-/* The text, NUL-terminated, which the caller frees; NULL without memory. */
+/* Returns the text, NUL-terminated, which the caller frees; NULL if memory ran out. */
 char *base64_encode(const void *data, size_t size);
 
 #endif

@@ -1,3 +1,4 @@
+/* A growable byte string. */
 #include "base/buffer.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ int buffer_reserve(struct buffer *buffer, size_t more)
     size_t needed, capacity;
     char *data;
 
-    /* after a failure nothing more goes in: a later, smaller piece would leave a hole */
+    /* after a failure nothing is appended: a later, smaller piece would leave a gap */
     if (buffer->failed) {
         return -1;
     }
@@ -34,7 +35,7 @@ int buffer_reserve(struct buffer *buffer, size_t more)
         return 0;
     }
 
-    /* grow by half at least, so that appending byte by byte stays linear */
+    /* grow by at least half, so that appending byte by byte takes linear time */
     if (__builtin_add_overflow(buffer->capacity, buffer->capacity / 2, &capacity)) {
         capacity = needed;
     }
@@ -93,8 +94,8 @@ int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
         return -1;
     }
 
-    /* into the room that there is, or once more when it is known how much it needs; vsnprintf
-     * writes a final NUL, which needs room but does not count */
+    /* try with the available memory, and again when the needed size is known; vsnprintf also writes
+     * a final NUL, which is not part of the content */
     for (int round = 0; round < 2; round++) {
         size_t room = buffer->capacity - buffer->size;
         va_list again;

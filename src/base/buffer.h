@@ -1,6 +1,6 @@
 /*
- * A growable byte string. An append that fails for want of memory leaves the content as it was and
- * marks the buffer failed; so a caller may append many pieces and check once at the end.
+ * A growable byte string. If memory runs out, an append leaves the content unchanged and sets
+ * failed. A caller may therefore append many pieces and check once at the end.
  */
 #ifndef LEAT_BASE_BUFFER_H
 #define LEAT_BASE_BUFFER_H
@@ -22,13 +22,13 @@ struct buffer {
 /* Frees the content; the buffer is then empty and usable. */
 void buffer_free(struct buffer *buffer);
 
-/* Empties it, keeps the memory, clears the failure. */
+/* Empties the buffer, keeps its memory, and clears failed. */
 void buffer_clear(struct buffer *buffer);
 
-/* Makes room for that many more bytes. Returns 0, or -1 (failed is then set). */
+/* Reserves memory for that many more bytes. Returns 0, or -1 and sets failed. */
 int buffer_reserve(struct buffer *buffer, size_t more);
 
-/* Appends a copy of the bytes. Returns 0 or -1. */
+/* Each appends a copy. Returns 0, or -1 and sets failed. */
 int buffer_append(struct buffer *buffer, const void *data, size_t size);
 int buffer_append_text(struct buffer *buffer, const char *text);
 int buffer_printf(struct buffer *buffer, const char *format, ...)
@@ -36,7 +36,7 @@ int buffer_printf(struct buffer *buffer, const char *format, ...)
 int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-/* Removes that many bytes from the front; size must not exceed the content. */
+/* Removes that many bytes from the front; size must not exceed buffer->size. */
 void buffer_consume(struct buffer *buffer, size_t size);
 
 #endif

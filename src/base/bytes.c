@@ -1,3 +1,4 @@
+/* Byte strings with a length. */
 #include "base/bytes.h"
 
 #include <string.h>

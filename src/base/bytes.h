@@ -1,5 +1,5 @@
 /*
- * Bytes of any value, NUL among them, with their number: what tasks and replies consist of.
+ * Byte strings with a length, for tasks and replies, which may contain NUL.
  */
 #ifndef LEAT_BASE_BYTES_H
 #define LEAT_BASE_BYTES_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Never owns what it points to. */
+/* Does not own the data. */
 struct bytes {
     const char *data;
     size_t size;
@@ -15,10 +15,10 @@ struct bytes {
 
 bool bytes_equal(struct bytes bytes, const char *text);
 
-/* A string without its NUL; NULL counts as empty. */
+/* The bytes of a string, without its NUL; none if text is NULL. */
 struct bytes bytes_of(const char *text);
 
-/* Copies the bytes as a string, cut to fit size. */
+/* Copies the bytes as a string, truncated to size. */
 void bytes_copy(struct bytes bytes, char *text, size_t size);
 
 #endif

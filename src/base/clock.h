@@ -1,7 +1,7 @@
 /*
  * Two clocks. Deadlines and durations use CLOCK_BOOTTIME, which nobody can set and which counts
- * suspended time, so that a lease that ran out during a suspend has run out. Wall time is only for
- * people and for the times that tasks carry.
+ * suspended time, so leases also expire while the machine is suspended. Wall time is only for
+ * people and for times that tasks carry.
  */
 #ifndef LEAT_BASE_CLOCK_H
 #define LEAT_BASE_CLOCK_H

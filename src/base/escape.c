@@ -1,18 +1,19 @@
+/* Escapes untrusted bytes for terminals and lines. */
 #include "base/escape.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Separators of lines and paragraphs, and what makes text run the other way: with those a line
- * could show as something else than it is. */
+/* True for separators of lines and paragraphs, and for characters that change the direction of
+ * text. With these, a terminal could show other text than the line has. */
 static bool turns_text(uint32_t point)
 {
     return (point >= 0x200e && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
            (point >= 0x2066 && point <= 0x2069) || point == 0x061c;
 }
 
-/* Length of the valid UTF-8 sequence beyond ASCII at the front that shows as something; 0 where
- * there is none. */
+/* Returns the length of a valid, printable, non-ASCII UTF-8 sequence at the front, or 0 if there is
+ * none. */
 static size_t printable_length(const unsigned char *at, size_t size)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -34,8 +35,8 @@ static size_t printable_length(const unsigned char *at, size_t size)
         point = point << 6 | (at[i] & 0x3fU);
     }
 
-    /* overlong forms, surrogates, what lies past Unicode, and the C1 controls, which terminals obey
-     */
+    /* reject overlong forms, surrogates, values beyond Unicode, and C1 controls, which terminals
+     * obey */
     if (point < smallest[length] || (point >= 0xd800 && point <= 0xdfff) || point > 0x10ffff) {
         return 0;
     }
@@ -61,7 +62,7 @@ int escape_append(struct buffer *buffer, const void *data, size_t size)
     const unsigned char *at = data;
     size_t start = 0, i = 0, length;
 
-    /* printable stretches go in whole, the rest byte by byte */
+    /* append printable runs at once, and other bytes one by one */
     while (i < size) {
         if (at[i] >= 0x20 && at[i] < 0x7f) {
             i++;

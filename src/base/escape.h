@@ -1,7 +1,7 @@
 /*
- * Bytes that came from elsewhere, made safe for a terminal or a line of a file: control characters,
- * those that turn the direction of text, and what is not valid UTF-8 become \n, \t, \r or \xNN; all
- * else stays as it is.
+ * Escapes untrusted bytes for a terminal or a line of a file. Control characters, characters that
+ * change the direction of text, and invalid UTF-8 become \n, \t, \r or \xNN. Other bytes do not
+ * change.
  */
 #ifndef LEAT_BASE_ESCAPE_H
 #define LEAT_BASE_ESCAPE_H
@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 
-/* Appends the bytes, escaped. Returns 0, or -1 without memory. */
+/* Appends the bytes, escaped. Returns 0, or -1 if memory ran out. */
 int escape_append(struct buffer *buffer, const void *data, size_t size);
 
 #endif

@@ -1,3 +1,4 @@
+/* Watches a descriptor, and restarts the watcher after a failure of epoll_ctl. */
 #include "base/fd_watch.h"
 
 #define AGAIN_S 0.1

@@ -1,10 +1,11 @@
+/* Computes hash slots of a Redis Cluster. */
 #include "base/hash_slot.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* CRC16 as XMODEM has it: polynomial 0x1021, begun with 0. */
+/* CRC16 as in XMODEM: polynomial 0x1021, initial value 0. */
 static unsigned checksum(const char *data, size_t size)
 {
     unsigned crc = 0;
@@ -17,7 +18,7 @@ static unsigned checksum(const char *data, size_t size)
     return crc;
 }
 
-/* What is between the braces, and its size; NULL: nothing is. */
+/* Returns the tag and its size, or NULL if there is none. */
 static const char *find_tag(const char *key, size_t *size)
 {
     const char *open = strchr(key, '{');
@@ -39,5 +40,5 @@ int hash_slot_of(const char *key)
 {
     size_t size = strlen(key);
     const char *tag = find_tag(key, &size);
-    return (int)(checksum(tag ? tag : key, size) % SLOTS);
+    return (int)(checksum(tag ? tag : key, size) % HASH_SLOTS);
 }

@@ -1,18 +1,18 @@
 /*
- * Slots of a Redis Cluster: which keys live together.
+ * Hash slots of a Redis Cluster: which keys are on the same node.
  */
 #ifndef LEAT_BASE_HASH_SLOT_H
 #define LEAT_BASE_HASH_SLOT_H
 
 #include <stdbool.h>
 
-#define SLOTS 16384
+#define HASH_SLOTS 16384
 
-/* The part of the key that decides is what stands between the first { and the next }, if there is
- * something; else all of it. */
+/* The hash slot of the key. Redis hashes the tag, the part between the first { and the next }, or
+ * the whole key if the tag is missing or empty. */
 int hash_slot_of(const char *key);
 
-/* True where the key has such a part: then whatever begins with that key has its slot. */
+/* True if the key has a tag. All keys that begin with this key are then in the same slot. */
 bool hash_slot_is_tagged(const char *key);
 
 #endif

@@ -1,3 +1,4 @@
+/* Receives signals on an event loop, by signalfd(2). */
 #include "base/signals.h"
 
 #include <sys/signalfd.h>
@@ -16,7 +17,7 @@ int signals_open(struct signals *signals, struct ev_loop *loop, const sigset_t *
                  void (*heard)(void *context, int number), void *context)
 {
     *signals = (struct signals){.loop = loop, .heard = heard, .context = context};
-    /* blocked first: nothing may come in between */
+    /* block first, so that no signal is handled before the descriptor exists */
     int failed = sigprocmask(SIG_BLOCK, set, NULL);
     signals->fd = failed ? -1 : signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals->fd < 0) {

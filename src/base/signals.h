@@ -1,6 +1,6 @@
 /*
- * Signals that an event loop hears through a descriptor. libev's own, which would be deaf for good
- * where epoll_ctl has failed, cannot be told to listen again.
+ * Receives signals on an event loop through a descriptor. libev's own signal watchers cannot be
+ * restarted after epoll_ctl has failed.
  */
 #ifndef LEAT_BASE_SIGNALS_H
 #define LEAT_BASE_SIGNALS_H
@@ -19,11 +19,12 @@ struct signals {
 
 #define SIGNALS_CLOSED ((struct signals){.fd = -1})
 
-/* Blocks them from now on, and calls heard for each that comes. Returns 0, or -1 with errno. */
+/* Blocks the signals and calls heard for each one that arrives. Returns 0, or -1 with errno. */
 int signals_open(struct signals *signals, struct ev_loop *loop, const sigset_t *set,
                  void (*heard)(void *context, int number), void *context);
 
-/* They stay blocked: what comes now changes nothing. Not from within heard. */
+/* Stops receiving. The signals stay blocked, so later ones have no effect. Do not call this from
+ * heard. */
 void signals_close(struct signals *signals);
 
 #endif

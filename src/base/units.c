@@ -1,3 +1,4 @@
+/* Parses and formats durations, sizes, percentages and integers. */
 #include "base/units.h"
 
 #include <stdbool.h>
@@ -9,7 +10,7 @@ struct unit {
     int64_t factor;
 };
 
-/* largest first, which is also the order that a sum has to keep */
+/* largest first, the order that a sum must have */
 static const struct unit durations[] = {
     {"w", INT64_C(604800000)},
     {"d", 86400000},
@@ -30,7 +31,8 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static const int64_t century_ms = INT64_C(36525) * 86400000;
 
-/* Digits at *text, which moves past them. Returns 0, or -1 where there is none or it overflows. */
+/* Parses the digits at *text, which moves past them. Returns 0, or -1 if there are none or the
+ * number overflows. */
 static int parse_digits(const char **text, int64_t *value)
 {
     const char *at = *text;
@@ -49,8 +51,8 @@ static int parse_digits(const char **text, int64_t *value)
     return 0;
 }
 
-/* The unit whose name the letters at *text are, at `first` or later in the table; *text moves past
- * it. Returns its index, or -1. */
+/* Finds the unit named by the letters at *text, from `first` on in the table; *text moves past it.
+ * Returns its index, or -1. */
 static int parse_unit(const char **text, int first)
 {
     size_t length = strspn(*text, "abcdefghijklmnopqrstuvwxyz");
@@ -70,7 +72,7 @@ int units_parse_duration(const char *text, int64_t *ms)
     int64_t total = 0, value;
     int unit = -1;
 
-    /* a bare number is seconds, but only alone: "1m30" might mean anything */
+    /* a number without a unit is seconds, but not in a sum: "1m30" is ambiguous */
     const char *at = text;
     if (parse_digits(&at, &value) != 0) {
         return -1;
@@ -83,7 +85,7 @@ int units_parse_duration(const char *text, int64_t *ms)
         return 0;
     }
 
-    /* a sum: each part in a smaller unit than the one before it */
+    /* in a sum each part has a smaller unit than the one before */
     for (at = text; *at != '\0'; at += strspn(at, " ")) {
         if (parse_digits(&at, &value) != 0) {
             return -1;
@@ -190,10 +192,10 @@ void units_format_duration(int64_t ms, char *text, size_t size)
     }
     text[0] = '\0';
     if (ms <= 0) {
-        (void)snprintf(text, size, "0s"); /* as documented size suffices */
+        (void)snprintf(text, size, "0s"); /* size is large enough, see units.h */
     }
 
-    /* parts that are zero are left out */
+    /* leave out parts that are zero */
     for (int i = 0; i < DURATIONS && ms > 0; i++) {
         if (ms < durations[i].factor) {
             continue;

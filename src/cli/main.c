@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 
     /* character widths and the local way of writing; without such a locale C stays */
     (void)setlocale(LC_CTYPE, "");
-    if (standard_fill(false)) {
+    if (standard_fds_open(false)) {
         return EX_OSERR; /* there is nothing to say it to */
     }
     if (config_source_open(&cli.source) != 0) {

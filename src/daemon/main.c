@@ -387,7 +387,7 @@ static int serve(const struct options *options)
     } else if (rights_check(daemon.config)) {
         code = EX_CONFIG;
     } else {
-        slice_shorten();
+        time_slice_shorten();
         rights_warn(daemon.config);
         warn_of_programs(daemon.config, true);
         code = isolation_open(&daemon.isolation, daemon.config);
@@ -405,7 +405,7 @@ int main(int argc, char **argv)
     if (argc > 0 && strcmp(argv[0], GUARD_NAME) == 0) {
         return guard_process(argc, argv);
     }
-    if (standard_fill(true)) {
+    if (standard_fds_open(true)) {
         return EX_OSERR; /* there is nothing to say it to */
     }
     struct options options = {0};

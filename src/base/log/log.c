@@ -1,3 +1,4 @@
+/* The log: formats records, and counts those that are dropped. */
 #include "base/log/log.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 enum {
     CLOSE_PATIENCE_MS = 200,
-    STUCK_MS = 2000, /* nobody waits longer for a sink that takes nothing */
+    STUCK_MS = 2000, /* longest wait for a sink that takes nothing */
 };
 
 /* The program's only global. */
@@ -24,18 +25,18 @@ static struct {
     struct log_common common;
     int max_priority;
     const char *identifier;
-    struct buffer text;   /* MESSAGE while it is made */
-    struct buffer record; /* as it is written */
+    struct buffer text;   /* MESSAGE of the current record */
+    struct buffer record; /* the current record, encoded */
     uint64_t dropped;
-    uint64_t reported;  /* how much of that a record has told */
-    int64_t refused_ns; /* since when the sink takes nothing that was offered; 0: it does */
+    uint64_t reported;  /* how many of these a record has reported */
+    int64_t refused_ns; /* since when the sink refuses offered records; 0: it takes them */
 } logger = {
     .sink = LOG_SINK_INIT,
     .max_priority = LOG_INFO,
     .identifier = "leat",
 };
 
-/* True where stderr is the journal's stream, as systemd says by device and inode. */
+/* True if stderr is the journal's stream, by the device and inode that systemd names. */
 static bool stderr_is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -99,8 +100,8 @@ uint64_t log_dropped(void)
     return logger.dropped;
 }
 
-/* Encodes the record and hands it to the sink, cut until it fits. Returns false where it was lost.
- */
+/* Encodes the record and writes it to the sink, truncated until it fits. Returns false if it was
+ * lost. */
 static bool write_record(const struct log_record *record, bool keep)
 {
     struct log_record shorter = *record;
@@ -117,7 +118,7 @@ static bool write_record(const struct log_record *record, bool keep)
         }
         result = log_sink_write(&logger.sink, &logger.record, keep);
 
-        /* half of the message is better than none of it */
+        /* half of the message is better than none */
         if (result == LOG_SINK_TOO_LONG && shorter.size == 0) {
             return false;
         }
@@ -129,8 +130,8 @@ static bool write_record(const struct log_record *record, bool keep)
     return result != LOG_SINK_LOST;
 }
 
-/* Writes what waits, then how many records were lost. Returns false where the sink takes nothing.
- */
+/* Writes the kept records, then the number of dropped ones. Returns false if the sink takes
+ * nothing. */
 static bool catch_up(void)
 {
     char text[64];
@@ -171,15 +172,15 @@ void log_flush(void)
 {
     int error = errno;
 
-    (void)catch_up(); /* what does not go out now is tried again later */
+    (void)catch_up(); /* a later call tries again */
     errno = error;
 }
 
-/* Returns false where the sink takes nothing now. */
+/* Returns false if the sink takes nothing now. */
 static bool emit(int priority, const char *message_id, const struct log_field *fields, size_t count,
                  const void *message, size_t size)
 {
-    /* a task's flood of output must not push the program's own records out */
+    /* a task's flood of output must not displace the program's own records */
     bool keep = !message_id || strcmp(message_id, LOG_ID_TASK_OUTPUT) != 0;
     struct log_record record = {
         .priority = priority,

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A field of a record: NAME as journald wants it (A-Z, 0-9, _), any bytes as the value. */
+/* A field of a record. The name has the form that journald requires (A-Z, 0-9, _); the value may be
+ * any bytes. */
 struct log_field {
     const char *name;
     const void *data;

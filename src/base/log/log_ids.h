@@ -1,6 +1,6 @@
 /*
- * Stable identifiers of the records that operators filter for (journalctl MESSAGE_ID=…); documented
- * in leatd.8. An identifier never changes its meaning. Made with `systemd-id128 new`.
+ * MESSAGE_IDs, by which operators filter records (journalctl MESSAGE_ID=…). leatd.8 documents them.
+ * An identifier never changes its meaning. Create new ones with `systemd-id128 new`.
  */
 #ifndef LEAT_BASE_LOG_LOG_IDS_H
 #define LEAT_BASE_LOG_LOG_IDS_H

@@ -1,3 +1,4 @@
+/* Encodes log records for the journal and as lines. */
 #include "base/log/log_record.h"
 
 #include <endian.h>
@@ -9,13 +10,12 @@
 #include "base/clock.h"
 #include "base/escape.h"
 
-/* A value without line breaks and NULs goes as NAME=value, all others with their length in front.
- */
+/* Appends NAME=value, or the length and the value if it has line breaks or NULs. */
 static int append_field(struct buffer *buffer, const char *name, const void *data, size_t size)
 {
     uint64_t length = htole64(size);
 
-    (void)buffer_append_text(buffer, name); /* the last append tells of any failure */
+    (void)buffer_append_text(buffer, name); /* the last append returns any failure */
     if (size > 0 && (memchr(data, '\n', size) || memchr(data, '\0', size))) {
         (void)buffer_append(buffer, "\n", 1);
         (void)buffer_append(buffer, &length, sizeof length);
@@ -68,7 +68,7 @@ void log_common_free(struct log_common *common)
 int log_record_journal(struct buffer *buffer, const struct log_common *common,
                        const struct log_record *record)
 {
-    /* the buffer remembers a failure, so the last append tells of all */
+    /* the buffer remembers a failure, so the last append returns it */
     (void)buffer_printf(buffer, "PRIORITY=%d\n", record->priority);
     (void)append_text_field(buffer, "SYSLOG_IDENTIFIER", record->identifier);
     if (record->message_id) {
@@ -89,7 +89,7 @@ static const char *priority_name(int priority)
     return priority >= 0 && (size_t)priority < count ? names[priority] : "debug";
 }
 
-/* The last digits of a number that is not negative. */
+/* Writes the last digits of a non-negative number. */
 static void put_digits(char *text, int number, int width)
 {
     for (int i = width - 1; i >= 0; i--, number /= 10) {
@@ -117,8 +117,8 @@ static int append_time(struct buffer *buffer)
     return buffer_append(buffer, text, sizeof text - 1);
 }
 
-/* The name under which people see the field, or NULL where a line does without it: what is the
- * same in all lines, or what the message says in words. */
+/* The name of the field in a line, or NULL if lines leave it out: it is the same in all lines, or
+ * the message says it in words. */
 static const char *shown_name(const char *name)
 {
     static const char prefix[] = "LEAT_";
@@ -151,13 +151,13 @@ static bool needs_quotes(char character)
            character == '"';
 }
 
-/* A value as it is; in quotes where it could be taken for several fields. */
+/* Appends a value, in quotes if it could be taken for several fields. */
 static int append_value(struct buffer *buffer, const char *data, size_t size)
 {
     size_t plain = 0;
     bool quoted = false;
 
-    /* nearly all are so */
+    /* nearly all values need no quotes */
     while (plain < size && data[plain] > ' ' && data[plain] < 0x7f && !needs_quotes(data[plain])) {
         plain++;
     }
@@ -172,7 +172,7 @@ static int append_value(struct buffer *buffer, const char *data, size_t size)
         return escape_append(buffer, data, size);
     }
 
-    (void)buffer_append(buffer, "\"", 1); // the last append tells of any failure
+    (void)buffer_append(buffer, "\"", 1); /* the last append returns any failure */
     for (const char *quote; size > 0 && (quote = memchr(data, '"', size));) {
         size_t length = (size_t)(quote - data);
 
@@ -185,7 +185,7 @@ static int append_value(struct buffer *buffer, const char *data, size_t size)
     return buffer_append(buffer, "\"", 1);
 }
 
-/* " (task=17-0 attempt=2)": always last, so that no message can pass its own for it */
+/* Appends " (task=17-0 attempt=2)". It is always last, so that no message can fake it. */
 static int append_shown(struct buffer *buffer, const struct log_field *fields, size_t count)
 {
     bool any = false;
@@ -197,7 +197,7 @@ static int append_shown(struct buffer *buffer, const struct log_field *fields, s
             continue;
         }
         (void)buffer_append_text(buffer,
-                                 any ? " " : " ("); /* the last append tells of any failure */
+                                 any ? " " : " ("); /* the last append returns any failure */
         (void)append_lower(buffer, name);
         (void)buffer_append(buffer, "=", 1);
         if (append_value(buffer, fields[i].data, fields[i].size) != 0) {
@@ -211,7 +211,7 @@ static int append_shown(struct buffer *buffer, const struct log_field *fields, s
 int log_record_line(struct buffer *buffer, const struct log_common *common,
                     const struct log_record *record)
 {
-    /* the buffer remembers a failure, so the last append tells of all */
+    /* the buffer remembers a failure, so the last append returns it */
     (void)append_time(buffer);
     (void)buffer_append_text(buffer, record->identifier);
     if (common->queue.size > 0) {

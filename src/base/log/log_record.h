@@ -1,5 +1,5 @@
 /*
- * A log record as bytes: in the journal's native protocol, or as a line for people. Only log.c uses
+ * Encodes a log record in the journal's native protocol, or as a line for people. Only log.c uses
  * this.
  */
 #ifndef LEAT_BASE_LOG_LOG_RECORD_H
@@ -10,10 +10,10 @@
 #include "base/buffer.h"
 #include "base/log/log_field.h"
 
-/* The fields that every record carries. */
+/* The fields that every record has. */
 struct log_common {
     struct buffer journal; /* encoded */
-    struct buffer queue;   /* LEAT_QUEUE's value, for the lines */
+    struct buffer queue;   /* value of LEAT_QUEUE, for lines */
 };
 
 struct log_record {
@@ -26,11 +26,11 @@ struct log_record {
     size_t size;
 };
 
-/* Fills *common, which must be empty. Returns 0, or -1 without memory (it is then empty). */
+/* Fills *common, which must be empty. Returns 0, or -1 if memory ran out; *common is then empty. */
 int log_common_make(struct log_common *common, const struct log_field *fields, size_t count);
 void log_common_free(struct log_common *common);
 
-/* Each appends the record to the buffer. Return 0, or -1 without memory. */
+/* Each appends the record to the buffer. Returns 0, or -1 if memory ran out. */
 int log_record_journal(struct buffer *buffer, const struct log_common *common,
                        const struct log_record *record);
 int log_record_line(struct buffer *buffer, const struct log_common *common,

@@ -1,3 +1,4 @@
+/* Writes log records to the journal or stderr without blocking. */
 #include "base/log/log_sink.h"
 
 #include <errno.h>
@@ -12,9 +13,9 @@
 #include <unistd.h>
 
 enum {
-    KEPT_MAX = 256 * 1024,     /* bytes of records that wait */
-    RETRY_MS = 5,              /* at closing, the pause between two tries */
-    SEND_BUFFER = 1024 * 1024, /* a large record may need it; the kernel lowers it to its limit */
+    KEPT_MAX = 256 * 1024,     /* bytes of kept records */
+    RETRY_MS = 5,              /* pause between two tries when closing */
+    SEND_BUFFER = 1024 * 1024, /* for large records; the kernel lowers it to its limit */
 };
 
 static const char *journal_path = "/run/systemd/journal/socket";
@@ -42,7 +43,7 @@ int log_sink_open_journal(struct log_sink *sink)
     struct sockaddr_un address;
     int fd, size = SEND_BUFFER;
 
-    /* each record names the address, so that a journald that was restarted is found again */
+    /* each record is sent to the address, so that a restarted journald is found again */
     if (journal_address(&address) != 0 || access(journal_path, W_OK) != 0) {
         return -1;
     }
@@ -51,7 +52,7 @@ int log_sink_open_journal(struct log_sink *sink)
         return -1;
     }
 
-    /* without a larger buffer long records are cut, no worse */
+    /* if this fails, long records are truncated */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     sink->kind = LOG_SINK_JOURNAL;
     sink->fd = fd;
@@ -77,7 +78,7 @@ void log_sink_open_stderr(struct log_sink *sink)
     } else if (S_ISREG(status.st_mode)) {
         sink->may_block = false;
     } else {
-        /* a description of our own can be non-blocking; the inherited one belongs to others too */
+        /* reopen it non-blocking; the inherited open file is shared with other processes */
         fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
         if (fd < 0) {
             return;
@@ -88,7 +89,7 @@ void log_sink_open_stderr(struct log_sink *sink)
     }
 }
 
-/* Blocking descriptors: at most what a pipe that says it is writable takes without waiting. */
+/* For blocking descriptors: writes at most as much as a writable pipe takes without blocking. */
 static ssize_t put_careful(int fd, const char *data, size_t size)
 {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
@@ -100,7 +101,7 @@ static ssize_t put_careful(int fd, const char *data, size_t size)
     return write(fd, data, size < PIPE_BUF ? size : PIPE_BUF);
 }
 
-/* Writes some of the bytes now. Returns how many, or -1 with errno. */
+/* Writes some of the bytes without blocking. Returns how many, or -1 with errno. */
 static ssize_t put(const struct log_sink *sink, const char *data, size_t size)
 {
     struct sockaddr_un address;
@@ -120,7 +121,8 @@ static ssize_t put(const struct log_sink *sink, const char *data, size_t size)
     return sink->may_block ? put_careful(sink->fd, data, size) : write(sink->fd, data, size);
 }
 
-/* Writes as much as goes. *written grows; returns 0 when all is out, -1 with errno otherwise. */
+/* Writes as much as possible and adds it to *written. Returns 0 if everything is written, otherwise
+ * -1 with errno. */
 static int put_all(const struct log_sink *sink, const char *data, size_t size, size_t *written)
 {
     ssize_t result;
@@ -162,7 +164,7 @@ static enum log_sink_result keep_record(struct log_sink *sink, const struct buff
 {
     size_t needed = sizeof record->size + record->size;
 
-    /* both parts or none: the room is made first */
+    /* reserve first, so that both parts are appended or none */
     if (buffer_reserve(&sink->kept, needed) != 0 ||
         buffer_append(&sink->kept, &record->size, sizeof record->size) != 0 ||
         buffer_append(&sink->kept, record->data, record->size) != 0) {
@@ -178,7 +180,7 @@ enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *
     enum log_sink_result result;
     size_t written = 0;
 
-    /* the order stays: nothing overtakes what is kept */
+    /* keep the order: no record overtakes kept ones */
     if (sink->kept.size > 0) {
         return keep && room ? keep_record(sink, record) : LOG_SINK_LOST;
     }
@@ -189,7 +191,7 @@ enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *
         return LOG_SINK_TOO_LONG;
     }
 
-    /* a line that is half out has to be ended whatever it is worth */
+    /* a partly written line must be completed, even if `keep` is not set */
     if (!(keep && room) && written == 0) {
         return LOG_SINK_LOST;
     }
@@ -200,7 +202,7 @@ enum log_sink_result log_sink_write(struct log_sink *sink, const struct buffer *
     return result;
 }
 
-/* How many records are kept; drops them. */
+/* Drops the kept records and returns their number. */
 static size_t discard_kept(struct log_sink *sink)
 {
     size_t count = 0, length, done = 0;
@@ -217,14 +219,14 @@ size_t log_sink_close(struct log_sink *sink, int patience_ms)
 {
     size_t lost = 0;
 
-    /* poll() does not tell when a journal's queue has room, so this asks again and again */
+    /* poll() does not show when the journal's queue has room, so try again and again */
     while (!log_sink_flush(sink, &lost) && patience_ms > 0) {
-        (void)poll(NULL, 0, RETRY_MS); /* a pause; ending it early is as good */
+        (void)poll(NULL, 0, RETRY_MS); /* pause; it may end early */
         patience_ms -= RETRY_MS;
     }
     lost += discard_kept(sink);
     if (sink->owned) {
-        (void)close(sink->fd); /* every record was written or counted; nothing depends on this */
+        (void)close(sink->fd); /* every record was written or counted, so an error loses nothing */
     }
     *sink = (struct log_sink)LOG_SINK_INIT;
     return lost;

@@ -1,3 +1,4 @@
+/* Reads and writes small files of the kernel. */
 #include "base/process/control_file.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int control_write(int directory, const char *name, const char *text)
+int control_file_write(int directory, const char *name, const char *text)
 {
     int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -19,28 +20,28 @@ int control_write(int directory, const char *name, const char *text)
     return written < 0 ? -1 : 0;
 }
 
-ssize_t control_read(int fd, char *text, size_t size)
+ssize_t control_file_read(int fd, char *text, size_t size)
 {
     ssize_t got = pread(fd, text, size - 1, 0);
     text[got > 0 ? got : 0] = '\0';
     return got;
 }
 
-ssize_t control_read_file(int directory, const char *name, char *text, size_t size)
+ssize_t control_file_read_at(int directory, const char *name, char *text, size_t size)
 {
     text[0] = '\0';
     int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return -1;
     }
-    ssize_t got = control_read(fd, text, size);
+    ssize_t got = control_file_read(fd, text, size);
     int error = errno;
     close(fd);
     errno = error;
     return got;
 }
 
-int64_t control_value(const char *text, const char *key)
+int64_t control_file_value(const char *text, const char *key)
 {
     size_t size = strlen(key);
     for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -52,7 +53,7 @@ int64_t control_value(const char *text, const char *key)
     return -1;
 }
 
-int64_t control_sum(const char *text, const char *key)
+int64_t control_file_sum(const char *text, const char *key)
 {
     size_t size = strlen(key);
     int64_t sum = 0;

@@ -1,3 +1,4 @@
+/* Moves descriptors to higher numbers. */
 #include "base/process/descriptor.h"
 
 #include <errno.h>

@@ -1,19 +1,19 @@
 /*
- * Numbers of descriptors. A start copies those that lie below the greatest that its process gets
- * (spawn.h), so what is kept for as long as a task runs, or longer, is out of the way.
+ * Numbers of descriptors. Starting a process copies descriptors that are below the greatest one
+ * that the process gets (spawn.h). Long-lived descriptors therefore get high numbers.
  */
 #ifndef LEAT_BASE_PROCESS_DESCRIPTOR_H
 #define LEAT_BASE_PROCESS_DESCRIPTOR_H
 
-/* The same descriptor with a number that is not below `least`, close-on-exec; closes the former.
- * Takes and gives back -1 with errno. */
+/* Moves the descriptor to a number of at least `least`, close-on-exec. Returns the new number, or
+ * -1 with errno. fd may be -1. */
 int descriptor_above(int fd, int least);
 
-/* The same descriptor with a number out of the way, where the limit of open files allows it, else
- * as it is. Takes and gives back -1 with errno. */
+/* Moves the descriptor to a high number if the limit of open files allows it. Returns its number.
+ * fd may be -1, which is returned with errno. */
 int descriptor_out_of_the_way(int fd);
 
-/* Closes it where it is open; it is -1 then. */
+/* Closes the descriptor if it is open, and sets it to -1. */
 void descriptor_close(int *fd);
 
 #endif

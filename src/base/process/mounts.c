@@ -1,3 +1,4 @@
+/* Finds paths on remote file systems, by the table of mounts. */
 #include "base/process/mounts.h"
 
 #include <fcntl.h>
@@ -11,14 +12,14 @@
 
 static const char mounts_path[] = "/proc/self/mounts";
 
-/* autofs may become any other; all of FUSE counts: its server is a program. */
+/* autofs may mount any of the others. All FUSE types count, since their server is a program. */
 static const char *const remote_types[] = {
     "9p",   "afs",      "autofs", "beegfs", "ceph",      "cifs",   "coda",
     "fuse", "gfs2",     "gpfs",   "kafs",   "glusterfs", "lustre", "ncpfs",
     "nfs",  "orangefs", "panfs",  "smb",    "ocfs2",     "vboxsf", "virtiofs",
 };
 
-/* nfs4, smb3, fuseblk and fuse.sshfs are of the family, too. */
+/* Compares only the beginning, which includes nfs4, smb3, fuseblk and fuse.sshfs. */
 static bool is_remote_type(const char *type)
 {
     for (size_t i = 0; i < sizeof remote_types / sizeof *remote_types; i++) {
@@ -29,7 +30,7 @@ static bool is_remote_type(const char *type)
     return false;
 }
 
-/* The mount point's length if the path is on or below it, else 0. */
+/* Returns the length of the mount point if the path is on or below it, otherwise 0. */
 static size_t match(const char *mount, const char *path)
 {
     size_t size = strlen(mount);
@@ -39,7 +40,8 @@ static size_t match(const char *mount, const char *path)
     return strncmp(mount, path, size) == 0 && (path[size] == '/' || path[size] == '\0') ? size : 0;
 }
 
-/* Looks only at the text of the path. The longest mount point has it, of equal ones the last. */
+/* Looks only at the text of the path. It belongs to the longest matching mount point, and to the
+ * last of equal ones. */
 static bool is_below_remote(const char *path)
 {
     char text[8192];
@@ -66,7 +68,7 @@ bool mounts_is_remote(const char *path)
         return true;
     }
 
-    /* what is not there cannot hang either */
+    /* a path that does not exist cannot hang */
     char *real = realpath(path, NULL);
     bool remote = real && is_below_remote(real);
     free(real);

@@ -1,3 +1,4 @@
+/* Reads processes from /proc and signals them. */
 #include "base/process/proc.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* Fields of /proc/PID/stat behind the name, which may hold anything; see proc(5). */
+/* Fields of /proc/PID/stat after the name, see proc(5). The name may contain any character. */
 enum {
     FIELD_STATE,
     FIELD_PARENT,
@@ -27,7 +28,7 @@ enum {
     FIELDS,
 };
 
-/* The number of the word, and where the next word begins. */
+/* Parses the number at text. Returns the beginning of the next word. */
 static const char *parse_number(const char *text, int64_t *number)
 {
     bool negative = *text == '-';
@@ -66,7 +67,7 @@ static bool parse(const char *text, struct proc *proc)
 bool proc_read(pid_t pid, struct proc *proc)
 {
     char path[32], text[1024];
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid); /* fits */
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return false;
@@ -102,7 +103,8 @@ int proc_signal(int fd, int signal, unsigned flags)
 
 void proc_send(int fd, pid_t pid, int signal)
 {
-    (void)(fd >= 0 ? proc_signal(fd, signal, 0) : kill(pid, signal)); /* see proc.h */
+    (void)(fd >= 0 ? proc_signal(fd, signal, 0)
+                   : kill(pid, signal)); /* errors are ignored, see proc.h */
 }
 
 bool proc_is_there(int fd)
@@ -112,7 +114,7 @@ bool proc_is_there(int fd)
 
 /* ---- folders of numbers ---- */
 
-/* As getdents64 tells it. */
+/* An entry as getdents64(2) returns it. */
 struct directory_entry {
     uint64_t inode;
     int64_t offset;
@@ -121,7 +123,7 @@ struct directory_entry {
     char name[];
 };
 
-/* Of a name that is all digits; else -1. */
+/* Returns the number of a name that has only digits, otherwise -1. */
 static int parse_name(const char *name)
 {
     int64_t number = 0;
@@ -167,8 +169,8 @@ void proc_numbers_close(struct proc_numbers *numbers)
 
 /* ---- all processes ---- */
 
-/* Else there is nothing that would ever be seen. */
-static bool is_want(int error)
+/* True if the process may exist but could not be read, for lack of descriptors or memory. */
+static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
@@ -176,7 +178,7 @@ static bool is_want(int error)
 int proc_walk_open(struct proc_walk *walk)
 {
     int result = proc_numbers_open(&walk->numbers, "/proc");
-    walk->partial = result < 0 && is_want(errno);
+    walk->partial = result < 0 && is_shortage(errno);
     return result;
 }
 
@@ -188,7 +190,7 @@ bool proc_walk_next(struct proc_walk *walk, struct proc *proc)
         if (pid > 0 && proc_read(pid, proc)) {
             return true;
         }
-        walk->partial = walk->partial || is_want(errno);
+        walk->partial = walk->partial || is_shortage(errno);
     }
     walk->partial = walk->partial || walk->numbers.size < 0;
     return false;

@@ -1,5 +1,5 @@
 /*
- * Processes as /proc tells of them, without any memory but the caller's.
+ * Reads processes from /proc, without allocating memory.
  */
 #ifndef LEAT_BASE_PROCESS_PROC_H
 #define LEAT_BASE_PROCESS_PROC_H
@@ -16,32 +16,33 @@ struct proc {
     int64_t started_ns; /* CLOCK_BOOTTIME, rounded down to PROC_TICK_NS */
 };
 
-/* The kernel tells starts to a hundredth of a second, whatever its own clock is. */
+/* The kernel reports start times in hundredths of a second, whatever its own clock rate. */
 #define PROC_TICK_NS INT64_C(10000000)
 
-/* Returns false where there is no such process, or it is hidden, or, with errno, it could not be
+/* Returns false if there is no such process, if it is hidden, or, with errno, if it could not be
  * read. */
 bool proc_read(pid_t pid, struct proc *proc);
 
-/* It is no zombie. One whose first thread has ended while others run is none either. */
+/* True unless it is a zombie. A process whose first thread has ended while others run is alive. */
 bool proc_is_alive(const struct proc *proc);
 
-/* A descriptor that stands for the process, the caller's to close; -1 with errno: ESRCH where there
- * is none of that number, else there are no such descriptors, and numbers have to do. */
+/* Returns a pidfd, which the caller closes, or -1 with errno. ESRCH: there is no such process.
+ * Other errors: there are no pidfds, so use process ids. */
 int proc_open(pid_t pid);
 
-/* flags as in pidfd_send_signal(2), whose result is returned. */
+/* Calls pidfd_send_signal(2) and returns its result. */
 int proc_signal(int fd, int signal, unsigned flags);
 
-/* To the process of the descriptor; of the number where that is -1. What cannot be signalled is
- * seen to live on. */
+/* Sends the signal to the process of the pidfd, or to the process id if fd is -1. Errors are
+ * ignored: the caller sees whether the process still lives. */
 void proc_send(int fd, pid_t pid, int signal);
 
-/* The process of the descriptor is not reaped: so its number was its own until now. True for -1. */
+/* True if the process of the pidfd is not reaped, so that its id cannot have been reused. True if
+ * fd is -1. */
 bool proc_is_there(int fd);
 
-/* The names in one of its folders that are numbers. To be opened, stepped through until next is
- * negative, closed; only system calls, also for a child between fork and exec. */
+/* Iterates over the numeric names in a folder of /proc: open, call next until it is negative,
+ * close. Uses only system calls, so a child may use it between fork and exec. */
 struct proc_numbers {
     int directory;
     long size, at; /* size < 0: the last read failed */
@@ -51,12 +52,12 @@ int proc_numbers_open(struct proc_numbers *numbers, const char *folder); /* 0, o
 int proc_numbers_next(struct proc_numbers *numbers);
 void proc_numbers_close(struct proc_numbers *numbers);
 
-/* A walk over all processes that are there, likewise; false: no more. */
+/* Iterates over all processes in the same way; next returns false at the end. */
 struct proc_walk {
     struct proc_numbers numbers;
-    bool partial; /* not all were seen, for want of descriptors or memory */
+    bool partial; /* some were not seen, for lack of descriptors or memory */
 };
-int proc_walk_open(struct proc_walk *walk); /* 0, or -1 with errno; `partial` is set, too */
+int proc_walk_open(struct proc_walk *walk); /* 0, or -1 with errno; also sets `partial` */
 bool proc_walk_next(struct proc_walk *walk, struct proc *proc);
 void proc_walk_close(struct proc_walk *walk);
 

@@ -1,3 +1,4 @@
+/* Asks the kernel for short time slices. */
 #include "base/process/time_slice.h"
 
 #include <linux/sched.h>
@@ -7,11 +8,11 @@
 
 #include "base/clock.h"
 
-enum { SLICE_MS = 1 }; /* of 0.1 to 100; the standard is about 3 */
+enum { SLICE_MS = 1 }; /* from 0.1 to 100; the default is about 3 */
 
-void slice_shorten(void)
+void time_slice_shorten(void)
 {
-    /* sched_setattr(2); neither call has a function in glibc before 2.41 */
+    /* glibc before 2.41 has no functions for sched_getattr(2) and sched_setattr(2) */
     struct sched_attr own;
     if (syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) || own.sched_policy != SCHED_NORMAL ||
         own.sched_nice < 0) {
@@ -22,5 +23,5 @@ void slice_shorten(void)
                                 .sched_flags = SCHED_FLAG_RESET_ON_FORK,
                                 .sched_nice = own.sched_nice,
                                 .sched_runtime = SLICE_MS * CLOCK_NS_PER_MS};
-    (void)syscall(SYS_sched_setattr, 0, &wanted, 0); /* then it is as it was */
+    (void)syscall(SYS_sched_setattr, 0, &wanted, 0); /* if this fails, nothing changes */
 }

@@ -80,12 +80,12 @@ int bounds_write(int directory, size_t bound, int64_t value)
 {
     char text[64];
     if (value == 0) {
-        return control_write(directory, files[bound].file, files[bound].standard);
+        return control_file_write(directory, files[bound].file, files[bound].standard);
     }
     if (bound == TASK_CPU_MAX) {
         value *= CPU_PERIOD_US / 100; /* the file counts microseconds per period */
     }
     (void)snprintf(text, sizeof text, "%s%" PRId64 "%s", files[bound].before, value,
                    files[bound].behind);
-    return control_write(directory, files[bound].file, text);
+    return control_file_write(directory, files[bound].file, text);
 }

@@ -60,7 +60,7 @@ static int move_to_leaf(int unit)
     if (leaf < 0) {
         return -1;
     }
-    int result = control_write(leaf, "cgroup.procs", "0");
+    int result = control_file_write(leaf, "cgroup.procs", "0");
     int error = errno;
     close(leaf);
     errno = error;
@@ -74,7 +74,8 @@ static void set_controllers(int directory, char sign)
     char text[32];
     for (size_t i = 0; i < CONTROLLERS; i++) {
         (void)snprintf(text, sizeof text, "%c%s", sign, bounds_controller_name(controllers[i]));
-        (void)control_write(directory, "cgroup.subtree_control", text); /* enable() reads it back */
+        (void)control_file_write(directory, "cgroup.subtree_control",
+                                 text); /* enable() reads it back */
     }
 }
 
@@ -84,7 +85,7 @@ static unsigned enable(int directory)
     char text[256];
     set_controllers(directory, '+');
     unsigned enabled = 0;
-    if (control_read_file(directory, "cgroup.subtree_control", text, sizeof text) > 0) {
+    if (control_file_read_at(directory, "cgroup.subtree_control", text, sizeof text) > 0) {
         char *rest = NULL;
         for (char *word = strtok_r(text, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
             for (size_t i = 0; i < CONTROLLERS; i++) {
@@ -106,8 +107,8 @@ static int await_empty(int directory)
     int64_t until_ns = clock_boot_ns() + LEFTOVERS_MS * CLOCK_NS_PER_MS;
     char text[128];
     int result = 0;
-    while (result == 0 && control_read(events, text, sizeof text) > 0 &&
-           control_value(text, "populated") != 0) {
+    while (result == 0 && control_file_read(events, text, sizeof text) > 0 &&
+           control_file_value(text, "populated") != 0) {
         int64_t left_ms = (until_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
         struct pollfd change = {.fd = events, .events = POLLPRI};
         if (left_ms <= 0) {
@@ -186,8 +187,8 @@ static const char *build(struct cgroups *cgroups, const char *path)
     if (move_to_leaf(cgroups->unit) < 0) {
         return "leatd cannot move into a cgroup of its own there";
     }
-    if (control_write(cgroups->tasks, "cgroup.kill", "1") < 0 || await_empty(cgroups->tasks) < 0 ||
-        hierarchy_clear(cgroups->tasks) < 0) {
+    if (control_file_write(cgroups->tasks, "cgroup.kill", "1") < 0 ||
+        await_empty(cgroups->tasks) < 0 || hierarchy_clear(cgroups->tasks) < 0) {
         return "processes of an earlier worker do not die";
     }
     cgroups->controllers = enable(cgroups->unit);
@@ -310,7 +311,8 @@ void cgroups_free(struct cgroups *cgroups)
         return;
     }
     int error = errno;
-    if (cgroups->task_cgroup_count > 0 && control_write(cgroups->tasks, "cgroup.kill", "1") == 0) {
+    if (cgroups->task_cgroup_count > 0 &&
+        control_file_write(cgroups->tasks, "cgroup.kill", "1") == 0) {
         (void)await_empty(cgroups->tasks); /* the next start kills what is left */
     }
     for (size_t i = 0; i < cgroups->task_cgroup_count; i++) {

@@ -71,7 +71,8 @@ static void open_accounts(struct task_cgroup *task_cgroup)
             task_cgroup->memory_peak = open_file(task_cgroup, "memory.peak", O_RDONLY);
         }
         /* if one process of a task is OOM-killed, the kernel kills the others too */
-        (void)control_write(task_cgroup->directory, "memory.oom.group", "1"); /* since Linux 4.19 */
+        (void)control_file_write(task_cgroup->directory, "memory.oom.group",
+                                 "1"); /* since Linux 4.19 */
     }
     if (task_cgroup->controllers & BOUNDS_IO) {
         task_cgroup->has_io_weight =
@@ -96,8 +97,8 @@ static int make(struct task_cgroup *task_cgroup)
     if (task_cgroup->kill < 0 || task_cgroup->events < 0) {
         return -1;
     }
-    (void)control_write(task_cgroup->directory, "cgroup.max.descendants",
-                        MOST_BELOW); /* since 4.14 */
+    (void)control_file_write(task_cgroup->directory, "cgroup.max.descendants",
+                             MOST_BELOW); /* since 4.14 */
     open_accounts(task_cgroup);
     task_cgroup->bounds = (struct bounds){0};
     task_cgroup->dirty = false;
@@ -249,19 +250,19 @@ void task_cgroup_kill(struct task_cgroup *task_cgroup)
 bool task_cgroup_is_empty(struct task_cgroup *task_cgroup)
 {
     char text[128];
-    if (control_read(task_cgroup->events, text, sizeof text) < 0) {
+    if (control_file_read(task_cgroup->events, text, sizeof text) < 0) {
         task_cgroup->dirty = true;
         return errno == ENODEV; /* somebody has removed it, so it was empty */
     }
     /* a child that is started in a frozen cgroup would stop, and the daemon waits for the child */
-    task_cgroup->dirty = task_cgroup->dirty || control_value(text, "frozen") > 0;
-    return control_value(text, "populated") == 0;
+    task_cgroup->dirty = task_cgroup->dirty || control_file_value(text, "frozen") > 0;
+    return control_file_value(text, "populated") == 0;
 }
 
 pid_t task_cgroup_member(const struct task_cgroup *task_cgroup)
 {
     char text[32];
-    return control_read_file(task_cgroup->directory, "cgroup.procs", text, sizeof text) > 0
+    return control_file_read_at(task_cgroup->directory, "cgroup.procs", text, sizeof text) > 0
                ? (pid_t)strtol(text, NULL, 10)
                : 0;
 }
@@ -277,12 +278,12 @@ static int64_t growth(int64_t now, int64_t *last)
 static void read_memory(struct task_cgroup *task_cgroup, struct usage *usage)
 {
     char text[STAT_SIZE];
-    if (control_read(task_cgroup->memory_events, text, sizeof text) > 0) {
+    if (control_file_read(task_cgroup->memory_events, text, sizeof text) > 0) {
         usage->items[USAGE_OOM_KILLS] =
-            growth(control_value(text, "oom_kill"), &task_cgroup->oom_kills);
+            growth(control_file_value(text, "oom_kill"), &task_cgroup->oom_kills);
     }
     if (task_cgroup->memory_peak >= 0 &&
-        control_read(task_cgroup->memory_peak, text, sizeof text) > 0) {
+        control_file_read(task_cgroup->memory_peak, text, sizeof text) > 0) {
         int64_t peak = strtoll(text, NULL, 10);
         usage->items[USAGE_MEMORY_PEAK] =
             task_cgroup->peak_resets || peak > task_cgroup->peak ? peak : -1;
@@ -293,16 +294,19 @@ static void read_memory(struct task_cgroup *task_cgroup, struct usage *usage)
 void task_cgroup_usage(struct task_cgroup *task_cgroup, struct usage *usage)
 {
     char text[STAT_SIZE];
-    if (task_cgroup->cpu_stat >= 0 && control_read(task_cgroup->cpu_stat, text, sizeof text) > 0) {
+    if (task_cgroup->cpu_stat >= 0 &&
+        control_file_read(task_cgroup->cpu_stat, text, sizeof text) > 0) {
         usage->items[USAGE_CPU_US] =
-            growth(control_value(text, "usage_usec"), &task_cgroup->cpu_us);
+            growth(control_file_value(text, "usage_usec"), &task_cgroup->cpu_us);
     }
     if (task_cgroup->memory_events >= 0) {
         read_memory(task_cgroup, usage);
     }
-    if (task_cgroup->io_stat >= 0 && control_read(task_cgroup->io_stat, text, sizeof text) >= 0) {
-        usage->items[USAGE_IO_READ] = growth(control_sum(text, "rbytes"), &task_cgroup->io_read);
+    if (task_cgroup->io_stat >= 0 &&
+        control_file_read(task_cgroup->io_stat, text, sizeof text) >= 0) {
+        usage->items[USAGE_IO_READ] =
+            growth(control_file_sum(text, "rbytes"), &task_cgroup->io_read);
         usage->items[USAGE_IO_WRITTEN] =
-            growth(control_sum(text, "wbytes"), &task_cgroup->io_written);
+            growth(control_file_sum(text, "wbytes"), &task_cgroup->io_written);
     }
 }

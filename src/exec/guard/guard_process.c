@@ -292,7 +292,7 @@ int guard_process(int argc, char **argv)
     }
     (void)close(GUARD_PROGRAM);
     lock_memory(guard.shared);
-    slice_shorten();
+    time_slice_shorten();
 
     /* the guard is ready once its timer is set; run() finds out if the daemon is gone already */
     set_alarm(&guard);

@@ -66,7 +66,7 @@ const char *allowance_apply(const struct allowance *allowance)
 {
     /* the descriptor before the limit of descriptors */
     if (allowance->oom_score_adj[0] != '\0' &&
-        control_write(AT_FDCWD, "/proc/self/oom_score_adj", allowance->oom_score_adj) < 0) {
+        control_file_write(AT_FDCWD, "/proc/self/oom_score_adj", allowance->oom_score_adj) < 0) {
         return "[task] oom_score_adj";
     }
     if (allowance->has_nice && setpriority(PRIO_PROCESS, 0, allowance->nice) < 0) {

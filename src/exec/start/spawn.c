@@ -246,7 +246,7 @@ static enum spawn_step become_task(const struct spawn *spawn, struct telling *te
         return SPAWN_LATE;
     }
     if (spawn->cgroup > 0 && !telling->inside &&
-        control_write(spawn->cgroup, "cgroup.procs", "0") < 0) {
+        control_file_write(spawn->cgroup, "cgroup.procs", "0") < 0) {
         return SPAWN_CGROUP;
     }
     default_signals(spawn->signals);

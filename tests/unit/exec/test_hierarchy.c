@@ -78,15 +78,15 @@ static void values_are_found(void **state)
 {
     (void)state;
     static const char events[] = "low 0\noom 7\noom_kill 3\noom_group_kill 1\n";
-    assert_int_equal(control_value(events, "oom_kill"), 3);
-    assert_int_equal(control_value(events, "oom"), 7);
-    assert_int_equal(control_value(events, "kill"), -1);
-    assert_int_equal(control_value("", "oom"), -1);
+    assert_int_equal(control_file_value(events, "oom_kill"), 3);
+    assert_int_equal(control_file_value(events, "oom"), 7);
+    assert_int_equal(control_file_value(events, "kill"), -1);
+    assert_int_equal(control_file_value("", "oom"), -1);
     static const char io[] = "8:0 rbytes=10 wbytes=200 rios=1\n8:16 rbytes=5 wbytes=1 rios=1\n";
-    assert_int_equal(control_sum(io, "rbytes"), 15);
-    assert_int_equal(control_sum(io, "wbytes"), 201);
-    assert_int_equal(control_sum(io, "bytes"), 0);
-    assert_int_equal(control_sum("", "rbytes"), 0);
+    assert_int_equal(control_file_sum(io, "rbytes"), 15);
+    assert_int_equal(control_file_sum(io, "wbytes"), 201);
+    assert_int_equal(control_file_sum(io, "bytes"), 0);
+    assert_int_equal(control_file_sum("", "rbytes"), 0);
 }
 
 static struct task with(size_t bound, int64_t value)
@@ -156,7 +156,7 @@ static void bounds_are_written(void **state)
             close(fd);
             int64_t value = step == 0 ? cases[i].value : 0;
             assert_int_equal(bounds_write(directory, cases[i].bound, value), 0);
-            assert_true(control_read_file(directory, file, text, sizeof text) > 0);
+            assert_true(control_file_read_at(directory, file, text, sizeof text) > 0);
             assert_string_equal(text, step == 0 ? cases[i].set : cases[i].standard);
         }
         assert_int_equal(unlinkat(directory, file, 0), 0);
