@@ -134,7 +134,7 @@ check: ## run every test (SAN=1: only those that run compiled code, under ASan a
 check-nightly: ## test cgroup limits in a guest kernel (memory, processes, CPU), then run inject
 	@$(SUBMAKE) deps-nightly
 	@$(SUBMAKE) -j$(JOBS) all
-	@tests/guest/run $(BUILD) tests/integration/isolation/test_bounds.py tests/integration/isolation/test_cgroups.py \
+	@tests/guest/run $(BUILD) tests/integration/isolation/test_cgroup_limits.py tests/integration/isolation/test_cgroups.py \
 		tests/systemd/test_unit_memory.py
 	@$(SUBMAKE) inject
 

@@ -8,9 +8,9 @@ from faults import LEASE_S, OF_LINKS, WORKERS
 from forks import Forks
 from harness import processes
 from harness.daemon import BUILD, Daemon, merged
-from harness.faults import SHORT
 from harness.polling import wait_until
 from harness.queue import Queue, trailer
+from harness.short_leases import SHORT
 from history import now_ns
 from hosts import Host, Link
 from servers import Servers

@@ -3,7 +3,7 @@ import os
 import time
 
 from harness.polling import wait_until
-from harness.server import RedisServer
+from harness.servers.server import RedisServer
 
 PORT = 7001
 DISK = '1g'

@@ -3,7 +3,7 @@ counts, whether it reaches the worker or not."""
 import asyncio
 import itertools
 
-from harness.proxy import Proxy
+from harness.servers.proxy import Proxy
 
 WATCHED = (b'leat_claim', b'leat_finish', b'leat_renew', b'leat_register')
 CALLS = itertools.count(1)

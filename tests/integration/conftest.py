@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 from harness import daemon as daemons
-from harness import inject, processes
+from harness import processes
 from harness.beside import Beside
 from harness.cgroup import Group
-from harness.faults import SHORT, Beats
-from harness.gate import Gate
+from harness.faults import inject
 from harness.journal import Journal, NotHere
+from harness.latch import Latch
 from harness.polling import Lateness
 from harness.polling import wait_until as poll
-from harness.proxy import Proxy
 from harness.queue import Queue
-from harness.server import RedisServer
+from harness.servers.proxy import Proxy
+from harness.servers.server import RedisServer
+from harness.short_leases import SHORT, Heartbeats
 from harness.tasks import QUICK
 
 
@@ -68,22 +69,22 @@ def late():
 
 
 @pytest.fixture
-def gates(folder):
+def latches(folder):
     """A function that makes one more gate, shut."""
     made = []
 
     def make():
-        made.append(Gate(folder / f'gate-{len(made)}'))
+        made.append(Latch(folder / f'latch-{len(made)}'))
         return made[-1]
 
     yield make
-    for gate in made:
-        gate.open()
+    for latch in made:
+        latch.open()
 
 
 @pytest.fixture
-def gate(gates):
-    return gates()
+def latch(latches):
+    return latches()
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def base_config(redis_server):
 
 @pytest.fixture
 def short_leases(base_config):
-    """Makes every daemon of the test one with short leases: see harness.faults."""
+    """Makes every daemon of the test one with short leases: see harness.short_leases."""
     base_config.update(daemons.merged(base_config, SHORT))
 
 
@@ -140,9 +141,9 @@ def quick_tasks(base_config):
 
 
 @pytest.fixture
-def beats(folder):
+def heartbeats(folder):
     """The trace of beating tasks."""
-    return Beats(folder / 'beats')
+    return Heartbeats(folder / 'heartbeats')
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """What becomes of tasks when systemd stops, kills and restarts the daemon in the middle of work."""
 import pytest
 
-from harness.faults import Beats, assert_apart
 from harness.polling import wait_until
+from harness.short_leases import Heartbeats, assert_apart
 from unit import TOOLS, inside
 
 pytestmark = pytest.mark.xdist_group("systemd")
@@ -58,17 +58,17 @@ class Beating:
 
     def __init__(self, unit):
         self.unit = unit
-        self.beats = Beats(unit.machine.path(home(unit, "beats")))
-        beat = f"{PYTHON} {TOOLS}/beat.py {home(unit, 'beats')}"
-        self.task = unit.add(f"[ $LEAT_FENCE = 1 ] || exec {beat} 0.1; "
-                             f"setsid setsid {beat} 3600 0 stubborn & exec tail -f /dev/null")
-        self.beats.wait_runs(1, 60)
+        self.heartbeats = Heartbeats(unit.machine.path(home(unit, "beats")))
+        heartbeat = f"{PYTHON} {TOOLS}/heartbeat.py {home(unit, 'beats')}"
+        self.task = unit.add(f"[ $LEAT_FENCE = 1 ] || exec {heartbeat} 0.1; "
+                             f"setsid setsid {heartbeat} 3600 0 stubborn & exec tail -f /dev/null")
+        self.heartbeats.wait_runs(1, 60)
 
     def wait_again(self):
         """The second run begins long before the lease has passed, and after the first one was dead."""
         [ended] = self.unit.event("TASK_SUCCEEDED", timeout=45)
         assert ended["LEAT_TASK"] == self.task
-        first, second = self.beats.runs()
+        first, second = self.heartbeats.runs()
         assert_apart([first, second])
         assert second.ended and not alive(self.unit, [first.pid])
 

@@ -24,7 +24,7 @@ def install(stage):
     subprocess.run(["make", "-s", "install-files", f"BUILD={build}", "PREFIX=/usr", f"DESTDIR={stage}"],
                    cwd=ROOT, check=True, env={"PATH": os.environ["PATH"]})
     (stage / TOOLS[1:]).mkdir(parents=True)
-    for tool in ("beat.py", "survivors.py"):
+    for tool in ("heartbeat.py", "faults/survivors.py"):
         shutil.copy(ROOT / "tests/integration/harness" / tool, stage / TOOLS[1:])
     # under a sanitizer: the leak check at exit uses ptrace, which the unit does not allow
     drop_in = stage / "etc/systemd/system/leatd@.service.d/sanitizer.conf"

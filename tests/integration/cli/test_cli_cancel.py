@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from harness.failing import Failing
+from harness.functions.failing import Failing
 from harness.queue import Queue
 
 NOT_FOUND, EX_USAGE, EX_TEMPFAIL, EX_CONFIG = 66, 64, 75, 78
@@ -76,7 +76,7 @@ def test_now(leat, queue):
     queue.begin('w1:1:a', 3)
     lines, code = cancel(leat, '--now', *tids)
     assert code == 0 and all('asked at once' in line for line in lines)
-    assert queue.rings() == ['cancel']
+    assert queue.wakeups() == ['cancel']
 
 
 def test_dead_letters_are_not_found(leat, queue):

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from harness.daemon import program, write_config
-from harness.lists import items_of
+from harness.functions.lists import items_of
 
 EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_TEMPFAIL = 64, 65, 69, 75
 NOT_FOUND, INTERRUPTED = 1, 130

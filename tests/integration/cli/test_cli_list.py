@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness.doctor import Doctor
+from harness.functions.doctor import Doctor
 
 NOT_FOUND = 1
 

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from harness.daemon import ROOT, program
-from harness.faults import wait_empty
 from harness.polling import wait_until
+from harness.short_leases import wait_empty
 from harness.tasks import wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -151,14 +151,14 @@ def test_of_a_batch(worker, queue, journal, logs):
 
 @pytest.mark.usefixtures('journalled')
 @pytest.mark.parametrize('command, status', [('exit 0', 0), ('exit 1', 0)])
-def test_follow(worker, queue, journal, start, gate, command, status):
+def test_follow(worker, queue, journal, start, latch, command, status):
     """-f shows what comes as it comes, over a retry too, and ends when the task has ended, well or not."""
     worker({'retry': {'max_attempts': 2}})
-    [tid] = queue.add({'command': f'echo begun $LEAT_ATTEMPT; {gate.wait}; echo through; {command}'})
+    [tid] = queue.add({'command': f'echo begun $LEAT_ATTEMPT; {latch.wait}; echo through; {command}'})
     run = start('logs', '-D', journal.path, '-f', tid)
     wait_until(lambda: b'begun 1\n' in run.raw)
     assert run.running() and b'through' not in run.raw
-    gate.open()
+    latch.open()
     assert run.ended() == status
     expected = b'begun 1\nthrough\n' + (b'begun 2\nthrough\n' if command == 'exit 1' else b'')
     assert run.raw == expected
@@ -321,28 +321,28 @@ def test_file_has_no_times(daemon, queue, files, leat):
         assert done.returncode == os.EX_USAGE and 'neither times nor attempts' in done.stderr
 
 
-def test_follow_file(daemon, queue, files, start, gate):
+def test_follow_file(daemon, queue, files, start, latch):
     """-f goes on with the file, also before there is one, until the task has ended."""
-    [tid] = queue.add({'command': f'{gate.wait}; printf a; echo b; printf c'})
+    [tid] = queue.add({'command': f'{latch.wait}; printf a; echo b; printf c'})
     run = start('logs', '-f', tid)
     daemon().wait_ready()
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
     assert run.running()
-    gate.open()
+    latch.open()
     assert run.ended() == 0 and run.raw == b'ab\nc'
 
 
 @pytest.mark.parametrize('begun', [True, False])
-def test_follow_file_over_a_broken_connection(daemon, queue, files, start, gate, proxy, through_proxy, begun):
+def test_follow_file_over_a_broken_connection(daemon, queue, files, start, latch, proxy, through_proxy, begun):
     """-f notices the end though Redis was away in between, and the file that is made only then."""
-    [tid] = queue.add({'command': f'{"echo a;" if begun else ""} {gate.wait}; echo b'})
+    [tid] = queue.add({'command': f'{"echo a;" if begun else ""} {latch.wait}; echo b'})
     run = start('logs', '-f', tid, config=through_proxy)
     daemon().wait_ready()
     wait_until(lambda: queue.redis.hlen(queue.running) == 1 and (not begun or run.raw == b'a\n'))
     proxy.refuse()
     run.wait_error('cannot')
     proxy.accept()
-    gate.open()
+    latch.open()
     assert run.ended() == 0 and run.raw == (b'a\nb\n' if begun else b'b\n')
 
 

@@ -136,9 +136,9 @@ def test_unknown_host(leat, queue):
 
 def test_status(leat, queue):
     """Paused and drained is said, and healthy all the same; the drained worker shows as such."""
-    beat = json.dumps({'state': 'running', 'running': 0, 'slots': 2, 'retried': 3, 'dead': 4})
+    heartbeat = json.dumps({'state': 'running', 'running': 0, 'slots': 2, 'retried': 3, 'dead': 4})
     for worker in ('web1:1:a', 'web2:2:b'):
-        queue.register(worker, beat=beat)
+        queue.register(worker, heartbeat=heartbeat)
     page = status(leat)
     assert (page['paused'], page['paused_since_ms'], page['drained']) == (False, 0, [])
     assert 'PAUSED' not in leat('status').stdout

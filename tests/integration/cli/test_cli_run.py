@@ -11,8 +11,8 @@ import pytest
 
 from harness import processes
 from harness.daemon import program, write_config
-from harness.gate import Gate
-from harness.results import HOLDS_DATA, key_of
+from harness.functions.results import HOLDS_DATA, key_of
+from harness.latch import Latch
 from harness.tasks import wait_file, wait_letters
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -21,9 +21,9 @@ EX_USAGE, EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE, EX_IOERR, EX_TEMPFAIL = 64, 65
 TIMED_OUT, LOST, CANCELLED = 124, 125, 130
 
 
-def gate(folder, name='gate'):
+def latch(folder, name='latch'):
     """A shell line that waits until the test opens it."""
-    one = Gate(folder / name)
+    one = Latch(folder / name)
     return one.wait, one.open
 
 
@@ -77,7 +77,7 @@ def test_stdin(daemon, leat, queue, option):
 def test_output_comes_while_it_runs(daemon, start, queue, folder, wait_until):
     """What was written is there before the command has ended, stdout and stderr apart."""
     daemon().wait_ready()
-    line, go = gate(folder)
+    line, go = latch(folder)
     run = start('run', f'printf one; printf two >&2; {line}; printf three')
     wait_until(lambda: (run.out, run.error) == ('one', 'two'), 20)
     assert run.running()
@@ -188,7 +188,7 @@ def test_worker_stops(daemon, start, queue, folder, wait_until):
     """A worker that stops hands the task back: it runs again elsewhere."""
     config = {'shutdown': {'drain': '0'}}
     first = daemon(config).wait_ready()
-    line, go = gate(folder)
+    line, go = latch(folder)
     run = start('run', f'echo $LEAT_ATTEMPT; {line}')
     wait_until(lambda: run.out == '1\n', 20)
     first.terminate()
@@ -306,7 +306,7 @@ def test_somebody_else_cancels(daemon, start, queue, wait_until):
 def test_ignored_signals_stay_so(daemon, start, queue, folder, wait_until):
     """As in the background of a shell without job control."""
     daemon().wait_ready()
-    line, go = gate(folder)
+    line, go = latch(folder)
     run = start('run', f'echo begun; {line}',
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     wait_until(lambda: run.out == 'begun\n', 20)
@@ -321,7 +321,7 @@ def test_ignored_signals_stay_so(daemon, start, queue, folder, wait_until):
 def test_broken_connection(daemon, start, queue, proxy, through_proxy, folder, wait_until, when):
     """A connection that breaks is made again: nothing is lost, and nothing comes twice."""
     daemon().wait_ready()
-    line, go = gate(folder)
+    line, go = latch(folder)
     config = {'redis': {**through_proxy['redis'], 'backoff_cap': '200ms'}}
     run = start('run', f'echo one; {line}; echo two; exit 6', config=config)
     wait_until(lambda: run.out == 'one\n', 20)
@@ -496,7 +496,7 @@ def test_full_queue(leat, queue):
 def test_left_behind(daemon, start, queue, folder, wait_until):
     """leat itself is killed: the task goes on."""
     daemon().wait_ready()
-    line, go = gate(folder)
+    line, go = latch(folder)
     run = start('run', f'echo begun; {line}; echo x > {folder}/done')
     wait_until(lambda: run.out == 'begun\n', 20)
     run.process.kill()

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from harness.functions.signing import Key, signature
 from harness.queue import text
-from harness.signing import Key, signature
 from harness.tasks import wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')

@@ -7,7 +7,7 @@ import pytest
 UNHEALTHY, EX_UNAVAILABLE = 1, 69
 
 
-def beat(**members):
+def heartbeat(**members):
     members = {'host': 'web1', 'pid': 4711, 'version': '0.1.0', 'slots': 8, 'running': 3,
                'state': 'running', 'started_ms': 1700000000000, 'succeeded': 120, 'failed': 4,
                'rate': 6.25, **members}
@@ -21,7 +21,7 @@ def status(leat, *args):
 
 def test_every_state_is_counted(leat, queue):
     """Ready, running, delayed, retrying and dead tasks, and a plain XADD, appear as such."""
-    queue.register('w1:1:a', beat=beat())
+    queue.register('w1:1:a', heartbeat=heartbeat())
     queue.add(*[{'command': f'echo {i}'} for i in range(4)])
     queue.add({'command': 'later'}, due='+60000')
     one, two, _ = queue.begin('w1:1:a', 3)
@@ -47,7 +47,7 @@ def test_busy_without_the_right_to_know(leat, queue):
     """Who may not ask Redis how much each worker runs sees what its last beat said; where nothing runs, that."""
     queue.redis.execute_command('ACL', 'SETUSER', 'old', 'on', '>x', '~*', '&*', '+@all', '-xinfo|consumers')
     old = {'redis': {'user': 'old', 'password': 'x'}}
-    queue.register('w1:1:a', beat=beat())
+    queue.register('w1:1:a', heartbeat=heartbeat())
     queue.add({'command': 'true'})
     assert '0/8' in leat('status').stdout
     queue.begin('w1:1:a')
@@ -56,7 +56,7 @@ def test_busy_without_the_right_to_know(leat, queue):
 
 def test_rates_are_short_numbers(leat, queue):
     """JSON has a rate as the worker wrote it, not with the digits that a binary fraction adds."""
-    queue.register('w1:1:a', beat=beat(rate=0.025))
+    queue.register('w1:1:a', heartbeat=heartbeat(rate=0.025))
     assert '"rate": 0.025,' in leat('status', '--json').stdout
 
 
@@ -65,7 +65,7 @@ def test_no_live_worker_is_not_healthy(leat, queue):
     page, code = status(leat)
     assert (page['healthy'], page['problems'], code) == (False, ['no live worker'], UNHEALTHY)
     queue.register('web2:7:x')
-    queue.redis.hset(queue.workers, 'web2:7:x', f'{queue.now() - 61000} {beat()}')
+    queue.redis.hset(queue.workers, 'web2:7:x', f'{queue.now() - 61000} {heartbeat()}')
     page, code = status(leat)
     assert code == UNHEALTHY and page['workers'][0]['live'] is False
     text = leat('status').stdout
@@ -77,11 +77,11 @@ def test_no_live_worker_is_not_healthy(leat, queue):
 
 def test_workers_that_can_take_nothing_are_not_healthy(leat, queue):
     """No live worker can take tasks before something is mended: 1, and it is said; one that can is enough."""
-    queue.register('web1:1:a', beat=beat(state='lease-short'))
-    queue.register('web2:2:b', beat=beat(state='host-fault', host='web2'))
+    queue.register('web1:1:a', heartbeat=heartbeat(state='lease-short'))
+    queue.register('web2:2:b', heartbeat=heartbeat(state='host-fault', host='web2'))
     page, code = status(leat)
     assert (page['problems'], code) == (['no worker can take tasks: lease-short; its log says why'], UNHEALTHY)
-    queue.register('web3:3:c', beat=beat(state='pressed', host='web3'))
+    queue.register('web3:3:c', heartbeat=heartbeat(state='pressed', host='web3'))
     page, code = status(leat)
     assert (page['healthy'], page['problems'], code) == (True, [], 0)
 
@@ -94,7 +94,7 @@ def test_other_groups_are_not_healthy(leat, queue, client):
     assert (page['problems'][1:], code) == (
         ['another group reads the stream: no worker begins there; leat doctor names it'], UNHEALTHY)
     client.xgroup_destroy('emails', 'theirs')
-    queue.register('web1:1:a', beat=beat())
+    queue.register('web1:1:a', heartbeat=heartbeat())
     done = leat('status', '--json', config={'queue': {'group': 'mine'}})
     assert (json.loads(done.stdout)['problems'], done.returncode) == (
         ["the workers' group is leat, not mine: change [queue] group in the configuration"], UNHEALTHY)
@@ -105,7 +105,7 @@ def test_other_groups_are_not_healthy(leat, queue, client):
                                   '{"host": "\\u001b[31mred", "state": "\\u0007"}'])
 def test_beats_of_other_forms(leat, queue, text):
     """Members that are missing or of another type do no harm; host and pid come from the name."""
-    queue.register('web3:33:z', beat=text)
+    queue.register('web3:33:z', heartbeat=text)
     page, code = status(leat)
     assert code == 0 and page['workers'][0]['pid'] == 33
     shown = leat('status')
@@ -116,7 +116,7 @@ def test_beats_of_other_forms(leat, queue, text):
 
 def test_limits(leat, queue):
     """Each --max-... is a limit of health."""
-    queue.register('w', beat=beat())
+    queue.register('w', heartbeat=heartbeat())
     queue.add({'command': 'a'}, {'command': 'b'}, {'command': 'c'})
     [task] = queue.begin('w')
     queue.finish('w', task, 'dead', cause='exit', status='1')
@@ -129,7 +129,7 @@ def test_limits(leat, queue):
 
 def test_a_rate_is_shown(leat, queue):
     """Why slots are free though tasks are ready."""
-    queue.register('w1:1:a', beat=beat())
+    queue.register('w1:1:a', heartbeat=heartbeat())
     assert 'max_length none\n' in leat('status').stdout
     queue.conf_set('rate', '20/s')
     assert 'max_length none, rate 20/s\n' in leat('status').stdout

@@ -7,10 +7,10 @@ import pytest
 
 from harness import processes
 from harness.daemon import program, write_config
-from harness.faults import pass_time
+from harness.functions.results import key_of, result_of
+from harness.latch import Latch
 from harness.queue import Queue
-from harness.gate import Gate
-from harness.results import key_of, result_of
+from harness.short_leases import pass_time
 from harness.tasks import wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -28,9 +28,9 @@ def wait_awaited(client, queue, wait_until):
     return wait
 
 
-def gate(folder, name='gate'):
+def latch(folder, name='latch'):
     """A shell line that waits until the test opens it, with what follows."""
-    one = Gate(folder / name)
+    one = Latch(folder / name)
     return one.wait, one.open
 
 
@@ -39,7 +39,7 @@ def gate(folder, name='gate'):
 def test_success_and_death(daemon, queue, start, wait_awaited, folder):
     """A line for each as soon as it has ended; exit 1 where one is dead."""
     daemon().wait_ready()
-    line, go = gate(folder)
+    line, go = latch(folder)
     good, bad = queue.add({'command': f'{line}; exit 0'},
                           {'command': 'exit 3', 'max_attempts': 2})
     waiting = start('wait', good, bad)
@@ -196,8 +196,8 @@ def test_more_than_one_read_takes(queue, start, wait_awaited, wait_until):
 def test_lines_come_at_once(daemon, queue, start, wait_awaited, folder, wait_until):
     """What has ended is told while others run."""
     daemon().wait_ready()
-    line, go = gate(folder)
-    first, go_first = gate(folder, 'first')
+    line, go = latch(folder)
+    first, go_first = latch(folder, 'first')
     slow, quick = queue.add({'command': line}, {'command': first})
     waiting = start('wait', slow, quick)
     wait_awaited(2)
@@ -370,7 +370,7 @@ def test_rights(daemon, queue, client, leat, command):
 
 def test_all(daemon, queue, start, wait_awaited, folder, wait_until):
     """Until nothing is ready, running or to be retried; delayed tasks do not count."""
-    line, go = gate(folder)
+    line, go = latch(folder)
     queue.add({'command': line}, {'command': '[ $LEAT_ATTEMPT = 2 ]'}, *[{'command': 'true'}] * 20)
     queue.add({'command': 'x'}, due='+600000')
     waiting = start('wait', '--all')
@@ -389,7 +389,7 @@ def test_all_with_deaths(daemon, queue, leat, start, wait_awaited, folder):
     queue.add({'command': 'exit 1'})
     wait_letters(queue)
     assert leat('wait', '--all').returncode == 0
-    line, go = gate(folder)
+    line, go = latch(folder)
     queue.add({'command': f'{line}; exit 1'}, {'command': 'true'})
     waiting = start('wait', '--all', '--json')
     wait_awaited()
@@ -434,16 +434,16 @@ def test_no_worker_reads_the_queue(daemon, queue, start, client, wait_until, com
     assert len(waiting.error.splitlines()) == 1
 
 
-@pytest.mark.parametrize('gate_name, beat, said', [
+@pytest.mark.parametrize('pause_name, heartbeat, said', [
     ('paused', '{}', 'is paused'), ('drain:w1', '{}', 'are drained'),
     (None, '{"state": "host-fault"}', 'begins tasks now')])
-def test_nothing_begins(queue, start, wait_until, gate_name, beat, said):
+def test_nothing_begins(queue, start, wait_until, pause_name, heartbeat, said):
     """Nor are they left to guess where there are workers and the queue is paused, their hosts are
     drained, or nothing can run there."""
-    queue.register('w1:1:a', beat=beat)
+    queue.register('w1:1:a', heartbeat=heartbeat)
     queue.add({'command': 'true', 'id': 'x'})
-    if gate_name:
-        queue.gate(gate_name, True)
+    if pause_name:
+        queue.gate(pause_name, True)
     waiting = start('wait', '--timeout', '5s', 'x')
     wait_until(lambda: waiting.error, 10)
     assert said in waiting.error and len(waiting.error.splitlines()) == 1

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from harness.daemon import is_sanitized, program, write_config
-from harness.damages import ALSO, CASES, make_acked, settle
+from harness.functions.damages import ALSO, CASES, make_acked, settle
 from harness.queue import LIBRARY, Queue
 
 OK, LEFT, REPAIRED, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG = 0, 1, 2, 69, 77, 78
@@ -178,10 +178,10 @@ def test_who_may_not_repair(doctor, queue):
 
 def test_workers_of_several_versions(doctor, queue):
     """Found while they live; a silent one does not count."""
-    queue.register('web1:1:a', beat='{"host": "web1", "version": "0.1.0"}')
-    queue.register('web2:2:b', beat='{"host": "web2", "version": "0.1.0"}')
+    queue.register('web1:1:a', heartbeat='{"host": "web1", "version": "0.1.0"}')
+    queue.register('web2:2:b', heartbeat='{"host": "web2", "version": "0.1.0"}')
     assert doctor()[0] == OK
-    queue.register('web3:3:c', beat='{"host": "web3", "version": "0.2.0"}')
+    queue.register('web3:3:c', heartbeat='{"host": "web3", "version": "0.2.0"}')
     code, found = doctor('--repair')
     assert (code, set(found)) == (LEFT, {'version-skew'})
     assert {(one['subject'], one['detail']) for one in found['version-skew']['examples']} == {

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from harness.faults import pass_time, wait_blocked, wakeups
 from harness.notify import NotifySocket
 from harness.polling import wait_until
+from harness.short_leases import pass_time, wait_blocked, wakeups
 from harness.tasks import wait_file, wait_succeeded
 
 pytestmark = [
@@ -129,8 +129,8 @@ def test_others_take_the_tasks(start, daemon, queue, host, folder):
     """The tasks of the queue run on another host, and what runs here goes on."""
     host.set('pressure/io', pressure(0))
     worker = start({'io_pressure': '10%'}, {'queue': {'concurrency': 4}})
-    gate = folder / 'gate'
-    queue.add({'command': f'touch {folder}/begun; until test -e {gate}; do sleep 0.01; done; '
+    latch = folder / 'latch'
+    queue.add({'command': f'touch {folder}/begun; until test -e {latch}; do sleep 0.01; done; '
                           f'touch {folder}/ended'})
     wait_file(folder / 'begun', 0)
     host.set('pressure/io', pressure(100))
@@ -142,7 +142,7 @@ def test_others_take_the_tasks(start, daemon, queue, host, folder):
     wait_until(lambda: queue.counter('succeeded') == 21)
     runs = (folder / 'runs').read_text().split('\n')[:-1]
     assert len(runs) == 20 and not [run for run in runs if f':{worker.pid}:' in run or run[-1] != '1']
-    gate.touch()
+    latch.touch()
     wait_file(folder / 'ended', 0)
     wait_succeeded(queue, 22)
 

@@ -8,34 +8,34 @@ import os
 
 import pytest
 
-from harness.crash import Crash
+from harness.faults.crash import Crash
 from harness.polling import wait_until
 
 WHEN = pytest.mark.parametrize('when', ['before', 'after'])
 
 
 @WHEN
-def test_work(daemon, queue, folder, injector, beats, when):
+def test_work(daemon, queue, folder, injector, heartbeats, when):
     """While it works; whoever inherits what it has started reaps that at once, as process 1 does."""
-    Crash(daemon, queue, folder, injector, beats).sweep((240,), when)
+    Crash(daemon, queue, folder, injector, heartbeats).sweep((240,), when)
 
 
 @WHEN
-def test_batches(daemon, queue, folder, injector, beats, when):
+def test_batches(daemon, queue, folder, injector, heartbeats, when):
     """The same where tasks share a process."""
-    Crash(daemon, queue, folder, injector, beats, batch=True).sweep((40,), when)
+    Crash(daemon, queue, folder, injector, heartbeats, batch=True).sweep((40,), when)
 
 
 @WHEN
-def test_start(daemon, queue, folder, injector, beats, when):
+def test_start(daemon, queue, folder, injector, heartbeats, when):
     """From its start on, with tasks that wait for it."""
-    Crash(daemon, queue, folder, injector, beats).sweep((50,), when, early=True)
+    Crash(daemon, queue, folder, injector, heartbeats).sweep((50,), when, early=True)
 
 
 @WHEN
-def test_cgroups(caged, queue, folder, group, injector, beats, when):
+def test_cgroups(caged, queue, folder, group, injector, heartbeats, when):
     """Tasks have cgroups, of which none is left."""
-    Crash(caged, queue, folder, injector, beats, inherited=False).sweep((60,), when)
+    Crash(caged, queue, folder, injector, heartbeats, inherited=False).sweep((60,), when)
     assert group.below() == ['daemon'] and not group.is_populated()
 
 

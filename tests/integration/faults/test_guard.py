@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from harness import processes
-from harness.faults import LEASE_S, assert_apart, boot_s, pass_time, wait_blocked
-from harness.holds import Holds, consumer_of, is_locked
 from harness.polling import wait_until
+from harness.short_leases import LEASE_S, assert_apart, boot_s, pass_time, wait_blocked
 from harness.tasks import wait_file, wait_succeeded
+from harness.worker_locks import WorkerLocks, consumer_of, is_locked
 
 pytestmark = pytest.mark.usefixtures('short_leases')
 
-SURVIVORS = Path(__file__).parents[1] / 'harness' / 'survivors.py'
+SURVIVORS = Path(__file__).parents[1] / 'harness' / 'faults' / 'survivors.py'
 LONG = {'queue': {'lease': '60s', 'scan': '10s'}, 'task': {'kill_grace': '300ms'}}
 SOON_S = 5.0  # far less than that lease
 TICK_S = 0.02  # more than what the kernel tells of when a process began is rounded by
@@ -23,130 +23,131 @@ MARGIN_S = 0.05  # a guard's, for a lease of the usual length here
 
 
 @pytest.fixture
-def holds(folder):
-    return Holds(folder / 'state' / 'emails')
+def worker_locks(folder):
+    return WorkerLocks(folder / 'state' / 'emails')
 
 
 def add(queue, command, **fields):
     return queue.add({'command': command, **fields})[0]
 
 
-def tree(beats, seconds=60):
+def tree(heartbeats, seconds=60):
     """A task of five processes that are deaf to TERM: a shell, three of its group, and one in a group of its own.
     What a guard leaves of the shell says so."""
-    beat = beats.task(seconds, stubborn=True)
-    return (f"trap '' TERM; {beat} & {beat} & {beat} & set -m; {beat} & wait; "
-            f'touch {beats.path}.went-on')
+    heartbeat = heartbeats.task(seconds, stubborn=True)
+    return (f"trap '' TERM; {heartbeat} & {heartbeat} & {heartbeat} & set -m; {heartbeat} & wait; "
+            f'touch {heartbeats.path}.went-on')
 
 
-def hold_text(holds, consumer):
-    return (holds.path / consumer).read_text()
+def lock_text(worker_locks, consumer):
+    return (worker_locks.path / consumer).read_text()
 
 
-def assert_dead_with(worker, beats, since, late):
+def assert_dead_with(worker, heartbeats, since, late):
     """The tasks of a dead daemon are dead soon, as if they had never gone on; not a lease later."""
-    runs = beats.wait_dead()
+    runs = heartbeats.wait_dead()
     assert max(run.last for run in runs) - since < SOON_S + late(), runs
-    assert not Path(f'{beats.path}.went-on').exists()
+    assert not Path(f'{heartbeats.path}.went-on').exists()
     return runs
 
 
 # ---- the daemon is killed
 
-def test_killed_daemon_s_tasks_die(daemon, queue, beats, holds, late):
+def test_killed_daemon_s_tasks_die(daemon, queue, heartbeats, worker_locks, late):
     """kill -9 of the daemon: every process of its tasks' sessions is dead at once, the guards say so in the hold
     file and are gone, and the next start runs the task without waiting for the lease."""
     worker = daemon({**LONG, 'queue': {'lease': '60s', 'concurrency': 2}}).wait_ready()
     consumer, guards = consumer_of(worker), worker.guards()
     assert len(guards) == 2
-    tid = add(queue, tree(beats))
-    other = add(queue, tree(beats))
-    beats.wait_runs(8)
+    tid = add(queue, tree(heartbeats))
+    other = add(queue, tree(heartbeats))
+    heartbeats.wait_runs(8)
     killed = boot_s()
     worker.kill9()
-    first = assert_dead_with(worker, beats, killed, late)
+    first = assert_dead_with(worker, heartbeats, killed, late)
     wait_until(lambda: not any(processes.alive(pid) for pid in guards))
-    assert f'dead {consumer}\n' in hold_text(holds, consumer)
-    assert not is_locked(holds.path / consumer)
+    assert f'dead {consumer}\n' in lock_text(worker_locks, consumer)
+    assert not is_locked(worker_locks.path / consumer)
 
     second = daemon({**LONG, 'queue': {'lease': '60s', 'concurrency': 1}}).wait_ready()
     second.wait_log(f'adopted 2 tasks of worker {consumer}')
-    again = beats.wait_runs(12)[8:]
+    again = heartbeats.wait_runs(12)[8:]
     assert max(run.last for run in first) < min(run.first for run in again)
     assert again[0].first - killed < SOON_S * 3 + late.start()
     assert {run.tid for run in first} == {tid, other} and again[0].fence == 2
 
 
 @pytest.mark.parametrize('first', [0, 1])
-def test_one_guard_and_the_daemon_killed(daemon, queue, beats, holds, late, first):
+def test_one_guard_and_the_daemon_killed(daemon, queue, heartbeats, worker_locks, late, first):
     """kill -9 of one guard and at once of the daemon: the other one does the work of both."""
     worker = daemon(LONG).wait_ready()
     consumer = consumer_of(worker)
-    add(queue, tree(beats))
-    beats.wait_runs(4)
+    add(queue, tree(heartbeats))
+    heartbeats.wait_runs(4)
     worker.stop()  # so that it has no moment to replace it
     processes.send(worker.guards()[first], signal.SIGKILL)
     killed = boot_s()
     worker.kill9()
-    assert_dead_with(worker, beats, killed, late)
-    wait_until(lambda: f'dead {consumer}\n' in hold_text(holds, consumer))
+    assert_dead_with(worker, heartbeats, killed, late)
+    wait_until(lambda: f'dead {consumer}\n' in lock_text(worker_locks, consumer))
 
 
-def test_all_killed(daemon, queue, beats, holds):
+def test_all_killed(daemon, queue, heartbeats, worker_locks):
     """kill -9 of both guards and the daemon: nobody is left to say that the tasks are dead, so nothing is
     said, and the lease is waited out."""
     worker = daemon().wait_ready()
     consumer = consumer_of(worker)
-    add(queue, f'exec {beats.task(1)}')
-    beats.wait_runs(1)
+    add(queue, f'exec {heartbeats.task(1)}')
+    heartbeats.wait_runs(1)
     killed = boot_s()
     worker.kill9_unguarded()
-    assert 'dead' not in hold_text(holds, consumer)
+    assert 'dead' not in lock_text(worker_locks, consumer)
     second = daemon().wait_ready()
-    runs = beats.wait_runs(2)
+    runs = heartbeats.wait_runs(2)
     assert_apart(runs)
     assert runs[1].first > killed + LEASE_S / 2
     assert 'adopted' not in second.log()
 
 
-def test_all_killed_and_tasks_that_go_on(daemon, queue, beats, folder, holds):
+def test_all_killed_and_tasks_that_go_on(daemon, queue, heartbeats, folder, worker_locks):
     """What is left of the tasks is killed by the next start on the host, long before the lease runs out, as far
     as it is known by its environment. That is no proof: nothing is adopted."""
     worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
     consumer = consumer_of(worker)
-    add(queue, f'{beats.task(60)} & exec {sys.executable} -S -E {SURVIVORS} {folder}/survivors 3')
+    add(queue, f'{heartbeats.task(60)} & exec {sys.executable} -S -E {SURVIVORS} {folder}/survivors 3')
     wait_file(folder / 'survivors.all')
     survivors = [int(pid) for pid in (folder / 'survivors').read_text().split()]
-    beats.wait_runs(1)
+    heartbeats.wait_runs(1)
     worker.kill9_unguarded()
     assert all(map(processes.alive, survivors))
     second = daemon({**LONG, 'isolation': {'cgroup': 'off'}})
     second.wait_log(f'processes that worker {consumer} has left')
     wait_until(lambda: not any(map(processes.alive, survivors)))
-    beats.wait_dead()
+    heartbeats.wait_dead()
     assert 'adopted' not in second.log() and len(queue.pending(consumer)) == 1
 
 
 @pytest.mark.parametrize('batch, cleared', [(None, ''), (2, ''), (None, 'env -i ')],
                          ids=['single', 'batch', 'no environment'])
-def test_leader_reaped_before_the_guards_look(daemon, queue, beats, gate, holds, late, batch, cleared):
+def test_leader_reaped_before_the_guards_look(daemon, queue, heartbeats, latch, worker_locks, late, batch,
+                                              cleared):
     """A task ends, and the daemon is killed before it sees to what the task has left; whoever inherits the leader
     reaps it before the guards look at it, so that its number says nothing any more: they know what it left by its
     environment, or since it is older than the daemon's last sign of life, and kill it at once."""
-    left = f'{cleared}{beats.task(60)} & {gate.wait}'
+    left = f'{cleared}{heartbeats.task(60)} & {latch.wait}'
     config = {'queue': {'lease': '60s', 'concurrency': 2}, 'isolation': {'cgroup': 'off'},
               'task': {'command': left, 'batch': batch} if batch else {}}
     worker = daemon(config).wait_ready()
     consumer, guards = consumer_of(worker), worker.guards()
     queue.add(*[{'payload': 'x'}] * batch if batch else [{'command': left}])
-    beats.wait_runs(1)
+    heartbeats.wait_runs(1)
     pass_time(TICK_S)
     if cleared:
         queue.add({'command': 'true'})
         wait_until(lambda: queue.counter('succeeded') == 1)
-    [leader] = {os.getsid(run.pid) for run in beats.runs()}
+    [leader] = {os.getsid(run.pid) for run in heartbeats.runs()}
     worker.stop()
-    gate.open()
+    latch.open()
     wait_until(lambda: not processes.alive(leader))
     for guard in guards:
         processes.send(guard, signal.SIGSTOP)
@@ -155,21 +156,21 @@ def test_leader_reaped_before_the_guards_look(daemon, queue, beats, gate, holds,
     assert os.waitpid(leader, 0)[0] == leader
     for guard in guards:
         processes.send(guard, signal.SIGCONT)
-    assert_dead_with(worker, beats, killed, late)
-    wait_until(lambda: f'dead {consumer}\n' in hold_text(holds, consumer))
+    assert_dead_with(worker, heartbeats, killed, late)
+    wait_until(lambda: f'dead {consumer}\n' in lock_text(worker_locks, consumer))
 
 
-def test_killed_before_it_can_say_anything(daemon, queue, holds):
+def test_killed_before_it_can_say_anything(daemon, queue, worker_locks):
     """A daemon without tasks is killed: its hold file gets its proof all the same, and the guards exit well."""
     worker = daemon(LONG).wait_ready()
     consumer, guards = consumer_of(worker), worker.guards()
     worker.kill9()
     # they are ours now; their output is nobody's, so a sanitizer has nothing but the status
     assert [os.waitpid(pid, 0)[1] for pid in guards] == [0, 0]
-    assert f'dead {consumer}\n' in hold_text(holds, consumer)
+    assert f'dead {consumer}\n' in lock_text(worker_locks, consumer)
 
 
-def test_killed_under_load(daemon, queue, holds, folder):
+def test_killed_under_load(daemon, queue, worker_locks, folder):
     """kill -9 in the midst of short tasks: wherever a start was, nothing is left alive and all is proved; all
     tasks succeed."""
     sections = {'queue': {'lease': '60s', 'concurrency': 4, 'max_crashes': 100}}
@@ -181,8 +182,8 @@ def test_killed_under_load(daemon, queue, holds, folder):
         wait_until(lambda at=kill_at: queue.counter('succeeded') >= at)
         guards = worker.guards()
         worker.kill9()
-        wait_until(lambda name=consumer: f'dead {name}\n' in hold_text(holds, name))
-        wait_until(lambda name=consumer: not is_locked(holds.path / name))
+        wait_until(lambda name=consumer: f'dead {name}\n' in lock_text(worker_locks, name))
+        wait_until(lambda name=consumer: not is_locked(worker_locks.path / name))
         # a guard that exits closes the file before it is dead
         wait_until(lambda those=guards: not any(map(processes.alive, those)))
         assert processes.end_orphans() == 0
@@ -193,46 +194,48 @@ def test_killed_under_load(daemon, queue, holds, folder):
 # ---- the daemon is stopped
 
 @pytest.mark.parametrize('network', ['there', 'gone'])
-def test_stopped_daemon_s_tasks_die_in_time(daemon, queue, client, proxy, through_proxy, beats, late, network):
+def test_stopped_daemon_s_tasks_die_in_time(daemon, queue, client, proxy, through_proxy, heartbeats, late,
+                                            network):
     """SIGSTOP for longer than the lease, with Redis in reach or not: all processes of the task are dead before
     another worker may run it, and after SIGCONT nothing that the first one knows is taken."""
     first = daemon(through_proxy).wait_ready()
     wait_blocked(client)
-    tid = add(queue, tree(beats))
-    beats.wait_runs(4)
+    tid = add(queue, tree(heartbeats))
+    heartbeats.wait_runs(4)
     stopped = boot_s()
     first.stop()
     if network == 'gone':
         proxy.refuse()
     second = daemon().wait_ready()
-    runs = beats.wait_runs(8)
+    runs = heartbeats.wait_runs(8)
     assert max(run.last for run in runs[:4]) < runs[4].first
     assert max(run.last for run in runs[:4]) < stopped + LEASE_S - MARGIN_S + 0.05 + late()
     assert [run.fence for run in runs] == [1] * 4 + [2] * 4
-    assert {run.tid for run in runs} == {tid} and not Path(f'{beats.path}.went-on').exists()
+    assert {run.tid for run in runs} == {tid} and not Path(f'{heartbeats.path}.went-on').exists()
 
     if network == 'gone':
         proxy.accept()
     first.cont()
     first.wait_log(f'task {tid}: attempt 1: lease-lost, killed by the guard after')
     pass_time(0.5)
-    assert len(beats.runs()) == 8 and len(queue.pending()) == 1
+    assert len(heartbeats.runs()) == 8 and len(queue.pending()) == 1
     assert queue.letters() == [] and queue.counter('retried') == queue.counter('succeeded') == 0
     assert second.running() and first.running()
 
 
-def test_stopped_and_nobody_else(daemon, queue, client, beats):
+def test_stopped_and_nobody_else(daemon, queue, client, heartbeats):
     """SIGSTOP, and nobody takes the task over: it is dead, goes back with no attempt used, and runs again on the
     same worker."""
     worker = daemon({'queue': {'scan': '10m'}}).wait_ready()
     wait_blocked(client)
-    tid = add(queue, f'test $LEAT_FENCE = 1 && exec {beats.task(60, stubborn=True)}; exec {beats.task(0.1)}')
-    beats.wait_runs(1)
+    tid = add(queue, f'test $LEAT_FENCE = 1 && exec {heartbeats.task(60, stubborn=True)}; '
+                     f'exec {heartbeats.task(0.1)}')
+    heartbeats.wait_runs(1)
     worker.stop()
-    beats.wait_dead()
+    heartbeats.wait_dead()
     pass_time(LEASE_S)
     worker.cont()
-    runs = beats.wait_runs(2)
+    runs = heartbeats.wait_runs(2)
     assert_apart(runs)
     wait_succeeded(queue, 1)
     assert [(run.tid, run.attempt) for run in runs] == [(tid, 1)] * 2
@@ -240,74 +243,74 @@ def test_stopped_and_nobody_else(daemon, queue, client, beats):
     assert queue.counter('retried') == queue.counter('crashes') == 0
 
 
-def test_short_stop_costs_nothing(daemon, queue, client, beats):
+def test_short_stop_costs_nothing(daemon, queue, client, heartbeats):
     """Stopped for less than the lease: the task goes on, and so do renewals."""
     worker = daemon({'queue': {'lease': '6s'}}).wait_ready()
     wait_blocked(client)
-    add(queue, beats.task(9))
-    beats.wait_runs(1)
+    add(queue, heartbeats.task(9))
+    heartbeats.wait_runs(1)
     worker.stop()
     pass_time(1.5)
     worker.cont()
     wait_succeeded(queue, 1)
-    [run] = beats.runs()
+    [run] = heartbeats.runs()
     assert run.ended and 'guard' not in worker.log()
 
 
-def test_batch_dies_in_time(daemon, queue, beats, late):
+def test_batch_dies_in_time(daemon, queue, heartbeats, late):
     """A process with several tasks is one to the guard, too."""
-    worker = daemon({'task': {'command': beats.task(60, stubborn=True), 'batch': 4, 'batch_wait': '500ms'}})
+    worker = daemon({'task': {'command': heartbeats.task(60, stubborn=True), 'batch': 4, 'batch_wait': '500ms'}})
     worker.wait_ready()
     queue.add(*[{'payload': str(number)} for number in range(4)])
-    beats.wait_runs(1)
+    heartbeats.wait_runs(1)
     stopped = boot_s()
     worker.stop()
-    runs = beats.wait_dead()
+    runs = heartbeats.wait_dead()
     assert runs[0].last < stopped + LEASE_S + late()
     worker.cont()
     wait_until(lambda: queue.counter('released') == 4)
 
 
-def test_check_dies_in_time(daemon, queue, beats, late):
+def test_check_dies_in_time(daemon, queue, heartbeats, late):
     """So is the check of a task whose worker was lost."""
     queue.register('gone', lease=2000)
     add(queue, 'true')
     [task] = queue.begin('gone')
     queue.expire(task.token)
-    worker = daemon({'task': {'check': beats.task(60, 1, stubborn=True)}}).wait_ready()
-    beats.wait_runs(1)
+    worker = daemon({'task': {'check': heartbeats.task(60, 1, stubborn=True)}}).wait_ready()
+    heartbeats.wait_runs(1)
     stopped = boot_s()
     worker.stop()
-    runs = beats.wait_dead()
+    runs = heartbeats.wait_dead()
     assert runs[0].last < stopped + LEASE_S + late()
 
 
-def test_many_at_once(daemon, queue, beats, late):
+def test_many_at_once(daemon, queue, heartbeats, late):
     """Sixty tasks at a time, all of them in time."""
     worker = daemon({'queue': {'concurrency': 60, 'lease': '4s'}}).wait_ready()
-    queue.add(*[{'command': f"trap '' TERM; {beats.task(60)} & wait"}] * 60)
-    beats.wait_runs(60)
+    queue.add(*[{'command': f"trap '' TERM; {heartbeats.task(60)} & wait"}] * 60)
+    heartbeats.wait_runs(60)
     stopped = boot_s()
     worker.stop()
-    runs = beats.wait_dead()
+    runs = heartbeats.wait_dead()
     assert max(run.last for run in runs) < stopped + 4 - MARGIN_S + late()
 
 
-def test_start_that_hangs(caged, queue, group, beats, late):
+def test_start_that_hangs(caged, queue, group, heartbeats, late):
     """The daemon waits for a child until it executes. One that does not come so far, as where its cgroup is frozen
     or somebody stops it on its way, is ended long before leases are lost: nothing is counted, and neighbours go
     on."""
     worker = caged({'queue': {'lease': '8s', 'concurrency': 2}}).wait_ready()
-    add(queue, beats.task(1.5))
-    beats.wait_runs(1)
+    add(queue, heartbeats.task(1.5))
+    heartbeats.wait_runs(1)
     (group / 'tasks/cgroup.freeze').write_text('1')
     begun = boot_s()
-    add(queue, beats.task(0))
+    add(queue, heartbeats.task(0))
     worker.wait_log('this host cannot run tasks: cannot start a process: it does not return')
     assert boot_s() - begun < 2 + late()
     (group / 'tasks/cgroup.freeze').write_text('0')
     wait_succeeded(queue, 2)
-    assert [(run.attempt, run.ended) for run in beats.runs()] == [(1, True)] * 2
+    assert [(run.attempt, run.ended) for run in heartbeats.runs()] == [(1, True)] * 2
 
 
 # ---- who escapes, and who does not
@@ -317,7 +320,7 @@ def survivors_of(folder):
     return [int(pid) for pid in (folder / 'survivors').read_text().split()]
 
 
-def test_double_fork_and_setsid(daemon, queue, folder, beats, holds):
+def test_double_fork_and_setsid(daemon, queue, folder, heartbeats, worker_locks):
     """Without cgroups, descendants with sessions of their own are known by their environment: they are dead
     before the guards say so, so before the task runs again. What earlier tasks have left is not touched."""
     worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
@@ -329,7 +332,7 @@ def test_double_fork_and_setsid(daemon, queue, folder, beats, holds):
     survivors = survivors_of(folder)
     assert len(survivors) == 5 and all(map(processes.alive, survivors))
     worker.kill9()
-    wait_until(lambda: f'dead {consumer}\n' in hold_text(holds, consumer))
+    wait_until(lambda: f'dead {consumer}\n' in lock_text(worker_locks, consumer))
     assert not any(map(processes.alive, survivors))
     assert processes.alive(int((folder / 'left').read_text()))
     daemon({**LONG, 'isolation': {'cgroup': 'off'}})
@@ -348,14 +351,14 @@ def test_double_fork_and_setsid_of_a_stopped_daemon_s_task(daemon, queue, folder
     assert boot_s() - begun < LEASE_S + late()
 
 
-def test_who_escapes(daemon, queue, folder, beats):
+def test_who_escapes(daemon, queue, folder, heartbeats):
     """Who has left the session and cleared its environment escapes: the documented limit."""
     worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
-    add(queue, f'{beats.task(60)} & exec env -i {sys.executable} -S -E {SURVIVORS} {folder}/survivors 1')
+    add(queue, f'{heartbeats.task(60)} & exec env -i {sys.executable} -S -E {SURVIVORS} {folder}/survivors 1')
     [survivor] = survivors_of(folder)
-    beats.wait_runs(1)
+    heartbeats.wait_runs(1)
     worker.kill9()
-    beats.wait_dead()
+    heartbeats.wait_dead()
     assert processes.alive(survivor)
     processes.send(survivor, signal.SIGKILL)
 
@@ -392,38 +395,38 @@ def replace_guards(worker):
     assert len(worker.guards()) == 2 and not set(former) & set(worker.guards())
 
 
-def test_replaced_guards_know_what_runs(daemon, queue, beats, late):
+def test_replaced_guards_know_what_runs(daemon, queue, heartbeats, late):
     """Killed guards are replaced within a second; tasks go on, and the new ones hold them to their lease."""
     worker = daemon().wait_ready()
-    add(queue, beats.task(1.5))
-    beats.wait_runs(1)
+    add(queue, heartbeats.task(1.5))
+    heartbeats.wait_runs(1)
     killed = boot_s()
     replace_guards(worker)
     assert boot_s() - killed < 1 + late.start()
     worker.wait_log('has died: starting another')
     wait_succeeded(queue, 1)
-    [run] = beats.runs()
+    [run] = heartbeats.runs()
     assert run.ended
 
-    add(queue, tree(beats))
-    beats.wait_runs(5)
+    add(queue, tree(heartbeats))
+    heartbeats.wait_runs(5)
     worker.log_start = worker.log_path.stat().st_size
     replace_guards(worker)
     stopped = boot_s()
     worker.stop()
-    runs = beats.wait_dead()
+    runs = heartbeats.wait_dead()
     assert max(run.last for run in runs) < stopped + LEASE_S + late()
 
 
-def test_stopped_guards_are_replaced(daemon, queue, gate):
+def test_stopped_guards_are_replaced(daemon, queue, latch):
     """A guard that is stopped is none: while tasks run it is ended and replaced."""
     worker = daemon({'queue': {'lease': '1s'}, 'task': {'kill_grace': '100ms'}}).wait_ready()
     former = worker.guards()
-    add(queue, gate.command)
+    add(queue, latch.command)
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
     for pid in former:
         processes.send(pid, signal.SIGSTOP)
     wait_until(lambda: worker.log().count('does its work') == 2, message=worker.log)
     assert not any(map(processes.alive, former)) and not set(former) & set(worker.guards())
-    gate.open()
+    latch.open()
     wait_succeeded(queue, 1)

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from harness import processes
-from harness.faults import pass_time, wait_blocked
-from harness.holds import Holds, consumer_of, is_locked
 from harness.notify import NotifySocket
 from harness.polling import wait_until
+from harness.short_leases import pass_time, wait_blocked
 from harness.tasks import wait_file, wait_succeeded
+from harness.worker_locks import WorkerLocks, consumer_of, is_locked
 
 pytestmark = pytest.mark.usefixtures('short_leases')
 
 
 @pytest.fixture
-def holds(folder):
-    return Holds(folder / 'state' / 'emails')
+def worker_locks(folder):
+    return WorkerLocks(folder / 'state' / 'emails')
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ def add(queue, command, **fields):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='needs root, to look at the descriptors of the daemon')
-def test_no_guard_to_be_had(daemon, queue, client, gate, folder, manager):
+def test_no_guard_to_be_had(daemon, queue, client, latch, folder, manager):
     """Where a guard cannot be replaced the worker claims nothing and says so; what runs goes on. When there is one
     again, so does the worker."""
     worker = daemon({'queue': {'concurrency': 2}}, env=manager.environment()).wait_ready()
     wait_blocked(client)
-    add(queue, gate.command)
+    add(queue, latch.command)
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
     rows = Path(f'/proc/{worker.pid}/limits').read_text().splitlines()
     [before] = [row for row in rows if 'open files' in row]
@@ -60,7 +60,7 @@ def test_no_guard_to_be_had(daemon, queue, client, gate, folder, manager):
     limit(worker.pid, f'{hard}:{hard}')
     wait_file(folder / 'second')
     wait_until(lambda: 'no guard' not in manager.having('STATUS')[-1])
-    gate.open()
+    latch.open()
     wait_succeeded(queue, 2)
     assert len(worker.guards()) == 2
 
@@ -91,7 +91,7 @@ def limit(pid, files):
     subprocess.run(['prlimit', f'--pid={pid}', f'--nofile={files}'], check=True)
 
 
-def test_guards_are_deaf(daemon, queue, beats):
+def test_guards_are_deaf(daemon, queue, heartbeats):
     """What would end another process does not end a guard; it has a session of its own, a name, and no more
     descriptors than it needs, none of the daemon's connections among them."""
     worker = daemon().wait_ready()
@@ -105,17 +105,17 @@ def test_guards_are_deaf(daemon, queue, beats):
         if os.geteuid() == 0:
             names = [os.readlink(f'/proc/{pid}/fd/{fd}') for fd in os.listdir(f'/proc/{pid}/fd')]
             assert sum(name.startswith('socket:') for name in names) == 1 and len(names) <= 8, names
-    add(queue, beats.task(0.1))
+    add(queue, heartbeats.task(0.1))
     wait_succeeded(queue, 1)
     assert worker.guards() == guards
 
 
-def test_leaves_nothing_behind(daemon, queue, holds):
+def test_leaves_nothing_behind(daemon, queue, worker_locks):
     """A clean stop: no guard, no hold file."""
     worker = daemon().wait_ready()
     guards, consumer = worker.guards(), consumer_of(worker)
-    assert is_locked(holds.path / consumer)
-    lines = dict(line.split(' ', 1) for line in (holds.path / consumer).read_text().splitlines())
+    assert is_locked(worker_locks.path / consumer)
+    lines = dict(line.split(' ', 1) for line in (worker_locks.path / consumer).read_text().splitlines())
     assert lines['worker'] == consumer and lines['pid'] == str(worker.pid)
     assert set(lines) == {'worker', 'boot', 'pid', 'cgroup'}
     add(queue, 'true')
@@ -123,36 +123,36 @@ def test_leaves_nothing_behind(daemon, queue, holds):
     worker.terminate()
     assert worker.wait_exit() == 0
     assert not any(processes.alive(pid) for pid in guards)
-    assert list(holds.path.iterdir()) == []
+    assert list(worker_locks.path.iterdir()) == []
 
 
-def test_gives_up(daemon, queue, redis_server, beats, holds):
+def test_gives_up(daemon, queue, redis_server, heartbeats, worker_locks):
     """A stop that Redis does not hear of is no clean one: the hold file stays, with the proof, so that the next
     worker need not wait."""
     worker = daemon({'shutdown': {'drain': '100ms'}, 'redis': {'command_timeout': '30s'}}).wait_ready()
     consumer = consumer_of(worker)
-    add(queue, beats.task(60))
-    beats.wait_runs(1)
+    add(queue, heartbeats.task(60))
+    heartbeats.wait_runs(1)
     redis_server.stop()
     worker.terminate()
     wait_until(lambda: worker.process.poll() is not None or worker.signal(signal.SIGTERM))
     assert worker.process.returncode == 75
     redis_server.cont()
-    wait_until(lambda: f'dead {consumer}\n' in (holds.path / consumer).read_text())
-    beats.wait_dead()
+    wait_until(lambda: f'dead {consumer}\n' in (worker_locks.path / consumer).read_text())
+    heartbeats.wait_dead()
 
 
-def test_state_folder_that_cannot_be(daemon, queue, beats, folder):
+def test_state_folder_that_cannot_be(daemon, queue, heartbeats, folder):
     """Without a place for hold files the worker says so once, and all else is as it was."""
     (folder / 'file').touch()
     worker = daemon({'isolation': {'state': f'{folder}/file'}}).wait_ready()
     assert worker.log().count('if this worker dies') == 1
-    add(queue, beats.task(60))
-    beats.wait_runs(1)
+    add(queue, heartbeats.task(60))
+    heartbeats.wait_runs(1)
     worker.kill9()
-    beats.wait_dead()
+    heartbeats.wait_dead()
     daemon().wait_ready()
-    assert beats.wait_runs(2)[1].fence == 2
+    assert heartbeats.wait_runs(2)[1].fence == 2
 
 
 def test_configured_state_folder(daemon, queue, folder):

@@ -3,8 +3,9 @@ import random
 import socket
 import subprocess
 
-from harness import processes, replicated
+from harness import processes
 from harness.polling import wait_until
+from harness.servers import replicated
 
 
 def test_server_restarts_and_loses_what_it_did_not_save(redis_server):

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from harness.faults import wait_empty
 from harness.polling import wait_until
+from harness.short_leases import wait_empty
 from harness.tasks import letters, wait_file, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')

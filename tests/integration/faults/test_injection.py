@@ -5,12 +5,12 @@ import json
 import pytest
 
 from harness import daemon as daemons
-from harness.faults import is_empty
-from harness.inject import EVER, LAST_S, points
+from harness.faults.inject import EVER, LAST_S, points
+from harness.faults.trial import EX_OSERR, SHORT, Trial
+from harness.functions.signing import Key
 from harness.polling import wait_until
-from harness.signing import Key
+from harness.short_leases import is_empty
 from harness.tasks import QUICK
-from harness.trial import EX_OSERR, SHORT, Trial
 
 # what the exit status may say where the program could not go on
 FAILED = (69, 70, EX_OSERR, 74, 75)

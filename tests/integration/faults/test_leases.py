@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from harness.faults import (LEASE_S, MARGIN_S, SCAN_S, assert_apart, boot_s, is_empty,
-                            pass_time, wait_blocked, wait_empty)
 from harness.polling import wait_until
+from harness.short_leases import (LEASE_S, MARGIN_S, SCAN_S, assert_apart, boot_s, is_empty,
+                                  pass_time, wait_blocked, wait_empty)
 
 pytestmark = pytest.mark.usefixtures('short_leases')
 
@@ -41,16 +41,16 @@ def test_grace_that_does_not_fit_into_the_queue_s_lease(daemon, queue, leat):
 
 # ---- a killed daemon
 
-def test_killed_daemon_s_task_runs_again(daemon, queue, beats, late):
+def test_killed_daemon_s_task_runs_again(daemon, queue, heartbeats, late):
     """kill -9 while a task runs: another worker runs it within lease + scan + 1 s, as a crash."""
     first = daemon(NO_SCAN).wait_ready()
-    tid = add(queue, beats.task(0.3))
-    add(queue, beats.task(60, stubborn=True))
-    beats.wait_runs(2)
+    tid = add(queue, heartbeats.task(0.3))
+    add(queue, heartbeats.task(60, stubborn=True))
+    heartbeats.wait_runs(2)
     daemon().wait_ready()
     killed = boot_s()
     first.kill9()
-    runs = beats.wait_runs(3)
+    runs = heartbeats.wait_runs(3)
     assert runs[2].tid != tid and runs[2].tid == runs[1].tid
     assert runs[2].first - killed < AGAIN_S + late.start()
     assert runs[2].fence == 2 and runs[2].attempt == 1
@@ -64,13 +64,13 @@ def test_killed_daemon_s_task_runs_again(daemon, queue, beats, late):
     ('leat_finish', 'before', True),
     ('leat_finish', 'after', False),
 ])
-def test_killed_at(daemon, queue, client, proxy, through_proxy, beats, late, name, when, reruns):
+def test_killed_at(daemon, queue, client, proxy, through_proxy, heartbeats, late, name, when, reruns):
     """kill -9 between two steps: the task runs to its end once more, or had been settled; nothing is
     stranded."""
     first = daemon({**through_proxy, **NO_SCAN}).wait_ready()
     wait_blocked(client)
     trap = proxy.trap(name, when, 'hold', NAMES_ENTRY if name == 'leat_claim' else b'')
-    tid = add(queue, beats.task(0.05))
+    tid = add(queue, heartbeats.task(0.05))
     trap.wait()
     killed = boot_s()
     first.kill9()
@@ -78,10 +78,10 @@ def test_killed_at(daemon, queue, client, proxy, through_proxy, beats, late, nam
     daemon().wait_ready()
     finished = name == 'leat_finish'
     if reruns:
-        runs = beats.wait_runs(2 if finished else 1)
+        runs = heartbeats.wait_runs(2 if finished else 1)
         assert runs[-1].first - killed < AGAIN_S + late.start()
     wait_empty(queue)
-    runs = beats.runs(tid)
+    runs = heartbeats.runs(tid)
     assert len(runs) == 1 + (finished and reruns)
     assert runs[-1].ended and queue.letters() == []
     begun = name == 'leat_claim' and when == 'after' or finished and reruns
@@ -93,27 +93,27 @@ def test_killed_at(daemon, queue, client, proxy, through_proxy, beats, late, nam
 
 @pytest.mark.parametrize('fault', ['refused', 'silent', 'no replies', 'stopped'])
 def test_cut_off_worker_ends_its_tasks(
-        daemon, queue, redis_server, proxy, through_proxy, beats, late, fault):
+        daemon, queue, redis_server, proxy, through_proxy, heartbeats, late, fault):
     """Cut off from Redis, every process of a task's group is dead before lease − margin, even those
     that ignore SIGTERM; healed, the task runs again, not at the same time, and lost no attempt."""
     # a scan that lay in the way until then would find the lease run out before the worker can hand the task back
     worker = daemon({**through_proxy, **NO_SCAN}).wait_ready()
-    beat = beats.task(60, stubborn=True)
-    add(queue, f"trap '' TERM; {beat} & {beat} & {beat}; wait")
-    beats.wait_runs(3)
+    heartbeat = heartbeats.task(60, stubborn=True)
+    add(queue, f"trap '' TERM; {heartbeat} & {heartbeat} & {heartbeat}; wait")
+    heartbeats.wait_runs(3)
     begun = boot_s()
     {'refused': proxy.refuse, 'silent': proxy.silence, 'stopped': redis_server.stop,
      'no replies': lambda: proxy.silence(to_server=False)}[fault]()
-    runs = beats.wait_dead()
+    runs = heartbeats.wait_dead()
     # the last renewal was sent before the fault began
     assert max(run.last for run in runs) < begun + LEASE_S - MARGIN_S + 0.05 + late()
     worker.wait_log('its lease could not be renewed')
     pass_time(0.5)
-    assert len(beats.runs()) == 3
+    assert len(heartbeats.runs()) == 3
 
     {'refused': proxy.accept, 'silent': proxy.heal, 'stopped': redis_server.cont,
      'no replies': proxy.heal}[fault]()
-    runs = beats.wait_runs(6)
+    runs = heartbeats.wait_runs(6)
     assert max(run.last for run in runs[:3]) < runs[3].first
     assert [run.attempt for run in runs] == [1] * 6
     assert queue.counter('crashes') == 0 and queue.counter('released') == 1
@@ -132,25 +132,25 @@ def test_term_comes_first(daemon, queue, proxy, through_proxy, folder, late):
     proxy.heal()
 
 
-def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, beats, late):
+def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, heartbeats, late):
     """Redis is killed and comes back after the lease: tasks were stopped before, and no two runs of
     one overlap."""
     redis_server.restart(appendonly='yes', appendfsync='always')
     queue.redis = redis_server.client()
     queue.load()
     workers = [daemon().wait_ready(), daemon().wait_ready()]
-    tids = queue.add({'command': beats.task(60)}, {'command': beats.task(60, stubborn=True)})
-    beats.wait_runs(2)
+    tids = queue.add({'command': heartbeats.task(60)}, {'command': heartbeats.task(60, stubborn=True)})
+    heartbeats.wait_runs(2)
     killed = boot_s()
     redis_server.kill()
-    runs = beats.wait_dead()
+    runs = heartbeats.wait_dead()
     assert max(run.last for run in runs) < killed + LEASE_S - MARGIN_S + 0.05 + late()
     pass_time(max(0, killed + LEASE_S + 0.5 - boot_s()))
-    assert len(beats.runs()) == 2
+    assert len(heartbeats.runs()) == 2
     redis_server.restart()
-    beats.wait_runs(4)
+    heartbeats.wait_runs(4)
     for tid in tids:
-        runs = beats.runs(tid)
+        runs = heartbeats.runs(tid)
         assert_apart(runs)
         assert [run.attempt for run in runs] == [1, 1]
     assert all(worker.running() for worker in workers)
@@ -159,20 +159,21 @@ def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, beats, la
 # ---- a daemon that was stopped
 
 @pytest.mark.parametrize('code, outcome', [(0, 'success'), (1, 'retry'), (7, 'dead')])
-def test_stopped_worker_is_fenced(daemon, queue, client, beats, gate, code, outcome):
+def test_stopped_worker_is_fenced(daemon, queue, client, heartbeats, latch, code, outcome):
     """SIGSTOP for longer than the lease, and no guard is left: whatever the first attempt ended with
     changes nothing once the second has begun; it is counted and logged."""
     policy = {'retry': {'permanent': 7}}
     first = daemon(policy).wait_ready()
     wait_blocked(client)
-    tid = add(queue, f'test $LEAT_FENCE = 1 && exec {beats.task(2, code)}; {beats.task(0.1)}; {gate.command}')
-    beats.wait_runs(1)
+    tid = add(queue, f'test $LEAT_FENCE = 1 && exec {heartbeats.task(2, code)}; '
+                     f'{heartbeats.task(0.1)}; {latch.command}')
+    heartbeats.wait_runs(1)
     first.stop()
     first.kill_guards()
     second = daemon(policy).wait_ready()
-    begun, other = beats.wait_runs(2)
+    begun, other = heartbeats.wait_runs(2)
     assert other.fence == 2
-    wait_until(lambda: beats.runs()[0].ended)
+    wait_until(lambda: heartbeats.runs()[0].ended)
     token = queue.pending()
     assert len(token) == 1
     first.cont()
@@ -181,52 +182,52 @@ def test_stopped_worker_is_fenced(daemon, queue, client, beats, gate, code, outc
     assert queue.pending() == token and queue.letters() == []
     assert queue.redis.hlen(queue.waiting) == 0 and queue.redis.xlen(queue.go) == 1
     assert begun.tid == other.tid == tid
-    gate.open()
+    latch.open()
     wait_empty(queue)
-    assert len(beats.runs()) == 2 and beats.runs()[1].ended
+    assert len(heartbeats.runs()) == 2 and heartbeats.runs()[1].ended
     assert queue.counter('succeeded') == 1, outcome
     assert 'was not taken' not in second.log()
 
 
-def test_stopped_worker_starts_nothing_unchecked(daemon, queue, client, beats):
+def test_stopped_worker_starts_nothing_unchecked(daemon, queue, client, heartbeats):
     """A task that lies in the socket of a stopped worker goes to another; when the first goes on, it
     does not start it."""
     first = daemon(TELLS).wait_ready()
     wait_blocked(client)
     first.stop()
-    add(queue, beats.task(0.5))
+    add(queue, heartbeats.task(0.5))
     assert len(queue.pending()) == 1
     daemon().wait_ready()
-    [run] = beats.wait_runs(1)
+    [run] = heartbeats.wait_runs(1)
     assert run.fence == 2 and run.attempt == 1
     first.cont()
     wait_empty(queue)
     wait_blocked(client, 2)
-    assert len(beats.runs()) == 1 and 'started' not in first.log()
+    assert len(heartbeats.runs()) == 1 and 'started' not in first.log()
     assert queue.counter('crashes') == 0
 
 
 @pytest.mark.parametrize('others', [True, False], ids=['passed on', 'still its own'])
-def test_old_claim_is_not_started(daemon, queue, client, proxy, through_proxy, beats, others):
+def test_old_claim_is_not_started(daemon, queue, client, proxy, through_proxy, heartbeats, others):
     """A claim's reply that a stopped worker reads after the lease: the task, begun in Redis, is not
     started. Another worker has it by then, or it goes back and runs with no attempt used."""
     first = daemon({**through_proxy, **NO_SCAN, **TELLS}).wait_ready()
     wait_blocked(client)
     trap = proxy.trap('leat_claim', 'after', 'hold', NAMES_ENTRY)
-    add(queue, beats.task(1.5))
+    add(queue, heartbeats.task(1.5))
     trap.wait()
     first.stop()
     trap.release()
     begun = boot_s()
     if others:
         daemon().wait_ready()
-        beats.wait_runs(1)
+        heartbeats.wait_runs(1)
     else:
         wait_until(lambda: boot_s() > begun + LEASE_S)
-    assert len(beats.runs()) == others
+    assert len(heartbeats.runs()) == others
     first.cont()
     wait_empty(queue)
-    [run] = beats.runs()
+    [run] = heartbeats.runs()
     assert run.ended and run.fence == 2 and run.attempt == 1
     assert queue.counter('crashes') == others and queue.counter('succeeded') == 1
     assert first.running() and first.log().count('attempt 1 started') == (not others)
@@ -234,15 +235,15 @@ def test_old_claim_is_not_started(daemon, queue, client, proxy, through_proxy, b
 
 # ---- long tasks, many tasks
 
-def test_long_task_is_not_redelivered(daemon, queue, client, beats, late):
+def test_long_task_is_not_redelivered(daemon, queue, client, heartbeats, late):
     """A task of four leases is renewed all the time: one run, one delivery, beside idle workers."""
     # long enough for a busy machine, on which a worker may stand still for a second or two
     sections = {'queue': {'lease': '3s'}, 'task': {'kill_grace': '50ms'}}
     daemon(sections).wait_ready()
     daemon(sections).wait_ready()
     wait_blocked(client, 2)
-    add(queue, beats.task(12.5))
-    beats.wait_runs(1)
+    add(queue, heartbeats.task(12.5))
+    heartbeats.wait_runs(1)
     [token] = queue.pending()
     counts = set()
 
@@ -254,7 +255,7 @@ def test_long_task_is_not_redelivered(daemon, queue, client, beats, late):
 
     wait_until(ended, 90)
     assert len(counts) == 1 and token[0] == 's'
-    assert len(beats.runs()) == 1 and beats.runs()[0].ended
+    assert len(heartbeats.runs()) == 1 and heartbeats.runs()[0].ended
     assert queue.counter('crashes') == queue.counter('fenced') == 0
 
 
@@ -282,7 +283,7 @@ def test_more_tasks_than_one_renewal_names(daemon, queue, client, late):
     assert queue.counter('released') == tasks - 2 and client.hlen(queue.running) == 0
 
 
-def test_a_suspect_does_not_wait_for_a_busy_worker(daemon, queue, client, gate, leat, folder):
+def test_a_suspect_does_not_wait_for_a_busy_worker(daemon, queue, client, latch, leat, folder):
     """A task whose worker was lost comes to one that is busy: it is held there, which is told, until another
     worker is idle, and runs at once on that one; the first goes on with other tasks beside its own."""
     sections = {'queue': {'concurrency': 2, 'lease': '4s'}}
@@ -290,7 +291,7 @@ def test_a_suspect_does_not_wait_for_a_busy_worker(daemon, queue, client, gate, 
     tid = add(queue, f'echo $LEAT_WORKER > {folder}/ran')
     [task] = queue.begin('gone')
     busy = daemon(sections).wait_ready()
-    add(queue, gate.command)
+    add(queue, latch.command)
     wait_until(lambda: client.hlen(queue.running) == 2)
     queue.expire(task.token)
     busy.wait_log('is to run alone')
@@ -302,7 +303,7 @@ def test_a_suspect_does_not_wait_for_a_busy_worker(daemon, queue, client, gate, 
     add(queue, 'true')
     wait_until(lambda: queue.counter('succeeded') == 2)
     assert idle.wait_exit() == 0 and client.hlen(queue.running) == 1
-    gate.open()
+    latch.open()
     wait_empty(queue)
     assert queue.counter('crashes') == 1 and queue.letters() == []
 
@@ -319,14 +320,14 @@ def test_a_renewal_that_finds_no_memory(daemon, queue, client, injector):
     assert injector.failed == 1 and queue.counter('released') == 0
 
 
-def test_expired_behind_a_thousand_live(daemon, queue, client, beats, late):
+def test_expired_behind_a_thousand_live(daemon, queue, client, heartbeats, late):
     """1,000 live leases stand before one that has run out: it is taken over within a scan period."""
     queue.register('live', lease=2000)
     queue.register('gone')
     queue.add(*[{'command': 'true'}] * 1000)
     live = [task.token for task in queue.begin('live', 1000)]
     assert len(live) == 1000
-    add(queue, beats.task(0.05))
+    add(queue, heartbeats.task(0.05))
     [gone] = queue.begin('gone')
 
     # the live ones are kept alive for as long as it takes
@@ -344,7 +345,7 @@ def test_expired_behind_a_thousand_live(daemon, queue, client, beats, late):
         queue.renew('gone', [gone.token])
         begun = boot_s()
         queue.expire(gone.token)
-        [run] = beats.wait_runs(1)
+        [run] = heartbeats.wait_runs(1)
     finally:
         ended.set()
         keeper.join()
@@ -355,65 +356,65 @@ def test_expired_behind_a_thousand_live(daemon, queue, client, beats, late):
 
 # ---- tasks that take their worker down
 
-def test_worker_killer_ends_in_the_dead_letters(daemon, queue, client, beats):
+def test_worker_killer_ends_in_the_dead_letters(daemon, queue, client, heartbeats):
     """A task that kills its worker is a dead letter after exactly max_crashes; its neighbour loses
     nothing to it beyond the first crash."""
     sections = {'queue': {'concurrency': 2, 'max_crashes': 3}}
     worker = daemon(sections).wait_ready()
     wait_blocked(client)
-    neighbour = add(queue, beats.task(0.6))
-    killer = add(queue, f'{beats.task(0.1)}; kill -9 $PPID')
+    neighbour = add(queue, heartbeats.task(0.6))
+    killer = add(queue, f'{heartbeats.task(0.1)}; kill -9 $PPID')
 
     def over():
         if not worker.running():
             worker.start()
         return len(queue.letters()) == 1 and is_empty(queue)
 
-    wait_until(over, 60, lambda: f'the dead letter: {queue.status()}, {beats.runs()}')
+    wait_until(over, 60, lambda: f'the dead letter: {queue.status()}, {heartbeats.runs()}')
     [(_, letter)] = queue.letters()
     assert letter['leat.tid'].decode() == killer
     assert letter['leat.cause'] == b'crash' and letter['leat.crashes'] == b'3'
-    assert len(beats.runs(killer)) == 3
-    runs = beats.runs(neighbour)
+    assert len(heartbeats.runs(killer)) == 3
+    runs = heartbeats.runs(neighbour)
     assert runs[-1].ended and len(runs) <= 2 and runs[-1].attempt == 1
     assert queue.counter('succeeded') == 1
 
 
-def test_crashed_task_runs_alone(daemon, queue, beats):
+def test_crashed_task_runs_alone(daemon, queue, heartbeats):
     """A task with a crash behind it waits until its worker is empty, and nothing starts beside it."""
     queue.register('gone', lease=2000)
-    crashed = add(queue, beats.task(0.4))
+    crashed = add(queue, heartbeats.task(0.4))
     [task] = queue.begin('gone')
     queue.expire(task.token)
-    before = [add(queue, beats.task(0.5)), add(queue, beats.task(0.8))]
+    before = [add(queue, heartbeats.task(0.5)), add(queue, heartbeats.task(0.8))]
     daemon({'queue': {'concurrency': 3}}).wait_ready()
-    after = [add(queue, beats.task(0.1)) for _ in range(4)]
+    after = [add(queue, heartbeats.task(0.1)) for _ in range(4)]
     wait_empty(queue)
-    [alone] = beats.runs(crashed)
+    [alone] = heartbeats.runs(crashed)
     assert alone.ended and alone.fence >= 2
-    others = [run for run in beats.runs() if run.tid != crashed]
+    others = [run for run in heartbeats.runs() if run.tid != crashed]
     assert {run.tid for run in others} == {*before, *after} and len(others) == 6
-    assert all(run.last < alone.first or run.first > alone.last for run in others), beats.runs()
+    assert all(run.last < alone.first or run.first > alone.last for run in others), heartbeats.runs()
 
 
 # ---- replies that are lost
 
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize('code, runs', [(0, 1), (1, 2), (7, 1)])
-def test_lost_finish(daemon, queue, client, proxy, through_proxy, beats, when, code, runs):
+def test_lost_finish(daemon, queue, client, proxy, through_proxy, heartbeats, when, code, runs):
     """The connection breaks before a finish runs, or its reply is lost: sent again, it counts once,
     whatever it was."""
     worker = daemon({**through_proxy, 'retry': {'permanent': 7, 'max_attempts': 2}}).wait_ready()
     wait_blocked(client)
     trap = proxy.trap('leat_finish', when)
-    tid = add(queue, beats.task(0.05, code))
+    tid = add(queue, heartbeats.task(0.05, code))
     trap.wait()
     wait_until(lambda: worker.log().count('registered with Redis') >= 2)
     wait_empty(queue)
     # settled after whatever was sent again
     add(queue, 'true')
     wait_empty(queue)
-    assert len(beats.runs(tid)) == runs
+    assert len(heartbeats.runs(tid)) == runs
     assert queue.counter('succeeded') == 1 + (code == 0)
     assert 'was not taken' not in worker.log()
     assert len(queue.letters()) == queue.counter('dead') == (code != 0)
@@ -424,45 +425,45 @@ def test_lost_finish(daemon, queue, client, proxy, through_proxy, beats, when, c
 
 
 @pytest.mark.parametrize('others', [False, True], ids=['alone', 'passed on, not begun'])
-def test_late_success(daemon, queue, client, proxy, through_proxy, beats, gate, others):
+def test_late_success(daemon, queue, client, proxy, through_proxy, heartbeats, latch, others):
     """A success that reaches Redis after its lease has run out still counts while no other attempt
     has begun, even if the entry has passed on."""
     first = daemon(through_proxy).wait_ready()
     wait_blocked(client)
-    tid = add(queue, beats.task(0.5))
-    beats.wait_runs(1)
+    tid = add(queue, heartbeats.task(0.5))
+    heartbeats.wait_runs(1)
     proxy.refuse()
     if others:
         # it scans for expired leases, and has no room for what it finds
         daemon().wait_ready()
-        add(queue, f'{beats.task(0.05)}; {gate.wait}')
-        beats.wait_runs(2)
+        add(queue, f'{heartbeats.task(0.05)}; {latch.wait}')
+        heartbeats.wait_runs(2)
         wait_until(lambda: client.xlen(queue.go) == 1)
     else:
         pass_time(LEASE_S + 0.2)
-    [run] = beats.runs(tid)
+    [run] = heartbeats.runs(tid)
     assert run.ended
     proxy.accept()
     wait_until(lambda: queue.counter('succeeded') == 1)
     assert client.xlen(queue.go) == 0
-    gate.open()
+    latch.open()
     wait_empty(queue)
-    assert len(beats.runs(tid)) == 1
+    assert len(heartbeats.runs(tid)) == 1
     assert queue.counter('succeeded') == 1 + others
     assert queue.counter('dead') == 0 and 'was not taken' not in first.log()
 
 
-def test_stop_without_redis(daemon, queue, proxy, through_proxy, beats):
+def test_stop_without_redis(daemon, queue, proxy, through_proxy, heartbeats):
     """SIGTERM while Redis is away: the daemon ends its tasks in time and exits; the lease does the
     rest."""
     worker = daemon({**through_proxy, 'shutdown': {'drain': '200ms'}}).wait_ready()
-    add(queue, beats.task(60))
-    beats.wait_runs(1)
+    add(queue, heartbeats.task(60))
+    heartbeats.wait_runs(1)
     proxy.refuse()
     worker.signal(signal.SIGTERM)
     assert worker.wait_exit() in (0, 75)
-    beats.wait_dead()
+    heartbeats.wait_dead()
     daemon().wait_ready()
-    runs = beats.wait_runs(2)
+    runs = heartbeats.wait_runs(2)
     assert_apart(runs)
     assert runs[1].attempt == 1

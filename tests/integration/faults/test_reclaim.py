@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from harness.faults import (assert_apart, boot_s, cpu_share, pass_time, wait_blocked, wait_empty,
-                            wakeups)
-from harness.holds import NOBODY, Holds, consumer_of, kill_with_tasks
 from harness.polling import wait_until
+from harness.short_leases import (assert_apart, boot_s, cpu_share, pass_time, wait_blocked, wait_empty,
+                                  wakeups)
 from harness.tasks import wait_succeeded
+from harness.worker_locks import NOBODY, WorkerLocks, consumer_of, kill_with_tasks
 
 LONG = {'queue': {'lease': '60s', 'scan': '10s', 'concurrency': 1}}
 RARE = {'queue': {'lease': '60s', 'scan': '10m', 'concurrency': 1}}  # the folder's changes must do
@@ -18,15 +18,15 @@ SOON_S = 10  # far less than the lease
 
 
 @pytest.fixture
-def holds(folder):
-    return Holds(folder / 'state' / 'emails')
+def worker_locks(folder):
+    return WorkerLocks(folder / 'state' / 'emails')
 
 
-def die(worker, beats):
+def die(worker, heartbeats):
     """Kills a worker with all its tasks; answers its consumer."""
     consumer = consumer_of(worker)
     kill_with_tasks(worker)
-    beats.wait_dead()
+    heartbeats.wait_dead()
     return consumer
 
 
@@ -45,85 +45,85 @@ def crashed(queue, consumer, count):
 # ---- with a proof
 
 
-def test_next_start_runs_it_at_once(daemon, queue, beats, holds, late):
+def test_next_start_runs_it_at_once(daemon, queue, heartbeats, worker_locks, late):
     """A task runs again long before the lease has passed, never beside its first run, and as a crash; the dead
     worker stands in no list any more, and its file is gone."""
     first = daemon(LONG).wait_ready()
-    [tid] = queue.add({'command': beats.task(60) + ' & wait'})
-    beats.wait_runs(1)
-    consumer = die(first, beats)
-    holds.put(consumer)
+    [tid] = queue.add({'command': heartbeats.task(60) + ' & wait'})
+    heartbeats.wait_runs(1)
+    consumer = die(first, heartbeats)
+    worker_locks.put(consumer)
     begun = boot_s()
     second = daemon(LONG).wait_ready()
-    runs = beats.wait_runs(2)
+    runs = heartbeats.wait_runs(2)
     assert_apart(runs)
     assert runs[1].first - begun < SOON_S + late.start()
     assert [(run.tid, run.attempt, run.fence) for run in runs] == [(tid, 1, 1), (tid, 1, 2)]
     assert queue.counter('crashes') == 1
     second.wait_log(f'adopted 1 task of worker {consumer}, dead since 20')
-    assert consumer not in queue.workers_beats() and len(queue.workers_beats()) == 1
-    wait_until(lambda: consumer not in holds.names())
+    assert consumer not in queue.worker_heartbeats() and len(queue.worker_heartbeats()) == 1
+    wait_until(lambda: consumer not in worker_locks.names())
 
 
-def test_idle_worker_of_the_host_hears_of_it(daemon, queue, client, beats, holds, late):
+def test_idle_worker_of_the_host_hears_of_it(daemon, queue, client, heartbeats, worker_locks, late):
     """A worker that runs already takes it over as soon as the proof is there: nobody has to start, and no scan
     is waited for."""
-    holds.put(NOBODY, dead=False)  # the folder is there
+    worker_locks.put(NOBODY, dead=False)  # the folder is there
     first = daemon(RARE).wait_ready()
-    queue.add({'command': beats.task(60)})
-    beats.wait_runs(1)
+    queue.add({'command': heartbeats.task(60)})
+    heartbeats.wait_runs(1)
     second = daemon(RARE).wait_ready()
     wait_blocked(client)
-    file = holds.put(consumer_of(first), dead=False, pid=first.pid, lock=True)
-    consumer = die(first, beats)
+    file = worker_locks.put(consumer_of(first), dead=False, pid=first.pid, lock=True)
+    consumer = die(first, heartbeats)
     begun = boot_s()
     os.write(file, f'dead {consumer}\n'.encode())
     os.close(file)
-    runs = beats.wait_runs(2)
+    runs = heartbeats.wait_runs(2)
     assert runs[1].first - begun < SOON_S + late.start()
     second.wait_log(f'adopted 1 task of worker {consumer}')
 
 
-def test_machine_was_started_anew(daemon, queue, holds):
+def test_machine_was_started_anew(daemon, queue, worker_locks):
     """Another boot is a proof, too, as where the folder is on a disk."""
     crashed(queue, NOBODY, 1)
-    holds.put(NOBODY, dead=False, boot='00000000-0000-4000-8000-000000000000')
+    worker_locks.put(NOBODY, dead=False, boot='00000000-0000-4000-8000-000000000000')
     worker = daemon(LONG).wait_ready()
     worker.wait_log(f'adopted 1 task of worker {NOBODY}, of which nothing is left')
     wait_succeeded(queue, 1)
 
 
 @pytest.mark.parametrize('shift_s', [-3600, 3600, -10 ** 9])
-def test_wall_clock_does_not_matter(daemon, queue, holds, shift_s):
+def test_wall_clock_does_not_matter(daemon, queue, worker_locks, shift_s):
     """The wall clock was set meanwhile: a proof is no matter of time."""
     crashed(queue, NOBODY, 1)
-    holds.put(NOBODY)
-    path = holds.path / NOBODY
+    worker_locks.put(NOBODY)
+    path = worker_locks.path / NOBODY
     times = path.stat().st_mtime + shift_s
     os.utime(path, (times, times))
     daemon(LONG).wait_ready().wait_log(f'adopted 1 task of worker {NOBODY}')
     wait_succeeded(queue, 1)
 
 
-def test_many_pending(daemon, queue, holds):
+def test_many_pending(daemon, queue, worker_locks):
     """2,500 tasks of one dead worker: all are adopted, and the worker says so once."""
     tids = crashed(queue, NOBODY, 2500)
-    holds.put(NOBODY)
+    worker_locks.put(NOBODY)
     worker = daemon({**LONG, 'queue': {'lease': '60s', 'scan': '10s', 'concurrency': 4}})
     worker.wait_log(f'adopted 2500 tasks of worker {NOBODY}')
     wait_succeeded(queue, len(tids), 120)
     assert queue.counter('crashes') == 2500 and worker.log().count('adopted') == 1
 
 
-def test_claimed_ahead(daemon, queue, beats, holds):
+def test_claimed_ahead(daemon, queue, heartbeats, worker_locks):
     """What a killed worker had claimed ahead of its slots runs again at once, too."""
     quick = {**LONG, 'task': {'kill_grace': '300ms'}}
     first = daemon(quick).wait_ready()
     tids = queue.add(*[{'command': 'true'}] * 500)
     wait_until(lambda: queue.counter('succeeded') >= 20 and len(queue.pending()) > 1)
-    consumer = die(first, beats)
+    consumer = die(first, heartbeats)
     held = len(queue.pending(consumer))
-    holds.put(consumer)
+    worker_locks.put(consumer)
     second = daemon(quick).wait_ready()
     if held:
         second.wait_log(f'adopted {held} task')
@@ -131,23 +131,23 @@ def test_claimed_ahead(daemon, queue, beats, holds):
     assert queue.counter('crashes') == held and queue.letters() == []
 
 
-def test_two_adopters(daemon, queue, holds):
+def test_two_adopters(daemon, queue, worker_locks):
     """Two workers meet the same file: every task moves once."""
     crashed(queue, NOBODY, 1200)
-    holds.put(NOBODY)
+    worker_locks.put(NOBODY)
     workers = [daemon(LONG), daemon(LONG)]
-    wait_until(lambda: NOBODY not in holds.names())
+    wait_until(lambda: NOBODY not in worker_locks.names())
     told = ''.join(worker.wait_ready().log() for worker in workers)
     assert f'of worker {NOBODY}, dead since' in told and 'cannot' not in told
     assert queue.counter('crashes') == 1200 and queue.pending(NOBODY) == []
     wait_succeeded(queue, 1200, 120)
 
 
-def test_dead_letter_by_the_last_crash(daemon, queue, holds):
+def test_dead_letter_by_the_last_crash(daemon, queue, worker_locks):
     """A task whose last crash it was is a dead letter, and the worker that adopts it says so."""
     [tid] = crashed(queue, NOBODY, 1)
     queue.conf_set('max_crashes', 1)
-    holds.put(NOBODY)
+    worker_locks.put(NOBODY)
     worker = daemon({**LONG, 'queue': {'lease': '60s', 'max_crashes': 1}}).wait_ready()
     worker.wait_log(f'task {tid}: not started: crash: moved to the dead letters')
     [(_, letter)] = queue.letters()
@@ -158,32 +158,32 @@ def test_dead_letter_by_the_last_crash(daemon, queue, holds):
 # ---- without one
 
 
-def test_no_proof_no_adoption(daemon, queue, beats, holds, late):
+def test_no_proof_no_adoption(daemon, queue, heartbeats, worker_locks, late):
     """A free lock alone proves nothing, since the tasks may live: the lease runs out first. The file, of no use by
     then, goes in the end."""
     first = daemon(SHORT).wait_ready()
-    queue.add({'command': f'exec setsid -w {beats.task(0.6)}'})
-    beats.wait_runs(1)
+    queue.add({'command': f'exec setsid -w {heartbeats.task(0.6)}'})
+    heartbeats.wait_runs(1)
     consumer = consumer_of(first)
     killed = boot_s()
     first.kill9_unguarded()
-    assert holds.names() == {consumer}
+    assert worker_locks.names() == {consumer}
     second = daemon(SHORT).wait_ready()
     second.wait_log(f'worker {consumer} is gone, but it is not proved')
-    runs = beats.wait_runs(2)
+    runs = heartbeats.wait_runs(2)
     assert_apart(runs)
     # its last renewal was at most a third of the lease before
     assert runs[1].first > killed + LEASE_S * 0.6 - late()
     assert 'adopted' not in second.log() and second.log().count('not proved') == 1
-    wait_until(lambda: holds.names() == set())
+    wait_until(lambda: worker_locks.names() == set())
     assert boot_s() > killed + 10 * LEASE_S
 
 
-def test_locked_though_its_daemon_is_gone(daemon, queue, holds, late):
+def test_locked_though_its_daemon_is_gone(daemon, queue, worker_locks, late):
     """The guard is still at work: it is looked at again soon, though not busily, and adopted when the proof is
     there."""
     crashed(queue, NOBODY, 1)
-    file = holds.put(NOBODY, dead=False, lock=True)
+    file = worker_locks.put(NOBODY, dead=False, lock=True)
     worker = daemon(LONG).wait_ready()
     before = wakeups(worker.pid)
     assert cpu_share(worker.pid, 1) < 0.1
@@ -196,89 +196,89 @@ def test_locked_though_its_daemon_is_gone(daemon, queue, holds, late):
     assert boot_s() - begun < SOON_S + late.start()
 
 
-def test_unknown_worker(daemon, queue, holds):
+def test_unknown_worker(daemon, queue, worker_locks):
     """A file of a worker that this Redis does not know, which may be another one's: nothing happens, and it
     stays for its own."""
-    holds.put(NOBODY)
+    worker_locks.put(NOBODY)
     crashed(queue, 'other:1:00000000', 1)
     worker = daemon({'queue': {'lease': '60s', 'scan': '100ms'}}).wait_ready()
     pass_time(0.5)
-    assert holds.names() == {NOBODY} and 'adopted' not in worker.log()
+    assert worker_locks.names() == {NOBODY} and 'adopted' not in worker.log()
     assert len(queue.pending()) == 1
 
 
-def test_other_files_in_the_folder(daemon, queue, holds):
+def test_other_files_in_the_folder(daemon, queue, worker_locks):
     """What is no hold file disturbs nothing."""
     crashed(queue, NOBODY, 1)
-    holds.put(NOBODY)
-    (holds.path / 'folder').mkdir()
-    (holds.path / 'a').write_text('')
-    (holds.path / 'b').write_bytes(os.urandom(100000))
-    (holds.path / 'link').symlink_to('/etc/passwd')
-    os.mkfifo(holds.path / 'fifo')
+    worker_locks.put(NOBODY)
+    (worker_locks.path / 'folder').mkdir()
+    (worker_locks.path / 'a').write_text('')
+    (worker_locks.path / 'b').write_bytes(os.urandom(100000))
+    (worker_locks.path / 'link').symlink_to('/etc/passwd')
+    os.mkfifo(worker_locks.path / 'fifo')
     daemon(LONG).wait_ready().wait_log(f'adopted 1 task of worker {NOBODY}')
     wait_succeeded(queue, 1)
-    wait_until(lambda: holds.names() == {'folder', 'a', 'b', 'link', 'fifo'})
+    wait_until(lambda: worker_locks.names() == {'folder', 'a', 'b', 'link', 'fifo'})
 
 
-def test_redis_goes_away_meanwhile(daemon, queue, holds, proxy, through_proxy):
+def test_redis_goes_away_meanwhile(daemon, queue, worker_locks, proxy, through_proxy):
     """The session ends in the middle of an adoption: the next one goes on with it."""
     crashed(queue, NOBODY, 300)
-    holds.put(NOBODY)
+    worker_locks.put(NOBODY)
     trap = proxy.trap('leat_requeue', 'after')
     daemon({**LONG, **through_proxy})
     trap.wait()
     wait_succeeded(queue, 300, 60)
-    wait_until(lambda: holds.names() == set())
+    wait_until(lambda: worker_locks.names() == set())
     assert queue.counter('crashes') == 300
 
 
 # ---- the real guard
 
 
-def beating(beats, seconds=60):
+def beating(heartbeats, seconds=60):
     """A task, in the session that leat gives it, and one more process that nobody waits for, in a process group of
     its own: without cgroups nothing reaches further."""
-    beat = beats.task(seconds, stubborn=True)
-    return f"sh -mc '( {beat} & ) &'; exec {beat}"
+    heartbeat = heartbeats.task(seconds, stubborn=True)
+    return f"sh -mc '( {heartbeat} & ) &'; exec {heartbeat}"
 
 
-def test_killed_daemon_restarted_at_once(daemon, queue, beats, holds, late):
+def test_killed_daemon_restarted_at_once(daemon, queue, heartbeats, worker_locks, late):
     """kill -9 of the daemon alone, restarted at once: its guards end all of the task before the new one's
     first run begins, and that is far ahead of the lease's end."""
     first = daemon(LONG).wait_ready()
-    [tid] = queue.add({'command': beating(beats)})
-    beats.wait_runs(2)
+    [tid] = queue.add({'command': beating(heartbeats)})
+    heartbeats.wait_runs(2)
     consumer, killed = consumer_of(first), boot_s()
     first.kill9()
     second = daemon(LONG).wait_ready()
-    runs = beats.wait_runs(4)
+    runs = heartbeats.wait_runs(4)
     assert max(run.last for run in runs[:2]) < min(run.first for run in runs[2:])
     assert runs[2].first - killed < SOON_S + late.start()
     assert {(run.tid, run.attempt) for run in runs} == {(tid, 1)}
     assert queue.counter('crashes') == 1
     second.wait_log(f'adopted 1 task of worker {consumer}, dead since')
-    wait_until(lambda: holds.names() == set())
+    wait_until(lambda: worker_locks.names() == set())
 
 
-def test_killed_daemon_s_neighbour(daemon, queue, client, beats, holds, late):
+def test_killed_daemon_s_neighbour(daemon, queue, client, heartbeats, worker_locks, late):
     """The same without a restart: another worker of the host runs it, though it scans for nothing."""
     first = daemon(RARE).wait_ready()
-    queue.add({'command': beating(beats)})
-    beats.wait_runs(2)
+    queue.add({'command': beating(heartbeats)})
+    heartbeats.wait_runs(2)
     daemon(RARE).wait_ready()
     wait_blocked(client)
     killed = boot_s()
     first.kill9()
-    runs = beats.wait_runs(4)
+    runs = heartbeats.wait_runs(4)
     assert max(run.last for run in runs[:2]) < min(run.first for run in runs[2:])
     assert runs[2].first - killed < SOON_S + late.start()
 
 
-def test_worker_killer_with_long_leases(daemon, queue, beats):
+def test_worker_killer_with_long_leases(daemon, queue, heartbeats):
     """A task that kills its daemon each time is a dead letter after its crashes, and no lease is waited for."""
     worker = daemon(LONG).wait_ready()
-    killer, begun = queue.add({'command': f'{beats.task(0.05)}; kill -9 $PPID'})[0], boot_s()
+    killer, begun = queue.add({'command': f'{heartbeats.task(0.05)}; kill -9 $PPID'})[0], boot_s()
 
     def over():
         if not worker.running():
@@ -287,20 +287,20 @@ def test_worker_killer_with_long_leases(daemon, queue, beats):
 
     [(_, letter)] = wait_until(over, 60)
     assert letter['leat.tid'].decode() == killer and letter['leat.cause'] == b'crash'
-    assert len(beats.runs(killer)) == 3 and queue.counter('crashes') == 3
+    assert len(heartbeats.runs(killer)) == 3 and queue.counter('crashes') == 3
     assert boot_s() - begun < 60
-    assert_apart(beats.runs(killer))
+    assert_apart(heartbeats.runs(killer))
 
 
-def test_clean_stop_leaves_nothing(daemon, queue, holds):
+def test_clean_stop_leaves_nothing(daemon, queue, worker_locks):
     """Stopped as asked, a worker leaves no file, and the next has nothing to adopt."""
     first = daemon(LONG).wait_ready()
-    assert (holds.path / consumer_of(first)).exists()
+    assert (worker_locks.path / consumer_of(first)).exists()
     first.terminate()
     assert first.wait_exit() == 0
-    assert list(holds.path.iterdir()) == []
+    assert list(worker_locks.path.iterdir()) == []
     second = daemon(LONG).wait_ready()
-    assert (holds.path / consumer_of(second)).exists()
+    assert (worker_locks.path / consumer_of(second)).exists()
     assert 'adopted' not in second.log() and 'proved' not in second.log()
 
 
@@ -313,25 +313,25 @@ def kill_group(group, worker):
     worker.process.wait()
 
 
-def test_service_was_killed_as_a_whole(caged, queue, beats, group, holds, late):
+def test_service_was_killed_as_a_whole(caged, queue, heartbeats, group, worker_locks, late):
     """As where systemd kills a unit: there is no line of the guard's, but nobody is left in the group."""
     first = caged(LONG).wait_ready()
-    queue.add({'command': f'setsid -w {beats.task(60)} & exec {beats.task(60)}'})
-    beats.wait_runs(2)
+    queue.add({'command': f'setsid -w {heartbeats.task(60)} & exec {heartbeats.task(60)}'})
+    heartbeats.wait_runs(2)
     consumer, killed = consumer_of(first), boot_s()
     kill_group(group, first)
-    assert b'dead' not in (holds.path / consumer).read_bytes()
+    assert b'dead' not in (worker_locks.path / consumer).read_bytes()
     second = caged(LONG).wait_ready()
-    runs = beats.wait_runs(4)
+    runs = heartbeats.wait_runs(4)
     assert max(run.last for run in runs[:2]) < min(run.first for run in runs[2:])
     assert runs[2].first - killed < SOON_S + late.start()
     second.wait_log(f'adopted 1 task of worker {consumer}, of which nothing is left')
 
 
-def test_another_group_says_nothing(daemon, queue, group, holds):
+def test_another_group_says_nothing(daemon, queue, group, worker_locks):
     """An empty group proves something only of workers that were in it."""
     crashed(queue, NOBODY, 1)
-    holds.put(NOBODY, dead=False, cgroup='/another')
+    worker_locks.put(NOBODY, dead=False, cgroup='/another')
     worker = daemon(LONG, start=False)
     worker.popen = {'preexec_fn': group.enter}
     worker.start().wait_ready().wait_log(f'worker {NOBODY} is gone, but it is not proved')

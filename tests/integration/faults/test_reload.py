@@ -5,8 +5,8 @@ import subprocess
 import pytest
 
 from harness.daemon import program, write_config
-from harness.faults import pass_time, wait_blocked
 from harness.polling import wait_until
+from harness.short_leases import pass_time, wait_blocked
 from harness.tasks import open_files, wait_file, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -161,10 +161,10 @@ def test_broken_file_changes_nothing(daemon, queue, folder):
     wait_succeeded(queue, 2)
 
 
-def test_concurrency_is_reloaded(daemon, queue, gates):
+def test_concurrency_is_reloaded(daemon, queue, latches):
     """More slots are used at once, without waiting for anything else to happen; fewer as tasks end."""
     worker = daemon({'queue': {'concurrency': 1}}).wait_ready()
-    first, later = gates(), gates()
+    first, later = latches(), latches()
     queue.add(*[{'command': first.command}] * 3, *[{'command': later.command}] * 3)
     wait_until(lambda: len(worker.descendants()) == 1)
     reload(worker, changed(worker, queue={'concurrency': 3}))
@@ -179,11 +179,11 @@ def test_concurrency_is_reloaded(daemon, queue, gates):
     wait_succeeded(queue, 6)
 
 
-def test_task_and_retry_keys_are_reloaded(daemon, queue, folder, gate):
+def test_task_and_retry_keys_are_reloaded(daemon, queue, folder, latch):
     """Timeout, environment, directory, umask, attempts and codes hold for tasks that start after the
     reload; a task that runs goes on with what it had."""
     worker = daemon({'task': {'timeout': '10m'}}).wait_ready()
-    queue.add({'command': f'{gate.wait}; echo "$NEW" > {folder}/old'})
+    queue.add({'command': f'{latch.wait}; echo "$NEW" > {folder}/old'})
     wait_until(lambda: worker.descendants())
     reload(worker, changed(
         worker, task={'timeout': '3s', 'environment': 'NEW=yes', 'directory': folder,
@@ -196,7 +196,7 @@ def test_task_and_retry_keys_are_reloaded(daemon, queue, folder, gate):
     queue.add({'command': 'exec sleep 60'})
     [letter] = wait_letters(queue)
     assert letter.cause == 'timeout' and letter.attempts == '1'
-    gate.open()
+    latch.open()
     wait_succeeded(queue, 2)
     assert (folder / 'old').read_text() == '\n'
 

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from harness.faults import pass_time
 from harness.notify import NotifySocket
 from harness.polling import wait_until
+from harness.short_leases import pass_time
 from harness.tasks import status_of, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -81,10 +81,10 @@ def test_ready_without_redis(daemon, redis_server, manager):
     assert manager.having('READY') == ['1']
 
 
-def test_status_has_figures(daemon, queue, manager, gate):
+def test_status_has_figures(daemon, queue, manager, latch):
     """The status tells what runs and what became of tasks, soon after it changed."""
     daemon({'retry': {'max_attempts': 2}}, env=manager.environment()).wait_ready()
-    queue.add({'command': 'true'}, {'command': 'false'}, {'command': gate.command})
+    queue.add({'command': 'true'}, {'command': 'false'}, {'command': latch.command})
     wanted = '1 of 4 running; 1 succeeded, 1 retried, 1 dead'
     wait_until(lambda: any(wanted in text for text in manager.having('STATUS')), 5,
                lambda: f'{wanted}: {manager.messages}')

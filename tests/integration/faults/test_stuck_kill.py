@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import processes, tracer
-from harness.holds import Holds, consumer_of
+from harness import processes
+from harness.faults import tracer
 from harness.polling import wait_until
 from harness.tasks import wait_file, wait_succeeded
+from harness.worker_locks import WorkerLocks, consumer_of
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
@@ -39,14 +40,14 @@ def cancel_now(queue):
     assert state.startswith('asked ')
 
 
-def test_who_comes_after_the_kill(caged, queue, group, folder, held, gate):
+def test_who_comes_after_the_kill(caged, queue, group, folder, held, latch):
     """With cgroups: what somebody moves into the task's group after its KILL is killed, too, and the slot is free
     for the next task."""
     worker = caged({'queue': {'concurrency': 1}}).wait_ready()
-    queue.add({'command': f'sleep 600 & echo $! > {folder}/pid; {gate.wait}'}, {'command': 'true'})
+    queue.add({'command': f'sleep 600 & echo $! > {folder}/pid; {latch.wait}'}, {'command': 'true'})
     held.append(pid_of(folder / 'pid'))
     tracer.hold_dying(held[0])
-    gate.open()
+    latch.open()
     wait_until(lambda: tracer.was_killed(held[0]))
     outsider = processes.start(['tail', '-f', '/dev/null'],
                                preexec_fn=lambda: (group / 'tasks/0/cgroup.procs').write_text('0'))
@@ -83,7 +84,7 @@ def test_what_does_not_end(daemon, queue, folder, held):
     assert queue.counter('cancelled') == 0
     wait_until(lambda: worker.process.poll() is not None or worker.signal(signal.SIGTERM))
     assert worker.log().count('was killed, but') == 1
-    text = Holds(folder / 'state' / 'emails').path / consumer
+    text = WorkerLocks(folder / 'state' / 'emails').path / consumer
     wait_until(lambda: f'dead {consumer}\n' in text.read_text())
 
 

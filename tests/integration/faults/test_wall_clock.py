@@ -6,10 +6,10 @@ from datetime import datetime
 import pytest
 
 from harness.daemon import is_sanitized
-from harness.faults import LEASE_S, MARGIN_S, boot_s
+from harness.faults.wall import Wall
 from harness.polling import wait_until
+from harness.short_leases import LEASE_S, MARGIN_S, boot_s
 from harness.tasks import wait_file, wait_succeeded
-from harness.wall import Wall
 
 pytestmark = pytest.mark.usefixtures('short_leases')
 
@@ -37,13 +37,13 @@ def add(queue, command, **fields):
 
 @pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer wants to be the first library')
 @both_ways
-def test_of_a_worker(daemon, queue, folder, proxy, through_proxy, beats, late, step_s):
+def test_of_a_worker(daemon, queue, folder, proxy, through_proxy, heartbeats, late, step_s):
     """What runs goes on, and retries and timeouts come when they would have; cut off from Redis the worker is not
     a moment later or earlier with its tasks than without the step."""
     own = Wall(folder / 'own')
     worker = daemon({**through_proxy, **TWO}, env=own.env).wait_ready()
-    tid = add(queue, beats.task(60, stubborn=True))
-    beats.wait_runs(1)
+    tid = add(queue, heartbeats.task(60, stubborn=True))
+    heartbeats.wait_runs(1)
     own.set(step_s)
     begun = boot_s()
     add(queue, '[ $LEAT_ATTEMPT = 2 ]')
@@ -53,7 +53,7 @@ def test_of_a_worker(daemon, queue, folder, proxy, through_proxy, beats, late, s
 
     begun = boot_s()
     proxy.silence()
-    [run] = beats.wait_dead()
+    [run] = heartbeats.wait_dead()
     assert begun + LEASE_S / 3 < run.last < begun + LEASE_S - MARGIN_S + 0.05 + late()
     assert run.tid == tid and queue.counter('fenced') == 0
     worker.wait_log('its lease could not be renewed')
@@ -63,35 +63,35 @@ def test_of_a_worker(daemon, queue, folder, proxy, through_proxy, beats, late, s
 
 # ---- of Redis
 
-def test_of_redis_ahead(daemon, queue, wall, beats, late):
+def test_of_redis_ahead(daemon, queue, wall, heartbeats, late):
     """All leases seem to have run out: a task may run again, once; its first attempt hears of it with its next
     renewal, is ended, and changes nothing any more."""
     first = daemon().wait_ready()
-    tid = add(queue, beats.task(1.2))
-    beats.wait_runs(1)
+    tid = add(queue, heartbeats.task(1.2))
+    heartbeats.wait_runs(1)
     daemon().wait_ready()
     wall.set(HOUR_S)
     stepped = boot_s()
-    runs = beats.wait_runs(2)
+    runs = heartbeats.wait_runs(2)
     wait_until(lambda: 'its lease went to another attempt' in first.log())
     wait_succeeded(queue, 1)
-    runs = beats.runs()
+    runs = heartbeats.runs()
     assert [(run.tid, run.fence, run.ended) for run in runs] == [(tid, 1, False), (tid, 2, True)]
     assert runs[0].last < stepped + LEASE_S / 3 + 1 + late()
     assert queue.counter('crashes') == 1 and queue.counter('fenced') >= 1
 
 
-def test_of_redis_back(daemon, queue, wall, beats, folder):
+def test_of_redis_back(daemon, queue, wall, heartbeats, folder):
     """Nothing runs twice; what is enqueued runs, what runs is renewed."""
     daemon(TWO).wait_ready()
     daemon(TWO).wait_ready()
-    add(queue, beats.task(LEASE_S + 0.3))
-    beats.wait_runs(1)
+    add(queue, heartbeats.task(LEASE_S + 0.3))
+    heartbeats.wait_runs(1)
     wall.set(-HOUR_S)
     add(queue, f'echo > {folder}/second')
     wait_file(folder / 'second')
     wait_succeeded(queue, 2)
-    [run] = beats.runs()
+    [run] = heartbeats.runs()
     assert run.ended and queue.counter('crashes') == 0 and queue.counter('fenced') == 0
 
 

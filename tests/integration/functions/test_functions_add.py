@@ -4,8 +4,8 @@ import json
 import pytest
 import redis
 
-from harness import replicated
 from harness.queue import Queue, pairs
+from harness.servers import replicated
 
 MAX_TASKS = 10000
 

@@ -308,9 +308,9 @@ def test_bell(queue):
     queue.begin('w1')
     queue.call_off(two, now=True)
     queue.call_off(one)
-    assert queue.rings() == []
+    assert queue.wakeups() == []
     queue.call_off(one, now=True)
-    assert queue.rings() == ['cancel']
+    assert queue.wakeups() == ['cancel']
 
 
 def test_many_at_once(queue):

@@ -3,9 +3,9 @@ task; every write of each repair is made to fail once."""
 import pytest
 import redis
 
-from harness.damages import ALSO, CASES, NO_TASK, begun, make_dead_consumer, settle, silence
-from harness.doctor import Doctor
-from harness.failing import Failing
+from harness.functions.damages import ALSO, CASES, NO_TASK, begun, make_dead_consumer, settle, silence
+from harness.functions.doctor import Doctor
+from harness.functions.failing import Failing
 from harness.queue import Queue, text, trailer
 
 

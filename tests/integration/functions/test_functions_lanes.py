@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 import redis
 
-from harness import invariants
+from harness.functions import invariants
 
 SLOTS = 8
 MANY = 20_000

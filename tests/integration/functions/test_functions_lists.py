@@ -4,8 +4,8 @@ import hashlib
 import pytest
 import redis
 
-from harness.failing import Failing
-from harness.lists import intake, items_of, preview, turn
+from harness.functions.failing import Failing
+from harness.functions.lists import intake, items_of, preview, turn
 from harness.queue import Queue
 
 ODD = [b'', b'\0', b'two\nlines', b'\xff\xfe', b'x' * 100_000, b'plain', b'plain']

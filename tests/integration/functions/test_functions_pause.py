@@ -26,13 +26,13 @@ def test_pause(queue):
     """Paused, nobody begins anything, however it came; each is told until when not to ask again, and
     the bell tells when it may. Resumed, all of it begins."""
     queue.add(TASK)
-    assert queue.gate('paused', True) is False and queue.rings() == ['gate']
+    assert queue.gate('paused', True) is False and queue.wakeups() == ['gate']
     queue.redis.xadd(queue.stream, TASK)
     queue.add(dict(TASK, lane='blue'))
     queue.add(TASK, due='+1')
     assert state(queue, A) == state(queue, B) == ('paused', 0)
     assert queue.claim(A, 5)['closed'] > queue.now() + 60000
-    assert queue.gate('paused', False) is False and queue.rings() == ['gate', 'due', 'gate']
+    assert queue.gate('paused', False) is False and queue.wakeups() == ['gate', 'due', 'gate']
     begun = 0
     while begun < 4:
         begun += len(queue.begin(B, 5))

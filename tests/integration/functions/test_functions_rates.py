@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import redis
 
-from harness import invariants
+from harness.functions import invariants
 from harness.polling import wait_until
 
 WORKERS = ('w1', 'w2', 'w3')

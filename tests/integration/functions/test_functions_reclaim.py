@@ -46,7 +46,7 @@ def test_many_in_bounded_steps(queue):
     rows = queue.list('ready')
     assert sorted(row['tid'].decode() for row in rows) == sorted(tids)
     assert {row['crashes'] for row in rows} == {1}
-    assert 'dead' not in consumers(queue) and set(queue.workers_beats()) == {'w1'}
+    assert 'dead' not in consumers(queue) and set(queue.worker_heartbeats()) == {'w1'}
     assert queue.counter('crashes') == 2500
 
 
@@ -151,7 +151,7 @@ def test_unknown_consumer(queue):
 def test_known_by_its_record_alone(queue):
     """A worker that died idle had only its record, and that is what goes."""
     assert queue.requeued('dead', died=True) == (0, 0, True, {})
-    assert set(queue.workers_beats()) == {'w1'}
+    assert set(queue.worker_heartbeats()) == {'w1'}
 
 
 def test_one_that_stays_keeps_back_no_other(queue):

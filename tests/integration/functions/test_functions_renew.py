@@ -106,9 +106,9 @@ def test_a_broken_dead_letter_stream_does_not_stop_renewals(queue, client):
 
 def test_the_beat_is_written(queue):
     """Server time and the worker's own words."""
-    reply = queue.renew('w1', [], beat='{"slots": 8}')
+    reply = queue.renew('w1', [], heartbeat='{"slots": 8}')
     assert queue.redis.hget(queue.workers, 'w1') == f'{reply["now"]} {{"slots": 8}}'.encode()
-    assert queue.workers_beats()['w1'] == {'slots': 8}
+    assert queue.worker_heartbeats()['w1'] == {'slots': 8}
 
 
 # ---- register

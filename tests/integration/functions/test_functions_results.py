@@ -2,8 +2,8 @@
 import pytest
 import redis
 
+from harness.functions.results import key_of, result_keys, result_of
 from harness.queue import pairs, text
-from harness.results import key_of, result_keys, result_of
 
 
 def await_tasks(queue, *ids, ms=60000):

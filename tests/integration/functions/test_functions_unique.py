@@ -4,7 +4,7 @@ import re
 import pytest
 import redis
 
-from harness import invariants
+from harness.functions import invariants
 
 TASK = {'command': 'x', 'unique': 'k'}
 NEXT = dict(TASK, unique_next='1')

@@ -9,8 +9,8 @@ import time
 import pytest
 import redis
 
-from harness import signing
 from harness.daemon import ROOT
+from harness.functions import signing
 from harness.queue import KEYS, LIBRARY, Queue
 
 PAGE = (ROOT / 'src/queue/leat-protocol.7').read_text()

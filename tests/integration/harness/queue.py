@@ -98,14 +98,14 @@ class Queue:
 
     # ---- workers
 
-    def register(self, consumer, tokens=(), lease=60000, max_crashes=3, max_length=0, beat='{}',
+    def register(self, consumer, tokens=(), lease=60000, max_crashes=3, max_length=0, heartbeat='{}',
                  dead_keep=0, dead_keep_number=0, **seeds):
         """seeds: further names of conf, such as rate."""
         seeds = dict(lease_ms=lease, max_crashes=max_crashes, max_length=max_length,
                      dead_keep_ms=dead_keep, dead_keep_number=dead_keep_number, **seeds)
         flat = [part for pair in seeds.items() for part in pair]
         now, lease, lost, cancelled, more, bell, ruling = self.call(
-            'register', self.group, consumer, beat, len(seeds), *flat, *tokens)
+            'register', self.group, consumer, heartbeat, len(seeds), *flat, *tokens)
         ruling = {name: text(value) for name, value in pairs(ruling).items()}
         return {'now': int(now), 'lease': lease, 'lost': [text(t) for t in lost],
                 'cancelled': [text(t) for t in cancelled], 'ruling': ruling,
@@ -145,8 +145,8 @@ class Queue:
         kinds = {self.go: 'g', self.stream: 's'}
         return [kinds[text(key)] + text(entry[0]) for key, entries in reply or [] for entry in entries]
 
-    def renew(self, consumer, tokens=(), beat='{}'):
-        now, lease, lost, cancelled, growth = self.call('renew', self.group, consumer, beat, *tokens)
+    def renew(self, consumer, tokens=(), heartbeat='{}'):
+        now, lease, lost, cancelled, growth = self.call('renew', self.group, consumer, heartbeat, *tokens)
         return {'now': int(now), 'lease': lease, 'lost': [text(token) for token in lost],
                 'cancelled': [text(token) for token in cancelled], 'dead_growth': growth}
 
@@ -207,7 +207,7 @@ class Queue:
         """Whether it was so already."""
         return bool(self.call('gate', name, int(close), *by)[0])
 
-    def rings(self):
+    def wakeups(self):
         """What the bell was rung for, oldest first."""
         return [text(fields[1]) for _, fields in self.entries('bell')]
 
@@ -273,9 +273,9 @@ class Queue:
     def counter(self, name):
         return int(self.redis.hget(self.stats, name) or 0)
 
-    def workers_beats(self):
-        beats = self.redis.hgetall(self.workers)
-        return {text(name): json.loads(text(beat).split(' ', 1)[1]) for name, beat in beats.items()}
+    def worker_heartbeats(self):
+        heartbeats = self.redis.hgetall(self.workers)
+        return {text(name): json.loads(text(heartbeat).split(' ', 1)[1]) for name, heartbeat in heartbeats.items()}
 
     def expire(self, *tokens):
         """Makes the leases of these entries, or of all pending ones, run out: sets them idle."""

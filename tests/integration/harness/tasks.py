@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from .faults import is_empty
 from .polling import PATIENCE_S, wait_until
 from .queue import trailer
+from .short_leases import is_empty
 
 QUICK = {
     'redis': {'backoff_base': '50ms', 'backoff_cap': '400ms'},

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from harness import processes
-from harness.faults import wait_empty
 from harness.polling import wait_until
+from harness.short_leases import wait_empty
 from harness.tasks import records, wait_file, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 COUNT = 15
 ONE = {'queue': {'concurrency': 1}}
-SURVIVORS = Path(__file__).parents[1] / 'harness' / 'survivors.py'
+SURVIVORS = Path(__file__).parents[1] / 'harness' / 'faults' / 'survivors.py'
 STAYS = 'tail -f /dev/null > /dev/null'  # where it writes to a pipe it ends with the reader
 WHERE = 'sed -n s/^0:://p /proc/self/cgroup'
 
@@ -136,17 +136,17 @@ def test_orphans_without_cgroups(daemon, queue, survivors, fields):
     wait_until(lambda: not [pid for pid in survivors.pids() if Path(f'/proc/{pid}').exists()])
 
 
-def test_others_are_not_orphans(daemon, queue, survivors, folder, gate):
+def test_others_are_not_orphans(daemon, queue, survivors, folder, latch):
     """Without cgroups the end of one task touches nothing of another, nor what a successful one has left."""
     daemon({'isolation': {'cgroup': 'off'}, 'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': survivors.command(0)})
     wait_succeeded(queue, 1)
-    queue.add({'command': f'echo $$ > {folder}/pid; {gate.wait}'})
+    queue.add({'command': f'echo $$ > {folder}/pid; {latch.wait}'})
     wait_file(folder / 'pid')
     queue.add({'command': 'setsid true & exit 3'})
     wait_until(lambda: queue.counter('dead') == 1)
     assert len(survivors.alive()) == COUNT
-    gate.open()
+    latch.open()
     wait_succeeded(queue, 2)
 
 
@@ -211,12 +211,12 @@ def test_groups_are_kept(caged, queue, group, folder):
     assert worker.pid in group.pids('daemon') and group.pids('.') == []
 
 
-def test_tasks_beside_each_other(caged, queue, folder, gate):
+def test_tasks_beside_each_other(caged, queue, folder, latch):
     """Two tasks at a time are in two groups."""
     caged({'queue': {'concurrency': 2}}).wait_ready()
-    queue.add(*[{'command': f'{WHERE} >> {folder}/out; {gate.wait}'}] * 2)
+    queue.add(*[{'command': f'{WHERE} >> {folder}/out; {latch.wait}'}] * 2)
     wait_until(lambda: len(wait_file(folder / 'out').split()) == 2)
-    gate.open()
+    latch.open()
     wait_succeeded(queue, 2)
     assert len(set((folder / 'out').read_text().split())) == 2
 
@@ -457,18 +457,18 @@ def test_limits_are_checked(caged, queue):
     assert letter.cause == 'refused' and letter.reason == 'memory_max is not a size such as 512M'
 
 
-def test_out_of_memory(caged, queue, leat, group, folder, gate):
+def test_out_of_memory(caged, queue, leat, group, folder, latch):
     """A task that needs more memory than it may have ends with cause oom, with all that it has started; daemon and
     neighbours go on."""
     need(group, 'memory')
     worker = caged({'isolation': {'memory_max': '32M'}, 'retry': {'max_attempts': 1},
                     'queue': {'concurrency': 2}}).wait_ready()
-    queue.add({'command': f'echo > {folder}/neighbour; {gate.wait}'})
+    queue.add({'command': f'echo > {folder}/neighbour; {latch.wait}'})
     wait_file(folder / 'neighbour')
-    [tid] = queue.add({'command': f'{STAYS} & echo $! > {folder}/pid; {allocate(500)}; {gate.wait}'})
+    [tid] = queue.add({'command': f'{STAYS} & echo $! > {folder}/pid; {allocate(500)}; {latch.wait}'})
     [letter] = wait_letters(queue)
     assert letter.cause == 'oom' and not processes.alive(int((folder / 'pid').read_text()))
-    gate.open()
+    latch.open()
     wait_succeeded(queue, 1)
     usage = json.loads(leat('dead', 'show', '--json', tid).stdout)['usage']
     assert usage['oom_kills'] > 0 and worker.running()

@@ -139,13 +139,13 @@ def test_timeout_with_term_blocked_at_the_start(spoiled, queue):
     assert fields[fields.index(b'leat.stdout') + 1] == b'heard\n'
 
 
-def test_more_tasks_than_the_soft_limit(spoiled, queue, gate):
+def test_more_tasks_than_the_soft_limit(spoiled, queue, latch):
     """The daemon raises its own limit: more tasks at once than the inherited limit has descriptors."""
     worker = spoiled({'queue': {'concurrency': 150, 'lease': '20s'}})
-    queue.add(*[{'command': gate.command}] * 150)
+    queue.add(*[{'command': latch.command}] * 150)
     wait_until(lambda: len(worker.descendants()) == 150,
                message=lambda: f'{len(worker.descendants())} run')
-    gate.open()
+    latch.open()
     wait_succeeded(queue, 150)
     assert queue.counter('released') == 0
 
@@ -190,7 +190,7 @@ def schedule(pid):
 
 
 @pytest.mark.parametrize('nice', [0, 5, -5])
-def test_time_slices(daemon, queue, folder, gate, nice):
+def test_time_slices(daemon, queue, folder, latch, nice):
     """Daemon and guards run soon though all processors are busy; tasks are scheduled as if the daemon were not."""
     _, _, standard_ns = schedule(os.getpid())
     if standard_ns == 0 or nice < 0 and os.geteuid() != 0:
@@ -200,7 +200,7 @@ def test_time_slices(daemon, queue, folder, gate, nice):
     worker.start().wait_ready()
     for pid in (worker.pid, *worker.guards()):
         assert schedule(pid)[1:] == (nice, 1_000_000 if nice >= 0 else standard_ns)
-    queue.add({'command': f'echo $$ > {folder}/pid; {gate.command}'})
+    queue.add({'command': f'echo $$ > {folder}/pid; {latch.command}'})
     assert schedule(int(wait_file(folder / 'pid', 2))) == (0, nice, standard_ns)
-    gate.open()
+    latch.open()
     wait_succeeded(queue, 1)

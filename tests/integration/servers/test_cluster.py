@@ -1,10 +1,10 @@
 """[redis] cluster: real Clusters whose slots move and whose masters die."""
 import pytest
 
-from harness import replicated
 from harness.daemon import merged
 from harness.polling import wait_until
 from harness.queue import Queue
+from harness.servers import replicated
 from harness.tasks import wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')

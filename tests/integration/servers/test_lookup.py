@@ -2,7 +2,7 @@
 import subprocess
 
 import pytest
-from harness.faults import LEASE_S, MARGIN_S, boot_s, wait_empty
+from harness.short_leases import LEASE_S, MARGIN_S, boot_s, wait_empty
 
 # stands before libc's: while a file is there, names take long to look up
 SLOW = r"""
@@ -62,17 +62,17 @@ def test_unknown_name(daemon, base_config):
     assert one.wait_exit() == 0
 
 
-def test_names_are_away(daemon, slow_names, by_name, short_leases, redis_server, queue, beats, late):
+def test_names_are_away(daemon, slow_names, by_name, short_leases, redis_server, queue, heartbeats, late):
     """Redis is gone and its name takes 10 s to look up: tasks are dead before their lease
     passes, and SIGTERM is obeyed meanwhile."""
     switch, env = slow_names
     one = daemon(env=env).wait_ready()
-    queue.add({'command': beats.task(60, stubborn=True)})
-    beats.wait_runs(1)
+    queue.add({'command': heartbeats.task(60, stubborn=True)})
+    heartbeats.wait_runs(1)
     switch.touch()
     begun = boot_s()
     redis_server.kill()
-    runs = beats.wait_dead()
+    runs = heartbeats.wait_dead()
     assert runs[0].last < begun + LEASE_S - MARGIN_S + 0.05 + late()
     asked = boot_s()
     one.terminate()

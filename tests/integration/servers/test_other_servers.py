@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.other_server import OtherServer
 from harness.queue import Queue
+from harness.servers.other_server import OtherServer
 from harness.tasks import wait_succeeded
 
 ROOT = Path(__file__).resolve().parents[3]

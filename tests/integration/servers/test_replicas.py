@@ -115,18 +115,18 @@ def test_worker_does_not_wait(daemon, queue, replica):
     wait_until(lambda: queue.counter('waited') >= 5)
 
 
-def test_outcomes_survive_a_failover(daemon, folder, queue, gate, master, replica):
+def test_outcomes_survive_a_failover(daemon, folder, queue, latch, master, replica):
     """An outcome that only the lost master had is told to the new one: the task does not run twice."""
     current = folder / 'current.sock'
     current.symlink_to(master.socket)
     worker = daemon({'redis': {'socket': str(current), 'wait_timeout': '1h', 'command_timeout': '1h'},
                      'queue': {'lease': '30s'}}).wait_ready()
-    queue.add({'command': f'echo ran >> {folder}/ran; {gate.wait}'})
+    queue.add({'command': f'echo ran >> {folder}/ran; {latch.wait}'})
     wait_until((folder / 'ran').exists)
     there = Queue(replica.client())
     wait_until(lambda: there.redis.hlen(there.running) == 1)
     there.redis.execute_command('REPLICAOF', 'NO', 'ONE')  # the old master does not know
-    gate.open()
+    latch.open()
     wait_until(lambda: queue.counter('waited') == 1)  # the worker has had the answer
     master.kill()
     current.unlink()

@@ -4,8 +4,8 @@ import shutil
 import pytest
 
 from harness.polling import wait_until
+from harness.servers.tls import Authority, Tunnel, open_tls_port
 from harness.tasks import wait_succeeded
-from harness.tls import Authority, Tunnel, open_tls_port
 
 pytestmark = [pytest.mark.usefixtures('quick_tasks'),
               pytest.mark.skipif(not shutil.which('stunnel4'), reason='no stunnel4')]

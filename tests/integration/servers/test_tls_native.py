@@ -2,8 +2,8 @@
 import pytest
 
 from harness.polling import wait_until
+from harness.servers.tls import NAME, Authority, open_tls_port
 from harness.tasks import wait_succeeded
-from harness.tls import NAME, Authority, open_tls_port
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 

@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from harness.faults import is_empty, pass_time, wait_blocked, wait_empty
 from harness.polling import wait_until
+from harness.short_leases import is_empty, pass_time, wait_blocked, wait_empty
 from harness.tasks import (environment, letters, resident_kib, wait_file, wait_letters,
                            wait_succeeded)
 
@@ -538,9 +538,9 @@ def test_status_counts_tasks(daemon, queue, client, folder):
     daemon({'queue': {'lease': '1s', 'concurrency': 2}, **batched(
         f'until [ -e {folder}/go ]; do sleep 0.02; done', kill_grace='100ms', batch=4)}).wait_ready()
 
-    def beat():
-        return [(one['running'], one['slots']) for one in queue.workers_beats().values()]
+    def heartbeat():
+        return [(one['running'], one['slots']) for one in queue.worker_heartbeats().values()]
 
-    wait_until(lambda: beat() == [(4, 8)], 10, lambda: f'4 of 8 run: {beat()}')
+    wait_until(lambda: heartbeat() == [(4, 8)], 10, lambda: f'4 of 8 run: {heartbeat()}')
     (folder / 'go').touch()
     wait_succeeded(queue, 4)

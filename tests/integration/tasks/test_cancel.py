@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from harness.faults import pass_time, wait_blocked, wait_empty
 from harness.polling import wait_until
+from harness.short_leases import pass_time, wait_blocked, wait_empty
 from harness.tasks import wait_file
 
 CALM = {'queue': {'lease': '10m', 'scan': '10m', 'concurrency': 1}}  # beats each 200 s
@@ -42,34 +42,34 @@ def wait_running(queue, count=1):
 # ---- running
 
 @pytest.mark.parametrize('now', [False, True])
-def test_running(daemon, queue, leat, beats, now):
+def test_running(daemon, queue, leat, heartbeats, now):
     """Told at its next beat, or at once with --now, a task is ended, and not tried again; its names are
     free, and the log says so."""
     worker = daemon(None if now else BRISK).wait_ready()
-    [tid] = queue.add({'command': beats.task(600), 'id': 'label', 'unique': 'key'})
-    beats.wait_runs(1)
+    [tid] = queue.add({'command': heartbeats.task(600), 'id': 'label', 'unique': 'key'})
+    heartbeats.wait_runs(1)
     assert 'it runs on' in cancel(leat, 'label', *['--now'] * now)
     wait_cancelled(queue)
     wait_empty(queue)
-    beats.wait_dead()
+    heartbeats.wait_dead()
     worker.wait_log(f'task {tid}: attempt 1: cancelled').wait_log('for good')
     assert f'task {tid} is ended: it was cancelled' in worker.log()
     assert queue.enqueue({'command': 'true', 'id': 'label', 'unique': 'key'})[0][0] == 'new'
     wait_empty(queue)
-    assert len(beats.runs()) == 1
+    assert len(heartbeats.runs()) == 1
     worker.terminate()
     assert worker.wait_exit() == 0
     assert '0 retried, 0 dead, 0 handed back, 1 cancelled' in worker.log()
 
 
-def test_who_ignores_it_is_killed(daemon, queue, leat, beats):
+def test_who_ignores_it_is_killed(daemon, queue, leat, heartbeats):
     """SIGTERM has its grace, then comes SIGKILL."""
     worker = daemon().wait_ready()
-    queue.add({'command': beats.task(600, stubborn=True)})
-    beats.wait_runs(1)
+    queue.add({'command': heartbeats.task(600, stubborn=True)})
+    heartbeats.wait_runs(1)
     cancel(leat, '--now', queue.list('running')[0]['tid'].decode())
     wait_cancelled(queue)
-    beats.wait_dead()
+    heartbeats.wait_dead()
     assert 'cancelled after' in worker.log()
 
 
@@ -85,14 +85,14 @@ def test_exit_0_after_term_is_no_success(daemon, queue, leat, folder):
 
 
 @pytest.mark.parametrize('code', [0, 1])
-def test_ends_before_it_is_told(daemon, queue, leat, gate, code):
+def test_ends_before_it_is_told(daemon, queue, leat, latch, code):
     """Asked, and it ends by itself before its worker hears of it: success is success; a failure is not
     tried again, and the log tells why."""
     worker = daemon().wait_ready()
-    [tid] = queue.add({'command': f'{gate.wait}; exit {code}'})
+    [tid] = queue.add({'command': f'{latch.wait}; exit {code}'})
     wait_running(queue)
     assert 'it runs on' in cancel(leat, tid)
-    gate.open()
+    latch.open()
     wait_empty(queue)
     assert not queue.redis.exists(queue.cancel) and queue.letters() == []
     if code == 0:
@@ -102,25 +102,25 @@ def test_ends_before_it_is_told(daemon, queue, leat, gate, code):
         worker.wait_log(f'task {tid}: it was cancelled meanwhile')
 
 
-def test_while_the_claim_is_under_way(daemon, queue, leat, proxy, through_proxy, beats):
+def test_while_the_claim_is_under_way(daemon, queue, leat, proxy, through_proxy, heartbeats):
     """Cancelled with --now when it has begun in Redis and its worker does not know it yet: it is told as
     soon as it does, not with the next beat."""
     daemon(through_proxy).wait_ready()
     wait_blocked(queue.redis)
     trap = proxy.trap('leat_claim', 'after', 'hold', rb'\r\ns[1-9]\d*-\d+\r\n')
-    [tid] = queue.add({'command': beats.task(600)})
+    [tid] = queue.add({'command': heartbeats.task(600)})
     trap.wait()
     assert 'at once' in cancel(leat, '--now', tid)
     trap.release()
     wait_cancelled(queue)
-    beats.wait_dead()
+    heartbeats.wait_dead()
 
 
-def test_while_a_renewal_is_under_way(daemon, queue, leat, proxy, through_proxy, beats):
+def test_while_a_renewal_is_under_way(daemon, queue, leat, proxy, through_proxy, heartbeats):
     """Cancelled with --now while a renewal that ran before waits for its answer: another one follows."""
     daemon({**through_proxy, 'queue': {'concurrency': 2}}).wait_ready()
-    first, second = queue.add(*[{'command': beats.task(600)}] * 2)
-    beats.wait_runs(2)
+    first, second = queue.add(*[{'command': heartbeats.task(600)}] * 2)
+    heartbeats.wait_runs(2)
     trap = proxy.trap('leat_renew', 'after', 'hold')
     cancel(leat, '--now', first)
     trap.wait()
@@ -128,20 +128,20 @@ def test_while_a_renewal_is_under_way(daemon, queue, leat, proxy, through_proxy,
     pass_time(0.1)  # for the bell
     trap.release()
     wait_cancelled(queue, 2)
-    beats.wait_dead()
+    heartbeats.wait_dead()
 
 
-def test_others_run_on(daemon, queue, leat, gate, beats):
+def test_others_run_on(daemon, queue, leat, latch, heartbeats):
     """Only the one that is meant is ended."""
     daemon({'queue': {'concurrency': 3}}).wait_ready()
-    queue.add({'command': gate.command}, {'command': gate.command})
-    [tid] = queue.add({'command': beats.task(600)})
-    beats.wait_runs(1)
+    queue.add({'command': latch.command}, {'command': latch.command})
+    [tid] = queue.add({'command': heartbeats.task(600)})
+    heartbeats.wait_runs(1)
     wait_running(queue, 3)
     cancel(leat, '--now', tid)
     wait_cancelled(queue)
     assert queue.redis.hlen(queue.running) == 2
-    gate.open()
+    latch.open()
     wait_empty(queue)
     assert queue.counter('succeeded') == 2 and queue.counter('retried') == 0
 
@@ -182,7 +182,7 @@ def test_waiting_for_its_batch(daemon, queue, client, leat, folder):
     assert f'task {tids[0]}: attempt' not in worker.log()
 
 
-def test_held_suspect(daemon, queue, leat, gate):
+def test_held_suspect(daemon, queue, leat, latch):
     """A task with a crash behind it waits until its worker is empty; cancelled it is gone at once, the
     worker hears of it, and takes other tasks beside the one that runs."""
     queue.register('gone', lease=3000)
@@ -190,7 +190,7 @@ def test_held_suspect(daemon, queue, leat, gate):
     queue.begin('gone')
     queue.expire()
     worker = daemon({'queue': {'lease': '3s', 'scan': '300ms', 'concurrency': 2}})
-    queue.add({'command': gate.command})
+    queue.add({'command': latch.command})
     queue.scan('gone')
     queue.redis.rename(queue.go, 'aside')
     queue.redis.xgroup_create(queue.go, queue.group, '0', mkstream=True)
@@ -203,7 +203,7 @@ def test_held_suspect(daemon, queue, leat, gate):
     queue.add({'command': 'true'})
     wait_until(lambda: queue.counter('succeeded') == 1, 20, 'another one runs beside')
     assert queue.redis.hlen(queue.running) == 1
-    gate.open()
+    latch.open()
     wait_empty(queue)
     assert f'task {tid}: attempt' not in worker.log() and queue.counter('cancelled') == 1
 
@@ -223,37 +223,37 @@ def test_what_a_block_brought(daemon, queue, leat, proxy, through_proxy):
     assert f'task {tid}' not in worker.log()
 
 
-def test_everywhere_else(daemon, queue, leat, gate, beats):
+def test_everywhere_else(daemon, queue, leat, latch, heartbeats):
     """Ready behind others, delayed, between two attempts, in a lane, behind a task with its unique key:
     gone at once, and nothing of it ever runs."""
     daemon({'retry': {'base': '10m', 'cap': '10m', 'jitter': 'none'}}).wait_ready()
     tids = []
     failing = queue.add({'command': 'exit 1'})
     wait_until(lambda: queue.counter('retried') == 1)
-    queue.add({'command': gate.command, 'unique': 'key'})
+    queue.add({'command': latch.command, 'unique': 'key'})
     wait_running(queue)
-    never = {'command': beats.task(0.1)}
+    never = {'command': heartbeats.task(0.1)}
     tids += queue.add(never, dict(never, id='label'))
     tids += queue.add(dict(never, unique='other'), due='+600000')
     tids += queue.add(dict(never, lane='blue'), dict(never, lane='green'))
     tids += queue.add(dict(never, unique='key', unique_next='1'))
     said = cancel(leat, *failing, *tids)
     assert said.count(': cancelled\n') == 7
-    gate.open()
+    latch.open()
     wait_empty(queue)
-    assert queue.counter('cancelled') == 7 and queue.counter('succeeded') == 1 and beats.runs() == []
+    assert queue.counter('cancelled') == 7 and queue.counter('succeeded') == 1 and heartbeats.runs() == []
 
 
 # ---- and then something breaks
 
 @pytest.mark.parametrize('restarted', [False, True])
-def test_killed_worker(daemon, queue, leat, beats, restarted):
+def test_killed_worker(daemon, queue, leat, heartbeats, restarted):
     """kill -9 of the worker after the asking: the task does not run again, wherever it would have."""
     first = daemon({'queue': {'lease': '2s', 'scan': '300ms'}}).wait_ready()
-    [tid] = queue.add({'command': beats.task(600), 'id': 'label', 'unique': 'key'})
-    beats.wait_runs(1)
+    [tid] = queue.add({'command': heartbeats.task(600), 'id': 'label', 'unique': 'key'})
+    heartbeats.wait_runs(1)
     first.stop()
-    assert cancel(leat, tid) == f'{tid}: asked, it runs on {next(iter(queue.workers_beats()))}\n'
+    assert cancel(leat, tid) == f'{tid}: asked, it runs on {next(iter(queue.worker_heartbeats()))}\n'
     first.kill9()
     second = daemon({'queue': {'lease': '2s', 'scan': '300ms'}}, start=not restarted)
     if restarted:
@@ -261,16 +261,16 @@ def test_killed_worker(daemon, queue, leat, beats, restarted):
     wait_cancelled(queue)
     wait_empty(queue)
     second.wait_log(f'task {tid}: not started: cancelled')
-    assert queue.counter('crashes') == 0 and len(beats.runs()) == 1
+    assert queue.counter('crashes') == 0 and len(heartbeats.runs()) == 1
     assert queue.enqueue({'command': 'true', 'id': 'label', 'unique': 'key'})[0][0] == 'new'
 
 
 @pytest.mark.parametrize('name', ['command', 'bell', ''])
-def test_cut_connection(daemon, queue, leat, proxy, through_proxy, beats, name):
+def test_cut_connection(daemon, queue, leat, proxy, through_proxy, heartbeats, name):
     """Connections break when it is asked: the registration answers what the bell would have told."""
     daemon({**through_proxy, 'redis': {**through_proxy['redis'], 'backoff_base': '50ms'}}).wait_ready()
-    [tid] = queue.add({'command': beats.task(600)})
-    beats.wait_runs(1)
+    [tid] = queue.add({'command': heartbeats.task(600)})
+    heartbeats.wait_runs(1)
     proxy.refuse()
     proxy.cut(name)
     cancel(leat, '--now', tid)
@@ -279,14 +279,14 @@ def test_cut_connection(daemon, queue, leat, proxy, through_proxy, beats, name):
         # the others are closed only with it
         proxy.cut('')
     wait_cancelled(queue)
-    beats.wait_dead()
+    heartbeats.wait_dead()
 
 
-def test_stopping_worker(daemon, queue, leat, beats):
+def test_stopping_worker(daemon, queue, leat, heartbeats):
     """Cancelled while its worker drains: it is ended, and not handed back."""
     worker = daemon({'shutdown': {'drain': '10m'}}).wait_ready()
-    [tid] = queue.add({'command': beats.task(600)})
-    beats.wait_runs(1)
+    [tid] = queue.add({'command': heartbeats.task(600)})
+    heartbeats.wait_runs(1)
     worker.signal(signal.SIGTERM)
     worker.wait_log('may finish')
     cancel(leat, '--now', tid)

@@ -1,8 +1,8 @@
 """[task] check on the real daemon: was a task done after all, before its worker was lost?"""
 import pytest
 
-from harness.faults import LEASE_S, MARGIN_S, boot_s, wait_empty
 from harness.polling import wait_until
+from harness.short_leases import LEASE_S, MARGIN_S, boot_s, wait_empty
 from harness.tasks import environment, letters, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('short_leases')
@@ -202,17 +202,17 @@ def test_lease_is_renewed(daemon, queue, folder, script):
     assert queue.counter('crashes') == 1 and queue.counter('fenced') == 0
 
 
-def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, script, beats):
+def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, script, heartbeats):
     """Cut off from Redis, the check is dead before the lease ends; healed, it is asked again, with no
     attempt used."""
     add_crashed(queue)
-    says = f'[ -e {folder}/go ] && exit 1; exec {beats.task(60, stubborn=True)}'
+    says = f'[ -e {folder}/go ] && exit 1; exec {heartbeats.task(60, stubborn=True)}'
     daemon({**through_proxy, **checked(script, says)}).wait_ready()
-    beats.wait_runs(1)
+    heartbeats.wait_runs(1)
     (folder / 'go').touch()
     begun = boot_s()
     proxy.silence()
-    [run] = beats.wait_dead()
+    [run] = heartbeats.wait_dead()
     # the last renewal was sent before the fault began
     assert run.last < begun + LEASE_S - MARGIN_S + 0.05 and not run.ended
     assert order(folder) == ['checked']

@@ -59,8 +59,8 @@ def test_one_worker_warns(daemon, queue):
     queue.add({'command': 'exit 3'})
     wanted = 'there are 100 dead letters by now; look at them with: leat -q emails dead list'
     wait_until(lambda: any(wanted in worker.log() for worker in workers))
-    beats = dict(queue.redis.hgetall(queue.workers))
-    wait_until(lambda: all(now != beats[name] for name, now in queue.redis.hgetall(queue.workers).items()),
+    heartbeats = dict(queue.redis.hgetall(queue.workers))
+    wait_until(lambda: all(now != heartbeats[name] for name, now in queue.redis.hgetall(queue.workers).items()),
                message='both have beaten again')
     found = [(priority, message) for worker in workers for _, priority, message in records(worker.log())
              if 'dead letters by now' in message]

@@ -5,8 +5,8 @@ import signal
 import pytest
 
 from harness import processes
-from harness.faults import SHORT
 from harness.polling import wait_until
+from harness.short_leases import SHORT
 from harness.tasks import environment, open_files, wait_letters
 
 TELLERS = 'tellers'
@@ -64,7 +64,7 @@ def test_what_the_program_gets(queue, teller, folder):
                        ('id', 'order-7'), ('payload', 'secret'), ('timeout', '5s')])
     wait_until(lambda: (folder / 'in').exists(), 20, 'it was run')
     found = environment(folder / 'env')
-    [worker] = queue.workers_beats()
+    [worker] = queue.worker_heartbeats()
     wanted = {'LEAT_TASK': tid, 'LEAT_CAUSE': 'exit', 'LEAT_STATUS': '3', 'LEAT_REASON': '',
               'LEAT_ATTEMPTS': '1', 'LEAT_QUEUE': 'emails', 'LEAT_WORKER': worker,
               'LEAT_ID': 'order-7', 'TASK_client': 'b c',
@@ -162,13 +162,13 @@ def test_old_letters_are_not_told(queue, daemon, teller, folder):
     assert wait_lines(folder / 'told', 1) == [tid]
 
 
-def test_letters_of_others(queue, daemon, teller, folder, gate):
+def test_letters_of_others(queue, daemon, teller, folder, latch):
     """A worker that tells also tells of letters that another one made: within a scan period. And
     those that died while nobody told are told when somebody does again."""
     one = teller(f'echo $LEAT_TASK >> {folder}/told', {'queue': {'concurrency': 1}})
     queue.register('w')
     queue.redis.hset(queue.conf, 'dead_keep_ms', '0')
-    [first] = queue.add({'command': f'{gate.wait}; exit 1'})
+    [first] = queue.add({'command': f'{latch.wait}; exit 1'})
     wait_until(one.descendants, message='it runs')
     one.stop()
     queue.expire()
@@ -176,7 +176,7 @@ def test_letters_of_others(queue, daemon, teller, folder, gate):
     [task] = queue.begin('w')
     assert queue.finish('w', task, 'dead', cause='exit') == 'ok'
     one.cont()
-    gate.open()
+    latch.open()
     assert wait_lines(folder / 'told', 1) == [first]
     one.terminate()
     assert one.wait_exit() == 0

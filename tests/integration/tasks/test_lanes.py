@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from harness import invariants
-from harness.faults import cpu_share, pass_time, wait_blocked, wait_empty, wakeups
+from harness.functions import invariants
 from harness.polling import wait_until
+from harness.short_leases import cpu_share, pass_time, wait_blocked, wait_empty, wakeups
 from harness.tasks import wait_letters
 
 KILLS = 50
@@ -197,14 +197,14 @@ def at_once(runs):
     return most
 
 
-def test_a_cap_holds_across_crashes(daemon, queue, client, beats, short_leases):
+def test_a_cap_holds_across_crashes(daemon, queue, client, heartbeats, short_leases):
     """Three workers of two slots, a lane of which three may run: of fifty kill -9, with all that they run, none
     lets a fourth beat; the count is exact after each, and in the end everything has run."""
     chance = random.Random(7)
     sections = {'queue': {'concurrency': 2, 'lease': '1s', 'scan': '200ms', 'max_crashes': 1000},
                 'task': {'kill_grace': '100ms'}, 'lanes': {'a': f'1, {CAP}'}}
     workers = [daemon(sections).wait_ready() for _ in range(3)]
-    queue.add(*[{'command': beats.task(0.4), 'lane': 'a'}] * 60)
+    queue.add(*[{'command': heartbeats.task(0.4), 'lane': 'a'}] * 60)
     queue.add(*[{'command': 'sleep 0.1'}] * 20)
     for _ in range(KILLS):
         pass_time(chance.uniform(0.05, 0.3))
@@ -217,6 +217,6 @@ def test_a_cap_holds_across_crashes(daemon, queue, client, beats, short_leases):
     for worker in workers:
         worker.wait_ready()
     wait_empty(queue, 120)
-    assert at_once(beats.runs()) <= CAP
+    assert at_once(heartbeats.runs()) <= CAP
     assert client.hgetall(queue.stats).get(b'r:a') is None
-    assert sum(run.ended for run in beats.runs()) >= 60 == len({run.tid for run in beats.runs()})
+    assert sum(run.ended for run in heartbeats.runs()) >= 60 == len({run.tid for run in heartbeats.runs()})

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from harness.daemon import merged, program, write_config
-from harness.faults import boot_s
 from harness.polling import wait_until
+from harness.short_leases import boot_s
 from harness.tasks import wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')

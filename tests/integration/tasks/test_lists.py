@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from harness.faults import boot_s, cpu_share, pass_time, wait_blocked, wait_empty
-from harness.lists import Output, watched, watching
+from harness.functions.lists import Output, watched, watching
 from harness.polling import wait_until
+from harness.short_leases import boot_s, cpu_share, pass_time, wait_blocked, wait_empty
 from harness.tasks import wait_file
 
 
@@ -139,8 +139,8 @@ def test_one_of_all_workers_scans(daemon, client):
 def test_clients_lists_are_lanes(daemon, client, queue, output, folder):
     """lane_from = suffix: a client with one item does not wait behind another one's backlog; a list that is
     named is no lane."""
-    gate = folder / 'gate'
-    wait = f'while ! test -e {gate}; do sleep 0.01; done; '
+    latch = folder / 'latch'
+    wait = f'while ! test -e {latch}; do sleep 0.01; done; '
     daemon({'task': {'command': Output(output.path, wait).command},
             'intake': {'lane_from': 'suffix', 'scan': '200ms'}}).wait_ready()
     client.lpush('work', 'first')
@@ -148,7 +148,7 @@ def test_clients_lists_are_lanes(daemon, client, queue, output, folder):
     client.lpush('work:a', *[f'a{n}' for n in range(60)])
     client.lpush('work:b', 'b')
     wait_until(lambda: not client.exists('work:a', 'work:b'))
-    gate.write_text('')
+    latch.write_text('')
     wait_until(lambda: len(output.lines()) == 62, 30.0, output.lines)
     assert output.lines()[0] == 'first' and 'b' in output.lines()[:8]
     # one that was claimed ahead and handed back may run after the next of its lane
@@ -169,14 +169,14 @@ def test_a_paused_queue_takes_in(daemon, client, queue, output):
 
 def test_equal_items_run_once(daemon, client, queue, output, folder):
     """unique = item: while one waits or runs, an equal one is taken away; afterwards it runs again."""
-    gate = folder / 'gate'
-    wait = f'while ! test -e {gate}; do sleep 0.01; done; '
+    latch = folder / 'latch'
+    wait = f'while ! test -e {latch}; do sleep 0.01; done; '
     daemon({'task': {'command': Output(output.path, wait).command},
             'intake': {'unique': 'item'}}).wait_ready()
     for key, items in (('work', ['a', 'b', 'a', 'x' * 300, 'x' * 300]), ('other', ['b'])):
         client.lpush(key, *items)
         wait_until(lambda key=key: not client.exists(key))
-    gate.write_text('')
+    latch.write_text('')
     wait_lines(output, ['a', 'b', 'x' * 300])
     wait_empty(queue)
     client.lpush('work', 'a')
@@ -199,15 +199,15 @@ def test_a_name_that_cannot_be_a_lane(daemon, client, output):
 
 def test_a_full_queue_waits(daemon, client, queue, folder, output):
     """max_length holds items back in their list; they go on as soon as there is room, each once and in order."""
-    gate = folder / 'gate'
-    wait = f'while ! test -e {gate}; do sleep 0.01; done; '
+    latch = folder / 'latch'
+    wait = f'while ! test -e {latch}; do sleep 0.01; done; '
     worker = daemon({'queue': {'max_length': 5},
                      'task': {'command': Output(output.path, wait).command}}).wait_ready()
     client.lpush('work', *range(50))
     worker.wait_log('the queue is full')
     assert (client.xlen(queue.stream), client.llen('work')) == (5, 45)
     assert cpu_share(worker.pid, 1.0) < 0.2
-    gate.write_text('')
+    latch.write_text('')
     wait_lines(output, [str(n) for n in range(50)], 60.0)
     worker.wait_log('takes in from lists again')
     assert worker.log().count('the queue is full') == worker.log().count('takes in from lists again')
@@ -333,8 +333,8 @@ def test_without_the_right_to_track(daemon, client, output):
 
 def test_a_stopping_worker_takes_nothing(daemon, client, queue, folder, output):
     """From the signal on items stay in their lists, while running tasks end."""
-    gate = folder / 'gate'
-    command = f'touch {folder}/begun; while ! test -e {gate}; do sleep 0.01; done; ' + output.command
+    latch = folder / 'latch'
+    command = f'touch {folder}/begun; while ! test -e {latch}; do sleep 0.01; done; ' + output.command
     worker = daemon({'task': {'command': command}}).wait_ready()
     client.lpush('work', 'running')
     wait_file(folder / 'begun', 0)
@@ -342,7 +342,7 @@ def test_a_stopping_worker_takes_nothing(daemon, client, queue, folder, output):
     worker.wait_log('stopping')
     wait_until(lambda: watching(client) == 0)
     client.lpush('work', 'left')
-    gate.write_text('')
+    latch.write_text('')
     assert worker.wait_exit() == 0
     assert output.lines() == ['running']
     assert client.lrange('work', 0, -1) == [b'left'] and client.xlen(queue.stream) == 0

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from harness.daemon import is_sanitized
-from harness.faults import wait_empty
-from harness.lists import Output, watched, watching
+from harness.functions.lists import Output, watched, watching
 from harness.polling import wait_until
+from harness.short_leases import wait_empty
 
 SLOTS = 4
 

@@ -6,8 +6,8 @@ import pytest
 
 from harness import processes
 from harness.daemon import is_sanitized
-from harness.faults import wait_empty
-from harness.results import HOLDS_DATA, Reader, follow, key_of, wait_result
+from harness.functions.results import HOLDS_DATA, Reader, follow, key_of, wait_result
+from harness.short_leases import wait_empty
 from harness.tasks import resident_kib, wait_file, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -30,13 +30,13 @@ def test_live(daemon, queue, client):
     assert 500_000 < client.pttl(key_of(queue, 'output', tid)) <= 600_000
 
 
-def test_while_it_runs(daemon, queue, gate, wait_until, client):
+def test_while_it_runs(daemon, queue, latch, wait_until, client):
     """What it has written is there at once, and the stream never stands without an end to its time."""
     daemon().wait_ready()
-    [tid] = queue.add({'command': f'printf one; {gate.wait}; exit 3', **LIVE})
+    [tid] = queue.add({'command': f'printf one; {latch.wait}; exit 3', **LIVE})
     wait_until(lambda: follow(queue, tid).data(1) == b'one', 20)
     assert 3_000_000 < client.pttl(key_of(queue, 'output', tid)) <= 3_600_000
-    gate.open()
+    latch.open()
     wait_letters(queue)
     assert follow(queue, tid).ends() == [(1, 'dead', 'exit 3')]
 
@@ -151,15 +151,15 @@ def test_many_at_once(daemon, queue, wait_until):
 
 # ---- failures
 
-def test_redis_that_takes_nothing(daemon, queue, redis_server, folder, gate):
+def test_redis_that_takes_nothing(daemon, queue, redis_server, folder, latch):
     """While Redis is silent a task waits for two seconds, and then goes on; what is lost is counted in the
     stream."""
     worker = daemon({'redis': {'command_timeout': '60s'}, 'queue': {'lease': '60s'}}).wait_ready()
-    [tid] = queue.add({'command': f'touch {folder}/begun; {gate.wait}; head -c 3000000 /dev/zero; '
+    [tid] = queue.add({'command': f'touch {folder}/begun; {latch.wait}; head -c 3000000 /dev/zero; '
                                   f'echo {folder} > {folder}/done; sleep 0.2; echo end', **LIVE})
     wait_file(folder / 'begun', 0)
     redis_server.stop()
-    gate.open()
+    latch.open()
     wait_file(folder / 'done', 1, 20)
     assert worker.running()
     redis_server.cont()
@@ -185,14 +185,14 @@ def test_broken_connection(daemon, queue, proxy, through_proxy, wait_until, when
     assert reader.lost == 0 and (reader.twice > 0) == (when == 'after')
 
 
-def test_ended_while_redis_was_away(daemon, queue, proxy, through_proxy, folder, gate, wait_until):
+def test_ended_while_redis_was_away(daemon, queue, proxy, through_proxy, folder, latch, wait_until):
     """The rest of a task's output waits for Redis with its outcome, and comes before it."""
     worker = daemon(through_proxy).wait_ready()
-    [tid] = queue.add({'command': f'{gate.wait}; head -c 100000 /dev/zero; '
+    [tid] = queue.add({'command': f'{latch.wait}; head -c 100000 /dev/zero; '
                                   f'echo x > {folder}/done', **LIVE})
     wait_until(worker.descendants)
     proxy.refuse()
-    gate.open()
+    latch.open()
     wait_file(folder / 'done', 1)
     proxy.accept()
     wait_result(queue, tid)

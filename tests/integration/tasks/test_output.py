@@ -7,8 +7,8 @@ import pytest
 
 from harness import processes
 from harness.daemon import is_sanitized
-from harness.faults import cpu_share, wait_blocked, wait_empty
 from harness.polling import PATIENCE_S, wait_until
+from harness.short_leases import cpu_share, wait_blocked, wait_empty
 from harness.tasks import (LINE, letters, open_files, records, resident_kib, wait_file,
                            wait_letters, wait_succeeded)
 
@@ -289,13 +289,13 @@ def test_exit_with_output_left(daemon, queue):
     assert sorted(len(letter.tail('stdout')) for letter in found) == [1, 65536, 300000]
 
 
-def test_closed_output(daemon, queue, client, gate):
+def test_closed_output(daemon, queue, client, latch):
     """A task that closes its output goes on, and costs the daemon no turns of its loop meanwhile."""
     worker = daemon().wait_ready()
-    [tid] = queue.add({'command': f'exec >&- 2>&-; {gate.command}'})
+    [tid] = queue.add({'command': f'exec >&- 2>&-; {latch.command}'})
     wait_until(worker.descendants)
     assert cpu_share(worker.pid, 1) < 0.1
     assert client.hlen(queue.running) == 1
-    gate.open()
+    latch.open()
     worker.wait_log(f'task {tid}: attempt 1: exit 0')
     wait_succeeded(queue, 1)

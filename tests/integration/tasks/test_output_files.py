@@ -63,18 +63,18 @@ def test_logs_directory(daemon, queue, folder):
 
 
 @pytest.mark.parametrize('kind', ['link', 'fifo', 'folder'])
-def test_what_is_planted(daemon, queue, files, folder, kind, gate):
+def test_what_is_planted(daemon, queue, files, folder, kind, latch):
     """A link, a fifo or a folder in the file's place is not written to, followed or waited for: that is
     told once, and the task goes on."""
     worker = daemon().wait_ready()
     target = folder / 'target'
     target.write_text('as it was')
-    [tid] = queue.add({'command': f'{gate.wait}; seq 3'})
+    [tid] = queue.add({'command': f'{latch.wait}; seq 3'})
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
     files.mkdir()
     path = files / f'{tid}.log'
     {'link': lambda: path.symlink_to(target), 'fifo': lambda: os.mkfifo(path), 'folder': path.mkdir}[kind]()
-    gate.open()
+    latch.open()
     wait_succeeded(queue, 1)
     assert target.read_text() == 'as it was'
     assert len(told(worker, f'task {tid}: output cannot be written to its file: ')) == 1

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from harness.daemon import is_sanitized
-from harness.faults import wait_empty
 from harness.polling import wait_until
+from harness.short_leases import wait_empty
 from harness.tasks import (letters, records, resident_kib, wait_file, wait_letters, wait_succeeded)
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from harness.faults import pass_time, wait_blocked, wait_empty
 from harness.polling import wait_until
+from harness.short_leases import pass_time, wait_blocked, wait_empty
 from harness.tasks import wait_succeeded
 
 CLONE_NEWUTS = 0x04000000
@@ -94,12 +94,12 @@ def test_nothing_starts(daemon, queue, client, redis_server, leat, folder, late)
     assert queue.counter('crashes') == queue.counter('retried') == 0
 
 
-def test_running_ones_go_on(daemon, queue, leat, folder, gate):
+def test_running_ones_go_on(daemon, queue, leat, folder, latch):
     """What runs when the queue is paused is renewed and finishes: with success, or to be tried again, but
     not before it is resumed; pause --wait waits for that."""
     worker = daemon({'queue': {'concurrency': 3, 'lease': '3s'}}).wait_ready()
     once = f'mkdir {folder}/once && exit 1; true'
-    queue.add({'command': gate.command}, {'command': f'{gate.wait}; {once}'})
+    queue.add({'command': latch.command}, {'command': f'{latch.wait}; {once}'})
     wait_running(queue, 2)
     assert run(leat, 'pause') == 'paused; 2 tasks still run\n'
     queue.add(SHORT)
@@ -108,7 +108,7 @@ def test_running_ones_go_on(daemon, queue, leat, folder, gate):
     results = []
     waiting = threading.Thread(target=lambda: results.append(run(leat, 'pause', '--wait')))
     waiting.start()
-    gate.open()
+    latch.open()
     waiting.join(60)
     assert results and results[0].endswith('; nothing runs\n')
     assert queue.counter('succeeded') == 1 and queue.counter('retried') == 1
@@ -118,17 +118,17 @@ def test_running_ones_go_on(daemon, queue, leat, folder, gate):
     wait_succeeded(queue, 3)
 
 
-def test_busy_worker_hears_of_it(daemon, queue, leat, gate):
+def test_busy_worker_hears_of_it(daemon, queue, leat, latch):
     """A worker without a free slot hears of a pause at once, too, and of the end of it."""
     worker = daemon().wait_ready()
-    queue.add({'command': gate.command})
+    queue.add({'command': latch.command})
     wait_running(queue, 1)
     run(leat, 'pause')
     worker.wait_log('the queue is paused')
     run(leat, 'resume')
     worker.wait_log('tasks are started again')
     run(leat, 'pause')
-    gate.open()
+    latch.open()
     wait_empty(queue)
     queue.add(SHORT)
     run(leat, 'resume')
@@ -239,7 +239,7 @@ def two_hosts(daemon):
     return [worker.wait_ready() for worker in workers]
 
 
-def test_drain(two_hosts, queue, client, leat, gate):
+def test_drain(two_hosts, queue, client, leat, latch):
     """Drained, a host's worker starts nothing more, and goes on with what it runs; the other one takes
     everything. Undrained, it takes tasks again at once."""
     alpha, beta = two_hosts
@@ -250,7 +250,7 @@ def test_drain(two_hosts, queue, client, leat, gate):
     queue.add(*[SHORT] * 20)
     wait_succeeded(queue, 20)
     assert (started([alpha]), started([beta])) == (0, 20)
-    queue.add({'command': gate.command})
+    queue.add({'command': latch.command})
     wait_running(queue, 1)
     assert run(leat, 'undrain', 'alpha') == 'alpha: takes tasks again\n'
     queue.add(SHORT)
@@ -258,7 +258,7 @@ def test_drain(two_hosts, queue, client, leat, gate):
     assert started([alpha]) == 1
     run(leat, 'drain', 'beta')
     beta.wait_log('this host is drained')
-    gate.open()
+    latch.open()
     wait_empty(queue)
     assert 'retry' not in beta.log() and queue.counter('crashes') == 0
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from harness.daemon import BUILD, ROOT
+from harness.functions.signing import Key
 from harness.queue import KEYS
-from harness.signing import Key
 
 PRODUCERS = ROOT / 'tests/producers'
 LANGUAGES = ('sh', 'py', 'cjs', 'c')

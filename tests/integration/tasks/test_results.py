@@ -2,8 +2,8 @@
 import pytest
 import redis
 
-from harness.faults import wait_empty
-from harness.results import key_of, result_keys, result_of, wait_result
+from harness.functions.results import key_of, result_keys, result_of, wait_result
+from harness.short_leases import wait_empty
 from harness.tasks import wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')

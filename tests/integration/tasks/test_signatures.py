@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from harness.functions.signing import Key
 from harness.polling import wait_until
 from harness.queue import LIBRARY, Queue
-from harness.signing import Key
 from harness.tasks import letters, wait_file, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')

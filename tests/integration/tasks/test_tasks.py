@@ -7,8 +7,8 @@ import time
 import pytest
 
 from harness.daemon import merged, write_config
-from harness.faults import wait_empty
 from harness.polling import wait_until
+from harness.short_leases import wait_empty
 from harness.tasks import environment, letters, wait_file, wait_letters, wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')

@@ -1,0 +1,419 @@
+"""Every error that Redis can answer: the daemon survives it, says so once, does not spin, keeps what it
+knows, and goes on by itself once it is healed."""
+import os
+import threading
+from contextlib import contextmanager
+
+import pytest
+import redis
+
+from harness.polling import wait_until
+from harness.queue import KEYS, Queue
+from harness.short_leases import (LEASE_S, SHORT, assert_apart, boot_s, cpu_share, is_empty, pass_time,
+                                  wait_blocked, wait_empty, wakeups)
+
+pytestmark = pytest.mark.usefixtures('short_leases')
+
+BACK_S = 1.5  # after healing: the longest pause between two tries, and a start
+CPU_SHARE, WATCHED_S = 0.05, 1.5
+# outages end before the lease, and a busy machine is none
+CALM = {'queue': {'lease': '40s', 'scan': '1s', 'concurrency': 1},
+        'redis': {'command_timeout': '5s', 'connect_timeout': '5s'}}
+OUTAGE = 'no session with Redis'
+
+
+def outages(worker):
+    return worker.log().count(f'warning: {OUTAGE}')
+
+
+class Faults:
+    """Each fault is a context manager: broken within, healed after."""
+
+    def __init__(self, server, folder):
+        self.server, self.folder, self.client = server, folder, server.client()
+
+    def config(self, name, value):
+        self.client.config_set(name, value)
+
+    @contextmanager
+    def settings(self, name, value):
+        before = self.client.config_get(name)[name]
+        self.config(name, value)
+        yield
+        self.config(name, before)
+
+    def kill_clients(self):
+        self.client.execute_command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+
+    @contextmanager
+    def busy_script(self):
+        """A script that does not end: BUSY after a moment."""
+        self.config('busy-reply-threshold', 50)
+        other = self.server.client()
+
+        def spin():
+            try:
+                other.eval('while true do end', 0)
+            except redis.exceptions.ResponseError:
+                pass  # it is killed
+        thread = threading.Thread(target=spin)
+        thread.start()
+        yield
+        self.client.script_kill()
+        thread.join()
+
+    @contextmanager
+    def replica(self):
+        """The server becomes a replica of nobody: READONLY, and blocked readers are sent away."""
+        self.client.execute_command('REPLICAOF', '127.0.0.1', '1')
+        yield
+        self.client.execute_command('REPLICAOF', 'NO', 'ONE')
+
+    @contextmanager
+    def stale_replica(self):
+        """The same, and it serves nothing without its master: MASTERDOWN."""
+        self.config('replica-serve-stale-data', 'no')
+        self.client.execute_command('REPLICAOF', '127.0.0.1', '1')
+        yield
+        self.client.execute_command('REPLICAOF', 'NO', 'ONE')
+
+    @contextmanager
+    def failing_save(self):
+        """No snapshot can be written: MISCONF."""
+        obstacle = self.server.folder / 'dump.rdb'
+        obstacle.mkdir()
+        self.config('save', '3600 1')
+        self.client.bgsave()
+        wait_until(lambda: self.client.info('persistence')['rdb_last_bgsave_status'] == 'err')
+        yield
+        obstacle.rmdir()
+        self.config('save', '')
+
+    def no_replicas(self):
+        return self.settings('min-replicas-to-write', 1)
+
+    @contextmanager
+    def no_permission(self):
+        """The user may not call functions any more: NOPERM."""
+        self.client.execute_command('ACL', 'SETUSER', 'worker', '-fcall')
+        yield
+        self.client.execute_command('ACL', 'SETUSER', 'worker', '+fcall')
+
+    @contextmanager
+    def other_password(self):
+        """The user's password was changed and its connections closed: WRONGPASS."""
+        self.client.execute_command('ACL', 'SETUSER', 'worker', 'resetpass', '>other')
+        self.client.execute_command('CLIENT', 'KILL', 'USER', 'worker')
+        yield
+        self.client.execute_command('ACL', 'SETUSER', 'worker', 'resetpass', '>secret')
+
+    @contextmanager
+    def too_many_clients(self):
+        """No connection is taken any more."""
+        self.config('maxclients', 1)
+        self.kill_clients()
+        yield
+        self.config('maxclients', 1000)
+
+    @contextmanager
+    def no_library(self):
+        """The functions are gone, and memory is full, so that they cannot be loaded again."""
+        self.config('maxmemory', 1)  # before a worker could load them again
+        self.client.execute_command('FUNCTION', 'FLUSH')
+        yield
+        self.config('maxmemory', 0)
+
+    @contextmanager
+    def killed(self):
+        """The server is gone; it comes back with its data."""
+        self.server.kill()
+        yield
+        self.server.restart()
+        self.client = self.server.client()
+
+    @contextmanager
+    def loading(self):
+        """The server was restarted and reads its data for some seconds: LOADING."""
+        for number in range(30):
+            self.client.set(f'large:{number}', os.urandom(2000))
+        # as a snapshot, since the server hears nobody while it reads a short log of commands
+        self.client.bgrewriteaof()
+        wait_until(lambda: not self.client.info('persistence')['aof_rewrite_in_progress'])
+        self.server.kill()
+        self.server.start(wait=False, key_load_delay=100_000,
+                          loading_process_events_interval_bytes=1024)
+        yield
+        wait_until(self.server.answers, 20)
+        self.client = self.server.client()
+
+
+@pytest.fixture
+def faults(redis_server, folder):
+    redis_server.restart(appendonly='yes', appendfsync='always',
+                         user=['worker', 'on', '>secret', '~*', '&*', '+@all'])
+    return Faults(redis_server, folder)
+
+
+@pytest.fixture
+def user(base_config):
+    """The daemon logs in as a user of its own."""
+    base_config['redis'].update(user='worker', password='secret')
+
+
+FAULTS = {
+    'busy_script': 'BUSY',
+    'replica': '',
+    'stale_replica': '',
+    'failing_save': 'MISCONF',
+    'no_replicas': 'NOREPLICAS',
+    'no_permission': 'NOPERM',
+    'other_password': 'WRONGPASS',
+    'too_many_clients': 'max number of clients',
+    'no_library': '',
+    'killed': '',
+    'loading': 'is loading its data',
+}
+
+
+@pytest.mark.parametrize('fault', FAULTS)
+@pytest.mark.usefixtures('user')
+def test_error_while_running(daemon, faults, redis_server, heartbeats, late, folder, latch, fault):
+    """With one task running and one behind it: the fault is logged once, costs < 5 % of a processor,
+    and leaves the daemon and the ended task's result alone; healed, all goes on by itself."""
+    queue = Queue(faults.client).load()
+    worker = daemon(CALM).wait_ready()
+    wait_blocked(faults.client)
+    queue.add({'command': f'touch {folder}/begun; {latch.wait}; {heartbeats.task(0.05)}'},
+              {'command': heartbeats.task(0.05)})
+    wait_until((folder / 'begun').exists)
+    with getattr(faults, fault)():
+        worker.wait_log(OUTAGE)
+        worker.wait_log(FAULTS[fault])
+        latch.open()
+        wait_until(lambda: [run.ended for run in heartbeats.runs()] == [True])
+        assert cpu_share(worker.pid, WATCHED_S) < CPU_SHARE
+        assert len(heartbeats.runs()) == 1
+        # the first trouble may be the closed connection, the second its reason
+        assert outages(worker) <= 2
+    healed = boot_s()
+    runs = heartbeats.wait_runs(2)
+    assert runs[1].first - healed < BACK_S + late.start()
+    queue.redis = redis_server.client()
+    wait_empty(queue)
+    assert worker.running() and len(heartbeats.runs()) == 2
+    assert queue.counter('succeeded') == 2
+    assert queue.counter('fenced') == queue.counter('crashes') == 0
+    wait_blocked(queue.redis)
+    assert worker.log().count('registered with Redis') <= 3
+
+
+def test_full_memory_stops_only_growth(daemon, faults, heartbeats):
+    """OOM: producers are refused; what is there is worked off, with its retries."""
+    queue = Queue(faults.client).load()
+    worker = daemon({'retry': {'max_attempts': 2}}).wait_ready()
+    wait_blocked(faults.client)
+    queue.add({'command': heartbeats.task(0.3)}, {'command': heartbeats.task(0.05, 1)})
+    heartbeats.wait_runs(1)
+    with faults.settings('maxmemory', 1):
+        with pytest.raises(redis.exceptions.ResponseError, match='OOM|maxmemory'):
+            faults.client.xadd('emails', {'command': 'true'})
+        wait_empty(queue)
+        assert len(heartbeats.runs()) == 3 and len(queue.letters()) == 1
+    queue.add({'command': 'true'})
+    wait_empty(queue)
+    assert worker.running() and outages(worker) == 0
+
+
+def test_vanished_library_comes_back(daemon, faults, heartbeats, late):
+    """FUNCTION FLUSH alone: it is loaded again at once, and nobody is told to do that."""
+    queue = Queue(faults.client).load()
+    worker = daemon().wait_ready()
+    wait_blocked(faults.client)
+    faults.client.execute_command('FUNCTION', 'FLUSH')
+    faults.client.xadd('emails', {'command': heartbeats.task(0.05)})
+    flushed = boot_s()
+    [run] = heartbeats.wait_runs(1)
+    assert run.first - flushed < BACK_S + late.start()
+    wait_empty(queue)
+    assert worker.running()
+    assert 'it is loaded again' in worker.log() and 'leat init' not in worker.log()
+
+
+@pytest.mark.parametrize('name', KEYS)
+def test_key_of_another_type(daemon, faults, heartbeats, name):
+    """One of the queue's keys is overwritten with a string while a task runs that then fails: nothing
+    spins; when the key is back the outcome is told, and the task ends in the dead letters once."""
+    queue, client = Queue(faults.client).load(), faults.client
+    worker = daemon({'queue': {**CALM['queue'], 'lease': '9s'},
+                     'redis': CALM['redis'], 'retry': {'max_attempts': 2}}).wait_ready()
+    wait_blocked(client)
+    queue.add({'command': heartbeats.task(0.3, 1), 'id': 'one'})
+    heartbeats.wait_runs(1)
+    key = getattr(queue, name)
+    existed = client.exists(key)
+    pipe = client.pipeline()
+    if existed:
+        pipe.rename(key, 'aside')
+    pipe.set(key, 'foreign').execute()
+    wait_until(lambda: heartbeats.runs()[0].ended)
+    assert cpu_share(worker.pid, WATCHED_S) < CPU_SHARE
+    pipe = client.pipeline()
+    pipe.delete(key)
+    if existed:
+        pipe.rename('aside', key)
+    pipe.execute()
+    wait_until(lambda: len(queue.letters()) == 1, message=worker.log)
+    wait_empty(queue)
+    wait_blocked(client)
+    assert len(heartbeats.runs()) == 2 and [run.attempt for run in heartbeats.runs()] == [1, 2]
+    assert worker.running()
+    assert worker.log().count('WRONGTYPE') < 8
+
+
+# ---- the stream, the group, everything
+
+@pytest.mark.parametrize('busy', [False, True], ids=['idle', 'busy'])
+@pytest.mark.parametrize('fault', [
+    ['DEL', 'emails'], ['DEL', '{emails}:go'], ['XGROUP', 'DESTROY', 'emails', 'leat'],
+    ['XGROUP', 'DESTROY', '{emails}:go', 'leat'], ['RENAME', 'emails', 'elsewhere'], ['FLUSHALL'],
+], ids=' '.join)
+def test_stream_or_group_is_gone(daemon, queue, client, heartbeats, late, fault, busy):
+    """Whatever is deleted, the groups are there again, from 0, within 2 s, and what was enqueued
+    meanwhile runs, at the latest one lease later; two runs of a task do not overlap."""
+    worker = daemon().wait_ready()
+    wait_blocked(client)
+    length = 2.5 if busy else 0
+    if busy:
+        queue.add({'command': heartbeats.task(length, stubborn=True)})
+        heartbeats.wait_runs(1)
+    pipe = client.pipeline()
+    pipe.execute_command(*fault)
+    for _ in range(3):
+        pipe.xadd('emails', {'command': heartbeats.task(0.1)})
+    tids = [answer.decode() for answer in pipe.execute()[1:]]
+    begun = boot_s()
+
+    def has_groups():
+        return all(client.exists(key) and client.xinfo_groups(key)
+                   for key in (queue.stream, queue.go))
+
+    wait_until(has_groups)
+    assert boot_s() - begun < 2 + late.start()
+    wait_until(lambda: all(any(run.ended for run in heartbeats.runs(tid)) for tid in tids),
+               message=worker.log)
+    wait_empty(queue)
+    assert min(run.first for tid in tids for run in heartbeats.runs(tid)) - begun < (
+        2 + LEASE_S + 2 * length + 1 + late.start())
+    assert [len(heartbeats.runs(tid)) for tid in tids] == [1, 1, 1]
+    # of one slot all runs are apart: those of the task that ran, too
+    assert_apart(heartbeats.runs())
+    assert worker.running()
+
+
+def test_lost_group_while_another_works(daemon, queue, client, heartbeats):
+    """The group is destroyed while one worker runs a task and another waits: the other makes it anew
+    at once, and does not start what may still run elsewhere; no attempt is used up. Nobody is busy meanwhile."""
+    first = daemon().wait_ready()
+    wait_blocked(client)
+    queue.add({'command': heartbeats.task(2.5, stubborn=True)})
+    heartbeats.wait_runs(1)
+    second = daemon().wait_ready()
+    wait_blocked(client)
+    client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
+    second.wait_log('made anew')
+    before = client.info('commandstats')['cmdstat_fcall']['calls']
+    runs = heartbeats.wait_runs(2)
+    assert client.info('commandstats')['cmdstat_fcall']['calls'] - before < 200, 'they do not ask all the time'
+    assert_apart(runs)
+    assert [run.attempt for run in runs] == [1, 1] and runs[1].fence > 1
+    wait_empty(queue)
+    assert len(heartbeats.runs()) == 2
+    assert first.running() and second.running()
+
+
+# ---- at the start
+
+def start_and_exit(daemon, sections=None):
+    worker = daemon(sections)
+    return worker.wait_exit(), worker.log()
+
+
+@pytest.mark.parametrize('secret', [{}, {'user': 'worker', 'password': 'wrong'}, {'password': 'x'}])
+def test_wrong_credentials_at_start(daemon, faults, secret):
+    """Wrong or no credentials: exit 77, and the log says whose matter it is."""
+    faults.client.config_set('requirepass', 'other')
+    code, log = start_and_exit(daemon, {'redis': secret})
+    assert code == 77, log
+    assert any(word in log for word in ('NOAUTH', 'WRONGPASS')) and 'password' in log
+    assert 'wrong' not in log.replace('WRONGPASS', '')
+
+
+def test_no_permission_at_start(daemon, faults):
+    """A user that may not do what a worker needs: exit 77."""
+    faults.client.execute_command(
+        'ACL', 'SETUSER', 'worker', '-@all', '+@read', '+@connection', '+info')
+    code, log = start_and_exit(daemon, {'redis': {'user': 'worker', 'password': 'secret'}})
+    assert code == 77 and 'NOPERM' in log, log
+
+
+def test_foreign_group_at_start(daemon, client):
+    """The stream is read by somebody else's group: exit 78 with a message, nothing changed."""
+    client.xadd('emails', {'kind': 'theirs'})
+    client.xgroup_create('emails', 'theirs', 0)
+    client.xreadgroup('theirs', 'me', {'emails': '>'})
+    before = client.dump('emails')
+    code, log = start_and_exit(daemon)
+    assert code == 78 and 'theirs' in log, log
+    assert client.dump('emails') == before and client.keys('*') == [b'emails']
+
+
+@pytest.mark.parametrize('name', KEYS)
+def test_foreign_key_at_start(daemon, queue, client, name):
+    """A key of another type: exit 78 with its name, nothing changed."""
+    key = getattr(queue, name)
+    client.set(key, 'theirs')
+    code, log = start_and_exit(daemon)
+    assert code == 78 and key in log and 'WRONGTYPE' in log, log
+    assert client.get(key) == b'theirs' and client.keys('*') == [key.encode()]
+
+
+@pytest.mark.parametrize('state', ['killed', 'loading', 'replica', 'busy_script', 'no_replicas'])
+def test_redis_not_ready_at_start(daemon, faults, heartbeats, redis_server, late, state):
+    """Redis is away or not ready when the daemon starts: it waits, says so, and comes up by itself."""
+    queue = Queue(faults.client).load()
+    queue.add({'command': heartbeats.task(0.05)})
+    with getattr(faults, state)():
+        worker = daemon().wait_log(OUTAGE)
+        assert cpu_share(worker.pid, 1) < CPU_SHARE
+        assert heartbeats.runs() == []
+    healed = boot_s()
+    [run] = heartbeats.wait_runs(1)
+    assert run.first - healed < BACK_S + late.start()
+    queue.redis = redis_server.client()
+    wait_empty(queue)
+    assert worker.running()
+
+
+def test_default_backoff_is_idle(daemon, redis_server, base_config):
+    """Without Redis, with the default pauses, the daemon hardly ever wakes up."""
+    base_config['redis'].update(dict.fromkeys(SHORT['redis']))
+    base_config['queue'].update(lease='60s', scan=None)
+    base_config['task']['kill_grace'] = '10s'
+    redis_server.close()
+    worker = daemon().wait_log(OUTAGE)
+    pass_time(1)
+    before = wakeups(worker.pid)
+    assert cpu_share(worker.pid, WATCHED_S) < 0.01
+    assert wakeups(worker.pid) - before < 30
+    assert worker.log().count(OUTAGE) == 1
+
+
+def test_slow_redis_is_not_dead(daemon, queue, proxy, through_proxy, heartbeats):
+    """Every command takes 150 ms longer each way: leases are renewed, tasks run once."""
+    proxy.delay(0.15)
+    worker = daemon({'redis': {**CALM['redis'], **through_proxy['redis']},
+                     'queue': {'lease': '9s'}}).wait_ready()
+    queue.add({'command': heartbeats.task(4)}, {'command': heartbeats.task(0.05)})
+    wait_until(lambda: is_empty(queue), message=worker.log)
+    assert len(heartbeats.runs()) == 2 and all(run.ended for run in heartbeats.runs())
+    assert outages(worker) == 0

@@ -1,0 +1,218 @@
+"""Stopping the real daemon: running tasks finish or go back, and nothing new begins."""
+import signal
+import time
+
+import pytest
+
+from harness import processes
+from harness.polling import wait_until
+from harness.short_leases import wait_blocked, wait_empty
+from harness.tasks import letters, wait_file, wait_succeeded
+
+pytestmark = pytest.mark.usefixtures('quick_tasks')
+
+
+def running(worker):
+    wait_until(worker.descendants, 10, 'a task runs')
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_idle_worker_stops_at_once(daemon, queue, client, late, number):
+    """Without tasks a stop is immediate, with status 0; the consumer is struck off."""
+    worker = daemon().wait_ready()
+    wait_blocked(client)
+    began = time.monotonic()
+    worker.signal(number)
+    assert worker.wait_exit() == 0
+    assert time.monotonic() - began < 2 + late.start()
+    assert queue.redis.hlen(queue.workers) == 0
+    assert client.xinfo_consumers(queue.stream, queue.group) == []
+    assert 'stopped: ' in worker.log()
+
+
+def test_idle_worker_stops_without_memory(daemon, client, injector):
+    """One allocation fails on the way, whichever: that is made up for at once, not at the next beat."""
+    for number in range(1, 9):
+        worker = daemon({'queue': {'lease': '60s'}, 'shutdown': {'drain': '20s'}}, env=injector.env).wait_ready()
+        wait_blocked(client)
+        injector.arm('alloc', number)
+        worker.terminate()
+        wait_until(lambda: not worker.running(), message=worker.log)
+        assert injector.failed and 'are ended and handed back' not in worker.log(), number
+        worker.close()
+
+
+def test_running_tasks_finish(daemon, queue, client, folder, late):
+    """SIGTERM during work: the running task finishes and counts; nothing else is claimed, not even
+    what comes then; the lease is renewed to the end."""
+    worker = daemon({'queue': {'lease': '2s', 'concurrency': 1}, 'shutdown': {'drain': '60s'}}
+                    ).wait_ready()
+    queue.add({'command': f'sleep 3; echo > {folder}/finished'}, {'command': f'touch {folder}/second'})
+    running(worker)
+    worker.terminate()
+    worker.wait_log('stopping: running tasks may finish')
+    queue.add({'command': f'touch {folder}/third'})
+    ages = []
+
+    def ended():
+        ages.extend(row[2] for row in client.execute_command(
+            'XPENDING', queue.stream, queue.group, '-', '+', 10))
+        return not worker.running()
+
+    wait_until(ended)
+    assert worker.wait_exit() == 0 and max(ages) < 1500 + 1000 * late.start()
+    assert (folder / 'finished').exists()
+    assert not (folder / 'second').exists() and not (folder / 'third').exists()
+    assert queue.counter('succeeded') == 1 and client.xlen(queue.stream) + client.xlen(queue.go) == 2
+    assert queue.pending() == [] and worker.descendants() == []
+
+    # the next worker does the rest
+    daemon().wait_ready()
+    wait_succeeded(queue, 3)
+
+
+def test_failures_count_while_stopping(daemon, queue):
+    """A task that fails during the drain is tried again later, with its attempt counted."""
+    worker = daemon({'retry': {'base': '1h', 'cap': '1h'}}).wait_ready()
+    queue.add({'command': 'sleep 0.5; exit 1'})
+    running(worker)
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    assert queue.counter('retried') == 1 and queue.redis.zcard(queue.delayed) == 1
+
+
+def test_drain_deadline(daemon, queue, folder, late):
+    """At the drain deadline tasks get TERM, after the grace KILL, and go back: no attempt used, and
+    they run elsewhere; the daemon is gone in time, with status 0."""
+    sections = {'shutdown': {'drain': '300ms'}, 'task': {'kill_grace': '500ms'}}
+    worker = daemon(sections).wait_ready()
+    polite = (f"trap 'echo got TERM >> {folder}/polite; exit 0' TERM; echo > {folder}/listens; "
+              "sleep 60 & wait")
+    stubborn = f"trap '' TERM; echo > {folder}/stubborn; exec sleep 60"
+    second = 'test $LEAT_FENCE = 1 || { echo $LEAT_ATTEMPT >> %s/again; exit 0; }; ' % folder
+    queue.add({'command': second + polite}, {'command': second + stubborn})
+    wait_file(folder / 'stubborn')
+    wait_file(folder / 'listens')
+    began = time.monotonic()
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    assert 0.75 < time.monotonic() - began < 4 + late.start()
+    assert worker.descendants() == []
+    assert wait_file(folder / 'polite') == b'got TERM\n'
+    assert queue.pending() == [] and queue.redis.hlen(queue.running) == 0
+    assert queue.counter('released') == 2 and queue.counter('crashes') == 0
+    assert worker.log().count('handed back') >= 2
+
+    # on another worker, as if it had not begun
+    daemon(sections).wait_ready()
+    wait_succeeded(queue, 2)
+    assert (folder / 'again').read_text() == '1\n1\n'
+
+
+def test_second_signal_hastens(daemon, queue, client, folder):
+    """A second signal ends the drain at once; a third does not wait for the grace."""
+    worker = daemon({'shutdown': {'drain': '60s'}, 'queue': {'lease': '100s'},
+                     'task': {'kill_grace': '40s'}}).wait_ready()
+    queue.add({'command': f"trap '' TERM; echo > {folder}/runs; exec sleep 60"})
+    wait_file(folder / 'runs')
+    began = time.monotonic()
+    for number, text in ((signal.SIGTERM, 'may finish'), (signal.SIGTERM, 'ended and handed back')):
+        worker.signal(number)
+        worker.wait_log(text)
+    assert worker.running()
+    worker.signal(signal.SIGINT)
+    assert worker.wait_exit() == 0
+    assert time.monotonic() - began < 30
+    assert client.xlen(queue.go) == 1 and queue.counter('released') == 1
+
+
+def test_stop_during_a_flood_of_tasks(daemon, queue, client, folder):
+    """Stopped while tasks stream in: every one runs exactly once, here or elsewhere, and none is left
+    in a closed connection."""
+    script = f'echo $LEAT_TASK >> {folder}/runs'
+    first = daemon().wait_ready()
+    other = daemon().wait_ready()
+    for round in range(5):
+        queue.add(*[{'command': script}] * 60)
+        if round == 2:
+            first.terminate()
+    assert first.wait_exit() == 0
+    wait_succeeded(queue, 300)
+    lines = (folder / 'runs').read_text().split()
+    assert len(lines) == len(set(lines)) == 300
+    assert queue.counter('crashes') == 0 and other.running()
+
+
+@pytest.mark.parametrize('tasks', [0, 1])
+def test_stop_without_redis(daemon, queue, client, redis_server, late, tasks):
+    """Stopped while Redis is down: the daemon ends in time all the same. Without tasks status 0; with
+    a result that Redis did not take, 75."""
+    worker = daemon({'queue': {'lease': '20s'}, 'shutdown': {'drain': '200ms'}}).wait_ready()
+    if tasks:
+        queue.add({'command': 'sleep 60'})
+        running(worker)
+    wait_blocked(client)
+    redis_server.kill()
+    worker.wait_log('no session with Redis')
+    began = time.monotonic()
+    worker.terminate()
+    assert worker.wait_exit() == (75 if tasks else 0)
+    assert time.monotonic() - began < 14 + late.start()
+    assert worker.descendants() == []
+
+
+def test_redis_comes_back_while_stopping(daemon, queue, redis_server, folder):
+    """Redis is away when the daemon is stopped and comes back during the drain: the result is sent,
+    and counts once."""
+    redis_server.restart(appendonly='yes', appendfsync='always')
+    queue.redis = redis_server.client()
+    queue.load()
+    worker = daemon({'queue': {'lease': '20s'}, 'shutdown': {'drain': '20s'}}).wait_ready()
+    queue.add({'command': f'sleep 0.5; echo >> {folder}/runs'})
+    running(worker)
+    redis_server.kill()
+    worker.terminate()
+    wait_file(folder / 'runs')
+    redis_server.restart()
+    assert worker.wait_exit() == 0
+    queue.redis = redis_server.client()
+    wait_empty(queue)
+    assert queue.counter('succeeded') == 1 and (folder / 'runs').read_text() == '\n'
+
+
+def test_killed_group_leaves_nothing(daemon, queue, folder):
+    """What a task has started in its group and session is gone too when the daemon has stopped."""
+    worker = daemon({'shutdown': {'drain': '0'}}).wait_ready()
+    queue.add({'command': f"(trap '' TERM; exec sleep 61) & (trap '' TERM; exec sleep 62) & "
+                          f"echo > {folder}/runs; wait"})
+    wait_file(folder / 'runs')
+    wait_until(lambda: len(worker.descendants()) == 3)
+    below = worker.descendants()
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    assert not any(processes.alive(pid) for pid in below)
+
+
+def test_reload_while_stopping(daemon, queue, client, latch):
+    """A reload during the drain does not let the worker claim again."""
+    worker = daemon({'queue': {'concurrency': 1}}).wait_ready()
+    queue.add({'command': latch.command}, {'command': 'true'})
+    running(worker)
+    worker.terminate()
+    worker.wait_log('stopping: ')
+    worker.reload()
+    worker.wait_log('was reloaded')
+    latch.open()
+    assert worker.wait_exit() == 0
+    assert queue.counter('succeeded') == 1 and client.xlen(queue.stream) + client.xlen(queue.go) == 1
+    assert letters(queue) == []
+
+
+def test_stop_at_the_start(daemon, redis_server):
+    """SIGTERM before there is any session: a clean and quick end."""
+    redis_server.stop()
+    worker = daemon()
+    wait_until(worker.listens)
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    redis_server.cont()

@@ -1,0 +1,338 @@
+"""No missed wake-up, and none too many: whatever becomes startable starts within 50 ms on an idle
+worker, and an idle daemon does nothing.
+
+Every case is measured several times from the task itself: the median must be within 50 ms, and what a
+busy machine takes away; a missed wake-up is later by far each time, and one that is missed now and then
+by seconds.
+"""
+import statistics
+import time
+
+import pytest
+
+from harness.polling import wait_until
+from harness.short_leases import boot_s, cpu_share, pass_time, wait_blocked, wait_empty, wakeups
+
+WITHIN_S = 0.05
+AT_MOST_S = 5  # one start on a machine that has other things to do
+ROUNDS = 5
+
+
+@pytest.fixture(autouse=True)
+def patient(base_config):
+    """Nothing happens by chance: scans and beats are rare."""
+    base_config['queue'].update(lease='60s', scan='60s', concurrency=1)
+    base_config['task'] = {'kill_grace': '300ms'}
+    base_config['shutdown'] = {'drain': '10ms'}
+
+
+class Stamps:
+    """Tasks that say when they run, by the wall clock, which is also the server's."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def line(self, name, before='', after='true'):
+        return f'{before} date "+{name} $LEAT_WORKER %s%N" >> {self.path}; {after}'
+
+    def all(self):
+        """[(name, worker, seconds)] in order."""
+        text = self.path.read_text() if self.path.exists() else ''
+        rows = [line.split(' ') for line in text.split('\n')[:-1]]
+        return [(name, worker, int(stamp) / 1e9) for name, worker, stamp in rows]
+
+    def named(self, name):
+        return [row for row in self.all() if row[0] == name]
+
+    def wait(self, name, count=1, timeout=30.0):
+        wait_until(lambda: len(self.named(name)) >= count, timeout,
+                   lambda: f'{count} of {name}: {self.all()}')
+        return self.named(name)[count - 1]
+
+
+@pytest.fixture
+def stamps(folder):
+    return Stamps(folder / 'stamps')
+
+
+@pytest.fixture
+def assert_prompt(late):
+    def check(delays):
+        assert min(delays) > -0.005, delays
+        assert statistics.median(delays) <= WITHIN_S + late.start() and max(delays) <= AT_MOST_S, delays
+    return check
+
+
+def test_delayed_task_starts_on_the_other_worker(daemon, queue, client, stamps, latches, assert_prompt):
+    """Two idle workers of one slot and a task that is due soon; half-way one of them is filled: it starts
+    on the other when it is due. Both get to be the one that is filled."""
+    for _ in range(2):
+        daemon().wait_ready()
+    delays, filled, half_ms = [], set(), 250
+    # which of the two is filled is Redis's choice: mostly they take turns
+    for number in range(1, 6 * ROUNDS):
+        if len(delays) >= ROUNDS and len(filled) == 2:
+            break
+        wait_blocked(client, 2)
+        latch, due = latches(), queue.now() + 2 * half_ms
+        queue.add({'command': stamps.line('due')}, due=due)
+        wait_until(lambda due=due, half_ms=half_ms: queue.now() >= due - half_ms)
+        client.xadd(queue.stream, {'command': stamps.line('fill', after=latch.command)})
+        _, busy, since = stamps.wait('fill', number)
+        _, worker, started = stamps.wait('due', number)
+        latch.open()
+        wait_empty(queue)
+        if since < due / 1000 - 0.1:
+            assert worker != busy
+            filled.add(busy)
+            delays.append(started - due / 1000)
+        else:
+            # this machine was too slow to fill one in time: the round says nothing
+            half_ms = min(2 * half_ms, 8000)
+    assert_prompt(delays)
+    assert len(filled) == 2
+
+
+def test_delayed_tasks_start_on_time(daemon, queue, client, stamps, assert_prompt):
+    """Delayed tasks start when they are due, also one that is due earlier than what the worker waits
+    for."""
+    daemon().wait_ready()
+    wait_blocked(client)
+    begun = queue.now()
+    dues = [begun + 1000 + 200 * number for number in range(ROUNDS, 0, -1)]
+    for due in dues:
+        queue.add({'command': stamps.line(str(due))}, due=due)
+    wait_empty(queue)
+    assert_prompt([stamps.named(str(due))[0][2] - due / 1000 for due in dues])
+
+
+@pytest.mark.parametrize('how', ['XADD', 'enqueue', 'enqueue into a lane', 'dead_retry'])
+def test_what_is_put_up_starts_at_once(daemon, queue, client, redis_server, stamps, assert_prompt, how):
+    """A plain XADD, an enqueue from another client and a dead letter that is tried again wake an idle
+    worker."""
+    daemon({'retry': {'max_attempts': 1}}).wait_ready()
+    other = redis_server.client()
+    if how == 'dead_retry':
+        fail_once = f'test -e {stamps.path}.$TASK_N || {{ touch {stamps.path}.$TASK_N; exit 1; }};'
+        for number in range(ROUNDS):
+            queue.add({'command': stamps.line('go', before=fail_once), 'N': number})
+        wait_until(lambda: len(queue.letters()) == ROUNDS)
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client)
+        begun = time.time()
+        if how == 'XADD':
+            other.xadd(queue.stream, {'command': stamps.line('go')})
+        elif how.startswith('enqueue'):
+            queue.add(dict({'command': stamps.line('go')}, **({} if how == 'enqueue' else {'lane': 'a'})))
+        else:
+            queue.dead_retry(queue.letters()[0][0])
+        delays.append(stamps.wait('go', number)[2] - begun)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_released_task_starts_at_once(daemon, queue, client, stamps, assert_prompt):
+    """A worker that stops hands its task back: an idle one starts it at once."""
+    patient_end = {'task': {'kill_grace': '20s'}}  # it says that it was told, which starts a program
+    keeper = daemon(patient_end).wait_ready()
+    wait_blocked(client)
+    told = stamps.line('told', after='exit 1')
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        # the one that runs it leaves, and the next becomes the keeper
+        task = f"trap '{told}' TERM; {stamps.line('run')}; while :; do sleep 0.01; done"
+        if number == 1:
+            queue.add({'command': task})
+            stamps.wait('run')
+        other = daemon(patient_end).wait_ready()
+        wait_blocked(client)
+        keeper.terminate()
+        delays.append(stamps.wait('run', number + 1)[2] - stamps.wait('told', number)[2])
+        assert keeper.wait_exit() == 0
+        keeper = other
+    assert_prompt(delays)
+
+
+def test_retried_task_starts_when_its_pause_is_over(daemon, queue, client, stamps, assert_prompt):
+    """A retry starts after exactly its backoff."""
+    daemon({'retry': {'base': '200ms', 'jitter': 'none', 'max_attempts': 2}}).wait_ready()
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client)
+        queue.add({'command': stamps.line('try', after='test $LEAT_ATTEMPT = 2')})
+        first = stamps.wait('try', 2 * number - 1)[2]
+        delays.append(stamps.wait('try', 2 * number)[2] - first - 0.2)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_what_fell_due_while_the_worker_was_full(daemon, queue, client, stamps, assert_prompt):
+    """A task that falls due while nobody has room starts as soon as somebody has."""
+    daemon().wait_ready()
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client)
+        queue.add({'command': f'sleep 0.3; {stamps.line("freed")}'})
+        queue.add({'command': stamps.line('due')}, due='+100')
+        freed = stamps.wait('freed', number)[2]
+        delays.append(stamps.wait('due', number)[2] - freed)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_a_freed_slot_of_a_full_lane_wakes(daemon, queue, client, stamps, assert_prompt):
+    """Two workers, a lane of which one task may run: the next starts when that has ended, on a worker that
+    was blocked or on the one that is free again."""
+    for _ in range(2):
+        daemon().wait_ready()
+    queue.conf_set('lane:a', '1, 1')
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client, 2)
+        queue.add({'command': f'{stamps.line("begun")}; sleep 0.3; {stamps.line("freed")}', 'lane': 'a'})
+        stamps.wait('begun', number)
+        queue.add({'command': stamps.line('next'), 'lane': 'a'})
+        freed = stamps.wait('freed', number)[2]
+        delays.append(stamps.wait('next', number)[2] - freed)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_a_higher_cap_wakes(daemon, queue, client, redis_server, stamps, latches, assert_prompt):
+    """An operator raises it: what waited starts at once on the worker that was blocked."""
+    for _ in range(2):
+        daemon().wait_ready()
+    operator = type(queue)(redis_server.client())
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        operator.conf_set('lane:a', '1, 1')
+        wait_blocked(client, 2)
+        latch = latches()
+        queue.add({'command': stamps.line('first', after=latch.command), 'lane': 'a'})
+        # of two that are there at once either may be the one that begins
+        stamps.wait('first', number)
+        queue.add({'command': stamps.line('next'), 'lane': 'a'})
+        wait_blocked(client, 1)
+        begun = time.time()
+        operator.conf_set('lane:a', '1, 2')
+        delays.append(stamps.wait('next', number)[2] - begun)
+        latch.open()
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+@pytest.mark.parametrize('of', ['queue', 'lane'])
+def test_a_rate_token_wakes(daemon, queue, client, stamps, assert_prompt, of):
+    """Four a second, with every worker idle: each starts when its token is there, on either worker."""
+    for _ in range(2):
+        daemon().wait_ready()
+    wait_blocked(client, 2)
+    queue.conf_set(*(('rate', '4/s') if of == 'queue' else ('lane:a', '1, -, 4/s')))
+    queue.add(*[dict({'command': stamps.line('go')}, **({} if of == 'queue' else {'lane': 'a'}))] * (2 * ROUNDS))
+    stamps.wait('go', 2 * ROUNDS)
+    wait_empty(queue)
+    times = [at for _, _, at in stamps.named('go')]
+    # when the next token is there, and so when each of these was, unless the machine has stopped for so long
+    # meanwhile that time was lost; the first one waited for none
+    following = int(queue.redis.hget(queue.stats, 'tat' if of == 'queue' else 't:a')) / 1e6
+    delays = [at - (following - 0.25 * (len(times) - number)) for number, at in enumerate(times)]
+    assert_prompt([max(delay, 0.) for delay in delays[1:]])
+
+
+def test_a_follow_up_wakes(daemon, queue, client, stamps, assert_prompt):
+    """A rerun that was wanted while the first one ran starts when that has ended."""
+    for _ in range(2):
+        daemon().wait_ready()
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client, 2)
+        queue.add({'command': f'{stamps.line("begun")}; sleep 0.3; {stamps.line("ended")}', 'unique': 'k'})
+        stamps.wait('begun', number)
+        queue.add({'command': stamps.line('next'), 'unique': 'k', 'unique_next': '1'})
+        ended = stamps.wait('ended', number)[2]
+        delays.append(stamps.wait('next', number)[2] - ended)
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_delayed_tasks_of_a_lane_start_on_time(daemon, queue, client, stamps, assert_prompt):
+    """As those without one."""
+    daemon().wait_ready()
+    wait_blocked(client)
+    begun = queue.now()
+    dues = [begun + 1000 + 200 * number for number in range(ROUNDS)]
+    for due in dues:
+        queue.add({'command': stamps.line(str(due)), 'lane': 'a'}, due=due)
+    wait_empty(queue)
+    assert_prompt([stamps.named(str(due))[0][2] - due / 1000 for due in dues])
+
+
+def test_full_worker_takes_when_it_has_room(daemon, queue, client, stamps, late):
+    """What is enqueued while all slots are busy starts when the first is free."""
+    daemon({'queue': {'concurrency': 2}}).wait_ready()
+    wait_blocked(client)
+    tasks = [{'command': f'sleep 0.2; {stamps.line("end")}'}] * (2 * ROUNDS)
+    queue.add(*tasks)
+    begun = boot_s()
+    wait_empty(queue)
+    assert boot_s() - begun < 0.2 * ROUNDS + ROUNDS * (WITHIN_S + late()) + AT_MOST_S
+
+
+@pytest.mark.parametrize('pause_name', ['paused', 'drain:*'])
+def test_resumed_queue_starts_at_once(daemon, queue, client, redis_server, stamps, latches, assert_prompt,
+                                      pause_name):
+    """Every worker is blocked, and then the queue is paused, filled and resumed: all start at once; so it
+    is where all hosts were drained."""
+    for _ in range(2):
+        daemon().wait_ready()
+    operator = type(queue)(redis_server.client())
+    delays = []
+    for number in range(1, ROUNDS + 1):
+        wait_blocked(client, 2)
+        operator.gate(pause_name, True)
+        wait_blocked(client, 0)
+        both = latches()  # none is free for the other before
+        queue.add({'command': stamps.line('one', after=both.command)})
+        client.xadd(queue.stream, {'command': stamps.line('two', after=both.command)})
+        pass_time(0.1)
+        assert len(stamps.all()) == 2 * (number - 1)
+        begun = time.time()
+        operator.gate(pause_name, False)
+        delays += [stamps.wait(name, number)[2] - begun for name in ('one', 'two')]
+        assert stamps.wait('one', number)[1] != stamps.wait('two', number)[1]
+        both.open()
+        wait_empty(queue)
+    assert_prompt(delays)
+
+
+def test_paused_daemon_sleeps(daemon, queue, client, base_config):
+    """Neither does a paused worker wake up between its beats, though tasks wait and become due."""
+    base_config['queue'].update(lease=None, scan=None)
+    base_config['task']['kill_grace'] = None
+    worker = daemon().wait_ready()
+    wait_blocked(client)
+    queue.gate('paused', True)
+    worker.wait_log('the queue is paused')
+    queue.add(*[{'command': 'true'}] * 5)
+    queue.add({'command': 'true'}, due='+1000')
+    pass_time(0.3)
+    before = wakeups(worker.pid)
+    assert cpu_share(worker.pid, 4) < 0.004
+    # as below; and the bell for the delayed one
+    assert wakeups(worker.pid) - before <= 4
+
+
+def test_idle_daemon_sleeps(daemon, queue, client, base_config):
+    """Between its beats an idle daemon does not wake up at all, whether or not something is delayed
+    for later; nor does it with the settings that a config without any has."""
+    base_config['queue'].update(lease=None, scan=None)
+    base_config['task']['kill_grace'] = None
+    worker = daemon().wait_ready()
+    wait_blocked(client)
+    queue.add({'command': 'true'}, due='+3600000')
+    pass_time(0.3)
+    before = wakeups(worker.pid)
+    assert cpu_share(worker.pid, 4) < 0.004
+    # a beat each 20 s, a scan each 15 s
+    assert wakeups(worker.pid) - before <= 3

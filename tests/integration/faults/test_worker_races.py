@@ -1,0 +1,191 @@
+"""Rare meetings of events in the worker: what comes while something else is under way."""
+import pytest
+
+from harness import processes
+from harness.polling import wait_until
+from harness.queue import LIBRARY
+from harness.short_leases import pass_time, wait_blocked, wait_empty
+
+# a claim of one task by an idle worker, nothing named
+CLAIM_ONE = rb'\$1\r\n1\r\n\$1\r\n0\r\n\$0\r\n\r\n$'
+
+
+@pytest.fixture(autouse=True)
+def patient(base_config):
+    """Nothing happens by chance: scans and beats are rare."""
+    base_config['queue'].update(lease='60s', scan='60s', concurrency=1)
+    base_config['task'] = {'kill_grace': '300ms'}
+    base_config['shutdown'] = {'drain': '10ms'}
+
+
+def lines(path):
+    return path.read_text().split() if path.exists() else []
+
+
+def most_at_once(marks):
+    """How many ran side by side, from lines + and -."""
+    now = most = 0
+    for mark in marks:
+        now += 1 if mark == '+' else -1
+        most = max(most, now)
+    return most
+
+
+def test_bell_during_a_claim(daemon, queue, client, proxy, through_proxy, folder):
+    """The bell rings after a claim ran and before its reply is read: the due time that it tells
+    of is not missed."""
+    out = folder / 'out'
+    daemon(through_proxy).wait_ready()
+    wait_blocked(client)
+    claim = proxy.trap('leat_claim', action='hold', holding=CLAIM_ONE)
+    for name, due in (('second', '+60000'), ('first', '+200')):
+        heard = proxy.trap('XREAD', when='before', action='hold')
+        queue.add({'command': f'echo {name} >> {out}'}, due=due)
+        claim.wait()
+        heard.wait().release()
+    claim.release()
+    wait_until(lambda: lines(out) == ['first'])
+
+
+def test_never_beyond_the_slots(daemon, queue, client, proxy, through_proxy, folder):
+    """A blocking read that finds tasks in both streams brings twice as many as asked for: no
+    more of them start than there are slots, the others go back."""
+    out = folder / 'out'
+    line = f'echo + >> {out}; sleep 0.3; echo - >> {out}'
+    read = proxy.trap('XREADGROUP', when='before', action='hold')
+    daemon(through_proxy).wait_ready()
+    read.wait()
+    queue.add(*[{'command': line}] * 2)
+    for task in queue.begin('other', 2):
+        queue.finish('other', task, 'release')
+    queue.add(*[{'command': line}] * 2)
+    assert client.xlen(queue.go) == client.xlen(queue.stream) == 2
+    read.release()
+    wait_until(lambda: len(lines(out)) == 8)
+    wait_empty(queue)
+    assert most_at_once(lines(out)) == 1
+
+
+def test_a_thousand_and_more_at_once(daemon, queue, client):
+    """With thousands of slots a read never brings more than one claim may name."""
+    one = daemon({'queue': {'concurrency': 10000}}).wait_ready()
+    wait_blocked(client)
+    queue.enqueue(*[{'command': 'true'}] * 1200)
+    wait_empty(queue, 30)
+    assert 'no session' not in one.log()
+
+
+def test_nothing_is_taken_while_redis_refuses(daemon, queue, client):
+    """While outcomes are kept since Redis refuses them, no further tasks are begun, also not
+    when they are sent again."""
+    one = daemon({'queue': {'concurrency': 2}, 'retry': {'max_attempts': 1}}).wait_ready()
+    wait_blocked(client)
+    client.set(queue.dead, 'somebody else')
+    queue.add(*[{'command': 'exit 1'}] * 20)
+    one.wait_log('it is kept')
+    pass_time(3.5)
+    # as many again may have been claimed before the first refusal was known
+    assert client.hlen(queue.running) <= 4
+    client.delete(queue.dead)
+    wait_until(lambda: len(queue.letters()) == 20)
+
+
+def test_work_connection_half_open(daemon, queue, client, proxy, through_proxy, folder):
+    """The connection of the blocking read is dead without an end: a worker that has to claim
+    does not ask for the end of the read for ever."""
+    out = folder / 'out'
+    through_proxy['redis']['command_timeout'] = '500ms'
+    read = proxy.trap('XREADGROUP', when='before', action='hold')
+    daemon(through_proxy).wait_ready()
+    read.wait()
+    queue.add({'command': f'echo due >> {out}'}, due='+100')
+    wait_until(lambda: lines(out) == ['due'])
+
+
+def expired(queue, client):
+    """A task in the stream whose lease has run out, without waking those who wait for tasks."""
+    pipe = client.pipeline(transaction=True)
+    pipe.xadd(queue.stream, {'command': 'true'})
+    pipe.xreadgroup(queue.group, 'other', {queue.stream: '>'})
+    entry = pipe.execute()[0]
+    client.xclaim(queue.stream, queue.group, 'other', 0, [entry], idle=3_600_000, justid=True)
+
+
+def test_stop_while_scanning(daemon, queue, client, proxy, through_proxy):
+    """A worker that stops while a scan is under way does not go on with it after it has left: no
+    consumer stays behind."""
+    through_proxy['queue'] = {'scan': '500ms'}
+    one = daemon(through_proxy).wait_ready()
+    wait_blocked(client)
+    scan = proxy.trap('leat_claim', action='hold', holding=b'g0-0').wait()
+    expired(queue, client)
+    left = proxy.trap('leat_requeue', when='before', action='hold')
+    one.terminate()
+    left.wait().release()
+    wait_until(lambda: client.hlen(queue.workers) == 0)
+    answer = proxy.trap('leat_requeue', action='hold')
+    scan.release()
+    answer.wait()
+    pass_time(0.1)
+    answer.release()
+    assert one.wait_exit() == 0
+    consumers = client.xinfo_consumers(queue.stream, queue.group)
+    assert [consumer['name'] for consumer in consumers] == [b'other']
+
+
+def test_a_lasting_error_is_not_told_over_and_over(daemon, queue):
+    """What is wrong with every claim and with no registration: the pauses grow all the same."""
+    source, head = LIBRARY.read_text(), 'function leat.claim(keys, args)\n'
+    assert head in source
+    queue.load(source.replace(head, head + "  fail('ERR made to fail')\n"))
+    one = daemon({'redis': {'backoff_base': '20ms'}})
+    one.wait_log('no session')
+    pass_time(3)
+    assert one.log().count('no session') <= 10
+
+
+def test_failed_attempt_leaves_nothing_in_its_session(daemon, queue, folder):
+    """A failed attempt's silent processes in other groups of its session are dead before the
+    next attempt may begin."""
+    pid = folder / 'pid'
+    stray = f'sleep 60 </dev/null >/dev/null 2>&1 & echo $! > {pid}'
+    line = f"bash -c 'set -m; {stray}; sleep 0.2; exit 1'"
+    daemon({'retry': {'max_attempts': 1}}).wait_ready()
+    queue.add({'command': line})
+    wait_until(queue.letters)
+    assert not processes.alive(int(pid.read_text()))
+
+
+def test_shorter_lease_ends_nothing(daemon, queue, client, folder):
+    """A lease made so short that kill_grace does not fit any more: nothing is claimed, but what
+    runs is renewed and finishes."""
+    out = folder / 'out'
+    one = daemon({'queue': {'lease': '12s'}, 'task': {'kill_grace': '4s'}}).wait_ready()
+    queue.add({'command': f'echo + >> {out}; sleep 7; echo - >> {out}'})
+    wait_until(lambda: lines(out) == ['+'])
+    queue.call('conf', 'lease_ms', 4000)
+    one.wait_log('claiming nothing')
+    wait_empty(queue)
+    assert lines(out) == ['+', '-']
+    client.xadd(queue.stream, {'command': 'true'})
+    pass_time(0.3)
+    assert client.hlen(queue.running) == 0
+    queue.call('conf', 'lease_ms', 12000)
+    wait_empty(queue)
+
+
+def test_stop_while_a_claim_s_reply_is_lost(daemon, queue, client, proxy, through_proxy):
+    """SIGTERM just after a task was begun for this worker and the connection broke: it registers
+    once more and hands the task back."""
+    claim = proxy.trap('leat_claim', action='hold', holding=rb'\r\ns\d+-\d+\r\n$')
+    one = daemon(through_proxy).wait_ready()
+    wait_blocked(client)
+    client.xadd(queue.stream, {'command': 'true'})
+    claim.wait()
+    one.terminate()
+    one.wait_log('stopping')
+    proxy.cut()
+    assert one.wait_exit() == 0
+    assert queue.pending() == [] and client.hlen(queue.running) == 0
+    [task] = queue.begin('other')
+    assert (task.attempt, task.crashes) == (1, 0)

@@ -1,0 +1,1 @@
+"""Faults: calls that fail, workers that are killed, processes that survive, clocks that are set."""

@@ -1,0 +1,1 @@
+"""The function library without a worker: calls, damage, invariants, results, signatures."""

@@ -1,0 +1,353 @@
+"""conf/leat.acl: each of its users can do its work, and nothing else."""
+import hashlib
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import redis
+
+from harness.functions.signing import Key
+from harness.polling import wait_until
+from harness.queue import LIBRARY, Queue
+from harness.servers.server import RedisServer
+from harness.tasks import wait_file, wait_letters, wait_succeeded
+
+ROOT = Path(__file__).resolve().parents[3]
+ROLES = ('admin', 'worker', 'producer', 'enqueuer', 'operator')
+
+
+def acl_lines(queue='emails'):
+    """The users of the file, as its head tells to make them."""
+    text = (ROOT / 'conf/leat.acl').read_text().replace('thumbnails', queue)
+    for role in ROLES:
+        text = text.replace(f'HASH_OF_{role.upper()} ', hashlib.sha256(role.encode()).hexdigest() + ' ')
+    return [line for line in text.splitlines() if line.startswith('user ')]
+
+
+def login(role):
+    return {'user': f'emails-{role}', 'password': role}
+
+
+@pytest.fixture
+def users(client):
+    for line in acl_lines():
+        client.execute_command('ACL', 'SETUSER', *re.findall(r'\([^)]*\)|\S+', line)[1:])
+    client.execute_command('ACL', 'LOG', 'RESET')
+
+
+@pytest.fixture
+def as_role(redis_server, users):
+    def connect(role):
+        return redis_server.client(username=f'emails-{role}', password=role)
+    return connect
+
+
+@pytest.fixture
+def config(base_config, users):
+    """What a worker's file says under these rights; a function for others."""
+    base_config['queue']['load_library'] = 'never'
+    return lambda role, **sections: {'redis': login(role), **sections}
+
+
+def denied(client, role):
+    """What Redis refused that user, with what was to be touched."""
+    found = []
+    for row in client.execute_command('ACL', 'LOG', '100'):
+        row = row if isinstance(row, dict) else dict(zip(row[::2], row[1::2]))
+        row = {str(k, 'ascii') if isinstance(k, bytes) else k: v for k, v in row.items()}
+        if row['username'] in (f'emails-{role}', f'emails-{role}'.encode()):
+            found.append((row['reason'], row['context'], row['object']))
+    return found
+
+
+@pytest.fixture
+def init(leat, config, folder):
+    """Runs leat init as the administrator, on the config of the workers."""
+    path = folder / 'admin.password'
+    path.write_text('admin\n')
+    path.chmod(0o600)
+
+    def run(*words, role='admin'):
+        return leat('init', '--user', f'emails-{role}', '--password-file', path, *words, config=config('worker'))
+    return run
+
+
+# ---- the file
+
+@pytest.mark.parametrize('way', ['aclfile', 'include'])
+def test_redis_reads_the_file(folder, way):
+    """As an aclfile without its comments, and included with them."""
+    hashed = (ROOT / 'conf/leat.acl').read_text()
+    for role in ROLES:
+        hashed = hashed.replace(f'HASH_OF_{role.upper()} ', hashlib.sha256(role.encode()).hexdigest() + ' ')
+    path = folder / 'leat.acl'
+    path.write_text(hashed if way == 'include' else
+                    ''.join(line + '\n' for line in hashed.splitlines() if line.startswith('user ')))
+    server = RedisServer(folder, **{way: path}).start()
+    try:
+        client = server.client(username='thumbnails-producer', password='producer')
+        assert client.xadd('thumbnails', {'command': 'true'})
+    finally:
+        server.close()
+
+
+def test_redis_does_not_start_without_passwords(folder):
+    """A file that nobody has put passwords into gives nobody access."""
+    done = subprocess.run(['redis-server', '--port', '0', '--include', ROOT / 'conf/leat.acl'],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0 and 'HASH_OF_ADMIN' in done.stdout + done.stderr
+
+
+def test_the_file_knows_every_command_of_the_library():
+    """A command that a part of the library newly uses has to be in leat.acl, or workers with those rights fail."""
+    parts = sorted((ROOT / 'src/queue/lua').glob('*.lua'))
+    used = set()
+    for path in parts:
+        text = path.read_text()
+        used |= set(re.findall(r"redis\.p?call\('([A-Z]+)'", text)) | set(re.findall(r"{ '(X[A-Z]+)'", text))
+        used |= set(re.findall(r"scanning\('([A-Z]+)'", text)) | set(re.findall(r"undo_with\(q, '([A-Z]+)'", text))
+    allowed = {line.split()[1].rsplit('-', 1)[1]: set(re.findall(r'\+(\w+)', line)) for line in acl_lines()}
+    missing = {command for command in used if command.lower() not in allowed['operator']}
+    assert len(used) > 40 and missing == {'LTRIM'}, missing  # of lists that are taken in: see the file
+    looks = {'HVALS', 'HSCAN', 'SSCAN', 'ZSCAN'}  # leat doctor
+    missing = {command for command in used - looks if command.lower() not in allowed['worker']}
+    assert missing == {'LTRIM'}, missing
+
+
+# ---- leat init
+
+def test_init(init, config, leat, client, daemon):
+    """It loads the functions and makes the group, once; until then a worker says what it waits for, and begins
+    as soon as it is there."""
+    worker = daemon(config('worker')).wait_log('the function library is missing and load_library is never')
+    assert leat('status', config=config('operator')).returncode == 78
+    done = json.loads(init('--json').stdout)
+    assert done['loaded'] is True and done['group_made'] is True and done['version'] >= 1
+    assert init().stdout == (f'function library, version {done["version"]}: was there\n'
+                             'group leat of emails: was there\n')
+    worker.wait_ready()
+    assert [info['name'] for info in client.xinfo_groups('emails')] == [b'leat']
+    assert denied(client, 'admin') == []
+
+
+def test_init_after_an_upgrade(init, as_role, queue):
+    """An older library is replaced; a newer one stays."""
+    newest = queue.version()
+    text = LIBRARY.read_text()
+    for version, loaded in ((0, True), (newest + 5, False)):
+        queue.load(re.sub(r'^local VERSION = \d+', f'local VERSION = {version}', text, flags=re.M))
+        done = json.loads(init('--json').stdout)
+        assert done['loaded'] is loaded and done['version'] == max(version, newest)
+
+
+def test_init_without_the_right(init, config, leat, queue, client, folder):
+    """Who may not load functions is told so: 77, be they missing or old; wrong use is 64, a file that others may
+    read 78."""
+    client.execute_command('FUNCTION', 'FLUSH')
+    assert leat('init', config=config('worker')).returncode == 77
+    text = LIBRARY.read_text()
+    queue.load(re.sub(r'^local VERSION = \d+', 'local VERSION = 0', text, flags=re.M))
+    done = leat('init', config=config('worker'))
+    assert done.returncode == 77 and 'may not replace it' in done.stderr, done.stderr
+    assert queue.version() == 0
+    assert leat('init', '--user', 'x', config=config('worker')).returncode == 64
+    assert leat('init', 'x', config=config('worker')).returncode == 64
+    (folder / 'open').write_text('x')
+    (folder / 'open').chmod(0o644)
+    done = leat('init', '--password-file', folder / 'open', config=config('worker'))
+    assert done.returncode == 78 and 'chmod' in done.stderr
+    wrong = init(role='worker')
+    assert wrong.returncode == 77, wrong
+
+
+# ---- worker
+
+def test_a_worker_has_what_it_needs(init, daemon, config, client, folder, redis_server):
+    """Everything that a worker does, with load_library = never, and Redis refuses nothing of it."""
+    assert init().returncode == 0
+    queue = Queue(client)
+    queue.register('lost', lease=5000, dead_keep_number=2, dead_keep=3600000)
+    queue.add({'command': 'true'})
+    queue.expire(queue.begin('lost')[0].token)
+    worker = daemon(config(
+        'worker', queue={'concurrency': 4, 'scan': '200ms', 'lease': '5s'}, task={'kill_grace': '300ms'},
+        retry={'base': '10ms', 'max_attempts': 2}, limits={'rate': '200/s', 'burst': 50},
+        dead={'keep_number': 2, 'keep': '1h', 'notify': f'echo $LEAT_TASK >>{folder}/told'},
+        lanes={'b': '2, 1'})).wait_ready()
+    queue.add(*[{'command': 'exit 1'}] * 5)
+    queue.add({'command': 'true', 'unique': 'k', 'id': 'one', 'lane': 'a', 'result_ttl': '1h'},
+              {'command': 'echo out', 'live': '1', 'lane': 'b'})
+    queue.add({'command': 'true'}, due='+100')
+    client.xadd('emails', {'command': 'true'})
+    [tid] = queue.add({'command': 'sleep 1000'})
+    wait_until(lambda: queue.counter('succeeded') == 5 and queue.counter('dead') == 5,
+               message=lambda: (client.hgetall(queue.stats), worker.log()))
+    wait_until(lambda: queue.counter('dead_trimmed') == 3)
+    assert queue.call_off(tid, now=True)
+    wait_until(lambda: queue.counter('cancelled') == 1)
+    wait_file(folder / 'told')
+
+    # a group that is lost, a task that is too late, and connections that break
+    client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
+    worker.wait_log('group was lost')
+    client.xadd('emails', {'command': 'true'})
+    wait_until(lambda: queue.counter('succeeded') == 6)
+    client.xadd('emails', {'command': 'true', 'expires': '1ms'})
+    client.client_kill_filter(_type='normal')
+    client.xadd('emails', {'command': 'true'})
+    wait_until(lambda: queue.counter('succeeded') == 7, message=worker.log)
+    worker.terminate()
+    assert worker.wait_exit() == 0
+    refused = [what for what in denied(client, 'worker') if what[2] not in (b'client|kill', 'client|kill')]
+    assert refused == []
+
+
+def test_a_worker_that_wants_signatures(init, daemon, config, client, folder):
+    """It may remember which have run."""
+    assert init().returncode == 0
+    key, queue = Key(folder, 'a'), Queue(client)
+    worker = daemon(config('worker', security={'signatures': 'required', 'key_files': key.entry})).wait_ready()
+    signed = key.sign({'command': 'true'})
+    client.xadd('emails', signed)
+    wait_succeeded(queue, 1)
+    client.zadd('{emails}:seen_until', {'old': 1})
+    client.xadd('emails', signed)
+    wait_letters(queue)
+    assert client.zscore('{emails}:seen_until', 'old') is None
+    assert denied(client, 'worker') == [] and worker.running()
+
+
+FORBIDDEN = [
+    'FUNCTION LOAD x', 'FUNCTION DELETE leat', 'FUNCTION FLUSH', 'FUNCTION RESTORE x', 'FUNCTION DUMP',
+    'EVAL x 0', 'SCRIPT LOAD x', 'CONFIG GET *', 'CONFIG SET dir /', 'KEYS *', 'SCAN 0', 'RANDOMKEY',
+    'FLUSHALL', 'FLUSHDB', 'ACL LIST', 'ACL SETUSER me', 'CLIENT LIST', 'CLIENT KILL ID 1', 'MONITOR',
+    'DEBUG SLEEP 0', 'SHUTDOWN', 'SAVE', 'MIGRATE h 1 k 0 1', 'REPLICAOF a 1', 'MODULE LIST', 'PUBLISH a b',
+    'SUBSCRIBE a', 'SWAPDB 0 1', 'SELECT 1', 'XTRIM emails MAXLEN 0', 'XTRIM {emails}:go MAXLEN 0',
+    'XGROUP DESTROY emails leat', 'XGROUP SETID emails leat 0', 'XSETID emails 1-1', 'DUMP emails',
+    'RESTORE emails 0 x', 'SORT emails', 'COPY emails {emails}:x', 'RENAME emails {emails}:x', 'UNLINK emails',
+    'XADD other * a b', 'XADD emails2 * a b', 'GET {email}:x', 'DEL other', 'HSET {other}:conf a b',
+    'XRANGE other - +', 'XREAD STREAMS other 0', 'FCALL leat_version 1 other', 'XADD {emails * a b',
+]
+
+
+@pytest.mark.parametrize('role', ['worker', 'operator', 'enqueuer', 'producer', 'admin'])
+def test_what_nobody_may(as_role, init, client, role):
+    """No user of the file can do more to Redis, to the functions or to foreign keys; but the administrator can
+    load functions. (ACL DRYRUN asks Redis without doing anything.)"""
+    assert init().returncode == 0
+    for line in FORBIDDEN:
+        if role == 'admin' and line == 'FUNCTION LOAD x':
+            continue
+        words = line.split()
+        try:
+            answer = client.execute_command('ACL', 'DRYRUN', f'emails-{role}', *words)
+        except redis.ResponseError as error:
+            raise AssertionError(f'{line}: {error}') from error
+        assert answer != b'OK', line
+    # and as the user itself
+    mine = as_role(role)
+    for words in (['XTRIM', 'emails', 'MAXLEN', '0'], ['XGROUP', 'DESTROY', 'emails', 'leat'], ['KEYS', '*'],
+                  ['XADD', 'other', '*', 'a', 'b']):
+        with pytest.raises(redis.ResponseError, match='permission|No permissions'):
+            mine.execute_command(*words)
+
+
+def test_functions_reach_no_other_queue(as_role, init):
+    """leat's functions give a worker or operator no way to another queue's keys."""
+    assert init().returncode == 0
+    for role in ('worker', 'operator', 'enqueuer'):
+        other = Queue(as_role(role), 'other')
+        for call in (lambda: other.enqueue({'command': 'x'}), lambda: other.register('w')):
+            with pytest.raises(redis.ResponseError, match='NOPERM|permission|No permissions'):
+                call()
+
+
+# ---- producers
+
+def test_a_plain_producer_can_only_add(as_role, queue, client):
+    """XADD to the stream is all that its user may."""
+    assert as_role('producer').xadd('emails', {'command': 'true'})
+    user = client.execute_command('ACL', 'GETUSER', 'emails-producer')
+    user = user if isinstance(user, dict) else dict(zip([str(k, 'ascii') for k in user[::2]], user[1::2]))
+    assert user['commands'] in (b'-@all +xadd', '-@all +xadd')
+    for line in ('XLEN emails', 'XRANGE emails - +', 'XREAD STREAMS emails 0', 'XDEL emails 1-1',
+                 'XADD {emails}:go * a b', 'XADD {emails}:dead * a b', 'FCALL leat_version 0', 'INFO',
+                 'TYPE emails'):
+        assert client.execute_command('ACL', 'DRYRUN', 'emails-producer', *line.split()) != b'OK', line
+
+
+def test_an_enqueuer(leat, config, init, client, daemon, folder):
+    """leat enqueue with all it can say; it sees no other's tasks, nor can it put anything up itself."""
+    assert init().returncode == 0
+    daemon(config('worker')).wait_ready()
+    for words in (['true'], ['--delay', '1ms', 'true'], ['--unique', 'k', '--lane', 'a', '--id', 'x', 'true']):
+        done = leat('enqueue', *words, config=config('enqueuer'))
+        assert done.returncode == 0, done.stderr
+    wait_succeeded(Queue(client), 3)
+    assert denied(client, 'enqueuer') == []
+    for line in ('XADD {emails}:go * a b', 'XRANGE emails - +', 'XREAD STREAMS emails 0',
+                 'HGETALL {emails}:waiting'):
+        assert client.execute_command('ACL', 'DRYRUN', 'emails-enqueuer', *line.split()) != b'OK', line
+
+
+def test_a_program_as_enqueuer(as_role, init, client, daemon, config):
+    """leat_add and leat_add_many need nothing beyond what leat_enqueue needs: no right of the file is missing, and
+    another queue is closed to them."""
+    assert init().returncode == 0
+    daemon(config('worker')).wait_ready()
+    mine = Queue(as_role('enqueuer'))
+    mine.program_add('command', 'true', 'lane', 'a', 'unique', 'k', 'unique_next', '1', 'id', 'x')
+    more = [{'command': 'true', 'delay': '1ms'}, {'command': 'true', 'lane': 'a'}]
+    mine.program_add(json.dumps(more), many=True)
+    wait_succeeded(Queue(client), 3)
+    assert denied(client, 'enqueuer') == []
+    for many, args in ((False, ['command', 'true']), (True, ['[{"command": "true"}]'])):
+        with pytest.raises(redis.ResponseError, match='NOPERM|permission|No permissions'):
+            Queue(as_role('enqueuer'), 'other').program_add(*args, many=many)
+    assert not client.exists('other')
+
+
+def test_a_program_with_too_few_rights(queue, client, redis_server):
+    """A user who may not touch one of the derived keys is refused before anything is written."""
+    for missing in queue.keys[1:9]:
+        client.execute_command('ACL', 'SETUSER', 'few', 'reset', 'on', '>few', '+@all',
+                               *['~' + key for key in queue.keys[:9] if key != missing])
+        few = Queue(redis_server.client(username='few', password='few'))
+        with pytest.raises(redis.ResponseError, match="can't access at least one of the keys|ACL failure"):
+            few.program_add('command', 'true', 'id', 'x', 'lane', 'a')
+        assert not client.keys()
+
+
+# ---- operators
+
+def test_an_operator_can_use_every_command(leat, config, init, client, daemon, folder):
+    """Every command but init, and Redis refuses nothing of it."""
+    assert init().returncode == 0
+    queue = Queue(client)
+    daemon(config('worker', retry={'max_attempts': 1}, queue={'scan': '200ms'})).wait_ready()
+
+    def run(*words, expect=(0,), input=None):
+        done = leat(*words, config=config('operator'), input=input)
+        assert done.returncode in expect, (words, done, denied(client, 'operator'))
+        return done.stdout
+
+    run('run', 'echo', 'hello')
+    tid = run('enqueue', '--result-ttl', '1h', 'true').split()[0]
+    run('wait', tid)
+    run('enqueue', '--file', '-', input='exit 1\nexit 2\n')
+    wait_letters(queue, 2)
+    later = run('enqueue', '--delay', '1h', '--lane', 'a', 'true').split()[0]
+    for words in (['status'], ['status', '--lanes', '3'], ['list'], ['list', '--state', 'dead'],
+                  ['show', later], ['dead', 'list'], ['dead', 'show', queue.letters()[0][0]], ['conf'],
+                  ['conf', 'rate', '100/s'],
+                  ['conf', 'lane:a', '2'], ['pause', '--wait'], ['resume'], ['drain', '--all'],
+                  ['undrain', '--all'], ['cancel', later], ['wait', '--all', '--timeout', '30s']):
+        run(*words)
+    run('dead', 'drop', '--all', '--yes')
+    run('doctor', expect=(0, 1))
+    client.hset(queue.running, 's1-1', b'Xdamaged')
+    client.zadd(queue.delayed, {'1-1': 5})
+    run('doctor', '--repair', expect=(0, 1, 2))
+    assert denied(client, 'operator') == []
