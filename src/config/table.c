@@ -316,7 +316,9 @@ const struct table_row table[TABLE_ROWS] = {
          "Action when the task was ended because it wrote more than it may."),
      .type = TABLE_RULE, MEMBER(retry, output_limit), .words = rules},
     {KEY("retry", "cannot-execute", "rule", "dead", true,
-         "Action when command and variables of the task are too long to be executed."),
+         "Action when command and variables are too long to execute, or the task's directory "
+         "cannot "
+         "be entered."),
      .type = TABLE_RULE, MEMBER(retry, cannot_execute), .words = rules},
     {KEY("retry", "check", "rule", "retry", true,
          "Action when the check could not tell whether the task had been done."),

@@ -52,8 +52,8 @@ void rights_warn(const struct config *config)
                        redis->sentinel_password_credential);
     if (holds_one && stat(config->path, &status) == 0 && (status.st_mode & S_IROTH)) {
         log_text(LOG_WARNING,
-                 "%s: all users can read the password in it; run chmod o= on it, or name a "
+                 "%s: password: readable by all users; run: chgrp leat %s && chmod 640 %s, or set "
                  "password_file or password_credential instead",
-                 config->path);
+                 config->path, config->path, config->path);
     }
 }

@@ -1,5 +1,4 @@
-/* Byte strings: they grow, keep every byte, and survive the lack of memory; and bytes are escaped.
- */
+/* Buffers grow, keep every byte, and survive a lack of memory. Bytes are escaped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +19,7 @@ static void assert_holds(const struct buffer *buffer, const char *data, size_t s
     }
 }
 
-/* Goal: what is appended stands there in order, NUL bytes and empty pieces included. */
+/* Goal: appended pieces are kept in order, including NUL bytes and empty pieces. */
 static void appends_keep_every_byte(void **state)
 {
     (void)state;
@@ -38,7 +37,7 @@ static void appends_keep_every_byte(void **state)
     buffer_free(&buffer);
 }
 
-/* Goal: a megabyte, byte by byte, is all there, and did not take a realloc each. */
+/* Goal: a megabyte appended byte by byte is complete, and needs few reallocations. */
 static void growth_is_steady(void **state)
 {
     (void)state;
@@ -61,7 +60,7 @@ static void growth_is_steady(void **state)
     buffer_free(&buffer);
 }
 
-/* Goal: bytes leave from the front, all or some or none. */
+/* Goal: all, some or no bytes are removed from the front. */
 static void consuming_keeps_the_rest(void **state)
 {
     (void)state;
@@ -96,8 +95,8 @@ static void clearing_keeps_the_memory(void **state)
     buffer_free(&buffer);
 }
 
-/* Goal: after a failed append the content is whole, and nothing more goes in until it is cleared.
- */
+/* Goal: after a failed append the content is unchanged, and nothing is appended until the buffer is
+ * cleared. */
 static void failure_leaves_no_hole(void **state)
 {
     (void)state;
@@ -113,14 +112,14 @@ static void failure_leaves_no_hole(void **state)
     assert_int_equal(buffer_append_text(&buffer, "def"), 0);
     assert_holds(&buffer, "def", 3);
 
-    /* not an overflow of the sum, but more than there can be */
+    /* the sum does not overflow, but is more than any allocation */
     assert_int_equal(buffer_reserve(&buffer, PTRDIFF_MAX), -1);
     assert_true(buffer.failed);
     assert_holds(&buffer, "def", 3);
     buffer_free(&buffer);
 }
 
-/* Goal: only what shows and is valid UTF-8 passes as it is. */
+/* Goal: only printable, valid UTF-8 stays unescaped. */
 static void escapes_make_bytes_safe(void **state)
 {
     (void)state;
@@ -135,7 +134,8 @@ static void escapes_make_bytes_safe(void **state)
         {"a\nb\r\tc", 6, "a\\nb\\r\\tc"},
         {"\033[31m\x7f", 6, "\\x1b[31m\\x7f"},
         {"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 12, "h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
-        /* a lone byte, a cut sequence, an overlong one, a surrogate, past the end, a C1 control */
+        /* a lone byte, a truncated sequence, an overlong one, a surrogate, a value beyond Unicode,
+         * a C1 control */
         {"\xff", 1, "\\xff"},
         {"\xe2\x82", 2, "\\xe2\\x82"},
         {"\xe2\x82z", 3, "\\xe2\\x82z"},

@@ -1,4 +1,4 @@
-/* The log: what records look like on stderr and in the journal. */
+/* The log: the form of records on stderr and in the journal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,8 +30,7 @@ static void name_queue(void)
     assert_int_equal(log_set_common(common, 2), 0);
 }
 
-/* Goal: a line for people has time, program, queue, priority, text, and the fields that help them.
- */
+/* Goal: a line has time, program, queue, priority, text, and the fields that people need. */
 static void lines_are_readable(void **state)
 {
     struct world *world = *state;
@@ -50,7 +49,7 @@ static void lines_are_readable(void **state)
                                        "\\(task=17-0 reason=\"a \\\\\"b\\\\\" c\" attempt=2\\)\n$");
 }
 
-/* Goal: the time of a line is when it was written, in UTC, to the millisecond. */
+/* Goal: a line has the time of its writing, in UTC, with milliseconds. */
 static void lines_tell_when(void **state)
 {
     struct world *world = *state;
@@ -66,7 +65,7 @@ static void lines_tell_when(void **state)
     assert_true(before_ms <= told_ms && told_ms <= after_ms);
 }
 
-/* Goal: nothing that a task writes can break a line, drive a terminal, or pass for a field. */
+/* Goal: output of a task cannot break a line, control a terminal, or look like a field. */
 static void bytes_are_escaped(void **state)
 {
     struct world *world = *state;
@@ -81,7 +80,7 @@ static void bytes_are_escaped(void **state)
     assert_matches(read_stderr(world), " info: \n$");
 }
 
-/* Goal: records above the level are not written, and errno survives the call. */
+/* Goal: records above the level are not written, and errno does not change. */
 static void the_level_holds(void **state)
 {
     struct world *world = *state;
@@ -101,7 +100,7 @@ static void the_level_holds(void **state)
     assert_int_equal(count_of(read_stderr(world), "yes"), 3);
 }
 
-/* Goal: the journal gets native records: plain values as text, all others with their length. */
+/* Goal: the journal gets native records: plain values as text, others with their length. */
 static void journal_records_are_native(void **state)
 {
     struct world *world = *state;
@@ -128,7 +127,7 @@ static void journal_records_are_native(void **state)
     assert_string_equal(read_stderr(world), "");
 }
 
-/* Goal: a message that is too long for a datagram arrives cut, with all its fields. */
+/* Goal: a message that is too long for a datagram arrives truncated, with all its fields. */
 static void long_messages_are_cut(void **state)
 {
     struct world *world = *state;
@@ -146,7 +145,7 @@ static void long_messages_are_cut(void **state)
     assert_memory_equal(world->text.data, start, sizeof start - 1);
     assert_int_equal(world->text.data[world->text.size - 1], '\n');
 
-    /* what cannot be cut is dropped and counted */
+    /* a record that cannot be truncated is dropped and counted */
     uint64_t dropped = log_dropped();
     struct log_field large = {.name = "LEAT_LARGE", .data = text, .size = LENGTH};
     log_bytes(LOG_INFO, NULL, &large, 1, "text", 4);
@@ -159,7 +158,7 @@ static void long_messages_are_cut(void **state)
     assert_non_null(strstr(world->text.data, "MESSAGE_ID=" LOG_ID_LOG_DROPPED));
 }
 
-/* Goal: auto takes the journal exactly where $JOURNAL_STREAM names stderr. */
+/* Goal: auto uses the journal exactly if $JOURNAL_STREAM names stderr. */
 static void auto_finds_the_journal(void **state)
 {
     struct world *world = *state;
@@ -185,7 +184,7 @@ static void auto_finds_the_journal(void **state)
     }
 }
 
-/* Goal: without a journal's socket the log says so and goes to stderr. */
+/* Goal: without the journal's socket, log_open returns an error and the log goes to stderr. */
 static void a_missing_journal_is_told(void **state)
 {
     struct world *world = *state;
@@ -197,7 +196,7 @@ static void a_missing_journal_is_told(void **state)
     assert_matches(read_stderr(world), "to stderr");
 }
 
-/* Goal: a journald that was restarted is found again. */
+/* Goal: the log finds a restarted journald again. */
 static void a_new_journal_is_found(void **state)
 {
     struct world *world = *state;
@@ -214,7 +213,7 @@ static void a_new_journal_is_found(void **state)
     assert_true(receive(world));
 }
 
-/* Goal: a regular file gets the lines. */
+/* Goal: lines are written to a regular file. */
 static void files_get_lines(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* A log whose sink is full: writing never waits, and what is lost is counted. */
+/* A log whose sink is full: writing never blocks, and lost records are counted. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 
-/* The sum of what records of dropped ones tell. */
+/* The sum of the numbers in records about dropped records. */
 static unsigned long long told_dropped(const char *text)
 {
     static const char words[] = " log records were dropped";
@@ -27,7 +27,7 @@ static unsigned long long told_dropped(const char *text)
     return sum;
 }
 
-/* Fills the sink with task output until it takes no more. Returns how many were written. */
+/* Fills the sink with task output until it takes no more. Returns the number of written records. */
 static int flood(void)
 {
     static const char line[] = "output output output output output output output output output";
@@ -41,7 +41,8 @@ static int flood(void)
     return written - 10;
 }
 
-/* Goal: a journal that does not read costs task output, counted, but none of leat's own records. */
+/* Goal: if the journal does not read, task output is dropped and counted, but leat's own records
+ * are kept. */
 static void a_full_journal_costs_output_only(void **state)
 {
     struct world *world = *state;
@@ -56,7 +57,7 @@ static void a_full_journal_costs_output_only(void **state)
     log_bytes(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, "late", 4);
     assert_int_equal(log_dropped(), dropped + 1);
 
-    /* the journal reads again: the rest comes in order, and the loss is told */
+    /* the journal reads again: the kept records arrive in order, with the number of lost ones */
     for (int round = 0; round < 100; round++) {
         while (receive(world)) {
             char expected[64];
@@ -79,8 +80,8 @@ static bool offer(void)
     return log_offer(LOG_INFO, LOG_ID_TASK_OUTPUT, NULL, 0, "offered", 7);
 }
 
-/* Goal: what is offered is dropped while the journal takes nothing for long, and waits again as
- * soon as it takes anything, also where that is just the record of what was dropped. */
+/* Goal: offered records are dropped while the journal takes nothing for long. They wait again as
+ * soon as it takes anything, even if that is only the record about dropped ones. */
 static void a_slow_journal_is_not_a_stuck_one(void **state)
 {
     struct world *world = *state;
@@ -99,7 +100,7 @@ static void a_slow_journal_is_not_a_stuck_one(void **state)
     assert_int_equal(log_dropped(), dropped + 1);
 }
 
-/* Goal: a full pipe on stderr never makes the program wait; later lines are whole and in order. */
+/* Goal: a full pipe on stderr never blocks the program; later lines are complete and in order. */
 static void a_full_pipe_does_not_block(void **state)
 {
     struct world *world = *state;
@@ -134,7 +135,7 @@ static void a_full_pipe_does_not_block(void **state)
     buffer_free(&all);
 }
 
-/* Goal: the same holds where stderr cannot be opened anew: a blocking socket, full. */
+/* Goal: the same holds if stderr cannot be reopened: a full, blocking socket. */
 static void a_full_socket_does_not_block(void **state)
 {
     struct world *world = *state;
@@ -159,7 +160,7 @@ static void a_full_socket_does_not_block(void **state)
     fail_msg("the kept record did not come");
 }
 
-/* Goal: before the log is opened, records go to stderr as it is, and do not wait either. */
+/* Goal: before the log is opened, records go to plain stderr without blocking. */
 static void an_unopened_log_does_not_block(void **state)
 {
     struct world *world = *state;
@@ -173,7 +174,7 @@ static void an_unopened_log_does_not_block(void **state)
     assert_matches(read_stderr(world), "own\n");
 }
 
-/* Goal: what is kept has a bound; what passes it is dropped and counted. */
+/* Goal: the size of kept records is limited; others are dropped and counted. */
 static void keeping_has_a_bound(void **state)
 {
     (void)state;
@@ -189,7 +190,7 @@ static void keeping_has_a_bound(void **state)
     assert_true(log_dropped() - dropped > 70);
     assert_true(log_dropped() - dropped < 80);
 
-    /* closing does not wait for ever, and counts what it could not write */
+    /* closing does not wait forever, and counts records that it could not write */
     log_close();
     assert_int_equal(log_dropped() - dropped, 100);
 }

@@ -1,5 +1,5 @@
-// File systems that may hang: known from the table of mounts, and a task on one that does hang
-// stops nobody else. Needs root and FUSE; skipped without.
+// File systems that may hang are found in the table of mounts, and a task on one that hangs stops
+// no other task. Needs root and FUSE; otherwise the tests are skipped.
 #include "../lib/runner_trial.h"
 
 #include <sched.h>
@@ -7,11 +7,11 @@
 
 #include "base/process/mounts.h"
 
-/* What is mounted here is seen by this process only. */
+/* Mounts in a private namespace, which only this process sees. */
 static bool own_mounts;
 
-/* Mounts a FUSE file system whose server never answers. Returns the server's descriptor, or -1
- * where that is not possible here. */
+/* Mounts a FUSE file system whose server never answers. Returns the descriptor of the server, or -1
+ * if this host does not allow it. */
 static int mount_hanging(const char *path)
 {
     char options[128];
@@ -28,7 +28,7 @@ static int mount_hanging(const char *path)
     return server;
 }
 
-// Goal: ordinary slot_indexes are local; what is not there is not remote.
+/* Goal: ordinary paths are local; a missing path is not remote. */
 static void ordinary_places_are_local(void **state)
 {
     const struct trial *trial = *state;
@@ -40,8 +40,8 @@ static void ordinary_places_are_local(void **state)
     assert_false(mounts_is_remote(""));
 }
 
-// Goal: a directory that becomes one that hangs, after the start, stops neither loop nor other
-// tasks; its task is ended in time and is the host's fault.
+// Goal: a directory that hangs after the start blocks neither the loop nor other tasks; its task is
+// ended in time, as a fault of the host.
 static void hanging_directory_stops_nobody(void **state)
 {
     struct trial *trial = *state;
@@ -67,7 +67,7 @@ static void hanging_directory_stops_nobody(void **state)
     assert_true(mounts_is_remote(below));
     assert_true(mounts_is_remote(link));
 
-    /* one turn of the loop, in which the runner hears of the mount */
+    /* one turn of the loop, in which the runner learns of the mount */
     ev_run(trial->loop, EVRUN_NOWAIT);
     int64_t before_ns = clock_boot_ns();
     begin(trial, "/bin/true");

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/process/proc.h"
 
-/* A process's own numbers, and when it began, to a hundredth of a second; its name may look like
- * the end of one. */
+/* Goal: the ids of a process and its start time, in hundredths of a second, are read even if its
+ * name looks like the end of a name. */
 static void test_own_numbers(void **state)
 {
     (void)state;
@@ -46,7 +46,7 @@ static void test_own_numbers(void **state)
     assert_false(proc_read(child, &proc));
 }
 
-/* A walk meets every process once. */
+/* Goal: a walk returns every process once. */
 static void test_walk(void **state)
 {
     (void)state;

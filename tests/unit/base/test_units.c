@@ -1,5 +1,4 @@
-/* Durations, sizes and numbers: what people write is read exactly, and nothing else is read at all.
- */
+/* Durations, sizes and numbers: valid texts are read exactly, all others are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +14,7 @@
 
 static const int64_t hour = 3600000, day = 86400000;
 
-/* Goal: each unit and each sum gives its milliseconds. */
+/* Goal: each unit and each sum is converted to milliseconds. */
 static void durations_are_read(void **state)
 {
     (void)state;
@@ -49,7 +48,7 @@ static void durations_are_read(void **state)
     }
 }
 
-/* Goal: what might mean several things, or nothing, is refused, and the result left alone. */
+/* Goal: ambiguous and meaningless texts are refused, and the result does not change. */
 static void other_durations_are_refused(void **state)
 {
     (void)state;
@@ -133,7 +132,7 @@ static void sizes_are_read(void **state)
     }
 }
 
-/* Goal: integers keep to their range, the limits included. */
+/* Goal: integers must be within their range, limits included. */
 static void integers_keep_to_their_range(void **state)
 {
     (void)state;
@@ -155,7 +154,7 @@ static void integers_keep_to_their_range(void **state)
     assert_int_equal(value, 42);
 }
 
-/* Goal: a duration is written in its shortest exact form, and reads back as itself. */
+/* Goal: a duration is formatted in its shortest exact form, and parsing returns the same value. */
 static void durations_are_written(void **state)
 {
     (void)state;
@@ -185,7 +184,7 @@ static void durations_are_written(void **state)
     }
 }
 
-/* Goal: too small a buffer gets no more than it holds. */
+/* Goal: formatting never writes beyond a buffer that is too small. */
 static void short_buffers_are_not_overrun(void **state)
 {
     (void)state;
@@ -202,7 +201,7 @@ static void short_buffers_are_not_overrun(void **state)
     }
 }
 
-/* Goal: the clocks tell times that can be true, and boot time does not go back. */
+/* Goal: both clocks return plausible times, and boot time never goes back. */
 static void clocks_go_forward(void **state)
 {
     (void)state;
@@ -213,7 +212,7 @@ static void clocks_go_forward(void **state)
     assert_true(clock_wall_ms() > INT64_C(1600000000000));
 }
 
-/* Goal: whole numbers of every size are written whole, the sign of the smallest included. */
+/* Goal: integers of every size are formatted completely, including the smallest. */
 static void integers_are_written(void **state)
 {
     (void)state;
@@ -235,7 +234,7 @@ static void integers_are_written(void **state)
     }
 }
 
-/* Goal: times are seconds with three decimals, however long; there is none below zero. */
+/* Goal: times are formatted as seconds with three decimals; negative ones are zero. */
 static void seconds_are_written(void **state)
 {
     (void)state;

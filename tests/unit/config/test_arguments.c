@@ -1,5 +1,5 @@
-/* Goal: arguments of listed commands are the words that stand there, and no value of a task changes
- * how many. */
+/* Goal: listed commands get exactly the configured words; a value of a task never changes their
+ * number. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "config/types/arguments.h"
 #include "exec/start/commands.h"
 
-/* argv of a task under these arguments, joined by '|'; or why there is none. */
+/* The argv of a task with these arguments, joined by '|', or why there is none. */
 static void try_task(const char *arguments, const char *const *fields, const char *expected)
 {
     struct buffer entry = BUFFER_INIT, joined = BUFFER_INIT;
@@ -87,7 +87,7 @@ static void sizes(void **state)
     struct commands *commands = commands_new(&config);
     assert_non_null(commands);
     for (int i = 0; i < 3; i++) {
-        /* as long as can be; one more by another field; with a NUL */
+        /* the longest argument; one byte more by another field; a NUL byte */
         const char *const *fields =
             i == 1 ? TEXTS("command", "x", "E", "b") : TEXTS("command", "x");
         longest[5] = i == 2 ? '\0' : 'a';

@@ -1,4 +1,4 @@
-/* The configuration: what is read, what a reload takes, and where passwords come from. */
+/* The configuration: reading, reloading, and the sources of passwords. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 #define QUEUE "[queue]\nname = q\n"
 
-/* The config that the text gives; fails with the errors where it gives none. */
+/* Parses the text; fails with the errors if it is not valid. */
 static struct config *parse_bytes(const char *text, size_t size)
 {
     struct config *config = NULL;
@@ -38,7 +38,7 @@ static struct config *parse(const char *text)
     return parse_bytes(text, strlen(text));
 }
 
-/* Goal: the queue's name alone is a valid file, and everything else has a careful default. */
+/* Goal: a file with only the queue's name is valid, and every other key has its default. */
 static void a_name_is_enough(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void tasks_have_defaults(void **state)
     config_free(config);
 }
 
-/* Goal: nothing is taken in unless the file says so, and then what it says. */
+/* Goal: lists are configured only if the file names them. */
 static void lists_are_taken_in_when_asked_for(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void lists_are_taken_in_when_asked_for(void **state)
     config_free(config);
 }
 
-/* Goal: any name is a lane, and its settings have one form, however they were written. */
+/* Goal: any key of [lanes] is a lane, and its settings get one canonical form. */
 static void lanes_and_rates_are_taken(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void lanes_and_rates_are_taken(void **state)
     config_free(config);
 }
 
-/* Goal: what the file says is what the struct holds. */
+/* Goal: the struct has the values of the file. */
 static void values_are_taken(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void values_are_taken(void **state)
     config_free(config);
 }
 
-/* Goal: files as editors on other systems leave them are read, and so are long lines, whole. */
+/* Goal: byte order marks, CRLF and long lines are read correctly. */
 static void forms_of_files_are_read(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void forms_of_files_are_read(void **state)
     assert_string_equal(config->task.command, "x");
     config_free(config);
 
-    /* 8189 bytes are the longest line */
+    /* the longest line has 8189 bytes */
     int length = snprintf(text, sizeof text, QUEUE "[task]\ncommand = %08179d\n", 1);
     assert_true(length > 0);
     config = parse_bytes(text, (size_t)length);
@@ -283,7 +283,7 @@ static void write_file(const char *path, const char *data, size_t size, mode_t m
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* The password that a file with this line leads to, or NULL with the error in `errors`. */
+/* The password of a file with this line, or NULL with the error in `errors`. */
 static char *password_of(const char *line, struct buffer *errors)
 {
     char text[256];
@@ -325,7 +325,8 @@ static void assert_no_password(const char *line, const char *expected)
     buffer_free(&errors);
 }
 
-/* Goal: a password file gives its content less one newline; what is unsafe or empty is refused. */
+/* Goal: the password is the content of its file without a final newline; an unsafe or empty file is
+ * an error. */
 static void passwords_come_from_files(void **state)
 {
     struct files *files = *state;
@@ -348,13 +349,13 @@ static void passwords_come_from_files(void **state)
     write_file(files->path, large, sizeof large, 0600);
     assert_no_password(line, "longer than 4096");
 
-    /* a fifo must not hang the start */
+    /* a FIFO must not block the start */
     unlink(files->path);
     assert_int_equal(mkfifo(files->path, 0600), 0);
     assert_no_password(line, "not a regular file");
 }
 
-/* Goal: a credential is read from the service manager's directory, and only there. */
+/* Goal: a credential is read from $CREDENTIALS_DIRECTORY, and only there. */
 static void passwords_come_from_credentials(void **state)
 {
     struct files *files = *state;
@@ -370,7 +371,7 @@ static void passwords_come_from_credentials(void **state)
     assert_no_password("password_credential = ../secret", "is not a name");
 }
 
-/* Goal: a file is loaded from disk; one that cannot be read says why. */
+/* Goal: a file is loaded from disk; if it cannot be read, the error says why. */
 static void files_are_loaded(void **state)
 {
     struct files *files = *state;
@@ -410,7 +411,8 @@ static struct config *merge(const char *now, const char *next, const char *expec
     return merged;
 }
 
-/* Goal: a reload takes what the table marks, keeps the rest, and names what needs a restart. */
+/* Goal: a reload changes keys that the table marks, keeps the others, and names those that need a
+ * restart. */
 static void a_reload_takes_what_it_may(void **state)
 {
     (void)state;
@@ -441,7 +443,8 @@ static void a_reload_takes_what_it_may(void **state)
                       "[limits] rate\n[lanes] NAME\n"));
 }
 
-/* Goal: what was checked against a lease that needs a restart is fitted to the one that goes on. */
+/* Goal: keys that were checked against a new lease are adapted to the old lease, which stays in
+ * effect. */
 static void a_reload_fits_the_lease(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* Errors in a configuration: each is found, at its line, with what to do about it, and all at once.
- */
+/* Errors in a configuration: all are found at once, each with its line and what to do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +18,8 @@
 #define COUNT(list) (sizeof list / sizeof((list)[0]))
 
 struct wrong {
-    const char *text;   /* after QUEUE, whose two lines count */
-    const char *errors; /* all of them */
+    const char *text;   /* the text after QUEUE, which has two lines */
+    const char *errors; /* all errors */
 };
 
 static void assert_errors(const char *text, size_t size, const char *expected)
@@ -45,7 +44,7 @@ static void assert_each(const struct wrong *cases, size_t count)
     }
 }
 
-/* Goal: the server is named in one way, and completely. */
+/* Goal: exactly one way to find the server may be configured, and it must be complete. */
 static void servers_are_named_in_one_way(void **state)
 {
     (void)state;
@@ -86,7 +85,7 @@ static void servers_are_named_in_one_way(void **state)
     assert_each(cases, COUNT(cases));
 }
 
-/* Goal: a key or section that does not exist is told with the one that was probably meant. */
+/* Goal: the error about an unknown key or section suggests the one that was probably meant. */
 static void unknown_words_get_a_suggestion(void **state)
 {
     (void)state;
@@ -111,7 +110,7 @@ static void unknown_words_get_a_suggestion(void **state)
     assert_each(cases, COUNT(cases));
 }
 
-/* Goal: what inih would skip, join or cut is an error. */
+/* Goal: lines that inih would skip, join or cut are errors. */
 static void malformed_lines_are_errors(void **state)
 {
     (void)state;
@@ -147,7 +146,7 @@ static void malformed_lines_are_errors(void **state)
     assert_errors(nul, sizeof nul - 1, "f:3: unexpected control character 0x00; remove it\n");
 }
 
-/* Goal: each type of value says what it takes, and the range. */
+/* Goal: the error about a value says which values are valid, and the range. */
 static void wrong_values_say_what_is_right(void **state)
 {
     (void)state;
@@ -191,7 +190,7 @@ static void wrong_values_say_what_is_right(void **state)
     assert_each(cases, COUNT(cases));
 }
 
-/* Goal: lists of codes and variables are checked piece by piece. */
+/* Goal: each part of lists of codes and variables is checked. */
 static void lists_are_checked(void **state)
 {
     (void)state;
@@ -224,7 +223,7 @@ static void lists_are_checked(void **state)
     assert_each(variables, COUNT(variables));
 }
 
-/* Goal: settings of lanes and rates are checked part by part, with the lane's name. */
+/* Goal: each setting of a lane is checked, and the error names the lane. */
 static void lanes_are_checked(void **state)
 {
     (void)state;
@@ -273,7 +272,7 @@ static void lanes_are_checked(void **state)
                   "of a lane has at most 200 bytes; shorten it\n");
 }
 
-/* Goal: keys that contradict each other are told by both their names. */
+/* Goal: the error about keys that cannot be combined names both. */
 static void rules_between_keys_hold(void **state)
 {
     (void)state;
@@ -320,7 +319,7 @@ static void rules_between_keys_hold(void **state)
 
     assert_each(cases, COUNT(cases));
 
-    /* and just within the limit, or without what it is for */
+    /* values just within the limit, and limits that do not apply, are valid */
     struct config *config;
     struct buffer errors = BUFFER_INIT;
     static const char good[] =
@@ -329,7 +328,7 @@ static void rules_between_keys_hold(void **state)
     config_free(config);
 }
 
-/* Goal: lists that could not be taken in, or whose items could not run, are told before. */
+/* Goal: lists that cannot be read, and items for which no command would run, are errors. */
 static void intake_must_make_tasks_that_run(void **state)
 {
     (void)state;
@@ -357,7 +356,7 @@ static void intake_must_make_tasks_that_run(void **state)
     assert_each(cases, COUNT(cases));
 }
 
-/* Goal: the name is required, and an error in it is not told twice. */
+/* Goal: the name is required, and an error in it is reported once. */
 static void the_name_is_required(void **state)
 {
     (void)state;
@@ -371,7 +370,7 @@ static void the_name_is_required(void **state)
                   "f:1: name: is required; add name = NAME under [queue]\n");
 }
 
-/* Goal: all errors come at once, in the order of the file. */
+/* Goal: all errors are reported at once, in the order of the file. */
 static void all_errors_come_at_once(void **state)
 {
     (void)state;
@@ -393,7 +392,7 @@ static void all_errors_come_at_once(void **state)
                   "f:12: name: is required; add name = NAME under [queue]\n");
 }
 
-/* Goal: a password never stands in a message. */
+/* Goal: no message contains a password. */
 static void passwords_are_not_told(void **state)
 {
     (void)state;
@@ -408,7 +407,7 @@ static void passwords_are_not_told(void **state)
     buffer_free(&errors);
 }
 
-/* Goal: the distance between words is that of people's slips. */
+/* Goal: the distance between words counts typing mistakes. */
 static void distances_are_right(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What tasks may use: [isolation], [limits] and priorities, as they are read and what is wrong. */
+/* Resource limits of tasks: reading [isolation], [limits] and priorities, and their errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void assert_wrong(const char *lines, const char *expected)
     buffer_free(&errors);
 }
 
-/* Goal: bounds are read with their units; none is 0. */
+/* Goal: limits are read with their units; none is 0. */
 static void bounds_are_read(void **state)
 {
     (void)state;
@@ -61,7 +61,7 @@ static void bounds_are_read(void **state)
     config_free(config);
 }
 
-/* Goal: only what the config says is applied: nothing by default. SIGXCPU comes before SIGKILL. */
+/* Goal: only configured limits are applied, and none by default. SIGXCPU comes before SIGKILL. */
 static void allowances_are_made(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void allowances_are_made(void **state)
     config_free(config);
 }
 
-/* Goal: what cannot be, or has no effect, is told with what to do. */
+/* Goal: errors say which values are impossible or have no effect, and what to do. */
 static void wrong_ones_are_told(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Man page, sample file and examples agree with the table of keys. Runs in the project's root. */
+/* The manual page, the sample file and the examples agree with the table of keys. Runs in the root
+ * of the project. */
 #include <ctype.h>
 #include <glob.h>
 #include <setjmp.h>
@@ -29,7 +30,7 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* The place of the line in the text from `from` on, or a failure. */
+/* Finds the line in the text after `from`; fails the test if it is missing. */
 static const char *find_line(const char *path, const char *from, const char *line)
 {
     size_t length = strlen(line);
@@ -55,8 +56,8 @@ static size_t count_lines(const char *text, const char *start)
     return count;
 }
 
-/* Goal: the man page has all keys, in the table's order and sections, as the table says, no others.
- */
+/* Goal: the manual page has the keys of the table, in its order and sections, with its types and
+ * defaults, and no others. */
 static void the_man_page_agrees(void **state)
 {
     (void)state;
@@ -86,13 +87,13 @@ static void the_man_page_agrees(void **state)
     free(text);
 }
 
-/* Keys whose names are not given: a key of that kind stands in the sample, with any value. */
+/* True for keys like exit.CODE: the sample has a key of that kind, with any value. */
 static bool is_pattern(const struct config_key *key)
 {
     return strchr(key->name, '.');
 }
 
-/* Goal: the sample has every key in its section, with its default where there is one. */
+/* Goal: the sample has every key in its section, with its default if there is one. */
 static void the_sample_agrees(void **state)
 {
     (void)state;
@@ -121,7 +122,7 @@ static void the_sample_agrees(void **state)
     free(text);
 }
 
-/* Goal: every file that is shipped is valid, the sample also with all its keys switched on. */
+/* Goal: every shipped file is valid, and the sample also with all its keys enabled. */
 static void shipped_files_are_valid(void **state)
 {
     (void)state;
@@ -138,7 +139,7 @@ static void shipped_files_are_valid(void **state)
     }
     globfree(&found);
 
-    /* but for those that exclude each other */
+    /* except keys that cannot be combined */
     char *text = read_text("conf/leat.ini");
     const char *left_out[] = {"host",          "port",    "password_credential",
                               "password_file", "program", "arguments",

@@ -1,5 +1,5 @@
-/* Every allocation failing in its turn: reading and merging configurations, and logging, go on
- * without a crash, a leak, or a config that lacks something. */
+/* Each allocation fails in turn: reading and merging configurations and logging never crash, leak,
+ * or return an incomplete config. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -39,15 +39,16 @@ static const char good[] =
     "[security]\nkey_files = a:/a b:/b\nkey_credentials = c\n";
 static const char other[] = "[redis]\nhost = h\n[queue]\nname = other\n";
 
-/* AddressSanitizer brings an allocator of its own, which cannot be replaced as well: there the work
- * is only done once, with nothing failing. */
+/* AddressSanitizer has an allocator of its own, which cannot be replaced. With it, the work is done
+ * once and no allocation fails. */
 #ifdef SANITIZED
 static void fail_each(void (*work)(bool failing))
 {
     work(false);
 }
 #else
-/* The C library's own, under the names it gives for replacements; free stays what it is. */
+/* The allocator of the C library, by the names that it provides for replacements; free is not
+ * replaced. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -55,8 +56,8 @@ void *malloc(size_t size);
 void *calloc(size_t count, size_t size);
 void *realloc(void *old, size_t size);
 
-static long countdown = -1; /* allocations until they fail; negative: never */
-static bool once;           /* only that one fails */
+static long countdown = -1; /* allocations until the failure; negative: never */
+static bool once;           /* only that allocation fails */
 
 static bool fails(void)
 {
@@ -87,7 +88,7 @@ void *realloc(void *old, size_t size)
     return fails() ? NULL : __libc_realloc(old, size);
 }
 
-/* Runs the work with allocation number 0, 1, 2 … failing, until it needs no more of them. */
+/* Runs the work with allocation 0, 1, 2 … failing, until it makes no more allocations. */
 static void fail_each(void (*work)(bool failing))
 {
     for (int mode = 0; mode < 2; mode++) {
@@ -112,7 +113,7 @@ static void parse_work(bool failing)
     struct config *config = NULL;
     struct buffer errors = BUFFER_INIT;
 
-    /* with an error in the text it never succeeds, and says something unless even that failed */
+    /* if the text has an error, it never succeeds, and reports something unless even that failed */
     if (config_parse("f", text, sizeof text - 1, &config, &errors) != -1) {
         abort();
     }
@@ -190,28 +191,28 @@ static void log_work(bool failing)
     close(nowhere);
 }
 
-/* Goal: parsing survives each failure, once and from then on. */
+/* Goal: parsing survives a failure of each allocation, alone and with all later ones. */
 static void parsing_survives(void **state)
 {
     (void)state;
     fail_each(parse_work);
 }
 
-/* Goal: so does merging. */
+/* Goal: merging survives them too. */
 static void merging_survives(void **state)
 {
     (void)state;
     fail_each(merge_work);
 }
 
-/* Goal: so does making of argv from listed commands. */
+/* Goal: making the argv of listed commands survives them too. */
 static void commands_survive(void **state)
 {
     (void)state;
     fail_each(commands_work);
 }
 
-/* Goal: so does the log, which counts what it lost. */
+/* Goal: the log survives them too, and counts lost records. */
 static void logging_survives(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Rules of [retry]: read, put in the order of how narrow they are, and what is wrong with them. */
+/* Rules of [retry]: parsing, precedence and errors. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void assert_rule(struct config_rule rule, enum config_rule_kind kind, int
     assert_int_equal(rule.most, most);
 }
 
-/* The rules of all exit codes, a letter for each: . none, r retry, d dead, s success. */
+/* The rules of all exit codes as letters: . none, r retry, d dead, s success. */
 static void assert_exits(const char *lines, const char *expected)
 {
     struct config *config = parse(lines);
@@ -60,7 +60,7 @@ static void assert_exits(const char *lines, const char *expected)
     config_free(config);
 }
 
-/* Goal: each form of a rule is read, for each key. */
+/* Goal: each form of a rule is read for each key. */
 static void rules_are_read(void **state)
 {
     (void)state;
@@ -89,8 +89,8 @@ static void rules_are_read(void **state)
     config_free(config);
 }
 
-/* Goal: of several that fit a code the narrowest holds, in whatever order they stand: its own line,
- * a range or a list, the preset. */
+/* Goal: the narrowest rule for a code applies, in any order of lines: a line for the code, a range
+ * or a list, the preset. */
 static void the_narrowest_holds(void **state)
 {
     (void)state;
@@ -103,8 +103,8 @@ static void the_narrowest_holds(void **state)
     assert_exits("exit.3 = 5\nsuccess = 0-3\nexit.4-5 = dead\n", "1s 2s 3r 4d 5d");
 }
 
-/* Goal: presets are the conventions that their names promise, and the file's own lines, ranges and
- * lists go before them. */
+/* Goal: presets have the codes of their conventions; lines, ranges and lists of the file take
+ * precedence. */
 static void presets_are_filled_in(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void presets_are_filled_in(void **state)
     assert_exits("preset = qmail\nexit = dead\n", "64d 65d 70d 76d 77d 78d 99s 100d 111r 112d");
 }
 
-/* Goal: rules that are wrong are told with what would be right. */
+/* Goal: errors about rules say what is valid. */
 static void wrong_rules_are_told(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void wrong_rules_are_told(void **state)
     }
 }
 
-/* Goal: what is said twice is told: one of the two would have no effect. */
+/* Goal: a repeated rule is an error, since one of the two would have no effect. */
 static void no_rule_is_given_twice(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void no_rule_is_given_twice(void **state)
     buffer_free(&errors);
 }
 
-/* Goal: a reload takes all of them. */
+/* Goal: a reload applies all rules. */
 static void a_reload_takes_them(void **state)
 {
     (void)state;

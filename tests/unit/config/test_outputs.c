@@ -1,4 +1,4 @@
-// Files of tasks' output: whatever a task's id or a queue is called, its file is in the folder.
+/* Paths of output files: the file is always in its folder, whatever the names of task and queue. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static const struct {
     {"mails", "/o", NULL, "a b\n%2f\xff", "/o/a%20b%0a%252f%ff.log"},
 };
 
-// Goal: names are safe and never shared by two ids, and the folder is where it was said to be.
+/* Goal: names are safe and different for each id, and the folder is the configured one. */
 static void names_stay_in_the_folder(void **state)
 {
     (void)state;
@@ -45,7 +45,7 @@ static void names_stay_in_the_folder(void **state)
     buffer_free(&path);
 }
 
-// Goal: an id that is too long for a name is refused, not cut.
+/* Goal: an id that is too long for a name is an error and is not truncated. */
 static void long_ids_are_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Goal: the URL of a Redis server is understood part by part, each malformed part has its error,
- * and no error repeats anything of the URL. */
+/* Goal: each part of the URL of a Redis server is parsed, each malformed part has its error, and no
+ * error repeats a part of the URL. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static const char *shown(const char *text)
     return text ? text : "-";
 }
 
-/* expected: "HOST PORT SOCKET USER PASSWORD DB TLS", with - for what is missing. */
+/* expected: "HOST PORT SOCKET USER PASSWORD DB TLS", with - for a missing part. */
 static void try_url(const char *url, const char *expected)
 {
     struct config_redis redis = {0};
@@ -126,7 +126,7 @@ static void malformed_parts(void **state)
     try_refused("unix:///run/x?SECRET", "the only parameter");
 }
 
-/* What was there before is wiped, also where the new URL is refused. */
+/* Previous strings are wiped, even if the new URL is not valid. */
 static void used_again(void **state)
 {
     (void)state;
