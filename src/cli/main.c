@@ -1,6 +1,5 @@
 /*
- * leat: the operators' and producers' command. Reads the global options and hands over to a
- * command of the table.
+ * leat, the command of operators and producers: parses the global options and runs a subcommand.
  */
 #include <locale.h>
 #include <signal.h>
@@ -63,7 +62,7 @@ static const char usage_tail[] =
 
 static void print_help(FILE *file)
 {
-    /* failures show when stdout is flushed at the end */
+    /* cli_flush reports failures */
     (void)fputs(usage_head, file);
     for (size_t i = 0; i < SUBCOMMAND_COUNT; i++) {
         (void)fprintf(file, "  %-9s %s\n", subcommands[i]->name, subcommands[i]->summary);
@@ -83,7 +82,7 @@ static const struct subcommand *find_subcommand(const char *name)
         }
     }
     cli_suggest(name, names, SUBCOMMAND_COUNT, hint, sizeof hint);
-    cli_error("unknown command: %s;%s leat --help lists them", name, hint);
+    cli_error("unknown command: %s;%s see leat --help", name, hint);
     return NULL;
 }
 
@@ -113,7 +112,7 @@ static int run_subcommand(struct cli *cli, int argc, char **argv)
         return EX_USAGE;
     }
 
-    /* 0 makes getopt_long begin anew, in the command's own mode */
+    /* 0 resets getopt_long for the options of the command */
     optind = 0;
     return cli->subcommand->run(cli, argc, argv);
 }
@@ -136,7 +135,7 @@ static int run(struct cli *cli, int argc, char **argv)
             print_help(stdout);
             return EX_OK;
         }
-        /* failures show when stdout is flushed */
+        /* cli_flush reports failures */
         (void)printf("leat %s\n", LEAT_VERSION);
         return EX_OK;
     }
@@ -152,15 +151,15 @@ int main(int argc, char **argv)
     struct cli cli = {0};
     int status, flushed;
 
-    /* character widths and the local way of writing; without such a locale C stays */
+    /* the locale decides on character widths; if it does not exist, C is used */
     (void)setlocale(LC_CTYPE, "");
     if (standard_fds_open(false)) {
-        return EX_OSERR; /* there is nothing to say it to */
+        return EX_OSERR; /* there is no stderr to report it to */
     }
     if (config_source_open(&cli.source) != 0) {
         return cli_no_memory();
     }
-    /* a reader that goes away is an error to report, not a signal to die by */
+    /* a closed pipe is a write error, not a reason to be killed */
     (void)signal(SIGPIPE, SIG_IGN);
 
     status = run(&cli, argc, argv);

@@ -107,7 +107,8 @@ static int check(const struct config_source *source)
     struct buffer why = BUFFER_INIT;
     int code = -1;
     if (!source->file && !source->queue) {
-        return refuse("which queue? Name it with -q QUEUE, or its configuration with -c FILE");
+        return refuse(
+            "no queue is named; name it with -q QUEUE, or its configuration with -c FILE");
     }
     if (config_source_check(source, &why)) {
         code = refuse("%.*s", (int)why.size, why.data ? why.data : "");
@@ -152,8 +153,9 @@ int options_parse(int argc, char **argv, struct options *options)
         code = take_option(letter, options);
     }
     if (code < 0 && optind < argc) {
-        code = refuse("unexpected word: %s; name the queue with -q, or its configuration with -c",
-                      argv[optind]);
+        code =
+            refuse("unexpected argument: %s; name the queue with -q, or its configuration with -c",
+                   argv[optind]);
     }
     code = code < 0 ? check(&options->source) : code;
     return code < 0 ? find_path(options) : code;

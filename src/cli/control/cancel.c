@@ -238,7 +238,7 @@ static int print_line(const struct cancel *cancel, const struct target *target)
     struct buffer line = BUFFER_INIT;
     int status;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)text_append(&line, id, strlen(id));
     if (target->state == ASKED) {
         (void)buffer_printf(&line, ": asked%s, it runs on %s\n", cancel->now ? " at once" : "",

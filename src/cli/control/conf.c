@@ -245,7 +245,7 @@ static void compare_lane(const struct redisReply *conf, const char *entry, conf_
     const char *configured;
     int length = (int)limits_split_lane(entry, &configured);
 
-    (void)snprintf(name, sizeof name, LANE "%.*s", length, entry); /* fits */
+    (void)snprintf(name, sizeof name, LANE "%.*s", length, entry);
     if (agreed_value(conf, name, agreed, sizeof agreed) && strcmp(agreed, configured) != 0) {
         visit(context, name, *agreed ? agreed : "none", configured);
     }
@@ -330,7 +330,7 @@ static void print_configured_lanes(const struct cli *cli)
         const char *value;
         int length = (int)limits_split_lane(*lane, &value);
 
-        (void)snprintf(name, sizeof name, LANE "%.*s", length, *lane); /* fits */
+        (void)snprintf(name, sizeof name, LANE "%.*s", length, *lane);
         print_line(bytes_of(name), bytes_of(value));
     }
 }
@@ -339,7 +339,7 @@ static int print_conf(const struct cli *cli, const struct redisReply *conf)
 {
     bool begun = fields_number(conf, "lease_ms", 0) > 0;
 
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     if (!begun) {
         (void)printf("no worker of %s has begun yet: its configuration will count\n",
                      cli->config->queue.name);

@@ -127,7 +127,7 @@ static bool is_drained(const struct drain *drain, const char *host)
 {
     char name[PAUSES_SIZE];
 
-    (void)snprintf(name, sizeof name, PREFIX "%s", host); /* as above */
+    (void)snprintf(name, sizeof name, PREFIX "%s", host);
     return fields_stamp(fields_bytes(drain->reply->element[4], name), NULL) > 0;
 }
 
@@ -182,7 +182,7 @@ static int print_host(const struct drain *drain, const char *host, bool changed)
                                      "changed", (int)changed),
                            false);
     }
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     (void)printf("%s: %s\n", every ? "all hosts" : host,
                  drain->closed ? (changed ? "drained" : "drained already")
                                : (changed ? "takes tasks again" : "not drained"));
@@ -196,7 +196,7 @@ static bool set_host(struct drain *drain, const char *host)
     bool changed = false;
     int status;
 
-    (void)snprintf(name, sizeof name, PREFIX "%s", host); /* as above */
+    (void)snprintf(name, sizeof name, PREFIX "%s", host);
     status = pauses_set(drain->cli, name, drain->closed, &changed);
     if (status == EX_OK) {
         status = print_host(drain, host, changed);

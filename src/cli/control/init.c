@@ -177,7 +177,7 @@ static int print_done(const struct cli *cli, int64_t version, bool loaded, bool 
                                      (int)loaded, "group_made", (int)made),
                            true);
     }
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     (void)printf("function library, version %lld: %s\n", (long long)version,
                  loaded ? "loaded" : "was there");
     (void)printf("group %s of %s: %s\n", cli->config->queue.group, cli->config->queue.stream,

@@ -117,7 +117,7 @@ static int print_paused(const struct paused *paused, bool changed, bool json)
                            true);
     }
     moment_relative(paused->since_ms, paused->now_ms, time, sizeof time);
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     if (changed) {
         (void)printf("paused");
     } else {
@@ -179,7 +179,7 @@ static int run_resume(struct cli *cli, int argc, char **argv)
     if (options.json) {
         return output_json(json_pack("{s:b, s:b}", "paused", 0, "changed", (int)changed), true);
     }
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     (void)puts(changed ? "resumed" : "it was not paused");
     return EX_OK;
 }

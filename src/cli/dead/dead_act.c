@@ -134,7 +134,7 @@ static int print_result(const struct act *act)
                                      (json_int_t)act->choice->missing),
                            true);
     }
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     (void)printf("%s %zu dead letter%s", act->retry ? "retried" : "dropped", act->done.count,
                  act->done.count == 1 ? "" : "s");
     if (act->gone > 0) {
@@ -214,7 +214,7 @@ static int print_dry_run(const struct act *act, struct count *count)
                                            1, "letters", (json_int_t)count->letters, "first", rows),
                            true);
     }
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     (void)printf("would %s %zu dead letter%s%s\n", verb(act), count->letters,
                  count->letters == 1 ? "" : "s", count->letters > 0 ? ":" : "");
     return count->letters > 0 ? dead_table_print(&count->table) : EX_OK;

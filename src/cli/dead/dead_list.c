@@ -119,7 +119,7 @@ static bool show_row(void *context, const struct redisReply *row)
     bool json = showing->choice->options->json;
     struct dead_letter letter = dead_letter(row);
 
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     if (!json && showing->shown++ > 0) {
         (void)puts("");
     }
@@ -143,7 +143,6 @@ static int show_choice(struct dead_choice *choice)
     if (status == EX_OK && choice->options->json) {
         rows_array_end(&showing.array);
     } else if (status == EX_OK && showing.shown == 0 && choice->missing == 0) {
-        /* as above */
         (void)puts("no dead letters");
     }
     return status;

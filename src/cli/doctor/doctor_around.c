@@ -159,7 +159,6 @@ static int look_at_library(struct doctor_report *report, bool *go_on)
     (void)queue_version_read(reply, &protocol, &version);
     freeReplyObject(reply);
 
-    /* fits */
     (void)snprintf(detail, sizeof detail, "version %lld, this leat has %lld", (long long)version,
                    (long long)library_version());
     *go_on = true;

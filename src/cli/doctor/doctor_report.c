@@ -56,7 +56,6 @@ void doctor_add(struct doctor_report *report, const struct doctor_kind *kind, st
         buffer_append(&example->detail, detail.data, detail.size) != 0) {
         report->failed = true;
     }
-    /* a longer one is cut */
     (void)snprintf(example->why, sizeof example->why, "%s", why ? why : "");
 }
 
@@ -66,7 +65,6 @@ void doctor_add_text(struct doctor_report *report, const char *kind, const char 
     char detail[512];
     va_list args;
 
-    /* cut where it is too long */
     va_start(args, format);
     (void)vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
@@ -92,7 +90,7 @@ void doctor_sum(const struct doctor_report *report, size_t *repaired, size_t *le
 
 static void print_example(const struct doctor_example *example, struct buffer *out)
 {
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_append_text(out, "    ");
     (void)text_append(out, example->subject.data, example->subject.size);
     if (example->detail.size > 0) {
@@ -111,7 +109,7 @@ static void print_remedies(const struct doctor_report *report, const struct doct
 {
     size_t left = tally->count - tally->repaired;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (tally->repaired > 0) {
         (void)buffer_printf(out, "    Repaired: %zu. The repair %s.\n", tally->repaired,
                             kind->repair);
@@ -133,7 +131,7 @@ static void print_kind(const struct doctor_report *report, size_t index, bool co
     enum text_style style = kind->is_note ? TEXT_DIM : left ? TEXT_RED : TEXT_GREEN;
     size_t shown = tally->example_count < SHOWN ? tally->example_count : SHOWN;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_append_text(out, "\n");
     (void)text_style(out, style, color);
     (void)buffer_append_text(out, kind->is_note ? "NOTE" : left ? "FOUND" : "REPAIRED");
@@ -158,7 +156,7 @@ static void print_head(const struct doctor_report *report, struct buffer *out)
     size_t repaired, left;
 
     doctor_sum(report, &repaired, &left);
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)text_append(out, report->cli->config->queue.name,
                       strlen(report->cli->config->queue.name));
     if (repaired + left == 0) {
@@ -186,7 +184,7 @@ static int print_page(const struct doctor_report *report)
         }
     }
     if (report->incomplete) {
-        /* failures mark the buffer */
+        /* a failed append marks the buffer */
         (void)buffer_append_text(&page, "\nNot all of the queue's keys were looked at.\n");
     }
     status = output_write(&page);

@@ -1,6 +1,6 @@
 /*
- * leat enqueue --file: many tasks in batches, several on their way at a time. What becomes of each
- * line is always known or said to be unknown.
+ * leat enqueue --file: adds many tasks in batches, several of them in flight. Each line is reported
+ * as added, not added, or uncertain.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 #define BATCH_TASKS 500
 #define BATCH_BYTES ((size_t)1024 * 1024)
-#define FLYING_MAX 8
+#define FLYING_MAX 8 /* batches in flight */
 #define WHY_SIZE 512
 
 struct batch {
@@ -32,15 +32,15 @@ struct bulk {
     const struct enqueue_options *options;
     struct input *input;
     struct progress progress;
-    struct command command; /* of the batch that is being filled */
+    struct command command; /* the call for the batch that is being filled */
     struct batch filling;
-    struct batch flying[FLYING_MAX]; /* a ring: the oldest stands at `oldest` */
+    struct batch flying[FLYING_MAX]; /* in flight: a ring that begins at `oldest` */
     size_t oldest, flying_count;
     uint64_t added, existed, uncertain;
-    uint64_t asked;        /* how many of those there replicas were asked for */
-    bool replicated;       /* and had all of them */
+    uint64_t asked;        /* tasks for which replicas were waited for */
+    bool replicated;       /* enough replicas had all of these */
     uint64_t stopped_line; /* the first line that was not sent; 0: none */
-    int status;            /* of the first failure */
+    int status;            /* exit status of the first failure */
 };
 
 static const char *due_of(const struct bulk *bulk)
@@ -75,7 +75,7 @@ static void print_batch(struct bulk *bulk, const struct redisReply *reply, size_
     }
 }
 
-/* The queue counts tasks of a call from 1; who reads it knows lines. Others are as they were. */
+/* Replaces the number of the task in a refusal by the line of the file. Other messages stay. */
 static const char *name_line(const struct bulk *bulk, const struct batch *batch, const char *why,
                              char *text, size_t size)
 {
@@ -90,7 +90,7 @@ static const char *name_line(const struct bulk *bulk, const struct batch *batch,
         return why;
     }
     (void)snprintf(text, size, "%s:%llu%s", bulk->options->file,
-                   (unsigned long long)batch->lines[task - 1], rest); /* may be cut */
+                   (unsigned long long)batch->lines[task - 1], rest);
     return text;
 }
 
@@ -103,10 +103,9 @@ static void report_batch(struct bulk *bulk, const struct batch *batch, enum redi
     if (unknown) {
         bulk->uncertain += batch->tasks;
     }
-    /* two numbers and a few words fit */
     (void)snprintf(what, sizeof what, "lines %llu to %llu %s", (unsigned long long)batch->lines[0],
                    (unsigned long long)batch->lines[batch->tasks - 1],
-                   unknown ? "may be in the queue or not" : "were not enqueued");
+                   unknown ? "may or may not be in the queue" : "were not enqueued");
     progress_end(&bulk->progress);
     fail(bulk, cli_call_failed(what, error, name_line(bulk, batch, why, text, sizeof text)));
 }
@@ -144,7 +143,8 @@ static void begin_batch(struct bulk *bulk)
     queue_enqueue_begin(&bulk->command, &bulk->cli->queue);
 }
 
-/* Sends what is filled, after making room in flight; a failure met on the way leaves it unsent. */
+/* Sends the filled batch. If FLYING_MAX batches are in flight, it first waits for the oldest; if
+ * that one failed, the new one is not sent. */
 static void send_batch(struct bulk *bulk)
 {
     if (bulk->filling.tasks == 0) {
@@ -166,7 +166,7 @@ static void send_batch(struct bulk *bulk)
     begin_batch(bulk);
 }
 
-/* One question covers all that was answered before it. */
+/* Receives all replies, and waits once for the replicas of all tasks. */
 static void receive_all(struct bulk *bulk)
 {
     uint64_t there;
@@ -182,7 +182,7 @@ static void receive_all(struct bulk *bulk)
     bulk->asked = there;
 }
 
-/* All that was read is in the queue, or known not to be. */
+/* Sends and receives everything that was read so far. */
 static void settle(struct bulk *bulk)
 {
     send_batch(bulk);
@@ -200,14 +200,14 @@ static void add_task(struct bulk *bulk, const struct draft *draft)
 
 /* ---- the run */
 
-/* The next task into the draft behind the common fields. Returns 1, 0 at the end, −1 for a line
- * that is wrong: what stands before it is still sent. */
+/* Reads the next task into the draft and adds the common fields. Returns 1, 0 at the end, or −1
+ * after printing what is wrong with the line. */
 static int next_task(struct bulk *bulk, struct draft *draft)
 {
     char why[WHY_SIZE];
     int got;
 
-    /* what a slow writer has written does not wait for what it is going to write */
+    /* tasks of a slow writer do not wait for its next ones */
     if (input_would_block(bulk->input)) {
         settle(bulk);
     }
@@ -261,7 +261,7 @@ static void run_all(struct bulk *bulk)
     draft_free(&draft);
 }
 
-/* Once something went wrong: what is in the queue, and where to go on. */
+/* After a failure, prints what is in the queue and from which line to continue. */
 static void report(const struct bulk *bulk)
 {
     char uncertain[64] = "", stopped[96] = "";
@@ -271,24 +271,24 @@ static void report(const struct bulk *bulk)
         if (bulk->progress.shown && !bulk->options->quiet) {
             cli_error("%llu task%s enqueued%s", (unsigned long long)bulk->added,
                       bulk->added == 1 ? "" : "s",
-                      bulk->existed > 0 ? ", others were there already" : "");
+                      bulk->existed > 0 ? "; others were already in the queue" : "");
         }
         return;
     }
-    /* the numbers fit */
     if (bulk->uncertain > 0) {
         (void)snprintf(uncertain, sizeof uncertain, ", %llu uncertain",
                        (unsigned long long)bulk->uncertain);
     }
     if (bulk->stopped_line > 0) {
-        (void)snprintf(stopped, sizeof stopped, "; nothing from line %llu on was sent",
+        (void)snprintf(stopped, sizeof stopped, "; not sent: line %llu and all after it",
                        (unsigned long long)bulk->stopped_line);
     } else if (interrupt_came()) {
         (void)snprintf(stopped, sizeof stopped, "; interrupted after line %llu",
                        (unsigned long long)input_line(bulk->input));
     }
-    cli_error("%llu task%s enqueued, %llu there already%s%s", (unsigned long long)bulk->added,
-              bulk->added == 1 ? "" : "s", (unsigned long long)bulk->existed, uncertain, stopped);
+    cli_error("%llu task%s enqueued, %llu already in the queue%s%s",
+              (unsigned long long)bulk->added, bulk->added == 1 ? "" : "s",
+              (unsigned long long)bulk->existed, uncertain, stopped);
 }
 
 int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)

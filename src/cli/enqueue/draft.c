@@ -58,7 +58,7 @@ bool draft_check(const struct draft *draft, bool own_command, char *reason, size
     return task_check(&task, own_command, reason, reason_size);
 }
 
-/* Whether the draft has all fields that arguments cannot do without. */
+/* Returns true if the draft has all fields of the arguments that have no default. */
 static bool has_needed(const struct draft *draft, const struct arguments *arguments, char *reason,
                        size_t reason_size)
 {
@@ -69,7 +69,7 @@ static bool has_needed(const struct draft *draft, const struct arguments *argume
             if (piece->is_field && !piece->fallback && !draft_has(draft, piece->text)) {
                 (void)snprintf(reason, reason_size,
                                "field %s is missing: an argument of the command needs it",
-                               piece->text); /* may be cut */
+                               piece->text);
                 return false;
             }
         }
@@ -93,7 +93,8 @@ static bool has_arguments(const struct draft *draft, const struct config *config
     const char *text = config_command_value(config->command.arguments, name);
     struct arguments arguments = {0};
     struct buffer why = BUFFER_INIT;
-    /* it was parsed before, when the config was read: what fails here is for the worker to see */
+    /* the config was parsed with these arguments: a failure now is one of memory, and the worker
+     * checks again */
     bool fine = !text || arguments_parse(text, &arguments, &why) != 0 ||
                 has_needed(draft, &arguments, reason, reason_size);
 
@@ -109,7 +110,7 @@ bool draft_is_listed(const struct draft *draft, const struct config *config, cha
         return true;
     }
     if (has_directory(draft)) {
-        (void)snprintf(reason, reason_size, COMMANDS_NO_DIRECTORY); /* may be cut */
+        (void)snprintf(reason, reason_size, COMMANDS_NO_DIRECTORY);
         return false;
     }
     for (size_t i = 0; i < draft->count; i++) {
@@ -119,12 +120,12 @@ bool draft_is_listed(const struct draft *draft, const struct config *config, cha
         if (!bytes_equal(draft->fields[i].name, "command")) {
             continue;
         }
-        bytes_copy(command, name, sizeof name); /* cut: it is too long for any */
+        bytes_copy(command, name, sizeof name); /* a name that is cut is too long to be listed */
         if (command.size < sizeof name && config_command_value(config->command.program, name)) {
             return has_arguments(draft, config, name, reason, reason_size);
         }
         (void)snprintf(reason, reason_size, "the configuration has no [command.%s%s]", name,
-                       command.size < sizeof name ? "" : "..."); /* may be cut */
+                       command.size < sizeof name ? "" : "...");
     }
     return false;
 }

@@ -1,5 +1,5 @@
 /*
- * leat enqueue: one task from the command line. Many at once are in bulk.c.
+ * leat enqueue: one task from the command line. bulk.c adds many tasks from a file.
  */
 #include <stdio.h>
 
@@ -116,7 +116,7 @@ void enqueue_print(const struct enqueue_options *options, bool is_new, struct by
 {
     json_t *object;
 
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     if (options->json) {
         object = json_pack("{s:s%, s:b}", "tid", tid.data, tid.size, "new", (int)is_new);
         if (object && label.size > 0 && output_json_bytes(object, "id", label) != 0) {
@@ -140,15 +140,15 @@ static struct bytes label_of(const struct draft *draft)
     return (struct bytes){"", 0};
 }
 
-/* With --id the same task was meant, and it is there; with --unique this one was not added. */
+/* With --id this is a success: the task is in the queue. With --unique the task was not added. */
 static int say_exists(const struct draft *draft)
 {
     if (draft_has(draft, "unique")) {
-        cli_error("a task with this unique key%s is there already; nothing was added",
-                  draft_has(draft, "id") ? ", or id," : "");
+        cli_error("a task with this unique key%s is already in the queue; nothing was added",
+                  draft_has(draft, "id") ? " or id" : "");
         return EXIT_EXISTS;
     }
-    cli_error("a task with this id is in the queue already; nothing was added");
+    cli_error("a task with this id is already in the queue; nothing was added");
     return EX_OK;
 }
 
@@ -168,7 +168,8 @@ static int enqueue_one(struct cli *cli, struct enqueue_options *options)
         status = say_exists(&options->common);
     }
     freeReplyObject(reply);
-    /* also where it was there before: whoever asks again wants to know it safe */
+    /* also if the task was in the queue before: the caller may repeat an enqueue that failed here
+     */
     return status == EX_OK ? cli_wait_replicas(cli, 1) : status;
 }
 
@@ -181,13 +182,14 @@ static int check_combination(const struct cli *cli, const struct enqueue_options
         return EX_OK;
     }
     if (draft_has(&options->common, "id")) {
-        return cli_usage(cli, "--id is for one task: with --file give ids by --json-lines");
+        return cli_usage(cli, "--id is for one task; with --file, use --json-lines to give ids");
     }
     if (draft_has(&options->common, "unique")) {
-        return cli_usage(cli, "--unique is for one task: with --file give keys by --json-lines");
+        return cli_usage(cli,
+                         "--unique is for one task; with --file, use --json-lines to give keys");
     }
     if (options->payload_file || draft_has(&options->common, "payload")) {
-        return cli_usage(cli, "with --file the payload comes from the file");
+        return cli_usage(cli, "give --payload or --file, not both; payloads come from the file");
     }
     return EX_OK;
 }
@@ -201,7 +203,7 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, int argc, c
     }
     if (status == EX_OK && optind == argc && !options->file && !cli->config->task.command &&
         !draft_has(&options->common, "command")) {
-        status = cli_usage(cli, "what is to run? Give a command line, or --file");
+        status = cli_usage(cli, "missing operand: give a command line, or --file");
     }
     if (status == EX_OK) {
         status = task_complete(cli, options, argc, argv);
@@ -217,7 +219,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct enqueue_options options = {0};
     int letter, status = EX_OK;
 
-    /* '+': what follows the command's first word belongs to it */
+    /* '+': options after the first word belong to the command */
     while (status == EX_OK && (letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS,
                                                    options_table, &status)) != CLI_OPTION_END) {
         if (letter == CLI_OPTION_STOP) {

@@ -1,5 +1,6 @@
 /*
- * Tasks on the command line: what the parts of leat enqueue share, and what leat run takes, too.
+ * Tasks on the command line: what the parts of leat enqueue share with each other and with leat
+ * run.
  */
 #ifndef LEAT_CLI_ENQUEUE_ENQUEUE_H
 #define LEAT_CLI_ENQUEUE_ENQUEUE_H
@@ -12,26 +13,27 @@
 #include "cli/lib/cli.h"
 
 #define TASK_VALID_MS (INT64_C(86400) * 1000)
-#define TASK_VALID_MOST_MS (365 * TASK_VALID_MS) /* a day less than workers take: clocks differ */
+#define TASK_VALID_MOST_MS                                                                         \
+    (365 * TASK_VALID_MS) /* a day less than workers accept, because clocks differ */
 
 enum enqueue_input { ENQUEUE_ONE, ENQUEUE_LINES, ENQUEUE_NULL, ENQUEUE_JSON };
 
 struct enqueue_options {
-    struct draft common; /* what every task gets */
-    const char *file;    /* tasks come from there; "-" is stdin; NULL: one task */
+    struct draft common; /* fields of every task */
+    const char *file; /* the source of tasks; "-" is stdin; NULL: one task from the command line */
     enum enqueue_input input;
     const char *payload_file; /* "-" is stdin; NULL: none */
-    char due[32];             /* as leat_enqueue takes it */
+    char due[32];             /* for leat_enqueue */
     bool quiet, json;
-    struct buffer command; /* the task's own, joined; empty: none */
+    struct buffer command; /* the words of the command, joined; empty: none */
     struct buffer payload;
     char expires[32];
-    const char *sign;      /* as signer_open takes it; NULL: as the configuration says */
+    const char *sign;      /* for signer_open; NULL: as configured */
     int64_t valid_ms;      /* 0: TASK_VALID_MS */
     struct signer *signer; /* NULL: tasks are not signed */
 };
 
-/* ---- what leat run takes, too (task_options.c) ---- */
+/* ---- options that leat run also takes (task_options.c) ---- */
 
 enum {
     TASK_OPTION_PAYLOAD = 256,
@@ -52,7 +54,7 @@ enum {
     TASK_OPTION_UNIQUE_NEXT,
     TASK_OPTION_SIGN,
     TASK_OPTION_VALID,
-    TASK_OPTION_END, /* where a command's own begin */
+    TASK_OPTION_END, /* the first value for a command's own options */
 };
 
 /* clang-format off */
@@ -103,32 +105,33 @@ enum {
     "                       (default: 1d)\n"
 /* clang-format on */
 
-/* Takes one of these, with its value in optarg. Returns 0 or EX_USAGE, as the others. */
+/* Applies one of these options, with its value in optarg. Returns 0 or EX_USAGE. */
 int task_option(const struct cli *cli, struct enqueue_options *options, int letter);
 
-/* A field more; the value is not copied. */
+/* Adds a field to every task. The value is not copied. Returns 0 or an exit status. */
 int task_add_text(struct enqueue_options *options, const char *name, const char *value);
 
-/* After the options: the command, which begins at optind, the payload, and who signs. */
+/* Call it after the options: joins the command, which begins at optind, reads the payload and opens
+ * the signer. Returns 0, or an exit status after printing the error. */
 int task_complete(struct cli *cli, struct enqueue_options *options, int argc, char **argv);
 
-/* Checks a task as leatd will, and signs it. Returns true, or false with the reason why it would be
- * refused. */
+/* Checks a task as leatd does, and signs it. Returns true, or false with the reason why leatd would
+ * refuse it. */
 bool task_ready(const struct cli *cli, const struct enqueue_options *options, struct draft *draft,
                 char *reason, size_t reason_size);
 
-/* Checks the task, signs it, connects and enqueues it. Returns leat_enqueue's reply for
- * freeReplyObject, or NULL with *status set and the error printed. */
+/* Checks, signs and enqueues the task, and connects for that. Returns the reply of leat_enqueue for
+ * freeReplyObject, or NULL after printing the error and setting *status. */
 struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options, int *status);
 
 void task_options_free(struct enqueue_options *options);
 
-/* ---- leat enqueue's own ---- */
+/* ---- only for leat enqueue ---- */
 
-/* Enqueues all that the file holds. Returns an exit status. */
+/* Enqueues all tasks of the file. Returns an exit status. */
 int enqueue_bulk(struct cli *cli, const struct enqueue_options *options);
 
-/* Prints one answer of leat_enqueue. label: the task's own id, size 0 for none. */
+/* Prints the result for one task. label: the id that --id gave it; size 0: none. */
 void enqueue_print(const struct enqueue_options *options, bool is_new, struct bytes tid,
                    struct bytes label);
 

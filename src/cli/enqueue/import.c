@@ -1,5 +1,5 @@
 /*
- * leat import: what an earlier system left in Redis becomes tasks, once.
+ * leat import: turns the items of an earlier system in Redis into tasks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static const char help[] =
     "  78  the configuration is wrong\n"
     "  130 interrupted\n";
 
-#define STEP 500 /* items in one call */
+#define STEP 500 /* items per call */
 #define NOT_FOUND 1
 #define WHY_SIZE 512
 
@@ -90,9 +90,9 @@ static int fail(struct import *import, int status)
     return import->status;
 }
 
-/* ---- what there is */
+/* ---- sources */
 
-/* "list", "set", "zset", NULL for anything else. */
+/* Returns "list", "set" or "zset", or NULL for another type. */
 static const char *known_kind(const char *type)
 {
     static const char *const kinds[] = {"list", "set", "zset"};
@@ -119,16 +119,16 @@ static int take_type(struct import *import, struct source *source, const char *t
 {
     source->kind = known_kind(type);
     if (strcmp(type, "none") == 0) {
-        cli_error("%s does not exist, or has been taken in already", source->key.data);
+        cli_error("%s does not exist; it may have been imported already", source->key.data);
         (void)fail(import, NOT_FOUND);
         return EX_OK;
     }
     if (is_own_key(import->cli, source->key.data)) {
-        cli_error("%s belongs to the queue itself", source->key.data);
+        cli_error("cannot import %s: it belongs to the queue itself", source->key.data);
         return EX_DATAERR;
     }
     if (!source->kind) {
-        cli_error("%s is a %s: only lists, sets and sorted sets can be imported", source->key.data,
+        cli_error("cannot import %s: it is a %s, not a list, set or sorted set", source->key.data,
                   type);
         return EX_DATAERR;
     }
@@ -147,14 +147,14 @@ static int find_type(struct import *import, struct source *source)
     reply = client_call(import->cli->client, &command, &error, why, sizeof why);
     command_free(&command);
     if (!reply) {
-        return cli_call_failed("cannot look at a key", error, why);
+        return cli_call_failed("cannot examine a key", error, why);
     }
     status = take_type(import, source, reply->type == REDIS_REPLY_STATUS ? reply->str : "thing");
     freeReplyObject(reply);
     return status;
 }
 
-/* The first items are kept for a dry run. */
+/* Counts the items. For a dry run, also fetches the first ones. */
 static int look(struct import *import, struct source *source)
 {
     struct command command = {0};
@@ -165,7 +165,7 @@ static int look(struct import *import, struct source *source)
     }
     queue_preview(&command, source->key, source->kind, import->dry_run ? IMPORT_SHOWN : 0,
                   import->marks);
-    source->preview = cli_call(import->cli, &command, "cannot look at a key", 2, &status);
+    source->preview = cli_call(import->cli, &command, "cannot examine a key", 2, &status);
     command_free(&command);
     if (!source->preview) {
         return status;
@@ -175,16 +175,16 @@ static int look(struct import *import, struct source *source)
     return EX_OK;
 }
 
-/* ---- taking */
+/* ---- importing */
 
 static void report_lost(const struct source *source)
 {
-    cli_error("whether the last items of %s were taken is not known: each is there or in the "
-              "queue; the same command goes on",
+    cli_error("some of the last items of %s may have been imported: each item is there or in the "
+              "queue; run the same command again to continue",
               source->key.data);
 }
 
-/* One step. Returns false where there is nothing more to do with the key. */
+/* Imports up to `most` items. Returns false if nothing is left to do with the key. */
 static bool take_step(struct import *import, struct source *source, uint64_t most)
 {
     struct command command = {0};
@@ -221,14 +221,14 @@ static bool take_step(struct import *import, struct source *source, uint64_t mos
     import->taken += (uint64_t)answer.taken;
     if (answer.full) {
         progress_end(&import->progress);
-        cli_error("the queue is full: %lld items are left in %s", (long long)answer.left,
+        cli_error("the queue is full; %lld items remain in %s", (long long)answer.left,
                   source->key.data);
         (void)fail(import, EX_TEMPFAIL);
     }
     return answer.taken > 0 && answer.left > 0 && !answer.full;
 }
 
-/* What came after the beginning is left where it is: a producer may be at it still. */
+/* Imports no more items than there were at the start: a producer may still add some. */
 static void take_all(struct import *import, struct source *source)
 {
     uint64_t most = source->count;
@@ -253,7 +253,7 @@ static bool may_go_on(const struct import *import)
            import->taken < import->limit;
 }
 
-/* All keys are looked at before anything is taken from one. */
+/* Examines all keys before it imports anything. */
 static int import_all(struct import *import)
 {
     int status = cli_connect(import->cli);
@@ -320,7 +320,7 @@ static int take_option(struct import *import, int letter)
     }
 }
 
-/* Tasks that every worker would refuse are not made. */
+/* Refuses to make tasks that every worker would refuse. */
 static int check_field(struct import *import)
 {
     struct draft draft = {0};
@@ -329,9 +329,10 @@ static int check_field(struct import *import)
     int status = cli_load(import->cli);
 
     if (status == EX_OK && import->cli->config->security.signatures == CONFIG_SIGNATURES_REQUIRED) {
-        cli_error("what is imported is not signed, and workers of this queue would refuse it: %s "
-                  "has signatures = required",
-                  import->cli->config->path);
+        cli_error(
+            "cannot import: workers would refuse the tasks, since import does not sign them and "
+            "%s has signatures = required",
+            import->cli->config->path);
         return EX_CONFIG;
     }
     if (status != EX_OK) {
@@ -348,10 +349,11 @@ static int check_field(struct import *import)
     if (fine) {
         return EX_OK;
     }
-    return cli_usage(import->cli,
-                     "with items as %s the tasks would be refused: %s; --field says what "
-                     "else they become",
-                     import->field, reason);
+    return cli_usage(
+        import->cli,
+        "workers would refuse tasks whose %s is the item: %s; choose another field with "
+        "--field",
+        import->field, reason);
 }
 
 static int name_sources(struct import *import, char **keys, size_t count)
@@ -365,7 +367,7 @@ static int name_sources(struct import *import, char **keys, size_t count)
         import->sources[i].key = bytes_of(keys[i]);
         for (size_t j = 0; j < i; j++) {
             if (strcmp(keys[i], keys[j]) == 0) {
-                return cli_usage(import->cli, "%s is named twice", keys[i]);
+                return cli_usage(import->cli, "%s is given twice", keys[i]);
             }
         }
     }
@@ -385,7 +387,7 @@ static int run(struct cli *cli, int argc, char **argv)
         status = take_option(&import, letter);
     }
     if (status == EX_OK && optind >= argc) {
-        status = cli_usage(cli, "import from where? Name keys");
+        status = cli_usage(cli, "missing operand: give keys");
     }
     if (status == EX_OK) {
         status = check_field(&import);

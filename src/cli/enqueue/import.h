@@ -1,5 +1,5 @@
 /*
- * leat import: what its parts share.
+ * leat import: types and functions that its parts share.
  */
 #ifndef LEAT_CLI_ENQUEUE_IMPORT_H
 #define LEAT_CLI_ENQUEUE_IMPORT_H
@@ -12,13 +12,13 @@
 #include "cli/lib/progress.h"
 #include "queue/lists.h"
 
-#define IMPORT_SHOWN 5 /* items that a dry run shows of each key */
+#define IMPORT_SHOWN 5 /* items of each key that a dry run shows */
 
 /* A key that is imported. */
 struct source {
-    struct bytes key; /* with a NUL behind it */
-    const char *kind; /* as leat_intake has it; NULL: there is no such key */
-    uint64_t count;   /* items at the beginning */
+    struct bytes key; /* followed by a NUL */
+    const char *kind; /* for leat_intake; NULL: the key does not exist */
+    uint64_t count;   /* items at the start */
     uint64_t taken, added, left;
     struct redisReply *preview;
 };
@@ -31,10 +31,11 @@ struct import {
     bool unique, marks, dry_run, json;
     uint64_t limit, total, taken; /* items of all keys */
     struct progress progress;
-    int status; /* of the first failure */
+    int status; /* exit status of the first failure */
 };
 
-/* Prints what would be taken, or what was. Returns 0 or an exit status. */
+/* Print what would be imported, or what was imported. Return 0, or an exit status after printing
+ * the error. */
 int import_show(const struct import *import);
 int import_report(const struct import *import);
 

@@ -1,5 +1,5 @@
 /*
- * leat import: what it prints.
+ * leat import: its output.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +12,13 @@
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 
-/* One of the items in a preview: its first bytes, its size, when it is due. */
+/* An item of a preview: its first bytes, its size, and when it is due. */
 struct item {
     struct bytes shown;
     int64_t size, due_ms;
 };
 
-/* In the reply of leat_preview. */
+/* The number of items in a reply of leat_preview. */
 static size_t item_count(const struct redisReply *preview)
 {
     return preview->elements > 2 ? (preview->elements - 2) / 3 : 0;
@@ -35,7 +35,7 @@ static struct item item_at(const struct redisReply *preview, size_t index)
 
 /* ---- for people */
 
-/* Failures mark the buffer. */
+/* A failed append marks the buffer. */
 static void add_item(struct buffer *out, const struct item *item)
 {
     char moment[MOMENT_SIZE];
@@ -78,7 +78,7 @@ static void add_result(struct buffer *out, const struct source *source)
                         source->taken == 1 ? "" : "s");
     (void)text_append(out, source->key.data, source->key.size);
     if (source->added < source->taken) {
-        (void)buffer_printf(out, ", %llu of them in the queue already",
+        (void)buffer_printf(out, ", %llu of them already in the queue",
                             (unsigned long long)(source->taken - source->added));
     }
     if (source->left > 0) {
@@ -103,7 +103,7 @@ static int print(const struct import *import,
     return status;
 }
 
-/* ---- JSON; NULL for want of memory goes on to the end */
+/* ---- JSON; NULL, without memory, is passed on to output_json */
 
 static json_t *items_json(const struct redisReply *preview)
 {

@@ -1,3 +1,6 @@
+/*
+ * Tasks in a file, read line by line.
+ */
 #include "cli/enqueue/input.h"
 
 #include <errno.h>
@@ -22,10 +25,10 @@ struct input {
     bool ended;
     enum enqueue_input form;
     const char *line_field;
-    struct buffer text; /* what was read; lines before `at` are done with */
+    struct buffer text; /* what was read; lines before `at` were returned */
     size_t at;
     uint64_t line, bytes, size;
-    json_t *object;        /* the last line's; its strings are the draft's */
+    json_t *object;        /* of the last line; the draft refers to its strings */
     struct buffer decoded; /* of the last payload_base64 */
 };
 
@@ -70,7 +73,7 @@ void input_close(struct input *input)
     if (!input) {
         return;
     }
-    /* it was only read from */
+    /* closing a descriptor that was only read loses nothing */
     if (input->descriptor != STDIN_FILENO) {
         (void)close(input->descriptor);
     }
@@ -88,7 +91,8 @@ static int digit_value(char letter)
     return at ? (int)(at - digits) : -1;
 }
 
-/* Strict: whole groups, padding only at the end. Returns 0, or −1 where the text is not base64. */
+/* Decodes strictly: whole groups, padding only at the end. Returns 0, or −1 if the text is not
+ * base64 or there is no memory. */
 static int decode_base64(const char *text, size_t size, struct buffer *out)
 {
     size_t padding = size > 0 && text[size - 1] == '=' ? 1 : 0;
@@ -118,13 +122,12 @@ static int decode_base64(const char *text, size_t size, struct buffer *out)
     return 0;
 }
 
-/* payload_base64 gives the payload; a task has one of them at most. */
+/* Adds payload_base64, decoded, as the payload. */
 static int add_decoded(struct input *input, const char *text, size_t size, struct draft *draft,
                        char *why, size_t why_size)
 {
     buffer_clear(&input->decoded);
     if (decode_base64(text, size, &input->decoded) != 0) {
-        /* the message fits */
         (void)snprintf(why, why_size, "payload" BASE64_SUFFIX " is not base64");
         return -1;
     }
@@ -138,7 +141,7 @@ static int add_member(struct input *input, const char *name, json_t *value, stru
     struct bytes bytes;
 
     if (!json_is_string(value)) {
-        /* a long name is cut */
+        /* the name may be cut */
         (void)snprintf(why, why_size, "%s is not a string", name);
         return -1;
     }
@@ -160,7 +163,7 @@ static int parse_object(struct input *input, struct bytes line, struct draft *dr
     input->object =
         json_loadb(line.data, line.size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!input->object) {
-        /* a long message is cut */
+        /* the message may be cut */
         (void)snprintf(why, why_size, "column %d: %s", error.column, error.text);
         return -1;
     }
@@ -186,14 +189,14 @@ static char *find_end(const struct input *input)
                     : NULL;
 }
 
-/* Reads some more, in place of what is done with. Returns 0, or −1 with errno. */
+/* Drops lines that were returned, and reads more. Returns 0, or −1 with errno. */
 static int read_more(struct input *input)
 {
     ssize_t got;
 
     buffer_consume(&input->text, input->at);
     input->at = 0;
-    /* one byte for the NUL behind a last line */
+    /* one byte more for the NUL after a last line without an end */
     if (buffer_reserve(&input->text, CHUNK + 1) != 0) {
         errno = ENOMEM;
         return -1;
@@ -215,8 +218,8 @@ bool input_would_block(const struct input *input)
     return !input->ended && !find_end(input) && poll(&source, 1, 0) == 0;
 }
 
-/* A line that is not empty, without its end but with a NUL behind it. Returns 1, 0 at the end, −1
- * with errno. */
+/* Reads the next line that is not empty, and replaces its end by a NUL byte. Returns 1, 0 at the
+ * end of the input, or −1 with errno. */
 static int read_line(struct input *input, struct bytes *line)
 {
     char *end, *start;
@@ -247,7 +250,7 @@ int input_next(struct input *input, struct draft *draft, char *why, size_t why_s
     struct bytes name = {input->line_field, strlen(input->line_field)}, line;
     int got = read_line(input, &line);
 
-    /* without memory the message stays this where nothing better is known */
+    /* the message if a function below fails and does not write another one */
     (void)snprintf(why, why_size, "out of memory");
     if (got < 0) {
         (void)snprintf(why, why_size, "cannot read: %s", strerror(errno));

@@ -1,5 +1,6 @@
 /*
- * Tasks in a file, one a line: as commands or payloads, ended by newline or NUL, or as JSON.
+ * Tasks in a file, one per line: commands or payloads that end with a newline or a NUL byte, or
+ * JSON objects.
  */
 #ifndef LEAT_CLI_ENQUEUE_INPUT_H
 #define LEAT_CLI_ENQUEUE_INPUT_H
@@ -12,21 +13,21 @@
 
 struct input;
 
-/* path "-" is stdin. line_field is the field that a line without JSON becomes. Returns NULL with
- * errno. */
+/* Opens the file; "-" is stdin. line_field: the field that a line becomes if it is not JSON.
+ * Returns NULL with errno. */
 struct input *input_open(const char *path, enum enqueue_input form, const char *line_field);
 
-/* Adds the next line's fields to the draft; they are valid until the next call. Returns 1, 0 at the
- * end, or −1 with a message. */
+/* Adds the fields of the next line to the draft. They are valid until the next call. Returns 1, 0
+ * at the end of the input, or −1 with a message. */
 int input_next(struct input *input, struct draft *draft, char *why, size_t why_size);
 
-/* True where input_next would wait for whoever writes the input. */
+/* True if input_next would have to wait for the writer of the input. */
 bool input_would_block(const struct input *input);
 
-/* Number of the line that input_next read last, from 1. */
+/* The number of the last line that was read, from 1. */
 uint64_t input_line(const struct input *input);
 
-/* Bytes read so far, and of all of the file: 0 where that is not known. */
+/* The bytes read so far, and the size of the file: 0 if it is not known. */
 uint64_t input_bytes(const struct input *input);
 uint64_t input_size(const struct input *input);
 

@@ -1,5 +1,5 @@
 /*
- * Whether enough replicas have what was enqueued.
+ * Waiting until enough replicas have the enqueued tasks.
  */
 #include "cli/enqueue/replica_wait.h"
 
@@ -11,8 +11,8 @@
 
 #define WHY_SIZE 256
 
-/* Returns how many replicas have it, or −1 and why that is not known. Only the server that took it
- * can say: another one, after a failover, might never have had it. */
+/* Returns how many replicas have the tasks, or −1 with the reason why this is unknown. Only the
+ * server that accepted them can tell: after a failover, the new master may not have them. */
 static int64_t ask(const struct cli *cli, uint64_t tasks, char *why)
 {
     const struct config_redis *redis = &cli->config->redis;
@@ -42,7 +42,7 @@ static int64_t ask(const struct cli *cli, uint64_t tasks, char *why)
 int cli_wait_replicas(const struct cli *cli, uint64_t tasks)
 {
     int64_t wanted = cli->config->redis.wait_replicas, have;
-    char why[WHY_SIZE] = "Redis answered in a form that this leat does not know";
+    char why[WHY_SIZE] = "unexpected reply from Redis";
 
     if (wanted == 0 || tasks == 0) {
         return EX_OK;
@@ -52,9 +52,9 @@ int cli_wait_replicas(const struct cli *cli, uint64_t tasks)
         return EX_OK;
     }
     if (have < 0) {
-        cli_error("enqueued, but whether replicas have it is not known: %s", why);
+        cli_error("enqueued, but leat cannot tell whether replicas have it: %s", why);
     } else {
-        cli_error("enqueued, but only %lld of %lld replicas have it so far: a failover now may "
+        cli_error("enqueued, but only %lld of %lld replicas have it so far; a failover now could "
                   "lose it",
                   (long long)have, (long long)wanted);
     }

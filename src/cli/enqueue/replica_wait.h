@@ -1,5 +1,5 @@
 /*
- * Whether enough replicas have what was enqueued.
+ * Waiting until enough replicas have the enqueued tasks.
  */
 #ifndef LEAT_CLI_ENQUEUE_REPLICA_WAIT_H
 #define LEAT_CLI_ENQUEUE_REPLICA_WAIT_H
@@ -8,13 +8,13 @@
 
 #include "cli/lib/cli.h"
 
-/* The tasks are in the queue, but too few replicas are known to have them. Not EX_TEMPFAIL: who
- * tried that again would have them twice. */
+/* Exit status: the tasks are in the queue, but not on enough replicas. It is not EX_TEMPFAIL,
+ * because a caller that retries would add the tasks twice. */
 enum { REPLICAS_TOO_FEW = 2 };
 
-/* Where [redis] wait_replicas asks for it: waits until so many have all that Redis has done up to
- * now, tasks of it for this command. Returns 0, or REPLICAS_TOO_FEW, and has said what is the
- * matter. */
+/* If [redis] wait_replicas is set, waits until that many replicas have all writes of Redis up to
+ * now. tasks: how many tasks this command has added, for the statistics. Returns 0, or
+ * REPLICAS_TOO_FEW after printing the error. */
 int cli_wait_replicas(const struct cli *cli, uint64_t tasks);
 
 #endif

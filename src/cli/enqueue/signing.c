@@ -1,3 +1,6 @@
+/*
+ * Signing tasks with a key of the configuration or of a file.
+ */
 #include "cli/enqueue/signing.h"
 
 #include <errno.h>
@@ -14,9 +17,9 @@
 
 struct signer {
     struct keyring *keyring;
-    const char *stream; /* the configuration's */
+    const char *stream; /* of the configuration */
     int64_t valid_ms;
-    bool anew; /* signatures that are there are replaced */
+    bool replaces; /* existing signatures */
     char until[32];
     char text[SIGNATURE_TEXT_SIZE];
 };
@@ -30,7 +33,7 @@ static int fail(const struct buffer *why)
     return EX_NOINPUT;
 }
 
-/* NAME:FILE of the command line, where the file may be named from here. */
+/* Reads the key of NAME:FILE. FILE may be relative to the working directory. */
 static int read_given(const char *sign, char ***secrets)
 {
     struct buffer why = BUFFER_INIT;
@@ -53,7 +56,8 @@ static int read_given(const char *sign, char ***secrets)
     return status;
 }
 
-/* A key of the configuration; name NULL: the first. Others may not be for this user to read. */
+/* Reads a key of the configuration; name NULL: the first one. It reads no others, which this user
+ * may not be allowed to read. */
 static int read_configured(const struct cli *cli, const char *name, char ***secrets)
 {
     struct buffer why = BUFFER_INIT;
@@ -62,9 +66,8 @@ static int read_configured(const struct cli *cli, const char *name, char ***secr
     if (found < 0) {
         status = fail(&why);
     } else if (found == 0 && name) {
-        status =
-            cli_usage(cli, "%s has no key %s; write --sign NAME:FILE for one that is elsewhere",
-                      cli->config->path, name);
+        status = cli_usage(cli, "%s has no key %s; use --sign NAME:FILE for a key in another file",
+                           cli->config->path, name);
     }
     buffer_free(&why);
     return status;
@@ -91,7 +94,7 @@ int signer_open(const struct cli *cli, const char *sign, int64_t valid_ms, struc
         } else {
             (*signer)->stream = cli->config->queue.stream;
             (*signer)->valid_ms = valid_ms;
-            (*signer)->anew = sign;
+            (*signer)->replaces = sign;
         }
     }
     strings_free_list(&secrets);
@@ -107,12 +110,12 @@ void signer_close(struct signer *signer)
     free(signer);
 }
 
-/* "+MS" is from now on; an earlier time means now. */
+/* Parses "+MS" (from now) or "MS". A time in the past means now. */
 static int64_t due_ms(const char *due)
 {
     int64_t ms = 0, now = clock_wall_ms();
 
-    /* task_options.c has written it */
+    /* task_options.c wrote this number */
     (void)units_parse_integer(due[0] == '+' ? due + 1 : due, 0, INT64_MAX / 4, &ms);
     if (due[0] == '+') {
         return now + ms;
@@ -126,13 +129,13 @@ int signer_sign(struct signer *signer, struct draft *draft, const char *due)
         return 0;
     }
     if (draft_has(draft, "signature")) {
-        if (!signer->anew) {
+        if (!signer->replaces) {
             return 0;
         }
         draft_remove(draft, "signature");
         draft_remove(draft, "not_after");
     }
-    /* whole seconds, rounded up; a number fits */
+    /* round up to whole seconds */
     (void)snprintf(signer->until, sizeof signer->until, "%lld",
                    (long long)((due_ms(due) + signer->valid_ms + 999) / 1000));
     if (draft->count + 2 > SIGNATURE_FIELDS_MOST) {

@@ -1,6 +1,6 @@
 /*
- * Signing tasks before they are sent: with the key that --sign names, or where the configuration
- * wants signatures, with its first.
+ * Signing tasks before they are sent, with the key that --sign names, or with the first key of the
+ * configuration if it requires signatures.
  */
 #ifndef LEAT_CLI_ENQUEUE_SIGNING_H
 #define LEAT_CLI_ENQUEUE_SIGNING_H
@@ -10,16 +10,16 @@
 
 struct signer;
 
-/* sign: NAME, NAME:FILE, or NULL: as the configuration says, which is loaded. valid_ms: for how
- * long signatures are good once a task is due. Returns 0 with *signer owned by the caller, NULL
- * where tasks are not to be signed; or an exit status, the error being printed. */
+/* sign: NAME, NAME:FILE, or NULL: as configured. The configuration is loaded. valid_ms: how long
+ * signatures are valid once a task is due. Returns 0 and *signer, which the caller owns and which
+ * is NULL if tasks need no signature; or an exit status after printing the error. */
 int signer_open(const struct cli *cli, const char *sign, int64_t valid_ms, struct signer **signer);
 void signer_close(struct signer *signer);
 
-/* Signs the draft: adds not_after, unless it has one, and signature; both stay valid until the next
- * call. due: as leat_enqueue takes it. A signature that is there stays, unless sign was given.
- * signer NULL does nothing. Returns 0, or -1 where libcrypto fails, there is no memory, or too many
- * fields. */
+/* Adds a signature, and not_after if the draft has none. Both are valid until the next call. due:
+ * as for leat_enqueue. An existing signature is kept unless --sign was given. Does nothing if
+ * signer is NULL. Returns 0, or -1 if libcrypto fails, there is no memory, or the draft has too
+ * many fields. */
 int signer_sign(struct signer *signer, struct draft *draft, const char *due);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A task on the command line: the options that say what it is, its command and its payload. leat
- * enqueue and leat run share them.
+ * A task on the command line: its options, its command and its payload, for leat enqueue and leat
+ * run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static int add_field(const struct cli *cli, struct enqueue_options *options, con
     struct bytes name, value;
 
     if (!equals || equals == text) {
-        return cli_usage(cli, "--field wants NAME=VALUE, not '%s'", text);
+        return cli_usage(cli, "--field: invalid field '%s'; use NAME=VALUE", text);
     }
     name = (struct bytes){text, (size_t)(equals - text)};
     value = (struct bytes){equals + 1, strlen(equals + 1)};
@@ -40,7 +40,7 @@ static int set_due(const struct cli *cli, struct enqueue_options *options, int l
     int status;
 
     if (options->due[0]) {
-        return cli_usage(cli, "give --delay or --at, once");
+        return cli_usage(cli, "give --delay or --at, not both, and only once");
     }
     if (letter == TASK_OPTION_DELAY) {
         status = cli_duration(cli, "--delay", text, &ms);
@@ -49,11 +49,11 @@ static int set_due(const struct cli *cli, struct enqueue_options *options, int l
         }
     } else if (moment_parse(text, &ms) != 0) {
         return cli_usage(cli,
-                         "--at wants a time such as 2026-01-31T12:00:00Z, '2026-01-31 12:00' or "
-                         "@1769860800, not '%s'",
+                         "--at: invalid time '%s'; use one such as 2026-01-31T12:00:00Z, "
+                         "'2026-01-31 12:00' or @1769860800",
                          text);
     }
-    /* a number always fits; a delay counts on the server's clock */
+    /* a delay is relative to the server's clock */
     (void)snprintf(options->due, sizeof options->due, "%s%lld",
                    letter == TASK_OPTION_DELAY ? "+" : "", (long long)ms);
     return EX_OK;
@@ -67,11 +67,11 @@ static int set_expires(const struct cli *cli, struct enqueue_options *options, c
         from = clock_wall_ms();
     } else if (moment_parse(text, &ms) != 0) {
         return cli_usage(cli,
-                         "--expires wants a duration such as 2h or a time such as "
-                         "2026-01-31T12:00:00Z, not '%s'",
+                         "--expires: invalid duration or time '%s'; use one such as 2h or "
+                         "2026-01-31T12:00:00Z",
                          text);
     }
-    /* whole seconds, rounded up: never earlier than asked */
+    /* round up to whole seconds: a task must not expire too early */
     (void)snprintf(options->expires, sizeof options->expires, "%lld",
                    (long long)((from + ms + 999) / 1000));
     return task_add_text(options, "expires", options->expires);
@@ -81,7 +81,7 @@ static int set_payload(const struct cli *cli, struct enqueue_options *options, i
 {
     if (options->payload_file || options->payload.size > 0 ||
         draft_has(&options->common, "payload")) {
-        return cli_usage(cli, "give one payload");
+        return cli_usage(cli, "give --payload or --payload-file, not both, and only once");
     }
     if (letter == TASK_OPTION_PAYLOAD_FILE || strcmp(optarg, "-") == 0) {
         options->payload_file = optarg;
@@ -90,7 +90,7 @@ static int set_payload(const struct cli *cli, struct enqueue_options *options, i
     return task_add_text(options, "payload", optarg);
 }
 
-/* Values that have a form are checked here, so that the message can name the option. */
+/* Checks values here, so that the message names the option. */
 static int take_checked(const struct cli *cli, struct enqueue_options *options, int letter)
 {
     int64_t number;
@@ -110,20 +110,22 @@ static int take_checked(const struct cli *cli, struct enqueue_options *options, 
     }
     if (letter == TASK_OPTION_MAX_OUTPUT) {
         if (units_parse_size(optarg, &number) != 0 || number == 0) {
-            return cli_usage(cli, "--max-output wants a size such as 64K or 10M, not '%s'", optarg);
+            return cli_usage(cli, "--max-output: invalid size '%s'; use one such as 64K or 10M",
+                             optarg);
         }
         return task_add_text(options, "max_output", optarg);
     }
     if (letter == TASK_OPTION_DIRECTORY) {
         if (optarg[0] != '/') {
-            return cli_usage(cli, "--directory wants an absolute path, not '%s'", optarg);
+            return cli_usage(cli, "--directory: '%s' is not an absolute path", optarg);
         }
         return task_add_text(options, "directory", optarg);
     }
     if (letter == TASK_OPTION_VALID) {
         if (units_parse_duration(optarg, &number) != 0 || number < 1000 ||
             number > TASK_VALID_MOST_MS) {
-            return cli_usage(cli, "--valid wants a duration from 1s to 365d, not '%s'", optarg);
+            return cli_usage(cli, "--valid: invalid duration '%s'; use one from 1s to 365d",
+                             optarg);
         }
         options->valid_ms = number;
         return EX_OK;
@@ -164,13 +166,13 @@ int task_option(const struct cli *cli, struct enqueue_options *options, int lett
 
 /* ---- command and payload */
 
-/* In single quotes where a shell might see more than a word in it. */
+/* Appends the word, in single quotes if it contains a character that is special to a shell. */
 static void append_quoted(struct buffer *line, const char *word)
 {
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                "%+,-./:=@_";
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (*word && word[strspn(word, safe)] == '\0') {
         (void)buffer_append_text(line, word);
         return;
@@ -188,7 +190,7 @@ static void append_quoted(struct buffer *line, const char *word)
 
 static int join_command(struct enqueue_options *options, int count, char **words)
 {
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (count == 1) {
         (void)buffer_append_text(&options->command, words[0]);
     }
@@ -238,22 +240,22 @@ static int read_payload(struct enqueue_options *options)
     from_stdin = strcmp(options->payload_file, "-") == 0;
     descriptor = from_stdin ? STDIN_FILENO : open(options->payload_file, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 || read_all(descriptor, &options->payload) != 0) {
-        cli_error("cannot read the payload %s: %s", options->payload_file, strerror(errno));
+        cli_error("cannot read the payload from %s: %s", options->payload_file, strerror(errno));
         status = EX_NOINPUT;
     } else if (draft_add(&options->common, (struct bytes){"payload", 7},
                          (struct bytes){options->payload.size > 0 ? options->payload.data : "",
                                         options->payload.size}) != 0) {
         status = cli_no_memory();
     }
-    /* nothing was written to it that closing could lose */
+    /* closing a descriptor that was only read loses nothing */
     if (!from_stdin && descriptor >= 0) {
         (void)close(descriptor);
     }
     return status;
 }
 
-/* A whole shell line with options behind it: they were meant for leat, and would be the line's
- * arguments. */
+/* Refuses options after a shell line. They were meant for leat, but would become arguments of a
+ * program that is named like the whole line. */
 static int check_words(struct cli *cli, int argc, char **argv)
 {
     const char *line = optind < argc ? argv[optind] : "";
@@ -264,15 +266,15 @@ static int check_words(struct cli *cli, int argc, char **argv)
     for (int i = optind + 1; i < argc; i++) {
         if (strncmp(argv[i], "--", 2) == 0) {
             return cli_usage(cli,
-                             "%s stands behind the command: options go before it (a program whose "
-                             "name is '%s' needs -- in front)",
+                             "%s follows the command; put options before it, or -- before it if "
+                             "'%s' is the name of a program",
                              argv[i], line);
         }
     }
     return EX_OK;
 }
 
-/* With a file each task may bring its own key. */
+/* Tasks from a file may have their own keys. */
 static int check_unique(struct cli *cli, const struct enqueue_options *options)
 {
     if (options->file || draft_has(&options->common, "unique")) {
@@ -287,13 +289,13 @@ static int check_unique(struct cli *cli, const struct enqueue_options *options)
     return EX_OK;
 }
 
-/* A listed command has no arguments of the task's own. */
+/* A task cannot add arguments to a listed command. */
 static int check_listed(struct cli *cli, int words)
 {
     if (words > 1 && cli->config->security.commands == CONFIG_COMMANDS_LISTED) {
-        return cli_usage(cli,
-                         "commands of this queue are listed: give a name, and what it needs by "
-                         "--field");
+        return cli_usage(
+            cli, "this queue runs listed commands only; give the name of one, and its fields "
+                 "with --field");
     }
     return EX_OK;
 }
@@ -320,9 +322,9 @@ int task_complete(struct cli *cli, struct enqueue_options *options, int argc, ch
                              &options->signer);
     }
     if (status == EX_OK && options->valid_ms > 0 && !options->signer) {
-        status = cli_usage(cli, "--valid needs --sign: tasks of this queue are not signed");
+        status = cli_usage(cli, "--valid needs --sign, because tasks of this queue are not signed");
     }
-    /* Redis takes no task without any field */
+    /* a stream entry needs at least one field */
     if (status == EX_OK && !options->file && options->common.count == 0) {
         status = task_add_text(options, "payload", "");
     }
@@ -336,12 +338,11 @@ bool task_ready(const struct cli *cli, const struct enqueue_options *options, st
         return false;
     }
     if (signer_sign(options->signer, draft, options->due[0] ? options->due : "0") != 0) {
-        /* it fits */
         (void)snprintf(reason, reason_size,
-                       "it cannot be signed: it has too many fields, or libcrypto fails");
+                       "cannot be signed: too many fields, or libcrypto failed");
         return false;
     }
-    /* what is listed may need the signature, too */
+    /* the arguments of a listed command may use the fields of the signature */
     return draft_is_listed(draft, cli->config, reason, reason_size);
 }
 
@@ -353,7 +354,7 @@ struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options
     const char *due = options->due[0] ? options->due : "0";
 
     if (!task_ready(cli, options, &options->common, reason, sizeof reason)) {
-        cli_error("the task would be refused: %s", reason);
+        cli_error("workers would refuse the task: %s", reason);
         *status = EX_DATAERR;
         return NULL;
     }

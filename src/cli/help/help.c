@@ -58,7 +58,7 @@ int help_command(const struct subcommand *subcommand)
     if (isatty(STDOUT_FILENO)) {
         open_manual(subcommand->name);
     }
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     (void)fputs(subcommand->help, stdout);
     return EX_OK;
 }

@@ -73,7 +73,7 @@ static void describe(const struct config_key *key)
 {
     const char *value = key->default_value;
 
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     (void)printf("[%s] %s\n  %s\n", key->section, key->name, key->help);
     (void)printf("  Type: %s\n  Default: %s\n  Reload: %s\n", key->type, *value ? value : "(none)",
                  key->reloadable ? "yes" : "no");
@@ -88,12 +88,12 @@ static int describe_all(const struct question *question)
             continue;
         }
         if (found++ > 0) {
-            (void)putchar('\n'); /* as above */
+            (void)putchar('\n');
         }
         describe(&table[i].key);
     }
     if (found > 0) {
-        (void)puts("\nSee leat.ini(5)."); /* as above */
+        (void)puts("\nSee leat.ini(5).");
     }
     return found > 0 ? EX_OK : EX_USAGE;
 }
@@ -164,7 +164,7 @@ int help_ini(int count, char *const *words)
         return list_keys(NULL);
     }
     if (count > 2) {
-        cli_error("unexpected word: %s; see leat help ini", words[2]);
+        cli_error("unexpected argument: %s; see leat help ini", words[2]);
         return EX_USAGE;
     }
     parse(count, words, &question);

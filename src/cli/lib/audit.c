@@ -1,3 +1,6 @@
+/*
+ * The audit log of operators' actions, in the journal.
+ */
 #include "cli/lib/audit.h"
 
 #include <pwd.h>
@@ -13,18 +16,17 @@
 #include "cli/lib/cli.h"
 
 enum {
-    USER_MAX = 40, /* what is left is the host's */
-    FIELDS = 4,    /* beside the ids */
+    USER_MAX = 40, /* bytes; the host gets the rest */
+    FIELDS = 4,    /* besides the ids */
 };
 
 static void read_user(char *user, size_t size)
 {
-    const char *behind = getenv("SUDO_USER");
+    const char *caller = getenv("SUDO_USER");
     const struct passwd *entry;
 
-    /* longer names are cut */
-    if (getuid() == 0 && behind && *behind) {
-        (void)snprintf(user, size, "%s", behind);
+    if (getuid() == 0 && caller && *caller) {
+        (void)snprintf(user, size, "%s", caller);
         return;
     }
     entry = getpwuid(getuid());
@@ -44,7 +46,6 @@ void audit_who(char who[AUDIT_WHO_SIZE])
         (void)snprintf(host, sizeof host, "unknown");
     }
     host[sizeof host - 1] = '\0';
-    /* a longer one is cut */
     (void)snprintf(who, AUDIT_WHO_SIZE, "%s@%.*s", user, AUDIT_WHO_SIZE - USER_MAX - 2, host);
     for (char *letter = who; *letter; letter++) {
         if (*letter <= ' ' || *letter > '~') {
@@ -62,7 +63,7 @@ void audit_add(struct audit *act, const char *id)
 
 static void append_ids(const struct audit *act, struct buffer *message)
 {
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     for (size_t i = 0; i < act->id_count; i++) {
         (void)buffer_printf(message, "%s%s", i == 0 ? ": " : ", ", act->ids[i]);
     }
@@ -81,7 +82,6 @@ static void write_record(const struct cli *cli, const struct audit *act, const c
     fields[count++] = LOG_TEXT("LEAT_QUEUE", cli->config->queue.name);
     fields[count++] = LOG_TEXT("LEAT_EVENT", act->event);
     fields[count++] = LOG_TEXT("LEAT_OPERATOR", who);
-    /* a number fits */
     (void)snprintf(number, sizeof number, "%zu", act->count);
     if (act->count > 0) {
         fields[count++] = LOG_TEXT("LEAT_COUNT", number);
@@ -90,7 +90,7 @@ static void write_record(const struct cli *cli, const struct audit *act, const c
         fields[count++] = LOG_TEXT("LEAT_TASK", act->ids[i]);
     }
 
-    /* without a journal the log would go to stderr, which is for what the command has to say */
+    /* never log to stderr: it is for the command's own messages */
     if (log_open(LOG_TARGET_JOURNAL, LOG_NOTICE, "leat") == 0) {
         log_bytes(LOG_NOTICE, LOG_ID_OPERATOR, fields, count, message->data, message->size);
     }
@@ -104,11 +104,10 @@ void audit_record(const struct cli *cli, const struct audit *act, const char *fo
     va_list args;
 
     audit_who(who);
-    /* cut where it is too long */
     va_start(args, format);
     (void)vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_printf(&message, "%s %s", who, what);
     append_ids(act, &message);
     if (!message.failed) {

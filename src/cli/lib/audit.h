@@ -1,7 +1,7 @@
 /*
- * Who did what: each act of an operator stands in the journal, as one record under
- * LOG_ID_OPERATOR. Where there is no journal nothing is written, and nothing said: an act does not
- * fail for want of its record.
+ * The audit log: one record in the journal for each action of an operator, with LOG_ID_OPERATOR. If
+ * there is no journal, no record is written and no error is reported: an action does not fail
+ * because it cannot be recorded.
  */
 #ifndef LEAT_CLI_LIB_AUDIT_H
 #define LEAT_CLI_LIB_AUDIT_H
@@ -13,26 +13,26 @@ struct cli;
 enum {
     AUDIT_WHO_SIZE = 101, /* with the NUL */
     AUDIT_ID_SIZE = 64,
-    AUDIT_IDS = 20, /* are named in the record */
+    AUDIT_IDS = 20, /* that a record names */
 };
 
-/* An act and what it was done to; begun with only .event set. */
+/* An action and its tasks. Start with only .event set. */
 struct audit {
     const char *event; /* LEAT_EVENT, such as operator-cancel */
-    size_t count;      /* LEAT_COUNT; no field where it is 0 */
+    size_t count;      /* LEAT_COUNT; 0: no such field */
     char ids[AUDIT_IDS][AUDIT_ID_SIZE];
     size_t id_count;
 };
 
-/* "user@host": the user behind sudo, else the one whose command this is. Printable, without
- * blanks. */
+/* Writes "user@host": the user who called sudo, or the user of this process. It is printable and
+ * has no blanks. */
 void audit_who(char who[AUDIT_WHO_SIZE]);
 
-/* Counts a task; the first ones are named, each as a LEAT_TASK of its own. An id is cut to its
- * size. */
+/* Counts a task. The record names the first AUDIT_IDS of them, each in a LEAT_TASK field. A longer
+ * id is cut. */
 void audit_add(struct audit *act, const char *id);
 
-/* Writes the record, of a configured queue, after the act has succeeded. The text goes on after the
+/* Writes the record. Call it after the action has succeeded; cli is loaded. The text follows the
  * user's name: "alice@web1 paused the queue". */
 void audit_record(const struct cli *cli, const struct audit *act, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,6 +1,6 @@
 /*
- * From the command line to a connected queue: which file, its configuration, Redis, and calls
- * whose failure becomes a message and an exit status.
+ * The configuration and the connection of a command; calls, whose failure becomes a message and an
+ * exit status.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -24,12 +24,11 @@ void cli_error(const char *format, ...)
     struct buffer line = BUFFER_INIT;
     va_list args;
 
-    /* cut where it is too long */
     va_start(args, format);
     (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    /* without memory not what was to be said, which may hold anything, but why; there is nobody
-     * left to tell that stderr is gone */
+    /* The message may contain anything, so it is never printed unescaped. A failure of stderr
+     * cannot be reported. */
     if (escape_append(&line, message, strlen(message)) == 0) {
         (void)fprintf(stderr, "leat: %.*s\n", (int)line.size, line.data);
     } else {
@@ -49,7 +48,7 @@ int cli_flush(void)
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return EX_OK;
     }
-    /* a reader such as head that has seen enough need not be told */
+    /* a reader such as head may close the pipe early */
     if (errno != EPIPE) {
         cli_error("cannot write the output: %s", strerror(errno));
     }
@@ -87,8 +86,7 @@ int cli_load(struct cli *cli)
         return status;
     }
     if (config_source_load(&cli->source, path, false, &cli->config, &errors) != 0) {
-        /* lines with file, number and advice of their own; nobody is left to tell if stderr fails
-         */
+        /* each line names its file and what to do; a failure of stderr cannot be reported */
         (void)fprintf(stderr, "leat: cannot read the configuration:\n%.*s%s", (int)errors.size,
                       errors.size > 0 ? errors.data : "",
                       errors.size > 0 && errors.data[errors.size - 1] == '\n' ? "" : "\n");
@@ -133,7 +131,7 @@ int cli_call_failed(const char *what, enum redis_error error, const char *why)
 {
     const char *advice = redis_error_advice(error);
 
-    /* the queue's own answers say all there is to say */
+    /* the queue's own error replies contain the advice */
     if (error == REDIS_ERROR_CALLER) {
         cli_error("%s: %s", what, why);
     } else {
@@ -161,7 +159,7 @@ int cli_connect(struct cli *cli)
     if (cli_try_connect(cli, &error, why, sizeof why) == 0) {
         return EX_OK;
     }
-    /* what the server refuses here came from the file */
+    /* the server refused a value of the configuration */
     if (error == REDIS_ERROR_CALLER) {
         cli_error("cannot connect to Redis: %s; %s", why, redis_error_advice(error));
         return EX_CONFIG;
@@ -189,7 +187,7 @@ int cli_check_reply(const struct redisReply *reply, size_t elements)
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
         reply->element[0]->type == REDIS_REPLY_INTEGER &&
         reply->element[0]->integer != QUEUE_PROTOCOL) {
-        cli_error("the queue's library speaks protocol %lld, this leat %d: install the same "
+        cli_error("the queue's function library has protocol %lld, this leat %d; install the same "
                   "version everywhere",
                   reply->element[0]->integer, QUEUE_PROTOCOL);
         return EX_PROTOCOL;
@@ -197,8 +195,9 @@ int cli_check_reply(const struct redisReply *reply, size_t elements)
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= elements) {
         return EX_OK;
     }
-    cli_error("Redis answered in a form that this leat does not know: install the same version "
-              "everywhere");
+    cli_error(
+        "unexpected reply from Redis: the queue's function library is of another version; install "
+        "the same version everywhere");
     return EX_PROTOCOL;
 }
 

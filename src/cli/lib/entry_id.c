@@ -1,3 +1,6 @@
+/*
+ * Ids of stream entries, parsed and compared.
+ */
 #include "cli/lib/entry_id.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * Ids of stream entries: MS-NUMBER, and they only grow.
+ * Ids of stream entries: MS-NUMBER. Later entries have higher ids.
  */
 #ifndef LEAT_CLI_LIB_ENTRY_ID_H
 #define LEAT_CLI_LIB_ENTRY_ID_H
@@ -12,13 +12,14 @@ struct entry_id {
     uint64_t ms, number;
 };
 
-/* False where the text is no such id. */
+/* Returns false if the text is not an id. */
 bool entry_parse(const char *text, struct entry_id *id);
 
-/* Negative, 0 or positive. */
+/* Returns a negative number, 0 or a positive number, as strcmp does. */
 int entry_compare(const struct entry_id *a, const struct entry_id *b);
 
-/* The id just before this one, behind which lists go on; false where there is none. */
+/* Writes the id just before this one, which is the cursor of a list that begins with this one.
+ * Returns false if there is none. */
 bool entry_before(const char *id, char *before, size_t size);
 
 #endif

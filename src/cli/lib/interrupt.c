@@ -1,3 +1,6 @@
+/*
+ * SIGINT and SIGTERM, noted for the next step of a command.
+ */
 #include "cli/lib/interrupt.h"
 
 #include <signal.h>
@@ -14,7 +17,7 @@ void interrupt_catch(void)
 {
     struct sigaction action = {.sa_handler = on_interrupt};
 
-    /* without SA_RESTART: a read of the input ends */
+    /* no SA_RESTART: the signal has to interrupt a read of the input */
     action.sa_flags = (int)SA_RESETHAND;
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);

@@ -1,3 +1,6 @@
+/*
+ * Times and time spans, parsed and formatted.
+ */
 #include "cli/lib/moment.h"
 
 #include <stdbool.h>
@@ -10,7 +13,8 @@
 #define SECOND_MS INT64_C(1000)
 #define LATEST_S INT64_C(9000000000000)
 
-/* The fraction of a second at *text, moved past; digits beyond milliseconds do not count. */
+/* Parses the fraction of a second at *text and moves *text past it. Digits after the milliseconds
+ * are ignored. */
 static int parse_fraction(const char **text, int64_t *ms)
 {
     int64_t scale = 100;
@@ -36,7 +40,7 @@ static bool is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* "Z" or "+01:00" to the end of the text, as seconds east of Greenwich. */
+/* Parses "Z" or "+01:00" at the end of the text into seconds east of Greenwich. */
 static int parse_zone(const char *text, int64_t *offset_s)
 {
     int64_t hours, minutes;
@@ -58,7 +62,7 @@ static int parse_zone(const char *text, int64_t *offset_s)
     return 0;
 }
 
-/* Seconds since 1970, of local time or UTC; −1 where the calendar has no such day. */
+/* Converts local time or UTC to seconds since 1970. Returns −1 if the day does not exist. */
 static int64_t seconds_of(const struct tm *wanted, bool utc)
 {
     struct tm parts = *wanted;
@@ -84,7 +88,7 @@ int moment_parse(const char *text, int64_t *unix_ms)
         return 0;
     }
 
-    /* the T of RFC 3339 wants a zone, a blank means local time */
+    /* a T (RFC 3339) needs a time zone, a blank means local time */
     rest = strptime(text, "%Y-%m-%d", &parts);
     if (!rest || (*rest != 'T' && *rest != 't' && *rest != ' ')) {
         return -1;
@@ -119,7 +123,6 @@ void moment_span(int64_t ms, char *text, size_t size)
     size_t first = 0;
     int64_t rest;
 
-    /* the texts are shorter than MOMENT_SIZE */
     if (ms < SECOND_MS) {
         (void)snprintf(text, size, ms > 0 ? "%lldms" : "0s", (long long)ms);
         return;
@@ -140,12 +143,11 @@ void moment_relative(int64_t unix_ms, int64_t now_ms, char *text, size_t size)
 {
     char span[MOMENT_SIZE];
 
-    /* the texts are shorter than MOMENT_SIZE */
     if (unix_ms > now_ms - SECOND_MS && unix_ms < now_ms + SECOND_MS) {
         (void)snprintf(text, size, "now");
         return;
     }
-    /* what is due in 5m is not in 4m59s a blink later */
+    /* round to the nearest second, so that a task that is due in 5m does not show as 4m59s */
     if (unix_ms > now_ms) {
         unix_ms += SECOND_MS / 2;
     }
@@ -164,7 +166,7 @@ void moment_local(int64_t unix_ms, char *text, size_t size)
 
     if (!localtime_r(&seconds, &parts) ||
         strftime(text, size, "%Y-%m-%d %H:%M:%S %Z", &parts) == 0) {
-        /* a year that no calendar holds */
+        /* the year is out of range */
         (void)snprintf(text, size, "@%lld", (long long)seconds);
     }
 }

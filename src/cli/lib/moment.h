@@ -1,5 +1,5 @@
 /*
- * Points in time and spans as people write and read them.
+ * Times and time spans as people write and read them.
  */
 #ifndef LEAT_CLI_LIB_MOMENT_H
 #define LEAT_CLI_LIB_MOMENT_H
@@ -9,17 +9,18 @@
 
 #define MOMENT_SIZE 64 /* enough for every text here */
 
-/* "2026-01-31T12:00:00Z" (RFC 3339), "2026-01-31 12:00[:00]" (local time), "@1769860800" (unix
- * seconds) into unix ms. Returns 0 or -1. */
+/* Parses "2026-01-31T12:00:00Z" (RFC 3339), "2026-01-31 12:00[:00]" (local time) or "@1769860800"
+ * (Unix seconds). Returns 0, or -1 if the text is none of them. */
 int moment_parse(const char *text, int64_t *unix_ms);
 
-/* "0s", "250ms", "3m12s", "2d3h": the two largest units, rounded down. Negative counts as 0. */
+/* Writes a span in its two largest units, rounded down: "0s", "250ms", "3m12s", "2d3h". A negative
+ * span counts as 0. */
 void moment_span(int64_t ms, char *text, size_t size);
 
-/* "3m12s ago", "in 4m", "now". */
+/* Writes "3m12s ago", "in 4m" or "now". */
 void moment_relative(int64_t unix_ms, int64_t now_ms, char *text, size_t size);
 
-/* "2026-01-31 12:00:00 CET", in local time. */
+/* Writes the local time: "2026-01-31 12:00:00 CET". */
 void moment_local(int64_t unix_ms, char *text, size_t size);
 
 #endif

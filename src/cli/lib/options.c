@@ -1,5 +1,5 @@
 /*
- * Reading a command line: options, their values, and what to say when they are wrong.
+ * The command line: options, their values, and usage errors.
  */
 #include <stdarg.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include "cli/lib/cli.h"
 #include "config/suggest.h"
 
-/* NULL if none is near. */
+/* Returns NULL if no choice is similar. */
 static const char *nearest(const char *word, const char *const *choices, size_t count)
 {
     const char *best = NULL;
@@ -33,7 +33,7 @@ void cli_suggest(const char *word, const char *const *choices, size_t count, cha
     const char *best = nearest(word, choices, count);
 
     text[0] = '\0';
-    /* a suggestion that does not fit is cut: it is only a hint */
+    /* a long suggestion is cut: it is only a hint */
     if (best) {
         (void)snprintf(text, size, " did you mean %s?", best);
     }
@@ -55,14 +55,13 @@ int cli_usage(const struct cli *cli, const char *format, ...)
     char message[512];
     va_list args;
 
-    /* cut where it is too long */
     va_start(args, format);
     (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);
     return print_usage(cli, message);
 }
 
-/* What getopt_long met with before it gave up, as it was typed. */
+/* Prints what is wrong with the option that getopt_long refused, as it was typed. */
 static int bad_option(const struct cli *cli, char **argv, int letter, const struct option *options)
 {
     const char *typed = optind > 0 ? argv[optind - 1] : "", *names[64], *meant;
@@ -70,11 +69,11 @@ static int bad_option(const struct cli *cli, char **argv, int letter, const stru
     char word[64];
 
     if (letter == ':') {
-        return cli_usage(cli, "the option %s needs a value", typed);
+        return cli_usage(cli, "option %s needs a value", typed);
     }
     while (count < sizeof names / sizeof *names && options[count].name) {
         if (optopt != 0 && options[count].val == optopt) {
-            return cli_usage(cli, "the option --%s takes no value", options[count].name);
+            return cli_usage(cli, "option --%s takes no value", options[count].name);
         }
         names[count] = options[count].name;
         count++;
@@ -83,7 +82,7 @@ static int bad_option(const struct cli *cli, char **argv, int letter, const stru
         return cli_usage(cli, "unknown option -%c", optopt);
     }
 
-    /* only the name, without what follows its equals sign */
+    /* only the name, without a value after an equals sign */
     (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(typed + 2, "="), typed + 2);
     meant = nearest(word, names, count);
     if (meant) {
@@ -116,7 +115,7 @@ int cli_option(struct cli *cli, int argc, char **argv, const char *letters,
             if (!cli->subcommand) {
                 return letter;
             }
-            /* failures show when stdout is flushed */
+            /* cli_flush reports failures */
             (void)fputs(cli->subcommand->help, stdout);
             *status = EX_OK;
             return CLI_OPTION_STOP;
@@ -136,7 +135,8 @@ int cli_duration(const struct cli *cli, const char *option, const char *text, in
     if (units_parse_duration(text, ms) == 0) {
         return EX_OK;
     }
-    return cli_usage(cli, "%s wants a duration such as 30s, 5m or 1h30m, not '%s'", option, text);
+    return cli_usage(cli, "%s: invalid duration '%s'; use one such as 30s, 5m or 1h30m", option,
+                     text);
 }
 
 int cli_integer(const struct cli *cli, const char *option, const char *text, int64_t low,
@@ -145,6 +145,6 @@ int cli_integer(const struct cli *cli, const char *option, const char *text, int
     if (units_parse_integer(text, low, INT64_C(1000000000000), value) == 0) {
         return EX_OK;
     }
-    return cli_usage(cli, "%s wants a whole number from %lld up, not '%s'", option, (long long)low,
-                     text);
+    return cli_usage(cli, "%s: invalid number '%s'; use a whole number of at least %lld", option,
+                     text, (long long)low);
 }

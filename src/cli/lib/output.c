@@ -1,3 +1,6 @@
+/*
+ * Output of commands: the terminal, and JSON.
+ */
 #include "cli/lib/output.h"
 
 #include <stdio.h>
@@ -9,7 +12,7 @@
 #include "base/base64.h"
 #include "cli/lib/cli.h"
 
-#define DECIMALS 15 /* that a number of decimal digits gets back from a double as it was */
+#define DECIMALS 15 /* digits of a decimal number that a double keeps */
 
 struct output output_look(void)
 {
@@ -36,7 +39,7 @@ int output_write(const struct buffer *buffer)
     if (buffer->failed) {
         return cli_no_memory();
     }
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     if (buffer->size > 0) {
         (void)fwrite(buffer->data, 1, buffer->size, stdout);
     }
@@ -53,7 +56,7 @@ int output_json_bytes(json_t *object, const char *name, struct bytes bytes)
         return json_object_set_new(object, name, value);
     }
 
-    /* not UTF-8: any other text form would lose bytes */
+    /* any text form would lose bytes that are not UTF-8 */
     if (snprintf(long_name, sizeof long_name, "%s_base64", name) >= (int)sizeof long_name) {
         return -1;
     }
@@ -79,7 +82,7 @@ int output_json_text(json_t *value, size_t flags, struct buffer *text)
                        : -1;
 
     json_decref(value);
-    /* jansson 2.14 does not look at whether names of members could be written, the buffer does */
+    /* jansson 2.14 does not check whether it could write the names of members, the buffer does */
     return result == 0 && !text->failed ? EX_OK : cli_no_memory();
 }
 

@@ -1,5 +1,5 @@
 /*
- * Where output goes: is it a terminal, how wide, coloured or not; and data as JSON.
+ * The terminal that output goes to, its width and colours; output as JSON.
  */
 #ifndef LEAT_CLI_LIB_OUTPUT_H
 #define LEAT_CLI_LIB_OUTPUT_H
@@ -14,28 +14,29 @@
 
 struct output {
     bool terminal;
-    bool color;    /* a terminal that can, and no NO_COLOR */
-    size_t width;  /* 0: not a terminal, lines may be of any length */
-    size_t height; /* 0: the same */
+    bool color;    /* the terminal has colours and NO_COLOR is not set */
+    size_t width;  /* 0: not a terminal, so lines are not cut */
+    size_t height; /* 0: not a terminal */
 };
 
-/* Looks at stdout; call it again after the window has changed. */
+/* Examines stdout. Call it again after the window was resized. */
 struct output output_look(void);
 
-/* Writes to stdout; failures show when it is flushed. Returns 0, or EX_OSERR if the buffer had
- * failed for want of memory, having said so. */
+/* Writes to stdout; cli_flush reports failures. Returns 0, or EX_OSERR after printing the error if
+ * an append to the buffer had failed. */
 int output_write(const struct buffer *buffer);
 
-/* Sets NAME to the bytes as text where they are UTF-8, else NAME_base64. Returns 0, or -1 without
- * memory. */
+/* Sets the member NAME to the bytes if they are UTF-8, or else NAME_base64. Returns 0, or -1
+ * without memory. */
 int output_json_bytes(json_t *object, const char *name, struct bytes bytes);
 
-/* Appends the value, with jansson's flags, and drops the reference; NULL stands for want of memory.
- * Returns 0, or EX_OSERR without memory, having said so: the text is then not to be used. */
+/* Appends the value, with jansson's flags, and drops the reference. A value of NULL means that
+ * there was no memory. Returns 0, or EX_OSERR after printing the error: do not use the text then.
+ */
 int output_json_text(json_t *value, size_t flags, struct buffer *text);
 
-/* Writes the value and a newline, indented or in one line, and drops the reference; NULL stands for
- * want of memory. Returns 0 or an exit status. */
+/* Writes the value, indented or on one line, and a newline, and drops the reference. A value of
+ * NULL means that there was no memory. Returns 0, or an exit status after printing the error. */
 int output_json(json_t *value, bool indent);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * A progress bar on stderr.
+ */
 #include "cli/lib/progress.h"
 
 #include <stdio.h>
@@ -32,7 +35,7 @@ void progress_draw(struct progress *progress, uint64_t tasks, uint64_t done, uin
         share = 1;
     }
 
-    /* a bar that cannot be drawn is no loss */
+    /* failures do not matter: the bar is only a hint */
     (void)fputs("\r\033[K", stderr);
     if (total > 0) {
         (void)fprintf(stderr, "[%-*.*s] %3.0f%%  ", BAR_WIDTH, (int)(share * BAR_WIDTH), full,
@@ -45,7 +48,6 @@ void progress_draw(struct progress *progress, uint64_t tasks, uint64_t done, uin
 
 void progress_end(const struct progress *progress)
 {
-    /* as above */
     if (progress->shown) {
         (void)fputs("\r\033[K", stderr);
     }

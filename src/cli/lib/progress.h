@@ -1,5 +1,5 @@
 /*
- * A progress bar on stderr, where that is a terminal.
+ * A progress bar on stderr, if stderr is a terminal.
  */
 #ifndef LEAT_CLI_LIB_PROGRESS_H
 #define LEAT_CLI_LIB_PROGRESS_H
@@ -14,7 +14,7 @@ struct progress {
 
 void progress_begin(struct progress *progress);
 
-/* Draws at most ten times a second. total 0: not known, only the count is shown. */
+/* Draws the bar, at most ten times a second. total 0: unknown, so only the count is shown. */
 void progress_draw(struct progress *progress, uint64_t tasks, uint64_t done, uint64_t total);
 
 /* Clears the line. */

@@ -69,7 +69,7 @@ static void join(char *const *names, size_t count, char *text, size_t size)
     }
 }
 
-/* The path of the named queue; a wrong name is answered with those there are. */
+/* The path of the named queue. If it does not exist, prints the names of those that do. */
 static int find_named(const struct cli *cli, char **path)
 {
     const char *queue = cli->source.queue;
@@ -89,7 +89,7 @@ static int find_named(const struct cli *cli, char **path)
     join(names, count, list, sizeof list);
     cli_suggest(queue, (const char *const *)names, count, hint, sizeof hint);
     cli_error("no queue %s: %s does not exist;%s %s%s", queue, *path, hint,
-              count > 0 ? "there are: " : "the folder holds no *.ini", list);
+              count > 0 ? "known queues: " : "the folder has no *.ini", list);
     queues_free(names, count);
     free(*path);
     *path = NULL;
@@ -99,16 +99,16 @@ static int find_named(const struct cli *cli, char **path)
 int queues_none(int error)
 {
     if (error != 0) {
-        cli_error("no queue is found: cannot read %s: %s; name a file with -c",
-                  config_source_folder(), strerror(error));
+        cli_error("no queue found: cannot read %s: %s; name a file with -c", config_source_folder(),
+                  strerror(error));
     } else {
-        cli_error("no queue is configured: %s holds no *.ini; name a file with -c",
+        cli_error("no queue is configured: %s has no *.ini; name a file with -c",
                   config_source_folder());
     }
     return EX_CONFIG;
 }
 
-/* The only queue there is, else what there is. */
+/* The path of the only queue. If there are several, prints their names. */
 static int find_only(char **path)
 {
     char **names, list[512];
@@ -120,7 +120,7 @@ static int find_only(char **path)
         *path = config_source_queue_path(names[0]);
         status = *path ? EX_OK : cli_no_memory();
     } else if (count > 1) {
-        cli_error("which queue? Name one with -q; there are: %s", list);
+        cli_error("no queue is named; name one with -q: %s", list);
         status = EX_USAGE;
     } else {
         status = queues_none(error);
@@ -158,7 +158,7 @@ int queues_find(const struct cli *cli, char **path)
         named = find_variable();
     }
     if (!named && config_source_url(source)) {
-        return cli_usage(cli, "which queue? Name it with -q");
+        return cli_usage(cli, "no queue is named; name it with -q QUEUE");
     }
     if (!named) {
         return find_only(path);

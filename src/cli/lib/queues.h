@@ -9,19 +9,19 @@
 
 struct cli;
 
-/* Their names, sorted, for queues_free. *error is 0, or errno if the folder cannot be read: then
- * there are none. Returns how many. */
+/* Lists their names, sorted, for queues_free. *error is errno if the folder cannot be read, or else
+ * 0. Returns the number of names. */
 size_t queues_list(char ***names, int *error);
 void queues_free(char **names, size_t count);
 
-/* Prints that there are none; error is that of queues_list. Returns EX_CONFIG. */
+/* Prints that there are no queues; error comes from queues_list. Returns EX_CONFIG. */
 int queues_none(int error);
 
-/* True if neither options nor environment say which queue, nor which Redis. */
+/* True if neither the options nor the environment name a queue or a Redis. */
 bool queues_is_open(const struct cli *cli);
 
-/* The file to load, for free(), or NULL: none, the options say it all. Returns 0 or an exit status;
- * the error has been printed. */
+/* Finds the file to load: *path is for free(), or NULL if no file is needed. Returns 0, or an exit
+ * status after printing the error. */
 int queues_find(const struct cli *cli, char **path);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Lists of names and values in replies.
+ */
 #include "cli/lib/reply_fields.h"
 
 #include <string.h>
@@ -15,7 +18,7 @@ struct bytes fields_value(const struct redisReply *value)
     return (struct bytes){"", 0};
 }
 
-int64_t fields_integer(const struct redisReply *value, int64_t otherwise)
+int64_t fields_integer(const struct redisReply *value, int64_t fallback)
 {
     int64_t number;
 
@@ -26,42 +29,42 @@ int64_t fields_integer(const struct redisReply *value, int64_t otherwise)
         units_parse_integer(value->str, 0, INT64_MAX, &number) == 0) {
         return number;
     }
-    return otherwise;
+    return fallback;
 }
 
-size_t fields_count(const struct redisReply *record)
+size_t fields_count(const struct redisReply *fields)
 {
-    return record && record->type == REDIS_REPLY_ARRAY ? record->elements / 2 : 0;
+    return fields && fields->type == REDIS_REPLY_ARRAY ? fields->elements / 2 : 0;
 }
 
-struct bytes fields_name_at(const struct redisReply *record, size_t index)
+struct bytes fields_name_at(const struct redisReply *fields, size_t index)
 {
-    return fields_value(record->element[index * 2]);
+    return fields_value(fields->element[index * 2]);
 }
 
-const struct redisReply *fields_value_at(const struct redisReply *record, size_t index)
+const struct redisReply *fields_value_at(const struct redisReply *fields, size_t index)
 {
-    return record->element[index * 2 + 1];
+    return fields->element[index * 2 + 1];
 }
 
-static const struct redisReply *find(const struct redisReply *record, const char *name)
+static const struct redisReply *find(const struct redisReply *fields, const char *name)
 {
-    for (size_t i = 0; i < fields_count(record); i++) {
-        if (bytes_equal(fields_name_at(record, i), name)) {
-            return fields_value_at(record, i);
+    for (size_t i = 0; i < fields_count(fields); i++) {
+        if (bytes_equal(fields_name_at(fields, i), name)) {
+            return fields_value_at(fields, i);
         }
     }
     return NULL;
 }
 
-struct bytes fields_bytes(const struct redisReply *record, const char *name)
+struct bytes fields_bytes(const struct redisReply *fields, const char *name)
 {
-    return fields_value(find(record, name));
+    return fields_value(find(fields, name));
 }
 
-int64_t fields_number(const struct redisReply *record, const char *name, int64_t otherwise)
+int64_t fields_number(const struct redisReply *fields, const char *name, int64_t fallback)
 {
-    return fields_integer(find(record, name), otherwise);
+    return fields_integer(find(fields, name), fallback);
 }
 
 int64_t fields_stamp(struct bytes value, struct bytes *by)
@@ -78,7 +81,7 @@ int64_t fields_stamp(struct bytes value, struct bytes *by)
     return units_parse_integer(number, 0, INT64_MAX, &ms) == 0 ? ms : 0;
 }
 
-/* A label or an exit status may look like a number too, but is text. */
+/* Other members are text, even if they look like a number: a label or an exit status may. */
 static bool is_number_name(const char *name)
 {
     static const char *const numbers[] = {"max_crashes", "max_length",  "dead_keep_number",
@@ -99,15 +102,15 @@ static bool is_stamp_name(const char *name)
     return strcmp(name, "paused") == 0 || strncmp(name, "drain:", 6) == 0;
 }
 
-json_t *fields_json(const struct redisReply *record)
+json_t *fields_json(const struct redisReply *fields)
 {
     json_t *object = json_object();
 
-    for (size_t i = 0; i < fields_count(record) && object; i++) {
-        const struct redisReply *value = fields_value_at(record, i);
+    for (size_t i = 0; i < fields_count(fields) && object; i++) {
+        const struct redisReply *value = fields_value_at(fields, i);
         char name[256];
         int result;
-        bytes_copy(fields_name_at(record, i), name, sizeof name);
+        bytes_copy(fields_name_at(fields, i), name, sizeof name);
         if (is_stamp_name(name)) {
             result = json_object_set_new(object, name,
                                          json_integer(fields_stamp(fields_value(value), NULL)));

@@ -1,7 +1,6 @@
 /*
- * Rows of {name, value …} in the queue's replies: what leat_status, leat_list and leat_show answer.
- * Members that are missing or of another type read as empty or 0, so that other versions' rows
- * still show.
+ * Lists of names and values in replies of leat_status, leat_list and leat_show. A member that is
+ * missing or of another type reads as empty or 0, so that replies of other versions still show.
  */
 #ifndef LEAT_CLI_LIB_REPLY_FIELDS_H
 #define LEAT_CLI_LIB_REPLY_FIELDS_H
@@ -16,27 +15,27 @@
 
 struct redisReply;
 
-/* A string's bytes; empty for anything else. They live as long as the reply. */
+/* The bytes of a string; empty for any other type. They live as long as the reply. */
 struct bytes fields_value(const struct redisReply *value);
 
-/* A number, or a string that is one; else otherwise. */
-int64_t fields_integer(const struct redisReply *value, int64_t otherwise);
+/* The value of a number, or of a string that is one; fallback for anything else. */
+int64_t fields_integer(const struct redisReply *value, int64_t fallback);
 
-/* Members by name. */
-struct bytes fields_bytes(const struct redisReply *record, const char *name);
-int64_t fields_number(const struct redisReply *record, const char *name, int64_t otherwise);
+/* The value of a member. */
+struct bytes fields_bytes(const struct redisReply *fields, const char *name);
+int64_t fields_number(const struct redisReply *fields, const char *name, int64_t fallback);
 
-/* "MS" or "MS BY", as conf has of a gate: since when it is closed, or 0; *by points into the value,
- * and is empty where it does not say. by may be NULL. */
+/* Splits "MS BY" or "MS", which is the value of a pause or a drain. Returns MS, or 0. *by points
+ * into the value, or is empty; by may be NULL. */
 int64_t fields_stamp(struct bytes value, struct bytes *by);
 
-/* Pairs in the record, and name and value of each. */
-size_t fields_count(const struct redisReply *record);
-struct bytes fields_name_at(const struct redisReply *record, size_t index);
-const struct redisReply *fields_value_at(const struct redisReply *record, size_t index);
+/* The number of members, and the name and the value of each. */
+size_t fields_count(const struct redisReply *fields);
+struct bytes fields_name_at(const struct redisReply *fields, size_t index);
+const struct redisReply *fields_value_at(const struct redisReply *fields, size_t index);
 
-/* All of it as a JSON object: numbers where the name promises one, text otherwise (see
- * output_json_bytes). Returns NULL without memory. */
-json_t *fields_json(const struct redisReply *record);
+/* All members as a JSON object: a number if the name says so, or else text (see output_json_bytes).
+ * Returns NULL without memory. */
+json_t *fields_json(const struct redisReply *fields);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Rows of leat_list, fetched page by page and shown.
+ */
 #include "cli/lib/rows.h"
 
 #include <stdio.h>
@@ -10,9 +13,9 @@
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
 
-#define PAGE 200       /* rows in one call: entries are read whole, with their payloads */
-#define PREVIEW 200    /* bytes of a command in a row, as leat.lua has it */
-#define CURSOR_SIZE 64 /* an entry id and a letter are shorter */
+#define PAGE 200       /* rows per call: Redis reads whole entries, with their payloads */
+#define PREVIEW 200    /* bytes of a command in a row, as in leat.lua */
+#define CURSOR_SIZE 64 /* more than an entry id and a letter */
 
 static const char *first_cursor(const char *what)
 {
@@ -22,7 +25,7 @@ static const char *first_cursor(const char *what)
     return strcmp(what, "dead") == 0 ? "0-0" : "0";
 }
 
-/* One page. *more is false after the last one, or when the visitor has seen enough. */
+/* Visits one page. *more becomes false after the last page, or if the visitor stops. */
 static int walk_page(struct cli *cli, const char *what, bool whole, char *cursor, rows_visit *visit,
                      void *context, bool *more)
 {
@@ -55,7 +58,6 @@ int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, 
     bool more = true;
     int status = EX_OK;
 
-    /* the longest first cursor has four letters */
     (void)snprintf(cursor, sizeof cursor, "%s", first_cursor(what));
     while (more && status == EX_OK) {
         status = walk_page(cli, what, whole, cursor, visit, context, &more);
@@ -81,7 +83,7 @@ json_t *rows_json(const struct redisReply *row)
         return object;
     }
 
-    /* a character that was cut in the middle would make all of it base64; there may be no such */
+    /* a preview may end inside a character, which would turn all of it into base64 */
     (void)json_object_del(object, "command_base64");
     (void)json_object_del(object, "whole_command");
     (void)json_object_del(object, "whole_command_base64");
@@ -124,7 +126,6 @@ void rows_add_cause(struct table *table, const struct redisReply *row)
     struct bytes cause = fields_bytes(row, "cause"), status = fields_bytes(row, "status");
     char text[128], name[64];
 
-    /* longer ones are cut */
     bytes_copy(cause, name, sizeof name);
     bytes_copy(status, text, sizeof text);
     if (status.size == 0 || strcmp(text, name) == 0) {
@@ -141,7 +142,7 @@ int rows_array_add(struct rows_array *array, json_t *value)
     struct buffer text = BUFFER_INIT;
     int status;
 
-    /* a failure marks the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_append_text(&text, array->begun ? ",\n " : "[");
     status = output_json_text(value, JSON_COMPACT, &text);
     if (status == EX_OK) {
@@ -154,7 +155,7 @@ int rows_array_add(struct rows_array *array, json_t *value)
 
 void rows_array_end(const struct rows_array *array)
 {
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     (void)puts(array->begun ? "]" : "[]");
 }
 
@@ -165,7 +166,7 @@ int rows_print(const struct table *table, const char *what, int64_t limit, bool 
     int status = EX_OK;
 
     if (table_rows(table) == 0) {
-        /* failures show when stdout is flushed */
+        /* cli_flush reports failures */
         (void)printf("no %s\n", what);
         return EX_OK;
     }
@@ -175,8 +176,7 @@ int rows_print(const struct table *table, const char *what, int64_t limit, bool 
         status = cli_no_memory();
     }
     if (limit > 0) {
-        /* as above */
-        (void)printf("... more: only %lld%s are shown; --limit 0 lists all\n", (long long)limit,
+        (void)printf("... only the first %lld%s are shown; --limit 0 shows all\n", (long long)limit,
                      each ? " of each state" : "");
     }
     buffer_free(&page);

@@ -1,5 +1,5 @@
 /*
- * Rows of leat_list: walking through them page by page, and what the commands show of one.
+ * Rows of leat_list: fetching them page by page, and showing them.
  */
 #ifndef LEAT_CLI_LIB_ROWS_H
 #define LEAT_CLI_LIB_ROWS_H
@@ -12,35 +12,38 @@
 #include "cli/lib/cli.h"
 #include "cli/lib/table.h"
 
-/* Called for each row; true goes on. */
+/* Called for each row. Returns true to continue. */
 typedef bool rows_visit(void *context, const struct redisReply *row);
 
-/* Visits the rows of a list ("ready", "running", "waiting", "dead"); whole: those of dead letters
- * have the whole command, in whole_command where it is longer. Returns 0 or an exit status. */
+/* Visits the rows of a list: "ready", "running", "waiting" or "dead". With whole, rows of dead
+ * letters have a whole_command if the command is longer than a preview. Returns 0, or an exit
+ * status after printing the error. */
 int rows_walk(struct cli *cli, const char *what, bool whole, rows_visit *visit, void *context);
 
-/* The command, whole where the row has it. */
+/* The whole command if the row has it, or else its preview. */
 struct bytes rows_command(const struct redisReply *row);
 
-/* A row as JSON; a command that the row has not whole is marked. NULL without memory. */
+/* The row as JSON, with command_cut if it has only a preview of the command. Returns NULL without
+ * memory. */
 json_t *rows_json(const struct redisReply *row);
 
-/* Cells: what the task runs, and how long ago an instant was. */
+/* Add a cell: the command of the task, or how long ago a time was. */
 void rows_add_command(struct table *table, const struct redisReply *row);
 void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms);
 
-/* "exit 3", "timeout", … as a dead letter has it. */
+/* Adds a cell with the cause of a dead letter: "exit 3", "timeout", … */
 void rows_add_cause(struct table *table, const struct redisReply *row);
 
-/* JSON arrays of rows, written as they come: begin, each, end. */
+/* A JSON array that is written row by row. */
 struct rows_array {
     bool begun;
 };
 int rows_array_add(struct rows_array *array, json_t *value);
 void rows_array_end(const struct rows_array *array);
 
-/* Prints the table, or "no WHAT" where it is empty. limit: 0, or how many rows it was cut at, each:
- * of each state. Returns 0 or an exit status. */
+/* Prints the table, or "no WHAT" if it is empty. limit: 0, or the number of rows that were listed
+ * before the rest was left out; each: this number is per state. Returns 0, or an exit status after
+ * printing the error. */
 int rows_print(const struct table *table, const char *what, int64_t limit, bool each);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * A table of text for a terminal.
+ */
 #include "cli/lib/table.h"
 
 #include <stdarg.h>
@@ -6,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP 2
-#define NARROWEST 8
+#define GAP 2       /* blanks between columns */
+#define NARROWEST 8 /* width that a flexible column keeps */
 #define COLUMNS_MAX 16
 
 void table_add(struct table *table, const void *data, size_t size)
@@ -41,7 +44,7 @@ void table_printf(struct table *table, const char *format, ...)
     char text[256];
     va_list args;
 
-    /* cells that are printed are short; longer ones are cut */
+    /* a longer text is cut; free text is added with table_add */
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
@@ -97,7 +100,7 @@ size_t table_least_width(const struct table *table)
     return total;
 }
 
-/* Takes from the widest flexible column until the line fits or none can give any more. */
+/* Narrows the widest flexible column until the line fits or no column can be cut any further. */
 static void fit_widths(const struct table *table, size_t *widths, size_t room)
 {
     size_t total = GAP * (table->column_count - 1), widest;
@@ -121,14 +124,14 @@ static void fit_widths(const struct table *table, size_t *widths, size_t room)
     }
 }
 
-/* One cell in its column; the last one of a line is not padded. */
+/* Renders a cell in its column. The last cell of a line is not padded. */
 static void render_cell(struct buffer *out, const char *text, size_t size, size_t columns,
                         size_t width, bool right, bool last)
 {
     static const char dots[] = "...";
     bool cut = columns > width;
 
-    /* failures mark the buffer, and are looked at in the end */
+    /* a failed append marks the buffer, which is checked at the end */
     if (cut) {
         size = text_fit(text, size, width > 3 ? width - 3 : 0);
         columns = text_width(text, size) + 3;
@@ -145,7 +148,7 @@ static void render_cell(struct buffer *out, const char *text, size_t size, size_
     }
 }
 
-/* How wide the cell at `used` columns may be: a spanning one may fill the line. */
+/* The width of a cell that begins after `used` columns: a spanning cell may fill the line. */
 static size_t width_of(const struct table_cell *cell, size_t column_width, size_t used, size_t room)
 {
     if (!cell->spans) {
@@ -154,7 +157,7 @@ static size_t width_of(const struct table_cell *cell, size_t column_width, size_
     return room - used < cell->width ? room - used : cell->width;
 }
 
-/* Behind the last cell that is not empty a line has no blanks. */
+/* A line has no blanks after its last cell that is not empty. */
 static void render_row(const struct table *table, size_t row, const size_t *widths,
                        struct buffer *out, size_t indent, size_t room, bool color)
 {
@@ -164,7 +167,7 @@ static void render_row(const struct table *table, size_t row, const size_t *widt
     while (count > 0 && cells[count - 1].size == 0) {
         count--;
     }
-    /* failures mark the buffer, and are looked at in the end */
+    /* a failed append marks the buffer, which is checked at the end */
     (void)buffer_printf(out, "%*s", (int)indent, "");
     for (size_t i = 0; i < count; i++) {
         const struct table_cell *cell = &cells[i];
@@ -189,7 +192,7 @@ static void render_row(const struct table *table, size_t row, const size_t *widt
 static void render_titles(const struct table *table, const size_t *widths, struct buffer *out,
                           size_t indent, bool color)
 {
-    /* failures mark the buffer, and are looked at in the end */
+    /* a failed append marks the buffer, which is checked at the end */
     (void)buffer_printf(out, "%*s", (int)indent, "");
     (void)text_style(out, TEXT_BOLD, color);
     for (size_t i = 0; i < table->column_count; i++) {

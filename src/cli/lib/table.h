@@ -1,6 +1,6 @@
 /*
- * A table of text for a terminal: columns as wide as their content; where a line would be longer
- * than the terminal is wide, the columns that may give way are cut.
+ * A table of text for a terminal. Columns are as wide as their content; if a line would be wider
+ * than the terminal, flexible columns are cut.
  */
 #ifndef LEAT_CLI_LIB_TABLE_H
 #define LEAT_CLI_LIB_TABLE_H
@@ -13,17 +13,17 @@
 
 struct table_column {
     const char *title;
-    bool right;    /* aligned so: numbers */
-    bool flexible; /* may be cut to fit */
+    bool right;    /* aligned to the right, for numbers */
+    bool flexible; /* may be cut */
 };
 
 struct table_cell {
     size_t start, size, width; /* its text within table.text */
     enum text_style style;
-    bool spans; /* it takes the rest of its line */
+    bool spans; /* the cell takes the rest of its line */
 };
 
-/* Zeroed but for the columns, it is an empty table. */
+/* A table is empty if only its columns are set. */
 struct table {
     const struct table_column *columns;
     size_t column_count;
@@ -33,24 +33,24 @@ struct table {
     bool failed;
 };
 
-/* The next cell, row by row from the left; the bytes are escaped and copied. */
+/* Add the next cell, row by row from the left. The bytes are escaped and copied. */
 void table_add(struct table *table, const void *data, size_t size);
 void table_printf(struct table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Of the cell added last. */
+/* Sets the style of the last cell that was added. */
 void table_style(struct table *table, enum text_style style);
 
-/* Lets the cell added last take the rest of its line, cut where the line is full. */
+/* Lets the last cell that was added take the rest of its line. */
 void table_span(struct table *table);
 
 size_t table_rows(const struct table *table);
 
-/* The width that the table cannot be cut below. */
+/* The least width to which the table can be cut. */
 size_t table_least_width(const struct table *table);
 
-/* Appends the titles and all rows, each line indented by that many blanks. width 0: as wide as it
- * gets. Returns 0, or -1 without memory, now or at an earlier call. */
+/* Appends the titles and all rows, each line indented by `indent` blanks. width 0: no limit.
+ * Returns 0, or -1 if there was no memory, now or in an earlier call. */
 int table_render(const struct table *table, struct buffer *out, size_t indent, size_t width,
                  bool color);
 

@@ -1,3 +1,6 @@
+/*
+ * Text for a terminal: escaped, measured and cut.
+ */
 #include "cli/lib/text.h"
 
 #include <langinfo.h>
@@ -20,7 +23,7 @@ int text_append(struct buffer *out, const void *data, size_t size)
         return escape_append(out, data, size);
     }
 
-    /* a terminal that does not read UTF-8 might obey its bytes */
+    /* a terminal without UTF-8 could take its bytes for control characters */
     result = escape_append(&escaped, data, size);
     for (size_t i = 0; i < escaped.size && result == 0; i++) {
         unsigned char byte = (unsigned char)escaped.data[i];
@@ -56,7 +59,7 @@ bool text_is_printable(const void *data, size_t size)
     size_t expected = size;
     bool same;
 
-    /* newline and tab become two characters each */
+    /* text_append writes a newline and a tab as two characters each */
     for (size_t i = 0; i < size; i++) {
         expected += bytes[i] == '\n' || bytes[i] == '\t';
     }
@@ -65,7 +68,7 @@ bool text_is_printable(const void *data, size_t size)
     return same;
 }
 
-/* Columns of the character at the front, and its bytes into *length. */
+/* The width of the first character. *length becomes its number of bytes. */
 static size_t character(const char *text, size_t size, size_t *length)
 {
     mbstate_t state = {0};
@@ -121,7 +124,8 @@ size_t text_whole(const char *text, size_t size)
     size_t back = 0;
     unsigned char lead;
 
-    /* a lead byte within the last three that asks for more than there is */
+    /* look for a lead byte among the last three whose sequence is longer than the rest of the text
+     */
     while (back < 4 && back < size) {
         lead = (unsigned char)text[size - 1 - back];
         back++;

@@ -1,5 +1,5 @@
 /*
- * Bytes of tasks as text for people: safe for a terminal, measured in columns, cut to fit.
+ * Bytes of tasks as text for a terminal: escaped, measured in columns, and cut.
  */
 #ifndef LEAT_CLI_LIB_TEXT_H
 #define LEAT_CLI_LIB_TEXT_H
@@ -11,26 +11,26 @@
 
 enum text_style { TEXT_PLAIN, TEXT_BOLD, TEXT_DIM, TEXT_RED, TEXT_GREEN, TEXT_YELLOW };
 
-/* Appends the bytes in one line without control characters: escapes stand for what cannot be shown,
- * which in a locale other than UTF-8 is all but ASCII. Returns 0, or -1 without memory. */
+/* Appends the bytes as one line in which control characters are escaped. In a locale other than
+ * UTF-8, everything but ASCII is escaped. Returns 0, or -1 without memory. */
 int text_append(struct buffer *out, const void *data, size_t size);
 
-/* The same for text of several lines: each line is indented and ended with a newline. */
+/* The same for text of several lines. Each line is indented and ends with a newline. */
 int text_append_lines(struct buffer *out, const void *data, size_t size, const char *indent);
 
-/* True where text_append changes nothing but newlines and tabs. */
+/* True if text_append would change only newlines and tabs. */
 bool text_is_printable(const void *data, size_t size);
 
-/* Columns of what text_append wrote. */
+/* The width in columns of text that text_append wrote. */
 size_t text_width(const char *text, size_t size);
 
-/* Bytes at the front of such text that fill at most width columns. */
+/* The number of bytes at the start of such text that fill at most `width` columns. */
 size_t text_fit(const char *text, size_t size, size_t width);
 
-/* Starts a style, or ends it with TEXT_PLAIN; appends nothing unless color. */
+/* Starts a style; TEXT_PLAIN ends it. Appends nothing without color. */
 int text_style(struct buffer *out, enum text_style style, bool color);
 
-/* Without the bytes of a UTF-8 sequence that was cut at the end. */
+/* The size of the text without an incomplete UTF-8 sequence at its end. */
 size_t text_whole(const char *text, size_t size);
 
 #endif

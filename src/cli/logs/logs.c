@@ -79,7 +79,7 @@ static void add_host(void *context, struct bytes worker)
     if (size == 0 || (hosts->size > 0 && memmem(hosts->data, hosts->size, worker.data, size))) {
         return;
     }
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (hosts->size > 0) {
         (void)buffer_append_text(hosts, ", ");
     }

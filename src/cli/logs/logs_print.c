@@ -26,10 +26,10 @@ static void format_time(int64_t at_us, char *text, size_t size)
 
     if (at_us < 0 || !localtime_r(&time, &local) ||
         strftime(seconds, sizeof seconds, "%F %T", &local) == 0) {
-        (void)snprintf(text, size, "-"); /* fits */
+        (void)snprintf(text, size, "-");
         return;
     }
-    /* fits */
+
     (void)snprintf(text, size, "%s.%03d", seconds, (int)(at_us / 1000 % 1000));
 }
 
@@ -39,7 +39,7 @@ static void add_prefix(struct buffer *out, const struct logs_line *line)
     char time[TIME_SIZE * 2];
 
     format_time(line->at_us, time, sizeof time);
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_printf(out, "%s %" PRId64 " %s | ", time, line->attempt,
                         line->is_error ? "err" : "out");
 }
@@ -53,7 +53,7 @@ static void add_heading(struct logs_printer *printer, struct buffer *out,
     if (!printer->output.terminal || printer->options->times || line->attempt <= 0 || !other) {
         return;
     }
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)text_style(out, TEXT_DIM, printer->output.color);
     (void)buffer_printf(out, "-- attempt %" PRId64, line->attempt);
     if (line->host.size > 0) {
@@ -78,7 +78,7 @@ static void add_text(struct logs_printer *printer, struct buffer *out, const str
 {
     bool color = printer->output.color && line->is_error && terminal;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (printer->options->times && (printer->open == 0)) {
         add_prefix(out, line);
     }
@@ -151,7 +151,7 @@ int logs_print(struct logs_printer *printer, const struct logs_line *line)
 void logs_print_end(struct logs_printer *printer)
 {
     if (printer->open != 0) {
-        (void)putchar('\n'); /* failures show when stdout is flushed */
+        (void)putchar('\n'); /* cli_flush reports failures */
     }
     printer->open = 0;
 }

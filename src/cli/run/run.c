@@ -138,12 +138,12 @@ int run_status(const struct ended *ended, char *text, size_t size)
         number = exit_number(ended->status);
         return number > 0 ? number : EX_OK;
     case ENDED_CANCELLED:
-        (void)snprintf(text, size, "cancelled"); /* fits */
+        (void)snprintf(text, size, "cancelled");
         return RUN_CANCELLED;
     case ENDED_DEAD:
         if (!bytes_equal(ended->cause, "exit")) {
             (void)snprintf(text, size, "%s%s%.*s", why, ended->reason.size > 0 ? ": " : "",
-                           (int)ended->reason.size, ended->reason.data); /* may be cut */
+                           (int)ended->reason.size, ended->reason.data);
         }
         return dead_status(ended);
     case ENDED_UNKNOWN:

@@ -83,7 +83,7 @@ static void add_place(struct listing *listing, const struct redisReply *row)
     struct buffer place = BUFFER_INIT;
     char due[MOMENT_SIZE];
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (worker.size > 0) {
         (void)buffer_append(&place, worker.data,
                             nonce ? (size_t)(nonce - worker.data) : worker.size);

@@ -83,7 +83,7 @@ void ended_why(const struct ended *ended, char *text, size_t size)
     char cause[64] = "exit", status[64];
 
     if (ended->state == ENDED_UNKNOWN || ended->state == ENDED_CANCELLED) {
-        (void)snprintf(text, size, "-"); /* fits */
+        (void)snprintf(text, size, "-");
         return;
     }
     if (ended->state == ENDED_DEAD) {
@@ -91,9 +91,9 @@ void ended_why(const struct ended *ended, char *text, size_t size)
     }
     bytes_copy(ended->status, status, sizeof status);
     if (ended->state == ENDED_SUCCEEDED && !*status) {
-        (void)snprintf(status, sizeof status, "0"); /* fits */
+        (void)snprintf(status, sizeof status, "0");
     }
-    (void)snprintf(text, size, "%s%s%s", cause, *status ? ":" : "", status); /* may be cut */
+    (void)snprintf(text, size, "%s%s%s", cause, *status ? ":" : "", status);
 }
 
 /* How long the last attempt ran. Of a letter the time is not told to the microsecond. */
@@ -117,12 +117,12 @@ void ended_print(const char *tid, const char *asked, const struct ended *ended)
 
     ended_why(ended, why, sizeof why);
     if (ended->attempt >= 0) {
-        (void)snprintf(tries, sizeof tries, "%lld", (long long)ended->attempt); /* fits */
+        (void)snprintf(tries, sizeof tries, "%lld", (long long)ended->attempt);
     }
     if (duration_ms(ended) >= 0) {
         moment_span(duration_ms(ended), duration, sizeof duration);
     }
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)text_append(&line, tid, strlen(tid));
     (void)buffer_printf(&line, "  %-9s  ", state_name(ended->state));
     (void)text_append(&line, why, strlen(why));

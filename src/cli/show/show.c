@@ -70,7 +70,7 @@ static struct found read_found(const struct redisReply *reply)
 
 static void add_text(struct buffer *out, const char *title, struct bytes value)
 {
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (value.size == 0) {
         return;
     }
@@ -88,13 +88,13 @@ static void add_time(struct buffer *out, const char *title, int64_t unix_ms)
     }
     moment_local(unix_ms, local, sizeof local);
     moment_relative(unix_ms, clock_wall_ms(), relative, sizeof relative);
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_printf(out, "%-9s %s (%s)\n", title, local, relative);
 }
 
 static void add_usage(struct buffer *out, struct bytes usage)
 {
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (usage.size == 0) {
         return;
     }
@@ -105,7 +105,7 @@ static void add_usage(struct buffer *out, struct bytes usage)
 
 static void add_summary(struct buffer *out, const struct redisReply *row)
 {
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     add_text(out, "task", fields_bytes(row, "tid"));
     add_text(out, "label", fields_bytes(row, "id"));
     add_text(out, "state", fields_bytes(row, "state"));
@@ -135,7 +135,7 @@ static void add_block(struct buffer *out, const char *title, struct bytes value)
     size_t most = printable ? TEXT_SHOWN : RAW_SHOWN;
     size_t shown = value.size < most ? value.size : most;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (printable && shown < value.size) {
         shown = text_whole(value.data, shown);
     }
@@ -150,7 +150,7 @@ static void add_block(struct buffer *out, const char *title, struct bytes value)
 
 static void add_fields(struct buffer *out, const struct redisReply *fields)
 {
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_append_text(out, "fields\n");
     for (size_t i = 0; i < fields_count(fields); i++) {
         struct bytes name = fields_name_at(fields, i);
@@ -176,7 +176,7 @@ static int print_text(const struct found *found)
     struct bytes tail;
     int status;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     add_summary(&page, found->row);
     add_fields(&page, found->fields);
     if (history_render(found->history, &output, &page) != 0) {
@@ -256,7 +256,7 @@ static int print_payload(const char *id, const struct redisReply *fields)
         if (!bytes_equal(fields_name_at(fields, i), "payload")) {
             continue;
         }
-        /* failures show when stdout is flushed */
+        /* cli_flush reports failures */
         (void)fwrite(value.data, 1, value.size, stdout);
         return EX_OK;
     }

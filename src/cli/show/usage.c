@@ -49,7 +49,7 @@ static void append_size(struct buffer *out, const char *title, int64_t bytes)
         size /= 1024;
         unit++;
     }
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_printf(out, "%s%s %.*f%c", out->size > 0 ? ", " : "", title, size < 10 ? 1 : 0,
                         size, units[unit]);
 }
@@ -69,7 +69,7 @@ void usage_append(struct buffer *out, struct bytes usage)
     char name[NAME_SIZE];
     int64_t number;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     while (usage.size > 0 && next_pair(&at, name, &number)) {
         if (strcmp(name, "cpu_us") == 0) {
             (void)buffer_printf(&text, "cpu %.3f s", (double)number / 1e6);

@@ -54,7 +54,7 @@ static void note_failure(struct overview_line *line, enum redis_error error, con
                                                               : OVERVIEW_FAILED;
 
     note(line, state, cli_status_of(error, why));
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_printf(&line->reason, "%s; %s", why, redis_error_advice(error));
 }
 
@@ -89,7 +89,7 @@ static void read_answer(struct asked *asked, const struct redisReply *reply)
         reply->element[0]->type != REDIS_REPLY_INTEGER ||
         reply->element[0]->integer != QUEUE_PROTOCOL) {
         note(asked->line, OVERVIEW_FAILED, EX_PROTOCOL);
-        /* failures mark the buffer */
+        /* a failed append marks the buffer */
         (void)buffer_append_text(&asked->line->reason,
                                  "the queue's library is of another version: install the same "
                                  "version everywhere");
@@ -129,7 +129,7 @@ static void note_invalid(struct overview_line *line, const struct buffer *errors
     const char *end = errors->size > 0 ? memchr(errors->data, '\n', errors->size) : NULL;
 
     note(line, OVERVIEW_INVALID, EX_CONFIG);
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (end) {
         (void)buffer_append(&line->reason, errors->data, (size_t)(end - errors->data));
     } else {
@@ -168,7 +168,7 @@ static int ask(struct asked *asked)
         return -1;
     }
     queue_status(&asked->command, &asked->queue);
-    (void)snprintf(name, sizeof name, "leat:%s:status", config->queue.name); /* fits */
+    (void)snprintf(name, sizeof name, "leat:%s:status", config->queue.name);
     asked->query =
         query_start(asked->round->loop, &asked->redis, name, &asked->command, on_answer, asked);
     if (!asked->query) {

@@ -136,7 +136,7 @@ static void render_problems(const struct overview_line *line, size_t width, stru
 {
     const char *at = line->reason.data, *end;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     for (size_t left = line->reason.size; left > 0; left -= (size_t)(end + 1 - at), at = end + 1) {
         size_t start = out->size, size;
         end = memchr(at, '\n', left);

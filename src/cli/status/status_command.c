@@ -105,7 +105,7 @@ static void crop(struct buffer *page, size_t height)
 /* While watching, a page is drawn over the last one, so that nothing flickers. */
 static void begin_page(struct buffer *page, const struct output *output, bool watching)
 {
-    /* a failure marks the buffer */
+    /* a failed append marks the buffer */
     if (watching && output->terminal) {
         (void)buffer_append_text(page, "\033[H\033[J");
     }

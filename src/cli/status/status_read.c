@@ -31,7 +31,6 @@ static void copy_text(const json_t *heartbeat, const char *name, char *text, siz
 {
     const char *value = json_string_value(json_object_get(heartbeat, name));
 
-    /* a longer one is cut */
     if (value) {
         (void)snprintf(text, size, "%s", value);
     }
@@ -55,7 +54,6 @@ static void read_consumer(struct bytes consumer, struct status_worker *worker)
         *colon = '\0';
         worker->pid = strtoll(colon + 1, NULL, 10);
     }
-    /* a longer one is cut */
     (void)snprintf(worker->host, sizeof worker->host, "%s", name);
 }
 
@@ -203,7 +201,7 @@ static void check_workers(const struct status *status, struct buffer *problems)
     while (disabled < status->live_count && status_is_disabled(&status->workers[disabled])) {
         disabled++;
     }
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (status->worker_count == 0) {
         (void)buffer_append_text(problems, "no live worker\n");
     } else if (status->live_count == 0) {
@@ -219,7 +217,7 @@ static void check_group(const struct status *status, const char *group, struct b
 {
     struct bytes theirs = fields_bytes(status->conf, "group");
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (theirs.size > 0 && !bytes_equal(theirs, group)) {
         (void)buffer_append_text(problems, "the workers' group is ");
         (void)text_append(problems, theirs.data, theirs.size);
@@ -237,7 +235,7 @@ static void check_limit(const struct status *status, const char *name, int64_t l
 {
     int64_t figure = status_figure(status, name);
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (limit >= 0 && figure > limit) {
         (void)buffer_printf(problems, "%s: %lld, more than %lld\n", name, (long long)figure,
                             (long long)limit);
@@ -250,7 +248,7 @@ int status_problems(const struct status *status, const char *group,
     int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
     char age[MOMENT_SIZE], limit[MOMENT_SIZE];
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     check_workers(status, problems);
     check_group(status, group, problems);
     check_limit(status, "ready", limits->max_ready, problems);

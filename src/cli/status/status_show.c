@@ -21,7 +21,7 @@ static void render_figure(const struct status *status, const char *name, enum te
     int64_t figure = status_figure(status, name);
     bool styled = color && style != TEXT_PLAIN && figure > 0;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_printf(out, "  %-9s ", name);
     (void)text_style(out, style, styled);
     (void)buffer_printf(out, "%12lld", (long long)figure);
@@ -38,7 +38,6 @@ static void render_figures(const struct status *status, bool color, struct buffe
                                       running[64] = "";
     bool delayed;
 
-    /* the texts fit */
     if (status_figure(status, "ready") > 0) {
         moment_span(oldest_ms, time, sizeof time);
         (void)snprintf(ready, sizeof ready, "oldest %s", time);
@@ -142,7 +141,7 @@ static void render_keep(const struct status *status, struct buffer *out)
     int64_t number = fields_number(status->conf, "dead_keep_number", 0);
     char time[MOMENT_SIZE];
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (keep_ms == 0 && number == 0) {
         return;
     }
@@ -162,7 +161,7 @@ static void render_by(struct bytes by, struct buffer *out)
     if (by.size == 0) {
         return;
     }
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)buffer_append_text(out, " by ");
     (void)text_append(out, by.data, by.size);
 }
@@ -183,7 +182,7 @@ static void render_drained(const struct status *status, struct buffer *out)
 {
     const char *separator = "  drained: ";
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     for (size_t i = 0; i < fields_count(status->conf); i++) {
         char host[DRAINED_SIZE], time[MOMENT_SIZE];
         struct bytes by;
@@ -215,7 +214,7 @@ static void render_rate(const struct status *status, struct buffer *out)
     struct bytes rate = fields_bytes(status->conf, "rate");
     int64_t burst = fields_number(status->conf, "burst", 1);
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (rate.size == 0) {
         return;
     }
@@ -232,7 +231,7 @@ static void render_conf(const struct status *status, struct buffer *out)
     int64_t hold_until_ms = fields_number(status->conf, "hold_until", 0);
     char time[MOMENT_SIZE];
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     units_format_duration(status->lease_ms, time, sizeof time);
     (void)buffer_printf(out, "  lease %s, max_crashes %lld, max_length ", time,
                         (long long)fields_number(status->conf, "max_crashes", 3));
@@ -256,7 +255,7 @@ static void render_totals(const struct status *status, struct buffer *out)
     static const char prefix[] = "total_";
     const char *separator = "  total: ";
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     for (size_t i = 0; i < fields_count(status->figures); i++) {
         struct bytes name = fields_name_at(status->figures, i);
         int64_t value = fields_integer(fields_value_at(status->figures, i), 0);
@@ -278,7 +277,7 @@ static void render_paused(const struct status *status, bool color, struct buffer
 {
     char local[MOMENT_SIZE], relative[MOMENT_SIZE];
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     if (status->paused_ms == 0) {
         return;
     }
@@ -296,7 +295,7 @@ int status_render(const struct status *status, const struct buffer *problems, co
 {
     bool healthy = problems->size == 0;
 
-    /* failures mark the buffer */
+    /* a failed append marks the buffer */
     (void)text_style(out, TEXT_BOLD, output->color);
     (void)text_append(out, title, strlen(title));
     (void)text_style(out, TEXT_PLAIN, output->color);

@@ -51,7 +51,7 @@ struct redisReply *patience_block(struct patience *patience, struct cli *cli,
                         sizeof patience->why);
     if (!reply && patience->error == REDIS_ERROR_NONE && clock_boot_ns() >= until_ns) {
         patience->error = REDIS_ERROR_LOST;
-        (void)snprintf(patience->why, sizeof patience->why, "no answer"); /* fits */
+        (void)snprintf(patience->why, sizeof patience->why, "no answer");
     }
     return reply;
 }

@@ -182,7 +182,7 @@ static int take_option(const struct cli *cli, struct wait_options *options, int 
             return status;
         }
         options->deadline_ns = clock_boot_ns() + ms * CLOCK_NS_PER_MS;
-        (void)snprintf(options->timeout, sizeof options->timeout, "%s", optarg); /* may be cut */
+        (void)snprintf(options->timeout, sizeof options->timeout, "%s", optarg);
     }
     return EX_OK;
 }

@@ -107,7 +107,6 @@ static void draw(struct watch *watch)
 
 static void clear_line(struct watch *watch)
 {
-    /* as above */
     if (watch->drawn) {
         (void)fputs("\r\033[K", stderr);
     }
@@ -256,7 +255,7 @@ static int report(const struct watch *watch)
     int64_t cancelled = now->cancelled - first->cancelled;
     int status = EX_OK;
 
-    /* failures show when stdout is flushed */
+    /* cli_flush reports failures */
     if (watch->options->json) {
         status = output_json(json_pack("{s:I, s:I, s:I, s:I}", "succeeded", (json_int_t)succeeded,
                                        "dead", (json_int_t)dead, "cancelled", (json_int_t)cancelled,

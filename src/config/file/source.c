@@ -76,7 +76,7 @@ int config_source_check(const struct config_source *source, struct buffer *why)
     }
     if (queue && (*queue == '\0' || *queue == '.' || strchr(queue, '/'))) {
         /* a failure sets why->failed */
-        (void)buffer_printf(why, "-q wants a queue's name, not '%s'; a file goes with -c", queue);
+        (void)buffer_printf(why, "-q: '%s' is not the name of a queue; use -c for a file", queue);
         return -1;
     }
     if (source->url && check_url(source->url, why) != 0) {

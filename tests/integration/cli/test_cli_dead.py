@@ -156,7 +156,7 @@ def test_dry_run(leat, queue):
         lines = done.stdout.splitlines()
         assert done.returncode == 0 and lines[0] == f'would {action} 30 dead letters:'
         assert [line.split()[0] for line in lines[2:7]] == tids[:5]
-        assert 'only 5 are shown' in lines[7] and len(lines) == 8
+        assert 'only the first 5 are shown' in lines[7] and len(lines) == 8
         answer = json.loads(leat('dead', action, '--dry-run', '--json', '--all').stdout)
         assert (answer['action'], answer['dry_run'], answer['letters']) == (action, True, 30)
         assert [row['tid'] for row in answer['first']] == tids[:20]

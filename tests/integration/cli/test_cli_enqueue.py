@@ -39,7 +39,7 @@ def test_command_line(leat, queue, words, command):
 def test_options_behind_a_shell_line_are_refused(leat, queue):
     """They would become the line's arguments, which nobody means; -- says that somebody does."""
     done = leat('enqueue', 'sort > x', '--payload', 'b')
-    assert done.returncode == EX_USAGE and '--payload stands behind the command' in done.stderr
+    assert done.returncode == EX_USAGE and '--payload follows the command' in done.stderr
     assert queue.list('ready') == []
     assert leat('enqueue', '--', 'my program', '--payload').returncode == 0
 

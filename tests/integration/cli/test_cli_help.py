@@ -239,7 +239,7 @@ def test_help_lists_keys():
     (['[task] tmeout'], 'did you mean task.timeout?'),
     (['[tsak] umask'], 'unknown section: [tsak]; did you mean [task]?'),
     (['frobnicate'], 'unknown key: frobnicate; leat help ini lists all keys'),
-    (['task', 'umask', 'x'], 'unexpected word: x'),
+    (['task', 'umask', 'x'], 'unexpected argument: x'),
 ])
 def test_unknown_keys(words, said):
     """A wrong key is answered with the nearest one: 64."""

@@ -56,7 +56,7 @@ def test_what_items_become(leat, queue, client):
     """The field, a lane, and equal items as one task."""
     client.lpush('old', 'a', 'b', 'a')
     done = leat('import', '--field', 'URL', '--lane', 'x', '--unique', 'old')
-    assert done.stdout == 'imported 3 items of old, 1 of them in the queue already\n'
+    assert done.stdout == 'imported 3 items of old, 1 of them already in the queue\n'
     assert items_of(queue, field=b'URL')[0] == b'a'
     assert b'x' == dict(zip(*[iter(queue.entries('stream')[0][1])] * 2))[b'lane']
     client.lpush('old', 'from the file')
@@ -71,7 +71,7 @@ def test_what_could_not_run_is_not_made(leat, queue, client):
                          [[], {'task': {'command': None}}]):
         done = leat('import', *argv, 'old', config=config)
         assert done.returncode in (EX_USAGE, EX_DATAERR), (argv, done)
-        assert ('--field says what else' if done.returncode == EX_USAGE else 'cannot become') in done.stderr
+        assert ('another field with --field' if done.returncode == EX_USAGE else 'cannot become') in done.stderr
         assert client.llen('old') == 1 and queue.places() == {}
     done = leat('import', '--field', 'command', 'old', config={'task': {'command': None}})
     assert done.returncode == 0 and items_of(queue, field=b'command') == [b'x']
@@ -121,7 +121,7 @@ def test_other_keys_are_refused(leat, queue, client):
     client.lpush('old', 'x')
     client.hset('a hash', 'x', 'y')
     queue.add({'command': 'later'}, due='+60000')
-    for key, text in (('a hash', 'a hash is a hash: only lists, sets and sorted sets can be imported'),
+    for key, text in (('a hash', 'cannot import a hash: it is a hash, not a list, set or sorted set'),
                       ('emails', 'belongs to the queue'), ('{emails}:delayed', 'belongs to the queue')):
         client.xadd('emails', {'command': 'x'})
         done = leat('import', 'old', key)
@@ -139,7 +139,7 @@ def test_a_full_queue(leat, queue, client):
     queue.register('w1', max_length=7)
     client.lpush('old', *range(10))
     done = leat('import', 'old')
-    assert done.returncode == EX_TEMPFAIL and 'the queue is full: 3 items are left in old' in done.stderr
+    assert done.returncode == EX_TEMPFAIL and 'the queue is full; 3 items remain in old' in done.stderr
     assert done.stdout == 'imported 7 items of old; 3 left\n'
     for task in queue.begin('w1', 7):
         queue.finish('w1', task)
@@ -179,7 +179,7 @@ def test_the_connection_breaks(leat, queue, client, proxy, through_proxy):
     client.lpush('old', *range(2000))
     proxy.trap('leat_intake')
     done = leat('import', 'old', config=through_proxy)
-    assert done.returncode == EX_UNAVAILABLE and 'the same command goes on' in done.stderr
+    assert done.returncode == EX_UNAVAILABLE and 'run the same command again' in done.stderr
     assert client.llen('old') + client.xlen('emails') == 2000
     assert leat('import', 'old').returncode == 0
     assert [int(item) for item in items_of(queue)] == list(range(2000))

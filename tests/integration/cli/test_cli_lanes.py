@@ -77,7 +77,7 @@ def test_many_with_keys_and_lanes(leat, queue):
     (['--unique-next', 'x'], '--unique-next needs --unique'),
     (['--unique', 'k', '--unique-for', 'soon', 'x'], '--unique-for'),
     (['--unique', 'k', '--file', '-'], '--unique is for one task'),
-    (['--lane', 'x'], 'what is to run'),
+    (['--lane', 'x'], 'missing operand: give a command line, or --file'),
 ])
 def test_wrong_usage(leat, queue, args, said):
     """Told with 64; nothing is enqueued."""

@@ -65,7 +65,7 @@ def test_limit_and_paging(leat, queue):
     rows = json.loads(leat('list', '--limit', '0', '--json').stdout)
     assert [row['tid'] for row in rows] == tids + later
     text = leat('list').stdout
-    assert len(text.splitlines()) == 1 + 20 + 20 + 1 and 'more' in text
+    assert len(text.splitlines()) == 1 + 20 + 20 + 1 and 'only the first 20 of each state are shown' in text
 
 
 def test_hostile_bytes_are_escaped(leat, queue):

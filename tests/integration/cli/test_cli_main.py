@@ -42,7 +42,7 @@ def test_help_and_version():
     (['list', '--flux'], 'unknown option --flux; see leat list --help'),
     (['list', '-x'], 'unknown option -x'),
     (['list', '--limit'], 'needs a value'),
-    (['list', '--limit', 'x'], "not 'x'"),
+    (['list', '--limit', 'x'], "invalid number 'x'"),
     (['list', '--json=1'], 'takes no value'),
     (['list', '--state', 'redy'], 'did you mean ready?'),
     (['list', 'word'], 'unexpected word'),
@@ -61,7 +61,7 @@ def test_help_and_version():
     (['drain', '*'], 'is no host'),
     (['undrain', ''], 'is no host'),
     (['-c', 'a', '-q', 'b', 'list'], 'not both'),
-    (['-q', '../x', 'list'], "a queue's name"),
+    (['-q', '../x', 'list'], 'is not the name of a queue'),
 ])
 def test_usage_errors(args, said):
     """A wrong command line is answered with what is wrong and 64, before anything is connected."""
@@ -75,7 +75,7 @@ def test_the_only_queue_is_the_default(folder, redis_server):
     place.mkdir()
     env = {'LEAT_CONFIG_DIR': str(place)}
     done = run('list', env=env)
-    assert done.returncode == EX_CONFIG and 'holds no *.ini' in done.stderr
+    assert done.returncode == EX_CONFIG and 'has no *.ini' in done.stderr
     done = run('list', env={'LEAT_CONFIG_DIR': str(folder / 'none')})
     assert done.returncode == EX_CONFIG and f'cannot read {folder}/none: No such file' in done.stderr
 

@@ -102,7 +102,7 @@ def test_how_long(leat, required, queue):
 def test_too_long_and_too_short(leat, required, queue, valid):
     """What workers would refuse for that is not sent."""
     done = leat('enqueue', '--valid', valid, 'true', config=required)
-    assert done.returncode == EX_USAGE and '--valid wants a duration from 1s to 365d' in done.stderr
+    assert done.returncode == EX_USAGE and 'use one from 1s to 365d' in done.stderr
     assert queue.places() == {}
     assert leat('enqueue', '--valid', '365d', 'true', config=required).returncode == 0
     done = leat('enqueue', '--valid', '365d', 'true')
@@ -174,7 +174,7 @@ def test_listed_commands(leat, queue):
     done = leat('enqueue', 'thumb', config=config)
     assert done.returncode == EX_DATAERR and 'no [command.thumb]' in done.stderr
     done = leat('enqueue', 'thumbs', '--big', config=config)
-    assert done.returncode == EX_USAGE and 'by --field' in done.stderr
+    assert done.returncode == EX_USAGE and 'with --field' in done.stderr
     done = leat('enqueue', 'thumbs', config=config)
     assert done.returncode == EX_DATAERR and 'field SIZE is missing' in done.stderr
     done = leat('enqueue', '--field', 'SIZE=1', '--file', '-', input='thumbs\nrm -rf x\n', config=config)

@@ -67,8 +67,8 @@ def test_password_that_all_users_can_read(folder, key, mode, warned):
 
 @pytest.mark.parametrize('argv, said', [
     ([], 'with -c FILE'), (['-t'], 'with -c FILE'), (['--nonsense'], '--nonsense'), (['-c'], "'c'"),
-    (['x.ini'], 'unexpected word: x.ini; name the queue with -q, or its configuration with -c'),
-    (['-c', 'a', 'b'], 'unexpected word: b'),
+    (['x.ini'], 'unexpected argument: x.ini; name the queue with -q, or its configuration with -c'),
+    (['-c', 'a', 'b'], 'unexpected argument: b'),
 ])
 def test_usage_errors(argv, said):
     """Wrong options are 64, with what is wrong and where help is on stderr."""

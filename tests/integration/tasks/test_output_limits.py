@@ -93,7 +93,7 @@ def test_limit_that_is_none(daemon, queue, value):
 def test_limit_by_enqueue(leat, queue):
     """leat enqueue says what is no size before it enqueues anything."""
     done = leat('enqueue', '--max-output', '1 mile', 'true')
-    assert done.returncode == os.EX_USAGE and "--max-output wants a size such as 64K" in done.stderr
+    assert done.returncode == os.EX_USAGE and "invalid size '1 mile'; use one such as 64K" in done.stderr
     assert leat('enqueue', '--max-output', '64K', 'true').returncode == 0
     [(_, fields)] = queue.entries('stream')
     assert dict(zip(fields[::2], fields[1::2]))[b'max_output'] == b'64K'
