@@ -199,7 +199,7 @@ static void on_mounts(void *context)
 {
     struct runner *runner = context;
     if (runner->recipe) {
-        recipe_look(runner->recipe);
+        recipe_check_mounts(runner->recipe);
     }
 }
 

@@ -374,7 +374,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
                                &task_cgroup, reason, reason_size) == 0) {
         order.input = input.size > 0 ? &input : NULL;
         order.cgroup = task_cgroup ? task_cgroup_directory(task_cgroup) : 0;
-        order.slot = child_guard_arm(child, task_cgroup);
+        order.entry = child_guard_arm(child, task_cgroup);
         result = start_task(&child->host->start, &order, started, cause, reason, reason_size);
     }
     if (result == 0) {

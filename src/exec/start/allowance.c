@@ -1,3 +1,6 @@
+/*
+ * Computes and applies the resource limits and priorities of tasks' processes.
+ */
 #include "exec/start/allowance.h"
 
 #include <fcntl.h>
@@ -8,7 +11,7 @@
 
 #include "base/process/control_file.h"
 
-enum { IOPRIO_PROCESS = 1 }; /* IOPRIO_WHO_PROCESS, which no header of libc has */
+enum { IOPRIO_PROCESS = 1 }; /* IOPRIO_WHO_PROCESS, which libc's headers lack */
 
 static void add_limit(struct allowance *allowance, const char *key, int resource, int64_t value)
 {
@@ -21,7 +24,7 @@ static void add_limit(struct allowance *allowance, const char *key, int resource
     allowance->limits[allowance->limit_count].limit =
         (struct rlimit){.rlim_cur = most, .rlim_max = most};
 
-    /* SIGXCPU comes with the first of the two, and only before the second */
+    /* the kernel sends SIGXCPU at the soft limit and KILL at the hard one, which must be higher */
     if (resource == RLIMIT_CPU && most != RLIM_INFINITY) {
         allowance->limits[allowance->limit_count].limit.rlim_max = most + 1;
     }
@@ -40,7 +43,7 @@ void allowance_make(struct allowance *allowance, const struct config *config)
     allowance->ionice = allowance->has_ionice ? (int)task->ionice : 0;
     if (task->oom_score_adj != CONFIG_INHERIT) {
         (void)snprintf(allowance->oom_score_adj, sizeof allowance->oom_score_adj, "%d",
-                       (int)task->oom_score_adj); /* fits: the config's range */
+                       (int)task->oom_score_adj);
     }
     add_limit(allowance, "[limits] open_files", RLIMIT_NOFILE, limits->open_files);
     add_limit(allowance, "[limits] core", RLIMIT_CORE, limits->core);
@@ -64,7 +67,7 @@ bool allowance_limits(const struct allowance *allowance, int resource)
 
 const char *allowance_apply(const struct allowance *allowance)
 {
-    /* the descriptor before the limit of descriptors */
+    /* this needs a descriptor, so it comes before the limit of open files */
     if (allowance->oom_score_adj[0] != '\0' &&
         control_file_write(AT_FDCWD, "/proc/self/oom_score_adj", allowance->oom_score_adj) < 0) {
         return "[task] oom_score_adj";

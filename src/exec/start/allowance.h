@@ -1,7 +1,6 @@
 /*
- * What each process of a task may use (rlimits) and how it stands against others (nice, I/O
- * priority, the kernel's choice without memory): worked out once from the config, applied between
- * fork and exec.
+ * Resource limits (rlimits) and priorities (nice, I/O priority, OOM score) of tasks' processes:
+ * computed once from the config, applied between fork and exec.
  */
 #ifndef LEAT_EXEC_START_ALLOWANCE_H
 #define LEAT_EXEC_START_ALLOWANCE_H
@@ -19,21 +18,21 @@ struct allowance {
     struct {
         int resource;
         struct rlimit limit;
-        const char *key; /* of the config */
+        const char *key; /* its key in the config */
     } limits[ALLOWANCE_LIMITS];
     int nice, ionice;
-    char oom_score_adj[8]; /* as text; "": as the daemon has it */
+    char oom_score_adj[8]; /* as text; "": inherited from the daemon */
     bool has_nice, has_ionice;
 };
 
-/* Only what the config says. */
+/* Computes the limits and priorities that the config sets; all others are inherited. */
 void allowance_make(struct allowance *allowance, const struct config *config);
 
-/* That limit is among them. */
+/* Returns true if the config sets that limit. */
 bool allowance_limits(const struct allowance *allowance, int resource);
 
-/* For the child: system calls only, and one descriptor for a moment. Returns NULL, or the key of
- * the config that could not be followed, with errno. */
+/* Applies them in the child, with system calls only; one descriptor is open for a moment. Returns
+ * NULL, or the key of the config that could not be applied, with errno. */
 const char *allowance_apply(const struct allowance *allowance);
 
 #endif

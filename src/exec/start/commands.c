@@ -1,3 +1,6 @@
+/*
+ * Looks up listed commands, and fills a task's fields into their arguments.
+ */
 #include "exec/start/commands.h"
 
 #include <errno.h>
@@ -21,7 +24,7 @@ struct commands {
     size_t count;
 };
 
-/* ---- of the config ---- */
+/* ---- read the config ---- */
 
 static int make_line(struct command_line *line, const struct config_command *config,
                      const char *entry)
@@ -33,7 +36,7 @@ static int make_line(struct command_line *line, const struct config_command *con
     if (!line->name || !line->program) {
         return -1;
     }
-    /* it was parsed before, when the config was read */
+    /* the config's check has parsed it before, so this fails only without memory */
     const char *arguments = config_command_value(config->arguments, line->name);
     int result = arguments ? arguments_parse(arguments, &line->arguments, &why) : 0;
     buffer_free(&why);
@@ -101,7 +104,7 @@ int commands_look(const char *program, const char *path)
     return ENOENT;
 }
 
-/* ---- of a task ---- */
+/* ---- apply to a task ---- */
 
 static const struct command_line *find_line(const struct commands *commands,
                                             const struct task *task)
@@ -114,7 +117,7 @@ static const struct command_line *find_line(const struct commands *commands,
     return NULL;
 }
 
-/* What the task has for the piece, or NULL. */
+/* Returns the task's value for the piece, or NULL. */
 static const struct bytes *brought(const struct argument_piece *piece, const struct task *task)
 {
     for (size_t i = 0; piece->is_field && i < task->field_count; i++) {
@@ -125,7 +128,7 @@ static const struct bytes *brought(const struct argument_piece *piece, const str
     return NULL;
 }
 
-/* What the piece stands for; data NULL: the task lacks the field. */
+/* Returns the text of the piece; its data is NULL if the task lacks the field. */
 static struct bytes value_of(const struct argument_piece *piece, const struct task *task)
 {
     const struct bytes *value = brought(piece, task);
@@ -136,11 +139,11 @@ static struct bytes value_of(const struct argument_piece *piece, const struct ta
 static bool refuse_field(const struct argument_piece *piece, const char *what, char *reason,
                          size_t size)
 {
-    (void)snprintf(reason, size, "field %s %s", piece->text, what); /* cut where it is too long */
+    (void)snprintf(reason, size, "field %s %s", piece->text, what);
     return false;
 }
 
-/* A name that is not listed comes from strangers: escaped, and only the beginning of long ones. */
+/* An unlisted name may hold any bytes: it is escaped, and a long one is cut. */
 static bool refuse_command(const struct task *task, char *reason, size_t size)
 {
     enum { SHOWN = 60 };
@@ -150,14 +153,15 @@ static bool refuse_command(const struct task *task, char *reason, size_t size)
         escape_append(&shown, task->command->data, cut ? SHOWN : task->command->size)) {
         buffer_clear(&shown);
     }
-    /* cut where it is too long */
-    (void)snprintf(reason, size, "command %.*s%s is not one of those that are listed",
-                   (int)shown.size, shown.data ? shown.data : "", cut ? "..." : "");
+    (void)snprintf(reason, size, "command %.*s%s is not listed", (int)shown.size,
+                   shown.data ? shown.data : "", cut ? "..." : "");
     buffer_free(&shown);
     return false;
 }
 
-/* options: what a task brings may begin with '-' at a word's beginning. */
+/* Returns true if the task has all that the word needs; otherwise false with the reason. If
+ * `options` is true, a "--" stands before the word, and a field at its beginning may begin with
+ * '-'. */
 static bool word_fits(const struct argument *word, const struct task *task, bool options,
                       char *reason, size_t size)
 {
@@ -174,7 +178,8 @@ static bool word_fits(const struct argument *word, const struct task *task, bool
         }
         if (!options && length == 0 && value.size > 0 && value.data[0] == '-' &&
             brought(piece, task)) {
-            return refuse_field(piece, "begins with -: it would pass for an option", reason, size);
+            return refuse_field(piece, "begins with -: it would be taken for an option", reason,
+                                size);
         }
         if (value.size > TASK_MAX_STRING - length) {
             return refuse_field(piece, "makes an argument longer than 131071 bytes", reason, size);
@@ -197,7 +202,7 @@ bool commands_fit(const struct commands *commands, const struct task *task, char
         return refuse_command(task, reason, reason_size);
     }
     if (task->directory) {
-        (void)snprintf(reason, reason_size, COMMANDS_NO_DIRECTORY); /* may be cut */
+        (void)snprintf(reason, reason_size, COMMANDS_NO_DIRECTORY);
         return false;
     }
     bool options = false;
@@ -239,7 +244,8 @@ char **commands_words(const struct commands *commands, const struct task *task)
         words[i + 1] = at;
         for (size_t j = 0; j < arguments->words[i].count; j++) {
             struct bytes value = value_of(&arguments->words[i].pieces[j], task);
-            at = value.data ? mempcpy(at, value.data, value.size) : at; /* it has: see above */
+            at =
+                value.data ? mempcpy(at, value.data, value.size) : at; /* commands_fit checked it */
         }
         *at++ = '\0';
     }

@@ -1,3 +1,6 @@
+/*
+ * Builds the environment of tasks.
+ */
 #include "exec/start/environment.h"
 
 #include <errno.h>
@@ -29,7 +32,7 @@ void environment_free(struct environment *environment)
     free(environment);
 }
 
-/* The entry with the name that `entry` begins with, or where a new one goes. */
+/* Returns the index of the entry with the same name, or of a new one. */
 static size_t find_entry(const struct environment *environment, const char *entry)
 {
     size_t size = strcspn(entry, "=") + 1;
@@ -40,8 +43,8 @@ static size_t find_entry(const struct environment *environment, const char *entr
     return i;
 }
 
-/* Takes the entry, replacing one of its name. Returns 0, or -1 where entry is NULL or there is no
- * memory. */
+/* Takes ownership of the entry, which replaces one of the same name. Returns 0, or -1 without
+ * memory; entry may be NULL for that. */
 static int put_entry(struct environment *environment, char *entry)
 {
     if (!entry) {
@@ -68,7 +71,7 @@ static int put_entry(struct environment *environment, char *entry)
     return 0;
 }
 
-/* A value of NULL is none. */
+/* Adds NAME=VALUE; a value of NULL adds nothing. Returns 0, or -1 without memory. */
 static int put(struct environment *environment, const char *name, const char *value)
 {
     char *entry;
@@ -81,21 +84,21 @@ static int put(struct environment *environment, const char *name, const char *va
     return put_entry(environment, entry);
 }
 
-/* The home that the service manager or a shell has set for leatd, or NULL. */
+/* Returns the home that the service manager or a shell has set for leatd, or NULL. */
 static const char *own_home(void)
 {
     const char *home = getenv("HOME");
     return home && *home ? home : NULL;
 }
 
-/* NULL is a user without a home. Returns 0, or -1 without memory. */
+/* Sets HOME; a home of NULL means "/". Returns 0, or -1 without memory. */
 static int put_home(struct environment *environment, const char *home)
 {
     environment->home = strdup(home ? home : "/");
     return environment->home ? put(environment, "HOME", environment->home) : -1;
 }
 
-/* The daemon's user: as the service manager says it, or else as the system knows it. */
+/* Adds the daemon's user from its own environment, or else from the user database. */
 static int put_user(struct environment *environment)
 {
     const char *home = own_home();
@@ -106,7 +109,7 @@ static int put_user(struct environment *environment)
     if (!home || !user) {
         int error = getpwuid_r(geteuid(), &entry, text, sizeof text, &found);
         if (error == ENOMEM) {
-            return -1; /* it would be missing for all tasks to come */
+            return -1; /* the variables would be missing in all tasks */
         }
         bool known = error == 0 && found;
         home = !home && known ? entry.pw_dir : home;
@@ -118,7 +121,7 @@ static int put_user(struct environment *environment)
     return put(environment, "LOGNAME", logname ? logname : user);
 }
 
-/* A configured one, or the daemon's. */
+/* Adds the configured user, or the daemon's. */
 static int put_identity(struct environment *environment, const struct identity *identity)
 {
     if (!identity || !identity->user) {
@@ -149,7 +152,7 @@ const char *environment_home(const struct environment *environment)
     return environment->home;
 }
 
-/* PWD is set as a shell would set it, so that tasks see the same with and without a shell. */
+/* Sets PWD as a shell does, so that tasks see the same with and without a shell. */
 static int put_directory(struct environment *environment, const struct config *config)
 {
     const char *directory = config->task.directory;
@@ -175,12 +178,12 @@ struct environment *environment_new(const struct config *config, const struct id
     return environment;
 }
 
-/* ---- one task's block ---- */
+/* ---- the block of one task ---- */
 
-/* The longest of the numbers and times below, with name and NUL. */
+/* Room for each of the numbers and times below, with name and NUL. */
 enum { NUMBER_SIZE = 64 };
 
-/* Where the block is being written: the pointers, then the text. */
+/* The next free places of a block: for a pointer, and for text. */
 struct writer {
     char **next;
     char *text;
@@ -202,7 +205,7 @@ static void write_number(struct writer *writer, const char *name, int64_t value)
     write_text(writer, name, (struct bytes){digits, size});
 }
 
-/* Seconds with three decimals. */
+/* Writes seconds with three decimals. */
 static void write_time(struct writer *writer, const char *name, int64_t ms)
 {
     char digits[UNITS_SECONDS_SIZE];
@@ -226,10 +229,10 @@ static void write_variables(struct writer *writer, const struct task *task)
     }
 }
 
-/* At most how many variables leat adds, and the bytes of their names. */
+/* The greatest number of variables that leat adds, and the bytes of their names. */
 enum { OWN_COUNT = 12, OWN_NAMES = 265 };
 
-/* The text that a dead letter's variables need beside the names. */
+/* Returns the size of the values of a dead letter's variables. */
 static size_t measure_end(const struct task *task)
 {
     const struct task_end *end = task->end;
@@ -250,7 +253,9 @@ static void write_end(struct writer *writer, const struct task *task)
     }
 }
 
-/* An upper bound of the block's size; *count of its pointers, with the NULL. */
+/* Returns an upper bound of the block's size, and sets *count to that of its pointers, with the
+ * NULL.
+ */
 static size_t measure(const struct environment *environment, const struct task *task, size_t *count)
 {
     size_t size = OWN_NAMES + OWN_COUNT * (size_t)NUMBER_SIZE;

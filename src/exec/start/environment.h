@@ -1,20 +1,20 @@
 /*
- * The environment of tasks: nothing of the daemon's but what is listed here.
+ * The environment of tasks. It has these variables and nothing else of the daemon's environment:
  *
  *  - PATH and SHELL as configured, PWD (the task's directory, else the configured one, else the
  *    home), HOME, USER and LOGNAME of the task's user, LANG if the daemon has it;
- *  - what [task] environment says, which may replace those. Names that begin with TASK_ or LEAT_
- *    are not taken from there: they are the task's and leat's;
+ *  - the variables of [task] environment, which may replace those above. Names that begin with
+ * TASK_ or LEAT_ are ignored there;
  *  - LEAT_QUEUE, LEAT_WORKER, LEAT_TASK, LEAT_ID (if the task has an id), LEAT_ATTEMPT,
  *    LEAT_MAX_ATTEMPTS, LEAT_FENCE, LEAT_ENQUEUED_AT and, if there is a timeout, LEAT_DEADLINE;
- * both times in seconds since 1970 with three decimals;
+ * both times are seconds since 1970 with three decimals;
  *  - TASK_NAME for each other field of the task;
- *  - LEAT_BATCH where tasks come in batches: how many the process got. Of several tasks there is
- *    nothing else of their own.
+ *  - LEAT_BATCH with [task] batch: how many tasks the process has. If there are several, variables
+ * of single tasks are left out.
  *
- * Of a dead letter (task->end), instead of LEAT_ATTEMPT and LEAT_MAX_ATTEMPTS: LEAT_CAUSE,
- * LEAT_STATUS, LEAT_REASON, LEAT_ATTEMPTS, LEAT_WORKER (the task's last) and LEAT_COMMAND, if it
- * has one.
+ * A program that is run for a dead letter (task->end) has LEAT_CAUSE, LEAT_STATUS, LEAT_REASON,
+ * LEAT_ATTEMPTS, LEAT_WORKER (the task's last worker) and, if the task has one, LEAT_COMMAND,
+ * instead of LEAT_ATTEMPT and LEAT_MAX_ATTEMPTS.
  */
 #ifndef LEAT_EXEC_START_ENVIRONMENT_H
 #define LEAT_EXEC_START_ENVIRONMENT_H
@@ -26,28 +26,28 @@
 #include "exec/start/identity.h"
 #include "queue/task.h"
 
-/* What is the same for all tasks. */
+/* The variables that are the same for all tasks. */
 struct environment;
 
-/* Returns NULL without memory. Copies what it needs. identity NULL: the daemon's own; worker NULL:
- * LEAT_WORKER is left out. */
+/* Makes the environment, and copies what it needs. identity NULL means the daemon's own user;
+ * worker NULL leaves LEAT_WORKER out. Returns NULL without memory. */
 struct environment *environment_new(const struct config *config, const struct identity *identity,
                                     const char *worker);
 void environment_free(struct environment *environment);
 
-/* The home of the tasks' user, also where [task] environment gives them another HOME; "/" for a
- * user without one. Lives as long as the environment. */
+/* Returns the home of the tasks' user, even if [task] environment sets another HOME; "/" for a user
+ * without a home. Valid as long as the environment. */
 const char *environment_home(const struct environment *environment);
 
-/* What differs from attempt to attempt and is no field of the task. */
+/* Values that differ between attempts and are no fields of the task. */
 struct environment_limits {
     int64_t max_attempts;
     int64_t deadline_wall_ms; /* 0: none */
-    size_t batch;             /* 0: tasks do not come in batches */
+    size_t batch;             /* how many tasks the process has; 0: no batches */
 };
 
-/* The block for execve, one allocation that the caller frees. It points into *environment and the
- * task; task NULL: several. Returns NULL without memory. */
+/* Returns the block for execve, in one allocation that the caller frees; NULL without memory. It
+ * points into *environment and the task. task is NULL if several share the process. */
 char **environment_block(const struct environment *environment, const struct task *task,
                          const struct environment_limits *limits);
 

@@ -1,3 +1,6 @@
+/*
+ * Looks up the user and groups of tasks, and changes to them.
+ */
 #include "exec/start/identity.h"
 
 #include <errno.h>
@@ -12,9 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- looking up ---- */
+/* ---- look up ---- */
 
-/* A user or group as digits. The greatest number means "as before" to the kernel. */
+/* Reads a user or group as a number. The greatest number is refused: to the kernel it means
+ * "unchanged". */
 static bool read_number(const char *text, uint32_t *number)
 {
     char *rest;
@@ -27,8 +31,8 @@ static bool read_number(const char *text, uint32_t *number)
     return errno == 0 && value < UINT32_MAX;
 }
 
-/* The answer of one of the lookups, with as much room as it takes. Returns 0 with *entry and *text,
- * which is the caller's, and *found; or an errno. */
+/* Looks up a user by name, or by uid if name is NULL, with a buffer that grows as needed. Returns 0
+ * with *found, *entry and *text, which the caller frees; or an errno. */
 static int look_up_user(const char *name, uid_t uid, struct passwd *entry, char **text, bool *found)
 {
     enum { FIRST = 1024, MOST = 1 << 20 };
@@ -46,7 +50,7 @@ static int look_up_user(const char *name, uid_t uid, struct passwd *entry, char 
                      : getpwuid_r(uid, entry, *text, size, &result);
     }
     *found = error == 0 && result;
-    /* some sources say so of what they do not know */
+    /* some sources return these for an unknown user */
     return error == ENOENT || error == ESRCH ? 0 : error;
 }
 
@@ -75,7 +79,6 @@ static int look_up_group(const char *name, gid_t *gid, bool *found)
 
 static void tell_missing(struct identity *identity, const char *kind, const char *name, int error)
 {
-    /* cut where the name is too long for a person to read it */
     if (error) {
         (void)snprintf(identity->missing, sizeof identity->missing, "cannot look up %s %s: %s",
                        kind, name, strerror(error));
@@ -85,8 +88,8 @@ static void tell_missing(struct identity *identity, const char *kind, const char
     }
 }
 
-/* The user's number, primary group, name and home. A number that the host has no name for needs a
- * configured group. Returns 0, also where it is missing; or -1 without memory. */
+/* Finds the user's uid, primary group, name and home. A number without a name on this host needs a
+ * configured group. Returns 0, even if the user is missing; or -1 without memory. */
 static int find_user(struct identity *identity, const struct config_task *task)
 {
     struct passwd entry;
@@ -139,7 +142,7 @@ static int compare_groups(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Room for so many groups. Returns 0, or -1 without memory. */
+/* Makes room for `count` groups. Returns 0, or -1 without memory. */
 static int grow_groups(struct identity *identity, int count)
 {
     gid_t *groups = reallocarray(identity->groups, (size_t)count + 1, sizeof *groups);
@@ -150,8 +153,8 @@ static int grow_groups(struct identity *identity, int count)
     return 0;
 }
 
-/* As initgroups() would have it; that of a number without a name is its group alone. Returns 0, or
- * -1 without memory. */
+/* Lists the user's groups as initgroups() does; a number without a name has only its primary group.
+ * Returns 0, or -1 without memory. */
 static int list_groups(struct identity *identity)
 {
     int count = 16, room;
@@ -166,7 +169,8 @@ static int list_groups(struct identity *identity)
     return 0;
 }
 
-/* Where only a group is configured, those of this process. The same. */
+/* Keeps the groups of this process, if only a group is configured. Returns 0, or -1 without memory.
+ */
 static int keep_groups(struct identity *identity)
 {
     int count = getgroups(0, NULL);
@@ -190,9 +194,10 @@ static int find_groups(struct identity *identity, const struct config_task *task
     return 0;
 }
 
-/* ---- comparing with what this process is ---- */
+/* ---- compare with this process ---- */
 
-/* Whether each of one's own groups is the primary or a listed one, and the other way round. */
+/* Returns true if this process has the same groups, primary and supplementary ones taken together.
+ */
 static bool has_groups(const struct identity *identity)
 {
     int count = getgroups(0, NULL);
@@ -219,10 +224,10 @@ static bool is_other(const struct identity *identity)
            !has_groups(identity);
 }
 
-/* Bits of the first 32 capabilities; of the others only whether there are any. */
+/* The capabilities of this process. */
 struct powers {
-    uint32_t effective;
-    bool any; /* that a program could get from this process */
+    uint32_t effective; /* a bit for each of the first 32 */
+    bool any;           /* there is one that a program could inherit */
 };
 
 static struct powers find_powers(void)
@@ -239,7 +244,7 @@ static struct powers find_powers(void)
     return powers;
 }
 
-/* /proc shows only own processes: those of tasks could not be found. */
+/* Returns true if /proc shows only own processes, so that those of tasks cannot be found. */
 static bool is_proc_hidden(void)
 {
     FILE *file = fopen("/proc/self/mounts", "re");
@@ -254,7 +259,7 @@ static bool is_proc_hidden(void)
     }
     free(line);
     if (file) {
-        (void)fclose(file); /* only read from */
+        (void)fclose(file); /* it was only read */
     }
     return hidden;
 }
@@ -262,7 +267,6 @@ static bool is_proc_hidden(void)
 static void add_lack(char *text, size_t size, const char *name)
 {
     size_t used = strlen(text);
-    /* cut where it is too long */
     (void)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
@@ -332,9 +336,9 @@ void identity_free(struct identity *identity)
 #define SETGROUPS SYS_setgroups
 #endif
 
-/* The kernel's calls: those of libc would change the daemon's own threads, whose memory this is. It
- * must stay closed to others of that user, and a change of user makes of this what
- * fs.suid_dumpable says. */
+/* Uses the kernel's calls, since those of libc would change the daemon's own threads, whose memory
+ * the child shares. This memory must stay inaccessible to other processes of the new user; so
+ * dumpable is cleared again, which a change of user sets to fs.suid_dumpable. */
 int identity_become(const struct identity *identity)
 {
     gid_t gid = identity->gid;
@@ -346,7 +350,7 @@ int identity_become(const struct identity *identity)
         return -1;
     }
     if (identity->disarm) {
-        /* the ambient ones go with the others */
+        /* ambient capabilities vanish with the others */
         struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
         return syscall(SYS_capset, &head, none) < 0 ? -1 : 0;

@@ -1,6 +1,6 @@
 /*
- * As whom tasks run: [task] user and group. Looked up when the config is taken, since that may ask
- * a network and must not happen between vfork and exec.
+ * The user and groups that tasks run as: [task] user and group. They are looked up when the config
+ * is loaded, since a lookup may use the network and must not happen between vfork and exec.
  */
 #ifndef LEAT_EXEC_START_IDENTITY_H
 #define LEAT_EXEC_START_IDENTITY_H
@@ -12,25 +12,27 @@
 #include "config/config.h"
 
 struct identity {
-    char *user, *home; /* owned; for USER and HOME; NULL: of the daemon's own user */
+    char *user, *home; /* owned; for USER and HOME; NULL: the daemon's own user */
     uid_t uid;
     gid_t gid;
-    gid_t *groups; /* owned; the supplementary ones */
+    gid_t *groups; /* owned; supplementary groups */
     size_t group_count;
-    bool other;        /* not what the daemon is: to be taken on by each task */
-    bool disarm;       /* the daemon has capabilities that the task would inherit */
-    char missing[160]; /* why there is no such user here, else "" */
+    bool other;        /* differs from the daemon's: each task has to change to it */
+    bool disarm;       /* the daemon has capabilities that tasks must not inherit */
+    char missing[160]; /* why this host has no such user or group; or "" */
 };
 
-/* Returns NULL without memory. What this host does not know is told in ->missing. */
+/* Looks up the user and groups. Returns NULL without memory. An unknown user or group is no error;
+ * it sets ->missing. */
 struct identity *identity_new(const struct config_task *task);
 void identity_free(struct identity *identity);
 
-/* What this process cannot do that running and ending such tasks needs: "CAP_SETUID and CAP_KILL";
- * cut to size, "" for nothing. */
+/* Lists what this process lacks to run and end such tasks: "CAP_SETUID, CAP_KILL"; cut to size; ""
+ * if it lacks nothing. */
 void identity_lacks(const struct identity *identity, char *text, size_t size);
 
-/* Takes it on; for a child between vfork and exec. Returns 0, or -1 with errno. */
+/* Changes to the user and groups, in a child between vfork and exec. Returns 0, or -1 with errno.
+ */
 int identity_become(const struct identity *identity);
 
 #endif

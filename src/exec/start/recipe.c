@@ -1,3 +1,6 @@
+/*
+ * Computes what the config says about starting tasks.
+ */
 #include "exec/start/recipe.h"
 
 #include <stdlib.h>
@@ -8,8 +11,8 @@
 #include "base/process/mounts.h"
 #include "exec/start/words.h"
 
-/* The absolute path that the command begins with, if no shell would read it as anything else.
- * Returns 0, or -1 without memory. */
+/* Sets *program to the absolute path with which the command begins, if a shell would read it as
+ * that path; or to NULL. Returns 0, or -1 without memory. */
 static int find_program(const char *command, char **program)
 {
     size_t size = strspn(command, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -38,14 +41,15 @@ static int make_line(struct recipe_line *line, char *text, bool direct)
     return 0;
 }
 
-/* No other directory is sure to be the same one when the next task starts. */
+/* Returns true if directory is "/" and leatd is there. Only for "/" is it certain that the path
+ * still means leatd's own directory when the next task starts. */
 static bool is_at_root(const char *directory)
 {
     char here[2];
     return strcmp(directory, "/") == 0 && getcwd(here, sizeof here) && strcmp(here, "/") == 0;
 }
 
-/* Where tasks start that bring no directory of their own. */
+/* Returns the directory in which tasks without their own start. */
 static const char *directory_of(const struct recipe *recipe)
 {
     const char *configured = recipe->config->task.directory;
@@ -68,11 +72,12 @@ struct recipe *recipe_new(const struct config *config, const char *worker)
     if (!recipe->environment) {
         goto fail;
     }
-    /* where the daemon has it, its children have it */
+    /* children inherit it if the daemon has it */
     recipe->no_new_privileges =
         task->no_new_privileges && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
 
-    /* dash gives '%' in PATH a meaning of its own, and shells have defaults for an empty one */
+    /* direct execution must find the same program as the shell: dash treats '%' in PATH specially,
+     * and shells have a default for an empty PATH */
     char *slash = strrchr(task->shell, '/');
     recipe->shell_name = slash ? slash + 1 : task->shell;
     recipe->is_home = !task->directory;
@@ -91,7 +96,7 @@ struct recipe *recipe_new(const struct config *config, const char *worker)
             goto fail;
         }
     }
-    recipe_look(recipe);
+    recipe_check_mounts(recipe);
     return recipe;
 
 fail:
@@ -115,7 +120,7 @@ static bool is_any_remote(const struct commands *commands)
     return false;
 }
 
-void recipe_look(struct recipe *recipe)
+void recipe_check_mounts(struct recipe *recipe)
 {
     const struct config_task *task = &recipe->config->task;
     recipe->may_hang = recipe->may_hang || is_remote(directory_of(recipe)) ||

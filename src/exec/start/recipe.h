@@ -1,5 +1,6 @@
 /*
- * What a config says about starting tasks, worked out once instead of at each start.
+ * The recipe for starting tasks: what the config says about it, computed once instead of at each
+ * start.
  */
 #ifndef LEAT_EXEC_START_RECIPE_H
 #define LEAT_EXEC_START_RECIPE_H
@@ -14,9 +15,9 @@
 
 /* A shell line of the config. */
 struct recipe_line {
-    char *text;    /* points into the config; NULL: there is none */
-    char **words;  /* owned; the line where it needs no shell, else NULL */
-    char *program; /* owned; the line begins with this absolute path, or NULL */
+    char *text;    /* points into the config; NULL: not set */
+    char **words;  /* owned; the words of a line that needs no shell; or NULL */
+    char *program; /* owned; the absolute path with which the line begins; or NULL */
 };
 
 struct recipe {
@@ -24,20 +25,22 @@ struct recipe {
     struct identity *identity;       /* owned */
     struct environment *environment; /* owned */
     char *shell_name;                /* argv[0] of the shell; points into the config */
-    const char *directory;           /* of tasks that bring none; NULL: leatd is there itself */
+    const char *directory;           /* of tasks without their own; NULL: leatd is in it itself */
     struct recipe_line command, check;
     struct commands *commands; /* owned; NULL: tasks bring shell lines */
     struct allowance allowance;
-    bool is_home;           /* the directory is the user's home, since the config has none */
+    bool is_home;           /* directory is the user's home: [task] directory is not set */
     bool direct;            /* simple commands may be executed without the shell */
-    bool no_new_privileges; /* to be set for each task */
-    bool may_hang;          /* something on the way to exec is not on a local file system */
+    bool no_new_privileges; /* set it for each task; false if leatd has it itself */
+    bool may_hang;          /* the directory or a program is on a file system that may hang */
 };
 
-/* config must outlive it. Returns NULL without memory. */
+/* Makes a recipe. config must outlive it. worker is the consumer's name for LEAT_WORKER, or NULL.
+ * Returns NULL without memory. */
 struct recipe *recipe_new(const struct config *config, const char *worker);
-/* Looks again whether a start may hang; for changes of the mounts. Once it may, that stays so. */
-void recipe_look(struct recipe *recipe);
+
+/* Updates may_hang after a change of the mounts. Once set, it stays set. */
+void recipe_check_mounts(struct recipe *recipe);
 
 void recipe_free(struct recipe *recipe);
 

@@ -1,3 +1,6 @@
+/*
+ * Everything between fork and exec, and the parent's side of it.
+ */
 #include "exec/start/spawn.h"
 
 #include <errno.h>
@@ -24,34 +27,36 @@
 
 /* ---- in the child: only system calls, and no memory but the stack ---- */
 
-/* How the child tells how far it came: in the parent's memory, or by a pipe. */
-struct telling {
+/* How the child reports how far it came: in the parent's memory, or through a pipe. */
+struct progress {
     volatile struct spawn_failure *shared; /* or NULL */
     int pipe;                              /* or -1 */
-    const char *what;                      /* of SPAWN_LIMIT */
+    const char *what;                      /* as in struct spawn_failure */
     int home_error;
     bool inside; /* it was started in its cgroup */
-    bool shares; /* the parent's table of descriptors, still */
+    bool shares; /* it still shares the parent's table of descriptors */
 };
 
-static void tell(const struct telling *telling, enum spawn_step step, int error)
+static void report_step(const struct progress *progress, enum spawn_step step, int error)
 {
-    if (telling->shared) {
-        telling->shared->step = step;
-        telling->shared->error = error;
-        telling->shared->what = telling->what;
-        telling->shared->home_error = telling->home_error;
+    if (progress->shared) {
+        progress->shared->step = step;
+        progress->shared->error = error;
+        progress->shared->what = progress->what;
+        progress->shared->home_error = progress->home_error;
     } else {
-        /* a child that cannot tell is one that did not execute: the parent sees that, too */
-        struct spawn_failure failure = {
-            .step = step, .error = error, .what = telling->what, .home_error = telling->home_error};
-        ssize_t written = write(telling->pipe, &failure, sizeof failure);
+        /* without a report of SPAWN_RUNNING, the parent knows that the child did not execute */
+        struct spawn_failure failure = {.step = step,
+                                        .error = error,
+                                        .what = progress->what,
+                                        .home_error = progress->home_error};
+        ssize_t written = write(progress->pipe, &failure, sizeof failure);
         (void)written;
     }
 }
 
-/* As the kernel has it: sigaction() of libc refuses the two signals that libc uses itself and that
- * may have been inherited as ignored, too. */
+/* The kernel's form. libc's sigaction() refuses the two signals that libc uses itself, but these
+ * may have been inherited as ignored too. */
 struct disposition {
     void (*handler)(int);
     unsigned long flags;
@@ -59,8 +64,8 @@ struct disposition {
     unsigned long mask;
 };
 
-/* Handlers as well as what is ignored: signals are let in before exec, and a handler of the parent
- * must not run here. */
+/* Resets ignored and handled signals. Signals are unblocked before exec, and a handler of the
+ * parent must not run in the child. */
 static void default_signals(uint64_t signals)
 {
     struct disposition standard = {.handler = SIG_DFL};
@@ -70,7 +75,7 @@ static void default_signals(uint64_t signals)
     }
 }
 
-/* For kernels without close_range: everything that /proc lists from `first` on. */
+/* Closes all descriptors from `first` on, for kernels without close_range. */
 static int close_listed(int first)
 {
     struct proc_numbers listed;
@@ -102,7 +107,7 @@ static int greater(int one, int other)
     return one > other ? one : other;
 }
 
-/* A table of descriptors of its own, with as little in it as can be. */
+/* Gives the child a table of descriptors of its own, with as few in it as possible. */
 static int unshare_descriptors(const struct spawn *spawn)
 {
     int last =
@@ -115,41 +120,41 @@ static int unshare_descriptors(const struct spawn *spawn)
     return unshare(CLONE_FILES);
 }
 
-/* Number 3 for verdicts. The pipe for telling goes out of its way. */
-static int set_verdicts(const struct spawn *spawn, struct telling *telling)
+/* Makes number 3 the descriptor for verdicts, and moves the pipe for reports out of its way. */
+static int set_verdicts(const struct spawn *spawn, struct progress *progress)
 {
-    if (telling->pipe == 3) {
-        telling->pipe = fcntl(telling->pipe, F_DUPFD_CLOEXEC, 4);
-        if (telling->pipe < 0) {
+    if (progress->pipe == 3) {
+        progress->pipe = fcntl(progress->pipe, F_DUPFD_CLOEXEC, 4);
+        if (progress->pipe < 0) {
             return -1;
         }
     }
     return dup2(spawn->verdicts, 3) < 0 ? -1 : 0;
 }
 
-/* The descriptors of the task, the pipe for telling as the next number, and nothing else. */
-static int set_descriptors(const struct spawn *spawn, struct telling *telling)
+/* Leaves the task's descriptors, the pipe for reports as the next number, and no others. */
+static int set_descriptors(const struct spawn *spawn, struct progress *progress)
 {
     int next = spawn->verdicts > 0 ? 4 : 3;
-    if ((telling->shares && unshare_descriptors(spawn) < 0) || dup2(spawn->input, 0) < 0 ||
+    if ((progress->shares && unshare_descriptors(spawn) < 0) || dup2(spawn->input, 0) < 0 ||
         dup2(spawn->output, 1) < 0 || dup2(spawn->error, 2) < 0 ||
-        (spawn->verdicts > 0 && set_verdicts(spawn, telling) < 0)) {
+        (spawn->verdicts > 0 && set_verdicts(spawn, progress) < 0)) {
         return -1;
     }
-    if (telling->pipe < 0) {
+    if (progress->pipe < 0) {
         return close_from(next);
     }
-    if (telling->pipe != next) {
-        if (dup3(telling->pipe, next, O_CLOEXEC) < 0) {
+    if (progress->pipe != next) {
+        if (dup3(progress->pipe, next, O_CLOEXEC) < 0) {
             return -1;
         }
-        telling->pipe = next;
+        progress->pipe = next;
     }
     return close_from(next + 1);
 }
 
-/* Executes DIRECTORY/NAME for each directory of the path, until one is found, as shells do. Returns
- * where the shell has to decide. */
+/* Executes DIRECTORY/NAME for each directory of the path until one is found, as shells do. Returns
+ * if the shell has to decide what to do. */
 static void execute_found(const struct spawn *spawn, const char *path)
 {
     char candidate[PATH_MAX];
@@ -185,17 +190,17 @@ static void execute(const struct spawn *spawn)
     }
 }
 
-static int set_limits(const struct spawn *spawn, struct telling *telling)
+static int set_limits(const struct spawn *spawn, struct progress *progress)
 {
-    telling->what = "the limit of open files";
+    progress->what = "the limit of open files";
     if (spawn->files && setrlimit(RLIMIT_NOFILE, spawn->files) < 0) {
         return -1;
     }
-    telling->what = spawn->allowance ? allowance_apply(spawn->allowance) : NULL;
-    return telling->what ? -1 : 0;
+    progress->what = spawn->allowance ? allowance_apply(spawn->allowance) : NULL;
+    return progress->what ? -1 : 0;
 }
 
-/* Directory and program are then looked at with the rights of the task. */
+/* Becomes the task's user, so that directory and program are accessed with the task's rights. */
 static int set_user(const struct spawn *spawn)
 {
     if (spawn->identity && identity_become(spawn->identity) < 0) {
@@ -204,7 +209,7 @@ static int set_user(const struct spawn *spawn)
     return spawn->no_new_privileges ? prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) : 0;
 }
 
-/* A variable that names the home names / instead. */
+/* Replaces the variable if its value is the home. */
 static void move_variable(char **environment, const char *name, const char *home, char *moved)
 {
     size_t size = strlen(name);
@@ -216,13 +221,14 @@ static void move_variable(char **environment, const char *name, const char *home
     }
 }
 
-static int enter_directory(const struct spawn *spawn, struct telling *telling)
+/* Changes to the directory; to / if it is a home that cannot be entered. */
+static int enter_directory(const struct spawn *spawn, struct progress *progress)
 {
     static char home[] = "HOME=/", here[] = "PWD=/";
     if (!spawn->directory) {
         return 0;
     }
-    /* a relative HOME would lead to wherever the daemon is */
+    /* a relative HOME would depend on the daemon's directory: it counts as missing */
     errno = ENOENT;
     if ((*spawn->directory == '/' || !spawn->is_home) && chdir(spawn->directory) == 0) {
         return 0;
@@ -230,22 +236,22 @@ static int enter_directory(const struct spawn *spawn, struct telling *telling)
     if (!spawn->is_home) {
         return -1;
     }
-    telling->home_error = errno;
+    progress->home_error = errno;
     move_variable(spawn->environment, "HOME=", spawn->directory, home);
     move_variable(spawn->environment, "PWD=", spawn->directory, here);
     return chdir("/");
 }
 
-/* The one place between fork and exec. Returns the step that failed, with errno. */
-static enum spawn_step become_task(const struct spawn *spawn, struct telling *telling)
+/* Turns the child into the task. Returns the step that failed, with errno. */
+static enum spawn_step become_task(const struct spawn *spawn, struct progress *progress)
 {
     sigset_t none;
-    /* first: from then on it can be killed by those who watch over it */
-    if (spawn->slot && !guard_entry_enter(spawn->slot)) {
+    /* this comes first, so that guards can kill the child from then on */
+    if (spawn->entry && !guard_entry_enter(spawn->entry)) {
         errno = ETIME;
         return SPAWN_LATE;
     }
-    if (spawn->cgroup > 0 && !telling->inside &&
+    if (spawn->cgroup > 0 && !progress->inside &&
         control_file_write(spawn->cgroup, "cgroup.procs", "0") < 0) {
         return SPAWN_CGROUP;
     }
@@ -253,10 +259,10 @@ static enum spawn_step become_task(const struct spawn *spawn, struct telling *te
     if (setsid() < 0) {
         return SPAWN_SESSION;
     }
-    if (set_descriptors(spawn, telling) < 0) {
+    if (set_descriptors(spawn, progress) < 0) {
         return SPAWN_DESCRIPTORS;
     }
-    if (set_limits(spawn, telling) < 0) {
+    if (set_limits(spawn, progress) < 0) {
         return SPAWN_LIMIT;
     }
     umask(spawn->umask);
@@ -264,9 +270,10 @@ static enum spawn_step become_task(const struct spawn *spawn, struct telling *te
         return SPAWN_USER;
     }
 
-    /* from here on it may hang, or be held by others of its user: what was told last is then why */
-    tell(telling, SPAWN_DIRECTORY, 0);
-    if (enter_directory(spawn, telling) < 0) {
+    /* from here on it may hang, or others of its user may stop it; the last report then shows where
+     */
+    report_step(progress, SPAWN_DIRECTORY, 0);
+    if (enter_directory(spawn, progress) < 0) {
         return SPAWN_DIRECTORY;
     }
     if (spawn->program && access(spawn->program, X_OK) < 0) {
@@ -274,23 +281,23 @@ static enum spawn_step become_task(const struct spawn *spawn, struct telling *te
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    tell(telling, SPAWN_RUNNING, 0);
+    report_step(progress, SPAWN_RUNNING, 0);
     execute(spawn);
     return SPAWN_EXECUTE;
 }
 
-static _Noreturn void run_child(const struct spawn *spawn, struct telling *telling)
+static _Noreturn void run_child(const struct spawn *spawn, struct progress *progress)
 {
-    enum spawn_step step = become_task(spawn, telling);
-    tell(telling, step, errno);
+    enum spawn_step step = become_task(spawn, progress);
+    report_step(progress, step, errno);
     _exit(127);
 }
 
 /* ---- in the parent ---- */
 
-/* vfork with the flags of clone3, which has no function in libc, and one in C could not be: child
+/* vfork with the flags of clone3. libc has no such function, and it cannot be written in C: child
  * and parent return from it one after the other on the same stack, so the return address must not
- * stay there. The kernel keeps all registers but those that carry the call itself. */
+ * be kept there. The kernel preserves all registers except those of the call itself. */
 #if defined __x86_64__ || defined __aarch64__
 long spawn_vfork(const struct clone_args *args, size_t size)
     __attribute__((returns_twice, visibility("hidden")));
@@ -321,8 +328,8 @@ static long spawn_vfork(const struct clone_args *args, size_t size)
 }
 #endif
 
-/* A child that shares the memory has left its frames for good, and AddressSanitizer would go on to
- * keep them from whoever has that stack next. It knows of vfork, but not of clone3. */
+/* AddressSanitizer would keep the stack frames of a child poisoned that shared the memory and is
+ * gone. It knows vfork, but not clone3. */
 #ifdef __SANITIZE_ADDRESS__
 void __asan_unpoison_memory_region(const volatile void *start, size_t size);
 enum { CHILD_FRAMES = 65536 };
@@ -337,33 +344,33 @@ static void forget_child(const char *frame)
 }
 #endif
 
-/* What clone3 answers where it, or its flag, is not known or not allowed; see spawn.h. */
+/* Returns true if clone3 or one of its flags is unknown or forbidden here. */
 static bool is_without_clone3(long result)
 {
     return result == -ENOSYS || result == -EPERM || result == -EINVAL || result == -E2BIG;
 }
 
-/* With clone3 where it can be had: into the cgroup, and without a copy of the table of descriptors,
- * of which the most belong to other tasks. */
+/* Starts a child that shares the parent's memory. clone3, if possible, starts it in its cgroup and
+ * without a copy of the table of descriptors, most of which belong to other tasks. */
 static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *failure)
 {
     volatile struct spawn_failure shared = {.step = SPAWN_PROCESS};
-    struct telling telling = {.shared = &shared, .pipe = -1};
+    struct progress progress = {.shared = &shared, .pipe = -1};
     const __u64 sharing = CLONE_VM | CLONE_VFORK | CLONE_FILES;
     const struct clone_args args = {.flags = sharing | (spawn->cgroup > 0 ? CLONE_INTO_CGROUP : 0),
                                     .exit_signal = SIGCHLD,
                                     .cgroup = (__u64)spawn->cgroup};
-    telling.inside = telling.shares = true;
+    progress.inside = progress.shares = true;
     volatile long pid = spawn_vfork(&args, sizeof args);
     if (pid == 0) {
-        run_child(spawn, &telling);
+        run_child(spawn, &progress);
     }
     forget_child(__builtin_frame_address(0));
     if (is_without_clone3(pid)) {
-        telling.inside = telling.shares = false;
+        progress.inside = progress.shares = false;
         pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see spawn.h */
         if (pid == 0) {
-            run_child(spawn, &telling);
+            run_child(spawn, &progress);
         }
         pid = pid < 0 ? -errno : pid;
     }
@@ -379,7 +386,7 @@ static pid_t start_sharing(const struct spawn *spawn, struct spawn_failure *fail
         return (pid_t)pid;
     }
 
-    /* it has ended without executing: nobody else shall see it */
+    /* it has exited without executing a program: reap it before anybody notices */
     while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR) {
     }
     return -1;
@@ -392,10 +399,10 @@ static pid_t start_apart(const struct spawn *spawn, int *report, struct spawn_fa
         *failure = (struct spawn_failure){.step = SPAWN_PROCESS, .error = errno};
         return -1;
     }
-    struct telling telling = {.pipe = ends[1]};
+    struct progress progress = {.pipe = ends[1]};
     pid_t pid = fork();
     if (pid == 0) {
-        run_child(spawn, &telling);
+        run_child(spawn, &progress);
     }
     close(ends[1]);
     if (pid < 0) {
@@ -435,7 +442,7 @@ pid_t spawn_start(const struct spawn *spawn, int *report, struct spawn_failure *
 
 bool spawn_report(int report, struct spawn_failure *failure)
 {
-    /* the last word counts; none is a child that was ended at the very beginning */
+    /* the last report counts; without any, the child was killed at its very beginning */
     struct spawn_failure told;
     *failure = (struct spawn_failure){.step = SPAWN_SESSION};
     while (read(report, &told, sizeof told) == (ssize_t)sizeof told) {
@@ -452,9 +459,9 @@ static const char *step_text(enum spawn_step step)
     case SPAWN_CGROUP:
         return "cannot move into the task's cgroup";
     case SPAWN_LATE:
-        return "the lease passed before it began";
+        return "the lease expired before the start";
     case SPAWN_SESSION:
-        return "cannot begin a session";
+        return "cannot create a session";
     case SPAWN_DESCRIPTORS:
         return "cannot set up descriptors";
     case SPAWN_LIMIT:
@@ -502,8 +509,7 @@ void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failu
         object = failure->what;
     }
 
-    /* a text that is cut is still one for people */
-    const char *why = failure->error ? strerror(failure->error) : "it does not return";
+    const char *why = failure->error ? strerror(failure->error) : "the call does not return";
     (void)snprintf(text, size, "%s%s%s: %s", step_text(failure->step), *object ? " " : "", object,
                    why);
 }

@@ -1,16 +1,17 @@
 /*
  * Starts one process: everything between fork and exec is here. The child gets a session of its
- * own, default signals and an empty mask, the three descriptors (or four) and no other, umask,
- * limit of open files, user and directory, and then executes.
+ * own, default signal dispositions, an empty signal mask, its three or four descriptors and no
+ * others, the umask, the limits, the user and the directory, and then executes its program.
  *
- * With a cgroup it is started in it (clone3), or moves there by itself first where that cannot be
- * done: with an older kernel, where namespaces are restricted, or when forked.
+ * A child with a cgroup is started in it by clone3. It moves there by itself if clone3 is not
+ * possible: on older kernels, if namespaces are restricted, or if the child is forked.
  *
- * The child normally borrows the parent's memory until it executes (vfork), which costs the same
- * however large the parent is; the parent waits for it, all signals blocked. With clone3 it borrows
- * the table of descriptors, too, and takes from it only what lies below the greatest of its own: a
- * start costs the same however many tasks run. Where the child may hang on the way (a directory on
- * a network file system) it is forked instead, and nobody waits.
+ * Normally the child uses the parent's memory until it executes its program (vfork), which costs
+ * the same for a parent of any size. The parent waits for that with all signals blocked. With
+ * clone3 the child also shares the table of descriptors and copies only the part up to its own
+ * greatest descriptor, so a start costs the same for any number of running tasks. If the child may
+ * hang before it executes (its directory is on a network file system), it is forked instead, and
+ * the parent does not wait.
  */
 #ifndef LEAT_EXEC_START_SPAWN_H
 #define LEAT_EXEC_START_SPAWN_H
@@ -24,65 +25,66 @@
 #include "exec/start/allowance.h"
 #include "exec/start/identity.h"
 
-/* Where a start can fail. */
+/* The steps at which a start can fail. */
 enum spawn_step {
-    SPAWN_PROCESS,     /* no process to be had */
-    SPAWN_CGROUP,      /* moving into the cgroup, where it could not be started in it */
-    SPAWN_LATE,        /* a guard ended it before it began */
-    SPAWN_SESSION,     /* own session, descriptors: not seen in practice */
-    SPAWN_DESCRIPTORS, /* closing what the task must not have */
-    SPAWN_LIMIT,       /* limits and priorities */
+    SPAWN_PROCESS,     /* creating the process */
+    SPAWN_CGROUP,      /* moving into the cgroup, if it was not started in it */
+    SPAWN_LATE,        /* a guard has taken its entry before the child entered it */
+    SPAWN_SESSION,     /* creating a session */
+    SPAWN_DESCRIPTORS, /* setting up its descriptors and closing all others */
+    SPAWN_LIMIT,       /* setting limits and priorities */
     SPAWN_USER,        /* becoming the task's user */
     SPAWN_DIRECTORY,   /* changing to the directory */
-    SPAWN_PROGRAM,     /* the configured program is not there */
-    SPAWN_EXECUTE,     /* executing the shell */
-    SPAWN_RUNNING,     /* none: it executes */
+    SPAWN_PROGRAM,     /* finding the configured program */
+    SPAWN_EXECUTE,     /* executing the program or shell */
+    SPAWN_RUNNING,     /* not a failure: it executes its program */
 };
 
 struct guard_entry;
 
-/* How far a child came. Of one that executes, only home_error has a meaning. */
+/* How far a child came. For SPAWN_RUNNING only home_error has a meaning. */
 struct spawn_failure {
     enum spawn_step step;
-    int error;        /* errno; 0 where the child was ended during that step */
-    const char *what; /* SPAWN_LIMIT: which of them; not owned */
-    int home_error;   /* errno: why it is in / instead of its home; 0: it is not */
+    int error;        /* errno; 0: the child was killed during that step */
+    const char *what; /* SPAWN_LIMIT: the limit; not owned */
+    int home_error;   /* errno: why it starts in / instead of its home; 0: it does not */
 };
 
 struct spawn {
-    const char *shell;        /* absolute path; NULL: what words says is executed, or nothing */
-    char *const *shell_words; /* its argv */
-    char *const *words;       /* tried first, without the shell, if not NULL; see words.h */
-    const char *path;         /* where words[0] is looked up if it has no slash */
-    const char *program;      /* must be executable, else the start fails; or NULL */
+    const char *shell;        /* absolute path; NULL: execute `words` or fail */
+    char *const *shell_words; /* the shell's argv */
+    char *const *words;       /* executed first, without the shell; see words.h; or NULL */
+    const char *path;         /* PATH for words[0] without a slash */
+    const char *program;      /* if it is not executable, the start fails; or NULL */
     char **environment;       /* HOME and PWD may be changed, see is_home */
-    const char *directory;    /* NULL leaves it */
-    bool is_home;             /* if the directory cannot be entered, it is /, as are HOME and PWD */
+    const char *directory;    /* NULL: stay */
+    bool is_home;             /* use / for directory, HOME and PWD if it cannot be entered */
     mode_t umask;
-    const struct rlimit *files;        /* the limit of open files; NULL leaves it */
-    const struct allowance *allowance; /* further limits, and priorities; NULL leaves them */
-    const struct identity *identity;   /* to become; NULL: as the daemon is */
+    const struct rlimit *files;        /* the limit of open files; NULL: inherit */
+    const struct allowance *allowance; /* further limits and priorities; NULL: inherit */
+    const struct identity *identity;   /* the user to become; NULL: the daemon's */
     bool no_new_privileges;
-    int input, output, error; /* become 0, 1 and 2; ≥ 3, or that very number already */
-    int verdicts;             /* ≥ 4, becomes 3; or 0 for none */
-    int cgroup;               /* directory of the one that it starts in, ≥ 1; or 0 */
-    struct guard_entry *slot; /* armed; NULL: no guard. See guard_slot.h */
-    uint64_t signals;         /* as spawn_signals found them; all others are default already */
-    bool may_hang;            /* fork, and do not wait */
+    int input, output, error;  /* become 0, 1 and 2; ≥ 3, or already that number */
+    int verdicts;              /* ≥ 4, becomes 3; 0: none */
+    int cgroup;                /* directory of the cgroup to start in, ≥ 1; 0: none */
+    struct guard_entry *entry; /* armed, see guard_entry.h; NULL: no guard */
+    uint64_t signals;          /* from spawn_signals; all others are default already */
+    bool may_hang;             /* fork, and do not wait */
 };
 
-/* The signals that this process ignores or handles, signal N as bit N - 1. To be asked once, when
- * the process has made its arrangements: sixty system calls at each start would be felt. */
+/* Returns the signals that this process ignores or handles, signal N as bit N - 1. It makes sixty
+ * system calls, so it is called once, after the process has set its handlers. */
 uint64_t spawn_signals(void);
 
-/* Returns the process's id, or -1; *failure says how far it came. If spawn->may_hang, *report is a
- * descriptor for spawn_report, which the caller closes; else -1. */
+/* Starts the process. Returns its pid, or -1; *failure says how far it came. If spawn->may_hang is
+ * set, *report is a descriptor for spawn_report, which the caller closes; otherwise -1. */
 pid_t spawn_start(const struct spawn *spawn, int *report, struct spawn_failure *failure);
 
-/* Sets *failure to how far a forked child came, when it has exited. Returns true if it executed. */
+/* Sets *failure to how far a forked child came. To be called after it has exited. Returns true if
+ * it executed its program. */
 bool spawn_report(int report, struct spawn_failure *failure);
 
-/* "cannot change to directory /x: No such file or directory"; cut to size. */
+/* Describes a failure: "cannot change to directory /x: No such file or directory"; cut to size. */
 void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failure, char *text,
                     size_t size);
 

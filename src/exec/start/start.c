@@ -1,3 +1,6 @@
+/*
+ * Prepares what a process needs, starts it, and says whose fault a failure is.
+ */
 #include "exec/start/start.h"
 
 #include <errno.h>
@@ -12,11 +15,11 @@
 #include "base/process/descriptor.h"
 #include "exec/start/words.h"
 
-/* All that a start needs and that goes when the process is there. */
+/* What a start needs until the process runs. */
 struct parts {
     char **environment;
-    char **words; /* owned; of the task's own command, or NULL */
-    char *spaced; /* owned; a command that would pass for an option */
+    char **words; /* owned; the words of the task's own command; or NULL */
+    char *spaced; /* owned; a command with a blank in front, so that it is no option; or NULL */
     char *shell_words[4];
     int input;
     int output[2]; /* read end, write end */
@@ -24,10 +27,11 @@ struct parts {
     int verdicts[2];
 };
 
-/* Our end does not block: a task may read its own pipe away from under us. It is out of the way, so
- * that the task's has a small number (spawn.h), but none below `least`. shared: another user may
- * open it by its name (> /dev/stderr); who comes so far has the descriptor already, or may look
- * into the process that has it. */
+/* Makes a pipe. leatd's end does not block, since a task may itself read what leatd was told of. It
+ * has a high number, so that the task's end has a small one (see spawn.h), but not below `least`.
+ * With `shared`, another user may open the task's end by its name (> /dev/stderr). That gives no
+ * access to others: only a process that has the descriptor, or may inspect one that has, can do it.
+ */
 static int make_pipe(int ends[2], int least, bool shared)
 {
     if (pipe2(ends, O_CLOEXEC) < 0) {
@@ -54,8 +58,8 @@ static int write_all(int fd, const char *data, size_t size)
     return 0;
 }
 
-/* A file without a name that nobody can change any more; at its beginning. Returns -1 with errno.
- */
+/* Makes a file without a name that has the content and is sealed against changes. Returns its
+ * descriptor, at the beginning of the file; or -1 with errno. */
 static int make_input(struct bytes content)
 {
     int fd = descriptor_above(memfd_create("payload", MFD_CLOEXEC | MFD_ALLOW_SEALING), 3);
@@ -77,18 +81,19 @@ static const struct recipe_line *line_of(const struct recipe *recipe, bool check
     return check ? &recipe->check : &recipe->command;
 }
 
-/* The shell's argv, and the words that make it unnecessary. Returns 0, or -1 without memory. */
+/* Sets the shell's argv, and the words of a command that needs no shell. Returns 0, or -1 without
+ * memory or if a reload has changed the commands meanwhile. */
 static int make_words(struct parts *parts, const struct recipe *recipe,
                       const struct start_order *order)
 {
     const struct task *task = order->task;
     char *command = line_of(recipe, order->check)->text;
     if (!command && (order->check || !task || !task->command)) {
-        return -1; /* a reload took it away: it is judged anew */
+        return -1; /* a reload has removed it; the task is checked again */
     }
     if (!command && recipe->commands) {
         parts->words = commands_words(recipe->commands, task);
-        return parts->words ? 0 : -1; /* or a reload changed it: as above */
+        return parts->words ? 0 : -1; /* likewise if a reload has changed it */
     }
     if (!command) {
         command = (char *)task->command->data;
@@ -97,7 +102,7 @@ static int make_words(struct parts *parts, const struct recipe *recipe,
         }
     }
 
-    /* the shell ignores blanks in front, but would take a first '-' for an option of its own */
+    /* the shell ignores a leading blank, but would take a leading '-' for an option of its own */
     if (command[0] == '-' || command[0] == '+') {
         if (asprintf(&parts->spaced, " %s", command) < 0) {
             parts->spaced = NULL;
@@ -124,7 +129,7 @@ static void parts_free(struct parts *parts)
     }
 }
 
-/* Returns NULL, or what could not be done, with errno. */
+/* Prepares the parts. Returns NULL, or the text of what failed, with errno. */
 static const char *make_parts(struct parts *parts, const struct start *start,
                               const struct start_order *order)
 {
@@ -148,7 +153,7 @@ static const char *make_parts(struct parts *parts, const struct start *start,
     return NULL;
 }
 
-/* What is executed is what the task names of the config's list. */
+/* Returns true if the process executes a listed command. */
 static bool is_listed(const struct recipe *recipe, bool check)
 {
     return recipe->commands && !line_of(recipe, check)->text;
@@ -159,7 +164,8 @@ static bool has_directory(const struct task *task)
     return task && task->directory;
 }
 
-/* A task's own directory may be anywhere, also where a start hangs. */
+/* Describes the process without its parts. A task's own directory may be on any file system, also
+ * on one that hangs. */
 static struct spawn describe_spawn(const struct recipe *recipe, bool check, const struct task *task)
 {
     const struct config_task *config = &recipe->config->task;
@@ -201,14 +207,14 @@ void start_describe(const struct recipe *recipe, bool check, const struct task *
                     const struct spawn_failure *failure, char *reason, size_t reason_size)
 {
     if (!recipe) {
-        (void)snprintf(reason, reason_size, "cannot be started"); /* fits; there is no memory */
+        (void)snprintf(reason, reason_size, "cannot be started: out of memory");
         return;
     }
     struct spawn spawn = describe_spawn(recipe, check, task);
     spawn_describe(&spawn, failure, reason, reason_size);
 }
 
-/* What execve answers where it is not the program that is at fault. */
+/* Returns true for errors of execve that are not the program's fault. */
 static bool is_short_of(int error)
 {
     return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == EIO;
@@ -224,7 +230,7 @@ enum cause start_failure_cause(const struct recipe *recipe, bool check, const st
         (failure->step == SPAWN_DIRECTORY && has_directory(task))) {
         return CAUSE_CANNOT_EXECUTE;
     }
-    /* of the programs that the config lists, each is needed by some tasks only */
+    /* a listed program that is missing concerns only the tasks that name it */
     return failure->step == SPAWN_EXECUTE && failure->error && recipe && is_listed(recipe, check) &&
                    !is_short_of(failure->error)
                ? CAUSE_NO_PROGRAM
@@ -237,12 +243,11 @@ int start_task(const struct start *start, const struct start_order *order, struc
     struct parts parts = {.input = -1, .output = {-1, -1}, .error = {-1, -1}, .verdicts = {-1, -1}};
     *cause = CAUSE_HOST;
     if (*start->recipe->identity->missing) {
-        (void)snprintf(reason, reason_size, "%s", start->recipe->identity->missing); /* as below */
+        (void)snprintf(reason, reason_size, "%s", start->recipe->identity->missing);
         return -1;
     }
     const char *what = make_parts(&parts, start, order);
     if (what) {
-        /* cut where it is too long */
         (void)snprintf(reason, reason_size, "%s: %s", what, strerror(errno));
         parts_free(&parts);
         return -1;
@@ -255,7 +260,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
     spawn.files = allowance_limits(&start->recipe->allowance, RLIMIT_NOFILE) ? NULL : start->files;
     spawn.cgroup = order->cgroup;
     spawn.signals = start->signals;
-    spawn.slot = order->slot;
+    spawn.entry = order->entry;
     spawn.input = parts.input >= 0 ? parts.input : start->null;
     set_ends(&spawn, &parts, order->ends, start->null);
     spawn.verdicts = order->verdicts ? parts.verdicts[1] : 0;
@@ -269,7 +274,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
         return -1;
     }
 
-    /* the ends that we read from stay */
+    /* keep the ends that leatd reads from */
     started->output = parts.output[0];
     started->error = parts.error[0];
     started->verdicts = parts.verdicts[0];

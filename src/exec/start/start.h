@@ -1,5 +1,6 @@
 /*
- * Starts one attempt's process: its argv, environment, stdin and pipes, then the process itself.
+ * Starts the process of an attempt: prepares its argv, environment, stdin and pipes, then spawns
+ * it.
  */
 #ifndef LEAT_EXEC_START_START_H
 #define LEAT_EXEC_START_START_H
@@ -18,49 +19,48 @@
 /* What a process has for its stdout and stderr. */
 enum start_ends { START_PIPES, START_NULL, START_INHERITED };
 
-/* What is common to all starts. */
+/* What all starts have in common. */
 struct start {
     const struct recipe *recipe;
-    const struct rlimit *files; /* or NULL */
-    uint64_t signals;           /* see spawn_signals; 0: not asked yet */
-    int null;                   /* /dev/null, open for both, number ≥ 3 */
+    const struct rlimit *files; /* the limit of open files; or NULL */
+    uint64_t signals;           /* from spawn_signals; 0: not called yet */
+    int null;                   /* /dev/null, open for reading and writing, number ≥ 3 */
 };
 
-/* One process to be started. */
+/* One process to start. */
 struct start_order {
-    bool check;              /* the config's check instead of the command */
-    const struct task *task; /* NULL: several, of which nothing but the input is passed on */
+    bool check;              /* run the config's check instead of the command */
+    const struct task *task; /* NULL: several tasks, which reach the process through `input` only */
     struct environment_limits limits;
     int cgroup;                /* directory of the cgroup to start in; 0: none */
     const struct bytes *input; /* for stdin; NULL: /dev/null */
-    enum start_ends ends;      /* of its stdout and stderr */
-    struct guard_entry *slot;  /* as in spawn.h */
-    bool verdicts;             /* the process gets descriptor 3 to write to */
+    enum start_ends ends;      /* where its stdout and stderr go */
+    struct guard_entry *entry; /* as in spawn.h */
+    bool verdicts;             /* the process gets descriptor 3 to write verdicts to */
 };
 
 struct started {
     pid_t pid;
-    int output; /* the ends that the task's stdout and stderr are read from, or -1; do not block */
-    int error;
-    int verdicts;   /* the same for descriptor 3, or -1 */
-    int report;     /* for spawn_report, or -1 */
-    int home_error; /* as in spawn.h; of a forked child spawn_report has it */
+    int output, error; /* where stdout and stderr are read, without blocking; or -1 */
+    int verdicts;      /* likewise for descriptor 3 */
+    int report;        /* for spawn_report; or -1 */
+    int home_error;    /* as in spawn.h; 0 for a forked child, which spawn_report judges */
 };
 
-/* Returns 0, with *started the caller's; or -1 with the cause and the reason, nothing being left.
- */
+/* Starts the process. Returns 0, and the caller owns the descriptors of *started; or -1 with the
+ * cause and the reason, and nothing is left. */
 int start_task(const struct start *start, const struct start_order *order, struct started *started,
                enum cause *cause, char *reason, size_t reason_size);
 
-/* Arguments that are too long and a directory of the task's own that it cannot enter are a single
- * task's own fault: CAUSE_CANNOT_EXECUTE; one that came too late has CAUSE_LEASE_LOST; a listed
- * program that cannot be executed here is CAUSE_NO_PROGRAM; else it is CAUSE_HOST. recipe may be
- * NULL; check and task as in the start's order. */
+/* Returns the cause of a failed start. CAUSE_CANNOT_EXECUTE is the fault of a single task: its
+ * arguments are too long, or it cannot enter its own directory. CAUSE_LEASE_LOST means that it
+ * started too late, CAUSE_NO_PROGRAM that this host cannot execute the listed program. All else is
+ * CAUSE_HOST. recipe may be NULL; check and task are those of the start's order. */
 enum cause start_failure_cause(const struct recipe *recipe, bool check, const struct task *task,
                                const struct spawn_failure *failure);
 
-/* The reason of a forked child that did not come to execute; check and task as in its order. recipe
- * may be NULL. */
+/* Describes why a forked child did not execute its program. recipe may be NULL; check and task are
+ * those of the start's order. */
 void start_describe(const struct recipe *recipe, bool check, const struct task *task,
                     const struct spawn_failure *failure, char *reason, size_t reason_size);
 

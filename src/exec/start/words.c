@@ -1,11 +1,14 @@
+/*
+ * Splits simple shell lines into words.
+ */
 #include "exec/start/words.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Sorted. Keywords and builtins of dash, bash, ksh and busybox, and names that POSIX leaves open.
- */
+/* Keywords and builtins of dash, bash, ksh and busybox, and names that POSIX leaves unspecified;
+ * sorted. */
 static const char *const shell_names[] = {
     ".",        ":",        "alias",   "autoload",  "bg",       "bind",    "break",   "builtin",
     "bye",      "caller",   "case",    "cd",        "chdir",    "command", "compgen", "complete",
@@ -43,7 +46,7 @@ static bool is_plain(char c)
            (c != '\0' && strchr("_./=:,@%+-", c));
 }
 
-/* How many words, or 0 where a byte is one that a shell may treat specially. */
+/* Returns the number of words, or 0 if the line has a byte that a shell may treat specially. */
 static size_t count_words(const char *command, size_t size)
 {
     size_t count = 0;
@@ -61,7 +64,7 @@ static size_t count_words(const char *command, size_t size)
 
 static bool is_program(const char *word)
 {
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there is one, count_words has seen it */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): count_words has found a word */
     if (strchr("%+-", word[0]) || strchr(word, '=')) {
         return false;
     }

@@ -1,23 +1,22 @@
 /*
- * Tells shell lines that need a shell from those that are only a program and its arguments. The
- * latter can be executed directly, which saves loading a shell, half the cost of a short task,
- * and means the same:
+ * Recognizes shell lines that are only a program and its arguments. These are executed without a
+ * shell, which halves the cost of a short task and means the same, because:
  *
- *  - only letters, digits, _ . / = : , @ % + - and blanks: nothing that /bin/sh would expand,
- * quote, redirect or assign. The first word has no '=' (an assignment) and does not begin with '%',
- * '+' or '-' (a job, an option of the shell);
- *  - a first word without a slash is no keyword and no builtin of a usual /bin/sh (dash, bash, ksh,
- *    busybox), and is looked up in PATH as the shell does it;
- *  - what cannot be executed is given to the shell after all, so that message and exit code (126,
- *    127) are the shell's, and so that a script without #! runs (see spawn.h).
+ *  - The line has only letters, digits, _ . / = : , @ % + - and blanks: nothing that /bin/sh would
+ *    expand, quote, redirect or assign. The first word has no '=' (an assignment) and does not
+ * begin with '%', '+' or '-' (a job, or an option of the shell).
+ *  - A first word without a slash is neither a keyword nor a builtin of a usual /bin/sh (dash,
+ * bash, ksh, busybox), and is looked up in PATH as the shell does it.
+ *  - If the program cannot be executed, the shell gets the line after all: message and exit code
+ *    (126, 127) are then the shell's, and a script without #! runs (see spawn.h).
  */
 #ifndef LEAT_EXEC_START_WORDS_H
 #define LEAT_EXEC_START_WORDS_H
 
 #include <stddef.h>
 
-/* The words, NULL-terminated, in one allocation that the caller frees; NULL where the line needs a
- * shell (or there is no memory: the shell is always right). */
+/* Returns the words, NULL-terminated, in one allocation that the caller frees; or NULL if the line
+ * needs a shell. Without memory it returns NULL too, since a shell is never wrong. */
 char **words_split(const char *command, size_t size);
 
 #endif

@@ -306,7 +306,7 @@ def test_start_that_hangs(caged, queue, group, heartbeats, late):
     (group / 'tasks/cgroup.freeze').write_text('1')
     begun = boot_s()
     add(queue, heartbeats.task(0))
-    worker.wait_log('this host cannot run tasks: cannot start a process: it does not return')
+    worker.wait_log('this host cannot run tasks: cannot start a process: the call does not return')
     assert boot_s() - begun < 2 + late()
     (group / 'tasks/cgroup.freeze').write_text('0')
     wait_succeeded(queue, 2)

@@ -64,14 +64,14 @@ def test_an_option_as_the_fallback(daemon, listed, tool, queue):
     assert sorted(args for args, _, _ in tool.runs()) == [['--all'], ['-9--all'], ['-9-x']]
     queue.add({'command': 'show', 'A': '', 'B': '-x'})
     [letter] = wait_letters(queue)
-    assert letter.reason == 'field B begins with -: it would pass for an option'
+    assert letter.reason == 'field B begins with -: it would be taken for an option'
 
 
 def test_what_is_not_listed_is_refused(daemon, listed, tool, queue, client, folder):
     """Shell lines, unknown names, missing fields, options, NUL, what is too long: dead letters with the reason."""
     daemon(listed).wait_ready()
     cases = [
-        ({'command': f'touch {folder}/ran'}, 'is not one of those that are listed'),
+        ({'command': f'touch {folder}/ran'}, 'is not listed'),
         ({'command': 'show2', 'A': 'x'}, 'command show2 is not'),
         ({'command': tool.path, 'A': 'x'}, 'is not one of'),
         ({'A': 'x'}, 'no command'),

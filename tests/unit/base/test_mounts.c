@@ -76,8 +76,8 @@ static void hanging_directory_stops_nobody(void **state)
     assert_int_equal(umount2(path, MNT_DETACH), 0);
     close(server);
     assert_ending(trial->last, "host");
-    assert_true(snprintf(reason, sizeof reason, "cannot change to directory %s: it does not return",
-                         path) > 0);
+    assert_true(snprintf(reason, sizeof reason,
+                         "cannot change to directory %s: the call does not return", path) > 0);
     assert_string_equal(trial->last->reason, reason);
 }
 

@@ -65,15 +65,15 @@ static void what_is_refused(void **state)
 {
     (void)state;
     const char *const *fields = TEXTS("command", "x", "A", "-rf", "E", "");
-    static const char option[] = "field A begins with -: it would pass for an option";
+    static const char option[] = "field A begins with -: it would be taken for an option";
     try_task("{B}", fields, "field B is missing: an argument of the command needs it");
     try_task("{A}", fields, option);
     try_task("{E}{A}", fields, option);
     try_task("-- {A}", fields, "tool|--|-rf");
     try_task("--file={A}", fields, "tool|--file=-rf");
     try_task("{A} --", fields, option);
-    try_task("", TEXTS("command", "z\n"), "command z\\n is not one of those that are listed");
-    try_task("", TEXTS("command", "xx"), "command xx is not one of those that are listed");
+    try_task("", TEXTS("command", "z\n"), "command z\\n is not listed");
+    try_task("", TEXTS("command", "xx"), "command xx is not listed");
 }
 
 static void sizes(void **state)

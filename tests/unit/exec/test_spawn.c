@@ -195,7 +195,7 @@ static void killed_on_the_way_is_no_execution(void **state)
     close(ends[1]);
     assert_false(spawn_report(ends[0], &failure));
     spawn_describe(&spawn, &failure, text, sizeof text);
-    assert_string_equal(text, "cannot change to directory /mnt/away: it does not return");
+    assert_string_equal(text, "cannot change to directory /mnt/away: the call does not return");
     close(ends[0]);
 }
 
@@ -209,15 +209,15 @@ static void taken_slot_is_no_execution(void **state)
     assert_true(guard_entry_take(&slot, UINT64_MAX) != 0);
     struct files files = open_files();
     struct spawn spawn = describe(&files, words);
-    spawn.slot = &slot;
+    spawn.entry = &slot;
     assert_reported(&spawn, &files, SPAWN_LATE, ETIME,
-                    "the lease passed before it began: Timer expired");
+                    "the lease expired before the start: Timer expired");
 
     int report;
     struct spawn_failure failure;
     files = open_files();
     spawn = describe(&files, words);
-    spawn.slot = &slot;
+    spawn.entry = &slot;
     spawn.may_hang = false;
     assert_int_equal(spawn_start(&spawn, &report, &failure), -1);
     assert_int_equal(failure.step, SPAWN_LATE);
@@ -238,7 +238,7 @@ static void armed_slot_has_the_number(void **state)
     guard_entry_arm(&slot, GUARD_NEVER);
     struct files files = open_files();
     struct spawn spawn = describe(&files, words);
-    spawn.slot = &slot;
+    spawn.entry = &slot;
     spawn.may_hang = false;
     pid_t pid = spawn_start(&spawn, &report, &failure);
     assert_true(pid > 0);
