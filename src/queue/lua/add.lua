@@ -1,8 +1,8 @@
 do -- Enqueue for programs: the caller names one key, the stream, and gives plain fields or JSON.
 
-local MOST_TASKS = 10000 -- in one call: Redis does nothing else meanwhile
-local EXACT = 2 ^ 53 -- from here on, not every whole number is a number of JSON's
-local SECONDS_BELOW = 1e11 -- as ms this is March 1973: a smaller time is one in seconds
+local MOST_TASKS = 10000 -- in one call: meanwhile Redis does nothing else
+local EXACT = 2 ^ 53 -- from here on, JSON does not represent every whole number exactly
+local SECONDS_BELOW = 1e11 -- as ms this is March 1973, so a smaller number is a time in seconds
 local DAY_HINT = '; give seconds, or a sum such as 1h30m or 500ms'
 
 local SUFFIXES = {
@@ -14,12 +14,12 @@ local function refuse(index, problem)
   fail('REFUSED task ' .. index .. ': ' .. problem)
 end
 
--- Opens the queue of the one key that the caller has named. The other keys have the names that workers use: a
--- stream with a {tag} gets the suffix alone, so that all keys share its hash slot.
+-- Opens the queue of the only key that the caller names. The other keys have the names that workers use: if the
+-- stream has a {tag}, the suffix follows its name, so that all keys share its hash slot.
 --
--- Redis checks declared keys before a call runs, and others when a command uses them. While a Cluster moves the slot,
--- the call could therefore fail after its first write. The EXISTS meets all of them before it: it fails as soon as
--- one of them is on the other node, or on neither.
+-- Redis checks declared keys before a call runs, and other keys when a command uses them. While a Cluster moves
+-- the slot, the call could therefore fail after its first write. The EXISTS uses all keys before that: it fails if
+-- one of them is on the other node, or does not exist.
 local function open_stream(keys)
   local stream = keys[1]
   if #keys ~= 1 then
@@ -39,7 +39,7 @@ local function open_stream(keys)
   return open(all, PRODUCER_KEYS)
 end
 
--- When a task is due (ms; 0: now), by its fields delay and at. Those that are empty count as absent.
+-- When a task is due (ms; 0: now), from its fields delay and at. An empty one counts as absent.
 local function due_of(q, delay, at, index)
   if delay and at then
     refuse(index, 'delay and at: only one of them can hold; leave one out')
@@ -58,7 +58,7 @@ local function due_of(q, delay, at, index)
   return 0
 end
 
--- Checks a task given as {name, value …}; answers it as enqueue_items takes it, without delay and at.
+-- Checks a task given as {name, value …}. Returns it as enqueue_items takes it, without delay and at.
 local function item_of(q, fields, index)
   local own, times = {}, {}
   for i = 1, #fields, 2 do
@@ -78,10 +78,12 @@ local function item_of(q, fields, index)
   return leat.make_item(q, own, index, due)
 end
 
--- KEYS: the stream. ARGV: name and value of each field of one task. Beside those that the task keeps, delay (a
--- duration) or at (unix ms) say when it is due. Reply: new or exists, and the id of the task.
--- Nothing is written before the whole task is checked, and a refused write is taken back: the call either adds the
--- task or leaves no trace.
+-- leat_add: adds one task.
+-- KEYS: the stream.
+-- ARGV: name and value of each field. Besides those that the task keeps, delay (a duration) or at (unix ms) says
+-- when it is due.
+-- Reply: new or exists, and the id of the task.
+-- Safe to stop: the whole task is checked before the first write, and all writes are one whole step.
 function leat.add(keys, args)
   local q = open_stream(keys)
   if #args % 2 ~= 0 then
@@ -100,7 +102,7 @@ local function number_text(number)
   return tonumber(text) == number and text or string.format('%.17g', number)
 end
 
--- A value of JSON as the bytes of a field.
+-- A JSON value as the bytes of a field.
 local function value_text(value, name, index)
   local kind = type(value)
   if kind == 'string' then
@@ -115,7 +117,7 @@ local function value_text(value, name, index)
   return number_text(value)
 end
 
--- The fields of a JSON object as {name, value …}, in the order of their names: the object has none.
+-- The fields of a JSON object as {name, value …}, sorted by name, because an object has no order.
 local function fields_of(object, index)
   if type(object) ~= 'table' or object[1] ~= nil then
     refuse(index, 'not an object; give one such as {"command": "make thumbs"}')
@@ -131,9 +133,12 @@ local function fields_of(object, index)
   return fields
 end
 
--- KEYS: the stream. ARGV: one JSON list of objects, a task each, with the fields of leat_add; values are strings,
--- numbers, true (1) or false (0). Reply: new or exists and the id, of each task in order.
--- All or none: nothing is written before every task is checked, and a refused write takes back those before it.
+-- leat_add_many: adds tasks, all or none.
+-- KEYS: the stream.
+-- ARGV: one JSON list of objects. Each is a task with the fields of leat_add; values are strings, numbers, true
+-- (1) or false (0).
+-- Reply: new or exists and the id, of each task in order.
+-- Safe to stop: all tasks are checked before the first write, and all writes are one whole step.
 function leat.add_many(keys, args)
   local q = open_stream(keys)
   local text = args[1] or ''

@@ -1,7 +1,7 @@
-do -- Claim: the one gate.
+do -- Claim: no task starts without it.
 
 local SCAN_START = 'g0-0'
-local DEFERRED = 'held' -- of stats: suspects may be held, since then
+local DEFERRED = 'held' -- name in stats: since when poison candidates may be deferred
 
 local function answer(task)
   local fields = task.fields
@@ -14,7 +14,7 @@ local function answer(task)
   return { task.token, task.tid, task.attempts + 1, task.crashes, task.fence, task.enqueued, fields }
 end
 
--- Why a task may never begin, or nil: what enqueue would have refused. A plain XADD asked nobody.
+-- Why a task may never start, or nil. These are the reasons of leat_enqueue; a plain XADD has not checked them.
 local function refusal(q, task)
   if task.lane and not leat.may_be_lane(task.lane) then
     return leat.LANE_PROBLEM
@@ -22,7 +22,7 @@ local function refusal(q, task)
   return task.unique and leat.unique_problem(q, task) or nil
 end
 
--- A task that holds something begins.
+-- Part of a whole step: claims a task that holds something.
 local function claim_step(q, task)
   redis.call('HSET', q[RUNNING], task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task))
   undo_with(q, 'HDEL', q[RUNNING], task.token)
@@ -37,8 +37,9 @@ local function claim_step(q, task)
   end
 end
 
--- Whether a suspect that this worker is too busy for went on to the others, of whom one may be idle: whoever has
--- waited longest reads it next. Where all have passed it on, it stays with the one that has it.
+-- Requeues a poison candidate for which this worker is too busy. The worker that has waited longest reads it next;
+-- an idle one is among those. Returns whether it did: once all workers have passed it on, it stays with the one
+-- that has it.
 local function pass_on(q, task, out)
   local passed = task.passed or 0
   if passed + 1 >= redis.call('HLEN', q[WORKERS]) then
@@ -49,11 +50,12 @@ local function pass_on(q, task, out)
   return true
 end
 
--- What becomes of one entry that was read: 'begin' (nothing was written yet), 'begun', 'again' (this consumer has
--- begun it already), 'hold', or nothing where it went back or was ended.
+-- Decides what happens to an entry that was read. 'claim': claim it; nothing is written yet. 'claimed': it was
+-- claimed here. 'again': this consumer has claimed it before. 'defer': keep it until the worker is empty. nil: it
+-- was requeued or ended.
 local function judge(q, task, record, out)
   if record and (record.consumer ~= q.consumer or record.moved) then
-    -- the group was recreated and delivers again what somebody had begun
+    -- The group was recreated and delivers again what another consumer has claimed.
     return leat.requeue(q, task, not record.moved and record or nil)
   end
   local misfit = leat.misfit(task)
@@ -85,7 +87,7 @@ local function judge(q, task, record, out)
   return 'claim'
 end
 
--- Those that hold nothing begin together.
+-- Tasks that hold nothing are claimed together.
 local function claim_plain(q, tasks, out)
   local puts, overtaken = {}, {}
   for i, task in ipairs(tasks) do
@@ -101,8 +103,8 @@ local function claim_plain(q, tasks, out)
   end
 end
 
--- On an empty worker the first suspect goes before all else that was read with it: once the worker is busy, it would
--- have to run empty again.
+-- On an empty worker the first poison candidate goes before everything that was read with it: otherwise the worker
+-- would become busy and have to run empty again.
 local function put_candidate_first(tasks)
   for i = 2, #tasks do
     if tasks[i].crashes > 0 then
@@ -112,9 +114,9 @@ local function put_candidate_first(tasks)
   end
 end
 
--- The gate for what one read brought, tasks with their records packed, as they stand. A task with crashes behind it,
--- a suspect, runs alone on its worker: a busy one passes it on, or holds it, un-begun, until it is empty, and what was
--- read after it goes back.
+-- Claims what one read returned: tasks with their packed records. A task with crashes, a poison candidate, runs
+-- alone on its worker. A busy worker passes it on, or defers it, unclaimed, until it is empty, and requeues what
+-- was read after it.
 local function admit(q, tasks, out)
   if out.busy == 0 and tasks[1].crashes == 0 then
     put_candidate_first(tasks)
@@ -146,8 +148,9 @@ local function admit(q, tasks, out)
   end
 end
 
--- What the blocking read brought: still there, and begun by nobody else? Its lease begins now, not when it was
--- delivered. XCLAIM takes only what is pending, from whoever has it: where there is no record, nobody has begun it.
+-- Claims what the blocking read returned, if it is still there and no other consumer has claimed it. The lease
+-- starts now, not with the delivery. XCLAIM takes a pending entry from whoever has it; without a record, nobody
+-- has claimed it.
 local function admit_named(q, named, out)
   if #named == 0 then
     return
@@ -173,9 +176,9 @@ local function admit_named(q, named, out)
   end
 end
 
--- A suspect that a busy worker holds is for whoever is empty first: its lease goes over, un-begun as it is, and the
--- holder hears at its next renewal that it is lost. So one worker that has run empty goes on with all the suspects
--- there are, while others take tasks again.
+-- A poison candidate that a busy worker has deferred belongs to the first empty worker: its lease moves, and the
+-- other worker learns at its next renewal that it has lost it. So one worker that has run empty runs all poison
+-- candidates, and the others go on with other tasks.
 local function take_deferred(q, out)
   for _, task in ipairs(leat.deferred(q)) do
     if task.deferred_by ~= q.consumer then
@@ -197,13 +200,13 @@ local function read_records(q, tasks)
   end
 end
 
--- What was passed on is for others to read.
+-- A task that was passed on is for other workers to read.
 local function may_go_on(out)
   return not out.alone and not out.passed and out.bytes < MOVE_BYTES
 end
 
--- Begins up to `wanted` new tasks; answers how many are still wanted. What is dropped on the way does not
--- count as begun, but bounds the work.
+-- Claims up to `wanted` new tasks. Returns how many are still wanted. Dropped tasks do not count as claimed, but
+-- they limit the work.
 local function read(q, kind, wanted, out)
   local stream, dropped, most = stream_of(q, kind), 0, READ_STEP
   while wanted > 0 and dropped < PAGE and may_go_on(out) do
@@ -230,14 +233,14 @@ local function read(q, kind, wanted, out)
   return wanted
 end
 
--- First go, then what is due, by way of go or its lane; then lanes and the stream in fair order. Go is read first of
--- all: where the group is missing, that fails before anything has been written.
+-- First go; then due tasks, through go or their lanes; then lanes and the stream in fair order. go is read first
+-- of all: if the group is missing, this fails before anything was written.
 local function read_all(q, wanted, out)
   wanted = read(q, 'g', wanted, out)
   local due = leat.next_due(q)
   if due and tonumber(due) <= q.now then
-    -- into lanes even where go had enough, as it always may, and faster than they start: what is due later does
-    -- not wait for all of it
+    -- Due tasks enter their lanes even if go had enough. go may always have enough, and tasks become due faster
+    -- than they start; those that are due later must not wait for all of them.
     leat.promote(q, leat.has_lanes(q) and PAGE or math.min(wanted, PAGE))
     wanted = read(q, 'g', wanted, out)
   end
@@ -252,7 +255,7 @@ local function read_all(q, wanted, out)
   end
 end
 
--- Closed: what is named goes back untouched.
+-- Paused or drained: the named entries are requeued unchanged.
 local function put_back(q, tokens)
   for _, token in ipairs(tokens) do
     local task = is_pending(q, token) and fetch(q, token)
@@ -262,15 +265,15 @@ local function put_back(q, tokens)
   end
 end
 
--- How many more the queue's rate lets start (math.huge: no rate), and the next time at which one may (ms).
+-- How many more tasks the queue's rate allows (math.huge: no rate), and when it allows the next (ms).
 local function read_rate(q, out)
   if out.every_us then
     out.left, out.next_ms = leat.tokens(q, 'tat', out.every_us, out.burst)
   end
 end
 
--- Takes the tokens of what has started; where none is left, the gate is closed: until the next, or for a worker
--- that could have started more until its turn.
+-- Takes the rate tokens of the tasks that start. If none is left, nothing may start until the next one, or, for a
+-- worker that could have started more, until its turn.
 local function settle_rate(q, out, room)
   if not out.every_us then
     return 0, ''
@@ -286,8 +289,8 @@ local function settle_rate(q, out, room)
   return waits and leat.turn_ms(q, out.next_ms, out.every_us) or out.next_ms, 'rate'
 end
 
--- The gate is closed for this worker: it gets nothing, and the scan goes on unless all must wait. Then it is over:
--- with a cursor to go on from, they would all ask again at once.
+-- This worker may start nothing. It gets no task, but scans on. A hold stops all workers, and ends the scan: with
+-- a cursor to go on from, they would all call again at once.
 local function claim_closed(q, closed_until, why, cursor, lease, named)
   put_back(q, named)
   local following = ''
@@ -298,17 +301,21 @@ local function claim_closed(q, closed_until, why, cursor, lease, named)
   return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.ended }
 end
 
--- KEYS: all. ARGV: group, consumer, how many new tasks at the most, how many run already, where to go on with
--- the scan for expired leases ('' not now, 'g0-0' from the start), then at most CHUNK tokens that a blocking
--- read brought. A worker on which a task with crashes runs asks for nothing.
--- Reply: PROTOCOL, now ms, lease ms, closed until ms (0: open), why ('', hold, paused, drained, rate), next due
--- ms (0: none), scan cursor ('': done), begun tasks {token, tid, attempt, crashes, fence, enqueued ms,
--- {name, value …}}, held tokens (un-begun: name them again when nothing runs; before, a worker without tasks that
--- claims takes one, and one that begins a scan frees them), {tid, cause …} of tasks that this
--- call ended without their running: dead letters, or cancelled. A named token that comes back in neither list is
--- not this worker's. Closed by rate, some may have begun.
--- What has begun is always answered: an error is kept for a call that begins nothing. Stopped half-way, what
--- was read is pending and un-begun: the caller's next leat_register puts it back, or its lease runs out.
+-- leat_claim: claims tasks for a worker.
+-- KEYS: all.
+-- ARGV: group, consumer, how many new tasks at most, how many already run, where to go on with the scan for
+-- expired leases ('': not now; 'g0-0': from the start), then at most CHUNK tokens that a blocking read returned. A
+-- worker that runs a task with crashes asks for nothing.
+-- Reply: PROTOCOL, now ms, lease ms, until when nothing may start (ms; 0: tasks may start), why ('', hold, paused,
+-- drained, rate), next due ms (0: none), scan cursor ('': done), claimed tasks {token, tid, attempt, crashes,
+-- fence, enqueued ms, {name, value …}}, deferred tokens, {tid, cause …} of tasks that this call ended without
+-- running them: dead letters, or cancelled. With why 'rate', some tasks may have been claimed.
+-- Deferred tokens are unclaimed: name them again when nothing runs. Until then, a worker without tasks that claims
+-- takes one of them, and one that starts a scan requeues them. A named token that is in neither list no longer
+-- belongs to this worker.
+-- Claimed tasks are always returned: an error is reported only by a call that has claimed none.
+-- Safe to stop: entries that were read are pending and unclaimed. The consumer's next leat_register requeues them,
+-- or their leases expire.
 function leat.claim(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local wanted, busy = number_arg(args[3], 'the number of tasks'), number_arg(args[4], 'running')
@@ -318,7 +325,7 @@ function leat.claim(keys, args)
   end
   local lease, closed_until, why, every_us, burst = leat.read_pause_state(q)
   if wanted > 0 or cursor ~= '' then
-    -- refused here where it is no hash, before anything is written
+    -- If running is no hash, this fails before anything was written.
     redis.call('HLEN', q[RUNNING])
   end
   if closed_until > 0 then

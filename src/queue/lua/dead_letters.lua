@@ -1,6 +1,6 @@
-do -- Dead letters as they stand: how long they are kept, and who tells of them.
+do -- Dead letters: how long they are kept, and the dead-letter hook.
 
-local TRIM_STEP = 10000 -- letters that one call removes at the most, but for a node of the stream
+local TRIM_STEP = 10000 -- dead letters that one call removes at most, rounded up to a node of the stream
 
 local function trim(q, rule, exactly, threshold, ...)
   local removed = redis.call('XTRIM', q[DEAD], rule, exactly, threshold, ...)
@@ -10,8 +10,8 @@ local function trim(q, rule, exactly, threshold, ...)
   return removed
 end
 
--- Whole nodes of the stream as long as there are any: only so Redis bounds its work. Then the rest, which is
--- less than a node, to the letter. Answers whether there may be more.
+-- Removes whole nodes of the stream as long as it can, because only then Redis limits the work of a call. Then
+-- removes the rest exactly; it is less than a node. Returns whether there may be more to remove.
 local function trim_some(q, rule, threshold)
   if trim(q, rule, '~', threshold, 'LIMIT', TRIM_STEP) > 0 then
     return true
@@ -20,7 +20,7 @@ local function trim_some(q, rule, threshold)
   return false
 end
 
--- One step of retention; answers whether more is due. An entry's id is when its task died.
+-- One step of the retention rules. Returns whether there is more to do. The id of an entry is when its task died.
 local function apply_retention(q)
   local keep_ms, most = leat.read_retention(q)
   if keep_ms > 0 and trim_some(q, 'MINID', str(math.max(q.now - keep_ms, 0))) then
@@ -29,7 +29,7 @@ local function apply_retention(q)
   return most > 0 and trim_some(q, 'MAXLEN', str(most))
 end
 
--- Part of the sweep: one step; answers whether there is another.
+-- One step of the sweep. Returns whether there is another one.
 function leat.sweep_dead_letters(q)
   if apply_retention(q) then
     return true
@@ -38,7 +38,7 @@ function leat.sweep_dead_letters(q)
   return false
 end
 
--- After a letter was written. What is far too much, as after the limit was lowered, is left to the scan.
+-- Called after a dead letter was written. A large excess, as after a lower limit was set, is left to the scan.
 local function trim_to_most(q)
   local _, most = leat.read_retention(q)
   local over = most > 0 and redis.call('XLEN', q[DEAD]) - most or 0
@@ -47,14 +47,14 @@ local function trim_to_most(q)
   end
 end
 
--- A letter was written: counted, and room made for it. Never stops a step.
+-- Counts a new dead letter and makes room for it. Never fails a step.
 function leat.letter_written(q)
   count(q, 'dead')
   pcall(trim_to_most, q)
 end
 
--- How many letters there are, where it is time to warn of them: once whenever they have become 100, 1,000, 10,000 …;
--- 0 else. Fewer than half of what was warned of are warned of again.
+-- The number of dead letters if it is time to warn of them: once each time they reach 100, 1,000, 10,000 …;
+-- otherwise 0. The warning is repeated after their number has fallen below half of the last warning's.
 function leat.dead_growth(q)
   local letters = redis.call('XLEN', q[DEAD])
   local warned, level = number_or(redis.call('HGET', q[STATS], 'dead_warned'), 0), 0
@@ -68,26 +68,26 @@ function leat.dead_growth(q)
   return level > warned and letters or 0
 end
 
--- ---------------------------------------------------------------- telling
+-- ---------------------------------------------------------------- the dead-letter hook
 
--- The group of the dead letters that hands each to one worker, which runs a program for it. Its consumers are
--- no workers: they are named by how long (ms) a letter may stay unsettled before its worker is taken for dead.
+-- The consumer group that hands each dead letter to one worker, which runs the hook for it. Its consumers are not
+-- workers: a consumer's name says how long (ms) a dead letter may stay unsettled before its worker counts as dead.
 local TELLERS, WAIT = 'tellers', 'wait:'
 local TELL_BYTES = 1024 * 1024 -- of a task's fields: an environment holds no more
-local NOT_YET_MS = 1000 -- nobody is given less time
+local NOT_YET_MS = 1000 -- no worker gets less time
 
--- Letters that are gone must not stay pending: by whatever way they went.
+-- A deleted dead letter must not stay pending, no matter how it was deleted.
 function leat.forget_hook(q, id)
   redis.pcall('XACK', q[DEAD], TELLERS, id)
 end
 
 function leat.forget_gone_hooks(q)
-  -- the time is never reached: only entries that are not there any more are dealt with
+  -- That idle time is never reached, so only entries that no longer exist are dropped from the pending list.
   redis.pcall('XAUTOCLAIM', q[DEAD], TELLERS, WAIT .. '0', '9000000000000000', '0-0', 'COUNT', str(PAGE), 'JUSTID')
 end
 
--- Letters that died before anybody wanted to be told are old. Where the group was lost with its stream, it
--- goes on behind the letter that it handed out last.
+-- Dead letters from before the first hook are not handed out. If the group was lost with its stream, it goes on
+-- after the dead letter that was handed out last.
 local function create_hook_group(q)
   local last = redis.call('HGET', q[STATS], 'told_id')
   redis.call('XGROUP', 'CREATE', q[DEAD], TELLERS, last or '$', 'MKSTREAM')
@@ -98,7 +98,7 @@ local function create_hook_group(q)
   end
 end
 
--- {id, consumer, idle ms, deliveries} of letters that were handed out a while ago.
+-- {id, consumer, idle ms, deliveries} of dead letters that were handed out some time ago.
 local function pending_letters(q)
   local found = redis.pcall('XPENDING', q[DEAD], TELLERS, 'IDLE', NOT_YET_MS, '-', '+', str(PAGE))
   if not found.err then
@@ -110,7 +110,7 @@ local function pending_letters(q)
   return {}
 end
 
--- As much of the task's fields as an environment may hold; never the payload.
+-- The task's fields as far as an environment can hold them, without the payload.
 local function own_fields(task)
   local list, bytes = {}, 0
   for i = 1, task.count, 2 do
@@ -144,8 +144,8 @@ local function give_up(q, id, out)
   count(q, 'told_in_vain')
 end
 
--- Those whose worker is taken for dead. A letter that was handed out in vain so often is given up: what tells of
--- it may be what takes its workers down.
+-- Hands out dead letters whose worker counts as dead. A dead letter that was handed out too often is given up: the
+-- hook may be what kills its workers.
 local function hand_out_again(q, pending, consumer, wanted, out)
   local tries = #pending > 0 and leat.read_max_crashes(q)
   for _, info in ipairs(pending) do
@@ -180,7 +180,7 @@ local function hand_out_new(q, consumer, wanted, out)
   end
 end
 
--- '+' and an id: somebody was told. '-': another worker shall tell, now.
+-- '+' and an id: the hook has run. '-': another worker shall run it, now.
 local function settle_hooks(q, consumer, wait, settled)
   for _, what in ipairs(settled) do
     local id = what:sub(2)
@@ -192,12 +192,15 @@ local function settle_hooks(q, consumer, wait, settled)
   end
 end
 
--- KEYS: all. ARGV: how many dead letters to hand out at the most, how long (ms) the caller may take for each
--- before another worker is given it, then for each letter that the caller is done with '+' (somebody was told)
--- or '-' (another shall tell) and its entry id.
--- Reply: PROTOCOL, letters {entry id, tid, fence, enqueued ms, {cause, status, reason, attempts, worker, end of
--- stderr}, {name, value …} of the task but the payload}, tids of letters that were given up.
--- Stopped anywhere, what was handed out is handed out once more later: each at least once.
+-- leat_tell: hands dead letters to a worker that runs the hook for them.
+-- KEYS: all.
+-- ARGV: how many dead letters to hand out at most; how long (ms) the caller may take for each before another
+-- worker gets it; then for each dead letter that the caller has settled '+' (the hook has run) or '-' (another
+-- worker shall run it) and its entry id.
+-- Reply: PROTOCOL; dead letters {entry id, tid, fence, enqueued ms, {cause, status, reason, attempts, worker, end
+-- of stderr}, {name, value …} of the task without its payload}; tids of dead letters that were given up.
+-- Safe to stop: a dead letter that was handed out stays pending and is handed out again later, so the hook runs at
+-- least once for each.
 function leat.tell(keys, args)
   local q = open(keys, ALL_KEYS)
   local wanted, wait = number_arg(args[1], 'the number of letters'), number_arg(args[2], 'the time')

@@ -1,19 +1,19 @@
-do -- Doctor: what is wrong with a queue's keys.
+do -- Doctor: damage in the keys of a queue.
 --
--- Each kind of finding has one routine that looks whether it is so, here and now: the pages, the second look and
--- the repair all ask it, so a repair never acts on what somebody saw before. One thing cannot be looked up:
--- whether a task stands in go, which is not indexed by task. A finding that depends on it names the task, and
--- the caller vouches for it: it has read the tasks of go, oldest first (tids), this one was not among them, and it
--- says how far it has read. Entries come into go at its end only, so what stands behind that place is all that
--- the step itself has to look at: a task that moves meanwhile is seen there, in waiting or in the stream.
+-- For each kind of finding, one routine checks whether it holds at this moment. The pages, the second look and the
+-- repair all use it, so a repair never acts on something that was seen earlier. Only one thing cannot be looked
+-- up: whether a task is in go, which is not indexed by task. A finding that depends on it names the task, and the
+-- caller confirms that the task is not there: it has read the tasks of go, oldest first (tids), has not met this
+-- one, and says how far it has read. Entries are added to the end of go only, so the step itself reads what is
+-- behind that place: a task that moves meanwhile is seen there, in waiting or in the stream.
 
-local HEAVY = 512 * 1024 -- bytes that one page read about: the next page is shorter
+local HEAVY = 512 * 1024 -- after a page that read so many bytes, the next one is shorter
 local FIRST_LIMIT = 10
-local TAIL = 1000 -- entries of go that one call looks at
+local TAIL = 1000 -- entries of go that one call reads
 local RECORDS_AT_ONCE = 5000 -- running tasks that one call counts
-local SILENT_LEASES = 2 -- a consumer that is silent for longer has lost its tasks to others, if there are any
-local LEFT_OVER_LEASES = 3 * SWEEP_LEASES -- and one that holds nothing has been struck off
-local AWAITED_MS = 60000 -- the sweep takes its time
+local SILENT_LEASES = 2 -- a consumer that is silent for longer has lost its tasks to others, if there are others
+local LEFT_OVER_LEASES = 3 * SWEEP_LEASES -- and a consumer that holds nothing has been deleted
+local AWAITED_MS = 60000 -- the sweep needs some time
 
 local checks = {} -- kind → function(q, subject) → what is wrong, or nil; and the task that must not be in go
 leat.checks = checks
@@ -36,7 +36,7 @@ local function peek(q, token)
   return task
 end
 
--- The last id that the group has handed out of go or the stream, or nil: there is no group.
+-- The id that the group has delivered last of go or the stream, or nil if there is no group.
 local function last_delivered(q, kind)
   q.delivered = q.delivered or {}
   if q.delivered[kind] == nil then
@@ -51,7 +51,7 @@ local function last_delivered(q, kind)
   return q.delivered[kind] or nil
 end
 
--- {id, consumer, idle ms, deliveries}, or nil: the entry is pending for nobody.
+-- {id, consumer, idle ms, deliveries}, or nil if the entry is not pending.
 local function lease_of(q, token)
   if not is_token(token) or not last_delivered(q, token:sub(1, 1)) then
     return nil
@@ -68,7 +68,7 @@ local function is_later(id, other)
   return padded(id) > padded(other)
 end
 
--- Whether the task waits or stands in the stream: what can be looked up.
+-- Whether the task is in waiting or in the stream: the places that can be looked up.
 local function is_at_hand(q, tid)
   if redis.call('HEXISTS', q[WAITING], tid) == 1 then
     return true
@@ -83,7 +83,7 @@ function checks.dangling(q, token)
   return lease and not peek(q, token) and 'pending for ' .. lease[2] or nil
 end
 
--- Read once, and pending for nobody: an XACK that was not leat's.
+-- An entry that was read and is not pending: someone else has acked it.
 function checks.acked(q, token)
   local last = is_token(token) and last_delivered(q, token:sub(1, 1))
   if not last or is_later(token:sub(2), last) or lease_of(q, token) or not peek(q, token) then
@@ -96,7 +96,8 @@ function checks.acked(q, token)
   return record and 'begun by ' .. record.consumer or 'nobody has begun it'
 end
 
--- All consumers of both groups and all that beat: name → { pending, silent (ms) }. Who beats says so itself.
+-- All consumers of both groups and all that send heartbeats: name → { pending, silent (ms) }. A heartbeat says
+-- more than the group.
 local function consumers(q)
   if not q.consumers then
     local all = {}
@@ -144,7 +145,7 @@ function checks.moved(q, token)
   return record and record.moved and not leat.is_at(q, record.moved) and 'passed on to ' .. record.moved or nil
 end
 
--- What cannot be read counts as not begun; where there is no entry, it counts as nothing.
+-- A record that cannot be read counts as unclaimed; without an entry it counts as nothing.
 function checks.record(q, token)
   local packed = redis.call('HGET', q[RUNNING], token)
   if not packed or unpack_record(packed) and is_token(token) or peek(q, token) then
@@ -155,7 +156,7 @@ end
 
 -- ---------------------------------------------------------------- lanes
 
--- How many tasks of each lane run, or nil: too many for one call.
+-- How many tasks of each lane run, or nil if one call cannot count that many.
 local function count_lanes(q)
   if not q.lane_counts then
     if redis.call('HLEN', q[RUNNING]) > RECORDS_AT_ONCE then
@@ -187,14 +188,14 @@ checks['empty-lane'] = function(q, lane)
   if not redis.call('ZSCORE', q[LANES], lane) or #leat.lane_members(q, lane, 1) > 0 then
     return nil
   end
-  -- whoever reads an entry drops such lanes
+  -- The next worker that reads an entry drops such lanes.
   if leat.undelivered(q, GO, q.group) > 0 or leat.undelivered(q, STREAM, q.group) > 0 then
     return nil
   end
   return 'in the row of lanes, without a task'
 end
 
--- A lane whose tasks could start, and whose turn never comes.
+-- A lane whose tasks could start, but whose turn never comes.
 checks['lost-lane'] = function(q, lane)
   if redis.call('ZSCORE', q[LANES], lane) or #leat.lane_members(q, lane, 1) == 0 then
     return nil
@@ -230,7 +231,7 @@ function checks.damaged(q, tid)
   return #packed .. ' bytes that cannot be read'
 end
 
--- A follow-up stands in names, all others in delayed or in a lane.
+-- A follow-up is in names; all other waiting tasks are in delayed or in a lane.
 function checks.waiting(q, tid)
   local list = is_tid(tid) and leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
   if not list or redis.call('ZSCORE', q[DELAYED], tid) then
@@ -273,7 +274,7 @@ local function check_unique(q, name, value)
   return 'held by ' .. tid, tid
 end
 
--- The holder of its key lets it start; a holder that is gone is found by the key itself.
+-- The holder of the key starts its follow-up. The finding for the key itself tells of a holder that is gone.
 local function check_following(q, key, value)
   local tid = value:match('^(%S+) %d+$')
   if not tid or redis.call('HEXISTS', q[WAITING], tid) == 0 then
@@ -302,7 +303,7 @@ function checks.name(q, name)
   return 'held by ' .. value, value
 end
 
--- A key whose holder is said to run: an enqueue with unique_next would be kept behind it.
+-- A key whose holder is said to run: a task with unique_next would be kept behind it.
 function checks.holder(q, name)
   local value = name:sub(1, 2) == 'u:' and redis.call('HGET', q[NAMES], name) or ''
   local tid, token = value:match('^(%d%S*) (%S+)$')
@@ -332,7 +333,7 @@ end
 
 -- ---------------------------------------------------------------- the queue as a whole
 
--- A group that once was there, and is not.
+-- A group that existed before, and is missing.
 function checks.group(q, key)
   local known = redis.call('HGET', q[CONF], 'group') == q.group
   return known and (key == q[STREAM] or key == q[GO]) and not leat.groups_of(key)[q.group]
@@ -364,10 +365,10 @@ local function note_plainly(q, kind, subject, detail)
   q.rows[#q.rows + 1] = { kind, subject, detail, '' }
 end
 
--- Parts: function(q, limit, at) → where to go on, or nil: that was all. at is '' in the beginning.
+-- Parts: function(q, limit, at) → where to go on, or nil at the end. at is '' at first.
 local parts = {}
 
--- The group of another, or none: nothing behind it can be judged.
+-- With the group of another program, or without a group, nothing after this part can be judged.
 function parts.start(q)
   leat.check_types(q)
   local known = redis.call('HGET', q[CONF], 'group')
@@ -475,7 +476,7 @@ parts.names = scanning('HSCAN', NAMES, 2, noting('name', 'holder'))
 parts.cancel = scanning('SSCAN', CANCEL, 1, noting('cancel'))
 parts.awaited = scanning('HSCAN', AWAITED, 2, noting('awaited'))
 
--- In lexical order: all tasks of a lane stand together.
+-- In lexical order, so all tasks of a lane are together.
 function parts.laned(q, limit, at)
   local page = redis.call('ZRANGE', q[LANED], at == '' and '-' or '(' .. at, '+', 'BYLEX', 'LIMIT', '0', limit)
   local before = at ~= '' and leat.lane_parts(at)
@@ -489,7 +490,7 @@ function parts.laned(q, limit, at)
   return #page == limit and page[limit] or nil
 end
 
--- The tasks in go, for those who vouch.
+-- The tasks in go, for callers that confirm.
 function parts.tids(q, limit, at)
   local page = redis.call('XRANGE', q[GO], '(' .. (at == '' and '0-0' or at), '+', 'COUNT', limit)
   for i, entry in ipairs(page) do
@@ -512,7 +513,7 @@ local function part_after(name)
   end
 end
 
--- So that a page reads about as much, however large its tasks are.
+-- Keeps what a page reads about the same, however large the tasks are.
 local function next_limit(limit, bytes)
   if bytes > HEAVY then
     return math.max(math.floor(limit / 4), 1)
@@ -524,10 +525,13 @@ local function cursor_text(name, limit, at)
   return name .. ' ' .. str(limit) .. ' ' .. at
 end
 
--- KEYS: all. ARGV: group, cursor: 'start' begins; 'tids' reads the tasks in go. Reply: PROTOCOL, next cursor ('': that
--- was all; of tids it also says how far go was read), findings {kind, subject, detail, task that must not be
--- in go or ''}, or of tids the tasks (none: that is all for now). No writes. What is put right by leat_repair
--- is said in repair.lua; kinds beyond those are for people.
+-- leat_doctor: one page of damage.
+-- KEYS: all.
+-- ARGV: group, cursor ('start' at first; 'tids' reads the tasks in go).
+-- Reply: PROTOCOL, next cursor ('': no more; a cursor of tids also says how far go was read), findings {kind,
+-- subject, detail, task that must not be in go or ''}, or for tids the tasks (none: no more for now).
+-- repair.lua says which kinds leat_repair repairs; the others are for people.
+-- Safe to stop: no writes.
 function leat.doctor(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local name, limit, at = args[2]:match('^(%l+) (%d+) (.*)$')
@@ -548,8 +552,8 @@ end
 
 -- ---------------------------------------------------------------- a second look
 
--- Entries of go behind the place up to which the caller has read; what this call has added is read too. False: there
--- are too many, or go is not what was read.
+-- Reads the entries of go behind the place up to which the caller has read, including those that this call has
+-- added. Returns false if there are too many, or if go is not the stream that was read.
 local function read_tail(q)
   q.tail = q.tail or { at = q.seen, count = 0 }
   local tail = q.tail
@@ -572,7 +576,7 @@ local function read_tail(q)
   return false
 end
 
--- 'found' and what, or 'gone', or 'unsure': read on in go, and ask again.
+-- 'found' and the detail, or 'gone', or 'unsure': read on in go, and ask again.
 function leat.check_again(q, kind, subject, confirmed)
   if not checks[kind] then
     fail('BADARG no such finding: ' .. tostring(kind):sub(1, 40))
@@ -588,7 +592,7 @@ function leat.check_again(q, kind, subject, confirmed)
   return q.tail[tid] and 'gone' or 'found', detail
 end
 
--- What leat_recheck and leat_repair are given: see there.
+-- Opens the queue for the arguments of leat_recheck and leat_repair.
 function leat.open_findings(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   if (#args - 2) % 3 ~= 0 or #args - 2 > 3 * PAGE then
@@ -599,9 +603,12 @@ function leat.open_findings(keys, args)
   return q
 end
 
--- KEYS: all. ARGV: group, the cursor up to which go was read by tids, then kind, subject and task of at most PAGE
--- findings, as leat_doctor told them; who names a task vouches that it is none of those read. Reply: PROTOCOL,
--- then for each: found, gone, or unsure (read on in go and ask again). No writes.
+-- leat_recheck: checks findings again.
+-- KEYS: all.
+-- ARGV: group, the cursor up to which go was read by tids, then kind, subject and task of at most PAGE findings as
+-- leat_doctor returned them. A caller that names a task confirms that it was none of those read.
+-- Reply: PROTOCOL, then for each: found, gone, or unsure (read on in go and ask again).
+-- Safe to stop: no writes.
 function leat.recheck(keys, args)
   local q, reply = leat.open_findings(keys, args), { PROTOCOL }
   for i = 3, #args, 3 do

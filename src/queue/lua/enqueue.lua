@@ -1,6 +1,6 @@
 do -- Enqueue.
 
--- Refuses what the gate would refuse, before anything is written; answers the task as add_task takes it.
+-- Refuses what leat_claim would refuse, before anything is written. Returns the task as add_task takes it.
 local function check_fields(fields, index)
   local seen = {}
   for i = 1, #fields, 2 do
@@ -36,11 +36,12 @@ local function refuse_count(index)
 end
 leat.refuse_count = refuse_count
 
--- Checks a task that is due then (ms; 0: now), before anything is written. Answers it as add_task takes it.
+-- Checks a task that is due at that time (ms; 0: now), before anything is written. Returns it as add_task takes
+-- it.
 local function make_item(q, fields, index, due)
   local item = check_fields(fields, index)
   item.due = due
-  -- The claim check buries a task that is merely late, such as that of a repeated call.
+  -- leat_claim dead-letters a task that is merely late, such as that of a repeated call.
   local expires = due > q.now and item.expires and tonumber(item.expires)
   if expires and expires * 1000 <= due then
     fail('REFUSED task ' .. index .. ': it expires before it is due, so it could never begin')
@@ -49,8 +50,8 @@ local function make_item(q, fields, index, due)
 end
 leat.make_item = make_item
 
--- ARGV: for each task DUE COUNT NAME VALUE …; COUNT is the number of pairs; DUE is 0 (now), +MS (from now on
--- the server's clock) or a unix time in ms.
+-- The tasks of leat_enqueue's arguments. For each task: DUE, COUNT, and COUNT pairs of NAME and VALUE. DUE is 0
+-- (now), +MS (from now on the clock of Redis) or a unix time in ms.
 local function parse_tasks(q, args)
   local tasks, at = {}, 1
   while at <= #args do
@@ -74,7 +75,7 @@ local function parse_tasks(q, args)
   return tasks
 end
 
--- The task that holds the item's id or unique key already, or nil; and whether the item may follow it.
+-- The task that already holds the item's id or unique key, or nil; and whether the item may become its follow-up.
 local function holder_of(q, item)
   local holder = item.id and redis.call('HGET', q[NAMES], 'i:' .. item.id)
   if holder or not item.unique then
@@ -107,8 +108,8 @@ local function count_new(q, tasks)
   return added
 end
 
--- An id of the same form as an entry's, for a task that has none yet. Streams count from 0 in each
--- millisecond, so the two never meet.
+-- An id of the form of an entry's id, for a task that has no entry. Streams count from 0 in each millisecond, so
+-- the two never collide.
 local function new_tid(q)
   return q.now_text .. '-' .. str(1e9 + redis.call('HINCRBY', q[STATS], 'tids', '1'))
 end
@@ -122,8 +123,8 @@ local function wait_for(q, item)
   return task.tid
 end
 
--- Part of a whole step: the item becomes a task, whose tid is the answer. item: fields {name, value …}, due ms
--- (0: now), and of the fields: id, lane, unique, follow (unique_next). follows: as holder_of says.
+-- Part of a whole step: makes the item a task and returns its tid. item: fields {name, value …}, due ms (0: now),
+-- and copies of some fields: id, lane, unique, follow (unique_next). follows: the second result of holder_of.
 function leat.add_task(q, item, follows)
   local tid
   if follows then
@@ -158,7 +159,7 @@ local function add_tasks(q, tasks, reply)
   return reply
 end
 
--- What the length limit leaves room for, or nil: no limit.
+-- How many tasks the length limit still allows, and the limit; or nil if there is none.
 function leat.room(q)
   local limit = number_or(redis.call('HGET', q[CONF], 'max_length'), 0)
   if limit > 0 then
@@ -166,8 +167,8 @@ function leat.room(q)
   end
 end
 
--- Adds checked tasks, all or none, and appends 'new' or 'exists' and the id of each to the reply.
--- At the limit, what exists already is still answered so: a producer that repeats its call must hear of it.
+-- Adds checked tasks, all or none, and appends 'new' or 'exists' and the id of each to the reply. At the limit, an
+-- existing task is still answered: a producer that repeats its call must learn of it.
 function leat.enqueue_items(q, tasks, reply)
   local room, limit = leat.room(q)
   local added = room and count_new(q, tasks) or 0
@@ -177,8 +178,12 @@ function leat.enqueue_items(q, tasks, reply)
   return whole_step(add_tasks, q, tasks, reply)
 end
 
--- KEYS: the producer's. ARGV: see parse_tasks. Reply: PROTOCOL, then for each task 'new' or 'exists' and the
--- task's id. All or nothing: a bad task, a full queue or a refused write leaves no trace of the whole call.
+-- leat_enqueue: adds tasks, all or none.
+-- KEYS: the producers'.
+-- ARGV: see parse_tasks.
+-- Reply: PROTOCOL, then for each task 'new' or 'exists' and the task's id.
+-- Safe to stop: all tasks are checked before the first write, and all writes are one whole step, so a wrong task,
+-- a full queue or a refused write leaves no trace of the call.
 function leat.enqueue(keys, args)
   local q = open(keys, PRODUCER_KEYS)
   return leat.enqueue_items(q, parse_tasks(q, args), { PROTOCOL })

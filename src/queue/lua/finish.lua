@@ -1,6 +1,6 @@
 do -- Finish.
 
--- Arguments of an attempt: TOKEN, OUTCOME, how many pairs follow, and these. Names that are not known say nothing.
+-- The arguments of an attempt: TOKEN, OUTCOME, the number of pairs, and the pairs. Unknown names are ignored.
 local HEAD = 3
 local NOWHERE = {}
 
@@ -16,7 +16,7 @@ local function parse_result(args, at)
   return result
 end
 
--- All successes of one stream: one HDEL, one XDEL, one XACK.
+-- Part of a whole step: all successes of one stream, with one HDEL, one XDEL and one XACK.
 local function succeed_step(q, batch)
   for i = 2, batch.is_bound and #batch.records or 0, 2 do
     local packed = batch.records[i]
@@ -35,7 +35,8 @@ local function succeed_step(q, batch)
   redis.pcall('XACK', batch.stream, q.group, unpack(batch.ids))
 end
 
--- A success that comes after its lease ran out counts while the entry that took over has not begun.
+-- Part of a whole step: a success after the lease has expired counts as long as the entry that took the task over
+-- is unclaimed.
 local function late_success_step(q, token, record)
   leat.release_names(q, record, true)
   leat.forget_cancel(q, record.tid)
@@ -43,12 +44,12 @@ local function late_success_step(q, token, record)
   if record.moved:sub(1, 1) == 'w' then
     return leat.drop_waiting(q, record.moved:sub(2))
   end
-  -- this may be the entry that somebody was to be woken by
+  -- A worker may have been about to be woken by this entry.
   q.freed = true
   leat.remove(q, record.moved)
 end
 
--- Tells a success to those who asked. The result's own outcome says nothing more.
+-- Publishes a success to whoever asked. The worker's own cause is ignored.
 local function tell_success(q, record, result)
   result.cause, result.record = 'success', record
   leat.tell_end(q, record, 'success', result)
@@ -61,7 +62,7 @@ local function retry_step(q, task, due)
   leat.remove(q, task.token)
 end
 
--- Nothing is counted. Where it is to wait, it does so as what it was before this attempt.
+-- Nothing is counted. If the task is to wait, it waits as it was before this attempt.
 local function release(q, task, delay_ms)
   if delay_ms > 0 then
     whole_step(retry_step, q, task, q.now + delay_ms)
@@ -97,7 +98,7 @@ local function finish_failed(q, record, result)
   return 'ok'
 end
 
--- An entry that was read but never begun may only be handed back.
+-- An entry that was read but never claimed can only be returned.
 local function finish_unbegun(q, result)
   local task = result.outcome == 'release' and is_pending(q, result.token) and fetch(q, result.token)
   if not task then
@@ -107,7 +108,7 @@ local function finish_unbegun(q, result)
   return 'ok'
 end
 
--- All that is no plain success.
+-- Everything except a plain success.
 local function finish_one(q, packed, result)
   local record = packed and unpack_record(packed)
   if not record then
@@ -125,7 +126,7 @@ local function finish_one(q, packed, result)
   return 'ok'
 end
 
--- Where each attempt begins in the arguments; all are looked at before anything is written.
+-- Where each attempt begins in the arguments. All are checked before anything is written.
 local function places_of(args)
   local places, at = {}, 3
   while at <= #args do
@@ -145,7 +146,7 @@ local function places_of(args)
   return places
 end
 
--- The batch of the stream in which token stands.
+-- The batch of the stream that has the entry.
 local function batch_of(q, batches, token)
   local kind = token:sub(1, 1)
   local batch = batches[kind]
@@ -156,7 +157,7 @@ local function batch_of(q, batches, token)
   return batch
 end
 
--- Its attempt is that number of this call.
+-- number: the position of the attempt in this call.
 local function add_success(batch, token, packed, number)
   local n = #batch.ids + 1
   batch.ids[n], batch.tokens[n], batch.numbers[n] = token:sub(2), token, number
@@ -173,7 +174,7 @@ local function wants_result(args, at)
   return false
 end
 
--- The successes of a batch that anybody asked for.
+-- Publishes the successes of a batch that someone asked for.
 local function tell_batch(q, batch, args, places)
   local is_plain = leat.is_plain(q)
   for i, number in ipairs(batch.numbers) do
@@ -196,15 +197,17 @@ local function settle_batch(q, batch, args, places, reply)
   end
 end
 
--- KEYS: all. ARGV: group, consumer, then for each of at most PAGE attempts: token, outcome (success, retry,
--- dead, release, cancelled), how many pairs follow, and these, as far as there is something to say: cause, status,
--- reason, delay_ms (of a retry: never missing; of a release: it waits
--- for so long), duration_us, stdout and stderr (tails), usage, again (1: it was sent before),
--- result_ttl_ms (for how long its result is kept; missing: as the task says). Reply: PROTOCOL, then for each:
--- ok, cancelled (it did not succeed, and somebody had asked for its end: that is what became of it), fenced (begun
--- by another, or passed on), gone (settled before, or by another), vanished (deleted by hand), or the error
--- that kept this one where it is.
--- What a task becomes is written before its entry is deleted; sent again, it finds the entry gone.
+-- leat_finish: ends attempts.
+-- KEYS: all.
+-- ARGV: group, consumer, then for each of at most PAGE attempts: token, outcome (success, retry, dead, release,
+-- cancelled), the number of pairs, and these pairs if they say something: cause, status, reason, delay_ms
+-- (required for a retry; a release waits for so long), duration_us, stdout and stderr (tails), usage, again (1: it
+-- was sent before), result_ttl_ms (how long to keep the result; missing: as the task says).
+-- Reply: PROTOCOL, then for each: ok; cancelled (it did not succeed and was to be cancelled, so it is cancelled);
+-- fenced (claimed by another consumer, or requeued); gone (settled before, or by another consumer); vanished
+-- (deleted by hand); or the error that kept it where it is.
+-- Safe to stop: what a task becomes is written before its entry is deleted. An attempt that is sent again finds
+-- its entry gone.
 function leat.finish(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local places, reply, tokens, batches = places_of(args), { PROTOCOL }, {}, {}

@@ -1,11 +1,14 @@
 do -- The functions by name.
 
--- No keys. Reply: PROTOCOL, VERSION.
+-- leat_version.
+-- KEYS and ARGV: none.
+-- Reply: PROTOCOL, VERSION.
+-- Safe to stop: no writes.
 local function version()
   return { PROTOCOL, VERSION }
 end
 
--- pairs and ipairs do not exist while a library is loaded.
+-- While a library is loaded, pairs and ipairs do not exist.
 local function register_all(functions, flags)
   for i = 1, #functions, 2 do
     redis.register_function({ function_name = functions[i], callback = functions[i + 1], flags = flags })

@@ -1,22 +1,24 @@
 do -- Lanes: tasks that wait for their turn, in weighted fair order.
 --
--- Start-time fair queueing: each lane with startable tasks stands in lanes under a tag, its virtual time. The
--- lowest goes first; its tag grows by 1/weight, and the clock is the tag of what went last. A lane joins at
--- clock + 1/weight: at the plain clock, one that keeps emptying would take everything. The producers' own
--- stream is a lane too, whose last tag stays in stats. Strict lanes have a clock of their own and tags far below.
--- Tasks without a lane that would go up in numbers (due, retried dead letters) wait in the lane ''.
+-- Start-time fair queueing. Each lane that can start a task is in the zset lanes with a tag, its virtual time. The
+-- lane with the lowest tag is next; then its tag grows by 1/weight. The clock is the tag of the lane that was
+-- served last. A lane joins at clock + 1/weight: if it joined at the clock, a lane that keeps running empty would
+-- get everything. The producers' stream counts as a lane, too; stats has its last tag. Strict lanes have their own
+-- clock, and tags far below the others. Tasks without a lane that become ready in large numbers (due tasks,
+-- retried dead letters) wait in the lane ''.
 --
--- waiting holds the task; laned, in lexical order, lane NUL tid of fixed width. A lane leaves lanes while it has
--- nothing, is capped (it comes back when a slot frees: lane_ended) or waits for a rate token ('l:LANE' in
--- delayed). Invariant: where lanes has one that can start something, an undelivered entry is in go or the stream,
--- or every worker with room is about to claim: whoever takes such an entry calls claim, and claim ends with pump.
+-- waiting has the task; laned has, in lexical order, lane NUL tid of fixed width. A lane leaves lanes if it has no
+-- task, if it is at its cap (it comes back when a slot becomes free: lane_ended) or if it waits for a rate token
+-- ('l:LANE' in delayed). Invariant: if lanes has a lane that can start a task, then an undelivered entry is in go
+-- or in the stream, or every worker with a free slot is about to call leat_claim. For whoever reads such an entry
+-- calls leat_claim, and that ends with offer_lane_task.
 --
--- stats: 'r:LANE' how many of its tasks run, 't:LANE' its rate. Caps and rates are held by the gate (claim), which
--- sends back what may not begin; whose turn it is only looks ahead.
+-- stats has 'r:LANE', how many of the lane's tasks run, and 't:LANE', its rate. leat_claim enforces caps and rates
+-- and returns tasks that may not start; the order of lanes is only a preview of that.
 
-local STRICT = 1e12 -- strict lanes' tags are that much lower
+local STRICT = 1e12 -- subtracted from the tags of strict lanes
 local ID_WIDTH = 20 -- of each half of a padded tid: ids are two numbers of 64 bits
-local LANES_AT_ONCE = 100 -- that one call looks at without finding a task
+local LANES_AT_ONCE = 100 -- lanes that one call examines without finding a task
 local MAX_LANE = 200 -- bytes of a lane's name
 
 leat.LANE_PROBLEM = 'a lane is at most ' .. MAX_LANE .. ' bytes without NUL'
@@ -29,8 +31,8 @@ local function tag_text(tag)
   return string.format('%.17g', tag)
 end
 
--- conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST'; 'strict' stands for a weight, and what is missing or '-'
--- is 1, no limit, no limit, 1.
+-- The settings of a lane: conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST', with 'strict' for a weight. A
+-- missing part or '-' means 1, no limit, no limit, 1.
 local function spec_of(q, lane)
   q.specs = q.specs or {}
   local spec = q.specs[lane]
@@ -53,13 +55,13 @@ local function clock_of(q, spec)
   return number_or(redis.call('HGET', q[STATS], clock_name(spec)), 0)
 end
 
--- ms and sequence padded, so that tids sort as bytes.
+-- Both halves of the tid are padded, so that tids sort as bytes.
 local function member_of(lane, tid)
   local ms, sequence = tid:match('^(%d+)%-(%d+)$')
   return lane .. '\0' .. ('0'):rep(ID_WIDTH - #ms) .. ms .. '-' .. ('0'):rep(ID_WIDTH - #sequence) .. sequence
 end
 
--- Lane and tid of a member, or nil where it was damaged by hand.
+-- Lane and tid of a member of laned, or nil if it was damaged by hand.
 local function parts_of(member)
   local lane, digits = member:sub(1, -2 * ID_WIDTH - 3), member:sub(-2 * ID_WIDTH - 2)
   local ms, sequence = digits:match('^%z0*(%d+)%-0*(%d+)$')
@@ -87,13 +89,13 @@ local function is_capped(q, lane, spec)
   return spec.most and running(q, lane) >= spec.most
 end
 
--- Part of a whole step: the lane joins at the present.
+-- Part of a whole step: the lane joins at the present clock.
 local function put_at_present(q, lane, spec)
   zset_put(q, LANES, tag_text(clock_of(q, spec) + spec.step - (spec.strict and STRICT or 0)), lane)
   q.plain = false
 end
 
--- Part of a whole step: the lane has something that can start.
+-- Part of a whole step: the lane has a task that can start.
 local function join(q, lane, spec)
   if not redis.call('ZSCORE', q[LANES], lane) then
     put_at_present(q, lane, spec)
@@ -107,7 +109,7 @@ local function join_if_startable(q, lane)
   end
 end
 
--- Part of a whole step: the task, which stands in waiting, waits for its lane's turn.
+-- Part of a whole step: a task that is in waiting waits for the turn of its lane.
 function leat.to_lane(q, tid, lane)
   zset_put(q, LANED, '0', member_of(lane, tid))
   join_if_startable(q, lane)
@@ -121,14 +123,14 @@ function leat.is_laned(q, tid, lane)
   return redis.call('ZSCORE', q[LANED], member_of(lane, tid)) ~= false
 end
 
--- Part of a whole step: the lane's rate token is there, or a slot was freed.
+-- Part of a whole step: the lane has a rate token or a free slot again.
 function leat.wake_lane(q, lane)
   if #members(q, lane, 1) > 0 then
     join_if_startable(q, lane)
   end
 end
 
--- Part of a whole step: the lane's settings changed. What it waited for counts no more.
+-- Part of a whole step: the lane's settings have changed. It no longer waits for a slot or token of the old ones.
 function leat.lane_changed(q, lane)
   zset_drop(q, LANES, lane)
   zset_drop(q, DELAYED, 'l:' .. lane)
@@ -136,7 +138,7 @@ function leat.lane_changed(q, lane)
   leat.forget_rate(q, 't:' .. lane)
 end
 
--- Counts of running tasks are part of the steps that begin and end them: caps rely on them.
+-- Counts of running tasks belong to the steps that start and end them, because caps rely on them.
 local function add_running(q, lane, by)
   local left = redis.call('HINCRBY', q[STATS], 'r:' .. lane, str(by))
   undo_with(q, 'HINCRBY', q[STATS], 'r:' .. lane, str(-by))
@@ -157,7 +159,7 @@ function leat.lane_ended(q, lane)
   end
 end
 
--- Whether a task of that lane may begin now; it then has taken its rate token.
+-- Whether a task of that lane may start now. If so, this takes its rate token.
 function leat.lane_is_open(q, lane)
   local spec = spec_of(q, lane)
   if is_capped(q, lane, spec) then
@@ -172,7 +174,7 @@ function leat.lane_is_open(q, lane)
   return true
 end
 
--- Part of a whole step: a task that was read and may not begin goes (back) into its lane.
+-- Part of a whole step: a task that was read and may not start goes (back) into its lane.
 function leat.back_to_lane(q, task)
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
   leat.move_record(q, task.from, task.token, 'w' .. task.tid)
@@ -182,7 +184,7 @@ end
 
 -- ---------------------------------------------------------------- whose turn it is
 
--- Part of a whole step: a lane that cannot start anything leaves.
+-- Part of a whole step: a lane that cannot start anything leaves lanes.
 local function park(q, lane, due)
   if due then
     leat.schedule(q, due, 'l:' .. lane)
@@ -190,7 +192,7 @@ local function park(q, lane, due)
   zset_drop(q, LANES, lane)
 end
 
--- How many tasks the lane can start now, and where its rate is why there are none, when the next can (ms).
+-- How many tasks the lane can start now. If its rate is what prevents any, also when the next can start (ms).
 local function startable(q, lane, spec)
   local most, next_ms = math.huge, nil
   if spec.most then
@@ -206,9 +208,9 @@ local function startable(q, lane, spec)
   return most, next_ms
 end
 
--- The lane that goes first, its tag and the member, or nil. Lanes that cannot start anything leave on the way;
--- where these are very many, the rest is left to whoever hears the bell. A lane for which this call has put up
--- already what may start ends the search: it cannot be known yet whether that will begin.
+-- The next lane, its tag and its first member, or nil. Drops lanes that cannot start anything on the way; if there
+-- are very many of them, a wakeup leaves the rest to other calls. The search ends at a lane for which this call
+-- has already put as many tasks into go as it may start: whether they start is not yet known.
 local function first_lane(q)
   for _ = 1, LANES_AT_ONCE do
     local top = redis.call('ZRANGE', q[LANES], '0', '0', 'WITHSCORES')
@@ -226,7 +228,7 @@ local function first_lane(q)
       end
       whole_step(park, q, lane, member and due)
     else
-      -- it became strict, or is not any more
+      -- The lane has become strict, or is no longer strict.
       whole_step(put_at_present, q, lane, spec)
     end
   end
@@ -234,7 +236,7 @@ local function first_lane(q)
   return nil
 end
 
--- Where a lane's task goes up, the record of its earlier attempt follows it.
+-- When a task of a lane becomes ready, the record of its earlier attempt follows it.
 local function start_step(q, lane, tag, member)
   local spec, tid = spec_of(q, lane), tid_of(member)
   local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
@@ -253,7 +255,8 @@ local function start_step(q, lane, tag, member)
   return true
 end
 
--- Puts the next task up into go. Its tag must be lower than before, where that is given. Answers whether it did.
+-- Puts the next task of all lanes into go. If `before` is given, only a lane with a lower tag counts. Returns
+-- whether there was one.
 local function start_next(q, before)
   for _ = 1, LANES_AT_ONCE do
     local lane, tag, member = first_lane(q)
@@ -276,14 +279,14 @@ function leat.has_lanes(q)
   return not leat.is_plain(q) and redis.call('EXISTS', q[LANES]) == 1
 end
 
--- The stream's tag: it joins at the present.
+-- The tag of the stream; it joins at the present clock.
 local function stream_tag(q)
   local v = redis.call('HMGET', q[STATS], 'stream_tag', 'clock')
   return math.max(number_or(v[1], 0), number_or(v[2], 0))
 end
 
--- Puts up and begins the tasks of lanes whose tags are lower than the stream's (tag; nil: all), up to `wanted`.
--- Answers how many were put up and how many of them began.
+-- Puts tasks of lanes with lower tags than the stream's (tag; nil: all) into go and claims them, up to `wanted`.
+-- Returns how many were put there and how many of them were claimed.
 local function read_lanes(q, wanted, tag, read)
   local up = 0
   while up < wanted and up < PAGE and start_next(q, tag) do
@@ -294,8 +297,8 @@ local function read_lanes(q, wanted, tag, read)
   return up, up - left
 end
 
--- Begins up to `wanted` tasks in fair order by read(kind, how many), which answers how many are still wanted, as
--- long as may_go_on(). What is dropped on the way bounds the work.
+-- Claims up to `wanted` tasks in fair order as long as may_go_on(). read(kind, how many) claims tasks of go or the
+-- stream and returns how many are still wanted. Dropped tasks count, too, which limits the work.
 function leat.read_fair(q, wanted, read, may_go_on)
   local stream_is_empty, dropped = false, 0
   while wanted > 0 and dropped < PAGE and may_go_on() do
@@ -314,8 +317,8 @@ function leat.read_fair(q, wanted, read, may_go_on)
   end
 end
 
--- How many entries nobody has read. Finished ones are deleted before they are acked, so what is not pending has
--- not been read. group may be nil.
+-- How many entries have not been read. Finished entries are deleted before they are acked, so an entry that is not
+-- pending has not been read. group may be nil.
 function leat.undelivered(q, key, group)
   local length = redis.call('XLEN', q[key])
   if length == 0 or not group then
@@ -329,7 +332,7 @@ function leat.undelivered(q, key, group)
   return length
 end
 
--- Whether an entry is there that the next read would bring: exactly so.
+-- Whether the next read would return an entry. This is exact.
 local function has_unread(q, key, group)
   if redis.call('EXISTS', q[key]) == 0 then
     return false
@@ -342,8 +345,9 @@ local function has_unread(q, key, group)
   return false
 end
 
--- Where a lane could start something and no entry waits to be read: one goes up, and whoever reads it claims and
--- pumps again. exactly: at a scan, since entries that somebody acked by hand count as undelivered for ever.
+-- If a lane could start a task and no entry waits to be read, puts one task into go. Whoever reads it calls
+-- leat_claim, which offers the next. exactly: for a scan, because entries that someone acked by hand count as
+-- undelivered for ever.
 function leat.offer_lane_task(q, exactly)
   if not leat.has_lanes(q) then
     return
@@ -360,7 +364,7 @@ function leat.offer_lane_task(q, exactly)
   end
 end
 
--- For functions after which nobody claims: a lane may have got a slot or a task. Never stops them.
+-- For functions that are not followed by a claim: a lane may have got a slot or a task. Never fails them.
 function leat.offer_if_freed(q)
   if q.freed then
     pcall(leat.offer_lane_task, q)
@@ -376,8 +380,8 @@ function leat.is_idle(q, lane)
   return q.idle and #members(q, lane, 1) == 0 and not is_capped(q, lane, spec_of(q, lane))
 end
 
--- Calls visit(lane, tid of its first task) for up to limit lanes that have tasks, in lexical order, behind the lane
--- `after` (nil: from the first). Answers the last one, or nil: these were all.
+-- Calls visit(lane, tid of its first task) for up to limit lanes that have tasks, in lexical order, after the lane
+-- `after` (nil: from the first). Returns the last one, or nil if these were all.
 function leat.walk_lanes(q, after, limit, visit)
   for _ = 1, limit do
     local member = redis.call('ZRANGE', q[LANED], after and '[' .. after .. '\1' or '-', '+', 'BYLEX', 'LIMIT', '0',

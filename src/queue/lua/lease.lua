@@ -1,8 +1,8 @@
 do -- Renew and register.
 
--- Sorts tokens into those that look like this consumer's (lists of ids by kind) and lost ones, and tells which of the
--- former somebody asked to cancel. Un-begun (held) entries have no record: they are its own while they are pending
--- for it.
+-- Sorts tokens into those that look like this consumer's (lists of ids by kind) and lost ones, and finds which of
+-- the former are to be cancelled. Deferred entries have no record: they belong to the consumer while they are
+-- pending for it.
 local function sort_tokens(q, tokens, lost, cancelled)
   local mine = { s = {}, g = {} }
   local plain, bound = PLAIN .. q.consumer .. '\0', BOUND .. q.consumer .. '\0'
@@ -27,8 +27,8 @@ local function sort_tokens(q, tokens, lost, cancelled)
   return mine
 end
 
--- XCLAIM drops an entry that was deleted from the pending list, so that nothing else will find it any more:
--- it is settled here. That must not keep the other leases from being renewed.
+-- XCLAIM drops a deleted entry from the pending list, and then nothing else would find it: so it is settled here.
+-- A failure must not stop the renewal of the other leases.
 local function lose(q, token, lost)
   lost[#lost + 1] = token
   if not fetch(q, token) then
@@ -60,8 +60,8 @@ local function renew_ids(q, kind, ids, lost)
   end
 end
 
--- Of the tokens, those that are still this consumer's get a fresh lease; the rest are lost. Answers these, and those
--- to be cancelled.
+-- Renews the tokens that still belong to this consumer; the others are lost. Returns the lost ones, and those that
+-- are to be cancelled.
 local function renew_tokens(q, tokens)
   local lost, cancelled = {}, {}
   local mine = sort_tokens(q, tokens, lost, cancelled)
@@ -74,10 +74,13 @@ local function heartbeat(q, text)
   redis.call('HSET', q[WORKERS], q.consumer, q.now_text .. ' ' .. text)
 end
 
--- KEYS: all. ARGV: group, consumer, the worker's beat (JSON), then the tokens of its tasks: running, held, or
--- ended with the finish not answered yet. Reply: PROTOCOL, now ms, lease ms, lost tokens, tokens of tasks that
--- somebody asked to cancel, how many dead letters to warn of (0: this is not the time). Safe anywhere: it only
--- lengthens leases.
+-- leat_renew: renews leases, with the worker's heartbeat.
+-- KEYS: all.
+-- ARGV: group, consumer, the heartbeat (JSON), then the tokens of its tasks: running, deferred, or ended with a
+-- leat_finish that is not answered yet.
+-- Reply: PROTOCOL, now ms, lease ms, lost tokens, tokens of tasks that are to be cancelled, how many dead letters
+-- to warn of (0: none now).
+-- Safe to stop: it only extends leases.
 function leat.renew(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local lease = leat.read_lease(q)
@@ -114,8 +117,8 @@ function leat.groups_of(key)
   return names
 end
 
--- The one place that makes the group, from 0. Where it was lost, begun tasks may still run elsewhere, so the
--- gate stays shut for one lease: that is written before the group exists.
+-- The only routine that creates the group, from 0. If it was lost, claimed tasks may still run elsewhere. So
+-- nothing may start for one lease; that is written before the group exists.
 function leat.ensure_groups(q, lease)
   local groups = leat.groups_of(q[STREAM])
   for name in pairs(groups) do
@@ -142,8 +145,11 @@ function leat.ensure_groups(q, lease)
   return #missing
 end
 
--- KEYS: all. ARGV: group. For an administrator, where workers may not make it. Reply: PROTOCOL, 1 where the group was
--- made or 0 where it was there. Safe to call again.
+-- leat_init: creates the group for workers that may not do so.
+-- KEYS: all.
+-- ARGV: group.
+-- Reply: PROTOCOL, 1 if the group was created or 0 if it existed.
+-- Safe to stop: a repeated call does what is missing.
 function leat.init(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   leat.check_types(q)
@@ -152,8 +158,8 @@ function leat.init(keys, args)
   return { PROTOCOL, made > 0 and 1 or 0 }
 end
 
--- Up to PAGE pending entries of the consumer go through hand(q, task, …), but for those in keep. Answers how
--- many, whether more may be left, and the first problem: one entry that stays does not keep back the others.
+-- Calls hand(q, task, …) for up to PAGE pending entries of the consumer, except those in keep. Returns how many,
+-- whether there may be more, and the first problem: an entry that fails does not hold up the others.
 function leat.hand_back(q, keep, hand, ...)
   local moved, left, bytes, out = 0, 0, 0, {}
   for _, kind in ipairs({ 'g', 's' }) do
@@ -181,7 +187,7 @@ function leat.hand_back(q, keep, hand, ...)
   return moved, false, out.problem
 end
 
--- Seeds for conf, which rules once it is there: name and value from args[from] to args[last].
+-- Defaults for conf: name and value from args[from] to args[last]. A value that conf has already stays.
 local function check_defaults(args, from, last)
   for i = from, last, 2 do
     leat.check_conf(args[i] or '', args[i + 1])
@@ -207,11 +213,14 @@ local function settings_in_force(q, args, from, to)
   return list
 end
 
--- KEYS: all. ARGV: group, consumer, beat, number of seeds, then name and value of each (see leat_conf), then tokens
--- as for leat_renew. The first call on new connections, and after NOGROUP. What is pending for the consumer and
--- not named never reached it: it goes back, nothing counted.
--- Reply: PROTOCOL, now ms, lease ms, lost tokens, cancelled tokens, more (1: call again), the bell's last id,
--- {name, value …} of the seeds as they rule. Safe anywhere: every step finds what an earlier call did.
+-- leat_register: the first call on new connections, and after NOGROUP. Pending entries that the consumer does not
+-- name never reached it: they are requeued, and nothing is counted.
+-- KEYS: all.
+-- ARGV: group, consumer, heartbeat, number of defaults, then name and value of each (see leat_conf), then tokens
+-- as for leat_renew.
+-- Reply: PROTOCOL, now ms, lease ms, lost tokens, cancelled tokens, more (1: call again), the id of the last
+-- wakeup, {name, value …} of these settings as they are in force.
+-- Safe to stop: each step finds what an earlier call has done.
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   leat.check_types(q)

@@ -1,54 +1,61 @@
 #!lua name=leat
--- leat: the queue itself, as a Redis function library.
+-- leat: the queue, as a Redis function library.
 --
--- An attempt is an entry: a stream entry that was begun never changes hands. Whenever a task
--- passes on (retry, release, expired lease, dead worker, host fault) it is written as a new entry and the old
--- one is acked and deleted in the same step, so whatever a stale worker still wants is fenced by the id alone.
+-- An attempt is an entry of a stream. A claimed entry never changes its owner. When a task is requeued (retry,
+-- release, expired lease, dead worker, host fault), it is written as a new entry, and the old entry is acked and
+-- deleted in the same step. The id alone therefore fences a stale worker: it names an entry that no longer exists.
 --
--- tests/model/leat.pml has what of this decides who may run a task, and is checked in every order of its steps: the
--- blocking read is do_read there, leat_claim do_claim, leat_renew do_renew, leat_finish do_finish, leat_register
--- do_register, and what the scan and leat_requeue do with what was left behind is take_over. Who changes one of
--- them changes the model first.
+-- tests/model/leat.pml models the part of this that decides who may run a task, and is checked in every order of
+-- its steps. The blocking read is do_read there, leat_claim is do_claim, leat_renew is do_renew, leat_finish is
+-- do_finish, leat_register is do_register. What the scan and leat_requeue do with entries of lost workers is
+-- take_over. Change the model before you change one of them.
 --
--- Scripts do not roll back. A step that moves a task therefore notes how each of its writes is taken back,
--- and where one is refused takes back the others (see whole_step): the task stands where it stood, and the
--- call can be repeated. The write that cannot be taken back, XDEL, comes last; XACK and counters, which
--- nobody waits for, never fail a step (pcall).
+-- Redis does not roll back a script. A step that moves a task therefore logs the inverse of each write. If a write
+-- is refused, whole_step undoes the earlier ones: the task is where it was, and the call can be repeated. XDEL
+-- cannot be undone, so it comes last. XACK and counters never fail a step (pcall), because nothing depends on
+-- them.
 --
--- Entries are named by a token: 's' or 'g' (the producers' stream or go) before the entry id. In go and in
--- waiting, leat's own fields stand behind the task's, and the last one, leat.fields, says how many pairs are
--- the task's: a producer cannot forge them.
+-- A token names an entry: 's' or 'g' (for the producers' stream or the requeue stream, go) and the id of the
+-- entry. In go and in waiting, leat's own fields follow the task's fields. The last one, leat.fields, is the
+-- number of pairs that are the task's, so a producer cannot forge the others.
 --
--- Every reply is an array that begins with PROTOCOL. Errors begin with a word: REFUSED (the caller's task),
--- FULL (length limit), FOREIGN (the stream is somebody else's), NOGROUP (call leat_register), BADARG.
+-- Every reply is an array that begins with PROTOCOL, except those of leat_add and leat_add_many. Errors begin with
+-- a word: REFUSED (the caller's task is wrong), FULL (length limit), FOREIGN (the stream belongs to another
+-- program), NOGROUP (call leat_register), BADARG, TRYAGAIN.
+--
+-- A step is safe to stop at any line, if its description says nothing else: Redis runs a call as a whole, and a
+-- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
+-- the call.
 
-local VERSION = 2 -- grows with every change of this file: workers replace an older library, never a newer one
-local PROTOCOL = 1 -- grows when arguments or replies change their meaning
+local VERSION = 2 -- increase it with each change of the library: workers replace an older one, never a newer one
+local PROTOCOL = 1 -- increase it if arguments or replies change their meaning
 
--- Keys, always in this order. Producers' functions get the first PRODUCER_KEYS, all others every one.
+-- The keys, in the order of every call. Producers' functions take the first PRODUCER_KEYS, the others all of them.
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local GO, RUNNING, DEAD, WORKERS, CANCEL, AWAITED = 10, 11, 12, 13, 14, 15
 local PRODUCER_KEYS, ALL_KEYS = 9, 15
 
-local MAX_FIELDS = 1000 -- pairs in a task; more is refused (a Lua call takes about 8,000 values)
-local CHUNK = 1000 -- arguments in one unpack
-local PAGE = 100 -- entries that one call moves or shows at the most on rare paths
-local READ_STEP = 8 -- entries that are read at once: only then are their sizes known
-local READ_MOST, SMALL_BYTES = 32, 65536 -- and more and more of them while all together are so small
-local MOVE_BYTES = 16 * 1024 * 1024 -- a call that has read or moved so much stops there and says so
-local HISTORY = 2000 -- bytes of history that a task carries along
+local MAX_FIELDS = 1000 -- pairs of a task; a Lua call takes about 8,000 values
+local CHUNK = 1000 -- arguments of one unpack
+local PAGE = 100 -- entries that one call moves or shows at most, where it is rarely needed
+local READ_STEP = 8 -- entries to read at once while their sizes are unknown
+local READ_MOST, SMALL_BYTES = 32, 65536 -- read up to so many at once as long as all together are so small
+local MOVE_BYTES = 16 * 1024 * 1024 -- a call that has read or moved so many bytes stops there and says so
+local HISTORY = 2000 -- bytes of history that a task keeps
 local PREVIEW = 200 -- bytes of a command in a list
-local SWEEP_LEASES = 10 -- how often leftovers are looked for; silent consumers are struck off after as long
+-- leases between two sweeps for leftovers; also the silence after which a consumer is deleted
+local SWEEP_LEASES = 10
 local MIN_LEASE_MS = 1000
-local DEFAULT_LEASE_MS, DEFAULT_MAX_CRASHES = 60000, 3 -- where conf was damaged by hand
+local DEFAULT_LEASE_MS, DEFAULT_MAX_CRASHES = 60000, 3 -- if conf was damaged by hand
 local TOO_MANY_FIELDS = 'more than ' .. MAX_FIELDS .. ' fields'
 local FORGED_ID = 'its entry has an id that Redis did not give'
-local OWN_SHORTEST, OWN_LONGEST = 25, 28 -- of a token with an id of new_tid's: 13 digits of time, 10 and more behind
+-- of a token whose id new_tid made: 13 digits of time, 10 or more after the hyphen
+local OWN_SHORTEST, OWN_LONGEST = 25, 28
 local MAX_DIGITS = 15 -- of a time in ms
-local BELL_KEPT = '16' -- rings: queue.h knows it, too
-local DAMAGED_MS = 10000 -- a waiting task that cannot be read is looked at again after so long
+local BELL_KEPT = '16' -- wakeups; queue.h has the same number
+local DAMAGED_MS = 10000 -- until a waiting task that cannot be read is tried again
 
-local TEXTS = {} -- of small numbers: formatting is dear
+local TEXTS = {} -- small numbers as text: formatting is slow
 for number = 0, 99 do
   TEXTS[number] = number .. ''
 end
@@ -62,7 +69,7 @@ local function fail(message)
   error({ err = message })
 end
 
--- The beginning of a caller's bytes, as an error can show them: a NUL would end it.
+-- The beginning of a caller's bytes, for an error message. A NUL would end the message.
 local function shown(text)
   return (text:sub(1, 40):gsub('%c', '?'))
 end
@@ -75,7 +82,7 @@ local function number_arg(text, what)
   return math.floor(value)
 end
 
--- Redis's clock, asked for where a call first needs it. One reading is good for all of the call.
+-- The clock of Redis. It is read when a call first needs it; all of the call then uses the same time.
 local CLOCK = {}
 local CLOCK_NAMES = { now_us = true, now = true, now_text = true }
 
@@ -90,12 +97,12 @@ function CLOCK.__index(q, name)
   return rawget(q, name)
 end
 
--- The queue of this call, handed to every routine as q: the keys by number, and what all routines need.
+-- The queue of this call. Each routine gets it as q: the keys by number, and the values that all routines share.
 local function open(keys, wanted, group, consumer)
   if #keys ~= wanted then
     fail('BADARG expected ' .. wanted .. ' keys, got ' .. #keys)
   end
-  -- with room for what comes later: a table that grows is built anew
+  -- All fields are set here, because Lua copies a table that grows.
   local q = {
     group = group, consumer = consumer, ended = {}, undo = false, freed = false, now_us = nil, now = nil,
     now_text = nil, plain = nil, due = nil, unpack(keys),
@@ -103,7 +110,7 @@ local function open(keys, wanted, group, consumer)
   return setmetatable(q, CLOCK)
 end
 
--- Statistics never stop a step.
+-- A failed counter never fails a step.
 local function count(q, name, by)
   redis.pcall('HINCRBY', q[STATS], name, by and str(by) or '1')
 end
@@ -115,7 +122,7 @@ end
 local UNITS_MS = { w = 604800e3, d = 86400e3, h = 3600e3, m = 60e3, s = 1000, ms = 1 }
 local CENTURY_MS = 36525 * 86400e3
 
--- A sum: each part in a smaller unit than the one before it.
+-- The sum of all parts, each in a smaller unit than the part before it.
 local function sum_ms(text)
   local total, at, last = 0, 1, math.huge
   repeat
@@ -129,7 +136,7 @@ local function sum_ms(text)
   return total
 end
 
--- A duration as people write it (90, 90s, 500ms, 5m, 1h30m, 30d) in ms, or nil: as the programs read it.
+-- A duration (90, 90s, 500ms, 5m, 1h30m, 30d) in ms, or nil. Workers and commands parse it in the same way.
 local function duration_ms(text)
   text = text or ''
   local ms = text:match('^%d+$') and text * 1000 or sum_ms(text)
@@ -144,15 +151,15 @@ local function rest(args, from)
   return list
 end
 
--- ---------------------------------------------------------------- steps that happen whole or not at all
+-- ---------------------------------------------------------------- steps that happen as a whole or not at all
 
--- Notes the command that takes back the write just done.
+-- Logs the command that undoes the write just done.
 local function undo_with(q, ...)
   q.undo = q.undo or {}
   q.undo[#q.undo + 1] = { ... }
 end
 
--- Runs step(q, …). Where one of its writes is refused, the earlier ones are taken back, last first.
+-- Runs step(q, …). If one of its writes is refused, undoes the earlier ones, the last first.
 local function whole_step(step, q, ...)
   q.undo = false
   local fine, result = pcall(step, q, ...)
@@ -165,7 +172,7 @@ local function whole_step(step, q, ...)
   error(result, 0)
 end
 
--- Tries each and goes on; the first problem is kept for the caller. Answers whether it went well.
+-- Calls step(…). Keeps the first problem of several such calls in out.problem. Returns whether the step succeeded.
 local function try(out, step, ...)
   local fine, problem = pcall(step, ...)
   if not fine then
@@ -190,7 +197,8 @@ local function stream_of(q, token)
   fail('BADARG not an entry token: ' .. token:sub(1, 40))
 end
 
--- What leat knows of a task beside its fields, or nil where the trailing fields are not leat's.
+-- What leat knows of a task besides its fields, and how many values are the task's. Returns nil if the trailing
+-- fields are not leat's.
 local function trailer(fields)
   local n = #fields
   if n < 2 or fields[n - 1] ~= 'leat.fields' then
@@ -207,13 +215,14 @@ local function trailer(fields)
   return known, pairs_count * 2
 end
 
--- The fields that mean something here. Those that bind: what they took must be let go when the task ends.
+-- The fields that mean something here. BINDING fields reserve something (a name, a lane's slot, a result) that
+-- must be released when the task ends.
 local BINDS = 1
 local BINDING = { 'id', 'unique', 'unique_for', 'lane', 'result_ttl' }
 local PICKED = { id = BINDS, unique = BINDS, unique_for = BINDS, lane = BINDS, result_ttl = BINDS, expires = 0 }
 
--- A task as all functions handle it. count is the number of values in fields that are the task's own;
--- enqueued (ms) stays text. The PICKED fields stand in it by their names; bound: some of them bind.
+-- A task as all routines use it. count is the number of values in fields that are the task's own. enqueued (ms)
+-- stays text. The PICKED fields are in it by their names. bound: at least one of them is BINDING.
 local function decode(token, fields)
   local task = {
     token = token, tid = token:sub(2), fields = fields, count = #fields, attempts = 0, crashes = 0, fence = 1,
@@ -232,7 +241,7 @@ local function decode(token, fields)
     task.passed = tonumber(known['leat.passed']) or 0
     task.enqueued = known['leat.enqueued'] or '0'
   else
-    -- ids may be anything that a producer gives; a time is a number that all can read
+    -- An id can be anything that a producer chose; a time has to be a number that everyone can read.
     task.enqueued = task.tid:match('^%d+') or '0'
     task.enqueued = #task.enqueued <= MAX_DIGITS and task.enqueued or '0'
   end
@@ -250,7 +259,7 @@ local function decode(token, fields)
   return task
 end
 
--- The inverse: a flat list for XADD to go or for waiting.
+-- The inverse of decode: a flat list for XADD to go, or for waiting.
 local function encode(task)
   local list, n = {}, task.count
   for i = 1, n do
@@ -298,7 +307,8 @@ local function is_pending(q, token)
   return #redis.call('XPENDING', stream, q.group, id, id, '1', q.consumer) > 0
 end
 
--- One line for each ended attempt: number, worker, begun, ended (ms), cause, status. The oldest go first.
+-- Adds a line for an ended attempt to the task's history: number, worker, start, end (ms), cause, status. The
+-- oldest lines are dropped first.
 local function add_history(q, task, record, cause, status)
   local line = string.format('%d %s %s %s %s %s\n', record.attempt, record.consumer, record.begun,
     q.now_text, cause, status ~= '' and status or '-')
@@ -309,10 +319,15 @@ local function add_history(q, task, record, cause, status)
   task.history = history
 end
 
--- running: token → STATE consumer NUL begun ms, attempt, fence, tid, moved, bound (between spaces; '-' for no
--- moved). STATE is PLAIN; or BOUND where something must be let go when the task ends: bound is then a packed map
--- of its BINDING fields; or MOVED: the lease ran out, the entry `moved` took the task over ('w' and a tid: it waits
--- in its lane), and the record only lets a late success count.
+-- running holds a lease record for each token: STATE consumer NUL begun ms, attempt, fence, tid, moved, bound,
+-- with spaces between them and '-' for no moved. STATE is one of these:
+--
+-- PLAIN: nothing to release when the task ends.
+--
+-- BOUND: something to release; bound is a packed map of the task's BINDING fields.
+--
+-- MOVED: the lease has expired and the entry `moved` has taken the task over ('w' and a tid: it waits in its
+-- lane). The record remains so that a late success still counts.
 local PLAIN, BOUND, MOVED = 'r', 'b', 'm'
 
 local function pack_bound(holder)
@@ -337,8 +352,8 @@ local function pack_record(consumer, begun, attempt, holder, moved)
     .. (moved or '-') .. ' ' .. bound
 end
 
--- nil for what leat did not write: the entry then counts as not begun. BINDING fields stand in the record by
--- their names.
+-- Returns nil if leat did not write the record: then the entry counts as not claimed. The record has the BINDING
+-- fields by their names.
 local function unpack_record(packed)
   local consumer, begun, attempt, fence, tid, moved, bound =
     packed:match('^.(.-)%z(%d+) (%d+) (%d+) (%S+) (%S+) (.*)$')
@@ -358,7 +373,7 @@ local function record_of(q, token)
   return packed and unpack_record(packed) or nil
 end
 
--- Parts of a whole step: a write, and how it is taken back.
+-- Parts of a whole step: each does a write and logs its inverse.
 
 local function hash_set(q, key, name, value)
   local old = redis.call('HGET', q[key], name)
@@ -370,7 +385,7 @@ local function hash_set(q, key, name, value)
   end
 end
 
--- Answers what was there.
+-- Returns the old value.
 local function hash_drop(q, key, name)
   local old = redis.call('HGET', q[key], name)
   if old then
@@ -398,17 +413,18 @@ local function zset_drop(q, key, member)
   end
 end
 
--- Writes an entry of leat's and answers its id.
+-- Adds an entry of leat's own. Returns its id.
 local function add_entry(q, key, list)
   local id = redis.call('XADD', key, '*', unpack(list))
   undo_with(q, 'XDEL', key, id)
   return id
 end
 
--- What the parts below have for each other.
+-- Routines that the parts below share.
 local leat = {}
 
--- Whether nobody uses lanes, cancels or waits now: one look for all three. False may be cautious.
+-- Whether no lane, no cancel and no waiting client is there: one EXISTS for all three. It may be false although it
+-- is true.
 function leat.is_plain(q)
   if q.plain == nil then
     q.plain = redis.call('EXISTS', q[LANES], q[CANCEL], q[AWAITED]) == 0

@@ -1,25 +1,25 @@
-do -- Limits: rates, and who may start nothing at all.
+do -- Limits: rates, and workers that may start nothing.
 
-local SLACK_US = 100000 -- a start that comes so much later than its token loses no time: workers may be busy
-local ASKERS = 3 -- workers that are told of the same token: where one of them is gone, the others ask for it
-local SPREAD_US = 1000000 -- nobody is told to wait so much longer than for the next token
-local CLOSED_MS = 3600000 -- how long a paused or drained worker is told to wait; the bell wakes it before
+local SLACK_US = 100000 -- a start that is so much late does not lower the rate: workers may be busy
+local ASKERS = 3 -- workers that are told to ask for the same token: if one of them is gone, the others ask
+local SPREAD_US = 1000000 -- nobody waits so much longer than for the next token
+local CLOSED_MS = 3600000 -- how long a paused or drained worker waits at most; a wakeup ends it earlier
 local PERIODS_US = { s = 1e6, m = 60e6, min = 60e6, h = 3600e6, d = 86400e6 }
 
--- '20/s' as µs from one start to the next, or nil: no limit.
+-- The µs between two starts at a rate such as '20/s', or nil: no limit.
 function leat.interval_us(text)
   local number, unit = (text or ''):match('^(%d+%.?%d*)/(%a+)$')
   local period = unit and PERIODS_US[unit]
   return period and tonumber(number) > 0 and period / tonumber(number) or nil
 end
 
--- Token bucket as one time (stats NAME, µs): when the bucket would be full again. Answers how many may start
--- now, and when the next may (ms).
+-- A token bucket, stored as one time (stats NAME, µs): when the bucket will be full again. Returns how many tasks
+-- may start now, and when the next may start (ms).
 function leat.tokens(q, name, every_us, burst)
   local full_at = number_or(redis.call('HGET', q[STATS], name), 0)
   local most = q.now_us + math.max(burst, 1) * every_us
   if full_at > most + SLACK_US then
-    -- so many cannot have been taken: the clock was set back
+    -- More than the bucket holds cannot have been taken: the clock was set back.
     full_at = most
     redis.call('HSET', q[STATS], name, str(full_at))
   end
@@ -38,9 +38,9 @@ function leat.take_tokens(q, name, every_us, number)
   redis.call('HSET', q[STATS], name, str(full_at))
 end
 
--- When a worker that waits for a token, the next of which is there at next_ms, is to ask for one (ms). At each
--- token only some of them ask, the next ones at the next: if all did, all but one would ask in vain. stats 'turn':
--- what the last one was told, in parts of a token.
+-- When a worker that waits for a token should ask for it (ms); the next token is there at next_ms. For each token
+-- only ASKERS workers ask, and the next ones for the token after it. Otherwise all would ask, and all but one in
+-- vain. stats 'turn' is the time that the last worker got, in fractions of a token.
 function leat.turn_ms(q, next_ms, every_us)
   local next_us = next_ms * 1000
   local turn = number_or(redis.call('HGET', q[STATS], 'turn'), 0) + math.ceil(every_us / ASKERS)
@@ -51,17 +51,17 @@ function leat.turn_ms(q, next_ms, every_us)
   return next_ms + math.ceil(math.floor((turn - next_us) / every_us) * every_us / 1000)
 end
 
--- After the rate was changed: what was taken at the old one counts no more.
+-- For a changed rate: forgets what was taken at the old one.
 function leat.forget_rate(q, name)
   redis.call('HDEL', q[STATS], name, 'turn')
 end
 
--- Until when this worker may start nothing, and why.
+-- Until when this worker may start nothing (0: it may), and why.
 local function closed(q, hold_until, paused, drained)
   if hold_until > q.now then
     local most = q.now + leat.read_reclaim(q)
     if hold_until > most then
-      -- it was not to be longer than that: the clock was set back
+      -- A hold is never longer than that: the clock was set back.
       hold_until = most
       redis.call('HSET', q[CONF], 'hold_until', str(hold_until))
     end
@@ -74,8 +74,8 @@ local function closed(q, hold_until, paused, drained)
   return 0, ''
 end
 
--- What claim must know of conf, in one read: lease (ms), until when the gate is closed for this worker (ms; 0: it is
--- open) and why ('', hold, paused, drained), and the queue's rate: every_us (nil: none) and burst.
+-- What leat_claim must know of conf, in one read: the lease (ms); until when this worker may start nothing (ms; 0:
+-- it may) and why ('', hold, paused, drained); the queue's rate as every_us (nil: none) and burst.
 function leat.read_pause_state(q)
   local host = q.consumer:match('^(.*):%d+:[^:]*$') or q.consumer
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'hold_until', 'paused', 'drain:*', 'drain:' .. host, 'rate')

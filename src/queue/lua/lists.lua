@@ -1,29 +1,29 @@
-do -- Intake: lists of producers that know nothing of leat, and what an earlier system left behind.
+do -- Intake: items of producers' lists, and what an earlier job system left behind, become tasks.
 
-local INTAKE_BYTES = 4 * 1024 * 1024 -- items of so many bytes together end a call
+local INTAKE_BYTES = 4 * 1024 * 1024 -- a call ends when its items have so many bytes together
 local UNIQUE_BYTES = 200 -- longer items are unique by their SHA-1
-local MARK_BYTES = 13 -- of '*' and a unix time at an item's end
-local SHOWN = 20 -- items in a preview
+local MARK_BYTES = 13 -- of '*' and a unix time at the end of an item
+local SHOWN = 20 -- items of a preview
 
--- Fields with a meaning of their own that bytes of foreign making must not get.
+-- Fields with a meaning of their own. An item, which any program may have written, must not become one of them.
 local TAKEN = {
   id = true, unique = true, unique_for = true, lane = true, directory = true, timeout = true,
   max_attempts = true, expires = true, result_ttl = true, max_output = true, signature = true, not_after = true,
   memory_max = true, memory_high = true, pids_max = true, cpu_max = true, cpu_weight = true, io_weight = true,
 }
 
--- From place `at` on, up to n in order, and where to go on (nil: that is all).
+-- Up to n items in order from position `at`, and where to go on (nil: no more).
 local function read_by_place(command, key, at, first, last, n)
   local items = redis.call(command, key, str(first), str(last))
   return items, #items == n and at + n or nil
 end
 
--- What is known of a key's type: how many it holds; read(key, at, n), which answers items in the order in which
--- they are taken, and where to go on (nil: that is all); remove(key, items), one write.
+-- What each type of key needs: the command for its size; read(key, at, n), which returns items in the order in
+-- which they are taken, and where to go on (nil: no more); and remove(key, items), which is one write.
 local KINDS = {
   list = {
     size = 'LLEN',
-    -- the tail first, as RPOP would
+    -- The tail comes first, as with RPOP.
     read = function(key, at, n)
       local items, following = read_by_place('LRANGE', key, at, -at - n, -at - 1, n)
       for i = 1, math.floor(#items / 2) do
@@ -60,7 +60,7 @@ local function kind_of(text)
   return KINDS[text] or fail('BADARG not list, set or zset: ' .. tostring(text):sub(1, 40))
 end
 
--- Up to n items, fewer where they are large. Nothing is written yet. A set may show a member twice.
+-- Up to n items, or fewer large ones. Nothing is written yet. A set may return a member twice.
 local function collect(kind, key, n)
   local items, seen, bytes, at = {}, {}, 0, 0
   while at and #items < n and bytes < INTAKE_BYTES do
@@ -86,7 +86,7 @@ local function unmark(q, item)
   return item:sub(1, -#mark - 2), due > q.now and due or 0
 end
 
--- Neither empty nor longer than a key may well be.
+-- A key that is neither empty nor very long.
 local function unique_of(value)
   return value ~= '' and #value <= UNIQUE_BYTES and value or 'sha1:' .. redis.sha1hex(value)
 end
@@ -108,7 +108,7 @@ local function make_task(q, item, how, index)
   return task
 end
 
--- The tasks are written first; what takes the items away is one write, and the last.
+-- The tasks are written first. One write, the last, removes the items.
 local function take_step(q, key, kind, items, how)
   local added = 0
   for index, item in ipairs(items) do
@@ -128,12 +128,15 @@ local function check_field(name)
   end
 end
 
--- KEYS: the producer's, then the list. ARGV: how many items at the most (and never more than CHUNK), the field
--- that an item becomes, lane ('': none), 'item' where an item is unique ('': not), and for what is left behind
--- the type of the key (list, set, zset; '': list), 1 where items carry marks ('': not).
--- Reply: PROTOCOL, items taken away, tasks that they became, items left, 1 where the queue is full.
--- Moves the list's tail, in its order, as far as the length limit lets it. An item whose unique key is held is
--- taken away and becomes no task. All or nothing: a refused write leaves list and queue as they were.
+-- leat_intake: moves items of a list into the queue, from its tail, in their order, as far as the length limit
+-- allows.
+-- KEYS: the producers', then the list.
+-- ARGV: how many items at most (and never more than CHUNK); the field that an item becomes; the lane ('': none);
+-- 'item' if an item is its own unique key ('': not); then for what an earlier system left behind the type of the
+-- key (list, set, zset; '': list), and 1 if items have marks ('': not).
+-- Reply: PROTOCOL, items removed, tasks made of them, items left, 1 if the queue is full.
+-- An item whose unique key is held is removed and becomes no task.
+-- Safe to stop: all writes are one whole step, so a refused write leaves list and queue as they were.
 function leat.intake(keys, args)
   local key = table.remove(keys, PRODUCER_KEYS + 1)
   local q = open(keys, PRODUCER_KEYS)
@@ -148,9 +151,12 @@ function leat.intake(keys, args)
   return { PROTOCOL, #items, added, left, left > 0 and room <= added and 1 or 0 }
 end
 
--- KEYS: a list, set or zset. ARGV: its type, how many items (at the most SHOWN), 1 where items carry marks.
--- Reply: PROTOCOL, how many items it holds, then for each of the first its first PREVIEW bytes, its size, and
--- when it is due (ms; 0: now). What leat_intake would take, and how; no writes.
+-- leat_preview: shows what leat_intake would take.
+-- KEYS: a list, set or zset.
+-- ARGV: its type, how many items (at most SHOWN), 1 if items have marks.
+-- Reply: PROTOCOL, the number of items, then for each of the first its first PREVIEW bytes, its size, and when it
+-- is due (ms; 0: now).
+-- Safe to stop: no writes.
 function leat.preview(keys, args)
   local q = open(keys, 1)
   local kind = kind_of(args[1])
@@ -167,9 +173,11 @@ function leat.preview(keys, args)
   return reply
 end
 
--- KEYS: the producer's. ARGV: a period in ms, 1 where the caller is still at it ('': not). Reply: PROTOCOL, 0
--- where it is the caller that is to look for new lists now, else in how many ms to ask again: of all workers one
--- looks in each period.
+-- leat_lists_turn: chooses one worker in each period to look for new lists.
+-- KEYS: the producers'.
+-- ARGV: the period in ms, 1 if the caller is still looking ('': not).
+-- Reply: PROTOCOL, 0 if the caller is to look now, otherwise in how many ms to ask again.
+-- Safe to stop: one write. If the chosen worker dies, another is chosen in the next period.
 function leat.lists_turn(keys, args)
   local q = open(keys, PRODUCER_KEYS)
   local period = number_arg(args[1], 'the period')

@@ -1,6 +1,6 @@
-do -- Where tasks are, for those who wait for them (no writes).
+do -- Where tasks are, for clients that wait for them (no writes).
 
--- In waiting, or in the producers' stream. What is read there is counted.
+-- Whether the task is in waiting or in the producers' stream. Counts the bytes that this reads.
 local function is_elsewhere(q, tid, out)
   if redis.call('HEXISTS', q[WAITING], tid) == 1 then
     return true
@@ -13,7 +13,7 @@ local function is_elsewhere(q, tid, out)
   return fields and true
 end
 
--- Those that are not in go, in the very step that has seen its end.
+-- Tasks that are not in go, looked up in the same step that has seen the end of go.
 local function find_elsewhere(q, wanted, out)
   for _, tid in ipairs(wanted) do
     if out.bytes > MOVE_BYTES then
@@ -24,11 +24,15 @@ local function find_elsewhere(q, wanted, out)
   end
 end
 
--- KEYS: all. ARGV: group, cursor ('g0-0' at first; 'd0-0': among dead letters), then at most CHUNK tids. Reply:
--- PROTOCOL, cursor, 1 where there is no more (0: go on with the cursor), rows {name, value …} of those found, tids
--- that must be asked for again with the cursor. state is alive or dead.
--- Go is not indexed by task, and tasks move. But what comes into it comes behind the cursor, and at its end waiting
--- and the stream are looked at in the same step: who is not found on the way lives no more at that moment.
+-- leat_find: which of some tasks are alive, or dead letters.
+-- KEYS: all.
+-- ARGV: group, cursor ('g0-0' at first; 'd0-0': among dead letters), then at most CHUNK tids.
+-- Reply: PROTOCOL, cursor, 1 if the search is complete (0: go on with the cursor), rows {name, value …} of those
+-- found, with state alive or dead, tids to ask for again with the cursor.
+-- go is not indexed by task, and tasks move. But a task that enters go enters behind the cursor, and at the end of
+-- go the same step looks into waiting and the stream. So a task that was not found by then is no longer alive at
+-- that moment.
+-- Safe to stop: no writes.
 function leat.find(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local kind, start = args[2]:sub(1, 1), args[2]:sub(2)

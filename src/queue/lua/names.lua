@@ -1,10 +1,13 @@
-do -- Names: ids and unique keys that tasks hold.
+do -- Names: the ids and unique keys that tasks hold.
 --
--- names: 'i:ID' → tid; 'u:KEY' → 'tid', or 'tid token' while that task runs, or '@until tid' after a success
--- with unique_for (ms); 'n:KEY' → 'tid due': the one follow-up, in waiting, that goes up when the holder ends.
+-- names has these entries:
+-- 'i:ID' → tid.
+-- 'u:KEY' → 'tid'; 'tid token' while that task runs; '@until tid' after a success with unique_for (ms).
+-- 'n:KEY' → 'tid due': the only follow-up of the key's holder. It is in waiting, and becomes ready when the holder
+-- ends.
 
--- Who holds the key: its tid and the token of its running attempt (''), or nil. until_ms: it has ended, and the key
--- is refused until then.
+-- The holder of the key: its tid and the token of its running attempt (''), or nil. With until_ms, the task has
+-- ended, and the key stays refused until then.
 function leat.holder_of(q, key)
   local value = redis.call('HGET', q[NAMES], 'u:' .. key)
   if not value then
@@ -37,7 +40,7 @@ function leat.unique_problem(q, task)
   return name .. ' is held by ' .. holder
 end
 
--- The task that a tid names, or its own id while it lives.
+-- The tid of the living task with that label, or the argument itself.
 function leat.tid_of(q, id)
   return redis.call('HGET', q[NAMES], 'i:' .. id) or id
 end
@@ -47,7 +50,7 @@ function leat.hold_unique(q, key, tid, token)
   hash_set(q, NAMES, 'u:' .. key, token and tid .. ' ' .. token or tid)
 end
 
--- Part of a whole step: the attempt is over or passed on; what it held as a running one is let go.
+-- Part of a whole step: the attempt has ended or was requeued. Releases what it held while it ran.
 function leat.stop_holding(q, token, record)
   if record.lane then
     leat.lane_ended(q, record.lane)
@@ -58,7 +61,7 @@ function leat.stop_holding(q, token, record)
   end
 end
 
--- The follow-up takes the key over and goes up.
+-- Part of a whole step: the follow-up takes the key over and becomes ready.
 local function start_following(q, key, following)
   local tid, due = following:match('^(%S+) (%d+)$')
   hash_drop(q, NAMES, 'n:' .. key)
@@ -100,7 +103,8 @@ local function release_unique(q, holder, succeeded)
   end
 end
 
--- Part of a whole step: lets go of what the task held, by compare and delete: what another holds by now stays.
+-- Part of a whole step: releases the names that the task holds. It compares before it deletes: a name that another
+-- task holds by now stays.
 function leat.release_names(q, holder, succeeded)
   local name = holder.id and 'i:' .. holder.id
   if name and redis.call('HGET', q[NAMES], name) == holder.tid then
@@ -111,7 +115,7 @@ function leat.release_names(q, holder, succeeded)
   end
 end
 
--- Part of a whole step: the time for which the key was refused is over.
+-- Part of a whole step: frees the key if the time for which it was refused is over.
 function leat.free_unique(q, key)
   local until_ms = (redis.call('HGET', q[NAMES], 'u:' .. key) or ''):match('^@(%d+) ')
   if until_ms and tonumber(until_ms) <= q.now then

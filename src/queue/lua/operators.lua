@@ -1,6 +1,6 @@
 do -- Requeue: a consumer that is gone.
 
--- Where the group was made anew, the dead one may have been given what another had begun, and may still run.
+-- If the group was recreated, the dead consumer may have been given what another has claimed and may still run.
 local function take_over_dead(q, task, max_crashes)
   local record = record_of(q, task.token)
   if record and record.consumer ~= q.consumer then
@@ -9,10 +9,14 @@ local function take_over_dead(q, task, max_crashes)
   leat.take_over(q, task, max_crashes)
 end
 
--- KEYS: all. ARGV: group, the consumer that is proved dead or leaves, 1 if it died (begun attempts are then
--- crashes, as where a lease runs out). Reply: PROTOCOL, entries moved, more (1: call again), 1 if the consumer was
--- known (it had entries or a record), {tid, cause …} of tasks that this call ended. The consumer is deleted only
--- when nothing is pending for it, in the same step that saw so. Called twice, by whomever, the second finds nothing.
+-- leat_requeue: requeues everything of a consumer that is gone.
+-- KEYS: all.
+-- ARGV: group, the consumer, which is proved dead or is leaving, 1 if it died (claimed attempts then count as
+-- crashes, as if their leases had expired).
+-- Reply: PROTOCOL, entries moved, more (1: call again), 1 if the consumer was known (it had entries or a record),
+-- {tid, cause …} of tasks that this call ended.
+-- Safe to stop: the consumer is deleted only in the step that has seen that nothing is pending for it. A second
+-- call, by whomever, finds nothing.
 function leat.requeue_consumer(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local moved, more, problem
@@ -39,7 +43,7 @@ end
 
 local BY_BYTES = 100
 
--- What waited for the old rate of the queue or of a lane waits no more.
+-- Part of a whole step. Tasks and lanes that waited for the old rate no longer wait.
 local function set_conf(q, name, value)
   hash_set(q, CONF, name, value)
   if name:sub(1, 5) == 'lane:' then
@@ -49,8 +53,12 @@ local function set_conf(q, name, value)
   end
 end
 
--- KEYS: all. ARGV: nothing, or a name and a value ('' takes a rate or a lane's settings away). Reply: PROTOCOL, then
--- all names and values. A shorter lease is obeyed by workers at once and by the scan one old lease later.
+-- leat_conf: sets one setting, or shows all.
+-- KEYS: all.
+-- ARGV: nothing, or a name and a value ('' removes a rate or the settings of a lane).
+-- Reply: PROTOCOL, then all names and values.
+-- Workers use a shorter lease at once, the scan one old lease later.
+-- Safe to stop: the setting is one whole step. Without the wakeup after it, workers read it when they next call.
 function leat.conf(keys, args)
   local q = open(keys, ALL_KEYS)
   if #args > 0 then
@@ -62,7 +70,7 @@ function leat.conf(keys, args)
     end
     whole_step(set_conf, q, name, value)
     leat.offer_lane_task(q)
-    -- who was told to wait looks again
+    -- Workers that wait check again.
     leat.wake_workers(q, 'conf')
   end
   local reply = { PROTOCOL }
@@ -72,9 +80,12 @@ function leat.conf(keys, args)
   return reply
 end
 
--- KEYS: all. ARGV: paused or drain:HOST or drain:*, then 1 or 0, then who does it (at most BY_BYTES; may be
--- missing). Reply: PROTOCOL, 1 if that was so already. Closes and opens the gate: nothing more is begun, what
--- runs goes on. conf says since when it is closed, and by whom: 'MS' or 'MS BY'; closed again it keeps that.
+-- leat_gate: pauses or drains, or ends that. Nothing more starts; running tasks go on.
+-- KEYS: all.
+-- ARGV: paused or drain:HOST or drain:*, then 1 or 0, then who does it (at most BY_BYTES; optional).
+-- Reply: PROTOCOL, 1 if it was so already.
+-- conf has since when, and by whom: 'MS' or 'MS BY'. A second call does not change that.
+-- Safe to stop: one write. Without the wakeup after it, workers read it when they next claim.
 function leat.set_pause(keys, args)
   local q = open(keys, ALL_KEYS)
   local name, on, by = args[1], args[2] == '1', args[3] or ''
@@ -134,16 +145,19 @@ local function cancel_one(q, id, token)
     redis.call('SADD', q[CANCEL], tid)
     return 'asked ' .. record.consumer
   end
-  -- if a worker has read it, the gate will not let it begin what is not there any more
+  -- If a worker has already read the entry, leat_claim will find it gone.
   leat.cancel_entry(q, task)
   return 'cancelled'
 end
 
--- KEYS: all. ARGV: group, 1 to tell the workers at once (0: at their next beat), then of at most PAGE tasks the tid
--- or label, and the token under which the task was seen in go (elsewhere it is found without: ''). Reply:
--- PROTOCOL, then for each: cancelled, 'asked CONSUMER' (it has begun: its worker ends it, or whoever takes it
--- over, and the task ends as cancelled unless it succeeds before), gone (not there any more: look again), or the
--- error. Each task is a step of its own, and can be asked for again.
+-- leat_cancel: cancels tasks.
+-- KEYS: all.
+-- ARGV: group, 1 to tell the workers at once (0: with their next heartbeat), then for each of at most PAGE tasks
+-- its tid or label, and the token under which it was seen in go (elsewhere it is found without: '').
+-- Reply: PROTOCOL, then for each: cancelled; 'asked CONSUMER' (it is claimed: its worker, or whoever takes it
+-- over, ends it, and it becomes cancelled unless it succeeds before); gone (no longer there: look again); or the
+-- error.
+-- Safe to stop: each task is a step of its own that can be repeated.
 function leat.cancel(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   if #args > 2 + PAGE * 2 or #args % 2 ~= 0 then
@@ -186,7 +200,7 @@ local function dead_retry_step(q, id, task)
     fail('REFUSED ' .. task.tid .. ' has expired: it could not be started')
   end
   task.fence, task.attempts, task.crashes, task.from = task.fence + 1, 0, 0, nil
-  -- in a lane even without one: there may be very many, and go is read before all
+  -- It waits in a lane even without one of its own: there may be very many, and go is read before everything else.
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
   leat.to_lane(q, task.tid, task.lane or '')
   if task.id and not redis.call('HGET', q[NAMES], 'i:' .. task.id) then
@@ -198,9 +212,11 @@ local function dead_retry_step(q, id, task)
   redis.call('XDEL', q[DEAD], id)
 end
 
--- KEYS: all. ARGV: dead letters' entry ids, at most PAGE. Reply: PROTOCOL, then for each 'ok', 'gone', or the
--- error that kept the letter where it is. The task goes up with its id and history and a fresh budget of
--- attempts.
+-- leat_dead_retry: enqueues dead letters again. A task keeps its id and history, and gets all its attempts back.
+-- KEYS: all.
+-- ARGV: the entry ids of dead letters, at most PAGE.
+-- Reply: PROTOCOL, then for each 'ok', 'gone', or the error that kept it a dead letter.
+-- Safe to stop: each dead letter is a whole step; a repeated call finds it gone.
 function leat.dead_retry(keys, args)
   local q = open(keys, ALL_KEYS)
   check_letter_ids(args)
@@ -231,7 +247,9 @@ function leat.dead_retry(keys, args)
   return reply
 end
 
--- KEYS, ARGV and reply as dead_retry's.
+-- leat_dead_drop: deletes dead letters.
+-- KEYS, ARGV and reply: as of leat_dead_retry.
+-- Safe to stop: each is deleted by one command.
 function leat.dead_drop(keys, args)
   local q = open(keys, ALL_KEYS)
   check_letter_ids(args)

@@ -1,6 +1,6 @@
-do -- Repair: findings put right, one by one, each as a whole step, and no task lost.
+do -- Repair: each finding is repaired in a whole step, and no task is lost.
 
-local repairs = {} -- kind → function(q, subject) → nil, or what else to answer
+local repairs = {} -- kind → function(q, subject) → nil, or another answer
 
 local function step(repair_one)
   return function(q, subject)
@@ -20,7 +20,7 @@ local function dropping_member(key)
   end)
 end
 
--- What is left of the task is its record, if it had begun: then it becomes a dead letter.
+-- If the entry was claimed, its record is all that is left of the task: it becomes a dead letter.
 repairs.dangling = leat.settle_vanished
 repairs.vanished = leat.settle_vanished
 repairs.moved = dropping(RUNNING)
@@ -31,8 +31,9 @@ repairs['empty-lane'] = dropping_member(LANES)
 repairs['lost-lane'] = step(leat.wake_lane)
 repairs.awaited = dropping(AWAITED)
 
--- Begun by somebody who may run it still: it is leased to that worker again, as if nobody had acked it. If the worker
--- is there it goes on, if not the lease runs out; put up again at once it might run twice. Un-begun it goes up.
+-- If a worker has claimed the entry, it may still run the task, and a requeued task might run twice. So the entry
+-- is leased to that worker again, as if nobody had acked it. If the worker is there, it goes on; otherwise the
+-- lease expires. An unclaimed entry is requeued.
 function repairs.acked(q, token)
   local record = record_of(q, token)
   local stream, id = stream_of(q, token)
@@ -43,7 +44,7 @@ function repairs.acked(q, token)
   end
 end
 
--- Up to PAGE entries of the consumer whose lease has run out. Answers whether more may be left.
+-- Takes over up to PAGE entries of the consumer whose leases have expired. Returns whether there may be more.
 local function take_over_expired(q, name)
   local reclaim, most, bytes = str(leat.read_reclaim(q)), leat.read_max_crashes(q), 0
   for _, kind in ipairs({ 'g', 's' }) do
@@ -67,7 +68,7 @@ local function take_over_expired(q, name)
   return false
 end
 
--- DELCONSUMER forgets what is pending, so it comes last, and only where nothing is.
+-- DELCONSUMER forgets pending entries, so it comes last, and only if there are none.
 function repairs.consumer(q, name)
   if take_over_expired(q, name) then
     return 'more'
@@ -92,7 +93,7 @@ repairs['lane-count'] = step(function(q, lane)
   leat.wake_lane(q, lane)
 end)
 
--- What cannot be read is kept as a dead letter, whole.
+-- The bytes of a task that cannot be read are kept as a dead letter.
 local function bury_damaged(q, tid)
   leat.write_dead_letter(q, {
     tid = tid, fields = {}, count = 0, attempts = 0, crashes = 0, fence = 1, enqueued = '0', history = '',
@@ -110,8 +111,8 @@ function repairs.damaged(q, tid)
   leat.tell_end(q, { tid = tid }, 'dead', { cause = 'damaged' })
 end
 
--- It goes up, with its names. Where another task holds its unique key, it waits for that one's end again, as
--- the one follow-up; where there is a follow-up already, the gate refuses it and it is a dead letter.
+-- The task becomes ready, with its names. If another task holds its unique key, it waits for that one's end as its
+-- follow-up. If there is a follow-up already, leat_claim refuses the task, and it becomes a dead letter.
 repairs.waiting = step(function(q, tid)
   local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
   local task = decode('w', list)
@@ -127,7 +128,7 @@ repairs.waiting = step(function(q, tid)
   leat.make_ready(q, tid, list)
 end)
 
--- A key whose holder is gone passes to its follow-up. One that is refused for a time is freed when that is over.
+-- A key whose holder is gone passes to its follow-up. A key that is refused for some time is freed after it.
 repairs.name = step(function(q, name)
   local kind, key = name:sub(1, 2), name:sub(3)
   local until_ms = redis.call('HGET', q[NAMES], name):match('^@(%d+) ')
@@ -166,15 +167,18 @@ local function repair_one(q, kind, subject, confirmed)
   q.work = q.work + 1
   local answer = repairs[kind](q, subject)
   if kind ~= 'lane-count' then
-    -- counted anew where it may have changed
+    -- The repair may have changed these, so they are read again.
     q.lane_counts, q.consumers, q.delivered = nil, nil, nil
   end
   return answer or 'repaired'
 end
 
--- KEYS: all. ARGV: as leat_recheck's. Reply: PROTOCOL, then for each: repaired, gone (it is not so, or not any more),
--- unsure (read on in go and ask again), more (call again with it), 'left WHY', or the error. Each is looked
--- at again in the step that mends it, and each step can be said again.
+-- leat_repair: repairs findings that still hold.
+-- KEYS: all.
+-- ARGV: as of leat_recheck.
+-- Reply: PROTOCOL, then for each: repaired, gone (it does not hold, or no longer), unsure (read on in go and ask
+-- again), more (call again with it), 'left WHY', or the error.
+-- Safe to stop: each finding is checked again in the step that repairs it, and each step can be repeated.
 function leat.repair(keys, args)
   local q, reply = leat.open_findings(keys, args), { PROTOCOL }
   q.work = 0

@@ -1,14 +1,14 @@
-do -- Waiting, passing on, ending.
+do -- Waiting, requeueing and ending tasks.
 
--- Wakes every worker. why: due, lanes or conf (something may be startable earlier than they know), gate (or nothing
--- any more), cancel (a running task is to be ended). Who reads as many as are kept has to take it that one of each
--- was among those that are gone.
+-- Wakes all workers. why: due, lanes or conf (something may be startable earlier than they know), gate (pause or
+-- drain has changed), cancel (a running task is to be ended). A reader that finds as many wakeups as are kept must
+-- assume that it missed one of each kind.
 function leat.wake_workers(q, why)
   redis.call('XADD', q[BELL], 'MAXLEN', BELL_KEPT, '*', 'why', why)
 end
 
--- delayed: tids with their due time (ms); 'l:LANE' that waits for a rate token; 'u:KEY' that is refused until
--- then. Tids begin with a digit. Part of a whole step.
+-- Part of a whole step. delayed has members of three kinds, each with its due time (ms): a tid, which begins with
+-- a digit; 'l:LANE', a lane that waits for a rate token; 'u:KEY', a unique key that stays refused until then.
 function leat.schedule(q, due, member)
   q.due = nil
   zset_put(q, DELAYED, str(due), member)
@@ -23,7 +23,7 @@ function leat.wait_until(q, task, due)
   leat.schedule(q, due, task.tid)
 end
 
--- A waiting task's fields, or nil where it was damaged by hand: names and values, all of them text.
+-- The fields of a waiting task as names and values, all of them text; nil if they were damaged by hand.
 local function unpack_waiting(packed)
   local fine, list = pcall(cmsgpack.unpack, packed or '')
   if not fine or type(list) ~= 'table' or #list < 2 or #list % 2 ~= 0 then
@@ -38,8 +38,8 @@ local function unpack_waiting(packed)
 end
 leat.unpack_waiting = unpack_waiting
 
--- Part of a whole step: a waiting task goes where it can start: its lane's turn, or go. While lanes wait for
--- their turns, tasks without one wait in the lane '': go is read before all.
+-- Part of a whole step: a waiting task goes to where it can start: into its lane, or to go. While lanes exist, a
+-- task without a lane waits in the lane '', because go is read before everything else.
 function leat.make_ready(q, tid, list)
   local lane = decode('w', list).lane
   if lane or leat.has_lanes(q) then
@@ -53,7 +53,7 @@ local function promote_task(q, tid)
   local packed = redis.call('HGET', q[WAITING], tid)
   local list = unpack_waiting(packed)
   if packed and not list then
-    -- it stays for whoever mends it, and the others do not wait for it
+    -- The task stays until it is repaired, and does not hold up the others.
     redis.call('ZADD', q[DELAYED], str(q.now + DAMAGED_MS), tid)
     return nil
   end
@@ -77,7 +77,7 @@ local function promote_member(q, member)
   end
 end
 
--- Up to limit due ones go up.
+-- Makes up to limit due tasks ready.
 function leat.promote(q, limit)
   q.due = nil
   local due = redis.call('ZRANGE', q[DELAYED], '-inf', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit))
@@ -97,7 +97,7 @@ function leat.promote(q, limit)
   end
 end
 
--- The earliest due time as text, or false. Looked up again after it may have changed.
+-- The earliest due time as text, or false. It is read again after it may have changed.
 function leat.next_due(q)
   if q.due == nil then
     q.due = redis.call('ZRANGE', q[DELAYED], '0', '0', 'WITHSCORES')[2] or false
@@ -105,7 +105,8 @@ function leat.next_due(q)
   return q.due
 end
 
--- For who needs both, is_plain and next_due: most often nothing of all that is there, and one look tells.
+-- For a caller that needs both is_plain and next_due. Usually none of these keys exists, and one EXISTS answers
+-- both.
 function leat.read_plain_and_due(q)
   local found = redis.call('EXISTS', q[LANES], q[CANCEL], q[AWAITED], q[DELAYED])
   if found == 0 then
@@ -115,10 +116,10 @@ function leat.read_plain_and_due(q)
   end
 end
 
--- ---------------------------------------------------------------- passing on and burying
+-- ---------------------------------------------------------------- requeueing and dead-lettering
 
--- Writes the dead letter. letter: cause, status, reason, record, stdout, stderr, usage, damaged. A task with more fields than
--- one call can write keeps them packed in leat.packed.
+-- Writes a dead letter. letter: cause, status, reason, record, stdout, stderr, usage, damaged. If the task has
+-- more fields than one call can write, leat.packed has all of them.
 local function write_dead_letter(q, task, letter)
   local list, n
   if task.count > MAX_FIELDS * 2 then
@@ -162,15 +163,15 @@ local function write_dead_letter(q, task, letter)
 end
 leat.write_dead_letter = write_dead_letter
 
--- Parts of a whole step.
 
--- The record of an attempt whose lease ran out, pointing to the entry that took the task over.
+-- Part of a whole step: writes the record of an attempt whose lease has expired. It points to the entry that took
+-- the task over.
 local function put_moved(q, token, record, moved)
   hash_set(q, RUNNING, token, pack_record(record.consumer, record.begun, record.attempt, record, moved))
 end
 
--- Part of a whole step: the record of an earlier attempt, whose late success would still count, follows the task
--- from one place to the next. A place is an entry's token, or 'w' and the tid in waiting.
+-- Part of a whole step: the record of an earlier attempt, whose late success would still count, points to the new
+-- place of the task. A place is the token of an entry, or 'w' and the tid in waiting.
 function leat.move_record(q, from, place, following)
   local old = from and record_of(q, from)
   if old and old.moved == place then
@@ -186,14 +187,14 @@ function leat.is_at(q, place)
   return fetch(q, place) ~= nil
 end
 
--- Part of a whole step: the task that waits ends.
+-- Part of a whole step: ends a waiting task.
 function leat.drop_waiting(q, tid)
   local list = leat.unpack_waiting(hash_drop(q, WAITING, tid))
   zset_drop(q, DELAYED, tid)
   leat.leave_lane(q, tid, list and decode('w', list).lane or '')
 end
 
--- With what the attempt held while it ran.
+-- Part of a whole step: drops the record, and releases what the attempt held while it ran.
 local function drop_record(q, token)
   local packed = hash_drop(q, RUNNING, token)
   local record = packed and packed:sub(1, 1) == BOUND and unpack_record(packed)
@@ -203,7 +204,7 @@ local function drop_record(q, token)
 end
 leat.drop_record = drop_record
 
--- The last part: what the task becomes next has been written before.
+-- The last part of a whole step: what the task becomes has been written before.
 local function remove(q, token)
   local stream, id = stream_of(q, token)
   drop_record(q, token)
@@ -212,12 +213,12 @@ local function remove(q, token)
 end
 leat.remove = remove
 
--- Whether somebody asked for the task's end.
+-- Whether someone has asked to cancel the task.
 function leat.is_cancelled(q, tid)
   return not leat.is_plain(q) and redis.call('SISMEMBER', q[CANCEL], tid) == 1
 end
 
--- Part of a whole step: the task ends, in whatever way.
+-- Part of a whole step: the task ends, by whatever way.
 function leat.forget_cancel(q, tid)
   if leat.is_cancelled(q, tid) then
     redis.call('SREM', q[CANCEL], tid)
@@ -237,12 +238,12 @@ local function end_step(q, task, letter)
   remove(q, task.token)
 end
 
--- What claim tells of: nobody else would, where no worker ran the task.
+-- leat_claim reports these ends, because no worker has run the task in this call.
 local function note_end(q, tid, cause)
   q.ended[#q.ended + 1], q.ended[#q.ended + 2] = tid, cause
 end
 
--- Buries a task that stands in an entry, and lets go of all it held.
+-- Dead-letters the task of an entry, and releases everything that it held.
 function leat.dead_letter(q, task, letter)
   whole_step(end_step, q, task, letter)
   note_end(q, task.tid, letter.cause)
@@ -250,7 +251,7 @@ function leat.dead_letter(q, task, letter)
   leat.tell_end(q, task, 'dead', letter)
 end
 
--- Ends a task that was asked to be cancelled and stands in an entry. Nothing is left of it but its result.
+-- Ends a task of an entry that is to be cancelled. Only its result remains.
 function leat.cancel_entry(q, task, record)
   whole_step(end_step, q, task)
   note_end(q, task.tid, 'cancelled')
@@ -262,8 +263,8 @@ function leat.refuse(q, task, reason)
   leat.dead_letter(q, task, { cause = 'refused', reason = reason, worker = q.consumer })
 end
 
--- Why an entry may neither begin nor be passed on, or nil. An id of new_tid's form that a producer chose would make it
--- pass for a task of leat's own.
+-- Why an entry may neither start nor be requeued, or nil. An id of the form of new_tid that a producer chose would
+-- make the entry pass for another task of leat.
 function leat.misfit(task)
   local token = task.token
   if task.count > MAX_FIELDS * 2 then
@@ -291,8 +292,8 @@ local function requeue_step(q, task, record)
   redis.pcall('XACK', stream, q.group, id)
 end
 
--- The one routine by which a task becomes a new entry. record is given where a begun attempt lost its lease:
--- it stays and points to the new entry, so that its late success still counts until that one has begun.
+-- The only routine that makes a task a new entry. With a record, a claimed attempt has lost its lease: its record
+-- stays and points to the new entry, so that a late success still counts until the new entry is claimed.
 function leat.requeue(q, task, record)
   local misfit = leat.misfit(task)
   if misfit then
@@ -316,7 +317,8 @@ local function settle_vanished_step(q, token, record)
   remove(q, token)
 end
 
--- An entry that was trimmed or deleted by hand: all that is left of the task is its record, if it had begun.
+-- Settles an entry that was trimmed or deleted by hand. If it was claimed, its record is all that is left of the
+-- task.
 function leat.settle_vanished(q, token)
   local record = record_of(q, token)
   whole_step(settle_vanished_step, q, token, record)
@@ -328,7 +330,8 @@ function leat.settle_vanished(q, token)
   end
 end
 
--- An entry that its worker let expire, or that a proved dead worker left: a crash if the attempt had begun.
+-- Takes over an entry whose lease has expired, or that a dead worker has left. It counts as a crash if the attempt
+-- was claimed.
 function leat.take_over(q, task, max_crashes)
   local record = record_of(q, task.token)
   if leat.is_cancelled(q, task.tid) then

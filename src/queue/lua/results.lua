@@ -1,20 +1,20 @@
-do -- Results: what became of a task, for those who asked or wait.
+do -- Results: how tasks ended, for clients that asked or wait.
 --
--- {queue}:result:TID is a stream of one entry that lives for result_ttl: readers block on it with XREAD. awaited
--- holds tid → until ms for tasks that somebody waits for (leat_await), and '*' where somebody waits for the whole
--- queue: each end then rings {queue}:result:*. Not every caller can declare these keys: they are written last, by
--- pcall, and nothing else depends on them.
+-- {queue}:result:TID is a stream of one entry that is kept for result_ttl; readers block on it with XREAD. awaited
+-- maps the tid of each task that someone waits for (leat_await) to until when (ms). It has '*' if someone waits
+-- for the whole queue: then each end adds an entry to {queue}:result:*. Not every caller can declare these keys.
+-- They are therefore written last, by pcall, and nothing else depends on them.
 
-local AWAITED_TTL_MS = 60000 -- for those who wait and did not ask for a result before
-local STALE_STEP = '10' -- so many wishes are looked at with each new one
-local OUTPUT_MOST = '1000' -- entries of a task's live output that are kept, about: readers keep up, or lose
+local AWAITED_TTL_MS = 60000 -- for waiting clients of tasks without result_ttl
+local STALE_STEP = '10' -- entries of awaited that each call of leat_await checks
+local OUTPUT_MOST = '1000' -- entries of live output that are kept, about; slow readers lose the others
 
 local function result_key(q, tid)
   return q[STATS]:sub(1, -6) .. 'result:' .. tid
 end
 leat.result_key = result_key
 
--- Whether somebody waits for this task's end.
+-- Whether someone waits for the end of this task.
 local function is_awaited(q, tid)
   if leat.is_plain(q) then
     return false
@@ -54,8 +54,8 @@ local function post(q, holder, state, ending)
   redis.call('PEXPIRE', key, str(ttl))
 end
 
--- Tells the end of a task, whoever asked. holder: the task or its record. state: success, dead, cancelled. ending:
--- cause, status, reason, record, stdout, stderr, duration_us, usage, ttl_ms (all may be missing).
+-- Publishes the end of a task for whoever asked. holder: the task or its record. state: success, dead, cancelled.
+-- ending: cause, status, reason, record, stdout, stderr, duration_us, usage, ttl_ms, all of them optional.
 function leat.tell_end(q, holder, state, ending)
   pcall(post, q, holder, state, ending)
 end
@@ -65,7 +65,7 @@ function leat.forget_result(q, tid)
   redis.pcall('DEL', result_key(q, tid))
 end
 
--- Who was killed while it waited took nothing back.
+-- A client that was killed while it waited has withdrawn nothing.
 local function forget_stale(q)
   local some = redis.call('HRANDFIELD', q[AWAITED], STALE_STEP, 'WITHVALUES')
   for i = 1, #some, 2 do
@@ -83,10 +83,14 @@ local function await_one(q, tid, until_ms)
   end
 end
 
--- KEYS: all. ARGV: for how long (ms; 0: not any more), then at most CHUNK tids or labels, or '*'. Reply: PROTOCOL,
--- now ms, the tid of each. From now on the end of each is told, once, in its result stream, and with '*' each end
--- rings {queue}:result:*. The caller then looks where each task is, since it may have ended before (leat_find).
--- Each can be said again, and must be in time.
+-- leat_await: asks for results of tasks.
+-- KEYS: all.
+-- ARGV: for how long (ms; 0: no longer), then at most CHUNK tids or labels, or '*'.
+-- Reply: PROTOCOL, now ms, the tid of each.
+-- From now on, the end of each task is published once in its result stream, and with '*' each end adds an entry to
+-- {queue}:result:*. A task may have ended before, so the caller then looks for each (leat_find).
+-- Safe to stop: each task is a write of its own that can be repeated. The caller repeats it before the time is
+-- over.
 function leat.await(keys, args)
   local q = open(keys, ALL_KEYS)
   local until_ms, reply = q.now + number_arg(args[1], 'the time'), { PROTOCOL, q.now_text }
@@ -102,9 +106,12 @@ function leat.await(keys, args)
   return reply
 end
 
--- KEYS: {queue}:output:TID. ARGV: for how long it is kept from now on (ms), then name and value of each field of one
--- entry. Reply: PROTOCOL. Nobody is fenced off: entries say of which attempt they are. A key without an end is
--- never left: whoever writes may be gone with the next line.
+-- leat_output: adds one entry to a task's live output.
+-- KEYS: {queue}:output:TID.
+-- ARGV: for how long to keep the stream from now on (ms), then name and value of each field.
+-- Reply: PROTOCOL.
+-- Stale workers are not fenced: entries say which attempt they are from.
+-- Safe to stop: each call sets the time to live, so a stream never stays for ever, even if its worker dies next.
 function leat.output(keys, args)
   open(keys, 1)
   local keep_ms, fields = number_arg(args[1], 'the time'), rest(args, 2)

@@ -1,6 +1,6 @@
-do -- The scan for what was left behind.
+do -- The scan for expired leases and other leftovers.
 
--- The lease of these runs out again at once: this call has moved enough.
+-- This call has moved enough. The leases of these entries expire again at once, so the next call finds them.
 local function leave_expired(q, stream, ids, from, reclaim)
   local command = { 'XCLAIM', stream, q.group, q.consumer, '0' }
   for i = from, #ids do
@@ -12,8 +12,8 @@ local function leave_expired(q, stream, ids, from, reclaim)
   redis.call(unpack(command))
 end
 
--- One page of expired leases of go or the stream; follows XAUTOCLAIM's cursor. Answers where to go on, and how many
--- there were.
+-- Takes over one page of expired leases of go or the stream, from XAUTOCLAIM's cursor. Returns where to go on, and
+-- how many there were.
 local function scan_pending(q, kind, start, out)
   local stream, reclaim = stream_of(q, kind), leat.read_reclaim(q)
   local found = redis.call('XAUTOCLAIM', stream, q.group, q.consumer, str(reclaim), start, 'COUNT', str(PAGE),
@@ -37,10 +37,10 @@ local function scan_pending(q, kind, start, out)
   return found[1], #ids
 end
 
-local DEFERRED_MS = 100 -- what was read a shorter time ago is on its way to the gate
+local DEFERRED_MS = 100 -- an entry that was read a shorter time ago is on its way to leat_claim
 
--- Suspects that busy workers hold until they are empty: tasks, each with its holder in `held_by`. In go alone: the
--- first CHUNK of what is leased there.
+-- Poison candidates that busy workers have deferred until they are empty: tasks, each with its worker in
+-- `deferred_by`. They are in go only; this examines the first CHUNK entries that are leased there.
 function leat.deferred(q)
   local tokens, holders, found = {}, {}, {}
   for _, row in ipairs(redis.call('XPENDING', q[GO], q.group, '-', '+', CHUNK)) do
@@ -59,7 +59,7 @@ function leat.deferred(q)
   return found
 end
 
--- For a worker that has nothing to do: they go up again, and whoever waits reads them.
+-- For a worker that has nothing to do: the deferred tasks go back into go, and the next blocked worker reads them.
 function leat.free_deferred(q)
   for _, task in ipairs(leat.deferred(q)) do
     if task.deferred_by ~= q.consumer then
@@ -68,7 +68,7 @@ function leat.free_deferred(q)
   end
 end
 
--- Consumers that fell silent long ago and hold nothing.
+-- Deletes consumers that have been silent for long and hold nothing.
 local function drop_silent(q, span)
   local all = redis.call('HGETALL', q[WORKERS])
   for i = 1, #all, 2 do
@@ -82,8 +82,8 @@ local function drop_silent(q, span)
   end
 end
 
--- Records whose entry is gone with everything that pointed to it, as after DEL of a stream: the task is
--- settled as vanished. A moved record goes with the entry that it points to.
+-- Records whose entry is gone with everything that pointed to it, as after DEL of a stream: the task is settled as
+-- vanished. A moved record is dropped with the entry that it points to.
 local function has_lease(q, token)
   local stream, id = stream_of(q, token)
   return #redis.call('XPENDING', stream, q.group, id, id, '1') > 0
@@ -119,7 +119,7 @@ local function sweep_is_due(q, span)
   return true
 end
 
--- Waits that are over: whoever waits goes on saying so. What cannot be read is over too.
+-- Drops waits that are over: a client that still waits repeats its call. A value that cannot be read is over, too.
 local function sweep_awaited(q, cursor)
   local page = redis.call('HSCAN', q[AWAITED], cursor, 'COUNT', str(PAGE))
   for i = 1, #page[2], 2 do
@@ -130,8 +130,8 @@ local function sweep_awaited(q, cursor)
   return page[1]
 end
 
--- One page: cursor leads through go ('g…'), the stream ('s…') and now and then the records ('r…'), those awaited ('a…')
--- and the dead letters ('d'); '' when it has come round.
+-- One page of the scan. The cursor leads through go ('g…') and the stream ('s…'), and from time to time through
+-- the records ('r…'), the awaited tasks ('a…') and the dead letters ('d'). Returns '' at the end.
 function leat.scan(q, cursor, lease, out)
   local kind, start = cursor:sub(1, 1), cursor:sub(2)
   if kind == 'r' then
@@ -148,7 +148,7 @@ function leat.scan(q, cursor, lease, out)
     if moved > 0 then
       return 's0-0'
     end
-    -- go had nothing: an idle worker's scan is one call
+    -- go had nothing expired: so the scan of an idle worker takes one call.
     kind, following = 's', scan_pending(q, 's', '0-0', out)
   end
   if following ~= '0-0' then

@@ -1,4 +1,4 @@
-do -- What all workers agree on.
+do -- Settings that all workers share.
 
 function leat.read_lease(q)
   return number_or(redis.call('HGET', q[CONF], 'lease_ms'), DEFAULT_LEASE_MS)
@@ -14,7 +14,8 @@ function leat.read_retention(q)
   return number_or(v[1], 0), number_or(v[2], 0)
 end
 
--- Idle time after which an entry is taken over. A shortened lease counts one old lease later.
+-- The idle time after which an entry is taken over. A shorter lease applies here one old lease later, since
+-- workers may still use the old one.
 function leat.read_reclaim(q)
   local v = redis.call('HMGET', q[CONF], 'lease_ms', 'floor_ms', 'floor_until')
   local lease = number_or(v[1], DEFAULT_LEASE_MS)
@@ -32,7 +33,7 @@ local function is_rate(value)
   return value == '' or leat.interval_us(value) ~= nil
 end
 
--- The parts of 'WEIGHT, MAX_RUNNING, RATE, BURST' (see lanes); those that are missing or '-' are ''.
+-- The parts of 'WEIGHT, MAX_RUNNING, RATE, BURST' (see lanes.lua). A missing part or '-' is ''.
 function leat.spec_parts(value)
   local parts = {}
   for part in (value .. ','):gmatch('([^,]*),') do
@@ -64,7 +65,7 @@ function leat.is_changeable(name)
   return CHANGEABLE[name] ~= nil or name:sub(1, 5) == 'lane:'
 end
 
--- Fails where conf has no such name or may not have such a value.
+-- Fails if conf has no such setting, or if the value is not allowed.
 function leat.check_conf(name, value)
   local check = CHANGEABLE[name] or leat.may_be_lane(name:match('^lane:(.+)$') or '') and is_lane
   if not check or not value or not check(value) then

@@ -1,14 +1,16 @@
 do -- Signed tasks: each signature runs once.
 --
--- seen: hash, mark of a signature → tid of the task that has it; seen_until: zset, mark → until when (ms) it is
--- good. The workers have verified it: what is in here is only what a producer with a key has signed.
+-- seen is a hash: mark of a signature → tid of the task that has it. seen_until is a zset: mark → until when (ms)
+-- the signature is valid. Workers have verified each signature before, so only tasks that a producer with a key
+-- has signed are here.
 
-local KEPT_MS = 600000 -- for so long after its end: Redis's clock may be set back
-local LONGEST_MS = 366 * 86400e3 -- what is good for longer is refused: it would be remembered for as long
-local TRIM = 2 -- for each that is added, so many that are over are dropped
-local OWN_SEQUENCE = 1e9 -- new_tid counts from there; Redis gives no such ids (leat.misfit knows those of its form)
+local KEPT_MS = 600000 -- how long a mark is kept after its end: the clock of Redis may be set back
+local LONGEST_MS = 366 * 86400e3 -- a longer validity is refused, because the mark would be kept for as long
+local TRIM = 2 -- old marks that are dropped for each that is added
+-- new_tid counts from there, and Redis gives no such ids (leat.misfit knows those of new_tid's form)
+local OWN_SEQUENCE = 1e9
 
--- Marks that are over go, some at a time.
+-- Drops some marks that are over.
 local function trim(q, most)
   local over = redis.call('ZRANGE', q[2], '-inf', str(q.now - KEPT_MS), 'BYSCORE', 'LIMIT', '0', str(most))
   if #over > 0 then
@@ -30,7 +32,7 @@ local function judge_mark(q, token, tid, mark, until_ms)
   end
   local sequence = token:sub(1, 1) == 's' and tonumber(token:match('%-(%d+)$'))
   if sequence and sequence >= OWN_SEQUENCE then
-    -- a producer chose that id, so that it would be taken for a task which waits
+    -- A producer chose that id, so that the entry would pass for a waiting task.
     return 'forged'
   end
   local holder = redis.call('HGET', q[1], mark)
@@ -41,10 +43,13 @@ local function judge_mark(q, token, tid, mark, until_ms)
   return 'ok'
 end
 
--- KEYS: {queue}:seen, {queue}:seen_until. ARGV: for each of at most PAGE tasks that have begun: token, tid, mark of
--- its signature, until when that is good (ms). Reply: PROTOCOL, then for each: ok (the task may run: no other has
--- this signature), 'seen TID' (that one has), late, far (by Redis's clock), forged (its entry's id is of a producer's
--- choice). Repeatable: a task may be asked for at each of its attempts.
+-- leat_once: records signatures as used.
+-- KEYS: {queue}:seen, {queue}:seen_until.
+-- ARGV: for each of at most PAGE claimed tasks: token, tid, mark of its signature, until when the signature is
+-- valid (ms).
+-- Reply: PROTOCOL, then for each: ok (the task may run: no other task has this signature), 'seen TID' (that task
+-- has it), late or far (by the clock of Redis), forged (a producer chose the id of its entry).
+-- Safe to stop: each task is a whole step, and can be asked for again at each of its attempts.
 function leat.once(keys, args)
   local q = open(keys, 2)
   if #args % 4 ~= 0 or #args > 4 * PAGE then

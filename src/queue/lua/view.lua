@@ -1,6 +1,7 @@
-do -- Looking (no writes).
+do -- Status, list and show (no writes).
 
--- How many are pending for our group, the last delivered id, and how many other groups there are.
+-- How many entries are pending for our group, the id that it has delivered last, and how many other groups there
+-- are.
 local function group_info(q, key)
   local pending, last, others = 0, '0-0', 0
   for _, info in ipairs(redis.call('EXISTS', key) == 1 and redis.call('XINFO', 'GROUPS', key) or {}) do
@@ -13,14 +14,14 @@ local function group_info(q, key)
   return pending, last, others
 end
 
--- Adds to `busy` how many are pending for each consumer. Where the caller may not know it, nothing.
+-- Adds to `busy` how many entries are pending for each consumer; nothing if the caller may not read that.
 local function add_busy(q, key, busy)
   for _, info in ipairs(redis.pcall('XINFO', 'CONSUMERS', key, q.group)) do
     busy[info[2]] = (busy[info[2]] or 0) + info[4]
   end
 end
 
--- All that ever came: entries that producers added, by whatever command, and tasks that were delayed first.
+-- All tasks that ever came: entries that producers added, by whatever command, and tasks that first waited.
 local function total_enqueued(q)
   local total = number_or(redis.call('HGET', q[STATS], 'tids'), 0)
   if redis.call('EXISTS', q[STREAM]) == 0 then
@@ -37,7 +38,7 @@ end
 
 local LANES_LOOKED_AT = 100 -- for the oldest task
 
--- Whose oldest task has waited for how long (ms), of the first lanes.
+-- For how long (ms) the oldest task of the first lanes has waited.
 local function oldest_in_lanes(q)
   local oldest = 0
   leat.walk_lanes(q, nil, LANES_LOOKED_AT, function(_, tid)
@@ -52,8 +53,12 @@ local TOTALS = {
   'waited', 'unreplicated',
 }
 
--- KEYS: all. ARGV: group. Reply: PROTOCOL, now ms, {name, value …} of figures, {consumer, record …}, {name,
--- value …} of conf, {consumer, number …} of running tasks. XINFO's lag is not used: it is wrong after XDEL.
+-- leat_status.
+-- KEYS: all.
+-- ARGV: group.
+-- Reply: PROTOCOL, now ms, {name, value …} of figures, {consumer, record …}, {name, value …} of conf, {consumer,
+-- number …} of running tasks. XINFO's lag is not used, because it is wrong after XDEL.
+-- Safe to stop: no writes.
 function leat.status(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local figures = {}
@@ -103,9 +108,12 @@ function leat.status(keys, args)
   }
 end
 
--- KEYS: all. ARGV: cursor ('' on the first call), how many lanes at the most (CHUNK). Reply: PROTOCOL, next cursor
--- ('': these were all), for each lane that has waiting tasks, in the order of their names: {name, value …} of
--- lane, waiting, running, oldest_ms (since when its first task is there, unix), settings (as conf has them).
+-- leat_lanes: the lanes that have waiting tasks, sorted by name.
+-- KEYS: all.
+-- ARGV: cursor ('' at first), how many lanes at most (CHUNK).
+-- Reply: PROTOCOL, next cursor ('': no more), for each lane {name, value …} of lane, waiting, running, oldest_ms
+-- (since when its first task is there, unix), settings (as in conf).
+-- Safe to stop: no writes.
 function leat.lanes(keys, args)
   local q = open(keys, ALL_KEYS)
   local limit, rows = math.max(1, math.min(number_arg(args[2], 'the number of lanes'), CHUNK)), {}
@@ -133,7 +141,7 @@ local function row(task, state, extra)
   return list
 end
 
--- Letters carry their own account.
+-- A dead letter has this in its own fields.
 local function dead_extra(id, fields)
   local known = trailer(fields) or {}
   return {
@@ -149,12 +157,11 @@ local function waiting_state(q, task)
   elseif task.attempts > 0 then
     return 'retrying'
   end
-  -- a follow-up has no time: it waits for the task that holds its unique key
+  -- A follow-up has no time: it waits for the task that holds its unique key.
   return redis.call('ZSCORE', q[DELAYED], task.tid) and 'delayed' or 'following'
 end
 
--- Decoded entries after `start`, up to limit or MOVE_BYTES of them, and the id to go on from ('': these were
--- all).
+-- Decoded entries after `start`, up to limit or MOVE_BYTES of them, and the id to go on from ('': no more).
 local function page_of(key, kind, start, limit)
   local tasks, bytes = {}, 0
   while #tasks < limit and bytes < MOVE_BYTES do
@@ -236,7 +243,7 @@ local function list_waiting(q, cursor, limit, rows)
   return #page == limit * 2 and str(start + limit) or ''
 end
 
--- Follow-ups wait for the holder of their unique key: only its name leads to them.
+-- Follow-ups wait for the holder of their unique key. They are found by its name only.
 local function list_following(q, cursor, limit, rows)
   if redis.call('HLEN', q[WAITING]) == redis.call('ZCARD', q[LANED]) then
     return ''
@@ -268,10 +275,13 @@ local LISTS = {
   ready = list_ready, running = list_running, waiting = list_waiting, following = list_following, dead = list_dead,
 }
 
--- KEYS: all. ARGV: group, what (ready, running, waiting, following, dead), cursor (first call: ready g0-0, dead 0-0,
--- else 0), how many rows at the most (1000), 1 to have whole_command with dead letters whose
--- command a row cuts short. Reply: PROTOCOL, next cursor ('': that was all),
--- rows of {name, value …}; never a payload. A page may be shorter than asked, or longer for running and following.
+-- leat_list.
+-- KEYS: all.
+-- ARGV: group, what (ready, running, waiting, following, dead), cursor (at first: ready g0-0, dead 0-0, others 0),
+-- how many rows at most (1000), 1 for whole_command of dead letters whose command a row cuts short.
+-- Reply: PROTOCOL, next cursor ('': no more), rows of {name, value …}, never with a payload. A page may have fewer
+-- rows than asked for, or more for running and following.
+-- Safe to stop: no writes.
 function leat.list(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local list_some = LISTS[args[2]]
@@ -292,7 +302,7 @@ local function whole(task, state, extra)
   return { PROTOCOL, '', row(task, state, extra), packed and cmsgpack.unpack(packed) or fields, task.history }
 end
 
--- An entry of a stream: begun, claimed or ready.
+-- The task of an entry: running, claimed (read by a worker) or ready.
 local function show_entry(q, token)
   local task = fetch(q, token)
   local record = task and record_of(q, token)
@@ -325,7 +335,7 @@ local function show_letter(task)
   return whole(task, 'dead', letter_extra(task))
 end
 
--- Looks through one page of go or dead for the task.
+-- Searches one page of go or dead for the task.
 local function show_scan(q, tid, cursor)
   local kind, start = cursor:sub(1, 1), cursor:sub(2)
   local tasks, following = page_of(kind == 'g' and q[GO] or q[DEAD], kind, start, PAGE)
@@ -340,9 +350,12 @@ local function show_scan(q, tid, cursor)
   return { PROTOCOL, kind == 'g' and 'd0-0' or '' }
 end
 
--- KEYS: all. ARGV: group, a task's id or its own label, cursor ('' on the first call). Reply: PROTOCOL, cursor
--- (not '': call again with it), and when found: row, {name, value …} of the task, history.
--- Go and dead are searched page by page, since neither is indexed by task.
+-- leat_show: one task.
+-- KEYS: all.
+-- ARGV: group, a tid or a label, cursor ('' at first).
+-- Reply: PROTOCOL, cursor (not '': call again with it), and if the task was found: its row, {name, value …} of the
+-- task, its history. go and dead are searched page by page, because neither is indexed by task.
+-- Safe to stop: no writes.
 function leat.show(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local tid, cursor = args[2], args[3]
