@@ -167,7 +167,8 @@ static void settle(struct signature_check *signature_check, const struct vetted 
         refuse(signature_check, vetted, "not_after lies more than 366 days ahead");
         return;
     case QUEUE_ONCE_FORGED:
-        refuse(signature_check, vetted, "its entry has an id that Redis did not give");
+        refuse(signature_check, vetted,
+               "a producer chose the id of its entry; let Redis choose it, by XADD with *");
         return;
     }
 }

@@ -3,7 +3,6 @@ do -- Enqueue for programs: the caller names one key, the stream, and gives plai
 local MOST_TASKS = 10000 -- in one call: meanwhile Redis does nothing else
 local EXACT = 2 ^ 53 -- from here on, JSON does not represent every whole number exactly
 local SECONDS_BELOW = 1e11 -- as ms this is March 1973, so a smaller number is a time in seconds
-local DAY_HINT = '; give seconds, or a sum such as 1h30m or 500ms'
 
 local SUFFIXES = {
   [BELL] = ':bell', [WAITING] = ':waiting', [DELAYED] = ':delayed', [NAMES] = ':names', [CONF] = ':conf',
@@ -42,10 +41,10 @@ end
 -- When a task is due (ms; 0: now), from its fields delay and at. An empty one counts as absent.
 local function due_of(q, delay, at, index)
   if delay and at then
-    refuse(index, 'delay and at: only one of them can hold; leave one out')
+    refuse(index, 'delay and at: a task has one due time; leave one of them out')
   elseif delay then
     local ms = duration_ms(delay)
-    return ms and q.now + ms or refuse(index, 'delay: not a duration: ' .. shown(delay) .. DAY_HINT)
+    return ms and q.now + ms or refuse(index, 'delay: not a duration: ' .. shown(delay) .. DURATION_HINT)
   elseif at then
     local ms = at:match('^%d+%.?%d*$') and math.floor(tonumber(at))
     if not ms or ms > q.now + CENTURY_MS then
@@ -66,7 +65,7 @@ local function item_of(q, fields, index)
     if name ~= 'delay' and name ~= 'at' then
       own[#own + 1], own[#own + 2] = name, value
     elseif times[name] then
-      refuse(index, 'field given twice: ' .. name)
+      refuse(index, 'field given twice: ' .. name .. '; leave one out')
     else
       times[name] = value
     end
@@ -87,7 +86,7 @@ end
 function leat.add(keys, args)
   local q = open_stream(keys)
   if #args % 2 ~= 0 then
-    refuse(1, 'field without a value: ' .. shown(args[#args]) .. '; give names and values by turns')
+    refuse(1, 'field without a value: ' .. shown(args[#args]) .. '; give a value after each name')
   end
   return leat.enqueue_items(q, { item_of(q, args, 1) }, {})
 end

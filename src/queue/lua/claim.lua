@@ -68,7 +68,7 @@ local function judge(q, task, record, out)
   end
   local expires = task.expires and tonumber(task.expires)
   if expires and expires * 1000 <= q.now then
-    leat.dead_letter(q, task, { cause = 'expired', reason = 'not started in time' })
+    leat.dead_letter(q, task, { cause = 'expired', reason = 'it expired before it could start' })
     return count(q, 'expired')
   end
   local reason = refusal(q, task)
@@ -321,7 +321,7 @@ function leat.claim(keys, args)
   local wanted, busy = number_arg(args[3], 'the number of tasks'), number_arg(args[4], 'running')
   local cursor, named = args[5], rest(args, 6)
   if #named > CHUNK then
-    fail('BADARG more than ' .. CHUNK .. ' tokens')
+    fail('BADARG more than ' .. CHUNK .. ' tokens; give fewer')
   end
   local lease, closed_until, why, every_us, burst = leat.read_pause_state(q)
   if wanted > 0 or cursor ~= '' then

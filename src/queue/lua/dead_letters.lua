@@ -206,11 +206,11 @@ function leat.tell(keys, args)
   local wanted, wait = number_arg(args[1], 'the number of letters'), number_arg(args[2], 'the time')
   local settled = rest(args, 3)
   if wanted > CHUNK or #settled > CHUNK then
-    fail('BADARG more than ' .. CHUNK .. ' letters')
+    fail('BADARG more than ' .. CHUNK .. ' dead letters; give fewer')
   end
   for _, what in ipairs(settled) do
     if not what:match('^[-+]%d+%-%d+$') then
-      fail('BADARG not a letter that is done: ' .. what:sub(1, 40))
+      fail('BADARG neither + nor - and the id of a dead letter: ' .. shown(what))
     end
   end
   local consumer, pending = WAIT .. str(wait), pending_letters(q)

@@ -93,7 +93,7 @@ function checks.acked(q, token)
   if record and record.moved then
     return nil
   end
-  return record and 'begun by ' .. record.consumer or 'nobody has begun it'
+  return record and 'claimed by ' .. record.consumer or 'not claimed'
 end
 
 -- All consumers of both groups and all that send heartbeats: name → { pending, silent (ms) }. A heartbeat says
@@ -137,7 +137,7 @@ function checks.vanished(q, token)
   if not record or record.moved or not is_token(token) or lease_of(q, token) or peek(q, token) then
     return nil
   end
-  return 'task ' .. record.tid .. ', begun by ' .. record.consumer
+  return 'task ' .. record.tid .. ', claimed by ' .. record.consumer
 end
 
 function checks.moved(q, token)
@@ -151,7 +151,7 @@ function checks.record(q, token)
   if not packed or unpack_record(packed) and is_token(token) or peek(q, token) then
     return nil
   end
-  return #packed .. ' bytes that are not leat\'s'
+  return #packed .. ' bytes that leat did not write'
 end
 
 -- ---------------------------------------------------------------- lanes
@@ -181,7 +181,7 @@ checks['lane-count'] = function(q, lane)
   if not counts or number_or(counter, 0) == runs then
     return nil
   end
-  return 'counted ' .. (counter or '0') .. ', ' .. runs .. ' run'
+  return 'the counter says ' .. (counter or '0') .. ', ' .. runs .. ' run'
 end
 
 checks['empty-lane'] = function(q, lane)
@@ -192,7 +192,7 @@ checks['empty-lane'] = function(q, lane)
   if leat.undelivered(q, GO, q.group) > 0 or leat.undelivered(q, STREAM, q.group) > 0 then
     return nil
   end
-  return 'in the row of lanes, without a task'
+  return 'has a turn but no task'
 end
 
 -- A lane whose tasks could start, but whose turn never comes.
@@ -206,7 +206,7 @@ checks['lost-lane'] = function(q, lane)
   elseif spec.most and leat.lane_running(q, lane) >= spec.most then
     return nil
   end
-  return 'not in the row of lanes'
+  return 'has tasks but never a turn'
 end
 
 function checks.laned(q, member)
@@ -215,7 +215,7 @@ function checks.laned(q, member)
   end
   local lane, tid = leat.lane_parts(member)
   if not lane then
-    return 'not of leat\'s form'
+    return 'not written by leat'
   end
   return redis.call('HEXISTS', q[WAITING], tid) == 0 and 'lane ' .. lane or nil
 end
@@ -261,7 +261,7 @@ end
 local function check_unique(q, name, value)
   local until_ms = value:match('^@(%d+) %S+$')
   if until_ms then
-    return not redis.call('ZSCORE', q[DELAYED], name) and 'refused after a success, and never freed' or nil
+    return not redis.call('ZSCORE', q[DELAYED], name) and 'refused after a success, but never freed' or nil
   end
   local tid, token = value:match('^(%S+) ?(%S*)$')
   if not tid or not is_tid(tid) then
@@ -374,14 +374,14 @@ function parts.start(q)
   local known = redis.call('HGET', q[CONF], 'group')
   for name in pairs(leat.groups_of(q[STREAM])) do
     if name ~= q.group then
-      note_plainly(q, 'foreign', name, 'it reads ' .. q[STREAM])
+      note_plainly(q, 'foreign', name, 'reads ' .. q[STREAM])
       q.stops = true
     end
   end
   if not known then
-    note_plainly(q, 'unbegun', q[STREAM], 'no worker has ever begun')
+    note_plainly(q, 'unbegun', q[STREAM], 'no worker has ever started')
   elseif known ~= q.group then
-    note_plainly(q, 'other-group', known, 'asked for ' .. q.group)
+    note_plainly(q, 'other-group', known, 'but the configuration says ' .. q.group)
     q.stops = true
   end
   note(q, 'group', q[GO])
@@ -537,7 +537,7 @@ function leat.doctor(keys, args)
   local name, limit, at = args[2]:match('^(%l+) (%d+) (.*)$')
   name, limit, at = name or args[2], number_or(limit, FIRST_LIMIT), at or ''
   if not parts[name] or limit < 1 or limit > PAGE then
-    fail('BADARG not a cursor: ' .. args[2]:sub(1, 40))
+    fail('BADARG not a cursor: ' .. shown(args[2]))
   end
   q.rows, q.bytes = {}, 0
   at = parts[name](q, limit, at)
@@ -579,7 +579,7 @@ end
 -- 'found' and the detail, or 'gone', or 'unsure': read on in go, and ask again.
 function leat.check_again(q, kind, subject, confirmed)
   if not checks[kind] then
-    fail('BADARG no such finding: ' .. tostring(kind):sub(1, 40))
+    fail('BADARG unknown kind of finding: ' .. shown(tostring(kind)))
   end
   local detail, tid = checks[kind](q, subject)
   if not detail then
@@ -596,7 +596,7 @@ end
 function leat.open_findings(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   if (#args - 2) % 3 ~= 0 or #args - 2 > 3 * PAGE then
-    fail('BADARG kind, subject and task of at most ' .. PAGE .. ' findings')
+    fail('BADARG give kind, subject and task of at most ' .. PAGE .. ' findings')
   end
   q.bytes, q.seen = 0, args[2]:match('^tids %d+ (%d+%-%d+)$') or '0-0'
   leat.check_types(q)

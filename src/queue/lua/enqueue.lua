@@ -6,9 +6,9 @@ local function check_fields(fields, index)
   for i = 1, #fields, 2 do
     local name = fields[i]
     if name:sub(1, 5) == 'leat.' then
-      fail('REFUSED task ' .. index .. ': field names that begin with leat. are reserved')
+      fail('REFUSED task ' .. index .. ': field ' .. shown(name) .. ': names that begin with leat. are reserved; rename it')
     elseif seen[name] then
-      fail('REFUSED task ' .. index .. ': field given twice: ' .. shown(name))
+      fail('REFUSED task ' .. index .. ': field given twice: ' .. shown(name) .. '; leave one out')
     end
     seen[name] = fields[i + 1]
   end
@@ -17,7 +17,7 @@ local function check_fields(fields, index)
   end
   for _, name in ipairs({ 'unique_for', 'result_ttl' }) do
     if value_of(name) and not duration_ms(seen[name]) then
-      fail('REFUSED task ' .. index .. ': ' .. name .. ' is no duration: ' .. shown(seen[name]))
+      fail('REFUSED task ' .. index .. ': ' .. name .. ': not a duration: ' .. shown(seen[name]) .. DURATION_HINT)
     end
   end
   local lane = value_of('lane')
@@ -32,7 +32,7 @@ end
 leat.check_fields = check_fields
 
 local function refuse_count(index)
-  fail('REFUSED task ' .. index .. ': it needs 1 to ' .. MAX_FIELDS .. ' whole fields')
+  fail('REFUSED task ' .. index .. ': wrong number of fields; give 1 to ' .. MAX_FIELDS .. ' names, each with a value')
 end
 leat.refuse_count = refuse_count
 
@@ -44,7 +44,7 @@ local function make_item(q, fields, index, due)
   -- leat_claim dead-letters a task that is merely late, such as that of a repeated call.
   local expires = due > q.now and item.expires and tonumber(item.expires)
   if expires and expires * 1000 <= due then
-    fail('REFUSED task ' .. index .. ': it expires before it is due, so it could never begin')
+    fail('REFUSED task ' .. index .. ': it expires before it is due, so it could never start')
   end
   return item
 end
@@ -173,7 +173,7 @@ function leat.enqueue_items(q, tasks, reply)
   local room, limit = leat.room(q)
   local added = room and count_new(q, tasks) or 0
   if added > 0 and added > room then
-    fail('FULL the queue holds ' .. str(limit - room) .. ' tasks, its limit is ' .. str(limit))
+    fail('FULL the queue holds ' .. str(limit - room) .. ' tasks, its limit is ' .. str(limit) .. '; try again later')
   end
   return whole_step(add_tasks, q, tasks, reply)
 end

@@ -133,12 +133,12 @@ local function places_of(args)
     local token, outcome, named = args[at], args[at + 1], tonumber(args[at + 2])
     local following = named and named >= 0 and at + HEAD + 2 * named
     if not following or following ~= math.floor(following) or following > #args + 1 or #places == PAGE then
-      fail('BADARG token, outcome, a number of pairs, and these, for each of at most ' .. PAGE .. ' attempts')
+      fail('BADARG give token, outcome, number of pairs, and the pairs, for each of at most ' .. PAGE .. ' attempts')
     end
     if outcome == 'retry' or outcome == 'release' then
       number_arg(parse_result(args, at).delay_ms or outcome == 'release' and 0, 'delay_ms')
     elseif outcome ~= 'success' and outcome ~= 'dead' and outcome ~= 'cancelled' then
-      fail('BADARG unknown outcome ' .. outcome:sub(1, 40))
+      fail('BADARG unknown outcome ' .. shown(outcome))
     end
     stream_of(NOWHERE, token)
     places[#places + 1], at = at, following

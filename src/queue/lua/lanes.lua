@@ -21,7 +21,7 @@ local ID_WIDTH = 20 -- of each half of a padded tid: ids are two numbers of 64 b
 local LANES_AT_ONCE = 100 -- lanes that one call examines without finding a task
 local MAX_LANE = 200 -- bytes of a lane's name
 
-leat.LANE_PROBLEM = 'a lane is at most ' .. MAX_LANE .. ' bytes without NUL'
+leat.LANE_PROBLEM = 'lane: longer than ' .. MAX_LANE .. ' bytes, or with a NUL; shorten it'
 
 function leat.may_be_lane(name)
   return name ~= '' and #name <= MAX_LANE and not name:find('%z')

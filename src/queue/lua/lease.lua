@@ -102,7 +102,8 @@ function leat.check_types(q)
   }) do
     local is = redis.call('TYPE', q[key]).ok
     if is ~= 'none' and is ~= wanted then
-      fail('WRONGTYPE ' .. q[key] .. ' is a ' .. is .. ', leat needs a ' .. wanted)
+      fail('WRONGTYPE ' .. q[key] .. ' is a ' .. is .. ', but leat needs a ' .. wanted
+        .. ': another program uses this key; choose another name for the queue')
     end
   end
 end
@@ -124,7 +125,7 @@ function leat.ensure_groups(q, lease)
   for name in pairs(groups) do
     if name ~= q.group then
       fail('FOREIGN the stream ' .. q[STREAM] .. ' is read by another group, ' .. name
-        .. ': leat deletes what it has finished, so it must have the stream for itself')
+        .. ': leat deletes finished entries, so it needs a stream of its own; choose another stream')
     end
   end
   local missing = {}

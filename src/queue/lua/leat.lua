@@ -23,7 +23,7 @@
 -- a word: REFUSED (the caller's task is wrong), FULL (length limit), FOREIGN (the stream belongs to another
 -- program), NOGROUP (call leat_register), BADARG, TRYAGAIN.
 --
--- A step is safe to stop at any line, if its description says nothing else: Redis runs a call as a whole, and a
+-- A step is safe to stop at any line, unless its description says otherwise: Redis runs a call as a whole, and a
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
 -- the call.
 
@@ -48,10 +48,11 @@ local SWEEP_LEASES = 10
 local MIN_LEASE_MS = 1000
 local DEFAULT_LEASE_MS, DEFAULT_MAX_CRASHES = 60000, 3 -- if conf was damaged by hand
 local TOO_MANY_FIELDS = 'more than ' .. MAX_FIELDS .. ' fields'
-local FORGED_ID = 'its entry has an id that Redis did not give'
+local FORGED_ID = 'a producer chose the id of its entry; let Redis choose it, by XADD with *'
 -- of a token whose id new_tid made: 13 digits of time, 10 or more after the hyphen
 local OWN_SHORTEST, OWN_LONGEST = 25, 28
 local MAX_DIGITS = 15 -- of a time in ms
+local DURATION_HINT = '; give seconds, or a sum such as 1h30m or 500ms'
 local BELL_KEPT = '16' -- wakeups; queue.h has the same number
 local DAMAGED_MS = 10000 -- until a waiting task that cannot be read is tried again
 
@@ -77,7 +78,7 @@ end
 local function number_arg(text, what)
   local value = tonumber(text)
   if not value or value ~= value or value < 0 or value > 9e15 then
-    fail('BADARG ' .. what .. ' is not a number: ' .. tostring(text):sub(1, 40))
+    fail('BADARG ' .. what .. ' is not a number: ' .. shown(tostring(text)))
   end
   return math.floor(value)
 end
@@ -194,7 +195,7 @@ local function stream_of(q, token)
   elseif kind == 'g' then
     return q[GO], token:sub(2)
   end
-  fail('BADARG not an entry token: ' .. token:sub(1, 40))
+  fail('BADARG not an entry token: ' .. shown(token))
 end
 
 -- What leat knows of a task besides its fields, and how many values are the task's. Returns nil if the trailing

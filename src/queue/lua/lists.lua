@@ -57,7 +57,7 @@ local KINDS = {
 }
 
 local function kind_of(text)
-  return KINDS[text] or fail('BADARG not list, set or zset: ' .. tostring(text):sub(1, 40))
+  return KINDS[text] or fail('BADARG neither list, set nor zset: ' .. shown(tostring(text)))
 end
 
 -- Up to n items, or fewer large ones. Nothing is written yet. A set may return a member twice.
@@ -124,7 +124,7 @@ end
 
 local function check_field(name)
   if name == '' or name:sub(1, 5) == 'leat.' or TAKEN[name] then
-    fail('BADARG an item cannot become the field ' .. name:sub(1, 40))
+    fail('BADARG the field of an item cannot be ' .. shown(name))
   end
 end
 

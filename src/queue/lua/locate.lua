@@ -37,7 +37,7 @@ function leat.find(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local kind, start = args[2]:sub(1, 1), args[2]:sub(2)
   if #args > 2 + CHUNK or kind ~= 'g' and kind ~= 'd' then
-    fail('BADARG a cursor, and at most ' .. CHUNK .. ' tasks')
+    fail('BADARG give a cursor and at most ' .. CHUNK .. ' tasks')
   end
   local wanted, is_wanted, out = rest(args, 3), {}, { rows = {}, seen = {}, later = {}, bytes = 0 }
   for _, tid in ipairs(wanted) do

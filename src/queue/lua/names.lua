@@ -34,7 +34,7 @@ function leat.unique_problem(q, task)
   end
   local name = 'unique key ' .. task.unique:sub(1, 100)
   if until_ms then
-    return name .. ' is refused for ' .. str(math.ceil((until_ms - q.now) / 1000)) .. ' s more: ' .. holder
+    return name .. ' is refused for ' .. str(math.ceil((until_ms - q.now) / 1000)) .. ' s more, because ' .. holder
       .. ' has succeeded'
   end
   return name .. ' is held by ' .. holder

@@ -90,9 +90,9 @@ function leat.set_pause(keys, args)
   local q = open(keys, ALL_KEYS)
   local name, on, by = args[1], args[2] == '1', args[3] or ''
   if name ~= 'paused' and not name:match('^drain:.') then
-    fail('BADARG no such gate: ' .. name:sub(1, 40))
+    fail('BADARG neither paused nor drain:HOST: ' .. shown(name))
   elseif #by > BY_BYTES then
-    fail('BADARG the name of who does it has more than ' .. BY_BYTES .. ' bytes')
+    fail('BADARG the name of the operator is longer than ' .. BY_BYTES .. ' bytes')
   end
   local before = redis.call('HEXISTS', q[CONF], name)
   if on then
@@ -161,7 +161,7 @@ end
 function leat.cancel(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   if #args > 2 + PAGE * 2 or #args % 2 ~= 0 then
-    fail('BADARG tid and token of at most ' .. PAGE .. ' tasks')
+    fail('BADARG give tid and token of at most ' .. PAGE .. ' tasks')
   end
   local reply, asked = { PROTOCOL }, false
   for i = 3, #args, 2 do
@@ -178,11 +178,11 @@ end
 
 local function check_letter_ids(args)
   if #args > PAGE then
-    fail('BADARG more than ' .. PAGE .. ' dead letters at once')
+    fail('BADARG more than ' .. PAGE .. ' dead letters; give fewer')
   end
   for _, id in ipairs(args) do
     if not id:match('^%d+%-%d+$') then
-      fail('BADARG not the id of a dead letter: ' .. id:sub(1, 40))
+      fail('BADARG not the id of a dead letter: ' .. shown(id))
     end
   end
 end
@@ -197,7 +197,7 @@ local function dead_retry_step(q, id, task)
   end
   local expires = task.expires and tonumber(task.expires)
   if expires and expires * 1000 <= q.now then
-    fail('REFUSED ' .. task.tid .. ' has expired: it could not be started')
+    fail('REFUSED ' .. task.tid .. ' has expired, so it could not start; drop it')
   end
   task.fence, task.attempts, task.crashes, task.from = task.fence + 1, 0, 0, nil
   -- It waits in a lane even without one of its own: there may be very many, and go is read before everything else.
@@ -229,9 +229,9 @@ function leat.dead_retry(keys, args)
     elseif known['leat.packed'] then
       reply[i + 1] = 'REFUSED ' .. id .. ' has ' .. TOO_MANY_FIELDS
     elseif known['leat.cause'] == 'vanished' then
-      reply[i + 1] = 'REFUSED ' .. id .. ' vanished: nothing is left of it to run'
+      reply[i + 1] = 'REFUSED ' .. id .. ' vanished, and its fields with it; drop it'
     elseif known['leat.damaged'] then
-      reply[i + 1] = 'REFUSED ' .. id .. ' was damaged: leat.damaged holds what is left of it'
+      reply[i + 1] = 'REFUSED ' .. id .. ' was damaged; leat.damaged has what is left of it'
     else
       local task = decode('d' .. id, found[1][2])
       local fine, problem = pcall(whole_step, dead_retry_step, q, id, task)

@@ -75,7 +75,7 @@ function repairs.consumer(q, name)
   end
   for _, kind in ipairs({ 'g', 's' }) do
     if #redis.call('XPENDING', stream_of(q, kind), q.group, '-', '+', '1', name) > 0 then
-      return 'left some of its entries are leased'
+      return 'left some of its entries still have a lease'
     end
   end
   redis.call('XGROUP', 'DELCONSUMER', q[GO], q.group, name)
@@ -98,7 +98,7 @@ local function bury_damaged(q, tid)
   leat.write_dead_letter(q, {
     tid = tid, fields = {}, count = 0, attempts = 0, crashes = 0, fence = 1, enqueued = '0', history = '',
   }, {
-    cause = 'damaged', reason = 'what was kept of the task cannot be read',
+    cause = 'damaged', reason = 'its stored fields cannot be read',
     damaged = redis.call('HGET', q[WAITING], tid),
   })
   zset_drop(q, DELAYED, tid)
@@ -162,7 +162,7 @@ local function repair_one(q, kind, subject, confirmed)
   if state ~= 'found' then
     return state
   elseif not repairs[kind] then
-    return 'left it is for people'
+    return 'left it has to be repaired by hand'
   end
   q.work = q.work + 1
   local answer = repairs[kind](q, subject)

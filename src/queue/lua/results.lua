@@ -95,7 +95,7 @@ function leat.await(keys, args)
   local q = open(keys, ALL_KEYS)
   local until_ms, reply = q.now + number_arg(args[1], 'the time'), { PROTOCOL, q.now_text }
   if #args > 1 + CHUNK then
-    fail('BADARG more than ' .. CHUNK .. ' tasks')
+    fail('BADARG more than ' .. CHUNK .. ' tasks; give fewer')
   end
   forget_stale(q)
   for i = 2, #args do
@@ -116,7 +116,7 @@ function leat.output(keys, args)
   open(keys, 1)
   local keep_ms, fields = number_arg(args[1], 'the time'), rest(args, 2)
   if #fields < 2 or #fields > CHUNK or #fields % 2 == 1 then
-    fail('BADARG a time, names and values')
+    fail('BADARG give a time, names and values')
   end
   redis.call('XADD', keys[1], 'MAXLEN', '~', OUTPUT_MOST, '*', unpack(fields))
   redis.call('PEXPIRE', keys[1], str(keep_ms))

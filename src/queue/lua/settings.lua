@@ -69,7 +69,7 @@ end
 function leat.check_conf(name, value)
   local check = CHANGEABLE[name] or leat.may_be_lane(name:match('^lane:(.+)$') or '') and is_lane
   if not check or not value or not check(value) then
-    fail('BADARG ' .. name:sub(1, 40) .. ' cannot be set to ' .. tostring(value):sub(1, 40))
+    fail('BADARG ' .. shown(name) .. ' cannot be set to ' .. shown(tostring(value)))
   end
 end
 

@@ -53,7 +53,7 @@ end
 function leat.once(keys, args)
   local q = open(keys, 2)
   if #args % 4 ~= 0 or #args > 4 * PAGE then
-    fail('BADARG four arguments for each of at most ' .. PAGE .. ' tasks')
+    fail('BADARG give four arguments for each of at most ' .. PAGE .. ' tasks')
   end
   local reply = { PROTOCOL }
   for i = 1, #args, 4 do

@@ -286,7 +286,7 @@ function leat.list(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
   local list_some = LISTS[args[2]]
   if not list_some then
-    fail('BADARG unknown list ' .. tostring(args[2]):sub(1, 40))
+    fail('BADARG unknown list ' .. shown(tostring(args[2])))
   end
   local limit, rows = math.max(1, math.min(number_arg(args[4], 'the number of rows'), CHUNK)), {}
   local following = list_some(q, args[3], limit, rows, args[5] == '1')

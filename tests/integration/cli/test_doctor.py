@@ -73,7 +73,7 @@ def test_the_page_says_what_was_done(leat, queue):
     assert done.returncode == REPAIRED
     assert done.stdout.startswith('emails: 1 finding, 1 repaired, 0 left\n')
     assert 'REPAIRED acked: ' in done.stdout and 'PUTS THEM INTO THE QUEUE AGAIN' in done.stdout
-    assert 'nobody has begun it' in done.stdout
+    assert 'not claimed' in done.stdout
 
 
 def test_many_findings_are_counted_and_a_few_are_shown(doctor, leat, queue):

@@ -68,8 +68,8 @@ def test_the_same_id_twice_in_one_call(queue):
     ([('command', 'true'), ('leat.tid', '1-1')], 'reserved'),
     ([('leat.', 'x')], 'reserved'),
     ([('command', 'true'), ('command', 'false')], 'given twice'),
-    ([], 'whole fields'),
-    ([(f'f{i}', 'x') for i in range(1001)], 'whole fields'),
+    ([], 'wrong number of fields'),
+    ([(f'f{i}', 'x') for i in range(1001)], 'wrong number of fields'),
 ])
 def test_refused_tasks_leave_no_trace(queue, client, task, word):
     """Nothing of the whole call is written, neither before nor after the bad task."""

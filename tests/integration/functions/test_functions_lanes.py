@@ -273,13 +273,13 @@ def test_a_lanes_name_is_any_bytes(queue, name):
 @pytest.mark.parametrize('name', ['x' * 201, 'a\0b', '\0'])
 def test_what_is_no_name_is_refused(queue, name):
     """By enqueue, and at the gate where it came by plain XADD; nothing of it stays, also when it is retried."""
-    with pytest.raises(redis.ResponseError, match='^REFUSED task 1: a lane is at most 200 bytes without NUL'):
+    with pytest.raises(redis.ResponseError, match='^REFUSED task 1: lane: longer than 200 bytes, or with a NUL'):
         queue.enqueue({'command': 'x', 'lane': name})
     queue.redis.xadd('emails', {'command': 'x', 'lane': name})
     assert queue.begin('w1') == []
     [(letter, fields)] = queue.letters()
     assert fields['leat.cause'] == b'refused' and b'200 bytes' in fields['leat.reason']
-    assert queue.dead_retry(letter)[0].startswith('REFUSED a lane')
+    assert queue.dead_retry(letter)[0].startswith('REFUSED lane: longer')
     assert queue.redis.exists(queue.waiting, queue.laned, queue.lanes) == 0
 
 

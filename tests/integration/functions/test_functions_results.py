@@ -237,7 +237,7 @@ def test_find_needs_no_group(queue):
 @pytest.mark.parametrize('args', [['x0-0', '1-1'], ['g0-0', *['1-1'] * 1001]])
 def test_find_refuses(queue, args):
     """Another cursor, or too many tasks."""
-    with pytest.raises(redis.ResponseError, match='^BADARG a cursor'):
+    with pytest.raises(redis.ResponseError, match='^BADARG give a cursor'):
         queue.call('find', queue.group, *args)
 
 

@@ -189,12 +189,12 @@ def test_a_name_that_cannot_be_a_lane(daemon, client, output):
     long = 'work:' + 'x' * 201
     client.lpush(long, 'stays')
     client.lpush('work:' + 'x' * 600, 'stays')
-    worker.wait_log('REFUSED task 1: a lane is at most').wait_log('REFUSED its name is too long')
+    worker.wait_log('REFUSED task 1: lane: longer than').wait_log('REFUSED its name is too long')
     client.lpush('work:fine', 'runs')
     wait_lines(output, ['runs'])
     assert client.llen(long) == 1
     pass_time(0.5)
-    assert worker.log().count('a lane is') == worker.log().count('too long') == 1
+    assert worker.log().count('lane: longer than') == worker.log().count('too long') == 1
 
 
 def test_a_full_queue_waits(daemon, client, queue, folder, output):

@@ -112,7 +112,7 @@ def test_a_producer(language, queue_of_examples, folder, redis_server, daemon, w
     """Each answer is what the protocol says, and each task runs, once, with its fields and its bytes."""
     done = produce(language, folder, redis_server)
     assert done.returncode == 0, done.stderr
-    assert 'REFUSED task 1: result_ttl is no duration: soon' in done.stdout + done.stderr
+    assert 'REFUSED task 1: result_ttl: not a duration: soon' in done.stdout + done.stderr
     lines = [line for line in done.stdout.splitlines() if not line.startswith('REFUSED')]
     plain, *answers, last = lines
     assert re.fullmatch(r'\d+-\d+', plain) and last == 'refused: 65'

@@ -107,5 +107,5 @@ def test_durations(leat, queue, client, text):
 def test_what_is_no_duration(leat, queue, text):
     """What leat refuses, the functions refuse."""
     assert leat('enqueue', '--result-ttl', text, 'true').returncode == 64
-    with pytest.raises(redis.ResponseError, match='^REFUSED task 1: result_ttl is no duration'):
+    with pytest.raises(redis.ResponseError, match='^REFUSED task 1: result_ttl: not a duration'):
         queue.add({'command': 'true', 'result_ttl': text})

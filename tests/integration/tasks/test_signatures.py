@@ -186,7 +186,7 @@ def test_a_task_that_waits_is_not_run_by_its_double(daemon, required, key, queue
     wait_until(lambda: ran.lines() == ['1'])
     client.xadd('emails', signed, id=tid)
     [letter] = wait_letters(queue)
-    assert 'an id that Redis did not give' in letter.reason
+    assert 'a producer chose the id of its entry' in letter.reason
     queue.call('cancel', queue.group, '1', tid, '')
     wait_until(lambda: queue.counter('cancelled') == 1 or len(ran.lines()) == 9)
 
@@ -200,7 +200,7 @@ def test_a_double_that_goes_from_hand_to_hand(daemon, required, key, queue, clie
     client.xreadgroup(queue.group, 'lost', {'emails': '>'})
     daemon(dict(required, queue={'lease': '1s', 'scan': '200ms'})).wait_ready()
     [letter] = wait_letters(queue)
-    assert 'an id that Redis did not give' in letter.reason and ran.lines() == []
+    assert 'a producer chose the id of its entry' in letter.reason and ran.lines() == []
 
 
 def test_retries_are_no_replays(daemon, required, key, queue, folder):
