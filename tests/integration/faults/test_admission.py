@@ -227,10 +227,10 @@ def test_an_idle_worker_looks_at_nothing(start, client, queue, host):
 
 
 @pytest.mark.parametrize('key, value, advice', [
-    ('memory_pressure', '20', 'write it like 50%'), ('memory_pressure', '101%', 'from 1% to 100%'),
-    ('io_pressure', '0%', 'from 1% to 100%'), ('load', '1.5', 'write it like 50%'),
+    ('memory_pressure', '20', 'write it like 50%'), ('memory_pressure', '101%', 'use 1% to 100%'),
+    ('io_pressure', '0%', 'use 1% to 100%'), ('load', '1.5', 'write it like 50%'),
     ('free_memory', '100%', 'from 1% to 99%'), ('free_memory', 'much', 'write it like 512M or 5%'),
-    ('free_memory', '1K', 'from 1M'),
+    ('free_memory', '1K', 'use 1M to'),
 ])
 def test_wrong_values(daemon, key, value, advice):
     """A value that is none is refused, with what to write."""
