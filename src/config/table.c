@@ -210,7 +210,7 @@ const struct table_row table[TABLE_ROWS] = {
          "Time between SIGTERM and SIGKILL for a task that has to stop."),
      .type = TABLE_DURATION, MEMBER(task, kill_grace_ms), .low = 0, .high = HOUR_MS},
     {KEY("task", "stdin", "payload or null", "payload", true,
-         "What tasks read from standard input: their payload, or nothing."),
+         "Standard input of tasks: their payload, or nothing."),
      .type = TABLE_CHOICE, MEMBER(task, stdin_from), .words = inputs},
     {KEY("task", "result_ttl", "duration or none", "none", true,
          "How long the result of a task is kept; a field result_ttl of the task takes "

@@ -67,7 +67,7 @@ static int read_password(struct config_redis *redis, const char *file, struct bu
 static int refuse_user(struct buffer *why)
 {
     /* a failure sets why->failed, which the caller checks */
-    (void)buffer_append_text(why, "a user name without a password; give the password with "
+    (void)buffer_append_text(why, "the URL has a user name but no password; give the password with "
                                   "--password-file FILE, or in LEAT_REDIS");
     return -1;
 }

@@ -83,7 +83,7 @@ int config_source_check(const struct config_source *source, struct buffer *why)
         return -1;
     }
     if (source->password_file && !config_source_url(source)) {
-        return refuse(why, "--password-file goes with --redis or LEAT_REDIS; in a file, set "
+        return refuse(why, "--password-file requires --redis or LEAT_REDIS; in a file, set "
                            "password_file under [redis]");
     }
     return 0;

@@ -117,15 +117,15 @@ static int take_user(struct part part, struct config_redis *redis, struct buffer
         return -1;
     }
     return redis->user && strpbrk(redis->user, " \t\r\n")
-               ? refuse(why, "white space in the user name; leave it out")
+               ? refuse(why, "the user name contains white space; remove it")
                : 0;
 }
 
 static int take_port(struct part part, struct config_redis *redis, struct buffer *why)
 {
     return decode_number(part, 1, PORT_MOST, &redis->port,
-                         "the port is not a number from 1 to 65535; if a user or password stands "
-                         "there, put an @ between it and the host",
+                         "the port is not a number from 1 to 65535; if the URL has a user or "
+                         "password, put an @ between it and the host",
                          why);
 }
 
@@ -135,7 +135,7 @@ static int take_host(struct part part, bool bracketed, struct config_redis *redi
     size_t size;
 
     if (part.start == part.end) {
-        return refuse(why, "it names no host; write redis://HOST[:PORT][/DB]");
+        return refuse(why, "the URL has no host; write redis://HOST[:PORT][/DB]");
     }
     if (decode(part, &redis->host, why) != 0) {
         return -1;
@@ -160,7 +160,7 @@ static int take_server(struct part part, struct config_redis *redis, struct buff
     const char *colon;
 
     if (bracketed && !shut) {
-        return refuse(why, "the [ before an IPv6 address has no ]; add it");
+        return refuse(why, "missing ] after an IPv6 address; add it");
     }
     colon = bracketed ? shut + 1 : find_in(part, ':');
     if (bracketed) {
@@ -170,7 +170,7 @@ static int take_server(struct part part, struct config_redis *redis, struct buff
     }
     rest = (struct part){colon ? colon : part.end, part.end};
     if (rest.start < rest.end && *rest.start != ':') {
-        return refuse(why, "text after the ] of an IPv6 address; write [IPv6]:PORT");
+        return refuse(why, "unexpected text after the ] of an IPv6 address; write [IPv6]:PORT");
     }
     if (take_host(host, bracketed, redis, why) != 0) {
         return -1;
@@ -197,8 +197,8 @@ static int take_query(const char *at, struct config_redis *redis, struct buffer 
         return 0;
     }
     if (strncmp(at, db, sizeof db - 1) != 0 || strchr(at, '&')) {
-        return refuse(why, "the only parameter is db=DB; remove what else follows the ?, and write "
-                           "%3F for a ? that is a part of a name or a password");
+        return refuse(why, "the only parameter is db=DB; remove other text after the ?, and write "
+                           "%3F for a ? in a name or a password");
     }
     at += sizeof db - 1;
     return take_db((struct part){at, at + strlen(at)}, redis, why);
@@ -248,7 +248,7 @@ static int parse_unix(const char *at, struct config_redis *redis, struct buffer 
     path = cut_until(&at, "?");
     if ((user_end ? user_end + 1 : authority.start) != authority.end ||
         path.end - path.start <= 1) {
-        return refuse(why, "it names no absolute path of a socket; write unix:///PATH[?db=DB]");
+        return refuse(why, "the URL has no absolute path of a socket; write unix:///PATH[?db=DB]");
     }
     return decode(path, &redis->socket, why) != 0 ? -1 : take_query(at, redis, why);
 }
@@ -278,11 +278,11 @@ int url_parse(const char *text, struct config_redis *redis, struct buffer *why)
     redis->port = PORT_DEFAULT;
     redis->db = 0;
     if (!is_clean(text)) {
-        return refuse(why, "white space or a control character in the URL; percent-encode it, such "
-                           "as %20 for a blank");
+        return refuse(why, "the URL contains white space or a control character; percent-encode "
+                           "it, for example a blank as %20");
     }
     if (strchr(text, '#')) {
-        return refuse(why, "a # in the URL; write %23 for one in a user, password or path");
+        return refuse(why, "the URL contains a #; write %23 for a # in a user, password or path");
     }
     if (begins_with(text, plain)) {
         return parse_tcp(text + sizeof plain - 1, redis, why);
@@ -291,7 +291,7 @@ int url_parse(const char *text, struct config_redis *redis, struct buffer *why)
         return parse_unix(text + sizeof socket - 2, redis, why);
     }
     if (!begins_with(text, secure)) {
-        return refuse(why, "the URL begins with none of redis://, rediss:// and unix://; write "
+        return refuse(why, "the URL does not begin with redis://, rediss:// or unix://; write "
                            "redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH[?db=DB]");
     }
     redis->tls = true;

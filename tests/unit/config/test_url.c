@@ -87,10 +87,10 @@ static void sockets(void **state)
 static void malformed_parts(void **state)
 {
     (void)state;
-    try_refused("", "begins with none of");
-    try_refused("SECRET", "begins with none of");
-    try_refused("http://u:SECRET@h", "begins with none of");
-    try_refused("unix:SECRET", "begins with none of");
+    try_refused("", "does not begin with");
+    try_refused("SECRET", "does not begin with");
+    try_refused("http://u:SECRET@h", "does not begin with");
+    try_refused("unix:SECRET", "does not begin with");
     try_refused("redis://h\n", "white space");
     try_refused("redis://:SECRET x@h", "white space");
     try_refused("redis://:SECRET#x@h", "write %23");
@@ -99,19 +99,19 @@ static void malformed_parts(void **state)
     try_refused("redis://:SECRET%00@h", "two hexadecimal digits");
     try_refused("redis://:SECRET/x@h", "an @ follows the host");
     try_refused("redis://:x?SECRET@h", "an @ follows the host");
-    try_refused("redis://u%20SECRET:x@h", "white space in the user name");
-    try_refused("redis://", "names no host");
-    try_refused("redis:///0", "names no host");
-    try_refused("redis://:SECRET@", "names no host");
+    try_refused("redis://u%20SECRET:x@h", "the user name contains white space");
+    try_refused("redis://", "has no host");
+    try_refused("redis:///0", "has no host");
+    try_refused("redis://:SECRET@", "has no host");
     try_refused("redis://me:SECRET", "the port is not");
     try_refused("redis://h:", "the port is not");
     try_refused("redis://h:0", "the port is not");
     try_refused("redis://h:65536", "the port is not");
     try_refused("redis://h:-1", "the port is not");
     try_refused("redis://SE$CRET", "the host is neither");
-    try_refused("redis://[::1", "has no ]");
+    try_refused("redis://[::1", "missing ]");
     try_refused("redis://[::1]x", "text after the ]");
-    try_refused("redis://[]", "names no host");
+    try_refused("redis://[]", "has no host");
     try_refused("redis://[SECRET!]", "the host is neither");
     try_refused("redis://h/SECRET", "the database is not");
     try_refused("redis://h/65536", "the database is not");
