@@ -3,6 +3,8 @@ import configparser
 import gzip
 import hashlib
 import http.server
+import os
+import shlex
 import socket
 import subprocess
 import threading
@@ -229,3 +231,40 @@ def test_archive_refuses(archive, folder, wait_until, name):
     assert [path.name for path in kept.iterdir()] == ['taken.gz']
     assert gzip.decompress((kept / 'taken.gz').read_bytes()) == b'old'
     assert (came / 'taken').read_text() == 'new' and (folder / 'secret').exists()
+
+
+def unit_of(name):
+    """The [Service] section of an example unit, with continued lines joined."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.optionxform = str
+    parser.read_string((CONF / name).read_text().replace('\\\n', ' '))
+    return parser['Service']
+
+
+def test_nightly_timers_of_three_hosts(daemon, queue, leat, folder, wait_until):
+    """nightly.service on three hosts whose timers fire one after the other: the task runs once, although it is
+    over before the next timer fires; and the unit succeeds on each host."""
+    service = unit_of('nightly.service')
+    *before, line = shlex.split(service['ExecStart'])[3:]
+    (folder / 'thumbnails').mkdir()
+    for name in 'old', 'new':
+        (folder / 'thumbnails' / name).touch()
+    os.utime(folder / 'thumbnails/old', (1, 1))
+    for _ in range(3):
+        daemon({'task': {'directory': folder}}).wait_ready()
+    successes = {0, *map(int, service['SuccessExitStatus'].split())}
+    fired = []
+    for _ in range(3):
+        fired.append(leat(*before, f'{line} && echo >> ran').returncode)
+        wait_until(lambda: queue.counter('succeeded') and not queue.pending())
+    assert fired == [0, 1, 1] and set(fired) <= successes
+    assert (folder / 'ran').read_text() == '\n' and queue.counter('succeeded') == 1
+    assert os.listdir(folder / 'thumbnails') == ['new']
+
+
+def test_nightly_task_makes_its_folder(daemon, queue, leat, folder, wait_until):
+    """Typed as it is shipped, on a host that has no thumbnails yet, the task succeeds."""
+    daemon({'task': {'directory': folder}}).wait_ready()
+    assert leat(*shlex.split(unit_of('nightly.service')['ExecStart'])[3:]).returncode == 0
+    wait_until(lambda: queue.counter('succeeded') == 1)
+    assert (folder / 'thumbnails').is_dir()
