@@ -170,7 +170,7 @@ static bool look(struct cancel *cancel)
         if (target->state != UNKNOWN) {
             continue;
         }
-        found = show_find_live(cancel->cli, name_of(cancel, target), &status);
+        found = show_locate_live(cancel->cli, name_of(cancel, target), &status);
         if (status != EX_OK) {
             cancel->status = status;
             return false;

@@ -76,7 +76,7 @@ static int read_options(struct cli *cli, int argc, char **argv, struct init *ini
         }
     }
     if (optind < argc) {
-        return cli_usage(cli, "unexpected word: %s", argv[optind]);
+        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
     }
     if (init->user && !init->password_file) {
         return cli_usage(cli, "--user needs --password-file");

@@ -142,7 +142,7 @@ static int run_pause(struct cli *cli, int argc, char **argv)
         return status;
     }
     if (optind < argc) {
-        return cli_usage(cli, "unexpected word: %s", argv[optind]);
+        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
     }
     status = cli_connect(cli);
     if (status == EX_OK) {
@@ -167,7 +167,7 @@ static int run_resume(struct cli *cli, int argc, char **argv)
         return status;
     }
     if (optind < argc) {
-        return cli_usage(cli, "unexpected word: %s", argv[optind]);
+        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
     }
     status = cli_connect(cli);
     if (status == EX_OK) {

@@ -107,7 +107,7 @@ static int run(struct cli *cli, int argc, char **argv)
         }
     }
     if (optind < argc) {
-        return cli_usage(cli, "unexpected word: %s", argv[optind]);
+        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
     }
     status = doctor_report_init(&report, cli, repair) == 0 ? look(&report, json) : cli_no_memory();
     doctor_report_free(&report);

@@ -114,8 +114,8 @@ static int find_task(struct cli *cli, const char *id, struct logs_task *task)
         cli_error("Redis cannot be asked about the task: %s", why);
     } else {
         /* a dead letter is found among all of them: not before it must be */
-        reply = entry_parse(id, &entry) ? show_find_live(cli, id, &status)
-                                        : show_look(cli, id, &status);
+        reply = entry_parse(id, &entry) ? show_locate_live(cli, id, &status)
+                                        : show_locate_quietly(cli, id, &status);
         task->known = reply || status == EX_OK;
         task->live = reply;
         if (reply) {
@@ -143,7 +143,7 @@ static void ask(struct cli *cli, struct logs_task *task)
     if (!cli->client && cli_try_connect(cli, &error, why, sizeof why) != 0) {
         return;
     }
-    reply = show_find_live(cli, task->tid, &status);
+    reply = show_locate_live(cli, task->tid, &status);
     task->known = reply || status == EX_OK;
     task->live = reply || !task->known;
     task->refused = !task->known && status != EX_UNAVAILABLE && status != EX_TEMPFAIL;
@@ -170,9 +170,9 @@ bool logs_has_ended(struct cli *cli, struct logs_task *task)
 
 static void on_result(void *context, const struct queue_entry *entry)
 {
-    struct ended ended;
+    struct result ended;
 
-    ended_read_result(entry->fields, &ended);
+    result_read(entry->fields, &ended);
     add_host(context, ended.worker);
 }
 
@@ -189,7 +189,7 @@ static void look_closer(struct cli *cli, struct logs_task *task)
     if (task->live || !task->known) {
         return;
     }
-    reply = show_look(cli, task->tid, &status);
+    reply = show_locate_quietly(cli, task->tid, &status);
     if (reply) {
         read_task(task, reply);
     } else if (status == EX_OK) {

@@ -1,5 +1,5 @@
 /*
- * leat run: a command that runs on a worker as if it ran here.
+ * leat run: runs a command on a worker as if it ran here.
  */
 #include "cli/run/run.h"
 
@@ -71,7 +71,7 @@ static const struct option options_table[] = {
 
 /* ---- exit statuses */
 
-/* "SIGTERM", or "SIG40" where there is no name; 0 where it is none. */
+/* Parses "SIGTERM", or "SIG40" for a signal without a name. Returns 0 if it is no signal. */
 static int signal_number(struct bytes name)
 {
     char text[32];
@@ -90,7 +90,7 @@ static int signal_number(struct bytes name)
     return units_parse_integer(text + 3, 1, NSIG - 1, &given) == 0 ? (int)given : 0;
 }
 
-/* −1 where it is none. */
+/* Returns −1 if the text is no exit status. */
 static int exit_number(struct bytes status)
 {
     char text[32];
@@ -100,62 +100,62 @@ static int exit_number(struct bytes status)
     return units_parse_integer(text, 0, 255, &number) == 0 ? (int)number : -1;
 }
 
-static int dead_status(const struct ended *ended)
+static int dead_status(const struct result *result)
 {
     int number;
 
-    if (bytes_equal(ended->cause, "timeout")) {
+    if (bytes_equal(result->cause, "timeout")) {
         return RUN_TIMEOUT;
     }
-    if (bytes_equal(ended->cause, "cannot-execute")) {
+    if (bytes_equal(result->cause, "cannot-execute")) {
         return RUN_CANNOT_EXECUTE;
     }
-    if (bytes_equal(ended->cause, "refused")) {
+    if (bytes_equal(result->cause, "refused")) {
         return EX_DATAERR;
     }
-    if (bytes_equal(ended->cause, "expired")) {
+    if (bytes_equal(result->cause, "expired")) {
         return EX_TEMPFAIL;
     }
 
-    /* all other causes with a status (exit, signal, killed, oom) are of a process that has ended */
-    number = exit_number(ended->status);
+    /* with all other causes, a status is that of the process: exit, signal, killed, oom */
+    number = exit_number(result->status);
     if (number > 0) {
         return number;
     }
-    number = signal_number(ended->status);
+    number = signal_number(result->status);
     return number > 0 ? 128 + number : RUN_LOST;
 }
 
-int run_status(const struct ended *ended, char *text, size_t size)
+int run_status(const struct result *result, char *text, size_t size)
 {
     char why[128];
     int number;
 
     text[0] = '\0';
-    ended_why(ended, why, sizeof why);
-    switch (ended->state) {
-    case ENDED_SUCCEEDED:
-        number = exit_number(ended->status);
+    result_why(result, why, sizeof why);
+    switch (result->state) {
+    case RESULT_SUCCEEDED:
+        number = exit_number(result->status);
         return number > 0 ? number : EX_OK;
-    case ENDED_CANCELLED:
+    case RESULT_CANCELLED:
         (void)snprintf(text, size, "cancelled");
         return RUN_CANCELLED;
-    case ENDED_DEAD:
-        if (!bytes_equal(ended->cause, "exit")) {
-            (void)snprintf(text, size, "%s%s%.*s", why, ended->reason.size > 0 ? ": " : "",
-                           (int)ended->reason.size, ended->reason.data);
+    case RESULT_DEAD:
+        if (!bytes_equal(result->cause, "exit")) {
+            (void)snprintf(text, size, "%s%s%.*s", why, result->reason.size > 0 ? ": " : "",
+                           (int)result->reason.size, result->reason.data);
         }
-        return dead_status(ended);
-    case ENDED_UNKNOWN:
+        return dead_status(result);
+    case RESULT_UNKNOWN:
         break;
     }
-    (void)snprintf(text, size, "it lives no more, and nothing tells what became of it");
+    (void)snprintf(text, size, "no longer queued, and no result was kept");
     return RUN_LOST;
 }
 
 /* ---- the command */
 
-/* What the task needs to be followed, unless it was said. */
+/* Adds the fields that leat run needs, unless options set them. */
 static int add_defaults(const struct cli *cli, struct enqueue_options *options)
 {
     int64_t ms;
@@ -165,7 +165,8 @@ static int add_defaults(const struct cli *cli, struct enqueue_options *options)
         const struct task_field *field = &options->common.fields[i];
         if (bytes_equal(field->name, "result_ttl") &&
             units_parse_duration(field->value.data, &ms) == 0 && ms < LEAST_TTL_MS) {
-            return cli_usage(cli, "--result-ttl is at least 1m: the result is waited for");
+            return cli_usage(
+                cli, "--result-ttl must be at least 1m, because leat run waits for the result");
         }
     }
     fine = task_add_text(options, "live", "1") == EX_OK &&
@@ -190,10 +191,10 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, char *tid, 
     bytes_copy(fields_value(reply->element[2]), tid, size);
     freeReplyObject(reply);
     if (is_new) {
-        (void)cli_wait_replicas(cli, 1); /* has said it; the task is followed all the same */
+        (void)cli_wait_replicas(cli, 1); /* it prints the error; follow the task anyway */
         return EX_OK;
     }
-    cli_error("not enqueued: the task %s is there already", tid);
+    cli_error("not enqueued: task %s with this id or key is already in the queue", tid);
     return EX_TEMPFAIL;
 }
 
@@ -204,7 +205,7 @@ static int start(struct cli *cli, struct enqueue_options *options, int argc, cha
 
     if (status == EX_OK && optind == argc && !cli->config->task.command &&
         !draft_has(&options->common, "command")) {
-        status = cli_usage(cli, "what is to run? Give a command");
+        status = cli_usage(cli, "missing operand: give a command");
     }
     if (status == EX_OK) {
         status = task_complete(cli, options, argc, argv);
@@ -228,7 +229,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct enqueue_options options = {0};
     int letter, status = EX_OK;
 
-    /* '+': what follows the command's first word belongs to it */
+    /* '+': options after the first word belong to the command */
     while (status == EX_OK && (letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS,
                                                    options_table, &status)) != CLI_OPTION_END) {
         if (letter == CLI_OPTION_STOP) {

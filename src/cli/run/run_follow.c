@@ -1,5 +1,5 @@
 /*
- * leat run: following the task: its output, its end, and the signals that are to end it.
+ * leat run: follows the task. It writes the output, waits for the result, and cancels on signals.
  */
 #include <errno.h>
 #include <limits.h>
@@ -21,30 +21,30 @@
 #include "cli/wait/stall.h"
 #include "queue/result_streams.h"
 
-#define ENTRIES 64     /* in one read */
-#define BLOCK_MS 20000 /* a silent connection is dead or alive */
-#define LOOK_MS 60000  /* so often it is looked whether the task is still there */
+#define ENTRIES 64     /* per read */
+#define BLOCK_MS 20000 /* of a read: afterwards a dead connection is noticed */
+#define CHECK_MS 60000 /* between checks that the task still exists */
 #define CANCEL_TRIES 20
-#define CANCEL_MS 1000 /* then they are made again */
+#define CANCEL_MS 1000 /* between rounds of tries */
 
 struct follow {
     struct cli *cli;
     const char *tid;
-    struct patience patience;
+    struct retry retry;
     struct command command;
-    char last[QUEUE_CURSOR_SIZE];   /* the last entry of output that was taken */
-    int64_t attempt, fence, offset; /* of what is coming out; 0: nothing yet */
-    bool told;                      /* how the last attempt ended was said */
-    bool ended, done, left;         /* its end is known; all is out; it is not waited for */
-    int status;                     /* of the end, */
-    char text[512];                 /* and what is to be said of it */
-    int signals;                    /* how many were dealt with */
-    bool unwanted, asked, refused;  /* to be cancelled: it is; it is under way; it must not be */
-    bool closed[3];                 /* nobody takes that output any more */
-    bool reading;                   /* a read is under way: a signal came meanwhile, */
-    int64_t block_ms;               /* for so long */
-    int64_t cancel_ns;              /* no sooner is it tried again */
-    int64_t looked_ns;
+    char last[QUEUE_CURSOR_SIZE];   /* id of the last output entry that was read */
+    int64_t attempt, fence, offset; /* of the current output; 0: none yet */
+    bool told;                      /* the end of the last attempt was reported */
+    bool ended, done, left;         /* result known; all output written; left running */
+    int status;                     /* exit status for the result */
+    char text[512];                 /* message for the result */
+    int signals;                    /* signals that were handled */
+    bool unwanted, asked, refused;  /* cancel it; Redis has accepted that; Redis refused it */
+    bool closed[3];                 /* the output with this descriptor is closed */
+    bool reading;                   /* a read is in flight, since a signal came meanwhile */
+    int64_t block_ms;               /* of that read */
+    int64_t cancel_ns;              /* time of the next try to cancel */
+    int64_t checked_ns;
     struct stall stall;
 };
 
@@ -66,14 +66,14 @@ void run_catch_signals(void)
 
     (void)sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
-        /* what was ignored when leat began stays so */
+        /* a signal that was ignored at the start stays ignored */
         if (sigaction(caught[i], NULL, &found) == 0 && found.sa_handler != SIG_IGN) {
             (void)sigaction(caught[i], &action, NULL);
         }
     }
 }
 
-/* Let in only while something is waited for. `before`: what is blocked then. */
+/* Blocks the signals, except while leat waits. `before`: the mask for these waits. */
 static void block_signals(sigset_t *before)
 {
     sigset_t blocked;
@@ -85,13 +85,13 @@ static void block_signals(sigset_t *before)
     (void)sigprocmask(SIG_BLOCK, &blocked, before);
 }
 
-/* ---- cancelling, over a connection of its own: the other one blocks */
+/* ---- cancelling, over a second connection: the first one may be blocked in a read */
 
-/* The token of the entry in which the task stands; "" where it is in none, or nowhere. */
+/* Finds the token of the task's entry; "" if it has none, or is not in the queue. */
 static void find_token(struct cli *cli, const char *tid, char *token, size_t size)
 {
     int status;
-    struct redisReply *found = show_find_live(cli, tid, &status);
+    struct redisReply *found = show_locate_live(cli, tid, &status);
 
     token[0] = '\0';
     if (found) {
@@ -100,7 +100,7 @@ static void find_token(struct cli *cli, const char *tid, char *token, size_t siz
     freeReplyObject(found);
 }
 
-/* Returns whether it was found: it is gone, or its worker will end it. */
+/* Returns true if the task was found: it is cancelled, or its worker will stop it. */
 static bool cancel_once(struct cli *cli, const char *tid, const char *token, int *status)
 {
     struct command command = {0};
@@ -118,7 +118,8 @@ static bool cancel_once(struct cli *cli, const char *tid, const char *token, int
     return found;
 }
 
-/* Where it is not found, it has ended, or passes on: its end comes, or the next try finds it. */
+/* Tries to cancel the task. A task that is not found has ended or was just requeued: its result
+ * comes, or the next try finds it. */
 static void cancel(struct follow *follow)
 {
     struct cli other = *follow->cli;
@@ -144,28 +145,28 @@ static bool is_to_be_cancelled(const struct follow *follow)
     return follow->unwanted && !follow->asked && !follow->refused;
 }
 
-/* Those that wait are counted, also where nothing has to be waited for. */
-static void let_in(const struct follow *follow)
+/* Unblocks the signals for a moment, so that pending ones are counted. */
+static void count_pending(const struct follow *follow)
 {
     sigset_t blocked;
 
-    (void)sigprocmask(SIG_SETMASK, follow->patience.mask, &blocked);
+    (void)sigprocmask(SIG_SETMASK, follow->retry.mask, &blocked);
     (void)sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-/* The first cancels, each further one leaves. */
+/* The first signal cancels the task, a further one leaves it running. */
 static void take_signals(struct follow *follow)
 {
-    let_in(follow);
+    count_pending(follow);
     if (signals == follow->signals) {
         return;
     }
     if (follow->signals > 0 || signals > 1) {
-        cli_error("task %s is left alone%s", follow->tid,
-                  follow->asked ? ": it is being cancelled" : "; leat cancel ends it");
+        cli_error("task %s is left running%s", follow->tid,
+                  follow->asked ? "; it is being cancelled" : "; leat cancel stops it");
         follow->left = true;
     } else {
-        cli_error("cancelling task %s; once more leaves it alone", follow->tid);
+        cli_error("cancelling task %s; interrupt again to leave it running", follow->tid);
         cancel(follow);
     }
     follow->signals = signals;
@@ -173,17 +174,17 @@ static void take_signals(struct follow *follow)
 
 /* ---- output */
 
-/* A signal ends the wait for room, and no more is written than a pipe then takes at once. */
+/* Waits for room, which a signal interrupts, and writes no more than a pipe then takes at once. */
 static bool write_some(const struct follow *follow, int number, const char **data, size_t *size)
 {
     struct pollfd room = {.fd = number, .events = POLLOUT};
     ssize_t written;
 
-    if (ppoll(&room, 1, NULL, follow->patience.mask) < 0) {
+    if (ppoll(&room, 1, NULL, follow->retry.mask) < 0) {
         return errno == EINTR;
     }
     written = write(number, *data, *size < PIPE_BUF ? *size : PIPE_BUF);
-    /* it may have been left non-blocking by whoever shares it */
+    /* another process may have made the descriptor non-blocking */
     if (written < 0) {
         return errno == EAGAIN || errno == EINTR;
     }
@@ -192,7 +193,7 @@ static bool write_some(const struct follow *follow, int number, const char **dat
     return true;
 }
 
-/* Who has closed the output that leat writes to wants no more of the task. */
+/* Cancels the task, because the reader of its output has gone. */
 static void lose_reader(struct follow *follow, int number)
 {
     if (errno != EPIPE) {
@@ -220,11 +221,11 @@ static void write_out(struct follow *follow, int number, struct bytes data)
 static void tell_lost(const struct follow *follow, int64_t bytes)
 {
     if (bytes > 0) {
-        cli_error("task %s: %lld bytes of its output are lost here", follow->tid, (long long)bytes);
+        cli_error("task %s: %lld bytes of output lost", follow->tid, (long long)bytes);
     }
 }
 
-/* Bytes may come twice, after a connection broke, or not at all. */
+/* Writes output. Bytes may come twice after a reconnect, or be missing. */
 static void take_data(struct follow *follow, int64_t offset, int number, struct bytes data)
 {
     if (offset < follow->offset) {
@@ -250,15 +251,15 @@ static void tell_end(struct follow *follow, const struct redisReply *fields)
     moment_span(fields_number(fields, "delay_ms", 0), wait, sizeof wait);
     follow->told = true;
     if (bytes_equal(fields_bytes(fields, "ended"), "retry")) {
-        cli_error("task %s: attempt %lld: %s; again in %s", follow->tid, (long long)follow->attempt,
-                  how, wait);
+        cli_error("task %s: attempt %lld: %s; retrying in %s", follow->tid,
+                  (long long)follow->attempt, how, wait);
     } else if (bytes_equal(fields_bytes(fields, "ended"), "release")) {
-        cli_error("task %s: attempt %lld: %s; it is run again", follow->tid,
+        cli_error("task %s: attempt %lld: %s; it will run again", follow->tid,
                   (long long)follow->attempt, how);
     }
 }
 
-/* Another run of the task begins. */
+/* Output of another run of the task begins. */
 static void begin_run(struct follow *follow, int64_t attempt, int64_t fence, struct bytes worker)
 {
     char name[256];
@@ -266,7 +267,7 @@ static void begin_run(struct follow *follow, int64_t attempt, int64_t fence, str
     bytes_copy(worker, name, sizeof name);
     if (follow->fence > 0) {
         cli_error("task %s: attempt %lld%s%s%s", follow->tid, (long long)attempt,
-                  *name ? " on " : "", name, follow->told ? "" : "; the worker before was lost");
+                  *name ? " on " : "", name, follow->told ? "" : "; the previous worker was lost");
     }
     follow->attempt = attempt;
     follow->fence = fence;
@@ -281,7 +282,7 @@ static void take_output(struct follow *follow, const struct queue_entry *entry)
     int64_t offset = fields_number(fields, "offset", 0);
 
     bytes_copy(bytes_of(entry->id), follow->last, sizeof follow->last);
-    /* what a worker that was cut off still had to say */
+    /* late output of a worker that was fenced off */
     if (fence < follow->fence) {
         return;
     }
@@ -295,22 +296,22 @@ static void take_output(struct follow *follow, const struct queue_entry *entry)
     }
 }
 
-/* ---- the end */
+/* ---- the result */
 
-static void take_end(struct follow *follow, const struct ended *ended)
+static void take_end(struct follow *follow, const struct result *result)
 {
-    follow->status = run_status(ended, follow->text, sizeof follow->text);
+    follow->status = run_status(result, follow->text, sizeof follow->text);
     follow->ended = true;
 }
 
-static int on_ended(void *context, const char *tid, const char *asked, const struct ended *ended)
+static int on_ended(void *context, const char *tid, const char *asked, const struct result *result)
 {
     struct follow *follow = context;
 
     (void)tid;
     (void)asked;
     if (!follow->ended) {
-        take_end(follow, ended);
+        take_end(follow, result);
     }
     return EX_OK;
 }
@@ -318,7 +319,7 @@ static int on_ended(void *context, const char *tid, const char *asked, const str
 static void on_entry(void *context, const struct queue_entry *entry)
 {
     struct follow *follow = context;
-    struct ended ended;
+    struct result result;
 
     if (follow->left) {
         return;
@@ -326,14 +327,14 @@ static void on_entry(void *context, const struct queue_entry *entry)
     if (entry->kind == QUEUE_OUTPUT) {
         take_output(follow, entry);
     } else if (!follow->ended) {
-        ended_read_result(entry->fields, &ended);
-        take_end(follow, &ended);
+        result_read(entry->fields, &result);
+        take_end(follow, &result);
     }
 }
 
 /* ---- reading */
 
-/* Steps return how many entries came, or -1 where a call failed or patience.status was set. */
+/* Steps return the number of entries, or -1 if a call failed or retry.status was set. */
 
 static int take_reply(struct follow *follow, struct redisReply *reply)
 {
@@ -341,20 +342,21 @@ static int take_reply(struct follow *follow, struct redisReply *reply)
 
     freeReplyObject(reply);
     if (count < 0) {
-        cli_error("Redis answered in a form that this leat does not know: install the same "
-                  "version everywhere");
-        follow->patience.status = EX_PROTOCOL;
+        cli_error(
+            "unexpected reply from Redis: the queue's function library is of another version; "
+            "install the same version everywhere");
+        follow->retry.status = EX_PROTOCOL;
     }
     return count;
 }
 
-/* One that writes has begun, unless its attempt has ended since. */
+/* The task has written output, and that attempt has not ended. */
 static bool is_running(const struct follow *follow)
 {
     return follow->fence > 0 && !follow->told;
 }
 
-/* Output, and the result: whichever comes. */
+/* Reads output or the result, whichever comes first. */
 static int read_next(struct follow *follow)
 {
     const struct queue_source sources[] = {{QUEUE_OUTPUT, follow->tid, follow->last},
@@ -366,13 +368,13 @@ static int read_next(struct follow *follow)
         follow->block_ms = is_running(follow) ? most_ms : stall_left_ms(&follow->stall, most_ms);
         queue_read(&follow->command, &follow->cli->queue, sources, 2, ENTRIES, follow->block_ms);
     }
-    reply = patience_block(&follow->patience, follow->cli,
-                           follow->reading ? NULL : &follow->command, follow->block_ms);
-    follow->reading = !reply && follow->patience.error == REDIS_ERROR_NONE;
+    reply = retry_blocking_call(&follow->retry, follow->cli,
+                                follow->reading ? NULL : &follow->command, follow->block_ms);
+    follow->reading = !reply && follow->retry.error == REDIS_ERROR_NONE;
     return reply ? take_reply(follow, reply) : -1;
 }
 
-/* The rest of the output: all of it was written before the result was. */
+/* Reads the rest of the output. Workers write all of it before the result. */
 static int read_rest(struct follow *follow)
 {
     int count = 1;
@@ -381,41 +383,41 @@ static int read_rest(struct follow *follow)
         const struct queue_source source = {QUEUE_OUTPUT, follow->tid, follow->last};
         struct redisReply *reply;
         queue_read(&follow->command, &follow->cli->queue, &source, 1, ENTRIES, 0);
-        reply = patience_call(&follow->patience, follow->cli, &follow->command, 0);
+        reply = retry_call(&follow->retry, follow->cli, &follow->command, 0);
         count = reply ? take_reply(follow, reply) : -1;
     }
     return count;
 }
 
-/* Whether the task is still there: whoever deletes it tells nobody, and Redis may have lost it. */
-static void look(struct follow *follow)
+/* Checks that the task still exists: an operator may have deleted it, or Redis may have lost it. */
+static void check_task(struct follow *follow)
 {
     const struct await_events events = {.ended = on_ended, .context = follow};
     char *id = (char *)follow->tid;
     size_t left;
 
-    follow->looked_ns = clock_boot_ns();
-    /* at the deadline it has looked once; what fails now fails again with the next call */
+    follow->checked_ns = clock_boot_ns();
+    /* with this deadline it checks once; the next call reports a failure */
     (void)await_tasks(follow->cli, &id, 1, clock_boot_ns(), &events, &left);
 }
 
-static bool is_time_to_look(const struct follow *follow)
+static bool is_check_due(const struct follow *follow)
 {
-    return clock_boot_ns() - follow->looked_ns >= LOOK_MS * CLOCK_NS_PER_MS;
+    return clock_boot_ns() - follow->checked_ns >= CHECK_MS * CLOCK_NS_PER_MS;
 }
 
-/* ---- from beginning to end: these return 0 to go on, or an exit status */
+/* ---- the loop: steps return 0 to continue, or an exit status */
 
 static int reconnect(struct follow *follow)
 {
-    int status = patience_reconnect(&follow->patience, follow->cli);
+    int status = retry_reconnect(&follow->retry, follow->cli);
 
     follow->reading = false;
-    if (status == PATIENCE_SIGNAL) {
+    if (status == RETRY_SIGNAL) {
         return 0;
     }
     if (status == 0) {
-        look(follow);
+        check_task(follow);
     }
     return status;
 }
@@ -437,18 +439,18 @@ static int step(struct follow *follow)
     }
     count = ended ? read_rest(follow) : read_next(follow);
     if (count < 0) {
-        if (follow->patience.error != REDIS_ERROR_NONE) {
+        if (follow->retry.error != REDIS_ERROR_NONE) {
             cli_disconnect(follow->cli);
         }
-        return follow->patience.status;
+        return follow->retry.status;
     }
-    patience_end(&follow->patience);
+    retry_recovered(&follow->retry);
     follow->done = ended && count == 0;
-    if (!ended && count == 0 && is_time_to_look(follow)) {
-        look(follow);
+    if (!ended && count == 0 && is_check_due(follow)) {
+        check_task(follow);
     }
     if (!ended && count == 0 && !is_running(follow) && stall_is_due(&follow->stall)) {
-        stall_look(&follow->stall, follow->cli);
+        stall_check(&follow->stall, follow->cli);
     }
     return 0;
 }
@@ -459,9 +461,9 @@ int run_follow(struct cli *cli, const char *tid)
     struct follow follow = {
         .cli = cli,
         .tid = tid,
-        .patience = {.what = "cannot follow the task", .deadline_ns = INT64_MAX, .mask = &before},
+        .retry = {.what = "cannot follow the task", .deadline_ns = INT64_MAX, .mask = &before},
         .last = QUEUE_FROM_START,
-        .looked_ns = clock_boot_ns(),
+        .checked_ns = clock_boot_ns(),
     };
     int status;
 

@@ -1,3 +1,6 @@
+/*
+ * The attempts of a task that have ended, as a table and as JSON.
+ */
 #include "cli/show/history.h"
 
 #include <stdint.h>
@@ -11,7 +14,8 @@
 
 enum { ATTEMPT, WORKER, BEGUN, ENDED, CAUSE, STATUS, PARTS };
 
-/* Words between blanks; the last takes the rest of the line. False for a line of another form. */
+/* Splits the line at blanks; the last part takes the rest. Returns false if the line has another
+ * form. */
 static bool split(const char *line, size_t size, struct bytes parts[PARTS])
 {
     const char *at = line, *end = line + size, *blank;
@@ -36,7 +40,7 @@ static int64_t number_of(struct bytes text)
     return units_parse_integer(digits, 0, INT64_MAX, &number) == 0 ? number : 0;
 }
 
-/* The next line that can be read, moving *at behind it; false at the end. */
+/* Finds the next valid line and moves *at past it. Returns false at the end. */
 static bool next_line(struct bytes history, size_t *at, struct bytes parts[PARTS])
 {
     while (*at < history.size) {

@@ -1,5 +1,5 @@
 /*
- * A task's ended attempts: lines of "attempt worker begun-ms ended-ms cause status".
+ * The attempts of a task that have ended: lines of "attempt worker begun-ms ended-ms cause status".
  */
 #ifndef LEAT_CLI_SHOW_HISTORY_H
 #define LEAT_CLI_SHOW_HISTORY_H
@@ -10,14 +10,15 @@
 #include "cli/lib/output.h"
 #include "queue/task.h"
 
-/* Appends a titled table, nothing for an empty history. Returns 0, or -1 without memory. */
+/* Appends a table with a title, or nothing if no attempt has ended. Returns 0, or -1 without
+ * memory. */
 int history_render(struct bytes history, const struct output *output, struct buffer *out);
 
-/* Calls it for each attempt with the worker it ran on. */
+/* Calls visit with the worker of each attempt. */
 void history_workers(struct bytes history, void (*visit)(void *context, struct bytes worker),
                      void *context);
 
-/* An array of objects, or NULL without memory. */
+/* Returns an array of objects, or NULL without memory. */
 json_t *history_json(struct bytes history);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * leat list: tasks, state by state.
+ * leat list: lists tasks, state by state.
  */
 #include <stdio.h>
 #include <string.h>
@@ -50,12 +50,12 @@ static const struct option options_table[] = {
     {0},
 };
 
-/* In the order of the list; leat_list gives delayed and retrying tasks as one list. */
+/* The order of the output. leat_list has delayed and retrying tasks in one list. */
 static const char *const states[] = {"running", "ready", "retrying", "delayed", "dead"};
 #define STATE_COUNT (sizeof states / sizeof *states)
 
 struct listing {
-    const char *state; /* the one that is walked through */
+    const char *state; /* that is being listed */
     int64_t limit, shown, now_ms;
     bool json, cut;
     int status;
@@ -68,13 +68,13 @@ static bool follows(const struct redisReply *row)
     return bytes_equal(fields_bytes(row, "state"), "following");
 }
 
-/* By a worker, until it may run there alone: counted as running. */
+/* A poison candidate that its worker has deferred until it can run alone. It counts as running. */
 static bool is_held(const struct redisReply *row)
 {
     return bytes_equal(fields_bytes(row, "state"), "held");
 }
 
-/* Worker or due time, or what it waits for, and the lane. */
+/* Adds the worker, the due time or the key of the task that it follows; and the lane. */
 static void add_place(struct listing *listing, const struct redisReply *row)
 {
     struct bytes worker = fields_bytes(row, "worker"), lane = fields_bytes(row, "lane");
@@ -151,7 +151,7 @@ static bool visit(void *context, const struct redisReply *row)
         add_row(listing, row);
     }
 
-    /* a reader that has gone ends the walk */
+    /* stop if the reader of the output has gone */
     return listing->status == EX_OK && !ferror(stdout);
 }
 
@@ -164,7 +164,7 @@ static int walk_state(struct cli *cli, struct listing *listing, const char *stat
     listing->state = state;
     listing->shown = 0;
     status = rows_walk(cli, waiting ? "waiting" : state, false, visit, listing);
-    /* what waits for another task is among those that wait for a time */
+    /* tasks that follow another one are listed as delayed */
     if (delayed && status == EX_OK && listing->status == EX_OK) {
         status = rows_walk(cli, "following", false, visit, listing);
     }
@@ -200,7 +200,7 @@ static int check_state(const struct cli *cli, const char *state)
         }
     }
     cli_suggest(state, states, STATE_COUNT, hint, sizeof hint);
-    return cli_usage(cli, "no such state: %s;%s it is ready, running, delayed, retrying or dead",
+    return cli_usage(cli, "unknown state: %s;%s use ready, running, delayed, retrying or dead",
                      state, hint);
 }
 
@@ -233,7 +233,7 @@ static int run(struct cli *cli, int argc, char **argv)
         }
     }
     if (optind < argc) {
-        return cli_usage(cli, "unexpected word: %s", argv[optind]);
+        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
     }
     status = list(cli, &listing, state);
     table_free(&listing.table);

@@ -1,3 +1,6 @@
+/*
+ * Locating a task or a dead letter by its id or label.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +13,8 @@
 #define CURSOR_SIZE 64
 #define FOUND_ELEMENTS 5
 
-/* Follows the cursor until the task is found or all is searched, with only_live all but the dead
- * letters: then NULL, and *status is 0. */
+/* Searches from the cursor until the task is found; with only_live, stops before the dead letters.
+ * Returns NULL with *status 0 if there is no such task. */
 static struct redisReply *search(struct cli *cli, const char *id, const char *from, bool only_live,
                                  int *status)
 {
@@ -22,7 +25,7 @@ static struct redisReply *search(struct cli *cli, const char *id, const char *fr
     bytes_copy(bytes_of(from), cursor, sizeof cursor);
     do {
         queue_show(&command, &cli->queue, id, cursor);
-        reply = cli_call(cli, &command, "cannot look for the task", 2, status);
+        reply = cli_call(cli, &command, "cannot search for the task", 2, status);
         if (!reply || reply->elements >= FOUND_ELEMENTS) {
             break;
         }
@@ -39,14 +42,13 @@ static struct redisReply *follow(struct cli *cli, const char *id, const char *fr
     return search(cli, id, from, false, status);
 }
 
-/* True where the id belongs to the task itself, false where only to its dead letter's entry or
- * label. */
+/* True if this is the id of the task itself, not that of its dead letter's entry or its label. */
 static bool is_own(const struct redisReply *reply, const char *id)
 {
     return bytes_equal(fields_bytes(reply->element[2], "tid"), id);
 }
 
-/* Keeps the reply only where it is about the task with that id. */
+/* Returns the reply if it is about the task with that id, or else frees it and returns NULL. */
 static struct redisReply *only_own(struct redisReply *reply, const char *id)
 {
     if (!reply || is_own(reply, id)) {
@@ -56,8 +58,8 @@ static struct redisReply *only_own(struct redisReply *reply, const char *id)
     return NULL;
 }
 
-struct redisReply *show_find_letter(struct cli *cli, const char *dead_id, const char *tid,
-                                    int *status)
+struct redisReply *show_locate_letter(struct cli *cli, const char *dead_id, const char *tid,
+                                      int *status)
 {
     char before[CURSOR_SIZE - 1], cursor[CURSOR_SIZE];
     struct redisReply *reply;
@@ -66,7 +68,6 @@ struct redisReply *show_find_letter(struct cli *cli, const char *dead_id, const 
     if (!entry_before(dead_id, before, sizeof before)) {
         return NULL;
     }
-    /* it fits: there is room for one letter more */
     (void)snprintf(cursor, sizeof cursor, "d%s", before);
     reply = only_own(follow(cli, tid, cursor, status), tid);
     if (reply && bytes_equal(fields_bytes(reply->element[2], "dead_id"), dead_id)) {
@@ -76,7 +77,7 @@ struct redisReply *show_find_letter(struct cli *cli, const char *dead_id, const 
     return NULL;
 }
 
-/* The dead letter whose entry has that id. */
+/* Locates the dead letter whose entry has that id. */
 static struct redisReply *find_letter(struct cli *cli, const char *id, int *status)
 {
     struct command command = {0};
@@ -88,7 +89,7 @@ static struct redisReply *find_letter(struct cli *cli, const char *id, int *stat
         return NULL;
     }
     queue_list(&command, &cli->queue, "dead", before, 1, false);
-    reply = cli_call(cli, &command, "cannot look for the dead letter", 3, status);
+    reply = cli_call(cli, &command, "cannot search for the dead letter", 3, status);
     command_free(&command);
     if (!reply) {
         return NULL;
@@ -96,14 +97,13 @@ static struct redisReply *find_letter(struct cli *cli, const char *id, int *stat
     rows = reply->element[2];
     if (rows->elements > 0 && bytes_equal(fields_bytes(rows->element[0], "dead_id"), id)) {
         bytes_copy(fields_bytes(rows->element[0], "tid"), tid, sizeof tid);
-        found = show_find_letter(cli, id, tid, status);
+        found = show_locate_letter(cli, id, tid, status);
     }
     freeReplyObject(reply);
     return found;
 }
 
-/* An id of an entry among the dead letters may be another task's id: then the task's own id counts.
- */
+/* The id of a dead letter's entry may also be the id of another task. The task is preferred. */
 static struct redisReply *find(struct cli *cli, const char *id, int *status)
 {
     struct redisReply *first = follow(cli, id, "", status), *own = NULL;
@@ -131,7 +131,7 @@ static bool is_live(const struct redisReply *reply)
     return !bytes_equal(fields_bytes(reply->element[2], "state"), "dead");
 }
 
-struct redisReply *show_find_live(struct cli *cli, const char *id, int *status)
+struct redisReply *show_locate_live(struct cli *cli, const char *id, int *status)
 {
     struct redisReply *found;
 
@@ -140,27 +140,26 @@ struct redisReply *show_find_live(struct cli *cli, const char *id, int *status)
     if (!found || is_live(found)) {
         return found;
     }
-    /* what was found is a letter with that entry id */
+    /* this is a dead letter whose entry has that id */
     freeReplyObject(found);
     return search(cli, id, "g0-0", true, status);
 }
 
-struct redisReply *show_look(struct cli *cli, const char *id, int *status)
+struct redisReply *show_locate_quietly(struct cli *cli, const char *id, int *status)
 {
     *status = EX_OK;
     return find(cli, id, status);
 }
 
-struct redisReply *show_find(struct cli *cli, const char *id, bool only_dead, int *status)
+struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status)
 {
     struct redisReply *found;
 
     *status = EX_OK;
     found = only_dead ? find_dead(cli, id, status) : find(cli, id, status);
     if (!found && *status == EX_OK) {
-        cli_error("no %s %s in the queue %s; leat %s shows what there is",
-                  only_dead ? "dead letter" : "task", id, cli->config->queue.name,
-                  only_dead ? "dead list" : "list");
+        cli_error("no %s %s in queue %s; see leat %s", only_dead ? "dead letter" : "task", id,
+                  cli->config->queue.name, only_dead ? "dead list" : "list");
         *status = SHOW_NOT_FOUND;
     }
     return found;

@@ -1,5 +1,5 @@
 /*
- * What became of a task: read from its result or from its dead letter, and shown.
+ * The result of a task, read from its result stream or its dead letter, and printed.
  */
 #ifndef LEAT_CLI_SHOW_RESULT_H
 #define LEAT_CLI_SHOW_RESULT_H
@@ -10,35 +10,35 @@
 
 struct redisReply;
 
-enum ended_state {
-    ENDED_SUCCEEDED,
-    ENDED_DEAD,
-    ENDED_CANCELLED,
-    ENDED_UNKNOWN, /* it lives no more, and nothing tells what became of it */
+enum result_state {
+    RESULT_SUCCEEDED,
+    RESULT_DEAD,
+    RESULT_CANCELLED,
+    RESULT_UNKNOWN, /* no longer queued, and no result was kept */
 };
 
-/* Bytes are within the reply; −1
- * where a number is not known. */
-struct ended {
-    enum ended_state state;
+/* The bytes point into the reply. A number is −1 if it is not known. */
+struct result {
+    enum result_state state;
     struct bytes cause, status, reason, worker, stdout_tail, stderr_tail, usage;
     int64_t attempt, begun_ms, ended_ms, duration_us;
 };
 
-/* fields: of the entry in the task's result stream. row: of leat_find. */
-void ended_read_result(const struct redisReply *fields, struct ended *ended);
-void ended_read_letter(const struct redisReply *row, struct ended *ended);
+/* Read the fields of an entry of the task's result stream, or a row of leat_find. */
+void result_read(const struct redisReply *fields, struct result *result);
+void result_read_letter(const struct redisReply *row, struct result *result);
 
-void ended_set_unknown(struct ended *ended);
+void result_set_unknown(struct result *result);
 
-/* "exit:0", "signal:SIGTERM", "timeout", …, "-" for nothing. */
-void ended_why(const struct ended *ended, char *text, size_t size);
+/* Writes the cause: "exit:0", "signal:SIGTERM", "timeout", …; "-" for none. */
+void result_why(const struct result *result, char *text, size_t size);
 
-/* A line on stdout: id, state, why, attempts, duration, and the name by which it was asked for
- * where that is another one. Failures show when stdout is flushed. */
-void ended_print(const char *tid, const char *asked, const struct ended *ended);
+/* Prints a line: id, state, cause, attempts, duration, and `asked` if it is not the id. cli_flush
+ * reports failures. */
+void result_print(const char *tid, const char *asked, const struct result *result);
 
-/* The same as a JSON object in a line, with all there is. Returns 0 or an exit status. */
-int ended_print_json(const char *tid, const char *asked, const struct ended *ended);
+/* Prints the whole result as a JSON object on one line. Returns 0, or an exit status after printing
+ * the error. */
+int result_print_json(const char *tid, const char *asked, const struct result *result);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * leat show: one task, its fields, its history, and how it died.
+ * leat show: one task, with its fields, its attempts, and the cause of its death.
  */
 #include "cli/show/show.h"
 
@@ -18,8 +18,8 @@
 #include "cli/show/usage.h"
 
 #define TEXT_SHOWN 4096 /* bytes of a printable payload */
-#define RAW_SHOWN 256   /* bytes of any other */
-#define SHORT_VALUE 200 /* a longer field gets lines of its own */
+#define RAW_SHOWN 256   /* bytes of a binary payload */
+#define SHORT_VALUE 200 /* bytes; a longer field is shown as a block */
 
 static const char help[] =
     "Usage: leat show [OPTION]... ID\n"
@@ -55,7 +55,7 @@ static const struct option options_table[] = {
     {0},
 };
 
-/* What leat_show found, within its reply. */
+/* The parts of a reply of leat_show. They point into the reply. */
 struct found {
     const struct redisReply *row, *fields;
     struct bytes history;
@@ -128,7 +128,8 @@ static void add_summary(struct buffer *out, const struct redisReply *row)
     add_usage(out, fields_bytes(row, "usage"));
 }
 
-/* Text of several lines stands below its title, behind bars; of other bytes only the beginning. */
+/* Shows text of several lines below its title, after bars. Of other bytes it shows only the start.
+ */
 static void add_block(struct buffer *out, const char *title, struct bytes value)
 {
     bool printable = text_is_printable(value.data, value.size);
@@ -216,7 +217,7 @@ static json_t *task_fields_json(const struct redisReply *fields)
     return array;
 }
 
-/* The row's preview of the command gives way to the whole one among the fields. */
+/* Leaves out the preview of the command, since the fields contain the whole command. */
 static json_t *found_json(const struct found *found)
 {
     json_t *object = fields_json(found->row), *begun;
@@ -224,14 +225,14 @@ static json_t *found_json(const struct found *found)
     if (!object) {
         return NULL;
     }
-    /* a letter has it under the stream's name; in JSON times end in _ms */
+    /* a dead letter calls it begun; in JSON, names of times end in _ms */
     begun = json_object_get(object, "begun");
     if (begun && json_object_set(object, "begun_ms", begun) != 0) {
         json_decref(object);
         return NULL;
     }
     (void)json_object_del(object, "begun");
-    /* there may be none */
+    /* either of them may be missing */
     (void)json_object_del(object, "command_base64");
     (void)json_object_del(object, "command");
     struct bytes usage = fields_bytes(found->row, "usage");
@@ -260,7 +261,7 @@ static int print_payload(const char *id, const struct redisReply *fields)
         (void)fwrite(value.data, 1, value.size, stdout);
         return EX_OK;
     }
-    cli_error("the task %s has no payload", id);
+    cli_error("task %s has no payload", id);
     return SHOW_NOT_FOUND;
 }
 
@@ -273,7 +274,7 @@ int show_task(struct cli *cli, const char *id, const struct show_options *option
     if (status != EX_OK) {
         return status;
     }
-    reply = show_find(cli, id, options->only_dead, &status);
+    reply = show_locate(cli, id, options->only_dead, &status);
     if (!reply) {
         return status;
     }
@@ -292,7 +293,7 @@ int show_task(struct cli *cli, const char *id, const struct show_options *option
 int show_letter(struct cli *cli, const char *dead_id, const char *tid, struct rows_array *array)
 {
     int status;
-    struct redisReply *reply = show_find_letter(cli, dead_id, tid, &status);
+    struct redisReply *reply = show_locate_letter(cli, dead_id, tid, &status);
     struct found found;
 
     if (!reply) {
@@ -321,7 +322,9 @@ static int run(struct cli *cli, int argc, char **argv)
         }
     }
     if (optind + 1 != argc) {
-        return cli_usage(cli, "give one task's id");
+        return cli_usage(cli, "%s",
+                         argc == optind ? "missing operand: give a task id"
+                                        : "give only one task id");
     }
     return show_task(cli, argv[optind], &options);
 }

@@ -1,5 +1,5 @@
 /*
- * All about one task; leat show and leat dead show.
+ * Everything about one task, for leat show and leat dead show.
  */
 #ifndef LEAT_CLI_SHOW_SHOW_H
 #define LEAT_CLI_SHOW_SHOW_H
@@ -13,31 +13,30 @@
 
 struct show_options {
     bool json;
-    bool payload;   /* only its bytes */
-    bool only_dead; /* look among dead letters alone */
+    bool payload;   /* print only the bytes of the payload */
+    bool only_dead; /* search only dead letters */
 };
 
-/* Finds a task by its id or label, or a dead letter by its entry's id. Returns the reply of
- * leat_show for freeReplyObject, or NULL with *status set and the error printed. */
-struct redisReply *show_find(struct cli *cli, const char *id, bool only_dead, int *status);
+/* Locates a task by its id or label, or a dead letter by the id of its entry. Returns the reply of
+ * leat_show for freeReplyObject, or NULL after printing the error and setting *status. */
+struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, int *status);
 
-/* The same, but where there is none nothing is printed: then NULL, and *status is 0. */
-struct redisReply *show_look(struct cli *cli, const char *id, int *status);
+/* The same, but if there is no such task, prints nothing, sets *status to 0 and returns NULL. */
+struct redisReply *show_locate_quietly(struct cli *cli, const char *id, int *status);
 
-/* The same among tasks that have not ended, and nothing is printed where there is none: then NULL,
- * and *status is 0. Its row has the token of an entry. */
-struct redisReply *show_find_live(struct cli *cli, const char *id, int *status);
+/* The same, but searches only tasks that have not ended. The row has the token of the entry. */
+struct redisReply *show_locate_live(struct cli *cli, const char *id, int *status);
 
-/* Finds and prints. Returns an exit status. */
+/* Locates and prints a task. Returns an exit status. */
 int show_task(struct cli *cli, const char *id, const struct show_options *options);
 
-/* The letter of that task with that entry id, without looking through all. Returns as show_find,
- * but where there is none *status is 0 and nothing is printed. */
-struct redisReply *show_find_letter(struct cli *cli, const char *dead_id, const char *tid,
-                                    int *status);
+/* Locates the dead letter of that task by the id of its entry, without a search. Returns as
+ * show_locate_quietly. */
+struct redisReply *show_locate_letter(struct cli *cli, const char *dead_id, const char *tid,
+                                      int *status);
 
-/* Prints that letter, for people or, with an array, as its next member. SHOW_NOT_FOUND: it has
- * gone. */
+/* Prints that dead letter, as the next member of the array or, if array is NULL, as text. Returns
+ * an exit status; SHOW_NOT_FOUND if the dead letter is gone. */
 int show_letter(struct cli *cli, const char *dead_id, const char *tid, struct rows_array *array);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Resources that a task has used, as text and as JSON.
+ */
 #include "cli/show/usage.h"
 
 #include <stdbool.h>
@@ -7,8 +10,8 @@
 
 #define NAME_SIZE 32
 
-/* The next "NAME NUMBER" at *at, which moves past it. Returns false at the end and where the text
- * has another form. The bytes are NUL-terminated. */
+/* Parses the next "NAME NUMBER" and moves *at past it. Returns false at the end, and if the text
+ * has another form. The text is NUL-terminated. */
 static bool next_pair(const char **at, char name[NAME_SIZE], int64_t *number)
 {
     size_t size = strcspn(*at, " ");
@@ -33,7 +36,7 @@ json_t *usage_json(struct bytes usage)
     int64_t number;
 
     while (object && usage.size > 0 && next_pair(&at, name, &number)) {
-        /* a name that is no text is left out, as is one without memory */
+        /* a name that is not UTF-8 is left out, and so is a member without memory */
         (void)json_object_set_new(object, name, json_integer(number));
     }
     return object;

@@ -356,7 +356,7 @@ static int run(struct cli *cli, int argc, char **argv)
         }
     }
     if (optind < argc) {
-        return cli_usage(cli, "unexpected word: %s", argv[optind]);
+        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
     }
     status = choose_queues(cli, &options);
     if (status != EX_OK) {

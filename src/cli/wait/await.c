@@ -1,3 +1,8 @@
+/*
+ * Waiting until tasks have ended. Workers write the result of a task to a stream if somebody has
+ * announced that they wait for it; one blocking read covers up to WINDOW of these streams. Tasks
+ * that ended before, or that nobody will report, are found by looking for them in the queue.
+ */
 #include "cli/wait/await.h"
 
 #include <stdbool.h>
@@ -13,19 +18,20 @@
 #include "cli/wait/stall.h"
 #include "queue/result_streams.h"
 
-#define WINDOW 1000 /* tasks in one blocking read */
-#define GATHER_MS                                                                                  \
-    20 /* ends that come closer together are read at once: each read names the window */
-#define BLOCK_MS 20000  /* then those beyond the window are looked at: results stay for a minute */
-#define RENEW_MS 60000  /* so often it is said that somebody waits, */
-#define AWAIT_MS 150000 /* and for so long */
+#define WINDOW 1000  /* tasks per blocking read */
+#define GATHER_MS 20 /* at least between two reads, each of which names all tasks of the window */
+#define BLOCK_MS                                                                                   \
+    20000 /* of a read; after that, tasks outside the window are read: results stay for a minute   \
+           */
+#define RENEW_MS 60000  /* between announcements that somebody waits */
+#define AWAIT_MS 150000 /* how long an announcement is valid */
 
 struct item {
     const char *asked;
-    char *tid; /* owned; as asked until the queue has told it */
+    char *tid; /* owned; `asked` until Redis resolves it */
     bool ended;
-    bool alive; /* within look: found so */
-    bool ask;   /* within look: to be asked for */
+    bool alive; /* in check_group: it was found in the queue */
+    bool ask;   /* in check_group: to be looked for */
 };
 
 struct await {
@@ -33,42 +39,42 @@ struct await {
     struct await_events events;
     struct item *items;
     size_t count;
-    struct item **by_tid;  /* sorted, once tids are known */
-    struct item **pending; /* in the order given */
+    struct item **by_tid;  /* sorted; NULL until the tids are known */
+    struct item **pending; /* have not ended, in the order given */
     size_t pending_count;
-    int64_t renewed_ns, swept_ns, read_ns; /* when that was done last */
+    int64_t renewed_ns, swept_ns, read_ns; /* time of the last one */
     struct command command;
-    struct patience patience;
+    struct retry retry;
     struct stall stall;
 };
 
-/* Steps return 0, or -1 where a call failed or patience.status was set. */
+/* Steps return 0, or -1 if a call failed or retry.status was set. */
 
 static void fail(struct await *await, int status)
 {
-    if (await->patience.status == EX_OK) {
-        await->patience.status = status;
+    if (await->retry.status == EX_OK) {
+        await->retry.status = status;
     }
 }
 
 static bool has_failed(const struct await *await)
 {
-    return await->patience.status != EX_OK;
+    return await->retry.status != EX_OK;
 }
 
 static struct redisReply *call(struct await *await, size_t elements)
 {
-    return patience_call(&await->patience, await->cli, &await->command, elements);
+    return retry_call(&await->retry, await->cli, &await->command, elements);
 }
 
-/* ---- ends */
+/* ---- tasks that have ended */
 
 static int compare_tids(const void *a, const void *b)
 {
     return strcmp((*(struct item *const *)a)->tid, (*(struct item *const *)b)->tid);
 }
 
-/* The first item of that task in by_tid, or NULL. */
+/* Returns the first item of that task in by_tid, or NULL. */
 static struct item **find_tid(const struct await *await, const char *tid)
 {
     size_t low = 0, high = await->count;
@@ -85,8 +91,9 @@ static struct item **find_tid(const struct await *await, const char *tid)
                                                                            : NULL;
 }
 
-/* A task may have been asked for twice, by its id and its label. */
-static void settle(struct await *await, const char *tid, const struct ended *ended)
+/* Reports the result for each item of the task: it may have been given by its id and by its label.
+ */
+static void settle(struct await *await, const char *tid, const struct result *result)
 {
     struct item **at = find_tid(await, tid), **end = await->by_tid + await->count;
 
@@ -95,7 +102,7 @@ static void settle(struct await *await, const char *tid, const struct ended *end
             continue;
         }
         (*at)->ended = true;
-        fail(await, await->events.ended(await->events.context, tid, (*at)->asked, ended));
+        fail(await, await->events.ended(await->events.context, tid, (*at)->asked, result));
     }
 }
 
@@ -114,10 +121,10 @@ static void drop_ended(struct await *await)
 static void on_result(void *context, const struct queue_entry *entry)
 {
     struct await *await = context;
-    struct ended ended;
+    struct result result;
 
-    ended_read_result(entry->fields, &ended);
-    settle(await, entry->tid, &ended);
+    result_read(entry->fields, &result);
+    settle(await, entry->tid, &result);
 }
 
 /* ---- results */
@@ -139,14 +146,15 @@ static int take_results(struct await *await, struct redisReply *reply)
 
     freeReplyObject(reply);
     if (result < 0) {
-        cli_error("Redis answered in a form that this leat does not know: install the same "
-                  "version everywhere");
+        cli_error(
+            "unexpected reply from Redis: the queue's function library is of another version; "
+            "install the same version everywhere");
         fail(await, EX_PROTOCOL);
     }
     return has_failed(await) ? -1 : 0;
 }
 
-/* Those that are there already. */
+/* Reads the results that exist already. */
 static int read_results(struct await *await, struct item *const *items, size_t count)
 {
     struct redisReply *reply;
@@ -169,10 +177,11 @@ static int sweep(struct await *await)
     return 0;
 }
 
-/* ---- saying that somebody waits */
+/* ---- announcing that somebody waits */
 
-/* ms 0: not any more. The queue answers tids: labels hold no longer than their tasks live. */
-static int tell_some(struct await *await, struct item *const *items, size_t count, int64_t ms)
+/* Announces for ms; 0 withdraws. The reply has the tids, since a label is gone when its task ends.
+ */
+static int announce_some(struct await *await, struct item *const *items, size_t count, int64_t ms)
 {
     struct redisReply *reply;
 
@@ -210,14 +219,14 @@ static int sort_items(struct await *await)
     return 0;
 }
 
-static int tell_all(struct await *await)
+static int announce_all(struct await *await)
 {
     int64_t now_ns = clock_boot_ns();
 
     for (size_t i = 0; i < await->pending_count; i += QUEUE_NAMED_MAX) {
         size_t left = await->pending_count - i;
-        if (tell_some(await, await->pending + i, left < QUEUE_NAMED_MAX ? left : QUEUE_NAMED_MAX,
-                      AWAIT_MS)) {
+        if (announce_some(await, await->pending + i,
+                          left < QUEUE_NAMED_MAX ? left : QUEUE_NAMED_MAX, AWAIT_MS)) {
             return -1;
         }
     }
@@ -225,14 +234,14 @@ static int tell_all(struct await *await)
     return await->by_tid ? 0 : sort_items(await);
 }
 
-/* ---- where tasks are: some of `pending` at a time */
+/* ---- looking for tasks in the queue, a group of `pending` at a time */
 
 struct group {
     struct item **items;
     size_t count;
 };
 
-/* Marks those that are neither alive nor ended as to be asked for; answers how many. */
+/* Marks the items that are neither alive nor ended, to be looked for. Returns their number. */
 static size_t mark_missing(const struct group *group)
 {
     size_t missing = 0;
@@ -251,7 +260,7 @@ static void take_rows(struct await *await, const struct redisReply *rows)
         const struct redisReply *row = rows->element[i];
         char tid[QUEUE_CURSOR_SIZE];
         struct item **at;
-        struct ended ended;
+        struct result result;
         bytes_copy(fields_bytes(row, "tid"), tid, sizeof tid);
         at = find_tid(await, tid);
         if (at && bytes_equal(fields_bytes(row, "state"), "alive")) {
@@ -259,13 +268,14 @@ static void take_rows(struct await *await, const struct redisReply *rows)
                 (*at)->alive = true;
             }
         } else if (at) {
-            ended_read_letter(row, &ended);
-            settle(await, tid, &ended);
+            result_read_letter(row, &result);
+            settle(await, tid, &result);
         }
     }
 }
 
-/* Only these are left to ask for: they stand in the order of the group. */
+/* Marks only the items that the reply names as not searched for completely. They are in the order
+ * of the group. Returns their number. */
 static size_t mark_later(const struct group *group, const struct redisReply *later)
 {
     size_t found = 0;
@@ -279,7 +289,7 @@ static size_t mark_later(const struct group *group, const struct redisReply *lat
     return found;
 }
 
-/* Goes on from the cursor to the end of what it leads through, for those to be asked for. */
+/* Looks for the marked items from the cursor to the end of its list. */
 static int scan(struct await *await, const struct group *group, char cursor[QUEUE_CURSOR_SIZE])
 {
     bool at_end = false;
@@ -308,15 +318,15 @@ static int scan(struct await *await, const struct group *group, char cursor[QUEU
     return 0;
 }
 
-/* Nothing tells what became of them. Of the others that live no more no end will be told, either.
+/* Reports items whose result nobody knows, and withdraws the announcements for all that are gone.
  */
-static int give_up(struct await *await, const struct group *group)
+static int report_unknown(struct await *await, const struct group *group)
 {
     struct item *gone[QUEUE_NAMED_MAX];
-    struct ended unknown;
+    struct result unknown;
     size_t count = 0;
 
-    ended_set_unknown(&unknown);
+    result_set_unknown(&unknown);
     for (size_t i = 0; i < group->count; i++) {
         struct item *item = group->items[i];
         if (item->alive) {
@@ -327,12 +337,12 @@ static int give_up(struct await *await, const struct group *group)
             settle(await, item->tid, &unknown);
         }
     }
-    return count > 0 && tell_some(await, gone, count, 0) ? -1 : 0;
+    return count > 0 && announce_some(await, gone, count, 0) ? -1 : 0;
 }
 
-/* Whoever is not found among the living, in a walk through them that misses nobody, has ended: a
- * dead letter, or a result that came meanwhile, says how. */
-static int look_group(struct await *await, const struct group *group)
+/* Looks for each item of the group. A task that a complete scan of the queue does not find has
+ * ended: a dead letter, or a result that came meanwhile, tells how. */
+static int check_group(struct await *await, const struct group *group)
 {
     char alive[QUEUE_CURSOR_SIZE] = QUEUE_FIND_ALIVE, dead[QUEUE_CURSOR_SIZE] = QUEUE_FIND_DEAD;
 
@@ -345,22 +355,22 @@ static int look_group(struct await *await, const struct group *group)
     if (mark_missing(group) > 0 && scan(await, group, dead)) {
         return -1;
     }
-    /* who was called back from the dead stands behind the first walk's end */
+    /* a dead letter that was retried meanwhile is after the end of the first scan */
     if (mark_missing(group) > 0 && scan(await, group, alive)) {
         return -1;
     }
     if (mark_missing(group) > 0 && read_results(await, group->items, group->count)) {
         return -1;
     }
-    return give_up(await, group);
+    return report_unknown(await, group);
 }
 
-static int look(struct await *await)
+static int check_all(struct await *await)
 {
     for (size_t i = 0; i < await->pending_count; i += WINDOW) {
         size_t left = await->pending_count - i;
         const struct group group = {await->pending + i, left < WINDOW ? left : WINDOW};
-        if (look_group(await, &group)) {
+        if (check_group(await, &group)) {
             return -1;
         }
     }
@@ -368,10 +378,10 @@ static int look(struct await *await)
     return 0;
 }
 
-/* From now on no end is missed, and what has ended before is known. */
+/* Announces, so that no result is missed from now on, and finds tasks that have ended before. */
 static int begin(struct await *await)
 {
-    return tell_all(await) || sweep(await) || look(await) ? -1 : 0;
+    return announce_all(await) || sweep(await) || check_all(await) ? -1 : 0;
 }
 
 /* ---- waiting */
@@ -381,29 +391,29 @@ static void gather(const struct await *await)
     int64_t wait_ns = await->read_ns + GATHER_MS * CLOCK_NS_PER_MS - clock_boot_ns();
     struct timespec wait = {.tv_nsec = (long)wait_ns};
 
-    /* interrupted, it is shorter */
+    /* a signal may cut it short */
     if (await->pending_count > 1 && wait_ns > 0) {
         (void)nanosleep(&wait, NULL);
     }
 }
 
-/* Until one of the window has ended, or it is time for something else. */
+/* Waits until a task of the window has ended, or for block_ms. */
 static int block(struct await *await)
 {
-    int64_t block_ms = patience_left_ms(&await->patience, stall_left_ms(&await->stall, BLOCK_MS));
+    int64_t block_ms = retry_left_ms(&await->retry, stall_left_ms(&await->stall, BLOCK_MS));
     size_t count = await->pending_count < WINDOW ? await->pending_count : WINDOW;
     size_t before = await->pending_count;
     struct redisReply *reply;
 
     ask_results(await, await->pending, count, block_ms);
-    reply = patience_block(&await->patience, await->cli, &await->command, block_ms);
+    reply = retry_blocking_call(&await->retry, await->cli, &await->command, block_ms);
     await->read_ns = clock_boot_ns();
     if (!reply || take_results(await, reply)) {
         return -1;
     }
     drop_ended(await);
     if (await->pending_count == before && stall_is_due(&await->stall)) {
-        stall_look(&await->stall, await->cli);
+        stall_check(&await->stall, await->cli);
     }
     return 0;
 }
@@ -413,19 +423,19 @@ static bool is_over(int64_t since_ns, int64_t ms)
     return clock_boot_ns() - since_ns >= ms * CLOCK_NS_PER_MS;
 }
 
-/* Until all have ended, or the deadline. */
+/* Waits until all tasks have ended, or until the deadline. */
 static int follow(struct await *await)
 {
     if (begin(await)) {
         return -1;
     }
-    patience_end(&await->patience);
-    while (await->pending_count > 0 && clock_boot_ns() < await->patience.deadline_ns) {
+    retry_recovered(&await->retry);
+    while (await->pending_count > 0 && clock_boot_ns() < await->retry.deadline_ns) {
         gather(await);
         if (block(await)) {
             return -1;
         }
-        /* looked, too: tasks are deleted by hand, and machines sleep for longer than AWAIT_MS */
+        /* check again, too: operators delete entries, and a suspended machine may miss AWAIT_MS */
         if (is_over(await->renewed_ns, RENEW_MS) && begin(await)) {
             return -1;
         }
@@ -459,10 +469,10 @@ static int run(struct await *await)
     int status = cli_connect(await->cli);
 
     while (status == EX_OK && follow(await)) {
-        status = await->patience.status;
+        status = await->retry.status;
         drop_ended(await);
         if (status == EX_OK) {
-            status = patience_reconnect(&await->patience, await->cli);
+            status = retry_reconnect(&await->retry, await->cli);
         }
     }
     return status == EX_OK && await->pending_count > 0 ? EX_TEMPFAIL : status;
@@ -475,7 +485,7 @@ int await_tasks(struct cli *cli, char *const *ids, size_t count, int64_t deadlin
         .cli = cli,
         .events = *events,
         .count = count,
-        .patience = {.what = "cannot wait for the tasks", .deadline_ns = deadline_ns},
+        .retry = {.what = "cannot wait for the tasks", .deadline_ns = deadline_ns},
     };
     int status = make_items(&await, ids) ? cli_no_memory() : run(&await);
 

@@ -1,3 +1,6 @@
+/*
+ * Calls that survive an outage of Redis.
+ */
 #include "cli/wait/retry_call.h"
 
 #include <errno.h>
@@ -13,52 +16,50 @@
 
 /* ---- calls */
 
-static struct redisReply *check(struct patience *patience, struct redisReply *reply,
-                                size_t elements)
+static struct redisReply *check(struct retry *retry, struct redisReply *reply, size_t elements)
 {
     if (!reply || elements == 0) {
         return reply;
     }
-    patience->status = cli_check_reply(reply, elements);
-    if (patience->status == EX_OK) {
+    retry->status = cli_check_reply(reply, elements);
+    if (retry->status == EX_OK) {
         return reply;
     }
     freeReplyObject(reply);
     return NULL;
 }
 
-struct redisReply *patience_call(struct patience *patience, struct cli *cli,
-                                 struct command *command, size_t elements)
+struct redisReply *retry_call(struct retry *retry, struct cli *cli, struct command *command,
+                              size_t elements)
 {
-    return check(
-        patience,
-        client_call(cli->client, command, &patience->error, patience->why, sizeof patience->why),
-        elements);
+    return check(retry,
+                 client_call(cli->client, command, &retry->error, retry->why, sizeof retry->why),
+                 elements);
 }
 
-struct redisReply *patience_block(struct patience *patience, struct cli *cli,
-                                  struct command *command, int64_t block_ms)
+struct redisReply *retry_blocking_call(struct retry *retry, struct cli *cli,
+                                       struct command *command, int64_t block_ms)
 {
     int64_t most_ms = block_ms + cli->config->redis.command_timeout_ms;
     int64_t until_ns = clock_boot_ns() + most_ms * CLOCK_NS_PER_MS;
     struct redisReply *reply;
 
     if (command && client_append(cli->client, command) != 0) {
-        patience->status = cli_no_memory();
+        retry->status = cli_no_memory();
         return NULL;
     }
-    reply = client_wait(cli->client, until_ns, patience->mask, &patience->error, patience->why,
-                        sizeof patience->why);
-    if (!reply && patience->error == REDIS_ERROR_NONE && clock_boot_ns() >= until_ns) {
-        patience->error = REDIS_ERROR_LOST;
-        (void)snprintf(patience->why, sizeof patience->why, "no answer");
+    reply = client_wait(cli->client, until_ns, retry->mask, &retry->error, retry->why,
+                        sizeof retry->why);
+    if (!reply && retry->error == REDIS_ERROR_NONE && clock_boot_ns() >= until_ns) {
+        retry->error = REDIS_ERROR_LOST;
+        (void)snprintf(retry->why, sizeof retry->why, "no answer");
     }
     return reply;
 }
 
-int64_t patience_left_ms(const struct patience *patience, int64_t most_ms)
+int64_t retry_left_ms(const struct retry *retry, int64_t most_ms)
 {
-    int64_t left_ms = (patience->deadline_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
+    int64_t left_ms = (retry->deadline_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
 
     if (left_ms < 1) {
         return 1;
@@ -68,7 +69,7 @@ int64_t patience_left_ms(const struct patience *patience, int64_t most_ms)
 
 /* ---- reconnecting */
 
-static bool is_passing(enum redis_error error)
+static bool is_temporary(enum redis_error error)
 {
     switch (error) {
     case REDIS_ERROR_LOST:
@@ -89,49 +90,49 @@ static bool is_passing(enum redis_error error)
     return false;
 }
 
-/* Returns 0, EX_TEMPFAIL or PATIENCE_SIGNAL. */
-static int pause_before(const struct patience *patience, const struct config_redis *config)
+/* Returns 0, EX_TEMPFAIL or RETRY_SIGNAL. */
+static int pause_before(const struct retry *retry, const struct config_redis *config)
 {
-    double delay_s = backoff_delay(config, patience->failures);
+    double delay_s = backoff_delay(config, retry->failures);
     int64_t now_ns = clock_boot_ns(), until_ns = now_ns + (int64_t)(delay_s * CLOCK_NS_PER_S);
-    int64_t end_ns = until_ns < patience->deadline_ns ? until_ns : patience->deadline_ns;
+    int64_t end_ns = until_ns < retry->deadline_ns ? until_ns : retry->deadline_ns;
     struct timespec left = {0};
 
     if (end_ns > now_ns) {
         left = (struct timespec){.tv_sec = (time_t)((end_ns - now_ns) / CLOCK_NS_PER_S),
                                  .tv_nsec = (long)((end_ns - now_ns) % CLOCK_NS_PER_S)};
     }
-    if (ppoll(NULL, 0, &left, patience->mask) < 0 && errno == EINTR) {
-        return PATIENCE_SIGNAL;
+    if (ppoll(NULL, 0, &left, retry->mask) < 0 && errno == EINTR) {
+        return RETRY_SIGNAL;
     }
-    return until_ns < patience->deadline_ns ? 0 : EX_TEMPFAIL;
+    return until_ns < retry->deadline_ns ? 0 : EX_TEMPFAIL;
 }
 
-int patience_reconnect(struct patience *patience, struct cli *cli)
+int retry_reconnect(struct retry *retry, struct cli *cli)
 {
     int status;
 
-    if (is_passing(patience->error) && !patience->told) {
+    if (is_temporary(retry->error) && !retry->told) {
         srand48((long)clock_boot_ns());
-        cli_error("%s: %s; waiting until that works again", patience->what, patience->why);
+        cli_error("%s: %s; retrying", retry->what, retry->why);
     }
-    patience->told = true;
+    retry->told = true;
     cli_disconnect(cli);
-    while (is_passing(patience->error)) {
-        status = pause_before(patience, &cli->config->redis);
+    while (is_temporary(retry->error)) {
+        status = pause_before(retry, &cli->config->redis);
         if (status != 0) {
             return status;
         }
-        patience->failures++;
-        if (cli_try_connect(cli, &patience->error, patience->why, sizeof patience->why) == 0) {
+        retry->failures++;
+        if (cli_try_connect(cli, &retry->error, retry->why, sizeof retry->why) == 0) {
             return 0;
         }
     }
-    return cli_call_failed(patience->what, patience->error, patience->why);
+    return cli_call_failed(retry->what, retry->error, retry->why);
 }
 
-void patience_end(struct patience *patience)
+void retry_recovered(struct retry *retry)
 {
-    patience->failures = 0;
-    patience->told = false;
+    retry->failures = 0;
+    retry->told = false;
 }

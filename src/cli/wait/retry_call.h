@@ -1,5 +1,6 @@
 /*
- * For commands that wait: calls whose failure is no end, and what is done while Redis is away.
+ * Calls of commands that wait for long: a failure is not fatal, and an outage of Redis is waited
+ * out.
  */
 #ifndef LEAT_CLI_WAIT_RETRY_CALL_H
 #define LEAT_CLI_WAIT_RETRY_CALL_H
@@ -10,40 +11,41 @@
 
 #include "cli/lib/cli.h"
 
-#define PATIENCE_SIGNAL (-1)
+#define RETRY_SIGNAL (-1)
 
-/* Zeroed but for the first three. */
-struct patience {
+/* Start with only the first three members set. */
+struct retry {
     const char *what;     /* "cannot …" */
     int64_t deadline_ns;  /* CLOCK_BOOTTIME; INT64_MAX: none */
-    const sigset_t *mask; /* what is blocked while it waits; NULL: as it is */
+    const sigset_t *mask; /* signals that are blocked while it waits; NULL: no change */
 
-    int status;             /* set: the command is to end with it, the reason was told */
-    enum redis_error error; /* of the last call that gave no reply; NONE: a signal was caught */
+    int status;             /* if not 0: exit with it; the error was printed */
+    enum redis_error error; /* of the last call without a reply; NONE: a signal was caught */
     char why[512];
-    unsigned failures; /* of connecting, in this outage */
-    bool told;         /* this outage was */
+    unsigned failures; /* attempts to connect in this outage */
+    bool told;         /* the outage was reported */
 };
 
-/* Sends, waits, and checks as cli_call does; elements 0: any reply. Returns the reply for
- * freeReplyObject, or NULL: then either status is set, or error. */
-struct redisReply *patience_call(struct patience *patience, struct cli *cli,
-                                 struct command *command, size_t elements);
+/* Sends a command, waits for its reply and checks it as cli_call does; elements 0: accepts any
+ * reply. Returns the reply for freeReplyObject, or NULL after setting status or error. */
+struct redisReply *retry_call(struct retry *retry, struct cli *cli, struct command *command,
+                              size_t elements);
 
-/* The same for a command that blocks so long at the most; the caller asks for no more than the
- * deadline leaves. After a signal the command is still under way: NULL waits on for it. */
-struct redisReply *patience_block(struct patience *patience, struct cli *cli,
-                                  struct command *command, int64_t block_ms);
+/* The same for a command that blocks in Redis for up to block_ms; block_ms must not exceed the time
+ * until the deadline. After a signal the command is still in flight: call again with command NULL
+ * to wait for its reply. */
+struct redisReply *retry_blocking_call(struct retry *retry, struct cli *cli,
+                                       struct command *command, int64_t block_ms);
 
-/* How long a read may block: until the deadline, at most most_ms. */
-int64_t patience_left_ms(const struct patience *patience, int64_t most_ms);
+/* The time until the deadline, at least 1 and at most most_ms. */
+int64_t retry_left_ms(const struct retry *retry, int64_t most_ms);
 
-/* After a call that failed. Where that is a matter of time, says it once an outage, closes the
- * connection, and opens one as soon as that works. Returns 0; EX_TEMPFAIL at the deadline;
- * PATIENCE_SIGNAL where a signal was caught; or another exit status after having said why. */
-int patience_reconnect(struct patience *patience, struct cli *cli);
+/* Call it after a call has failed. If the error is temporary, reports it once per outage and
+ * reconnects, with growing pauses. Returns 0 when it is connected, EX_TEMPFAIL at the deadline,
+ * RETRY_SIGNAL if a signal was caught, or another exit status after printing the error. */
+int retry_reconnect(struct retry *retry, struct cli *cli);
 
-/* What was tried after that has worked: the outage is over. */
-void patience_end(struct patience *patience);
+/* Call it after a call has succeeded: the outage is over. */
+void retry_recovered(struct retry *retry);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Why no worker can start the tasks that a command waits for.
+ */
 #include "cli/wait/stall.h"
 
 #include <string.h>
@@ -7,9 +10,8 @@
 #include "base/clock.h"
 #include "cli/status/status.h"
 
-#define FIRST_MS 1000  /* whoever gets a worker at once is not bothered */
-#define AGAIN_MS 60000 /* workers come and go */
-#define STATUS_ELEMENTS 5
+#define FIRST_MS 1000  /* before the first check: most tasks start sooner */
+#define AGAIN_MS 60000 /* between checks */
 
 enum reason { NONE, PAUSED, NO_WORKER, DRAINED, NOT_READY };
 
@@ -59,7 +61,7 @@ bool stall_read(struct stall *stall, const struct cli *cli, const struct redisRe
     int before = stall->told;
 
     stall->due_ns = clock_boot_ns() + AGAIN_MS * CLOCK_NS_PER_MS;
-    /* without memory for it the next look tells */
+    /* without memory, the next check tries again */
     if (status_read(reply, cli->config->queue.lease_ms, &status) != 0) {
         return false;
     }
@@ -76,26 +78,23 @@ void stall_tell(const struct stall *stall, const struct cli *cli)
     case NONE:
         break;
     case PAUSED:
-        cli_error("the queue %s is paused: what has not begun waits for leat resume", name);
+        cli_error("queue %s is paused: tasks that have not started wait for leat resume", name);
         break;
     case NO_WORKER:
-        cli_error("no worker reads the queue %s: what has not begun waits until one is started",
-                  name);
+        cli_error("queue %s has no worker: tasks that have not started wait until one runs", name);
         break;
     case DRAINED:
-        cli_error("all workers of the queue %s are drained: what has not begun waits for leat "
+        cli_error("all workers of queue %s are drained: tasks that have not started wait for leat "
                   "undrain",
                   name);
         break;
     case NOT_READY:
-        cli_error("no worker of the queue %s begins tasks now, leat status tells why: what has "
-                  "not begun waits",
-                  name);
+        cli_error("no worker of queue %s can start tasks now; leat status shows why", name);
         break;
     }
 }
 
-void stall_look(struct stall *stall, struct cli *cli)
+void stall_check(struct stall *stall, struct cli *cli)
 {
     struct command command = {0};
     enum redis_error error;

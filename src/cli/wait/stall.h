@@ -1,5 +1,6 @@
 /*
- * Why tasks that are waited for do not begin: told to who waits, once for each reason.
+ * Stalls: the reason why no worker can start the tasks that a command waits for, printed once per
+ * reason.
  */
 #ifndef LEAT_CLI_WAIT_STALL_H
 #define LEAT_CLI_WAIT_STALL_H
@@ -9,21 +10,22 @@
 
 #include "cli/lib/cli.h"
 
-/* Zeroed, nothing was looked at yet. */
+/* Zeroed before the first check. */
 struct stall {
-    int64_t due_ns; /* CLOCK_BOOTTIME of the next look; 0: the waiting begins now */
-    int told;       /* which reason; 0: none holds */
+    int64_t due_ns; /* CLOCK_BOOTTIME of the next check; 0: the wait has not begun */
+    int told;       /* the reason that was printed; 0: none */
 };
 
-/* How long may be waited until the next look is due, at most most_ms. */
+/* The time until the next check, at least 1 and at most most_ms. */
 int64_t stall_left_ms(struct stall *stall, int64_t most_ms);
 bool stall_is_due(const struct stall *stall);
 
-/* Asks Redis and tells. Who has no right to ask is told nothing; where the connection is lost the
- * next call says so. */
-void stall_look(struct stall *stall, struct cli *cli);
+/* Asks Redis for the reason and prints it. Prints nothing if the user may not ask, or if the
+ * connection is lost, which the next call reports. */
+void stall_check(struct stall *stall, struct cli *cli);
 
-/* True where leat_status's reply gives a reason that was not told: then stall_tell does. */
+/* Returns true if the reply of leat_status has a reason that was not printed before; stall_tell
+ * prints it. */
 bool stall_read(struct stall *stall, const struct cli *cli, const struct redisReply *reply);
 void stall_tell(const struct stall *stall, const struct cli *cli);
 

@@ -1,5 +1,5 @@
 /*
- * leat wait: until tasks have ended, and how.
+ * leat wait: waits until tasks have ended and prints their results.
  */
 #include "cli/wait/wait.h"
 
@@ -59,13 +59,13 @@ static const struct option options_table[] = {
 
 /* ---- ids */
 
-/* Zeroed, it is an empty list; the ids are owned. */
+/* A zeroed list is empty. The ids are owned. */
 struct id_list {
     char **ids;
     size_t count, capacity;
 };
 
-/* Takes the id, which may be NULL for want of memory. */
+/* Takes ownership of the id; NULL means that there was no memory. */
 static int add_id(struct id_list *list, char *id)
 {
     if (id && list->count == list->capacity) {
@@ -94,7 +94,7 @@ static void free_ids(struct id_list *list)
     free((void *)list->ids);
 }
 
-/* Empty lines are skipped. */
+/* Reads ids from stdin and skips empty lines. */
 static int read_ids(struct id_list *list)
 {
     char *line = NULL;
@@ -139,16 +139,16 @@ struct waiting {
     size_t not_succeeded;
 };
 
-static int on_ended(void *context, const char *tid, const char *asked, const struct ended *ended)
+static int on_ended(void *context, const char *tid, const char *asked, const struct result *result)
 {
     struct waiting *waiting = context;
     int status = EX_OK;
 
-    waiting->not_succeeded += ended->state != ENDED_SUCCEEDED;
+    waiting->not_succeeded += result->state != RESULT_SUCCEEDED;
     if (waiting->options->json) {
-        status = ended_print_json(tid, asked, ended);
+        status = result_print_json(tid, asked, result);
     } else {
-        ended_print(tid, asked, ended);
+        result_print(tid, asked, result);
     }
     return status == EX_OK ? cli_flush() : status;
 }
@@ -162,7 +162,7 @@ static int wait_tasks(struct cli *cli, const struct wait_options *options,
     int status = await_tasks(cli, list->ids, list->count, options->deadline_ns, &events, &left);
 
     if (status == EX_TEMPFAIL) {
-        cli_error("%zu of %zu tasks have not ended within %s", left, list->count, options->timeout);
+        cli_error("%zu of %zu tasks did not end within %s", left, list->count, options->timeout);
     }
     return status == EX_OK && waiting.not_succeeded > 0 ? WAIT_NOT_ALL : status;
 }
@@ -196,12 +196,12 @@ static int wait_for(struct cli *cli, const struct wait_options *options, int cou
         return cli_usage(cli, "give ids or --all, not both");
     }
     if (!options->all && count == 0) {
-        return cli_usage(cli, "what is to be waited for? Give ids, -, or --all");
+        return cli_usage(cli, "missing operand: give task ids, '-' or --all");
     }
     if (options->all) {
         return wait_all(cli, options);
     }
-    /* a wrong configuration is told before stdin is read */
+    /* report a wrong configuration before reading stdin */
     status = cli_load(cli);
     if (status == EX_OK) {
         status = take_ids(&list, count, words);

@@ -1,5 +1,5 @@
 /*
- * leat wait: for tasks, or for the whole queue.
+ * leat wait: parts that waiting for tasks and for the whole queue share.
  */
 #ifndef LEAT_CLI_WAIT_WAIT_H
 #define LEAT_CLI_WAIT_WAIT_H
@@ -9,15 +9,15 @@
 
 #include "cli/lib/cli.h"
 
-#define WAIT_NOT_ALL 1 /* exit status: not all have succeeded */
+#define WAIT_NOT_ALL 1 /* exit status: not all tasks succeeded */
 
 struct wait_options {
     bool all, json;
     int64_t deadline_ns; /* CLOCK_BOOTTIME; INT64_MAX: none */
-    char timeout[64];    /* as it was given */
+    char timeout[64];    /* as typed, for messages */
 };
 
-/* Until nothing is ready, running or to be retried. Returns an exit status. */
+/* Waits until no task is ready, running or retrying. Returns an exit status. */
 int wait_all(struct cli *cli, const struct wait_options *options);
 
 #endif

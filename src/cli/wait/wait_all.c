@@ -1,6 +1,6 @@
 /*
- * leat wait --all: until the whole queue is empty, with progress on a terminal. Each end rings; the
- * queue is looked at then, a few times a second at the most.
+ * leat wait --all: waits until the queue is empty, with progress on a terminal. Each task that ends
+ * wakes it up; it then checks the queue, at most a few times per second.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,42 +14,42 @@
 #include "cli/lib/moment.h"
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
+#include "cli/status/status.h"
 #include "cli/wait/retry_call.h"
 #include "cli/wait/stall.h"
 #include "cli/wait/wait.h"
 #include "queue/result_streams.h"
 
-#define EVERYBODY "*"
-#define LOOK_MS 250    /* no more often is the queue looked at while it rings */
-#define BLOCK_MS 20000 /* a silent connection is dead or alive */
+#define ALL_TASKS "*"
+#define CHECK_MS 250   /* least time between two checks of the queue */
+#define BLOCK_MS 20000 /* of a read: afterwards a dead connection is noticed */
 #define RENEW_MS                                                                                   \
-    60000 /* so often it is said that somebody waits, and looked whether it rang at all, */
-#define AWAIT_MS 150000 /* and for so long */
-#define STATUS_ELEMENTS 5
+    60000 /* between announcements that somebody waits, and between checks without a wakeup */
+#define AWAIT_MS 150000 /* how long an announcement is valid */
 #define BAR_WIDTH 20
 #define LINE_SIZE 160
-#define AVERAGE_NS (10 * CLOCK_NS_PER_S) /* what the rate is averaged over, about */
+#define AVERAGE_NS (10 * CLOCK_NS_PER_S) /* over which the rate is averaged, roughly */
 
 struct figures {
     int64_t ready, running, retrying, delayed;
-    int64_t succeeded, dead, cancelled; /* since the queue began */
+    int64_t succeeded, dead, cancelled; /* since the queue was created */
 };
 
 struct watch {
     struct cli *cli;
     const struct wait_options *options;
-    struct patience patience;
+    struct retry retry;
     struct command command;
-    char bell[QUEUE_CURSOR_SIZE]; /* the last ring that was heard */
+    char last_wakeup[QUEUE_CURSOR_SIZE]; /* id of the last one that was read */
     struct figures first, now;
     bool seen; /* `first` is set */
     bool drawn;
-    double rate; /* ends in a second, on average; 0: not known */
-    int64_t looked_ns, renewed_ns;
+    double rate; /* tasks that end per second, on average; 0: unknown */
+    int64_t checked_ns, renewed_ns;
     struct stall stall;
 };
 
-/* Steps return 0, or -1 where a call failed or patience.status was set. */
+/* Steps return 0, or -1 if a call failed or retry.status was set. */
 
 /* ---- progress */
 
@@ -65,7 +65,7 @@ static int64_t ended_of(const struct figures *figures)
 
 static void update_rate(struct watch *watch, const struct figures *before, int64_t before_ns)
 {
-    double span_ns = (double)(watch->looked_ns - before_ns);
+    double span_ns = (double)(watch->checked_ns - before_ns);
     double ends = (double)(ended_of(&watch->now) - ended_of(before));
     double rate = span_ns > 0 ? ends * (double)CLOCK_NS_PER_S / span_ns : 0;
     double share = span_ns < (double)AVERAGE_NS ? span_ns / (double)AVERAGE_NS : 1;
@@ -80,7 +80,7 @@ static size_t terminal_width(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 ? window.ws_col : 80;
 }
 
-/* A line that is cut, or cannot be drawn, is no loss. */
+/* Failures do not matter: the line is only a hint. */
 static void draw(struct watch *watch)
 {
     static const char full[] = "####################";
@@ -96,7 +96,7 @@ static void draw(struct watch *watch)
         (void)snprintf(rate, sizeof rate, ", %.1f/s, about %s", watch->rate, span);
     }
     (void)snprintf(line, sizeof line,
-                   "[%-*.*s] %3.0f%%  %lld left%s (%lld ready, %lld running, %lld to retry)",
+                   "[%-*.*s] %3.0f%%  %lld left%s (%lld ready, %lld running, %lld retrying)",
                    BAR_WIDTH, (int)(share * BAR_WIDTH), full, share * 100, (long long)left, rate,
                    (long long)watch->now.ready, (long long)watch->now.running,
                    (long long)watch->now.retrying);
@@ -117,7 +117,7 @@ static void clear_line(struct watch *watch)
 
 static struct redisReply *call(struct watch *watch, size_t elements)
 {
-    return patience_call(&watch->patience, watch->cli, &watch->command, elements);
+    return retry_call(&watch->retry, watch->cli, &watch->command, elements);
 }
 
 static void read_figures(const struct redisReply *figures, struct figures *out)
@@ -133,10 +133,10 @@ static void read_figures(const struct redisReply *figures, struct figures *out)
     };
 }
 
-static int look(struct watch *watch)
+static int check(struct watch *watch)
 {
     struct figures before = watch->now;
-    int64_t before_ns = watch->looked_ns;
+    int64_t before_ns = watch->checked_ns;
     struct redisReply *reply;
 
     queue_status(&watch->command, &watch->cli->queue);
@@ -151,7 +151,7 @@ static int look(struct watch *watch)
         stall_tell(&watch->stall, watch->cli);
     }
     freeReplyObject(reply);
-    watch->looked_ns = clock_boot_ns();
+    watch->checked_ns = clock_boot_ns();
     if (watch->seen) {
         update_rate(watch, &before, before_ns);
     } else {
@@ -168,7 +168,7 @@ static int renew(struct watch *watch)
 
     watch->renewed_ns = clock_boot_ns();
     queue_await_begin(&watch->command, &watch->cli->queue, AWAIT_MS);
-    queue_await_add(&watch->command, EVERYBODY);
+    queue_await_add(&watch->command, ALL_TASKS);
     reply = call(watch, 2);
     if (!reply) {
         return -1;
@@ -177,77 +177,77 @@ static int renew(struct watch *watch)
     return 0;
 }
 
-static void on_ring(void *context, const struct queue_entry *entry)
+static void on_wakeup(void *context, const struct queue_entry *entry)
 {
     struct watch *watch = context;
 
-    bytes_copy(bytes_of(entry->id), watch->bell, sizeof watch->bell);
+    bytes_copy(bytes_of(entry->id), watch->last_wakeup, sizeof watch->last_wakeup);
 }
 
-/* Hears what has rung since the last time, or waits for it. Returns 1 where something did. */
-static int hear(struct watch *watch, int64_t block_ms)
+/* Reads the wakeups since the last one, or waits for one. Returns their number, or -1. */
+static int read_wakeups(struct watch *watch, int64_t block_ms)
 {
-    const struct queue_source source = {QUEUE_RESULT, EVERYBODY, watch->bell};
+    const struct queue_source source = {QUEUE_RESULT, ALL_TASKS, watch->last_wakeup};
     struct redisReply *reply;
-    int rings;
+    int wakeups;
 
     queue_read(&watch->command, &watch->cli->queue, &source, 1, 1, block_ms);
-    reply = block_ms > 0 ? patience_block(&watch->patience, watch->cli, &watch->command, block_ms)
+    reply = block_ms > 0 ? retry_blocking_call(&watch->retry, watch->cli, &watch->command, block_ms)
                          : call(watch, 0);
     if (!reply) {
         return -1;
     }
-    rings = queue_read_entries(&watch->cli->queue, reply, on_ring, watch);
+    wakeups = queue_read_entries(&watch->cli->queue, reply, on_wakeup, watch);
     freeReplyObject(reply);
-    if (rings < 0) {
-        watch->patience.status = EX_PROTOCOL;
+    if (wakeups < 0) {
+        watch->retry.status = EX_PROTOCOL;
     }
-    return rings;
+    return wakeups;
 }
 
 /* ---- waiting */
 
-/* Between two looks; what rings meanwhile is heard with the next read. */
+/* Waits between two checks. The next read gets wakeups that come meanwhile. */
 static void pause_between(const struct watch *watch)
 {
-    int64_t until_ns = watch->looked_ns + LOOK_MS * CLOCK_NS_PER_MS, now_ns = clock_boot_ns();
-    int64_t deadline_ns = watch->patience.deadline_ns;
+    int64_t until_ns = watch->checked_ns + CHECK_MS * CLOCK_NS_PER_MS, now_ns = clock_boot_ns();
+    int64_t deadline_ns = watch->retry.deadline_ns;
     int64_t left_ns = (until_ns < deadline_ns ? until_ns : deadline_ns) - now_ns;
     struct timespec left = {.tv_nsec = (long)left_ns};
 
-    /* interrupted, it is shorter */
+    /* a signal may cut it short */
     if (left_ns > 0) {
         (void)nanosleep(&left, NULL);
     }
 }
 
-/* Until the queue is empty, or the deadline. */
+/* Waits until the queue is empty, or until the deadline. */
 static int follow(struct watch *watch)
 {
-    /* in this order: what ends from now on rings, and what ended before is seen */
-    if (renew(watch) || hear(watch, 0) < 0 || look(watch)) {
+    /* in this order, so that no end is missed: those after the announcement wake it up */
+    if (renew(watch) || read_wakeups(watch, 0) < 0 || check(watch)) {
         return -1;
     }
-    patience_end(&watch->patience);
-    while (left_of(&watch->now) > 0 && clock_boot_ns() < watch->patience.deadline_ns) {
+    retry_recovered(&watch->retry);
+    while (left_of(&watch->now) > 0 && clock_boot_ns() < watch->retry.deadline_ns) {
         int64_t block_ms = stall_left_ms(&watch->stall, BLOCK_MS);
-        int rings = hear(watch, patience_left_ms(&watch->patience, block_ms));
-        bool stalled = rings == 0 && stall_is_due(&watch->stall);
+        int wakeups = read_wakeups(watch, retry_left_ms(&watch->retry, block_ms));
+        bool stalled = wakeups == 0 && stall_is_due(&watch->stall);
         bool old = clock_boot_ns() - watch->renewed_ns >= RENEW_MS * CLOCK_NS_PER_MS;
-        if (rings < 0 || (old && renew(watch))) {
+        if (wakeups < 0 || (old && renew(watch))) {
             return -1;
         }
-        if (rings > 0) {
+        if (wakeups > 0) {
             pause_between(watch);
         }
-        if ((rings > 0 || old || stalled) && look(watch)) {
+        if ((wakeups > 0 || old || stalled) && check(watch)) {
             return -1;
         }
     }
     return 0;
 }
 
-/* What has ended since the first look. */
+/* Prints what has ended since the first check. */
 static int report(const struct watch *watch)
 {
     const struct figures *first = &watch->first, *now = &watch->now;
@@ -274,7 +274,7 @@ static int report(const struct watch *watch)
 
 static int give_up(const struct watch *watch)
 {
-    cli_error("the queue is not empty after %s: %lld ready, %lld running, %lld to be retried",
+    cli_error("the queue is not empty after %s: %lld ready, %lld running, %lld retrying",
               watch->options->timeout, (long long)watch->now.ready, (long long)watch->now.running,
               (long long)watch->now.retrying);
     return EX_TEMPFAIL;
@@ -285,16 +285,16 @@ int wait_all(struct cli *cli, const struct wait_options *options)
     struct watch watch = {
         .cli = cli,
         .options = options,
-        .patience = {.what = "cannot look at the queue", .deadline_ns = options->deadline_ns},
-        .bell = QUEUE_FROM_START,
+        .retry = {.what = "cannot check the queue", .deadline_ns = options->deadline_ns},
+        .last_wakeup = QUEUE_FROM_START,
     };
     int status = cli_connect(cli);
 
     while (status == EX_OK && follow(&watch)) {
         clear_line(&watch);
-        status = watch.patience.status;
+        status = watch.retry.status;
         if (status == EX_OK) {
-            status = patience_reconnect(&watch.patience, cli);
+            status = retry_reconnect(&watch.retry, cli);
         }
     }
     clear_line(&watch);

@@ -128,9 +128,9 @@ def test_retries(daemon, leat, queue):
     done = leat('run', '--max-attempts', '3', line)
     assert (done.stdout, done.returncode) == ('1\n2\n3\n', 0)
     first, second, third, fourth = done.stderr.splitlines()
-    assert first.endswith('attempt 1: exit 4; again in 100ms')
+    assert first.endswith('attempt 1: exit 4; retrying in 100ms')
     assert ': attempt 2 on ' in second and ': attempt 3 on ' in fourth
-    assert third.endswith('attempt 2: exit 4; again in 200ms')
+    assert third.endswith('attempt 2: exit 4; retrying in 200ms')
 
 
 def test_timeout(daemon, leat, queue):
@@ -169,7 +169,7 @@ def test_worker_is_killed(daemon, start, queue, folder, wait_until):
     processes.end_orphans()
     daemon({'queue': {'lease': '1s'}}).wait_ready()
     assert run.ended() == 9
-    assert len(run.out.splitlines()) == 2 and 'the worker before was lost' in run.error
+    assert len(run.out.splitlines()) == 2 and 'the previous worker was lost' in run.error
 
 
 def test_every_worker_is_killed(daemon, start, queue, wait_until):
@@ -192,7 +192,7 @@ def test_worker_stops(daemon, start, queue, folder, wait_until):
     run = start('run', f'echo $LEAT_ATTEMPT; {line}')
     wait_until(lambda: run.out == '1\n', 20)
     first.terminate()
-    run.wait_error('it is run again')
+    run.wait_error('it will run again')
     daemon(config).wait_ready()
     wait_until(lambda: run.out == '1\n1\n', 20)
     go()
@@ -207,7 +207,7 @@ def test_deleted_by_hand(start, queue, wait_until, proxy, through_proxy):
     # it knows that the task is enqueued, and follows it
     wait_until(lambda: any('b' in one['flags'] for one in queue.redis.client_list()))
     proxy.cut()
-    assert run.ended() == LOST and 'nothing tells' in run.error
+    assert run.ended() == LOST and 'no longer queued, and no result was kept' in run.error
 
 
 # ---- Ctrl-C
@@ -238,7 +238,7 @@ def test_interrupt_of_a_retry(daemon, start, queue):
     """So is one that waits for its next attempt."""
     daemon({'retry': {'base': '60s', 'cap': '60s'}}).wait_ready()
     run = start('run', '--max-attempts', '2', 'exit 1')
-    run.wait_error('again in')
+    run.wait_error('retrying in')
     run.process.send_signal(signal.SIGINT)
     assert run.ended() == CANCELLED
     assert queue.places() == {}
@@ -263,11 +263,11 @@ def test_second_interrupt(daemon, start, queue, wait_until, folder):
     wait_until(lambda: run.out == 'begun\n', 20)
     tid = tid_of(queue)
     run.process.send_signal(signal.SIGINT)
-    run.wait_error(f'cancelling task {tid}; once more leaves it alone')
+    run.wait_error(f'cancelling task {tid}; interrupt again to leave it running')
     wait_until(lambda: queue.redis.sismember(queue.cancel, tid), 20)
     run.process.send_signal(signal.SIGINT)
     assert run.ended() == CANCELLED
-    assert f'task {tid} is left alone: it is being cancelled' in run.error
+    assert f'task {tid} is left running; it is being cancelled' in run.error
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
@@ -327,7 +327,7 @@ def test_broken_connection(daemon, start, queue, proxy, through_proxy, folder, w
     wait_until(lambda: run.out == 'one\n', 20)
     if when == 'refuse':
         proxy.refuse()
-        run.wait_error('waiting until that works again')
+        run.wait_error('; retrying')
         go()
         wait_letters(queue)
         proxy.accept()
@@ -355,11 +355,11 @@ def test_interrupt_while_redis_is_away(daemon, start, queue, proxy, through_prox
     run = start('run', 'echo begun; exec sleep 60', config=through_proxy)
     wait_until(lambda: run.out == 'begun\n', 20)
     proxy.refuse()
-    run.wait_error('waiting until that works again')
+    run.wait_error('; retrying')
     run.process.send_signal(signal.SIGINT)
     run.wait_error('cancelling task')
     run.process.send_signal(signal.SIGINT)
-    assert run.ended() == CANCELLED and 'is left alone; leat cancel ends it' in run.error
+    assert run.ended() == CANCELLED and 'is left running; leat cancel stops it' in run.error
 
 
 def test_interrupt_that_waits_for_redis(daemon, start, queue, proxy, through_proxy, wait_until):
@@ -369,7 +369,7 @@ def test_interrupt_that_waits_for_redis(daemon, start, queue, proxy, through_pro
     run = start('run', 'echo begun; exec sleep 60', config=config)
     wait_until(lambda: run.out == 'begun\n', 20)
     proxy.refuse()
-    run.wait_error('waiting until that works again')
+    run.wait_error('; retrying')
     run.process.send_signal(signal.SIGINT)
     run.wait_error('cannot connect')
     proxy.accept()
@@ -399,7 +399,7 @@ def test_second_interrupt_while_nobody_reads(daemon, start, through_proxy, proxy
     trap.wait()
     run.process.send_signal(signal.SIGINT)
     trap.release()
-    assert run.ended() == CANCELLED and 'is left alone: it is being cancelled' in run.error
+    assert run.ended() == CANCELLED and 'is left running; it is being cancelled' in run.error
     os.close(reader)
     os.close(writer)
 
@@ -414,7 +414,7 @@ def test_lost_output_is_told(start, queue, wait_until):
     queue.redis.xadd(output, {'attempt': 1, 'fence': 1, 'offset': 0, 'fd': 1, 'data': 'one\n'})
     queue.redis.xadd(output, {'attempt': 1, 'fence': 1, 'offset': 104, 'fd': 1, 'data': 'two\n'})
     wait_until(lambda: run.out == 'one\ntwo\n', 20)
-    assert ': 100 bytes of its output are lost here' in run.error
+    assert ': 100 bytes of output lost' in run.error
     queue.redis.xadd(output, {'odd': 'x'})
     queue.redis.xadd(output, {'attempt': 9, 'fence': 1, 'offset': 108, 'fd': 7, 'data': 'x'})
     queue.finish('w1', task)
@@ -457,7 +457,7 @@ def test_the_task_is_there_already(leat, start, queue, wait_until):
     run = start('run', '--id', 'nightly', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
     done = leat('run', '--id', 'nightly', 'true')
-    assert done.returncode == EX_TEMPFAIL and 'is there already' in done.stderr
+    assert done.returncode == EX_TEMPFAIL and 'is already in the queue' in done.stderr
     assert run.running()
 
 

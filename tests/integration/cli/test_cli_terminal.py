@@ -178,7 +178,7 @@ def test_wait_shows_progress(terminal, queue, wait_until):
     queue.add(*[{'command': 'x'}] * 40)
     wait = terminal('wait', '--all', columns=70)
     narrow = terminal('wait', '--all', columns=30)
-    wait_until(lambda: '40 left (40 ready, 0 running, 0 t' in wait.read(), 20, wait.read)
+    wait_until(lambda: '40 left (40 ready, 0 running, 0 r' in wait.read(), 20, wait.read)
     wait_until(lambda: ' 0%' in narrow.read(), 20, narrow.read)
     for task in queue.begin('w1', 10):
         queue.finish('w1', task)

@@ -243,10 +243,10 @@ def test_timeout(queue, leat):
     result = leat('wait', '--timeout', '2s', done, left)
     assert result.returncode == EX_TEMPFAIL
     assert result.stdout.startswith(done) and left not in result.stdout
-    assert result.stderr == 'leat: 1 of 2 tasks have not ended within 2s\n'
+    assert result.stderr == 'leat: 1 of 2 tasks did not end within 2s\n'
     result = leat('wait', '--timeout', '2s', '--all')
     assert result.returncode == EX_TEMPFAIL
-    assert '1 ready, 0 running, 0 to be retried' in result.stderr
+    assert '1 ready, 0 running, 0 retrying' in result.stderr
 
 
 @pytest.mark.parametrize('args', [[], ['--all', '1-1'], ['--timeout', 'x', '1-1'], ['--jsn', '1-1']])
@@ -275,7 +275,7 @@ def test_broken_connection(queue, start, wait_awaited, proxy, through_proxy, wai
     if what == 'ids':
         wait_until(lambda: len(waiting.lines()) == 1, 20)
     proxy.refuse()
-    wait_until(lambda: 'waiting until that works again' in waiting.error, 20)
+    wait_until(lambda: '; retrying' in waiting.error, 20)
     queue.finish('w1', tasks[1])
     pass_time(0.5)
     proxy.accept()
@@ -295,7 +295,7 @@ def test_silent_connection(queue, start, wait_awaited, proxy, through_proxy, wai
     wait_awaited()
     proxy.refuse()
     assert waiting.ended() == EX_TEMPFAIL
-    assert '1 of 1 tasks have not ended' in waiting.error
+    assert '1 of 1 tasks did not end' in waiting.error
 
 
 def test_restarted_redis(redis_servers, wait_until, start):
@@ -308,7 +308,7 @@ def test_restarted_redis(redis_servers, wait_until, start):
     waiting = start('wait', tid, config=config)
     wait_until(lambda: queue.redis.hlen(queue.awaited) == 1, 20)
     server.kill()
-    wait_until(lambda: 'waiting until' in waiting.error, 20)
+    wait_until(lambda: '; retrying' in waiting.error, 20)
     server.restart()
     queue = Queue(server.client()).load()
     queue.finish('w1', queue.begin('w1')[0])
@@ -430,13 +430,13 @@ def test_no_worker_reads_the_queue(daemon, queue, start, client, wait_until, com
     wait_until(lambda: waiting.error, 10)
     daemon().wait_ready()
     assert waiting.ended() == 0
-    assert waiting.error.startswith('leat: no worker reads the queue emails: ')
+    assert waiting.error.startswith('leat: queue emails has no worker: ')
     assert len(waiting.error.splitlines()) == 1
 
 
 @pytest.mark.parametrize('pause_name, heartbeat, said', [
     ('paused', '{}', 'is paused'), ('drain:w1', '{}', 'are drained'),
-    (None, '{"state": "host-fault"}', 'begins tasks now')])
+    (None, '{"state": "host-fault"}', 'can start tasks now')])
 def test_nothing_begins(queue, start, wait_until, pause_name, heartbeat, said):
     """Nor are they left to guess where there are workers and the queue is paused, their hosts are
     drained, or nothing can run there."""
