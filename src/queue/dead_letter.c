@@ -1,3 +1,4 @@
+/* Reads the dead letters that leat_tell returns for the dead-letter hook. */
 #include "queue/dead_letter.h"
 
 #include <errno.h>
@@ -8,11 +9,11 @@
 #include "base/units.h"
 #include "redis/value.h"
 
-/* Positions in a letter, and in what it says of the task's end. */
+/* Positions in a dead letter, and in its description of the task's end. */
 enum { ID, TID, FENCE, ENQUEUED, END, FIELDS, PARTS };
 enum { CAUSE, STATUS, REASON, ATTEMPTS, WORKER, STDERR, END_PARTS };
 
-/* The longest name of a variable of leat's own, with '='. */
+/* the longest name of a variable of leat's own, with '=' */
 enum { OWN_NAME = 20 };
 
 static bool are_strings(const redisReply *list)
@@ -44,7 +45,7 @@ static bool has_form(const redisReply *row)
 /* ---- one allocation for everything ---- */
 
 struct dead_letter {
-    struct task task; /* first: task_free frees the letter */
+    struct task task; /* first, so that task_free frees the dead letter */
     struct task_end end;
     struct bytes payload, command, label;
 };
@@ -53,7 +54,8 @@ static size_t size_of_texts(const redisReply *list)
 {
     size_t size = 0;
     for (size_t i = 0; i < list->elements; i++) {
-        size += list->element[i]->len + 1; /* they lie in memory already: no overflow */
+        size += list->element[i]->len +
+                1; /* the strings are in memory already, so their sizes cannot overflow */
     }
     return size;
 }
@@ -66,13 +68,13 @@ static size_t size_needed(const redisReply *row)
            size_of_texts(part[FIELDS]);
 }
 
-/* Whether it can be the value of one of leat's own variables. */
+/* Whether the value can be one of leat's own variables. */
 static bool fits(const redisReply *value)
 {
     return value->len < TASK_MAX_STRING - OWN_NAME && !memchr(value->str, '\0', value->len);
 }
 
-/* Empty where it does not fit. */
+/* Copies the value, or nothing if it does not fit. */
 static struct bytes put_fitting(char **at, const redisReply *value)
 {
     return fits(value) ? value_put(at, value) : (struct bytes){"", 0};
@@ -89,7 +91,7 @@ static bool has_field(const struct task *task, const redisReply *name)
     return false;
 }
 
-/* Takes one field of the task where an environment can hold it. */
+/* Adds a field of the task if an environment can hold it. */
 static void add_field(struct dead_letter *letter, struct task_field *fields, size_t *total,
                       char **at, const redisReply *name, const redisReply *value)
 {
@@ -121,7 +123,7 @@ struct task *dead_letter_decode(const redisReply *row)
         return NULL;
     }
 
-    /* the struct, then the fields, then the strings */
+    /* The struct comes first, then the fields, then the strings. */
     redisReply *const *part = row->element, *const *end = part[END]->element;
     struct task_field *fields = (struct task_field *)(letter + 1);
     char *at = (char *)(fields + part[FIELDS]->elements / 2);

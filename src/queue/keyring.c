@@ -1,3 +1,4 @@
+/* Verifies and makes signatures of tasks with the keys of the config, by libcrypto. */
 #include "queue/keyring.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ enum { NONCE_BYTES = 16, SHOWN_NAME = 64 };
 
 struct key {
     char *name;
-    EVP_MAC_CTX *context; /* with the key in it, for one message after the other */
+    EVP_MAC_CTX *context; /* has the key, and is used for one message after the other */
 };
 
 struct keyring {
@@ -53,7 +54,7 @@ struct keyring *keyring_new(char *const *secrets)
         return NULL;
     }
     if (count == 0) {
-        return keyring; /* libcrypto, which takes its time to begin, is not needed */
+        return keyring; /* Without keys, libcrypto is not needed, and it is slow to start. */
     }
     keyring->hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
     keyring->keys = calloc(count, sizeof *keyring->keys);
@@ -79,7 +80,7 @@ void keyring_free(struct keyring *keyring)
         return;
     }
     for (size_t i = 0; i < keyring->count; i++) {
-        EVP_MAC_CTX_free(keyring->keys[i].context); /* wipes what it holds of the key */
+        EVP_MAC_CTX_free(keyring->keys[i].context); /* wipes libcrypto's copy of the key */
         free(keyring->keys[i].name);
     }
     free(keyring->keys);
@@ -112,7 +113,7 @@ static int make_mac(const struct key *key, const struct signature *signature, co
     const struct bytes stream_bytes = {stream, strlen(stream)};
     size_t size = 0;
 
-    /* without a key: the one that it has */
+    /* No key is given, so libcrypto uses the key of the context. */
     return EVP_MAC_init(key->context, NULL, 0, NULL) == 1 &&
                    signature_canonical(signature, stream_bytes, fields, count, update,
                                        key->context) == 0 &&
@@ -126,13 +127,13 @@ static int make_mac(const struct key *key, const struct signature *signature, co
 
 static enum keyring_verdict refuse(char *reason, size_t size, const char *what)
 {
-    (void)snprintf(reason, size, "%s", what); /* cut where it is too long */
+    (void)snprintf(reason, size, "%s", what); /* a long text may be cut */
     return KEYRING_REFUSED;
 }
 
 static enum keyring_verdict refuse_key(char *reason, size_t size, struct bytes name)
 {
-    /* it is a word; cut where the reason is too long */
+    /* the name of a key is a short word, so only the end of the reason may be cut */
     (void)snprintf(reason, size, "it is signed with the key %.*s, which this worker does not have",
                    (int)(name.size < SHOWN_NAME ? name.size : SHOWN_NAME), name.data);
     return KEYRING_REFUSED;
@@ -167,14 +168,14 @@ enum keyring_verdict keyring_verify(const struct keyring *keyring, const char *s
         return refuse_key(reason, reason_size, signature.key);
     }
 
-    /* before anything else in it is believed */
+    /* The MAC is checked before anything else in the task is believed. */
     if (make_mac(key, &signature, stream, task->fields, task->field_count, mac)) {
         return KEYRING_FAILED;
     }
     if (CRYPTO_memcmp(mac, signature.mac, sizeof mac) != 0) {
-        OPENSSL_cleanse(mac, sizeof mac); /* it would be a forger's good signature */
+        OPENSSL_cleanse(mac, sizeof mac); /* This MAC would be a valid signature for a forger. */
         return refuse(reason, reason_size,
-                      "its signature does not fit: the key, the stream or a field is another than "
+                      "its signature does not match: the key, the stream or a field differs from "
                       "what was signed");
     }
     memcpy(mark->mark, mac, sizeof mark->mark);

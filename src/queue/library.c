@@ -1,10 +1,11 @@
+/* The function library, included in the program. */
 #include "queue/library.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* make joins the parts in src/queue/lua to this file; a NUL behind the source makes it text for
- * string functions too */
+/* make joins the parts in src/queue/lua to this file. The NUL after the source makes it a C string.
+ */
 __asm__(".pushsection .rodata\n"
         ".global library_source\n"
         ".global library_source_end\n"

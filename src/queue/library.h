@@ -1,5 +1,5 @@
 /*
- * leat.lua as it was built in.
+ * The function library as it was built in.
  */
 #ifndef LEAT_QUEUE_LIBRARY_H
 #define LEAT_QUEUE_LIBRARY_H

@@ -9,7 +9,7 @@
 #include "queue/library.h"
 #include "queue/queue.h"
 
-/* Where an error is told. */
+/* Where an error is reported. */
 struct trouble {
     enum redis_error *error;
     char *why;
@@ -26,14 +26,14 @@ static int load_library(struct library_load *load, struct client *client, bool r
     command_free(&command);
     load->done = load->done || result == 0;
 
-    /* another client was faster */
+    /* Another client was faster. */
     if (result && !replace && strstr(trouble->why, "already exists")) {
         result = 0;
     }
     return result;
 }
 
-/* An older library that may not be replaced still serves if it speaks the protocol. */
+/* An older library that may not be replaced still works if it speaks the protocol. */
 static int replace_library(struct library_load *load, struct client *client, bool usable,
                            const struct trouble *trouble)
 {
@@ -46,7 +46,7 @@ static int replace_library(struct library_load *load, struct client *client, boo
 static int refuse(const struct trouble *trouble, enum redis_error error, const char *detail)
 {
     *trouble->error = error;
-    (void)snprintf(trouble->why, trouble->size, "%s", detail); /* may be cut */
+    (void)snprintf(trouble->why, trouble->size, "%s", detail); /* a long text may be cut */
     return -1;
 }
 
@@ -55,7 +55,8 @@ static int check_version(struct library_load *load, struct client *client, const
 {
     int64_t protocol = 0, version = 0;
     if (queue_version_read(reply, &protocol, &version)) {
-        return refuse(trouble, REDIS_ERROR_FOREIGN, "the function leat_version is not leat's");
+        return refuse(trouble, REDIS_ERROR_FOREIGN,
+                      "the function leat_version belongs to another library; remove that library");
     }
     bool usable = protocol == QUEUE_PROTOCOL;
     if (version < library_version() && load->allowed) {
@@ -65,7 +66,7 @@ static int check_version(struct library_load *load, struct client *client, const
         char detail[120];
         (void)snprintf(detail, sizeof detail,
                        "the function library in Redis speaks protocol %lld, this program %d",
-                       (long long)protocol, QUEUE_PROTOCOL); /* fits */
+                       (long long)protocol, QUEUE_PROTOCOL); /* numbers and a few words fit */
         return refuse(trouble, REDIS_ERROR_OTHER, detail);
     }
     return 0;
@@ -85,14 +86,14 @@ static int check_library(void *context, struct client *client, enum redis_error 
         freeReplyObject(reply);
         return result;
     }
-    /* if it may not be loaded, the first call that needs it reports that it is missing */
+    /* If the library may not be loaded, the first call that needs it reports that it is missing. */
     if (*error == REDIS_ERROR_NO_LIBRARY) {
         return load->allowed ? load_library(load, client, false, &trouble) : 0;
     }
     return -1;
 }
 
-/* Redis was restarted or flushed. */
+/* Called when Redis was restarted or flushed. */
 static bool load_again(void *context, struct client *client, enum redis_error *error, char *why,
                        size_t why_size)
 {

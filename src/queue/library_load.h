@@ -13,12 +13,12 @@
 struct library_load {
     struct client_setup setup;
     bool allowed; /* the library may be loaded */
-    bool done;    /* it was loaded by this client */
+    bool done;    /* this client has loaded it */
 };
 
-/* Opens a client as client_open does. If `library` allows it, a missing or older library is
- * replaced by the built-in one, now and whenever a call finds none; a newer one stays. *load is set
- * up here and must outlive the client. */
+/* Opens a client as client_open does. If `library` allows it, the built-in library replaces a
+ * missing or older one, now and whenever a call finds none; a newer one stays. *load is set up here
+ * and must outlive the client. */
 struct client *library_client_open(struct library_load *load, const struct config_redis *config,
                                    enum config_library library, enum redis_error *error, char *why,
                                    size_t why_size);

@@ -1,3 +1,4 @@
+/* Builds the calls for lists of producers, and reads their replies. */
 #include "queue/lists.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 
 #include "redis/value.h"
 
-#define SCAN_COUNT 500 /* keys that one step looks at, about */
+#define SCAN_COUNT 500 /* keys that one step examines, about */
 #define CHANNEL "__redis__:invalidate"
 
 /* ---- calls ---- */
@@ -69,7 +70,7 @@ void queue_lists_turn(struct command *command, const struct queue *queue, int64_
     command_add_text(command, busy ? "1" : "");
 }
 
-/* What a pattern of Redis means by itself stands behind a backslash. */
+/* Escapes the characters that mean something in a pattern of Redis. */
 static void add_pattern(struct command *command, const char *prefix)
 {
     struct buffer pattern = BUFFER_INIT;

@@ -1,3 +1,4 @@
+/* Builds the calls of the function library, and the names of a queue's keys. */
 #include "queue/queue.h"
 
 #include <stdio.h>
@@ -71,7 +72,7 @@ static void begin_function(struct command *command, const struct queue *queue, c
     }
 }
 
-/* Workers' functions name the group and the consumer first. */
+/* Workers' functions take the group and the consumer first. */
 static void begin_worker(struct command *command, const struct queue *queue, const char *name,
                          const char *consumer)
 {
@@ -140,13 +141,14 @@ struct pair {
     struct bytes value;
 };
 
-/* text, of size UNITS_INTEGER_SIZE, holds it as long as it is needed. */
+/* The number as text in `text`, of size UNITS_INTEGER_SIZE, which must live as long as the result.
+ */
 static struct bytes number_of(int64_t number, char *text)
 {
     return (struct bytes){text, units_format_integer(number, text)};
 }
 
-/* What there is nothing to say of is not sent: each argument costs Redis a microsecond. */
+/* Empty values are not sent: each argument costs Redis a microsecond. */
 void queue_finish_add(struct command *command, const struct queue_result *result)
 {
     const struct bytes nothing = bytes_of(NULL);
@@ -182,8 +184,8 @@ void queue_finish_add(struct command *command, const struct queue_result *result
     }
 }
 
-/* WAIT asks for the writes of its own connection: what counts them is one, and replicas have it
- * after all that Redis had done before. */
+/* WAIT covers the writes of its own connection only. This counter is such a write, and a replica
+ * that has it has everything that Redis did before it. */
 void queue_mark(struct command *command, const struct queue *queue, const char *counter,
                 int64_t count)
 {
@@ -232,10 +234,10 @@ void queue_block(struct command *command, const struct queue *queue, const char 
     command_add_texts(command, tail, sizeof tail / sizeof tail[0]);
 }
 
-void queue_listen(struct command *command, const struct queue *queue, const char *bell_id)
+void queue_listen(struct command *command, const struct queue *queue, const char *wakeup_id)
 {
     const char *const words[] = {
-        "XREAD", "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_BELL], bell_id,
+        "XREAD", "BLOCK", "0", "STREAMS", queue->keys[QUEUE_KEY_BELL], wakeup_id,
     };
     command_begin_texts(command, words, sizeof words / sizeof words[0]);
 }
@@ -335,8 +337,8 @@ void queue_conf(struct command *command, const struct queue *queue, const char *
     }
 }
 
-void queue_gate(struct command *command, const struct queue *queue, const char *name, bool on,
-                const char *by)
+void queue_pause(struct command *command, const struct queue *queue, const char *name, bool on,
+                 const char *by)
 {
     begin_function(command, queue, "leat_gate", QUEUE_KEYS);
     command_add_text(command, name);

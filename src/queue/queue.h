@@ -1,7 +1,7 @@
 /*
- * The calls of leat.lua and the few plain commands beside them: the only place that spells Redis
- * commands. Each call is built here and its reply is read here; who sends it (the daemon's
- * asynchronous connections or the command's synchronous client) is not known here.
+ * The calls of the function library and a few plain commands beside them. Each call is built here
+ * and its reply is read here. How it is sent, by the daemon's asynchronous connections or by the
+ * command's synchronous client, is not known here.
  */
 #ifndef LEAT_QUEUE_QUEUE_H
 #define LEAT_QUEUE_QUEUE_H
@@ -21,11 +21,11 @@ struct redisReply;
 #define QUEUE_FINISH_MAX 100 /* attempts in one leat_finish */
 #define QUEUE_ONCE_MAX 100   /* signatures in one leat_once */
 #define QUEUE_CANCEL_MAX 100 /* tasks in one leat_cancel */
-#define QUEUE_NAMED_MAX 1000 /* tokens in one leat_claim, and tasks that it begins */
+#define QUEUE_NAMED_MAX 1000 /* tokens in one leat_claim, and tasks that it claims */
 #define QUEUE_SCAN_START "g0-0"
-#define QUEUE_BELL_KEPT 16 /* rings that the bell holds: older ones are gone */
+#define QUEUE_WAKEUPS_KEPT 16 /* wakeups that Redis keeps; older ones are gone */
 
-/* Positions in struct queue's keys; the order is that of leat.lua. */
+/* Positions in the keys of struct queue, in the order of leat.lua. */
 enum queue_key {
     QUEUE_KEY_STREAM,
     QUEUE_KEY_BELL,
@@ -44,26 +44,26 @@ enum queue_key {
     QUEUE_KEY_AWAITED,
 };
 
-/* Names of one queue's keys and its group. */
+/* The names of a queue's keys, and its group. */
 struct queue {
     char *group;
     char *keys[QUEUE_KEYS];
 };
 
-/* stream "emails" gives "{emails}:dead"; a stream that holds a {tag} gets suffixes only
- * ("{a}b:dead"). Returns 0, or -1 without memory. */
+/* Stream "emails" gives "{emails}:dead"; a stream with a {tag} gets suffixes only ("{a}b:dead").
+ * Returns 0, or -1 if there is no memory. */
 int queue_init(struct queue *queue, const char *stream, const char *group);
 void queue_free(struct queue *queue);
 
-/* ---- calls: each begins `command` anew and leaves it ready for command_finish ---- */
+/* ---- calls: each starts a new `command` and leaves it ready for command_finish ---- */
 
-/* tokens: what a blocking read brought or what was held; cursor "" for no scan. */
+/* tokens: what a blocking read returned, or deferred ones; cursor "" for no scan. */
 void queue_claim(struct command *command, const struct queue *queue, const char *consumer,
                  int64_t wanted, int64_t running, const char *cursor, const char *const *tokens,
                  size_t token_count);
 void queue_renew(struct command *command, const struct queue *queue, const char *consumer,
                  const char *heartbeat, const char *const *tokens, size_t token_count);
-/* What the queue's conf gets where it has no such name yet. */
+/* A setting that the queue's conf gets if it does not have it. */
 struct queue_default {
     const char *name, *value;
 };
@@ -71,8 +71,8 @@ void queue_register(struct command *command, const struct queue *queue, const ch
                     const char *heartbeat, const struct queue_default *defaults,
                     size_t default_count, const char *const *tokens, size_t token_count);
 
-/* Signatures that are good: each may run once. Begin, add up to QUEUE_ONCE_MAX. mark names the
- * signature. */
+/* Records valid signatures as used: each may run once. Begin, then add up to QUEUE_ONCE_MAX. mark
+ * names the signature. */
 void queue_once_begin(struct command *command, const struct queue *queue);
 void queue_once_add(struct command *command, const struct task *task, struct bytes mark,
                     int64_t not_after_ms);
@@ -84,54 +84,55 @@ struct queue_result {
     const char *cause;  /* "exit", "signal", "timeout", … "" for success and release */
     const char *status; /* exit code or signal name */
     const char *reason; /* for people */
-    int64_t delay_ms;   /* until it may begin again: of a retry, or of a release that waits */
+    int64_t delay_ms;   /* until it may start again: for a retry, or for a release that waits */
     int64_t duration_us;
     struct bytes stdout_tail, stderr_tail;
-    const char *usage;     /* what it has used, "NAME NUMBER …"; "": nothing to say */
-    bool again;            /* sent before: the reply was lost */
-    int64_t result_ttl_ms; /* for how long the outcome is kept; 0: as the task says */
+    const char *usage;     /* what it used, "NAME NUMBER …"; "": unknown */
+    bool again;            /* sent before, but the reply was lost */
+    int64_t result_ttl_ms; /* how long to keep the result; 0: as the task says */
 };
-/* Begin, add up to QUEUE_FINISH_MAX results. */
+/* Begin, then add up to QUEUE_FINISH_MAX results. */
 void queue_finish_begin(struct command *command, const struct queue *queue, const char *consumer);
 void queue_finish_add(struct command *command, const struct queue_result *result);
 
-/* How many replicas have what Redis has done so far: first the mark, which counts the tasks that
- * ask, then the question, on the same connection, which hears nothing else until it is answered.
- * Where too few have it, that is counted too. */
+/* Asks how many replicas have everything that Redis did so far. First send the mark, which counts
+ * the tasks that wait, then the question, on the same connection; that connection answers nothing
+ * else until then. If too few replicas have it, that is counted, too. */
 #define QUEUE_WAITED "waited"
 #define QUEUE_UNREPLICATED "unreplicated"
 void queue_mark(struct command *command, const struct queue *queue, const char *counter,
                 int64_t count);
 void queue_wait_replicas(struct command *command, int64_t replicas, int64_t timeout_ms);
 
-/* All that is pending for the consumer goes back and the consumer is deleted; died counts crashes.
- */
+/* Requeues everything that is pending for the consumer and deletes the consumer. died: count
+ * crashes. */
 void queue_requeue(struct command *command, const struct queue *queue, const char *consumer,
                    bool died);
 
-/* Dead letters to tell of, at most so many, with so much time for each; settled: "+ID" of a letter
- * of which somebody was told, "-ID" of one that another worker shall tell of. For letter_read. */
+/* Takes up to `wanted` dead letters for the hook, with `wait_ms` for each. settled: "+ID" of a dead
+ * letter whose hook has run, "-ID" of one whose hook another worker shall run. Read the reply with
+ * dead_letter_read. */
 void queue_tell(struct command *command, const struct queue *queue, int64_t wanted, int64_t wait_ms,
                 char *const *settled, size_t settled_count);
 
-/* XREADGROUP … BLOCK 0 on go and the stream: up to count entries of whichever wakes it. */
+/* XREADGROUP … BLOCK 0 on go and the stream: up to count entries of whichever has some. */
 void queue_block(struct command *command, const struct queue *queue, const char *consumer,
                  int64_t count);
-/* XREAD BLOCK 0 on the bell from after the given id. */
-void queue_listen(struct command *command, const struct queue *queue, const char *bell_id);
+/* XREAD BLOCK 0 on the wakeups after the given id. */
+void queue_listen(struct command *command, const struct queue *queue, const char *wakeup_id);
 
 void queue_version(struct command *command);
 void queue_load_library(struct command *command, bool replace);
-/* FUNCTION LIST with the code of the library that is called leat. */
+/* FUNCTION LIST with the code of the library leat. */
 void queue_library_code(struct command *command);
 
-/* Enqueue: begin, then for each task one begin_task (due: "0", "+MS" or unix ms; number of fields)
- * followed by that many queue_enqueue_field. */
+/* Begin; then for each task queue_enqueue_task (due: "0", "+MS" or unix ms; the number of fields)
+ * and as many queue_enqueue_field. */
 void queue_enqueue_begin(struct command *command, const struct queue *queue);
 void queue_enqueue_task(struct command *command, const char *due, size_t field_count);
 void queue_enqueue_field(struct command *command, struct bytes name, struct bytes value);
 
-/* Operators' functions: see leat.lua. */
+/* Operators' functions; see src/queue/lua. */
 void queue_init_group(struct command *command, const struct queue *queue);
 void queue_status(struct command *command, const struct queue *queue);
 /* cursor: empty at first. */
@@ -145,20 +146,20 @@ void queue_show(struct command *command, const struct queue *queue, const char *
                 const char *cursor);
 void queue_conf(struct command *command, const struct queue *queue, const char *name,
                 const char *value); /* name NULL: only read */
-/* Closes (on) or opens a gate: "paused", "drain:HOST" or "drain:*". by: who does it, in at most 100
- * bytes. */
-void queue_gate(struct command *command, const struct queue *queue, const char *name, bool on,
-                const char *by);
-/* Begin, then add up to QUEUE_CANCEL_MAX tasks. now: workers are told at once. id: the task's, or
- * its label. token: of the entry of go in which the task was seen, or "". */
+/* Pauses or drains (on), or ends that: "paused", "drain:HOST" or "drain:*". by: who does it, in at
+ * most 100 bytes. */
+void queue_pause(struct command *command, const struct queue *queue, const char *name, bool on,
+                 const char *by);
+/* Begin, then add up to QUEUE_CANCEL_MAX tasks. now: tell the workers at once. id: the tid or label
+ * of the task. token: of the entry of go in which the task was seen, or "". */
 void queue_cancel_begin(struct command *command, const struct queue *queue, bool now);
 void queue_cancel_add(struct command *command, const char *id, const char *token);
-/* Begin, then add up to QUEUE_NAMED_MAX tids or labels, or "*" for every task: their ends are told
- * for so long (0: not any more) in the streams of queue/result_streams.h. */
+/* Begin, then add up to QUEUE_NAMED_MAX tids or labels, or "*" for all tasks. For `ms` from now on
+ * (0: no longer), their ends are published in the streams of queue/result_streams.h. */
 void queue_await_begin(struct command *command, const struct queue *queue, int64_t ms);
 void queue_await_add(struct command *command, const char *tid);
-/* Begin, then add up to QUEUE_NAMED_MAX tids: which live, or with the other cursor, which are dead.
- */
+/* Begin, then add up to QUEUE_NAMED_MAX tids: finds which are alive, or, with the other cursor,
+ * which are dead letters. */
 #define QUEUE_FIND_ALIVE "g0-0"
 #define QUEUE_FIND_DEAD "d0-0"
 void queue_find_begin(struct command *command, const struct queue *queue, const char *cursor);
@@ -166,65 +167,67 @@ void queue_find_add(struct command *command, const char *tid);
 void queue_dead(struct command *command, const struct queue *queue, bool retry,
                 const char *const *ids, size_t count);
 
-/* leat_doctor: one page. cursor: QUEUE_DOCTOR_START, QUEUE_DOCTOR_TIDS, or what the last page said.
- */
+/* leat_doctor: one page. cursor: QUEUE_DOCTOR_START, QUEUE_DOCTOR_TIDS, or the cursor of the last
+ * page. */
 #define QUEUE_DOCTOR_START "start"
 #define QUEUE_DOCTOR_TIDS "tids"
 #define QUEUE_FINDINGS_MAX 100
 void queue_doctor(struct command *command, const struct queue *queue, struct bytes cursor);
-/* Begin, then add up to QUEUE_FINDINGS_MAX findings: looked at again, or repaired. read: the cursor
- * up to which the tasks in go were read. */
+/* Begin, then add up to QUEUE_FINDINGS_MAX findings, to be checked again or repaired. read: the
+ * cursor up to which the tasks in go were read. */
 void queue_findings_begin(struct command *command, const struct queue *queue, bool repair,
                           struct bytes read);
 void queue_findings_add(struct command *command, struct bytes kind, struct bytes subject,
                         struct bytes tid);
 
-/* ---- replies: pure functions; −1 means that the reply has not the form promised ---- */
+/* ---- replies: pure functions; −1: the reply does not have the expected form ---- */
 
 #define QUEUE_CURSOR_SIZE 48
 
-/* Every reply of a function begins with the protocol's version: whether it is ours. */
+/* Whether the reply begins with the protocol's number, as all replies of functions do that workers
+ * and commands call. */
 bool queue_speaks_protocol(const struct redisReply *reply);
 
-/* What is wrong with a reply that could not be read, and what to do, for people; cut where it is
- * too long. */
+/* Says for people what is wrong with a reply that could not be read, and what to do. A long text is
+ * cut. */
 void queue_explain(const struct redisReply *reply, char *why, size_t size);
 
 struct queue_claim_reply {
     int64_t now_ms, lease_ms;
-    int64_t closed_until_ms; /* 0: open */
+    int64_t closed_until_ms; /* 0: tasks may start */
     const char *why;         /* in the reply: "", "hold", "paused", "drained" or "rate" */
     int64_t next_due_ms;     /* 0: none */
     char cursor[QUEUE_CURSOR_SIZE];
-    struct task **tasks; /* each taken by the receiver: set to NULL what was taken */
+    struct task **tasks; /* the receiver takes them: it sets to NULL those that it took */
     size_t task_count;
-    char **held;
-    size_t held_count;
-    const struct redisReply *buried; /* in the reply: tid, cause, … of tasks that it ended */
+    char **deferred;
+    size_t deferred_count;
+    const struct redisReply *ended; /* in the reply: tid, cause, … of tasks that this call ended */
 };
-/* Returns 0; the caller then calls queue_claim_reply_free, which frees the tasks still in it. −1
- * (EPROTO or ENOMEM in errno) leaves nothing to free. */
+/* Returns 0; the caller then calls queue_claim_reply_free, which frees the tasks that are left. −1
+ * (errno is EPROTO or ENOMEM) leaves nothing to free. */
 int queue_claim_read(const struct redisReply *reply, struct queue_claim_reply *out);
 void queue_claim_reply_free(struct queue_claim_reply *out);
 
-/* Of renew and register; all but the numbers points into the reply. */
+/* The reply of renew and register. All except the numbers points into the reply. */
 struct queue_renew_reply {
     int64_t now_ms, lease_ms;
     const struct redisReply *lost;      /* array of tokens */
     const struct redisReply *cancelled; /* array of tokens */
     int64_t dead_growth;                /* renew: how many dead letters to warn of; 0: none */
-    bool more;                          /* this and what follows: register */
-    const char *bell_id;
-    const struct redisReply *settings; /* array of texts: name and value of each seed as it rules */
+    bool more;                          /* from here on: register only */
+    const char *wakeup_id;
+    const struct redisReply *settings; /* array of texts: name and value of each setting in force */
 };
 int queue_renew_read(const struct redisReply *reply, struct queue_renew_reply *out);
 int queue_register_read(const struct redisReply *reply, struct queue_renew_reply *out);
-/* A number of the ruling; `otherwise` where it is none, or was damaged by hand. */
+/* The number of a setting in force; `otherwise` if it is no number, or was damaged by hand. */
 int64_t queue_setting_number(const struct queue_renew_reply *reply, const char *name,
                              int64_t otherwise);
 
-/* What leat_once says of a task: it may run, its signature has run as another's, by Redis's clock
- * it is late or good for too long, or its entry has an id of a producer's choice. */
+/* The answer of leat_once for a task: it may run; another task has used its signature; the
+ * signature is late, or valid for too long, by the clock of Redis; or a producer chose the id of
+ * its entry. */
 enum queue_once {
     QUEUE_ONCE_OK,
     QUEUE_ONCE_SEEN,
@@ -233,49 +236,51 @@ enum queue_once {
     QUEUE_ONCE_FORGED,
 };
 
-/* The answer for the task that was added as number index. *tid, within the reply: for
- * QUEUE_ONCE_SEEN, the other. Returns 0, or -1 where the reply has another form. */
+/* The answer for the task that was added at this index. *tid points into the reply: for
+ * QUEUE_ONCE_SEEN the other task. Returns 0, or -1 if the reply has another form. */
 int queue_once_read(const struct redisReply *reply, size_t index, enum queue_once *once,
                     const char **tid);
 
 enum queue_settled {
     QUEUE_OK,
-    QUEUE_CALLED_OFF, /* it did not succeed, and somebody had cancelled the task: so it has ended */
+    QUEUE_CALLED_OFF, /* it did not succeed and was to be cancelled, so it has ended */
     QUEUE_FENCED,
     QUEUE_GONE,
     QUEUE_VANISHED,
-    QUEUE_KEPT, /* an error kept this one where it is: send it again later */
+    QUEUE_KEPT, /* an error kept this one as it is: send it again later */
 };
-/* Answer number index of a finish reply; *error gets the error's text for QUEUE_KEPT. −1:
+/* The answer at this index of a finish reply; *error gets the error's text for QUEUE_KEPT. −1:
  * malformed. */
 int queue_finish_read(const struct redisReply *reply, size_t index, enum queue_settled *settled,
                       const char **error);
 
-/* What a blocking read brought: calls `entry` with each token; returns how many, 0 for nil, −1
+/* Calls `entry` with each token that a blocking read returned. Returns how many, 0 for nil, −1 if
  * malformed. */
 int queue_block_read(const struct queue *queue, const struct redisReply *reply,
                      void (*entry)(void *context, const char *token), void *context);
 
-/* What the bell was rung for. What an older or newer library means by it counts as all but a
- * cancel; and where rings may have been missed, as all. */
+/* The reasons of wakeups. An unknown reason, of an older or newer library, counts as all except a
+ * cancel. If wakeups may have been missed, all count. */
 struct queue_wakeup {
     bool startable; /* something may be startable that was not */
-    bool settings;  /* so much so that who was told to wait is to ask again */
-    bool pause;     /* an operator has closed or opened it; then the former, too */
-    bool cancel;    /* a running task is to be ended at once */
+    bool settings;  /* settings have changed, so workers that wait shall ask again */
+    bool pause;  /* an operator has paused, drained, or ended that; startable and settings are set,
+                    too */
+    bool cancel; /* a running task is to be ended at once */
 };
-/* The last bell id of an XREAD reply into id; 1 if there was one, 0 for nil, −1 malformed. */
+/* Copies the last id of an XREAD reply to id. Returns 1 if there was one, 0 for nil, −1 if
+ * malformed. */
 int queue_listen_read(const struct redisReply *reply, char *id, size_t id_size,
                       struct queue_wakeup *wakeup);
 
 struct queue_requeue_reply {
     int64_t moved;
-    bool more;                       /* call again */
-    bool known;                      /* the consumer had entries or a record */
-    const struct redisReply *buried; /* in the reply, as in that of a claim */
+    bool more;                      /* call again */
+    bool known;                     /* the consumer had entries or a record */
+    const struct redisReply *ended; /* in the reply, as in that of a claim */
 };
 int queue_requeue_read(const struct redisReply *reply, struct queue_requeue_reply *out);
-/* The code within queue_library_code's reply, or NULL: there is none. */
+/* The code in the reply of queue_library_code, or NULL if there is none. */
 const struct redisReply *queue_library_code_read(const struct redisReply *reply);
 int queue_version_read(const struct redisReply *reply, int64_t *protocol, int64_t *version);
 

@@ -1,6 +1,6 @@
 /*
- * The replies to the calls of queue.c, taken apart. What Redis sends is checked at each step:
- * another version of the library, or another program behind the port, must not take a worker down.
+ * Reads the replies to the calls of queue.c. Each step checks what Redis sends: another version of
+ * the library, or another program on that port, must not crash a worker.
  */
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -69,14 +69,14 @@ static int read_tasks(const redisReply *list, struct queue_claim_reply *out)
     return 0;
 }
 
-static int read_held(const redisReply *list, struct queue_claim_reply *out)
+static int read_deferred(const redisReply *list, struct queue_claim_reply *out)
 {
     if (!is_array(list)) {
         errno = EPROTO;
         return -1;
     }
-    out->held = calloc(list->elements + 1, sizeof *out->held);
-    if (!out->held) {
+    out->deferred = calloc(list->elements + 1, sizeof *out->deferred);
+    if (!out->deferred) {
         return -1;
     }
     for (size_t i = 0; i < list->elements; i++) {
@@ -85,11 +85,11 @@ static int read_held(const redisReply *list, struct queue_claim_reply *out)
             errno = EPROTO;
             return -1;
         }
-        out->held[i] = strdup(token);
-        if (!out->held[i]) {
+        out->deferred[i] = strdup(token);
+        if (!out->deferred[i]) {
             return -1;
         }
-        out->held_count++;
+        out->deferred_count++;
     }
     return 0;
 }
@@ -119,8 +119,8 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
         errno = EPROTO;
         return -1;
     }
-    out->buried = value_at(reply, 9);
-    if (read_tasks(value_at(reply, 7), out) || read_held(value_at(reply, 8), out)) {
+    out->ended = value_at(reply, 9);
+    if (read_tasks(value_at(reply, 7), out) || read_deferred(value_at(reply, 8), out)) {
         int error = errno;
         queue_claim_reply_free(out);
         errno = error;
@@ -135,16 +135,16 @@ void queue_claim_reply_free(struct queue_claim_reply *out)
         task_free(out->tasks[i]);
     }
     free(out->tasks);
-    for (size_t i = 0; i < out->held_count; i++) {
-        free(out->held[i]);
+    for (size_t i = 0; i < out->deferred_count; i++) {
+        free(out->deferred[i]);
     }
-    free(out->held);
+    free(out->deferred);
     *out = (struct queue_claim_reply){0};
 }
 
 /* ---- renew, register, finish, requeue ---- */
 
-/* What both have. */
+/* The part of the reply that both have. */
 static int read_renewed(const redisReply *reply, struct queue_renew_reply *out)
 {
     *out = (struct queue_renew_reply){0};
@@ -173,9 +173,9 @@ int queue_register_read(const redisReply *reply, struct queue_renew_reply *out)
     if (read_renewed(reply, out)) {
         return -1;
     }
-    out->bell_id = text_at(reply, 6);
+    out->wakeup_id = text_at(reply, 6);
     out->settings = value_at(reply, 7);
-    if (flag_at(reply, 5, &out->more) || !out->bell_id || !all_texts(out->settings) ||
+    if (flag_at(reply, 5, &out->more) || !out->wakeup_id || !all_texts(out->settings) ||
         out->settings->elements % 2) {
         errno = EPROTO;
         return -1;
@@ -226,10 +226,9 @@ int queue_finish_read(const redisReply *reply, size_t index, enum queue_settled 
 
 int queue_requeue_read(const redisReply *reply, struct queue_requeue_reply *out)
 {
-    out->buried = value_at(reply, 4);
+    out->ended = value_at(reply, 4);
     if (!queue_speaks_protocol(reply) || value_number_at(reply, 1, &out->moved) ||
-        flag_at(reply, 2, &out->more) || flag_at(reply, 3, &out->known) ||
-        !all_texts(out->buried)) {
+        flag_at(reply, 2, &out->more) || flag_at(reply, 3, &out->known) || !all_texts(out->ended)) {
         errno = EPROTO;
         return -1;
     }
@@ -262,7 +261,7 @@ const redisReply *queue_library_code_read(const redisReply *reply)
 
 enum { TOKEN_SIZE = QUEUE_CURSOR_SIZE };
 
-/* One entry as a token: the kind before its id. */
+/* The token of an entry: the kind and its id. */
 static int entry_token(char kind, const redisReply *entry, char *token)
 {
     token[0] = kind;
@@ -282,7 +281,8 @@ static int stream_kind(const struct queue *queue, const char *stream, char *kind
     return strcmp(stream, queue->keys[QUEUE_KEY_STREAM]) == 0 ? 0 : -1;
 }
 
-/* Walks the entries; without `entry` it only checks them, so that nothing is half taken. */
+/* Walks the entries. Without `entry` it only checks them, so that a malformed reply is not used in
+ * part. */
 static int walk_entries(const struct queue *queue, const redisReply *reply,
                         void (*entry)(void *context, const char *token), void *context)
 {
@@ -322,10 +322,10 @@ int queue_block_read(const struct queue *queue, const redisReply *reply,
 
 static void read_rung(const redisReply *entries, struct queue_wakeup *wakeup)
 {
-    bool missed = entries->elements >= QUEUE_BELL_KEPT;
+    bool missed = entries->elements >= QUEUE_WAKEUPS_KEPT;
     *wakeup = (struct queue_wakeup){missed, missed, missed, missed};
     for (size_t i = 0; i < entries->elements; i++) {
-        /* the fields are one pair */
+        /* The fields are one pair. */
         const char *why = text_at(value_at(value_at(entries, i), 1), 1);
         bool cancel = why && strcmp(why, "cancel") == 0;
         bool task = why && (strcmp(why, "due") == 0 || strcmp(why, "lanes") == 0);
@@ -373,6 +373,6 @@ void queue_explain(const redisReply *reply, char *why, size_t size)
     } else {
         (void)snprintf(why, size,
                        "an answer in an unknown form; install the same version of leat "
-                       "everywhere"); /* fits */
+                       "everywhere");
     }
 }

@@ -1,3 +1,4 @@
+/* Builds the commands for results and live output of single tasks, and reads their replies. */
 #include "queue/result_streams.h"
 
 #include <hiredis/hiredis.h>
@@ -8,7 +9,7 @@
 
 static const char *const names[] = {[QUEUE_RESULT] = "result:", [QUEUE_OUTPUT] = "output:"};
 
-/* What the keys of all of a queue's streams but the first begin with: "{queue}:". */
+/* The size of "{queue}:", with which all keys of a queue begin except the stream. */
 static size_t prefix_size(const struct queue *queue)
 {
     return strlen(queue->keys[QUEUE_KEY_STATS]) - strlen("stats");
@@ -20,7 +21,7 @@ static void add_key(struct command *command, const struct queue *queue, enum que
     struct buffer key = BUFFER_INIT;
     if (buffer_append(&key, queue->keys[QUEUE_KEY_STATS], prefix_size(queue)) ||
         buffer_append_text(&key, names[kind]) || buffer_append_text(&key, tid)) {
-        command->wire.failed = true; /* as any other argument that does not fit */
+        command->wire.failed = true; /* as for each argument that does not fit */
     } else {
         command_add(command, key.data, key.size);
     }
@@ -128,7 +129,7 @@ static bool is_entry(const redisReply *value)
            value_is_text(value->element[0]) && is_fields(value->element[1]);
 }
 
-/* Whose stream a key is. */
+/* Finds whose stream a key is. */
 static bool find_source(const struct queue *queue, const redisReply *key, struct queue_entry *entry)
 {
     size_t prefix = prefix_size(queue);

@@ -1,3 +1,4 @@
+/* The text of signatures, and the canonical form that they sign. */
 #include "queue/signature.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 enum { LENGTH_SIZE = 24, TIME_DIGITS = 12 };
 
-/* 1 to 64 of A-Z a-z 0-9 _ . - : the name of a key, or a nonce. */
+/* Whether text is 1 to 64 of A-Z a-z 0-9 _ . - : the name of a key, or a nonce. */
 static bool is_word(struct bytes text)
 {
     if (text.size < 1 || text.size > SIGNATURE_WORD_MOST) {
@@ -25,7 +26,7 @@ static bool is_word(struct bytes text)
     return true;
 }
 
-/* What stands before the next colon; *text then begins behind it. False where there is none. */
+/* Takes the part before the next colon off *text. Returns false if there is no colon. */
 static bool take_part(struct bytes *text, struct bytes *part)
 {
     const char *colon = memchr(text->data, ':', text->size);
@@ -38,7 +39,7 @@ static bool take_part(struct bytes *text, struct bytes *part)
     return true;
 }
 
-/* -1: no digit. Upper case is none, so that a signature has one text. */
+/* Returns -1 if c is no digit. Capitals are none, so that a signature has only one text. */
 static int digit(char c)
 {
     if (c >= '0' && c <= '9') {

@@ -1,19 +1,19 @@
 /*
- * leat_once: signatures that have run (declared in queue/queue.h).
+ * leat_once: records signatures as used (declared in queue/queue.h).
  */
 #include <hiredis/hiredis.h>
 #include <string.h>
 
 #include "queue/queue.h"
 
-/* "{queue}:" and that name. */
+/* Adds the key "{queue}:" and that name. */
 static void add_key(struct command *command, const struct queue *queue, const char *name)
 {
     const char *stats = queue->keys[QUEUE_KEY_STATS];
     struct buffer key = BUFFER_INIT;
     if (buffer_append(&key, stats, strlen(stats) - strlen("stats")) ||
         buffer_append_text(&key, name)) {
-        command->wire.failed = true; /* as any other argument that does not fit */
+        command->wire.failed = true; /* as for each argument that does not fit */
     } else {
         command_add(command, key.data, key.size);
     }
@@ -39,7 +39,7 @@ void queue_once_add(struct command *command, const struct task *task, struct byt
     command_add_number(command, not_after_ms);
 }
 
-/* The text at that place, without NUL in it; or NULL. */
+/* The text at that index, or NULL if there is none or it contains NUL. */
 static const char *text_at(const redisReply *reply, size_t index)
 {
     const redisReply *value = index < reply->elements ? reply->element[index] : NULL;

@@ -1,3 +1,4 @@
+/* Decodes tasks from replies of Redis, and checks their fields. */
 #include "queue/task.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ static bool has_form(const redisReply *reply)
     return true;
 }
 
-/* Bytes for the struct, the fields and every string with a NUL behind it; 0 if that overflows. */
+/* The bytes of the struct, the fields and all strings, each with a NUL; 0 if that overflows. */
 static size_t size_needed(const redisReply *reply)
 {
     const redisReply *fields = reply->element[FIELDS];
@@ -74,7 +75,7 @@ struct task *task_decode(const redisReply *reply)
         return NULL;
     }
 
-    /* the struct, then the fields, then the strings */
+    /* The struct comes first, then the fields, then the strings. */
     redisReply *const *part = reply->element;
     size_t field_count = part[FIELDS]->elements / 2;
     struct task_field *fields = (struct task_field *)(task + 1);
@@ -108,12 +109,12 @@ void task_drop_payload(struct task *task)
     if (!task->payload) {
         return;
     }
-    /* whole pages of it */
+    /* Only whole pages can be given back. */
     size_t page = (size_t)sysconf(_SC_PAGESIZE), size = task->payload->size;
     size_t before = (page - (uintptr_t)task->payload->data % page) % page;
     size_t within = size > before ? (size - before) / page * page : 0;
     if (within > 0) {
-        /* where it cannot be it stays until the end */
+        /* if it fails, the memory stays until the task is freed */
         (void)madvise((void *)(uintptr_t)(task->payload->data + before), within, MADV_DONTNEED);
     }
 }
@@ -137,11 +138,11 @@ struct reason {
 
 static bool refuse(const struct reason *reason, const char *what)
 {
-    (void)snprintf(reason->text, reason->size, "%s", what); /* cut where it is too long */
+    (void)snprintf(reason->text, reason->size, "%s", what); /* a long text is cut */
     return false;
 }
 
-/* Names come from strangers: escaped, and only the beginning of long ones. */
+/* Names come from strangers: they are escaped, and long ones are cut. */
 static bool refuse_field(const struct reason *reason, struct bytes name, const char *what)
 {
     struct buffer shown = BUFFER_INIT;
@@ -150,7 +151,7 @@ static bool refuse_field(const struct reason *reason, struct bytes name, const c
         buffer_free(&shown);
         return refuse(reason, what);
     }
-    /* cut where it is too long */
+    /* a long text is cut */
     (void)snprintf(reason->text, reason->size, "field %.*s%s %s", (int)shown.size,
                    shown.data ? shown.data : "", cut ? "..." : "", what);
     buffer_free(&shown);
@@ -181,14 +182,14 @@ static bool take_command(struct task *task, const struct bytes *value, const str
 
 static bool take_payload(struct task *task, const struct bytes *value, const struct reason *reason)
 {
-    (void)reason; /* a payload is any bytes */
+    (void)reason; /* a payload can be any bytes */
     task->payload = value;
     return true;
 }
 
 static bool take_label(struct task *task, const struct bytes *value, const struct reason *reason)
 {
-    (void)reason; /* a label is any bytes */
+    (void)reason; /* a label can be any bytes */
     task->label = value;
     return true;
 }
@@ -196,7 +197,7 @@ static bool take_label(struct task *task, const struct bytes *value, const struc
 static bool take_signature(struct task *task, const struct bytes *value,
                            const struct reason *reason)
 {
-    (void)reason; /* who has the keys looks at it */
+    (void)reason; /* the keyring checks it */
     task->signature = value;
     return true;
 }
@@ -243,7 +244,7 @@ static bool take_attempts(struct task *task, const struct bytes *value, const st
 
 static bool take_lane(struct task *task, const struct bytes *value, const struct reason *reason)
 {
-    (void)task; /* leat_claim has dealt with it */
+    (void)task; /* leat_claim has used it */
     if (value->size > TASK_MAX_LANE || has_nul(*value)) {
         return refuse(reason, "lane is more than 200 bytes, or holds a NUL byte");
     }
@@ -252,16 +253,16 @@ static bool take_lane(struct task *task, const struct bytes *value, const struct
 
 static bool take_unique(struct task *task, const struct bytes *value, const struct reason *reason)
 {
-    (void)task; /* leat_claim has dealt with it */
+    (void)task; /* leat_claim has used it */
     (void)value;
-    (void)reason; /* a key is any bytes */
+    (void)reason; /* a key can be any bytes */
     return true;
 }
 
 static bool take_unique_for(struct task *task, const struct bytes *value,
                             const struct reason *reason)
 {
-    (void)task; /* leat_finish reads it */
+    (void)task; /* leat_finish uses it */
     int64_t ms = 0;
     if (value->size > 0 && (has_nul(*value) || units_parse_duration(value->data, &ms))) {
         return refuse(reason, "unique_for is not a duration such as 30s or 5m");
@@ -301,17 +302,17 @@ static bool take_live(struct task *task, const struct bytes *value, const struct
 static bool take_unique_next(struct task *task, const struct bytes *value,
                              const struct reason *reason)
 {
-    (void)task; /* it meant something to leat_enqueue */
+    (void)task; /* leat_enqueue has used it */
     if (value->size > 0 && !bytes_equal(*value, "0") && !bytes_equal(*value, "1")) {
         return refuse(reason, "unique_next is neither 0 nor 1");
     }
     return true;
 }
 
-/* leat_claim compares it with Redis's clock; here it is only held to be a number. */
+/* leat_claim compares it with the clock of Redis; here it only has to be a number. */
 static bool take_expires(struct task *task, const struct bytes *value, const struct reason *reason)
 {
-    (void)task; /* nothing to keep */
+    (void)task; /* nothing is kept */
     char *end = NULL;
     double seconds = has_nul(*value) ? NAN : strtod(value->data, &end);
     if (!isfinite(seconds) || seconds < 0 || end != value->data + value->size ||
@@ -327,7 +328,7 @@ static bool take_bound(struct task *task, size_t bound, const struct bytes *valu
     const char *form = task_bound_take(task->bounds, bound, value);
     if (form) {
         (void)snprintf(reason->text, reason->size, "%s is not %s", task_bound_name(bound),
-                       form); /* cut where it is too long */
+                       form); /* a long text is cut */
     }
     return !form;
 }
@@ -386,7 +387,7 @@ static bool is_variable_name(struct bytes name)
     return true;
 }
 
-/* One that becomes TASK_NAME=VALUE; *total counts what all of them take. */
+/* Checks a field that becomes TASK_NAME=VALUE. *total counts the bytes of all such fields. */
 static bool check_variable(const struct task_field *field, size_t *total,
                            const struct reason *reason)
 {
@@ -400,11 +401,11 @@ static bool check_variable(const struct task_field *field, size_t *total,
     size_t size = PREFIX_SIZE + field->name.size + 1;
     if (field->value.size > TASK_MAX_STRING - size) {
         return refuse_field(reason, field->name,
-                            "is longer than a variable may be: put it into payload");
+                            "is longer than a variable can be: put it into payload");
     }
     *total += size + field->value.size + 1;
     if (*total > TASK_MAX_ENVIRONMENT) {
-        return refuse(reason, "the fields are longer together than 1 MiB: put them into payload");
+        return refuse(reason, "the fields together are longer than 1 MiB: put data into payload");
     }
     return true;
 }
@@ -428,7 +429,7 @@ static int compare_names(const void *a, const void *b)
     return memcmp(left->data, right->data, left->size);
 }
 
-/* Redis, leat and the task might each take another of the two. */
+/* Redis, leat and the task might each use a different one of the two. */
 static bool check_doubled(const struct task *task, const struct reason *reason)
 {
     const struct task_field *sorted[MAX_FIELDS];

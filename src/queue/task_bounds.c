@@ -1,3 +1,4 @@
+/* The fields of a task that limit what its processes may use. */
 #include "queue/task_bounds.h"
 
 #include <string.h>
@@ -31,7 +32,7 @@ static const struct {
 } fields[TASK_BOUNDS] = {
     [TASK_MEMORY_MAX] = {"memory_max", parse_size, "a size such as 512M"},
     [TASK_MEMORY_HIGH] = {"memory_high", parse_size, "a size such as 512M"},
-    [TASK_PIDS_MAX] = {"pids_max", parse_count, "a number from 1 on"},
+    [TASK_PIDS_MAX] = {"pids_max", parse_count, "a whole number of at least 1"},
     [TASK_CPU_MAX] = {"cpu_max", parse_share, "a share of a CPU such as 50%"},
     [TASK_CPU_WEIGHT] = {"cpu_weight", parse_weight, "a number from 1 to 10000"},
     [TASK_IO_WEIGHT] = {"io_weight", parse_weight, "a number from 1 to 10000"},

@@ -1,5 +1,5 @@
 /*
- * The fields of a task that say what all its processes together may use. They can only lower what
+ * The fields of a task that limit what all its processes together may use. They can only lower what
  * the worker's config allows.
  */
 #ifndef LEAT_QUEUE_TASK_BOUNDS_H
@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 
-/* What all processes of a task together may use. */
+/* Limits for all processes of a task together. */
 enum task_bound {
     TASK_MEMORY_MAX,  /* bytes */
     TASK_MEMORY_HIGH, /* bytes */
@@ -22,17 +22,17 @@ enum task_bound {
     TASK_BOUNDS,
 };
 
-/* The field's name, which is also that of the config's key in [isolation]. */
+/* The name of the field, which is also the name of the config's key in [isolation]. */
 const char *task_bound_name(size_t bound);
 
-/* Which of them has that name; TASK_BOUNDS: none. */
+/* The limit of that name; TASK_BOUNDS: none. */
 size_t task_bound_named(struct bytes name);
 
 /* Whether any is set. */
 bool task_is_bounded(const int64_t bounds[TASK_BOUNDS]);
 
-/* Takes its value into bounds; an empty one says nothing. Returns NULL, or what it should be: "a
- * size such as 64M". */
+/* Sets one of the bounds to the value of its field; an empty value sets nothing. Returns NULL, or
+ * what the value should be: "a size such as 64M". */
 const char *task_bound_take(int64_t bounds[TASK_BOUNDS], size_t bound, const struct bytes *value);
 
 #endif

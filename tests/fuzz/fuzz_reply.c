@@ -49,7 +49,7 @@ static void read_renewals(const redisReply *reply)
             }
         }
     }
-    if (queue_register_read(reply, &out) == 0 && strlen(out.bell_id) > SIZE_MAX / 2) {
+    if (queue_register_read(reply, &out) == 0 && strlen(out.wakeup_id) > SIZE_MAX / 2) {
         abort();
     }
 }
@@ -170,8 +170,8 @@ static void read_rest(const redisReply *reply)
     }
     (void)queue_version_read(reply, &first, &second); /* only that it ends */
     if (queue_requeue_read(reply, &requeued) == 0) {
-        for (size_t i = 0; i < requeued.buried->elements; i++) {
-            if (strlen(requeued.buried->element[i]->str) != requeued.buried->element[i]->len) {
+        for (size_t i = 0; i < requeued.ended->elements; i++) {
+            if (strlen(requeued.ended->element[i]->str) != requeued.ended->element[i]->len) {
                 abort();
             }
         }

@@ -48,7 +48,7 @@ int pauses_set(struct cli *cli, const char *name, bool closed, bool *changed)
     int status;
 
     audit_who(who);
-    queue_gate(&command, &cli->queue, name, closed, who);
+    queue_pause(&command, &cli->queue, name, closed, who);
     reply = cli_call(cli, &command, closed ? "cannot close the gate" : "cannot open the gate", 2,
                      &status);
     command_free(&command);

@@ -137,8 +137,8 @@ static void note_rest(struct claim_loop *claim_loop, const struct queue_claim_re
                       uint64_t sent_rings)
 {
     claim_loop->events.lease(claim_loop->events.context, answer->lease_ms);
-    if (answer->buried->elements > 0) {
-        task_log_buried(answer->buried);
+    if (answer->ended->elements > 0) {
+        task_log_ended_by_claim(answer->ended);
         dead_hook_ask(claim_loop->dead_hook);
     }
     if (!pause_state_take(claim_loop->pause_state, answer, sent_rings)) {
@@ -177,8 +177,8 @@ static void on_claimed(void *context, const struct redisReply *reply)
         answer.tasks[i] = NULL;
         slots_take(claim_loop->slots, task, claim_loop->claim_sent_ns);
     }
-    for (size_t i = 0; i < answer.held_count; i++) {
-        add_named(claim_loop, answer.held[i]);
+    for (size_t i = 0; i < answer.deferred_count; i++) {
+        add_named(claim_loop, answer.deferred[i]);
         if (!claim_loop->held) {
             log_text(LOG_INFO, "a task that was lost with its worker is to run alone: nothing more "
                                "is taken until what runs has ended");

@@ -279,8 +279,8 @@ static void on_adopted(void *context, const struct redisReply *reply)
         return;
     }
     reclaim->moved += answer.moved;
-    if (answer.buried->elements > 0) {
-        task_log_buried(answer.buried);
+    if (answer.ended->elements > 0) {
+        task_log_ended_by_claim(answer.ended);
         dead_hook_ask(reclaim->dead_hook);
     }
     if (answer.more) {

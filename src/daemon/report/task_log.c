@@ -170,10 +170,10 @@ void task_log_cancelled(const char *tid)
     log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields, 3, "task %s: not started: cancelled", tid);
 }
 
-void task_log_buried(const struct redisReply *buried)
+void task_log_ended_by_claim(const struct redisReply *ended)
 {
-    for (size_t i = 0; i + 1 < buried->elements; i += 2) {
-        const char *tid = buried->element[i]->str, *cause = buried->element[i + 1]->str;
+    for (size_t i = 0; i + 1 < ended->elements; i += 2) {
+        const char *tid = ended->element[i]->str, *cause = ended->element[i + 1]->str;
         if (strcmp(cause, "cancelled") == 0) {
             task_log_cancelled(tid);
             continue;

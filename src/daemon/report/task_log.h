@@ -23,7 +23,7 @@ void task_log_homeless(void *context, const char *home, int error);
 void task_log_cancelled(const char *tid);
 
 /* Tasks that a claim ended, where no attempt of this worker did: tid, cause, … */
-void task_log_buried(const struct redisReply *buried);
+void task_log_ended_by_claim(const struct redisReply *ended);
 
 /* So many dead letters have gathered in the queue. */
 void task_log_dead_growth(const char *queue, int64_t letters);

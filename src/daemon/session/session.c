@@ -58,7 +58,7 @@ struct session {
     bool blocked;       /* a blocking read is pending */
     connection_callback *block_callback;
     void *block_context;
-    char bell_id[QUEUE_CURSOR_SIZE];
+    char wakeup_id[QUEUE_CURSOR_SIZE];
     enum redis_error error;
     char why[256];
 };
@@ -188,7 +188,8 @@ static void on_joined(void *context, const struct queue_renew_reply *reply, int6
     session->was_up = true;
     session->answered = true;
     session->why[0] = '\0';
-    (void)snprintf(session->bell_id, sizeof session->bell_id, "%s", reply->bell_id); /* fits */
+    (void)snprintf(session->wakeup_id, sizeof session->wakeup_id, "%s",
+                   reply->wakeup_id); /* fits */
     listen_bell(session);
     session->events.up(session->events.context, reply, sent_ns);
 }
@@ -279,7 +280,7 @@ static void on_bell(void *context, const struct redisReply *reply)
         return;
     }
     struct queue_wakeup wakeup;
-    int rang = queue_listen_read(reply, session->bell_id, sizeof session->bell_id, &wakeup);
+    int rang = queue_listen_read(reply, session->wakeup_id, sizeof session->wakeup_id, &wakeup);
     if (rang < 0) {
         session_recover(session, REDIS_ERROR_OTHER, "the bell: an answer in an unknown form");
         return;
@@ -292,7 +293,7 @@ static void on_bell(void *context, const struct redisReply *reply)
 
 static void listen_bell(struct session *session)
 {
-    queue_listen(&session->command, session->queue, session->bell_id);
+    queue_listen(&session->command, session->queue, session->wakeup_id);
     if (connection_send(session->connections[BELL], &session->command, 0, on_bell, session)) {
         session_recover(session, REDIS_ERROR_LOST, "cannot listen for the bell");
     }

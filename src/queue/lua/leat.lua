@@ -53,7 +53,7 @@ local FORGED_ID = 'a producer chose the id of its entry; let Redis choose it, by
 local OWN_SHORTEST, OWN_LONGEST = 25, 28
 local MAX_DIGITS = 15 -- of a time in ms
 local DURATION_HINT = '; give seconds, or a sum such as 1h30m or 500ms'
-local BELL_KEPT = '16' -- wakeups; queue.h has the same number
+local BELL_KEPT = '16' -- wakeups; QUEUE_WAKEUPS_KEPT of queue.h is the same number
 local DAMAGED_MS = 10000 -- until a waiting task that cannot be read is tried again
 
 local TEXTS = {} -- small numbers as text: formatting is slow

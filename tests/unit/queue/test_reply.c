@@ -29,8 +29,8 @@ static void reads_a_claim(void **state)
     redisReply *reply = RESP(CLAIM_HEAD "*2\r\n" TASK TASK "*1\r\n$4\r\ns7-0\r\n"
                                         "*2\r\n$3\r\n9-0\r\n$5\r\ncrash\r\n");
     assert_int_equal(queue_claim_read(reply, &out), 0);
-    assert_int_equal(out.buried->elements, 2);
-    assert_string_equal(out.buried->element[0]->str, "9-0");
+    assert_int_equal(out.ended->elements, 2);
+    assert_string_equal(out.ended->element[0]->str, "9-0");
     assert_string_equal(out.why, "rate");
     freeReplyObject(reply);
     assert_int_equal(out.now_ms, 1700000000000);
@@ -40,8 +40,8 @@ static void reads_a_claim(void **state)
     assert_string_equal(out.cursor, "s123-4");
     assert_int_equal(out.task_count, 2);
     assert_string_equal(out.tasks[1]->token, "g5-1");
-    assert_int_equal(out.held_count, 1);
-    assert_string_equal(out.held[0], "s7-0");
+    assert_int_equal(out.deferred_count, 1);
+    assert_string_equal(out.deferred[0], "s7-0");
 
     /* what is taken is the receiver's */
     struct task *taken = out.tasks[0];
@@ -103,7 +103,7 @@ static void reads_renewals(void **state)
     assert_int_equal(queue_register_read(reply, &out), 0);
     assert_string_equal(out.settings->element[1]->str, "20/s");
     assert_true(out.more);
-    assert_string_equal(out.bell_id, "8-1");
+    assert_string_equal(out.wakeup_id, "8-1");
     freeReplyObject(reply);
 
     static const char *const wrong[] = {
@@ -148,7 +148,7 @@ static void reads_requeues_and_versions(void **state)
     assert_int_equal(answer.moved, 100);
     assert_true(answer.more);
     assert_false(answer.known);
-    assert_int_equal(answer.buried->elements, 2);
+    assert_int_equal(answer.ended->elements, 2);
     freeReplyObject(reply);
 
     reply = RESP("*2\r\n:2\r\n:7\r\n");
@@ -254,7 +254,7 @@ static struct queue_wakeup ring_for(const char *const *reasons, size_t count)
 static void tells_why_the_bell_rang(void **state)
 {
     (void)state;
-    const char *all[QUEUE_BELL_KEPT] = {"due", "cancel", "gate", "due"};
+    const char *all[QUEUE_WAKEUPS_KEPT] = {"due", "cancel", "gate", "due"};
     struct queue_wakeup wakeup = ring_for(all, 1);
     assert_true(wakeup.startable && !wakeup.settings && !wakeup.pause && !wakeup.cancel);
     wakeup = ring_for(all + 1, 1);
@@ -267,12 +267,12 @@ static void tells_why_the_bell_rang(void **state)
     assert_true(wakeup.startable && wakeup.settings && !wakeup.pause && !wakeup.cancel);
     wakeup = ring_for((const char *const[]){"conf", "novel"}, 2);
     assert_true(wakeup.startable && wakeup.pause && !wakeup.cancel);
-    for (size_t i = 0; i < QUEUE_BELL_KEPT; i++) {
+    for (size_t i = 0; i < QUEUE_WAKEUPS_KEPT; i++) {
         all[i] = "due";
     }
-    wakeup = ring_for(all, QUEUE_BELL_KEPT - 1);
+    wakeup = ring_for(all, QUEUE_WAKEUPS_KEPT - 1);
     assert_true(wakeup.startable && !wakeup.pause && !wakeup.cancel);
-    wakeup = ring_for(all, QUEUE_BELL_KEPT);
+    wakeup = ring_for(all, QUEUE_WAKEUPS_KEPT);
     assert_true(wakeup.startable && wakeup.pause && wakeup.cancel);
 }
 

@@ -259,7 +259,7 @@ static void registers(struct trial *trial, struct client *client)
     assert_int_equal(joined.lease_ms, 7000);
     assert_string_equal(joined.settings->element[1]->str, "7000");
     assert_false(joined.more);
-    assert_string_equal(joined.bell_id, "0-0");
+    assert_string_equal(joined.wakeup_id, "0-0");
     freeReplyObject(reply);
 }
 
