@@ -25,7 +25,7 @@ def payloads(queue):
 
 
 def test_lines_in_order(leat, queue, folder):
-    """Each line is a task, in order, over many batches; the ids come in the same order."""
+    """Each line becomes a task, in order, over many batches; the ids come in the same order."""
     lines = [f'echo {i}' for i in range(12345)]
     (folder / 'tasks').write_text('\n'.join(lines))
     done = leat('enqueue', '--file', folder / 'tasks')
@@ -35,7 +35,7 @@ def test_lines_in_order(leat, queue, folder):
 
 
 def test_common_options_and_empty_lines(leat, queue):
-    """Options count for every task; empty lines are none."""
+    """Options apply to every task; empty lines are skipped."""
     done = leat('enqueue', '--field', 'X=1', '--delay', '1h', '--file', '-', input='a\n\nb\n')
     assert len(done.stdout.split()) == 2
     rows = queue.list('waiting')
@@ -44,7 +44,7 @@ def test_common_options_and_empty_lines(leat, queue):
 
 
 def test_the_line_that_the_queue_refuses_is_named(leat, queue):
-    """What only the queue can tell, that a task expires before it is due, is told with the line."""
+    """If the queue refuses a task, here because it expires before it is due, the error names the line."""
     rows = [{'command': 'a'}, {'command': 'b', 'expires': '1999999999'}]
     text = '\n\n'.join(json.dumps(row) for row in rows)
     done = leat('enqueue', '--json-lines', '--at', '@2000000000', '--file', '-', input=text)
@@ -52,8 +52,9 @@ def test_the_line_that_the_queue_refuses_is_named(leat, queue):
     assert 'lines 1 to 3 were not enqueued: -:3: it expires before it is due' in done.stderr
 
 
-def test_lines_are_payloads_where_the_command_is_known(leat, queue):
-    """With a command as argument, or in the configuration, a line is the payload; NUL separates."""
+def test_lines_are_payloads_if_the_command_is_known(leat, queue):
+    """If the command is an argument, or in the configuration, a line is the payload; --null separates
+    payloads by NUL."""
     leat('enqueue', '--file', '-', '--null', '--', 'cat', '-n', input=b'a\nb\0c\xff\0')
     assert commands(queue) == ['cat -n', 'cat -n'] and payloads(queue) == [b'a\nb', b'c\xff']
     leat('enqueue', '--file', '-', input='x\n', config={'task': {'command': 'cat'}})
@@ -61,7 +62,7 @@ def test_lines_are_payloads_where_the_command_is_known(leat, queue):
 
 
 def test_json_lines(leat, queue):
-    """Objects give fields; payload_base64 gives bytes; ids that live already are no error."""
+    """A JSON object gives the fields, and payload_base64 gives bytes; an id that exists already is no error."""
     rows = [{'command': 'a', 'id': 'one', 'X': 'ü\n'}, {'command': 'b', 'id': 'one'},
             {'command': 'c', 'payload_base64': base64.b64encode(b'\0\xff\n').decode()}]
     text = ''.join(json.dumps(row) + '\n' for row in rows)
@@ -84,7 +85,7 @@ def test_json_lines(leat, queue):
     ('{"command": "x", "\\u001b[31m": "y"}', '\\x1b[31m'),
 ])
 def test_a_wrong_line_stops_there(leat, queue, line, said):
-    """All lines before it are enqueued; file, line and reason are told; nothing behind it goes."""
+    """All lines before a wrong one are enqueued, none after it; the error has the file, line and reason."""
     good = [json.dumps({'command': f'echo {i}'}) for i in range(777)]
     text = '\n'.join([*good, line, *good]) + '\n'
     done = leat('enqueue', '--json-lines', '--file', '-', input=text)
@@ -95,9 +96,9 @@ def test_a_wrong_line_stops_there(leat, queue, line, said):
 
 
 def test_full_says_what_is_missing(leat, queue, folder):
-    """At the length limit it stops; the lines that are not in the queue are named."""
+    """leat stops at the length limit and names the first line that is not in the queue."""
     queue.register('w1', max_length=1200)
-    # a file comes in whole batches, a pipe as it is written
+    # a file is read in whole batches, a pipe as it is written
     lines = folder / 'lines'
     lines.write_text(''.join(f'echo {i}\n' for i in range(20000)))
     done = leat('enqueue', '--file', lines)
@@ -109,7 +110,7 @@ def test_full_says_what_is_missing(leat, queue, folder):
 
 
 def test_redis_dies_on_the_way(folder, base_config, queue, redis_server):
-    """What was answered, what is uncertain and what was not sent add up to the lines given."""
+    """The answered, the uncertain and the unsent lines add up to all lines."""
     path = write_config(folder / 'x.ini', base_config)
     with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -136,7 +137,7 @@ def test_redis_dies_on_the_way(folder, base_config, queue, redis_server):
 
 
 def test_redis_dies_before_a_slow_writer_goes_on(folder, base_config, queue, redis_server):
-    """All that was written is settled, and the rest is said not to be sent."""
+    """Redis's answer to every line that was sent is known, and the rest is reported as not sent."""
     path = write_config(folder / 'x.ini', base_config)
     with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -154,7 +155,7 @@ def test_redis_dies_before_a_slow_writer_goes_on(folder, base_config, queue, red
 
 
 def test_stopped_output_stops_the_rest(folder, base_config, queue):
-    """When ids cannot be written, it says how much was enqueued: 74."""
+    """If ids cannot be written, leat says how much was enqueued and exits with 74."""
     path = write_config(folder / 'x.ini', base_config)
     lines = ''.join(f'echo {i}\n' for i in range(50000))
     with open('/dev/full', 'w', encoding='ascii') as full:
@@ -168,7 +169,7 @@ def test_stopped_output_stops_the_rest(folder, base_config, queue):
 
 
 def test_stopped_output_while_waiting_for_more(folder, base_config, queue):
-    """The same where the writer is slow: what has come is sent, and where to go on is told."""
+    """The same holds if the writer is slow: lines that have come are sent, and leat says where to go on."""
     path = write_config(folder / 'x.ini', base_config)
     with open('/dev/full', 'w', encoding='ascii') as full:
         with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
@@ -184,7 +185,7 @@ def test_stopped_output_while_waiting_for_more(folder, base_config, queue):
 
 
 def test_interrupt(folder, base_config, queue, wait_until):
-    """SIGINT ends the reading, not what was read; the count is told."""
+    """SIGINT ends the reading; lines that were read are enqueued, and the count is printed."""
     path = write_config(folder / 'x.ini', base_config)
     with subprocess.Popen([program('leat'), '-c', str(path), 'enqueue', '--file', '-'],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -199,13 +200,13 @@ def test_interrupt(folder, base_config, queue, wait_until):
 
 
 def test_a_file_that_is_not_there(leat, queue):
-    """66, and which."""
+    """A missing file is named, with exit status 66."""
     done = leat('enqueue', '--file', '/nonexistent/x')
     assert done.returncode == EX_NOINPUT and '/nonexistent/x' in done.stderr
 
 
 def test_progress_only_on_a_terminal(folder, base_config, queue):
-    """On a terminal stderr gets a bar and a last count; a pipe gets nothing."""
+    """On a terminal stderr gets a bar and a final count; a pipe gets nothing."""
     path = write_config(folder / 'x.ini', base_config)
     (folder / 'tasks').write_text('true\n' * 200000)
     master, slave = pty.openpty()

@@ -1,4 +1,4 @@
-"""leat cancel: finds tasks wherever they are, says what became of each, and tells by its exit status."""
+"""leat cancel finds tasks in every state, prints what happened to each, and sums it up in its exit status."""
 import json
 
 import pytest
@@ -11,7 +11,7 @@ TASK = {'command': 'true'}
 
 
 def cancel(leat, *args, **options):
-    """(lines, exit status); nothing on stderr."""
+    """(lines, exit status); stderr is empty."""
     done = leat('cancel', *args, **options)
     assert done.stderr == '', done.stderr
     return done.stdout.splitlines(), done.returncode
@@ -19,7 +19,7 @@ def cancel(leat, *args, **options):
 
 @pytest.fixture
 def places(queue):
-    """{where: tid} of tasks in every place, 250 others in go."""
+    """{place: tid} of a task in every place, with 250 others in the requeue stream."""
     queue.register('w1:1:a')
     found = {}
     fillers = queue.add(*[TASK] * 250)
@@ -51,8 +51,8 @@ def places(queue):
 
 @pytest.mark.parametrize('by_label', [False, True])
 def test_every_place(leat, queue, places, by_label):
-    """One command ends a task in each place: in the stream, deep in go, delayed, retrying, in a lane and
-    running; and answers in the order of its arguments."""
+    """One command cancels a task in each place, in the order of its arguments: in the stream, far back in the
+    requeue stream, delayed, retrying, in a lane and running."""
     names = list(places)
     ids = ['label-' + name if by_label else places[name] for name in names]
     lines, code = cancel(leat, *ids)
@@ -62,7 +62,7 @@ def test_every_place(leat, queue, places, by_label):
     assert len(queue.places()) == 251
     assert queue.redis.smembers(queue.cancel) == {places['running'].encode()}
     assert queue.redis.hkeys(queue.names) == [b'i:label-running']
-    # said again: those that are gone are not found any more
+    # a second cancel does not find the tasks that are gone
     lines, code = cancel(leat, *ids)
     assert code == NOT_FOUND
     assert sorted({line.split(': ', 1)[1] for line in lines}) == [
@@ -70,7 +70,7 @@ def test_every_place(leat, queue, places, by_label):
 
 
 def test_now(leat, queue):
-    """--now rings the bell, once for all."""
+    """--now writes one wakeup for all tasks."""
     queue.register('w1:1:a')
     tids = queue.add(*[TASK] * 3)
     queue.begin('w1:1:a', 3)
@@ -80,7 +80,7 @@ def test_now(leat, queue):
 
 
 def test_dead_letters_are_not_found(leat, queue):
-    """Neither by the task's id nor by the id of the letter's entry, nor is another task mistaken for it."""
+    """A dead letter is found neither by its task's id nor by its entry's, and no other task is taken for it."""
     queue.register('w1:1:a')
     [tid] = queue.add(TASK)
     [task] = queue.begin('w1:1:a')
@@ -92,7 +92,7 @@ def test_dead_letters_are_not_found(leat, queue):
 
 
 def test_stdin_and_json(leat, queue):
-    """Ids from stdin, one a line, more than one call takes; as JSON an object a line for each."""
+    """Ids from stdin, one per line, may be more than one call takes; JSON output is one object per line."""
     queue.register('w1:1:a')
     tids = queue.add(*[TASK] * 250)
     [first] = queue.begin('w1:1:a')
@@ -109,14 +109,14 @@ def test_stdin_and_json(leat, queue):
 
 
 def test_labels_of_any_bytes(leat, queue):
-    """A label with control characters is found and shown escaped."""
+    """A label with control characters is found and printed escaped."""
     queue.add(dict(TASK, id='a\x1b[31mb'))
     lines, code = cancel(leat, 'a\x1b[31mb')
     assert code == 0 and len(lines) == 1 and '\x1b' not in lines[0] and 'cancelled' in lines[0]
 
 
 def test_refused_by_redis(leat, queue):
-    """What Redis refuses for one task is told for that one, and the others are cancelled."""
+    """If Redis refuses one task, that task's line says so, and the others are cancelled."""
     failing = Failing(queue)
     tids = queue.add(*[TASK] * 3)
     failing.at(1)
@@ -128,14 +128,14 @@ def test_refused_by_redis(leat, queue):
 
 
 def test_before_any_worker(leat, client):
-    """Neither a worker nor a library has been there yet."""
+    """leat cancel works before any worker, and before the function library is loaded."""
     tid = client.xadd('emails', TASK).decode()
     assert cancel(leat, tid, 'nobody') == ([f'{tid}: cancelled', 'nobody: not found'], NOT_FOUND)
     assert Queue(client).counter('cancelled') == 1
 
 
 def test_status_counts_them(leat, queue):
-    """The total stands in leat status."""
+    """leat status shows the total of cancelled tasks."""
     queue.register('w1:1:a')
     [tid] = queue.add(TASK)
     cancel(leat, tid)

@@ -14,14 +14,15 @@ NOT_FOUND, EX_USAGE, EX_DATAERR = 1, 64, 65
 
 
 def die(queue, *tasks, cause='exit', **result):
-    """Puts the tasks into the dead letters; answers their tids."""
+    """Makes the tasks dead letters. Returns their tids."""
     queue.register('w')
     tids = queue.add(*[task if isinstance(task, (dict, list)) else {'command': task}
                        for task in tasks])
     begun = []
-    while len(begun) < len(tasks):  # a claim gives a hundred or so
+    while len(begun) < len(tasks):  # a claim returns about a hundred tasks
         begun += queue.begin('w', len(tasks) - len(begun))
-    # a letter of the same millisecond may have another task's id, and then the id means that task
+    # the entry id of a dead letter of the same millisecond may be another task's id, and would then mean that
+    # task
     wait_until(lambda: time.time_ns() // 10 ** 6 > int(tids[-1].split('-')[0]))
     for start in range(0, len(begun), 100):
         queue.finish_many('w', [queue.result(task.token, 'dead', cause=cause, **result)
@@ -34,7 +35,7 @@ def dead_tids(queue):
 
 
 def test_list_and_filters(leat, queue):
-    """Filters choose by cause, age and the whole command."""
+    """Filters select by cause, age and the whole command."""
     exits = die(queue, 'make a', 'make b', 'ls', status='3', reason='exit 3')
     [late] = die(queue, 'sleep 9', cause='timeout')
     [long] = die(queue, 'make ' + 'x' * 300 + ' end')
@@ -54,11 +55,11 @@ def test_list_and_filters(leat, queue):
     assert listed(late, exits[0]) == [exits[0], late]
     text = leat('dead', 'list').stdout
     assert 'exit 3' in text and 'make a' in text and 'timeout' in text
-    assert not [line for line in text.splitlines() if line.endswith(' ')], 'blanks where there is no reason'
+    assert not [line for line in text.splitlines() if line.endswith(' ')], 'no trailing blanks without a reason'
 
 
 def test_ages(leat, queue):
-    """Both bounds together, by when the task died on Redis's clock."""
+    """Both age bounds apply, to the time of death on Redis's clock."""
     day, now = 86400000, queue.now()
     for days in (40, 20, 3, 0):
         queue.redis.execute_command(
@@ -76,7 +77,7 @@ def test_ages(leat, queue):
 
 
 def test_lanes(leat, queue):
-    """By lane; '' is those without."""
+    """--lane selects by lane; '' selects tasks without one."""
     a, b, none = die(queue, {'command': 'x', 'lane': 'a'}, {'command': 'x', 'lane': 'b'}, 'x')
 
     def listed(lane):
@@ -89,7 +90,7 @@ def test_lanes(leat, queue):
 
 
 def test_commands_of_any_bytes(leat, queue):
-    """A NUL ends no match: what stands behind it counts; invalid UTF-8 and newlines are bytes."""
+    """A command is compared behind a NUL, too; invalid UTF-8 and newlines are plain bytes."""
     commands = [b'make', b'make\0rm -rf', b'make\0', b'caf\xe9 x', b'two\nlines', b'\x01', b'*',
                 'größe x'.encode(), b'l' * 199 + b'\0' + b'm' * 300000]
     tids = []
@@ -113,7 +114,7 @@ def test_commands_of_any_bytes(leat, queue):
 
 
 def test_a_whole_command_in_json(leat, queue):
-    """Where a filter has read all of it, it is shown; else it is marked as cut."""
+    """If a filter has read the whole command, JSON has it; otherwise it is marked as cut."""
     die(queue, 'make ' + 'x' * 300)
     [cut] = json.loads(leat('dead', 'list', '--json').stdout)
     [whole] = json.loads(leat('dead', 'list', '--json', '--command', 'make*').stdout)
@@ -123,7 +124,8 @@ def test_a_whole_command_in_json(leat, queue):
 
 
 def test_show_several(leat, queue):
-    """By ids, filters or --all; one id is an object, else it is an array; 1 where one is missing."""
+    """show takes ids, filters or --all. One id prints an object, otherwise an array; the exit status is 1 if
+    one is missing."""
     one, two, three = die(queue, 'a', 'b', 'make c', stderr='oops')
     shown = json.loads(leat('dead', 'show', '--json', three, one).stdout)
     assert [letter['tid'] for letter in shown] == [one, three] and shown[0]['stderr'] == 'oops'
@@ -139,7 +141,8 @@ def test_show_several(leat, queue):
 
 
 def test_an_id_of_two(leat, queue):
-    """An entry's id that is another task's, too: the task is meant; named twice, it goes once."""
+    """An id that is both a task's and an entry's means the task; a dead letter that is named twice is retried
+    once."""
     add = queue.redis.execute_command
     add('XADD', queue.dead, '5-0', 'command', 'x', 'leat.tid', '7-0', 'leat.fields', '1')
     add('XADD', queue.dead, '7-0', 'command', 'y', 'leat.tid', '9-0', 'leat.fields', '1')
@@ -149,7 +152,7 @@ def test_an_id_of_two(leat, queue):
 
 
 def test_dry_run(leat, queue):
-    """How many it would be and the first of them; nothing is changed, nobody asked."""
+    """--dry-run prints the number and the first of the dead letters, changes nothing and does not ask."""
     tids = die(queue, *[f'echo {i}' for i in range(30)])
     for action in ('retry', 'drop'):
         done = leat('dead', action, '--dry-run', '--all', '--limit', '5')
@@ -168,8 +171,9 @@ def test_dry_run(leat, queue):
     assert dead_tids(queue) == tids
 
 
-def test_a_held_unique_key_is_told(leat, queue):
-    """A letter whose key another task holds stays, and the message says which task; others go."""
+def test_a_held_unique_key_is_named(leat, queue):
+    """A dead letter whose key another task holds stays, and the message names that task; the others are
+    retried."""
     held, free = die(queue, {'command': 'a', 'unique': 'key'}, {'command': 'b', 'unique': 'other'})
     [holder] = queue.add({'command': 'c', 'unique': 'key'})
     done = leat('dead', 'retry', '--all')
@@ -179,8 +183,8 @@ def test_a_held_unique_key_is_told(leat, queue):
         ('exists', free)]
 
 
-def test_many_refusals_are_not_all_told(leat, queue):
-    """The first twenty, then their number."""
+def test_many_refusals_are_summed_up(leat, queue):
+    """The first twenty refusals are printed, then the number of the others."""
     die(queue, *[{'command': 'a', 'unique': f'k{i}'} for i in range(50)])
     queue.add(*[{'command': 'c', 'unique': f'k{i}'} for i in range(50)])
     done = leat('dead', 'retry', '--all')
@@ -189,8 +193,8 @@ def test_many_refusals_are_not_all_told(leat, queue):
     assert len(lines) == 21 and 'only counted' in lines[-1] and 'k19' in lines[-2]
 
 
-def test_what_dies_meanwhile_is_not_meant(leat, queue, daemon):
-    """Retried tasks that die again at once: each is retried once, and the command ends."""
+def test_new_dead_letters_are_not_retried(leat, queue, daemon):
+    """If retried tasks die again at once, each is retried once, and the command ends."""
     tids = die(queue, *['exit 1'] * 250)
     daemon({'retry': {'permanent': '1'}, 'queue': {'concurrency': 4}}).wait_ready()
     assert json.loads(leat('dead', 'retry', '--all', '--json').stdout)['done'] == 250
@@ -207,7 +211,7 @@ def many_letters(queue, count):
 
 
 def test_any_number_in_bounded_memory(folder, base_config, queue):
-    """100,000 letters are retried within the memory that few would need."""
+    """100,000 dead letters are retried within the memory that a few would need."""
     if is_sanitized():
         pytest.skip('the sanitizer has memory of its own')
     path = write_config(folder / 'x.ini', base_config)
@@ -222,13 +226,14 @@ def test_any_number_in_bounded_memory(folder, base_config, queue):
 
 
 def is_ready(queue, tid):
-    """In go, or in the lane of those without one, and nowhere else."""
+    """In the requeue stream, or in the lane of tasks without one, and nowhere else."""
     row = queue.show(tid)['row']
     return len(queue.places()[tid]) == 1 and row['state'] == b'ready'
 
 
 def test_retry_by_id(leat, queue):
-    """By the task's id or the letter's; what is not there is said, the rest is done, and it is 1."""
+    """leat finds a dead letter by the id of the task or the entry. It names an unknown id, handles the
+    others, and exits with 1."""
     one, two, _ = die(queue, 'a', 'b', 'c')
     letter = {fields['leat.tid'].decode(): id for id, fields in queue.letters()}[two]
     done = leat('dead', 'retry', one, letter, '1-1')
@@ -239,7 +244,7 @@ def test_retry_by_id(leat, queue):
 
 
 def test_retry_all_in_batches(leat, queue):
-    """Any number goes, each once."""
+    """All dead letters are retried, each once."""
     tids = die(queue, *[f'echo {i}' for i in range(345)])
     answer = json.loads(leat('dead', 'retry', '--all', '--json').stdout)
     assert answer == {'action': 'retry', 'done': 345, 'gone': 0, 'failed': 0, 'not_found': 0}
@@ -247,8 +252,9 @@ def test_retry_all_in_batches(leat, queue):
     assert 'retried 0 dead letters' in leat('dead', 'retry', '--all').stdout
 
 
-def test_a_letter_that_is_refused_stops_no_other(leat, queue):
-    """A task of too many fields cannot be retried: it is named, the others are retried: 65."""
+def test_a_refused_dead_letter_stops_no_other(leat, queue):
+    """A task with too many fields cannot be retried: it is named, the others are retried, and the exit status
+    is 65."""
     [first] = die(queue, 'first')
     flat = [part for i in range(1100) for part in (f'f{i}', 'x')]
     big = queue.redis.execute_command('XADD', 'emails', '*', *flat).decode()
@@ -262,7 +268,7 @@ def test_a_letter_that_is_refused_stops_no_other(leat, queue):
 
 
 def test_drop(leat, queue):
-    """By id at once; by filter only with --yes where nobody can be asked."""
+    """drop by id works at once; drop by filter needs --yes if there is no terminal to ask on."""
     one, two, three = die(queue, 'a', 'b', 'c')
     assert leat('dead', 'drop', one).returncode == 0
     done = leat('dead', 'drop', '--all')
@@ -276,7 +282,7 @@ def test_drop(leat, queue):
 
 @pytest.mark.parametrize('answer, left', [('y', 0), ('n', 2), ('', 2)])
 def test_drop_asks_on_a_terminal(folder, base_config, queue, answer, left):
-    """On a terminal it asks; only y drops."""
+    """On a terminal leat asks, and drops only after y."""
     die(queue, 'a', 'b')
     path = write_config(folder / 'x.ini', base_config)
     master, slave = pty.openpty()
@@ -291,7 +297,7 @@ def test_drop_asks_on_a_terminal(folder, base_config, queue, answer, left):
 
 
 def test_causes(leat, queue):
-    """Those that the help names, and no others: a slip must not look like an empty list."""
+    """--cause takes the causes of the help and no others, because a typo must not look like an empty list."""
     named = leat('dead', '--help').stdout.split('--cause CAUSE')[1].split('--older-than')[0]
     causes = named.replace(',', ' ').split()
     assert 'timeout' in causes and len(causes) >= 14
@@ -310,5 +316,5 @@ def test_causes(leat, queue):
     ['show', '1-1', '--lane', 'x'], ['list', '--older-than', 'x'], ['list', '--newer-than', '-1s'],
 ])
 def test_wrong_usage(leat, queue, args):
-    """Ids and filters do not mix, and nothing is not everything."""
+    """Ids and filters do not mix, and neither of them does not mean everything."""
     assert leat('dead', *args).returncode == EX_USAGE

@@ -16,7 +16,7 @@ def fields_of(queue, tid):
 
 
 def enqueue(leat, queue, *args, **options):
-    """Enqueues and answers the fields."""
+    """Enqueues a task. Returns its fields."""
     done = leat('enqueue', *args, **options)
     assert done.returncode == 0, done.stderr
     stdout = done.stdout if isinstance(done.stdout, str) else done.stdout.decode()
@@ -32,12 +32,12 @@ def enqueue(leat, queue, *args, **options):
     (['--', '-x'], b'-x'),
 ])
 def test_command_line(leat, queue, words, command):
-    """One word is a line for the shell; several are quoted; options end where the command begins."""
+    """One word is a shell line; several words are quoted; options end at the command."""
     assert enqueue(leat, queue, *words) == {b'command': command}
 
 
-def test_options_behind_a_shell_line_are_refused(leat, queue):
-    """They would become the line's arguments, which nobody means; -- says that somebody does."""
+def test_options_after_a_shell_line_are_refused(leat, queue):
+    """Options after a shell line are refused, because they would become its arguments; -- allows them."""
     done = leat('enqueue', 'sort > x', '--payload', 'b')
     assert done.returncode == EX_USAGE and '--payload follows the command' in done.stderr
     assert queue.list('ready') == []
@@ -45,7 +45,7 @@ def test_options_behind_a_shell_line_are_refused(leat, queue):
 
 
 def test_quoted_words_reach_the_program(leat, queue, tmp_path):
-    """What the shell makes of a quoted line is the words that were given."""
+    """The shell turns the quoted line back into the words that were given."""
     words = ['printf', '%s|', 'a b', "'", '"', '\\', '\n', '$x', '`x`', 'ü', '', '*']
     line = enqueue(leat, queue, '--', *words)[b'command']
     done = subprocess.run(['/bin/sh', '-c', line], capture_output=True, check=True)
@@ -85,13 +85,13 @@ def due_of(queue, tid):
     ('--at', '2100-01-01 00:00:05', 4102444805000),
 ])
 def test_due_times(leat, queue, option, value, due):
-    """Times are read in each documented form; a blank means local time."""
+    """Times are read in each documented form; a blank instead of T means local time."""
     done = leat('enqueue', option, value, 'true', env={'TZ': 'UTC'})
     assert due_of(queue, done.stdout.strip()) == due
 
 
 def test_local_time_and_delay(leat, queue):
-    """Local time is that of TZ; a delay counts from the server's now."""
+    """Local time follows TZ; a delay counts from the server's time."""
     done = leat('enqueue', '--at', '2100-01-01 00:00', 'true', env={'TZ': 'UTC-2'})
     assert due_of(queue, done.stdout.strip()) == 4102444800000 - 7200000
     before = queue.now()
@@ -112,7 +112,7 @@ def test_local_time_and_delay(leat, queue):
     ['--file', '-', '--null', '--json-lines'],
 ])
 def test_wrong_usage(leat, queue, args):
-    """Values that have not the form are refused with 64; nothing is enqueued."""
+    """A malformed value is refused with 64, and nothing is enqueued."""
     done = leat('enqueue', *args)
     assert done.returncode == EX_USAGE and done.stderr.startswith('leat: enqueue: ')
     assert queue.places() == {}
@@ -121,8 +121,8 @@ def test_wrong_usage(leat, queue, args):
 @pytest.mark.parametrize('args', [
     ['--delay', '1h', '--expires', '1m'], ['--at', '@1999999999', '--expires', '@1999999999']])
 @pytest.mark.parametrize('name', ['enqueue', 'run'])
-def test_what_could_never_begin(leat, queue, name, args):
-    """A task that would expire before it is due is refused, and why is said."""
+def test_a_task_that_could_never_start(leat, queue, name, args):
+    """A task that would expire before it is due is refused, with the reason."""
     done = leat(name, *args, 'true')
     assert (done.returncode, done.stdout) == (EX_DATAERR, '') and 'it expires before it is due' in done.stderr
     assert queue.places() == {}
@@ -137,14 +137,14 @@ def test_what_could_never_begin(leat, queue, name, args):
     ([''], 'empty'),
 ])
 def test_bad_tasks_are_not_sent(leat, queue, args, said):
-    """What a worker would refuse is refused here, with its reason and 65."""
+    """leat enqueue refuses a task that a worker would refuse, with the reason and 65."""
     done = leat('enqueue', *args)
     assert done.returncode == EX_DATAERR and said in done.stderr
     assert queue.places() == {}
 
 
 def test_own_id(leat, queue):
-    """While a task with the id lives, its id is the answer, success, and said on stderr."""
+    """If a task with the id exists, leat prints its id, says so on stderr, and succeeds."""
     first = leat('enqueue', '--id', 'order-17', 'true')
     again = leat('enqueue', '--id', 'order-17', 'true')
     assert (first.returncode, again.returncode) == (0, 0)
@@ -162,7 +162,7 @@ def test_quiet_and_json(leat, queue):
 
 
 def test_full(leat, queue):
-    """A queue at its limit answers 75 with the limit."""
+    """If the queue is at its limit, the exit status is 75 and the error has the limit."""
     queue.register('w1', max_length=1)
     assert leat('enqueue', 'true').returncode == 0
     done = leat('enqueue', 'true')
@@ -170,7 +170,7 @@ def test_full(leat, queue):
 
 
 def test_queue_with_its_own_command(leat, queue):
-    """Where the configuration has the command, a task brings none."""
+    """If the configuration has the command, a task brings none."""
     own = {'task': {'command': '/bin/cat'}}
     assert enqueue(leat, queue, '--payload', 'x', config=own) == {b'payload': b'x'}
     assert enqueue(leat, queue, config=own) == {b'payload': b''}
@@ -180,7 +180,8 @@ def test_queue_with_its_own_command(leat, queue):
 
 @pytest.mark.parametrize('stream', ['emails', '{t}q', 'q{t}', 'a{b}c{d}', '{{t}q', 'plain.queue-1'])
 def test_programs_and_leat_use_the_same_keys(client, leat, stream):
-    """Whatever the stream's name: leat sees each task that was added by one key, and writes to the same keys."""
+    """Whatever the stream's name is, leat sees each task that a program added by one key, and writes to the
+    same keys."""
     Queue(client).load()
     reply = client.execute_command('FCALL', 'leat_add_many', 1, stream, json.dumps([
         {'command': 'a', 'id': 'x', 'lane': 'l'}, {'command': 'b', 'lane': 'l'}, {'command': 'c', 'delay': '1h'}]))

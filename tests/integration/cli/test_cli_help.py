@@ -1,4 +1,4 @@
-"""The command's help, its manual and its bash completion, held against each other and against the code."""
+"""The command's help, its manual and its bash completion agree with each other and with the code."""
 import errno
 import os
 import pty
@@ -19,24 +19,24 @@ def help_of(*command):
 
 
 def defined():
-    """The commands of the code."""
+    """The commands in the code."""
     return set(re.findall(r'^const struct subcommand \w+_command = \{\s*(?:\.name = )?"(\w+)"', CODE, re.M))
 
 
 def listed():
-    """The commands of leat --help, with what is said of each."""
+    """The commands in leat --help, with their descriptions."""
     text = help_of().split('Commands:\n')[1].split('\n\n')[0]
     return dict(line.split(None, 1) for line in text.splitlines())
 
 
 def exit_codes(text):
-    """What a help says of each exit code."""
+    """{exit code: its text} of a help."""
     rows = re.findall(r'^  (\d+) +(.*(?:\n {6}.*)*)', text.split('\nExit codes:\n')[1], re.M)
     return {code: ' '.join(meaning.split()) for code, meaning in rows}
 
 
 def complete(folder, *words):
-    """What bash offers for the last of the words."""
+    """What bash offers for the last word."""
     script = f'set -u; source {COMPLETION}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' \
              f'_leat {program("leat")} && for one in "${{COMPREPLY[@]}}"; do echo "$one"; done'
     done = subprocess.run(['bash', '--norc', '-c', script, 'bash', 'leat', *words], capture_output=True, text=True,
@@ -46,14 +46,14 @@ def complete(folder, *words):
 
 
 def test_help_lists_every_command():
-    """Each command stands in leat --help with a line, and in leat.1 with a reference to its page."""
+    """Each command has a line in leat --help, and a reference to its page in leat.1."""
     assert set(listed()) == defined() and len(defined()) >= 9
     commands = re.search(r'^\.Sh COMMANDS\n(.*?)^\.Sh', MANUAL, re.M | re.S).group(1)
     assert set(listed()) == set(re.findall(r'\bXr leat-(\w+) 1', commands))
 
 
 def test_help_names_every_option():
-    """Each long option of the code stands in some help, with a value where it takes one."""
+    """Each long option of the code is in some help, with a value if it takes one."""
     options = re.findall(r'\{"([a-z-]+)", (no|required|optional)_argument', CODE)
     texts = help_of() + ''.join(help_of(name) for name in listed())
     assert len(options) > 20
@@ -63,7 +63,7 @@ def test_help_names_every_option():
 
 
 def test_exit_codes_are_listed():
-    """Each exit status that the code or a help names stands in leat.1."""
+    """Each exit status of the code or of a help is in leat.1."""
     manual = re.search(r'^\.Sh EXIT STATUS\n(.*?)^\.Sh', MANUAL, re.M | re.S).group(1)
     in_manual = [int(code) for code in re.findall(r'^\.It (\d+)$', manual, re.M)]
     assert in_manual == sorted(in_manual)
@@ -76,13 +76,13 @@ def test_exit_codes_are_listed():
 
 
 def test_too_few_replicas_are_in_the_help():
-    """What returns an exit code of its own where tasks are on too few replicas names it."""
+    """The help of each command that can exit with 2 for too few replicas says so."""
     for name in ((), ('enqueue',), ('import',)):
         assert 'replicas' in exit_codes(help_of(*name))['2'], name
 
 
 def test_commands_are_completed(folder):
-    """All commands, before and after options; and behind help."""
+    """All commands are completed, before and after options, and after help."""
     names = list(listed())
     assert complete(folder, '') == names
     assert complete(folder, '-q', 'list', '') == names
@@ -94,7 +94,7 @@ def test_commands_are_completed(folder):
 
 
 def test_keys_are_completed(folder):
-    """Behind leat help ini: names of keys, with their sections if a dot was typed."""
+    """leat help ini completes names of keys, with their sections if a dot was typed."""
     assert {'host', 'umask', 'exit.CODE', 'program'} <= set(complete(folder, 'help', 'ini', ''))
     assert complete(folder, 'help', 'ini', 'umas') == ['umask']
     assert complete(folder, 'help', 'ini', 'task.uma') == ['task.umask']
@@ -102,7 +102,7 @@ def test_keys_are_completed(folder):
 
 
 def test_options_are_completed(folder):
-    """Of each command all that its help names, and those of every command; none behind --."""
+    """Each command completes the options of its help and the common ones, and none after --."""
     common = ['--queue', '--config', '--redis', '--password-file', '--help', '--version']
     assert complete(folder, '-') == common
     for name in listed():
@@ -112,14 +112,15 @@ def test_options_are_completed(folder):
 
 
 def test_verbs_and_names_are_completed(folder):
-    """What dead and conf take besides options."""
+    """dead and conf complete their other arguments."""
     assert complete(folder, 'dead', '') == ['list', 'show', 'retry', 'drop']
     assert complete(folder, 'dead', 'list', '') == []
     assert {'lease', 'max_length'} <= set(complete(folder, 'conf', ''))
 
 
 def test_files_and_queues_are_completed(folder):
-    """Files where an option takes one, queues by the files in /etc/leat; nothing where nothing is known."""
+    """An option that takes a file completes files, and -q the queues of /etc/leat; otherwise nothing is
+    offered."""
     for name in ('mails.ini', 'thumbs.ini', 'note'):
         (folder / name).touch()
     assert complete(folder, '-q', '') == complete(folder, 'status', '--queue', '=') == ['mails', 'thumbs']
@@ -134,20 +135,20 @@ def test_files_and_queues_are_completed(folder):
 
 @pytest.mark.parametrize('command, option', [('list', '--state'), ('dead', '--cause')])
 def test_choices_are_completed(folder, command, option):
-    """The choices of an option are those that its help names."""
+    """An option completes the choices that its help names."""
     described = re.search(rf'^  {option} [A-Z]+ +(.*(?:\n {{8,}}.*)*)', help_of(command), re.M).group(1)
     words = set(re.findall(r'[a-z-]+', described)) - {'only', 'or', 'ones'}
     assert set(complete(folder, command, option, '')) == words
 
 
 def ask(*words):
-    """leat help, without a terminal: exit status, stdout, stderr."""
+    """leat help without a terminal: exit status, stdout, stderr."""
     done = subprocess.run([program('leat'), 'help', *words], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
 def on_terminal(path, *words):
-    """What leat help writes to a terminal, with programs of that PATH only."""
+    """The output of leat help on a terminal, with programs of this PATH only."""
     ours, theirs = pty.openpty()
     with subprocess.Popen([program('leat'), 'help', *words], stdin=theirs, stdout=theirs, stderr=theirs,
                           env=dict(os.environ, PATH=str(path))) as process:
@@ -157,14 +158,14 @@ def on_terminal(path, *words):
             while chunk := os.read(ours, 4096):
                 text += chunk
         except OSError as error:
-            assert error.errno == errno.EIO  # the terminal's other side was closed
+            assert error.errno == errno.EIO  # the other side of the terminal was closed
         assert process.wait(60) == 0
     os.close(ours)
     return text.decode().replace('\r\n', '\n')
 
 
 def install_man(folder, known):
-    """A man program that has that page only, and that dies of SIGPIPE as programs do."""
+    """A man program that has only that page, and that dies of SIGPIPE as programs do."""
     folder.mkdir()
     (folder / 'man').write_text(
         '#!/bin/sh\n'
@@ -175,7 +176,7 @@ def install_man(folder, known):
 
 
 def test_help_opens_the_manual_on_a_terminal(folder):
-    """leat help COMMAND runs man; without the page, without man and without a terminal it prints --help."""
+    """leat help COMMAND runs man; without the page, man or a terminal it prints --help."""
     install_man(folder / 'bin', 'leat-cancel')
     assert on_terminal(folder / 'bin', 'cancel') == 'man: 1 leat-cancel\n'
     assert on_terminal(folder / 'bin', 'list') == help_of('list')
@@ -185,7 +186,7 @@ def test_help_opens_the_manual_on_a_terminal(folder):
 
 
 def test_help_of_an_unknown_command():
-    """leat help names the command that was meant: 64."""
+    """leat help suggests the nearest command and exits with 64."""
     code, out, err = ask('cancle')
     assert (code, out) == (64, '') and 'did you mean cancel?' in err
 
@@ -204,7 +205,7 @@ def test_help_of_an_unknown_command():
     (['[command.resize] program'], ['[command.NAME] program']),
 ])
 def test_help_explains_keys(words, keys):
-    """leat help ini KEY: each key of that name, in every form that names a section."""
+    """leat help ini KEY explains each key of that name, in every form that names a section."""
     code, out, err = ask('ini', *words)
     assert (code, err) == (0, '')
     assert re.findall(r'^\[.*', out, re.M) == keys
@@ -213,7 +214,8 @@ def test_help_explains_keys(words, keys):
 
 
 def test_help_of_a_key_is_what_the_table_says():
-    """Name, meaning, type, default and whether a reload takes it, as in src/config/table.c."""
+    """The help has name, meaning, type, default and whether a reload applies it, as in src/config's table of
+    keys."""
     table = (ROOT / 'src/config/table.c').read_text()
     meaning = re.search(r'KEY\("redis", "port", "integer", "6379", false,\s+"(.*)"\)', table)[1]
     assert ask('ini', 'redis.port')[1] == (f'[redis] port\n  {meaning}\n  Type: integer\n  Default: 6379\n'
@@ -242,6 +244,6 @@ def test_help_lists_keys():
     (['task', 'umask', 'x'], 'unexpected argument: x'),
 ])
 def test_unknown_keys(words, said):
-    """A wrong key is answered with the nearest one: 64."""
+    """A wrong key gets the nearest one as a suggestion, and exit status 64."""
     code, out, err = ask('ini', *words)
     assert (code, out) == (64, '') and said in err

@@ -1,4 +1,4 @@
-"""leat import: lists, sets and sorted sets that an earlier system left, once and whole."""
+"""leat import: lists, sets and sorted sets of an earlier system become tasks, each item once."""
 import json
 import os
 import pty
@@ -20,7 +20,7 @@ def runs_something(base_config):
 
 
 def test_processing_lists(leat, queue, client):
-    """All items of each list, the tail first; the lists are gone."""
+    """All items of each list are taken, the tail first, and the lists are gone."""
     client.lpush('processing:a', *range(1200))
     client.lpush('processing:b', b'', b'\xff\0')
     done = leat('import', 'processing:a', 'processing:b')
@@ -31,7 +31,7 @@ def test_processing_lists(leat, queue, client):
 
 
 def test_sets_of_dead_letters(leat, queue, client):
-    """A set, each member; a sorted set, in the order of its scores."""
+    """Each member of a set is taken; those of a sorted set in the order of their scores."""
     client.sadd('dead', *range(1500))
     client.zadd('scored', {'last': 30, 'first': -1, 'second': 7.5})
     done = leat('import', 'dead', 'scored')
@@ -43,7 +43,7 @@ def test_sets_of_dead_letters(leat, queue, client):
 
 
 def test_a_circular_queue(leat, queue, client):
-    """--marks takes *UNIXTIME off; what lies ahead waits for it."""
+    """--marks cuts off *UNIXTIME, and a task whose time is in the future is delayed."""
     ahead = queue.now() // 1000 + 1000
     client.lpush('ring', 'done*1700000000', f'later*{ahead}', 'unmarked')
     assert leat('import', '--marks', 'ring').returncode == 0
@@ -52,8 +52,8 @@ def test_a_circular_queue(leat, queue, client):
     assert due == ahead * 1000 and queue.show(tid)['fields'] == [b'payload', b'later']
 
 
-def test_what_items_become(leat, queue, client):
-    """The field, a lane, and equal items as one task."""
+def test_fields_of_imported_tasks(leat, queue, client):
+    """Items become the given field in the given lane, and equal items become one task."""
     client.lpush('old', 'a', 'b', 'a')
     done = leat('import', '--field', 'URL', '--lane', 'x', '--unique', 'old')
     assert done.stdout == 'imported 3 items of old, 1 of them already in the queue\n'
@@ -64,8 +64,8 @@ def test_what_items_become(leat, queue, client):
     assert queue.entries('stream')[-1][1] == [b'NAME', b'from the file']
 
 
-def test_what_could_not_run_is_not_made(leat, queue, client):
-    """Where every worker would refuse the tasks, they are not made of the items."""
+def test_tasks_that_could_not_run_are_not_imported(leat, queue, client):
+    """If every worker would refuse the tasks, leat takes no item."""
     client.lpush('old', 'x')
     for argv, config in ([['--field', 'id'], {}], [['--field', 'a-b'], {}], [['--field', 'command'], {}],
                          [[], {'task': {'command': None}}]):
@@ -78,7 +78,7 @@ def test_what_could_not_run_is_not_made(leat, queue, client):
 
 
 def test_dry_run(leat, queue, client):
-    """Counts and shows the first few, and changes nothing."""
+    """--dry-run prints the number and the first few items, and changes nothing."""
     ahead = queue.now() // 1000 + 1000
     client.lpush('ring', 'one', f'two*{ahead}', '', 'x' * 500, 'e\x1bsc', 'six', 'seven')
     before = client.dump('ring')
@@ -95,7 +95,7 @@ def test_dry_run(leat, queue, client):
 
 
 def test_json(leat, client):
-    """What was taken of each key, also of one that is not there."""
+    """JSON has the number of items of each key, also of one that does not exist."""
     client.lpush('old', 'a', 'a', 'b')
     done = leat('import', '--json', '--unique', '--limit', 2, 'old', 'nowhere')
     assert json.loads(done.stdout) == {
@@ -105,7 +105,7 @@ def test_json(leat, client):
 
 
 def test_limit(leat, queue, client):
-    """At most so many of all keys together; the same command goes on."""
+    """--limit counts items of all keys together; the same command goes on."""
     client.lpush('a', *range(700))
     client.lpush('b', *range(10))
     assert leat('import', '--limit', 600, 'a', 'b').stdout.startswith(
@@ -117,7 +117,7 @@ def test_limit(leat, queue, client):
 
 
 def test_other_keys_are_refused(leat, queue, client):
-    """Another type, the queue's own keys and names given twice: before anything is taken."""
+    """Keys of another type, the queue's own keys and repeated names are refused before anything is taken."""
     client.lpush('old', 'x')
     client.hset('a hash', 'x', 'y')
     queue.add({'command': 'later'}, due='+60000')
@@ -135,7 +135,7 @@ def test_other_keys_are_refused(leat, queue, client):
 
 
 def test_a_full_queue(leat, queue, client):
-    """It stops at the length limit, says how many are left, and goes on later."""
+    """leat stops at the length limit, says how many items are left, and goes on later."""
     queue.register('w1', max_length=7)
     client.lpush('old', *range(10))
     done = leat('import', 'old')
@@ -150,8 +150,8 @@ def test_a_full_queue(leat, queue, client):
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted(leat, start, queue, client, proxy, through_proxy, number, when):
-    """While a step is on its way to Redis, or its answer: each item is in the list or in the queue, once; and the
-    next run takes the rest."""
+    """If leat is interrupted while a call, or its answer, is on its way, each item is in the list or in the
+    queue, once, and the next run takes the rest."""
     total, step = 2200, 500
     client.lpush('old', *range(total))
     first, second = [proxy.trap('leat_intake', when=when, action='hold') for _ in range(2)]
@@ -175,7 +175,8 @@ def test_interrupted(leat, start, queue, client, proxy, through_proxy, number, w
 
 
 def test_the_connection_breaks(leat, queue, client, proxy, through_proxy):
-    """The answer to one step is lost: leat says that it does not know, and nothing is lost or doubled."""
+    """If the answer to a call is lost, leat says that it does not know the outcome, and no item is lost or
+    doubled."""
     client.lpush('old', *range(2000))
     proxy.trap('leat_intake')
     done = leat('import', 'old', config=through_proxy)
@@ -186,7 +187,7 @@ def test_the_connection_breaks(leat, queue, client, proxy, through_proxy):
 
 
 def test_progress_only_on_a_terminal(folder, base_config, queue, client):
-    """On a terminal stderr gets a bar that goes with what was taken; a pipe gets nothing."""
+    """On a terminal stderr gets a bar that follows the progress; a pipe gets nothing."""
     for first in range(0, 200_000, 10_000):
         client.lpush('old', *range(first, first + 10_000))
     path = write_config(folder / 'import.ini', base_config)

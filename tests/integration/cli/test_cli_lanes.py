@@ -17,10 +17,10 @@ def conf(leat, *args, **options):
     return dict(line.split(None, 1) for line in done.stdout.splitlines())
 
 
-# ---------------------------------------------------------------- enqueue
+# ---- enqueue
 
 def test_the_fields_reach_the_queue(leat, queue):
-    """Each option is a field of the task, beside the others."""
+    """Each option becomes a field of the task, beside the others."""
     done = leat('enqueue', '--lane', 'a b', '--unique', 'k', '--unique-for', '1h30m', '--unique-next', 'true')
     assert (done.returncode, done.stderr) == (0, '')
     [task] = queue.begin('w1')
@@ -28,8 +28,9 @@ def test_the_fields_reach_the_queue(leat, queue):
         'lane': 'a b', 'unique': 'k', 'unique_for': '1h30m', 'unique_next': '1', 'command': 'true'}
 
 
-def test_a_unique_task_that_is_there_already(leat, queue):
-    """Exit 1, the id of the one that holds the key, and a word on stderr; --json says so too."""
+def test_a_unique_task_that_exists(leat, queue):
+    """If the key is held, leat prints the holder's id, says so on stderr and exits with 1; --json says so
+    too."""
     first = leat('enqueue', '--unique', 'k', 'one')
     again = leat('enqueue', '--unique', 'k', 'two')
     assert (first.returncode, again.returncode) == (0, EXISTS)
@@ -41,7 +42,7 @@ def test_a_unique_task_that_is_there_already(leat, queue):
 
 
 def test_a_follow_up(leat, queue):
-    """While it runs, one more is new; a further one is answered with that."""
+    """While the holder runs, one follow-up is new, and a second one gets the first one's id."""
     leat('enqueue', '--unique', 'k', 'one')
     [task] = queue.begin('w1')
     wanted = [leat('enqueue', '--unique', 'k', '--unique-next', 'again') for _ in range(2)]
@@ -50,8 +51,8 @@ def test_a_follow_up(leat, queue):
     assert 'following' in leat('show', wanted[0].stdout.strip()).stdout
 
 
-def test_an_id_that_is_there_is_no_failure(leat, queue):
-    """As ever: the same task was meant. With a key besides, it is as with a key."""
+def test_an_id_that_exists_is_no_failure(leat, queue):
+    """An existing id is a success, because the same task was meant; with a held key besides, it is a failure."""
     first = leat('enqueue', '--id', 'i', 'one')
     again = leat('enqueue', '--id', 'i', 'one')
     both = leat('enqueue', '--id', 'i', '--unique', 'k', 'one')
@@ -60,7 +61,7 @@ def test_an_id_that_is_there_is_no_failure(leat, queue):
 
 
 def test_many_with_keys_and_lanes(leat, queue):
-    """By JSON lines each has its own; an option counts for all."""
+    """In JSON lines each task has its own key and lane; an option applies to all."""
     lines = [{'command': 'a', 'unique': 'k', 'lane': 'x'}, {'command': 'b', 'unique': 'k', 'lane': 'x'},
              {'command': 'c', 'unique': 'l', 'lane': 'y'}]
     done = leat('enqueue', '--unique-for', '5m', '--json', '--json-lines', '--file', '-',
@@ -80,22 +81,22 @@ def test_many_with_keys_and_lanes(leat, queue):
     (['--lane', 'x'], 'missing operand: give a command line, or --file'),
 ])
 def test_wrong_usage(leat, queue, args, said):
-    """Told with 64; nothing is enqueued."""
+    """A wrong option gets exit status 64, and nothing is enqueued."""
     done = leat('enqueue', *args)
     assert done.returncode == EX_USAGE and said in done.stderr and queue.places() == {}
 
 
 @pytest.mark.parametrize('args', [['--lane', 'x' * 201, 'true'], ['--lane', 'a', '--lane', 'b', 'true']])
 def test_refused_before_it_is_sent(leat, queue, args):
-    """What a worker would refuse."""
+    """A task that a worker would refuse is refused."""
     done = leat('enqueue', *args)
     assert done.returncode == EX_DATAERR and 'lane' in done.stderr and queue.places() == {}
 
 
-# ---------------------------------------------------------------- conf
+# ---- conf
 
 def test_rates_are_shown_and_set(leat, queue):
-    """none is none, there and back; workers obey at once."""
+    """none means no rate, when shown and when set, and workers obey at once."""
     queue.register('w1', rate='', burst=1)
     assert (conf(leat)['rate'], conf(leat)['burst']) == ('none', '1')
     assert conf(leat, 'rate', '1/h')['rate'] == '1/h' and conf(leat, 'burst', 2)['burst'] == '2'
@@ -107,7 +108,7 @@ def test_rates_are_shown_and_set(leat, queue):
 
 
 def test_lanes_are_shown_and_set(leat, queue):
-    """In one form, by name; none takes the settings away."""
+    """Lane settings are shown in one form, by name; none removes them."""
     assert conf(leat, 'lane:big', '2,3')['lane:big'] == '2, 3'
     shown = conf(leat, 'lane:all of it', ' strict , - ,20/s,  5')
     assert shown['lane:big'] == '2, 3'
@@ -119,7 +120,7 @@ def test_lanes_are_shown_and_set(leat, queue):
 
 
 def test_names_of_lanes_are_shown_safely(leat, queue):
-    """Whatever bytes they are."""
+    """Names of lanes are shown safely, whatever bytes they have."""
     queue.call('conf', b'lane:\x1b[31m\xff', '2')
     text = leat('conf').stdout
     assert '\x1b' not in text and 'lane:\\x1b[31m' in text
@@ -132,16 +133,16 @@ def test_names_of_lanes_are_shown_safely(leat, queue):
     ('lane:a', '1,1,1/s,0', 'is not a burst'), ('lane:a', '1,1,1/s,1,1', 'weight, max_running, rate, burst'),
     ('lane:', '1', 'name'), ('lane:' + 'x' * 201, '1', 'name'), ('lanes', '1', 'cannot be set'),
 ])
-def test_what_means_nothing_is_refused(leat, queue, name, value, said):
-    """With what would be right; nothing is kept."""
+def test_invalid_values_are_refused(leat, queue, name, value, said):
+    """An invalid value is refused with a valid form, and nothing is stored."""
     before = queue.conf_set()
     done = leat('conf', name, value)
     assert done.returncode == EX_USAGE and said in done.stderr
     assert queue.conf_set() == before
 
 
-def test_before_a_worker_has_begun_the_file_counts(leat, client):
-    """Its lanes are shown in their one form."""
+def test_before_any_worker_conf_shows_the_file(leat, client):
+    """Before any worker has registered, conf shows the file's lanes in their one form."""
     client.flushall()
     done = leat('conf', config={'limits': {'rate': '5/m', 'burst': 7}, 'lanes': {'b': '1,2', 'a x': 'strict'}})
     assert 'no worker of emails has begun' in done.stdout
@@ -150,7 +151,7 @@ def test_before_a_worker_has_begun_the_file_counts(leat, client):
     assert 'lane:b            1, 2' in lines and 'lane:a x          strict' in lines
 
 
-# ---------------------------------------------------------------- status and list
+# ---- status and list
 
 def fill(queue, **counts):
     queue.add({'command': 'busy'})
@@ -159,15 +160,15 @@ def fill(queue, **counts):
 
 
 def test_status_counts_tasks_in_lanes(leat, queue):
-    """They are ready; how many wait in lanes is said beside."""
+    """Tasks in lanes are ready, and their number is shown beside."""
     fill(queue, a=5, b=3)
     figures = json.loads(leat('status', '--json').stdout)['figures']
     assert (figures['ready'], figures['in_lanes'], figures['lanes']) == (9, 8, 2)
     assert '8 of them in lanes' in leat('status').stdout and '--lanes' not in leat('status').stdout
 
 
-def test_the_oldest_may_wait_in_a_lane(leat, queue):
-    """So --max-oldest sees it."""
+def test_the_oldest_task_may_be_in_a_lane(leat, queue):
+    """--max-oldest counts a task that waits in a lane."""
     fill(queue, a=1)
     [tid] = queue.redis.hkeys(queue.waiting)
     old = f'{queue.now() - 3_600_000}-1'
@@ -179,7 +180,8 @@ def test_the_oldest_may_wait_in_a_lane(leat, queue):
 
 
 def test_the_longest_lanes(leat, queue):
-    """The longest first, with what runs and their settings; how many more there are."""
+    """The longest lanes come first, with their running tasks and settings, and with the number of further
+    lanes."""
     queue.conf_set('lane:big', '2, 1')
     counts = {f'l{number:02}': number for number in range(1, 15)}
     fill(queue, big=30, **counts)
@@ -195,7 +197,7 @@ def test_the_longest_lanes(leat, queue):
 
 
 def test_thousands_of_lanes_are_walked_through(leat, queue):
-    """More than a page; odd names among them; those without a lane have a row of their own."""
+    """More lanes than a page has are listed, odd names among them; tasks without a lane have their own row."""
     fill(queue)
     for begin in range(0, 2000, 500):
         queue.add(*[{'command': 'x', 'lane': f'client {number}'} for number in range(begin, begin + 500)])
@@ -213,13 +215,13 @@ def test_thousands_of_lanes_are_walked_through(leat, queue):
 
 @pytest.mark.parametrize('value', ['0', '-1', 'x', '1001'])
 def test_how_many_lanes(leat, queue, value):
-    """A number from 1 to 1000."""
+    """--lanes takes a number from 1 to 1000."""
     done = leat('status', f'--lanes={value}')
     assert done.returncode == EX_USAGE and '--lanes' in done.stderr
 
 
 def test_lists_tell_the_lane(leat, queue):
-    """Of tasks that wait in it, that run, that are due; also as JSON."""
+    """List and show have the lane of a task that waits in it, runs or is due; also as JSON."""
     fill(queue, a=2)
     queue.add({'command': 'later', 'lane': 'b'}, due='+60000')
     text = leat('list').stdout

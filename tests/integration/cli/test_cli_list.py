@@ -11,7 +11,7 @@ NOT_FOUND = 1
 
 
 def fill(queue):
-    """A task in every state; answers their tids."""
+    """Adds a task in every state. Returns their tids."""
     queue.register('web1:12:n')
     retrying, dead, running = queue.add({'command': 'try'}, {'command': 'die'}, {'command': 'run'})
     tasks = {task.tid: task for task in queue.begin('web1:12:n', 3)}
@@ -25,7 +25,7 @@ def fill(queue):
 
 
 def test_every_state(leat, queue):
-    """All states are listed, or one; the plain XADD among them."""
+    """leat list shows all states, or one; a plain XADD is among them."""
     tids = fill(queue)
     rows = json.loads(leat('list', '--json').stdout)
     assert {row['state']: row['tid'] for row in rows} == tids
@@ -39,7 +39,7 @@ def test_every_state(leat, queue):
 
 
 def test_a_follow_up(leat, queue):
-    """A task that waits for the one that holds its unique key is one of those that status counts as delayed."""
+    """A task that waits for the holder of its unique key is listed as delayed, as in leat status."""
     queue.register('w1:1:a')
     queue.add({'command': 'first', 'unique': 'k'})
     queue.begin('w1:1:a')
@@ -53,13 +53,13 @@ def test_a_follow_up(leat, queue):
 
 
 def test_nothing(leat, queue):
-    """An empty queue is no error, and an empty array."""
+    """An empty queue is no error, and prints an empty array as JSON."""
     assert leat('list').stdout == 'no tasks\n' and json.loads(leat('list', '--json').stdout) == []
     assert leat('dead', 'list').stdout == 'no dead letters\n'
 
 
 def test_limit_and_paging(leat, queue):
-    """Every task is listed once over many pages; the default stops early and says so."""
+    """Every task is listed once over many pages; the default limit stops early and says so."""
     tids = queue.add(*[{'command': f'echo {i}'} for i in range(1234)])
     later = queue.add(*[{'command': 'x'} for i in range(456)], due='+60000')
     rows = json.loads(leat('list', '--limit', '0', '--json').stdout)
@@ -86,8 +86,8 @@ def test_hostile_bytes_are_escaped(leat, queue):
     assert base64.b64decode(payload['value_base64']) == b'\0\x1b[2J\xff'
 
 
-def test_utf8_is_shown_where_the_locale_has_it(leat, queue):
-    """Letters of UTF-8 stay in such a locale and are escaped in others; cut text stays whole."""
+def test_utf8_is_shown_if_the_locale_has_it(leat, queue):
+    """UTF-8 is printed in a UTF-8 locale and escaped in others; cutting a text splits no character."""
     queue.add({'command': 'echo grün 日本'}, {'command': 'x' * 199 + 'ü'})
     assert 'grün 日本' in leat('list', env={'LC_ALL': 'C.UTF-8'}).stdout
     assert 'gr\\xc3\\xbcn' in leat('list', env={'LC_ALL': 'C'}).stdout
@@ -96,7 +96,7 @@ def test_utf8_is_shown_where_the_locale_has_it(leat, queue):
 
 
 def test_show_of_each_state(leat, queue):
-    """show finds a task in every state by its id, and a living one by its label."""
+    """show finds a task in every state by its id, and an existing one by its label."""
     for state, tid in fill(queue).items():
         shown = json.loads(leat('show', '--json', tid).stdout)
         assert (shown['tid'], shown['state']) == (tid, state)
@@ -108,7 +108,7 @@ def test_show_of_each_state(leat, queue):
 
 
 def test_show_of_a_dead_letter(leat, queue):
-    """Cause, history and the tails of output are shown, and found in the JSON byte for byte."""
+    """Cause, history and the ends of the output are shown; the JSON has every byte."""
     tid = fill(queue)['dead']
     text = leat('show', tid).stdout
     for part in ('cause     signal', 'status    SIGKILL', 'end of stderr', '    | last',
@@ -124,8 +124,8 @@ def test_show_of_a_dead_letter(leat, queue):
     assert json.loads(leat('dead', 'show', '--json', letter).stdout) == shown
 
 
-def test_own_id_before_a_letters(leat, queue):
-    """Where a task's id is also the id of a dead letter's entry, the task's own id counts."""
+def test_a_task_id_before_an_entry_id(leat, queue):
+    """If a task's id is also the entry id of a dead letter, the task is shown."""
     first, letter = '4-4', '5-5'
     for entry, tid, command in ((letter, first, 'first'), ('6-6', letter, 'second')):
         queue.redis.execute_command('XADD', queue.dead, entry, 'command', command, 'leat.tid', tid,
@@ -141,7 +141,7 @@ def test_own_id_before_a_letters(leat, queue):
 
 
 def test_payload_alone(leat, queue):
-    """--payload gives the bytes and nothing else."""
+    """--payload prints the bytes and nothing else."""
     data = bytes(range(256))
     tid, bare = queue.add([('command', 'x'), ('payload', data)], {'command': 'x'})
     assert leat('show', '--payload', tid, input=b'').stdout == data
@@ -149,7 +149,7 @@ def test_payload_alone(leat, queue):
 
 
 def test_show_follows_the_cursor(leat, queue):
-    """A task far back in go is found: the search goes page by page."""
+    """A task far back in the requeue stream is found, because the search goes page by page."""
     queue.register('w')
     queue.add(*[{'command': f'echo {i}'} for i in range(350)])
     tasks = []
@@ -165,7 +165,7 @@ def test_show_follows_the_cursor(leat, queue):
 @pytest.mark.parametrize('last', ['1700000000000000000-1', '18446744073709551615-1',
                                   '1700000000000-18446744073709551000'])
 def test_ids_of_a_producers_own(queue, leat, last):
-    """Entry ids that are no times in ms, up to 64 bits: their tasks pass through lanes, and show."""
+    """Tasks whose entry ids are no times in ms, up to 64 bits, pass through lanes and show."""
     queue.register('w1')
     queue.conf_set('lane:a', '1, 1')
     queue.redis.xadd(queue.stream, {'command': 'true', 'lane': 'a'}, id=last)

@@ -1,4 +1,4 @@
-"""leat logs: what tasks have written, from the journal and from files, and what it says where there is nothing."""
+"""leat logs: output of tasks from the journal and from files, and what leat says if there is none."""
 import json
 import os
 import re
@@ -19,7 +19,7 @@ DROPPED = re.search(r'LOG_ID_LOG_DROPPED "(\w+)"', (ROOT / 'src/base/log/log_ids
 
 @pytest.fixture
 def worker(daemon, journal):
-    """A function that starts a daemon whose journal is the test's: worker(sections)."""
+    """A function that starts a daemon with the test's journal: worker(sections)."""
     def start(sections=None, **options):
         one = daemon(sections, start=False, **options)
         one.prefix = journal.prefix
@@ -34,7 +34,7 @@ def journalled(base_config):
 
 @pytest.fixture
 def logs(leat, journal):
-    """Runs leat logs on the test's journal."""
+    """A function that runs leat logs on the test's journal."""
     def run(*args, **options):
         return leat('logs', '-D', journal.path, *args, **options)
     return run
@@ -48,7 +48,7 @@ def wait_records(journal, tid, event, count=1):
 
 @pytest.mark.usefixtures('journalled')
 def test_lines_of_all_attempts(worker, queue, journal, logs):
-    """Lines of all attempts in their order, stdout and stderr each on its own, and of one attempt if asked."""
+    """leat prints the lines of all attempts, or of one, in their order, and stdout and stderr apart."""
     worker({'retry': {'max_attempts': 2}})
     [tid] = queue.add({'command': 'echo out $LEAT_ATTEMPT; echo err $LEAT_ATTEMPT >&2; exit 1'})
     [other] = queue.add({'command': 'echo other'})
@@ -64,8 +64,8 @@ def test_lines_of_all_attempts(worker, queue, journal, logs):
 
 @pytest.mark.usefixtures('journalled')
 def test_bytes_are_as_written(worker, queue, journal, folder, logs):
-    """What is piped on is what the task wrote, whatever that was, long lines too; and in the journal it is one
-    value, whatever fields it looks like."""
+    """The output in a pipe is byte for byte what the task wrote, long lines too; in the journal it is one
+    value, even if it looks like other fields."""
     worker({'output': {'max_line': 100}})
     lines = [ODD, b'', b'a\0b', b'MESSAGE=forged\0', b'x' * 1000, b'LEAT_TASK=1-0', b'PRIORITY=0', b'<0>urgent',
              b'MESSAGE\n\x06\0\0\0\0\0\0\0forged', b'last without end']
@@ -84,8 +84,8 @@ def test_bytes_are_as_written(worker, queue, journal, folder, logs):
 
 @pytest.mark.usefixtures('journalled')
 def test_a_slow_journal(worker, queue, journal, logs):
-    """A journal that is slower than the tasks makes them wait, and loses nothing: neither their lines, nor the
-    daemon's own records."""
+    """A journal that is slower than the tasks makes them wait, and loses neither their lines nor the daemon's
+    records."""
     worker({'output': {'rate': 'none'}})
     tids = queue.add(*[{'command': 'seq 2000; seq 2000 >&2'}] * 3)
     wait_succeeded(queue, 3)
@@ -98,7 +98,7 @@ def test_a_slow_journal(worker, queue, journal, logs):
 
 @pytest.mark.usefixtures('journalled')
 def test_last_lines(worker, queue, journal, logs):
-    """-n N shows the last N lines, all where there are fewer, and none for 0."""
+    """-n N prints the last N lines, all if there are fewer, and none for 0."""
     worker()
     [tid] = queue.add({'command': 'seq 5'})
     wait_records(journal, tid, 'succeeded')
@@ -110,7 +110,7 @@ def test_last_lines(worker, queue, journal, logs):
 
 @pytest.mark.usefixtures('journalled')
 def test_times_and_json(worker, queue, journal, logs):
-    """With -t each line has time, attempt and stream before it; with --json it is an object."""
+    """With -t each line begins with time, attempt and stream; with --json it is an object."""
     worker()
     [tid] = queue.add({'command': r"echo out; printf '\377\n' >&2"})
     wait_records(journal, tid, 'succeeded')
@@ -126,7 +126,7 @@ def test_times_and_json(worker, queue, journal, logs):
 
 @pytest.mark.usefixtures('journalled')
 def test_by_label(worker, queue, journal, logs):
-    """A label finds its task while that lives, and the newest in the journal afterwards."""
+    """A label finds its task while the task exists, and afterwards the newest one in the journal."""
     worker()
     queue.add({'command': 'echo old', 'id': 'order 17'})
     wait_succeeded(queue, 1)
@@ -140,7 +140,7 @@ def test_by_label(worker, queue, journal, logs):
 
 @pytest.mark.usefixtures('journalled')
 def test_of_a_batch(worker, queue, journal, logs):
-    """What the process of a batch has written is shown for each of its tasks."""
+    """The output of a batch's process is printed for each of its tasks."""
     worker({'task': {'command': 'cat; echo all', 'batch': 3, 'batch_wait': '2s'}, 'queue': {'concurrency': 1}})
     tids = queue.add(*[{'payload': word} for word in ('one', 'two', 'three')])
     wait_succeeded(queue, 3)
@@ -152,7 +152,7 @@ def test_of_a_batch(worker, queue, journal, logs):
 @pytest.mark.usefixtures('journalled')
 @pytest.mark.parametrize('command, status', [('exit 0', 0), ('exit 1', 0)])
 def test_follow(worker, queue, journal, start, latch, command, status):
-    """-f shows what comes as it comes, over a retry too, and ends when the task has ended, well or not."""
+    """-f prints output as it comes, across a retry, and ends with the task, whatever its outcome."""
     worker({'retry': {'max_attempts': 2}})
     [tid] = queue.add({'command': f'echo begun $LEAT_ATTEMPT; {latch.wait}; echo through; {command}'})
     run = start('logs', '-D', journal.path, '-f', tid)
@@ -165,8 +165,8 @@ def test_follow(worker, queue, journal, start, latch, command, status):
 
 
 @pytest.mark.usefixtures('journalled')
-def test_follow_what_is_not_there_yet(worker, queue, journal, start, leat):
-    """A task that waits is followed from its beginning; one that is cancelled before that ends it."""
+def test_follow_a_waiting_task(worker, queue, journal, start, leat):
+    """-f prints a waiting task's output from its start, and ends if the task is cancelled first."""
     leat('pause')
     first, second = queue.add({'command': 'echo first'}, {'command': 'echo second'})
     runs = [start('logs', '-D', journal.path, '-f', tid) for tid in (first, second)]
@@ -179,7 +179,7 @@ def test_follow_what_is_not_there_yet(worker, queue, journal, start, leat):
 
 @pytest.mark.usefixtures('journalled')
 def test_without_redis(worker, queue, journal, logs, folder):
-    """Without Redis the journal still tells, and what is missing is said."""
+    """Without Redis, leat prints the journal and says what is missing."""
     worker()
     [tid] = queue.add({'command': 'echo x'})
     wait_records(journal, tid, 'succeeded')
@@ -190,7 +190,7 @@ def test_without_redis(worker, queue, journal, logs, folder):
 
 
 def on_terminal(tmp, *argv):
-    """What the program shows on a terminal, through script(1)."""
+    """The output of the program on a terminal, through script(1)."""
     line = ' '.join(f"'{word}'" for word in map(str, argv))
     done = subprocess.run(['script', '-qec', line, '/dev/null'], capture_output=True, check=False,
                           stdin=subprocess.DEVNULL, cwd=tmp,
@@ -200,7 +200,8 @@ def on_terminal(tmp, *argv):
 
 @pytest.mark.usefixtures('journalled')
 def test_on_a_terminal(worker, queue, journal, folder, leat):
-    """Nothing that a task writes moves a terminal, stderr is coloured, and a further attempt has a heading."""
+    """Output of a task cannot control the terminal; stderr is coloured, and each further attempt has a
+    heading."""
     one = worker({'retry': {'max_attempts': 2}})
     (folder / 'text').write_bytes(ODD + b'\n')
     [tid] = queue.add({'command': f'cat {folder}/text; cat {folder}/text >&2; exit 1'})
@@ -213,7 +214,7 @@ def test_on_a_terminal(worker, queue, journal, folder, leat):
 
 
 def test_other_queues_and_other_records(journal, logs, queue):
-    """Lines of another queue, of programs that notify, and records that are no output are not shown."""
+    """Lines of another queue, of other programs that notify, and records that are no output are not printed."""
     def add(**fields):
         fields = dict({'LEAT_QUEUE': 'emails', 'LEAT_TASK': '5-0', 'LEAT_ATTEMPT': '1', 'LEAT_EVENT': 'output',
                        'LEAT_STREAM': 'stdout', 'MESSAGE': 'shown'}, **fields)
@@ -228,10 +229,10 @@ def test_other_queues_and_other_records(journal, logs, queue):
     assert logs('5-0').stdout == 'shown\ntoo\n'
 
 
-# ---- nothing there
+# ---- no output
 
-def test_nothing(logs, queue, leat, journal):
-    """Where there is nothing it says why: not begun, or never was; and where it has run."""
+def test_no_output(logs, queue, leat, journal):
+    """leat says why there is no output: the task is unknown, or has not started; and where it has run."""
     [tid] = queue.add({'command': 'true'})
     done = logs(tid)
     assert (done.returncode, done.stdout) == (1, '')
@@ -246,7 +247,7 @@ def test_nothing(logs, queue, leat, journal):
 
 
 def test_where_it_ran(daemon, queue, logs):
-    """A task that ran on another host is looked for there; one that ran here has written nothing."""
+    """For a task that ran on another host, leat says so; for one that ran here, that it wrote nothing."""
     daemon({'retry': {'max_attempts': 1}, 'output': {'to': 'discard'}}).wait_ready()
     [tid] = queue.add({'command': 'exit 1'})
     wait_letters(queue)
@@ -265,7 +266,7 @@ def test_where_it_ran(daemon, queue, logs):
 
 
 def test_this_host_s_journal(leat, queue):
-    """Without -D it is this host's journal, or it says that there is none, or that it may not be read."""
+    """Without -D leat reads this host's journal, or says that there is none or that it must not read it."""
     done = leat('logs', '99-0')
     assert done.returncode in (1, os.EX_NOPERM)
     assert 'nothing of the task 99-0' in done.stderr or 'you may not read' in done.stderr
@@ -280,7 +281,7 @@ def files(folder, base_config):
 
 
 def test_file(daemon, queue, files, leat, folder):
-    """Where output goes to files it is read from there, byte for byte."""
+    """Output in files is printed byte for byte."""
     daemon({'retry': {'max_attempts': 2}}).wait_ready()
     (folder / 'text').write_bytes(ODD + b'\n\0\n\nend')
     [tid] = queue.add({'command': f'cat {folder}/text; exit 1'})
@@ -296,7 +297,7 @@ def test_file(daemon, queue, files, leat, folder):
 
 @pytest.mark.usefixtures('journalled')
 def test_file_by_label(worker, queue, journal, files, folder):
-    """A label finds the file once its task has ended: a dead letter in Redis, others in this host's journal."""
+    """A label finds the file after the task's end, by the dead letter in Redis or by this host's journal."""
     one = worker()
     queue.add({'command': 'echo old', 'id': 'order 17'})
     wait_succeeded(queue, 1)
@@ -312,7 +313,7 @@ def test_file_by_label(worker, queue, journal, files, folder):
 
 
 def test_file_has_no_times(daemon, queue, files, leat):
-    """What a file cannot tell is said."""
+    """leat says which options need the journal."""
     daemon().wait_ready()
     [tid] = queue.add({'command': 'echo x'})
     wait_succeeded(queue, 1)
@@ -322,7 +323,7 @@ def test_file_has_no_times(daemon, queue, files, leat):
 
 
 def test_follow_file(daemon, queue, files, start, latch):
-    """-f goes on with the file, also before there is one, until the task has ended."""
+    """-f follows the file, also before it exists, until the task has ended."""
     [tid] = queue.add({'command': f'{latch.wait}; printf a; echo b; printf c'})
     run = start('logs', '-f', tid)
     daemon().wait_ready()
@@ -334,7 +335,7 @@ def test_follow_file(daemon, queue, files, start, latch):
 
 @pytest.mark.parametrize('begun', [True, False])
 def test_follow_file_over_a_broken_connection(daemon, queue, files, start, latch, proxy, through_proxy, begun):
-    """-f notices the end though Redis was away in between, and the file that is made only then."""
+    """-f notices the task's end and a new file although Redis was away in between."""
     [tid] = queue.add({'command': f'{"echo a;" if begun else ""} {latch.wait}; echo b'})
     run = start('logs', '-f', tid, config=through_proxy)
     daemon().wait_ready()
@@ -347,7 +348,7 @@ def test_follow_file_over_a_broken_connection(daemon, queue, files, start, latch
 
 
 def test_long_file(daemon, queue, files, leat):
-    """The last lines of a file are found from its end, however far they are."""
+    """The last lines of a long file are found from its end."""
     daemon({'output': {'rate': 'none'}}).wait_ready()
     [tid] = queue.add({'command': 'seq 200000'})
     wait_succeeded(queue, 1)
@@ -356,7 +357,7 @@ def test_long_file(daemon, queue, files, leat):
 
 
 def test_file_on_a_terminal(daemon, queue, files, folder):
-    """Bytes of a file are as harmless on a terminal as those of the journal."""
+    """A file's bytes cannot control a terminal either."""
     one = daemon().wait_ready()
     (folder / 'text').write_bytes(ODD)
     [tid] = queue.add({'command': f'cat {folder}/text'})
@@ -367,7 +368,7 @@ def test_file_on_a_terminal(daemon, queue, files, folder):
 
 @pytest.mark.parametrize('kind', ['fifo', 'link'])
 def test_planted_file(queue, files, leat, kind):
-    """A fifo or a link in the file's place does not hang or lead the command elsewhere."""
+    """A fifo or link in place of the file neither blocks leat nor leads it elsewhere."""
     [tid] = queue.add({'command': 'true'})
     files.mkdir()
     path = files / f'{tid}.log'

@@ -1,4 +1,4 @@
-"""leat itself: help, errors in the command line, and which configuration it takes."""
+"""leat itself: help, errors in the command line, and the choice of the configuration."""
 import os
 import subprocess
 
@@ -12,7 +12,7 @@ EX_USAGE, EX_UNAVAILABLE, EX_IOERR, EX_NOPERM, EX_CONFIG = 64, 69, 74, 77, 78
 
 
 def run(*args, env=None, **options):
-    """leat without -c."""
+    """Runs leat without -c."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith('LEAT_')}
     return subprocess.run([program('leat'), *args], capture_output=True, text=True, timeout=120,
                           stdin=subprocess.DEVNULL, env={**clean, **(env or {})}, check=False,
@@ -20,7 +20,7 @@ def run(*args, env=None, **options):
 
 
 def test_help_and_version():
-    """--help lists every command, leat COMMAND --help has usage, examples and exit codes."""
+    """--help lists every command, and leat COMMAND --help has usage, examples and exit codes."""
     done = run('--help')
     assert done.returncode == 0 and all(f'  {name}' in done.stdout for name in COMMANDS)
     for name in COMMANDS:
@@ -64,13 +64,14 @@ def test_help_and_version():
     (['-q', '../x', 'list'], 'is not the name of a queue'),
 ])
 def test_usage_errors(args, said):
-    """A wrong command line is answered with what is wrong and 64, before anything is connected."""
+    """A wrong command line gets an error and exit status 64 before leat connects."""
     done = run(*args)
     assert done.returncode == EX_USAGE and said in done.stderr and done.stdout == ''
 
 
 def test_the_only_queue_is_the_default(folder, redis_server):
-    """Without -q and -c the only *.ini of the folder counts; several are listed, none is said."""
+    """Without -q and -c the only *.ini of the folder is used; if there are several they are listed, and if
+    there is none, leat says so."""
     place = folder / 'etc'
     place.mkdir()
     env = {'LEAT_CONFIG_DIR': str(place)}
@@ -99,7 +100,7 @@ def test_the_only_queue_is_the_default(folder, redis_server):
 
 
 def test_a_broken_configuration(folder):
-    """All errors of the file are shown with their lines; the exit status is 78."""
+    """All errors of the file are printed with their lines, and the exit status is 78."""
     path = folder / 'x.ini'
     path.write_text('[queue]\nname = x\nlease = soon\nconcurency = 3\n')
     done = run('-c', str(path), 'status')
@@ -108,7 +109,7 @@ def test_a_broken_configuration(folder):
 
 
 def test_redis_that_cannot_be_reached(leat, redis_server):
-    """Each command says where it looked and exits with 69."""
+    """If Redis cannot be reached, each command says where it looked, and exits with 69."""
     redis_server.kill()
     for args in (['enqueue', 'true'], ['status'], ['list'], ['show', '1-1'], ['dead', 'list'],
                  ['dead', 'retry', '--all'], ['conf'], ['enqueue', '--file', '/dev/null']):
@@ -118,7 +119,7 @@ def test_redis_that_cannot_be_reached(leat, redis_server):
 
 
 def test_denied(leat, client, queue):
-    """A user whose ACL does not allow the call is told so: 77."""
+    """If the user's ACL does not allow the call, leat says so and exits with 77."""
     client.execute_command('ACL', 'SETUSER', 'reader', 'on', '>secret', '~*', '+fcall_ro', '+auth',
                            '+fcall', '+hget', '+time', '+xlen')
     user = {'redis': {'user': 'reader', 'password': 'secret'}}
@@ -130,7 +131,8 @@ def test_denied(leat, client, queue):
 
 
 def test_no_such_database(leat):
-    """A number of a database that the server does not have is the file's fault: 78, and what to look at."""
+    """If the server does not have the database, the configuration is to blame: exit status 78, and what to
+    check."""
     done = leat('list', config={'redis': {'db': 99}})
     assert done.returncode == EX_CONFIG and 'out of range; check db' in done.stderr
 
@@ -138,7 +140,7 @@ def test_no_such_database(leat):
 @pytest.mark.parametrize('args', [['list'], ['list', '--json'], ['status'], ['enqueue', 'true'],
                                   ['--help']])
 def test_output_that_cannot_be_written(args, folder, base_config, queue):
-    """A full disk under stdout is an error: 74 and a message."""
+    """If stdout cannot be written, here a full disk, the exit status is 74, with a message."""
     queue.register('w')
     queue.add({'command': 'true'})
     path = write_config(folder / 'full.ini', base_config)
@@ -150,7 +152,7 @@ def test_output_that_cannot_be_written(args, folder, base_config, queue):
 
 @pytest.mark.parametrize('closed', ['<&- >&-', '<&- >&- 2>&-', '2>&-'])
 def test_closed_descriptors(folder, base_config, queue, client, closed):
-    """What would go to a closed stdout or stderr does not go to Redis, whose connection is opened next."""
+    """Output for a closed stdout or stderr does not go to Redis, whose connection is opened next."""
     queue.add({'command': 'FLUSHALL'})
     argv = [program('leat'), '-c', str(write_config(folder / 'q.ini', base_config))]
     done = subprocess.run(['sh', '-c', f'"$@" {closed}', 'sh', *argv, 'list'], stderr=subprocess.PIPE, check=False)
@@ -161,8 +163,8 @@ def test_closed_descriptors(folder, base_config, queue, client, closed):
     assert client.info('errorstats') == {}
 
 
-def test_a_reader_that_goes_away(folder, base_config, queue):
-    """leat list | head ends quietly, with 74."""
+def test_a_closed_pipe(folder, base_config, queue):
+    """leat list | head ends silently with 74."""
     queue.add(*[{'command': f'echo {i} {"x" * 150}'} for i in range(3000)])
     path = write_config(folder / 'pipe.ini', base_config)
     argv = [program('leat'), '-c', str(path), 'list', '--limit', '0', '--json']
@@ -174,7 +176,7 @@ def test_a_reader_that_goes_away(folder, base_config, queue):
 
 
 def test_conf(leat, queue):
-    """conf shows what rules before a worker, sets values with units, and refuses others."""
+    """conf shows the settings in force before any worker, sets values with units, and refuses others."""
     assert 'lease             1m\n' in leat('conf').stdout
     queue.register('w1', lease=30000)
     assert 'lease             30s' in leat('conf').stdout

@@ -1,4 +1,4 @@
-"""The manual page of each command, held against the command's help."""
+"""The manual page of each command agrees with the command's help."""
 import re
 import subprocess
 
@@ -21,14 +21,14 @@ def commands():
 
 
 def page_of(command):
-    """The text of a page; of a link, that of its target."""
+    """The text of a page; for a link, that of its target."""
     text = (PAGES / f'leat-{command}.1').read_text()
     link = LINK.fullmatch(text)
     return (PAGES / link[1]).read_text() if link else text
 
 
 def helps_of(command):
-    """The help texts that a page is about: pause and resume share one."""
+    """The help texts of a page: pause and resume share one."""
     names = re.findall(r'^\.Nm leat-(\w+)', page_of(command).split('.Sh SYNOPSIS')[0], re.M)
     assert command in names
     return [help_of(name) for name in names]
@@ -45,7 +45,7 @@ def test_every_page_is_listed():
 
 @pytest.mark.parametrize('command', commands())
 def test_sections(command):
-    """Each page has the seven sections, in their order; others stand between them."""
+    """Each page has the seven sections in their order; others may come between them."""
     sections = re.findall(r'^\.Sh (.*)$', page_of(command), re.M)
     assert [name for name in sections if name in SECTIONS] == SECTIONS
     assert '.Bd -literal' in section(page_of(command), 'EXAMPLES')
@@ -53,7 +53,7 @@ def test_sections(command):
 
 @pytest.mark.parametrize('command', commands())
 def test_options(command):
-    """The options of a page are those of the help, with a value if they take one."""
+    """A page has the options of the help, with a value if they take one."""
     rows = set()
     for text in helps_of(command):
         rows |= set(re.findall(r'^  (?:-(\w), )?--([a-z-]+)( \[?[A-Z])?', text, re.M))
@@ -65,7 +65,7 @@ def test_options(command):
 
 @pytest.mark.parametrize('command', commands())
 def test_exit_statuses(command):
-    """The exit statuses of a page are those of the help, in their order."""
+    """A page has the exit statuses of the help, in their order."""
     codes = set()
     for text in helps_of(command):
         codes |= set(re.findall(r'^  (\d+) ', text.split('\nExit codes:\n')[1], re.M))
@@ -75,7 +75,7 @@ def test_exit_statuses(command):
 
 @pytest.mark.parametrize('command', commands())
 def test_references(command):
-    """SEE ALSO names the overview, and pages that are there."""
+    """SEE ALSO names the overview and existing pages."""
     others = re.findall(r'^\.Xr (leat\S*) (\d)', section(page_of(command), 'SEE ALSO'), re.M)
     assert ('leat', '1') in others
     pages = {path.name for path in [*ROOT.glob('src/*/*.[1-8]'), *ROOT.glob('src/*/man/*.[1-8]'),
@@ -84,7 +84,7 @@ def test_references(command):
 
 
 def test_the_pages_are_valid():
-    """mandoc finds nothing to warn of."""
+    """mandoc has no warning about the pages."""
     pages = [path for path in sorted(PAGES.iterdir()) if not LINK.fullmatch(path.read_text())]
     done = subprocess.run(['mandoc', '-T', 'lint', '-W', 'warning', *pages], capture_output=True, text=True,
                           check=False)

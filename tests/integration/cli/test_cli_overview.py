@@ -1,4 +1,4 @@
-"""leat status for all queues of /etc/leat: a line for each, whatever is wrong with one of them."""
+"""leat status for all queues of /etc/leat prints a line for each, whatever is wrong with one of them."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ UNHEALTHY, EX_USAGE, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG = 1, 64, 69, 77, 78
 
 @pytest.fixture
 def etc(folder, redis_server):
-    """A folder in place of /etc/leat: add('mail', redis={…}, queue={…}) puts a queue there."""
+    """A folder in place of /etc/leat: add('mail', redis={…}, queue={…}) adds a queue."""
     place = folder / 'etc'
     place.mkdir()
 
@@ -29,7 +29,7 @@ def etc(folder, redis_server):
 
 @pytest.fixture
 def status(etc):
-    """leat status without -q."""
+    """Runs leat status without -q."""
     def run(*args, command='status', **env):
         clean = {name: value for name, value in os.environ.items() if not name.startswith('LEAT_')}
         return subprocess.run([program('leat'), command, *args], capture_output=True, text=True, timeout=120,
@@ -39,13 +39,14 @@ def status(etc):
 
 
 def rows(text):
-    """{queue: its further cells} of the table, without its titles."""
+    """{queue: its further cells} of the table, without the titles."""
     lines = [line for line in text.splitlines()[1:] if line[0] not in '!']
     return {line.split()[0]: line.split()[1:] for line in lines}
 
 
 def test_a_line_for_each_queue(etc, status, queue):
-    """Figures and state of each, sorted by name; problems are said below; the worst exit status counts."""
+    """Each queue has its numbers and state, sorted by name. Problems are printed below, and the worst exit
+    status counts."""
     etc('emails')
     etc('thumbs')
     queue.register('w1:1:a')
@@ -70,8 +71,8 @@ def test_a_line_for_each_queue(etc, status, queue):
     assert done.returncode == 0 and rows(done.stdout)['emails'][0] == 'paused'
 
 
-def test_what_is_wrong_with_one_queue_is_said_in_its_line(etc, status, queue, client, folder):
-    """No server, a refusal, a broken file: each has a line with the reason, and the others are shown."""
+def test_an_error_of_one_queue_is_in_its_line(etc, status, queue, client, folder):
+    """No server, a denied command, a broken file: each has a line with the reason, and the others are shown."""
     client.execute_command('ACL', 'SETUSER', 'old', 'on', '>x', '~*', '&*', '+@all', '-fcall_ro', '-fcall')
     socket_path = client.connection_pool.connection_kwargs['path']
     queue.register('w1:1:a')
@@ -101,7 +102,7 @@ def test_what_is_wrong_with_one_queue_is_said_in_its_line(etc, status, queue, cl
 
 
 def test_an_overview_writes_nothing(etc, status, client):
-    """Without the function library the line says so: looking at all queues does not load it."""
+    """Without the function library the line says so; an overview does not load it."""
     etc('emails')
     etc('thumbs')
     done = status()
@@ -126,7 +127,7 @@ def test_servers_that_hang_are_asked_side_by_side(etc, status, queue, late):
 
 
 def test_limits_hold_for_every_queue(etc, status, queue):
-    """--max-... are limits of health of each."""
+    """The --max-... options apply to each queue."""
     etc('emails')
     etc('again', stream='emails')
     queue.register('w1:1:a')
@@ -138,7 +139,8 @@ def test_limits_hold_for_every_queue(etc, status, queue):
 
 
 def test_which_queues_are_shown(etc, status, queue, redis_server):
-    """One file, -q, -c, LEAT_CONFIG or a URL: that queue's page. --all: the list, whatever variables say."""
+    """One file, -q, -c, LEAT_CONFIG or a URL prints that queue's page. --all prints the list, whatever the
+    variables say."""
     etc('emails')
     queue.register('w1:1:a')
     assert isinstance(json.loads(status('--json').stdout), dict)
@@ -157,8 +159,8 @@ def test_which_queues_are_shown(etc, status, queue, redis_server):
     assert status('--all', LEAT_CONFIG_DIR=str(etc.place / 'none')).returncode == EX_CONFIG
 
 
-def test_names_from_files_do_no_harm(etc, status, queue):
-    """A file's name is foreign text: control characters in it are escaped."""
+def test_file_names_are_escaped(etc, status, queue):
+    """Control characters in a file's name are escaped."""
     etc('emails')
     write_config(etc.place / 'x\x1b[31m.ini', {'queue': {'name': 'x'}, 'redis': {'socket': '/none.sock'}})
     done = status()

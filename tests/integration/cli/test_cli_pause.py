@@ -26,7 +26,8 @@ def status(leat):
 
 
 def test_pause_and_resume(leat, queue):
-    """Each says what it did, or that it was so already, and a second pause keeps the first one's time."""
+    """Each command says what it did, or that nothing had to be done; a second pause keeps the time of the
+    first."""
     queue.register('w1:1:a')
     assert said(leat('resume')) == 'it was not paused\n'
     assert said(leat('pause')) == 'paused; nothing runs\n'
@@ -41,8 +42,8 @@ def test_pause_and_resume(leat, queue):
     assert queue.claim('w1:1:a')['why'] == ''
 
 
-def test_running_ones_are_told(leat, queue):
-    """A pause says how many tasks go on."""
+def test_running_tasks_are_counted(leat, queue):
+    """pause says how many tasks still run."""
     queue.register('w1:1:a')
     queue.add(TASK, TASK)
     queue.begin('w1:1:a')
@@ -52,7 +53,7 @@ def test_running_ones_are_told(leat, queue):
 
 @pytest.mark.parametrize('resumed', [False, True])
 def test_wait(leat, queue, resumed):
-    """--wait ends when the last task has, or when somebody resumes the queue."""
+    """--wait ends when the last task has ended, or when the queue is resumed."""
     queue.register('w1:1:a')
     queue.add(TASK, TASK)
     tasks = queue.begin('w1:1:a', 2)
@@ -74,7 +75,7 @@ def test_wait(leat, queue, resumed):
 
 
 def test_interrupted_wait(folder, base_config, queue):
-    """Ctrl-C ends the wait; the queue stays paused."""
+    """Ctrl-C ends the wait, and the queue stays paused."""
     queue.register('w1:1:a')
     queue.add(TASK)
     queue.begin('w1:1:a')
@@ -87,7 +88,7 @@ def test_interrupted_wait(folder, base_config, queue):
 
 
 def test_drain(leat, queue):
-    """By host, several at once, or by a worker's whole name; said again, it says so."""
+    """drain takes one or more hosts, or the full name of a worker; a second drain says that nothing changed."""
     for worker in ('web1:1:a', 'web1:2:b', 'web2.example:3:c', 'web3:4:d'):
         queue.register(worker)
     assert said(leat('drain', 'web1')) == 'web1: drained\n'
@@ -103,7 +104,7 @@ def test_drain(leat, queue):
 
 
 def test_every_host(leat, queue):
-    """--all drains every host, also those to come; undrain --all also those that were drained by name."""
+    """--all drains every host, also future ones; undrain --all also undrains hosts that were drained by name."""
     queue.register('web1:1:a')
     said(leat('drain', 'web1'))
     assert said(leat('drain', '--all')) == 'all hosts: drained\n'
@@ -117,8 +118,8 @@ def test_every_host(leat, queue):
 
 
 def test_unknown_host(leat, queue):
-    """A host without workers is an error that names those with live ones; silent workers are known, too,
-    and what is drained can be undrained when its workers are long gone."""
+    """A host without workers is an error that names the hosts that have some. Silent workers count, and a
+    drained host can be undrained after its workers are gone."""
     done = leat('drain', 'web1')
     assert done.returncode == EX_NOHOST and 'none is live' in done.stderr
     for worker in ('web1:1:a', 'web2:2:b', 'web1:3:c'):
@@ -135,7 +136,7 @@ def test_unknown_host(leat, queue):
 
 
 def test_status(leat, queue):
-    """Paused and drained is said, and healthy all the same; the drained worker shows as such."""
+    """leat status shows pause and drain, still counts as healthy, and shows a drained worker as such."""
     heartbeat = json.dumps({'state': 'running', 'running': 0, 'slots': 2, 'retried': 3, 'dead': 4})
     for worker in ('web1:1:a', 'web2:2:b'):
         queue.register(worker, heartbeat=heartbeat)
@@ -164,8 +165,8 @@ def test_status(leat, queue):
     assert all(worker['drained'] for worker in status(leat)['workers'])
 
 
-def test_status_says_who(leat, queue):
-    """Text and JSON have the user and the host; who closes the gate again does not take that over."""
+def test_status_has_the_user(leat, queue):
+    """Text and JSON have the user and the host of the first pause, and a later pause does not change them."""
     def looks():
         done = leat('status')
         return done.stdout

@@ -1,4 +1,4 @@
-"""leat_add and leat_add_many: enqueue for programs, which name one key."""
+"""leat_add and leat_add_many: enqueue for programs, which pass one key."""
 import json
 
 import pytest
@@ -16,7 +16,8 @@ def dump(client):
 
 @pytest.fixture
 def refused(queue, client):
-    """A function that calls, and expects an error that begins with these words and that nothing was written."""
+    """Returns a function that makes a call and expects an error that begins with these words and writes
+    nothing."""
     def check(words, *args, many=False):
         before = dump(client)
         with pytest.raises(redis.ResponseError, match=f'^REFUSED {words}'):
@@ -32,7 +33,8 @@ def add_json(queue, *tasks):
 # ---- leat_add
 
 def test_a_task_lands_in_the_stream_field_by_field(queue):
-    """Fields keep their order and bytes, NUL included; the id is the entry's. No protocol number precedes it."""
+    """Fields keep their order and bytes, NUL included, and the task's id is the entry's id. The reply has no
+    protocol number."""
     fields = ['command', 'cat', 'payload', b'\0\n\xff bytes', b'odd \0 name', b'']
     [(what, tid)] = queue.program_add(*fields)
     assert what == 'new'
@@ -41,7 +43,8 @@ def test_a_task_lands_in_the_stream_field_by_field(queue):
 
 
 def test_all_that_leat_enqueue_can(queue):
-    """id, unique, unique_next and lane, with the answers of leat_enqueue, and seen by it and by a worker."""
+    """id, unique, unique_next and lane work as with leat_enqueue, and both leat_enqueue and a worker see the
+    result."""
     queue.register('w1')
     [(_, tid)] = queue.program_add('command', 'a', 'id', 'x', 'unique', 'u', 'lane', 'l')
     assert queue.program_add('command', 'b', 'id', 'x') == [('exists', tid)]
@@ -59,7 +62,7 @@ def test_all_that_leat_enqueue_can(queue):
     ('30s', 30000), ('5m', 300000), ('1h30m', 5400000), ('90', 90000), ('1500ms', 1500), ('36524d', 3155673600000),
 ])
 def test_delay(queue, delay, ms):
-    """It is a duration as everywhere, of which the task keeps nothing."""
+    """delay is a duration, and the task does not keep the field."""
     now = queue.now()
     [(_, tid)] = queue.program_add('command', 'a', 'delay', delay, 'SIZE', '1')
     assert 0 <= queue.redis.zscore(queue.delayed, tid) - now - ms < 5000
@@ -67,7 +70,7 @@ def test_delay(queue, delay, ms):
 
 
 def test_at(queue):
-    """It is a unix time in ms, of which the task keeps nothing; fractions of a ms are dropped."""
+    """at is a unix time in ms, and the task does not keep the field; fractions of a ms are dropped."""
     now = queue.now()
     for at in (now + 30000, f'{now + 30000}.75'):
         [(_, tid)] = queue.program_add('at', at, 'command', 'a')
@@ -79,7 +82,7 @@ def test_at(queue):
     ('delay', ''), ('delay', '0'), ('delay', '0ms'), ('at', ''), ('at', '0'), ('at', 'now'), ('at', 'past'),
 ])
 def test_due_at_once(queue, name, value):
-    """Empty, 0, now and a time that is over: the task is in the stream."""
+    """The task is in the stream at once if its time is empty, 0, now or in the past."""
     at = {'now': queue.now(), 'past': queue.now() - 86400000}
     [(_, tid)] = queue.program_add('command', 'a', name, at.get(value, value))
     assert queue.entries('stream') == [(tid, [b'command', b'a'])]
@@ -109,12 +112,12 @@ def test_due_at_once(queue, name, value):
     ([part for i in range(1001) for part in (f'f{i}', 'x')], 'task 1: wrong number of fields; give 1 to 1000'),
 ])
 def test_refused(refused, args, words):
-    """What cannot be a task is refused by name, with what to do, and leaves no trace."""
+    """A call that is not a task is refused with the field's name and what to do, and writes nothing."""
     refused(words, *args)
 
 
 def test_a_thousand_fields(queue):
-    """As many as a task may have; delay is none of them."""
+    """A task may have 1,000 fields; delay does not count."""
     fields = [part for i in range(1000) for part in (f'f{i}', 'x')]
     [(_, tid)] = queue.program_add(*fields, 'delay', '1h')
     assert len(queue.show(tid)['fields']) == 2000
@@ -123,14 +126,14 @@ def test_a_thousand_fields(queue):
 @pytest.mark.parametrize('function', ['leat_add', 'leat_add_many'])
 @pytest.mark.parametrize('keys', [[], ['emails', '{emails}:bell']])
 def test_the_number_of_keys(queue, client, function, keys):
-    """The stream alone: a list of keys as leat_enqueue has it is an error that says so."""
+    """The functions take the stream alone: leat_enqueue's list of keys gets an error that says so."""
     with pytest.raises(redis.ResponseError, match='^BADARG expected 1 keys, got .; give the stream'):
         client.execute_command('FCALL', function, len(keys), *keys, 'command', 'a')
     assert not client.keys()
 
 
 def test_the_length_limit(queue):
-    """FULL where a task would be added; what exists already is answered."""
+    """A call that would add a task to a full queue gets FULL; a task that exists already is answered."""
     queue.register('w1', max_length=2)
     [(_, tid)] = queue.program_add('command', 'a', 'id', 'x')
     before = queue.places()
@@ -144,7 +147,7 @@ def test_the_length_limit(queue):
 
 
 def test_without_memory(queue, client):
-    """A Redis that is full refuses them like any write, and they leave no trace."""
+    """Redis refuses both functions if its memory is full, and nothing is written."""
     client.config_set('maxmemory', 1)
     try:
         for call in (lambda: queue.program_add('command', 'a'), lambda: add_json(queue, {'command': 'a'})):
@@ -157,21 +160,22 @@ def test_without_memory(queue, client):
 
 @pytest.mark.parametrize('key', ['names', 'waiting', 'delayed'])
 def test_a_refused_write_is_taken_back(queue, client, key):
-    """A key that belongs to something else: no task of the call is there."""
+    """If a key has another type, no task of the call is added."""
     client.set(getattr(queue, key), 'x')
     before = dump(client)
     with pytest.raises(redis.ResponseError, match='WRONGTYPE'):
         add_json(queue, {'command': 'a'}, {'command': 'b', 'delay': '5m', 'id': 'x'})
     after = dump(client)
     for data in (before, after):
-        data.pop(queue.stats.encode(), None)  # ids that were given are not given again
+        data.pop(queue.stats.encode(), None)  # ids are not reused
     assert after.pop(queue.stream.encode()) and after == before and queue.entries('stream') == []
 
 
 # ---- leat_add_many
 
 def test_json(queue):
-    """A list of objects: strings, numbers and booleans become the bytes of fields, in the order of their names."""
+    """A list of objects becomes tasks: strings, numbers and booleans become the bytes of fields, in the order
+    of their names."""
     tasks = [{'command': 'a', 'TEXT': 'zwölf\n\0', 'WHOLE': 640, 'ZERO': -0.0,
               'BIG': 2 ** 53 - 1, 'LESS': 1 - 2 ** 53, 'PART': 0.1, 'SMALL': 1.5e-9, 'THIRD': 1 / 3, 'YES': True,
               'NO': False, 'NONE': ''}]
@@ -187,7 +191,8 @@ def test_json(queue):
 
 
 def test_many(queue):
-    """Answers come in the order of the tasks; each has a time of its own, and a second one finds the first."""
+    """Answers come in the order of the tasks; each task has its own time, and a duplicate gets the first
+    one's id."""
     now = queue.now()
     answers = add_json(queue, {'command': 'a', 'unique': 'u'}, {'command': 'b', 'delay': 90},
                        {'command': 'c', 'at': now + 60000}, {'command': 'd', 'unique': 'u', 'live': True})
@@ -200,7 +205,8 @@ def test_many(queue):
 
 
 def test_as_many_as_a_call_takes(queue, refused):
-    """So many tasks in one call, in order; one more is refused. An empty list adds nothing."""
+    """A call takes the documented number of tasks, in order, and refuses one more. An empty list adds
+    nothing."""
     answers = add_json(queue, *[{'command': str(i)} for i in range(MAX_TASKS)])
     assert [tid for _, tid in answers] == [tid for tid, _ in queue.entries('stream')]
     one_more = json.dumps([{}] * (MAX_TASKS + 1))
@@ -209,7 +215,7 @@ def test_as_many_as_a_call_takes(queue, refused):
 
 
 def test_a_large_payload(queue):
-    """JSON of 16 MiB is a task like any."""
+    """JSON of 16 MiB becomes a task like any other."""
     payload = 'x' * 2 ** 24
     add_json(queue, {'command': 'cat', 'payload': payload})
     assert pairs(queue.entries('stream')[0][1])['payload'] == payload.encode()
@@ -240,7 +246,7 @@ GOOD = {'command': 'good', 'id': 'x'}
     ([json.dumps([GOOD, {'command': 'a', 'result_ttl': 'soon'}])], 'task 2: result_ttl'),
 ])
 def test_all_or_none(refused, args, words):
-    """One bad task, or what is no JSON list of objects: nothing of the whole call is there."""
+    """If one task is bad, or the argument is not a JSON list of objects, the call adds nothing."""
     refused(words, *args, many=True)
 
 
@@ -258,7 +264,7 @@ def cluster(tmp_path_factory):
 
 @pytest.mark.parametrize('stream', ['emails', '{t}q', 'q{t}', '{{t}q'])
 def test_in_a_cluster(cluster, stream):
-    """On the node that has the stream: all other keys are in its slot, so Redis takes the call."""
+    """The call works on the node that has the stream, because all other keys are in the stream's slot."""
     slot = cluster.slot(stream)
     queue = Queue(cluster.owner(slot).client(), stream)
     queue.register('w1', max_length=10)
@@ -271,8 +277,9 @@ def test_in_a_cluster(cluster, stream):
 
 @pytest.mark.parametrize('moved', ['none', 'stream', 'others', 'all but one', 'all'])
 def test_while_the_slot_moves(cluster, moved):
-    """Whichever keys have gone already, no call is done by half: the source takes it while it has all keys;
-    else the caller is sent on or told to try again, as clients of a Cluster do. Afterwards it is taken."""
+    """While a slot moves, no call is half done, whichever keys have moved: the source takes the call while it
+    has all keys; otherwise the client is redirected or told to try again, as usual in a Cluster. After the
+    move the call succeeds."""
     stream = f'moves {moved}'
     slot = cluster.slot(stream)
     source = cluster.owner(slot)
@@ -299,7 +306,7 @@ def test_while_the_slot_moves(cluster, moved):
         return sorted(found)
 
     def add(node, asking):
-        """The word with which the error begins, or what was answered. An error has written nothing."""
+        """Returns the first word of the error, or the answer. A call that failed has written nothing."""
         before, client = all_keys(), node.client(single_connection_client=True)
         if asking:
             client.execute_command('ASKING')

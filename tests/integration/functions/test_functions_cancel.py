@@ -1,5 +1,5 @@
-"""leat_cancel: a task is cancelled wherever it is, at once or by whoever has it, and nothing of it is left
-but what was asked for: no entry, no name, no place in a lane, and no memory of the cancel."""
+"""leat_cancel: a task is cancelled in every state, at once or by the worker that runs it. Nothing of the task
+is left but its result: no entry, no name, no place in a lane, and no cancel request."""
 import pytest
 
 from harness.queue import Queue
@@ -17,7 +17,7 @@ def queue(client):
 
 
 def assert_nothing_left(queue):
-    """Of any task, in any key."""
+    """No key holds anything of a task."""
     assert queue.places() == {} and queue.pending() == []
     for name in ('running', 'names', 'waiting', 'delayed', 'laned', 'cancel'):
         assert not queue.redis.exists(getattr(queue, name)), name
@@ -26,11 +26,11 @@ def assert_nothing_left(queue):
 
 
 def token_of(queue, tid):
-    """As the operator's command finds it."""
+    """The token, as the operator's command finds it."""
     return queue.show(tid)['row'].get('token', b'').decode()
 
 
-# ---- where nobody has begun it: gone at once. Each prepares the task and answers its tid.
+# ---- unclaimed tasks are removed at once. Each function prepares a task and returns its tid.
 
 def in_stream(queue):
     return queue.add(TASK)[0]
@@ -54,8 +54,8 @@ def read_from_go(queue):
     return tid
 
 
-def held(queue):
-    """A task with a crash behind it, on a worker that has other things to do."""
+def deferred(queue):
+    """A poison candidate with one crash, deferred by a worker that has other tasks."""
     [tid] = queue.add(TASK)
     queue.begin('w1')
     queue.expire()
@@ -78,21 +78,21 @@ def retrying(queue):
 
 
 def in_lane(queue):
-    """Behind another task of its lane."""
+    """A task behind another one in its lane."""
     [first] = queue.add(PLAIN)
     [tid] = queue.add(TASK)
     assert queue.redis.zcard(queue.laned) == 1
     queue.call_off(first)
-    # with the first gone the lane goes up: so it is waiting again
+    # the first task is gone, so the lane's next task was requeued: requeue it once more
     return tid
 
 
 @pytest.mark.parametrize('place', [
-    in_stream, read_un_begun, in_go, read_from_go, held, delayed, retrying, in_lane])
+    in_stream, read_un_begun, in_go, read_from_go, deferred, delayed, retrying, in_lane])
 @pytest.mark.parametrize('by_label', [False, True])
 def test_not_begun(queue, place, by_label):
-    """What has not begun is gone at once, with all its names, and is never begun by whoever had read
-    it; it can be found by its id and by its label, and a second time there is nothing to cancel."""
+    """An unclaimed task is removed at once with all its names, and a worker that has read its entry never
+    claims it. Its id and its label both find it, and a second cancel finds nothing."""
     tid = place(queue)
     before = queue.counter('cancelled')
     token = token_of(queue, tid)
@@ -107,7 +107,7 @@ def test_not_begun(queue, place, by_label):
 
 
 def test_without_a_token(queue):
-    """Only go must be searched: elsewhere the task's id says where it is."""
+    """Only the requeue stream must be searched for the entry: elsewhere the task's id is enough."""
     in_the_stream, later = queue.add(PLAIN)[0], queue.add(PLAIN, due='+60000')[0]
     released = queue.add(PLAIN)[0]
     [first, second] = queue.begin('w1', 2)
@@ -121,7 +121,7 @@ def test_without_a_token(queue):
 
 
 def test_before_there_is_a_group(client):
-    """What was enqueued before any worker came can be cancelled, too."""
+    """A task that was enqueued before the first worker can be cancelled."""
     queue = Queue(client, 'fresh').load()
     [tid] = queue.add(TASK)
     assert queue.call_off(tid) == ['cancelled']
@@ -129,14 +129,14 @@ def test_before_there_is_a_group(client):
     assert_nothing_left(queue)
 
 
-# ---- begun
+# ---- claimed
 
 @pytest.mark.parametrize('outcome, answer', [
     ('cancelled', 'ok'), ('retry', 'cancelled'), ('dead', 'cancelled'), ('release', 'cancelled')])
 @pytest.mark.parametrize('from_go', [False, True])
 def test_running(queue, outcome, answer, from_go):
-    """A running task goes on until its worker, told at its next renewal, ends it; whatever else than
-    success that worker answers, it ends as cancelled, and answered again it is gone."""
+    """A running task goes on until its worker learns of the cancel from its next renewal. Any outcome but
+    success then ends it as cancelled, and a repeated outcome finds it gone."""
     tid = in_go(queue) if from_go else in_stream(queue)
     [task] = queue.begin('w1')
     for _ in range(2):
@@ -152,8 +152,8 @@ def test_running(queue, outcome, answer, from_go):
 
 
 def test_success_counts(queue):
-    """A task that succeeds before it could be ended has succeeded; the cancel is forgotten. So it is
-    where the success comes after the lease, and where the entry was deleted by hand."""
+    """A task that succeeds before it is killed has succeeded, and the cancel is forgotten: also if the
+    success comes after the lease, or the entry was deleted by hand."""
     tids = queue.add(*[dict(PLAIN, lane='blue', id=str(i)) for i in range(3)])
     tasks = queue.begin('w1', 3)
     while len(tasks) < 3:
@@ -172,7 +172,7 @@ def test_success_counts(queue):
 
 
 def test_late_success_forgets_the_cancel(queue):
-    """Asked while another had taken the task over un-begun: the first one's success stands."""
+    """If another worker has taken over the task but not claimed it, the first worker's success counts."""
     [tid] = queue.add(PLAIN)
     [task] = queue.begin('w1')
     queue.redis.sadd(queue.cancel, 'other')
@@ -205,21 +205,21 @@ def connected_anew(queue, task):
 
 
 def group_lost(queue, task):
-    """Begun, and handed out again to somebody else."""
+    """The group is recreated, and another worker has read the claimed task again."""
     for key in (queue.stream, queue.go):
         queue.redis.xgroup_destroy(key, queue.group)
     queue.register('w2')
     assert queue.call_off((task.tid, task.token)) == ['asked w1']
     queue.redis.hdel(queue.conf, 'hold_until')
-    # it is put up as a new entry, and then met by the gate
+    # it is requeued as a new entry, which the claim check then removes
     assert queue.claim('w2', 5)['tasks'] == []
     return queue.claim('w2', 5)['buried']
 
 
 @pytest.mark.parametrize('way', [worker_crashed, proved_dead, left, connected_anew, group_lost])
 def test_its_worker_is_lost(queue, way):
-    """Between the asking and the end the worker goes: whoever takes the task over, or hands it out
-    next, ends it as cancelled, and says so; no crash is counted, no dead letter made."""
+    """If the worker is lost between the cancel and the task's end, whoever takes over or claims the task ends
+    it as cancelled and reports it. No crash is counted and no dead letter written."""
     [tid] = queue.add(TASK)
     [task] = queue.begin('w1')
     assert queue.call_off(tid) == ['asked w1']
@@ -231,14 +231,13 @@ def test_its_worker_is_lost(queue, way):
 
 
 def test_next_attempt_is_not_begun(queue):
-    """Asked while it ran, and then retried by a worker that had not heard: see finish. Asked between
-    two attempts: it waits, and is gone at once. Asked when its time has come and it is in go: at
-    once, too."""
+    """A cancelled task is not retried: if its worker had not heard of the cancel, finish ends it; if it waits
+    between two attempts, or is due and in the requeue stream, it is removed at once."""
     [tid] = queue.add(TASK)
     [task] = queue.begin('w1')
     queue.finish('w1', task, 'retry', cause='exit', status='1', delay=0)
     queue.redis.zadd(queue.delayed, {tid: 1})
-    # what wants nothing promotes nothing
+    # a claim that wants no task promotes none
     assert queue.claim('w1', 0)['tasks'] == []
     [task] = queue.begin('w1')
     assert task.attempt == 2 and queue.call_off((tid, task.token)) == ['asked w1']
@@ -246,10 +245,10 @@ def test_next_attempt_is_not_begun(queue):
     assert_nothing_left(queue)
 
 
-# ---- what hung on it
+# ---- dependents
 
 def test_follow_up(queue):
-    """A follow-up is cancelled alone; and it goes up when the task that it follows is cancelled."""
+    """A follow-up can be cancelled alone; it starts if the task that it follows is cancelled."""
     again = dict(PLAIN, unique='key', unique_next='1')
     [tid] = queue.add(again)
     [task] = queue.begin('w1')
@@ -265,14 +264,14 @@ def test_follow_up(queue):
 
 
 def test_holder_before_it_ran(queue):
-    """With a follow-up there is always one that runs; a cancelled holder that waits frees its key."""
+    """A cancelled holder that has not run frees its key."""
     [tid] = queue.add(dict(PLAIN, unique='key', unique_for='1h'), due='+60000')
     assert queue.call_off(tid) == ['cancelled']
     assert queue.enqueue(dict(PLAIN, unique='key'))[0][0] == 'new'
 
 
 def test_cap_of_a_lane(queue):
-    """A cancelled task's place in a capped lane goes to the next one at once: it is put up."""
+    """The place of a cancelled task in a capped lane goes to the next task at once, which is requeued."""
     queue.conf_set('lane:blue', '1, 1')
     tids = queue.add(*[dict(PLAIN, lane='blue')] * 3)
     [task] = queue.begin('w1', 3)
@@ -284,7 +283,7 @@ def test_cap_of_a_lane(queue):
 
 
 def test_next_of_a_lane_is_put_up(queue):
-    """Where the one entry that would wake a worker is cancelled, another takes its place."""
+    """If the only entry that would wake a worker is cancelled, another takes its place."""
     queue.add(*[dict(PLAIN, lane='blue')] * 3)
     [first] = queue.entries('stream')
     assert queue.call_off(first[0]) == ['cancelled']
@@ -292,7 +291,7 @@ def test_next_of_a_lane_is_put_up(queue):
 
 
 def test_result_is_told(queue):
-    """Who asked for a result hears of the cancel."""
+    """Whoever awaits the result learns of the cancel."""
     [tid] = queue.add(dict(PLAIN, result_ttl='60s'))
     assert queue.call_off(tid) == ['cancelled']
     [entry] = queue.redis.execute_command('XRANGE', f'{queue.stats[:-5]}result:{tid}', '-', '+')
@@ -300,10 +299,11 @@ def test_result_is_told(queue):
     assert told[b'state'] == b'cancelled'
 
 
-# ---- the call
+# ---- calls
 
-def test_bell(queue):
-    """It is rung only where workers are to be told at once and one has something to end."""
+def test_wakeup(queue):
+    """The wakeup stream gets an entry only if workers are to learn at once and one of them runs a cancelled
+    task."""
     one, two = queue.add(PLAIN, PLAIN)
     queue.begin('w1')
     queue.call_off(two, now=True)
@@ -314,7 +314,7 @@ def test_bell(queue):
 
 
 def test_many_at_once(queue):
-    """A hundred in one call, each with its own answer; more are refused whole."""
+    """One call takes a hundred tasks and answers each; a call with more is refused as a whole."""
     tids = queue.add(*[PLAIN] * 101)
     with pytest.raises(Exception, match='BADARG'):
         queue.call_off(*tids)
@@ -323,7 +323,7 @@ def test_many_at_once(queue):
 
 
 def test_damaged_by_hand(queue):
-    """A waiting task of which nothing can be read is cancelled all the same."""
+    """A waiting task that cannot be decoded can be cancelled."""
     [tid] = queue.add(PLAIN, due='+60000')
     queue.redis.hset(queue.waiting, tid, b'\xc1')
     assert queue.call_off(tid) == ['cancelled']

@@ -1,4 +1,5 @@
-"""leat_claim: the one gate. What begins, in which order, what is dropped, held or put back."""
+"""leat_claim, the one check before a task starts: which tasks start, in which order, and which are dropped,
+deferred or requeued."""
 import pytest
 import redis
 
@@ -18,8 +19,8 @@ def tids(tasks):
     return [task.tid for task in tasks]
 
 
-def suspect(queue, command='bad', crashes=1):
-    """A task that has taken `crashes` workers down; it stands in go."""
+def poison_candidate(queue, command='bad', crashes=1):
+    """A poison candidate: a task that has lost `crashes` workers, in the requeue stream."""
     [tid] = queue.add({'command': command})
     for _ in range(crashes):
         [task] = queue.begin('w2')
@@ -30,7 +31,7 @@ def suspect(queue, command='bad', crashes=1):
 
 
 def test_go_comes_before_the_stream(queue):
-    """A released task is not behind the backlog."""
+    """A requeued task does not wait behind the backlog."""
     [first, second, third] = queue.add(*[{'command': 'x'}] * 3)
     [task] = queue.begin('w1')
     queue.finish('w1', task, 'release')
@@ -38,7 +39,7 @@ def test_go_comes_before_the_stream(queue):
 
 
 def test_due_tasks_come_before_the_stream(queue):
-    """Delayed tasks whose time has come go up in the order of their times, as many as asked."""
+    """Delayed tasks that are due are promoted in the order of their times, as many as are wanted."""
     [ready] = queue.add({'command': 'ready'})
     late, early = queue.add({'command': 'late'}, {'command': 'early'}, due='+60000')
     queue.redis.zadd(queue.delayed, {late: 20, early: 10})
@@ -49,7 +50,7 @@ def test_due_tasks_come_before_the_stream(queue):
 
 
 def test_the_attempt_counts_when_it_begins(queue):
-    """Released, the next attempt has the same number; retried, one more; the fence always grows."""
+    """A released task keeps its attempt number, a retried one gets the next; the fencing token always grows."""
     queue.add({'command': 'x'})
     [task] = queue.begin('w1')
     assert task.attempt == 1
@@ -62,13 +63,13 @@ def test_the_attempt_counts_when_it_begins(queue):
 
 
 def test_wanting_none_begins_none(queue):
-    """A full worker that names or scans gets no new tasks."""
+    """A full worker that names tokens or scans gets no new tasks."""
     queue.add({'command': 'x'})
     assert queue.begin('w1', 0) == []
 
 
 def test_thousands_at_once(queue):
-    """More than one unpack takes, in one call and in several."""
+    """One claim takes more tasks than one Lua unpack, in one call and in several."""
     for _ in range(5):
         queue.add(*[{'command': 'x'}] * 500)
     got = []
@@ -81,7 +82,7 @@ def test_thousands_at_once(queue):
 
 
 def test_one_call_answers_a_bounded_number_of_bytes(queue):
-    """Large payloads: the call stops where it has enough, and the next one goes on."""
+    """A call stops if its reply is large enough, and the next one goes on."""
     queue.add(*[{'command': 'x', 'payload': b'x' * 4 * MIB}] * 30)
     first = queue.begin('w1', 30)
     assert 4 <= len(first) <= 12
@@ -90,8 +91,9 @@ def test_one_call_answers_a_bounded_number_of_bytes(queue):
         seen += len(queue.begin('w1', 30)) or pytest.fail('nothing more came')
 
 
-def test_expired_tasks_are_buried_unstarted(queue):
-    """expires in the past: a dead letter with the cause, no attempt; the next task is answered."""
+def test_expired_tasks_are_dead_lettered_unstarted(queue):
+    """A task whose expires is in the past becomes a dead letter with that cause, without an attempt, and the
+    next task is claimed."""
     dead, alive, odd = queue.add(
         {'command': 'x', 'expires': '1', 'id': 'label'}, {'command': 'y', 'expires': '99999999999'},
         {'command': 'z', 'expires': 'never'})
@@ -102,14 +104,14 @@ def test_expired_tasks_are_buried_unstarted(queue):
 
 
 def test_expired_ones_do_not_use_up_the_call(queue):
-    """One call goes through many expired tasks to find a living one."""
+    """One call passes many expired tasks to find one that may start."""
     queue.add(*[{'command': 'x', 'expires': '1'}] * 50)
     [alive] = queue.add({'command': 'y'})
     assert tids(queue.begin('w1', 1)) == [alive]
 
 
 def test_too_many_fields_are_refused_with_every_byte_kept(queue, client):
-    """5,000 fields by plain XADD: a dead letter; show still gives all of them."""
+    """A task of 5,000 fields, added with XADD, becomes a dead letter, and leat_show still gives all fields."""
     fields = {f'f{i}': f'value {i}' for i in range(5000)}
     tid = client.xadd('emails', fields).decode()
     assert queue.begin('w1', 1) == []
@@ -122,10 +124,11 @@ def test_too_many_fields_are_refused_with_every_byte_kept(queue, client):
 
 
 @pytest.mark.parametrize('how', ['scan', 'closed', 'register', 'release', 'alone'])
-def test_too_many_fields_on_every_other_way(queue, client, how):
-    """Wherever such an entry would be written anew, it is buried instead of stopping the call."""
+def test_too_many_fields_on_every_other_path(queue, client, how):
+    """An entry with too many fields becomes a dead letter on every path that would write it again, and stops
+    no call."""
     if how == 'alone':
-        suspect(queue)
+        poison_candidate(queue)
     client.xadd(queue.go if how == 'alone' else 'emails', {f'f{i}': 'x' for i in range(5000)})
     if how == 'alone':
         assert len(queue.begin('w1', 5)) == 1
@@ -144,9 +147,9 @@ def test_too_many_fields_on_every_other_way(queue, client, how):
     assert [letter['leat.cause'] for _, letter in queue.letters()] == [b'refused']
 
 
-def test_named_tokens_pass_the_gate_once(queue):
-    """What the blocking read brought begins by a claim that names it; naming it again changes
-    nothing; what another worker has begun, a gone one and one never read are not begun."""
+def test_named_tokens_are_claimed_once(queue):
+    """A task that the blocking read delivered starts with the claim that names its token, and naming it again
+    changes nothing. A task that another worker has claimed, that is gone or was never read does not start."""
     queue.add(*[{'command': 'x'}] * 3)
     [mine] = queue.block('w1')
     [other] = queue.block('w2')
@@ -159,8 +162,8 @@ def test_named_tokens_pass_the_gate_once(queue):
     assert queue.redis.hlen(queue.running) == 2
 
 
-def test_what_nobody_has_begun_is_whose_claim_comes_first(queue):
-    """Two workers name one entry: the first begins it and holds its lease, the other gets nothing."""
+def test_the_first_claim_gets_an_unclaimed_task(queue):
+    """If two workers name one entry, the first starts the task and holds its lease; the other gets nothing."""
     queue.add({'command': 'x'})
     [token] = queue.block('w2')
     [task] = queue.claim('w1', 0, named=[token])['tasks']
@@ -171,7 +174,8 @@ def test_what_nobody_has_begun_is_whose_claim_comes_first(queue):
 
 
 def test_a_named_entry_gets_a_whole_lease(queue, wait_until):
-    """Its reply may have lain in the socket: the lease begins with the claim, not the delivery."""
+    """The lease begins with the claim, not with the delivery, because the reply may have waited in the
+    socket."""
     queue.add({'command': 'x'})
     [token] = queue.block('w1')
     id = token[1:]
@@ -181,8 +185,8 @@ def test_a_named_entry_gets_a_whole_lease(queue, wait_until):
     assert idle < 30000
 
 
-def test_a_named_entry_that_was_taken_over_is_not_begun(queue):
-    """The reply lay in the socket for longer than the lease."""
+def test_a_named_entry_that_was_taken_over_is_not_claimed(queue):
+    """A worker whose reply waited in the socket for longer than the lease does not get the task."""
     [tid] = queue.add({'command': 'x'})
     [token] = queue.block('w1')
     queue.expire()
@@ -193,7 +197,7 @@ def test_a_named_entry_that_was_taken_over_is_not_begun(queue):
 
 
 def test_a_named_entry_that_was_deleted(queue, client):
-    """XDEL between delivery and claim: not begun, and nothing is left pending."""
+    """An entry that was deleted between delivery and claim does not start and leaves nothing pending."""
     queue.add({'command': 'x'})
     [token] = queue.block('w1')
     client.xdel('emails', token[1:])
@@ -202,7 +206,7 @@ def test_a_named_entry_that_was_deleted(queue, client):
 
 
 def test_a_lost_reply_costs_no_attempt(queue):
-    """The claim ran, its answer was lost: the strict register puts the task up again, uncounted."""
+    """If a claim's reply is lost, the strict register requeues the task without counting an attempt."""
     [tid] = queue.add({'command': 'x'})
     queue.begin('w1')
     queue.register('w1')
@@ -211,7 +215,7 @@ def test_a_lost_reply_costs_no_attempt(queue):
 
 
 def test_one_expired_lease_behind_a_thousand_live_ones(queue):
-    """The scan follows its cursor: all pages are seen in one round, and the cursor ends."""
+    """The scan follows its cursor through all pages in one round, and then its cursor is empty."""
     for _ in range(2):
         queue.add(*[{'command': 'x'}] * 500)
     assert len(queue.begin('w1', 1000)) == 1000
@@ -224,7 +228,7 @@ def test_one_expired_lease_behind_a_thousand_live_ones(queue):
 
 
 def test_hundreds_of_expired_leases_are_moved_page_by_page(queue):
-    """A dead worker with many tasks; each moves once, in bounded calls."""
+    """The tasks of a dead worker move in calls of bounded size, each once."""
     queue.add(*[{'command': 'x'}] * 350)
     before = []
     while len(before) < 350:
@@ -237,7 +241,7 @@ def test_hundreds_of_expired_leases_are_moved_page_by_page(queue):
 
 
 def test_the_scan_stops_at_a_bounded_number_of_bytes(queue):
-    """What it has claimed but not moved is found expired at once by the next call."""
+    """The next call treats entries that the scan claimed but did not move as expired."""
     queue.add(*[{'command': 'x', 'payload': b'x' * 4 * MIB}] * 12)
     while queue.begin('w1', 12):
         pass
@@ -250,8 +254,8 @@ def test_the_scan_stops_at_a_bounded_number_of_bytes(queue):
     assert len(queue.entries('go')) == 12
 
 
-def test_the_scan_takes_ones_own_expired_entries_too(queue):
-    """A worker that slept: what it had passes on by the same rules, whoever scans."""
+def test_the_scan_takes_a_workers_own_expired_entries_too(queue):
+    """A worker's own expired leases are requeued by the same rules, whichever worker scans."""
     queue.add({'command': 'x'}, {'command': 'y'})
     [task] = queue.begin('w1')
     queue.block('w1')
@@ -262,7 +266,7 @@ def test_the_scan_takes_ones_own_expired_entries_too(queue):
 
 
 def test_crashes_end_in_the_dead_letters_after_the_budget(queue):
-    """max_crashes = 3: three begun attempts that lose their worker, then a letter, cause crash."""
+    """If max_crashes is 3, the third lost worker makes the task a dead letter with the cause crash."""
     [tid] = queue.add({'command': 'kill', 'id': 'label'})
     for crash in range(3):
         [task] = queue.begin('w2')
@@ -276,10 +280,10 @@ def test_crashes_end_in_the_dead_letters_after_the_budget(queue):
     assert queue.redis.hlen(queue.running) == 0
 
 
-def test_a_suspect_runs_alone(queue):
-    """A task with crashes behind it begins on an empty worker only, and what was read after it goes
-    back; on a busy one, where no other is, it is held, and begins when an empty worker names it."""
-    tid = suspect(queue)
+def test_a_poison_candidate_runs_alone(queue):
+    """A poison candidate starts on an empty worker only, and tasks read after it are requeued. A busy worker
+    defers it if no other worker is empty, and starts it when it names it while empty."""
+    tid = poison_candidate(queue)
     queue.add(*[{'command': 'good'}] * 3)
     reply = queue.claim('w1', 4)
     assert tids(reply['tasks']) == [tid] and reply['held'] == []
@@ -295,9 +299,10 @@ def test_a_suspect_runs_alone(queue):
     assert len(queue.begin('w2', 5)) == 3
 
 
-def test_a_suspect_finds_an_idle_worker(queue):
-    """Busy workers pass it on, each once; who is idle begins it. It may then be passed on as often again."""
-    tid = suspect(queue)
+def test_a_poison_candidate_finds_an_idle_worker(queue):
+    """Each busy worker requeues a poison candidate once, and an idle worker starts it. It may then be passed
+    on as often again."""
+    tid = poison_candidate(queue)
     for name in ('w3', 'w4'):
         queue.register(name)
     for _ in range(2):
@@ -308,18 +313,19 @@ def test_a_suspect_finds_an_idle_worker(queue):
         assert task.tid == tid and queue.finish('w4', task, 'release') == 'ok'
 
 
-def wait_held(queue):
-    """What was read just now is on its way to the gate."""
+def wait_deferred(queue):
+    """The next claim gets a task that was read just now."""
     return wait_until(lambda: [row for row in queue.list('running') if row['state'] == b'held'])
 
 
-def test_a_suspect_that_nobody_has_room_for(queue):
-    """All are busy: who has it last holds it; named again, it stays, until another worker is idle and looks."""
-    tid = suspect(queue)
+def test_a_poison_candidate_that_nobody_has_room_for(queue):
+    """If all workers are busy, the last one defers the poison candidate; naming it again keeps it there until
+    another worker is idle and scans."""
+    tid = poison_candidate(queue)
     assert queue.claim('w1', 1, busy=1)['held'] == []
     [held] = queue.claim('w2', 1, busy=1)['held']
     assert queue.claim('w2', 1, busy=1, named=[held])['held'] == [held]
-    [row] = wait_held(queue)
+    [row] = wait_deferred(queue)
     assert (row['tid'].decode(), row['worker']) == (tid, b'w2')
     queue.claim('w1', 0, busy=1, cursor=SCAN_START)
     queue.claim('w2', 0, busy=0, cursor=SCAN_START)
@@ -330,8 +336,8 @@ def test_a_suspect_that_nobody_has_room_for(queue):
     assert [row['state'] for row in queue.list('running')] == [b'running']
 
 
-def test_suspects_in_a_row_start_one_by_one(queue):
-    """Many of them in go: a worker gets one, the others stay for the rest."""
+def test_poison_candidates_in_a_row_start_one_by_one(queue):
+    """A worker gets one poison candidate of many, and the others stay for other workers."""
     queue.add(*[{'command': 'bad'}] * 4)
     queue.begin('w2', 4)
     queue.expire()
@@ -342,8 +348,8 @@ def test_suspects_in_a_row_start_one_by_one(queue):
     assert all(task.crashes == 1 for task in (first, second))
 
 
-def test_neighbours_of_a_killer_are_not_dragged_along(queue):
-    """Eight tasks on one worker, one kills it each time: the others lose one crash, no attempt."""
+def test_neighbours_of_a_poison_task_survive(queue):
+    """If one of eight tasks kills the worker each time, the other seven lose one crash and no attempt."""
     tasks = queue.add({'command': 'killer'}, *[{'command': 'good'}] * 7)
     queue.begin('w2', 8)
     queue.expire()
@@ -362,7 +368,7 @@ def test_neighbours_of_a_killer_are_not_dragged_along(queue):
 
 
 def test_without_the_group_nothing_is_written(queue, client):
-    """NOGROUP, and no key has changed: a delayed task that is due stays where it is."""
+    """A claim without the group gets NOGROUP and changes no key: a due delayed task stays where it is."""
     queue.add({'command': 'x'}, due='+60000')
     client.zadd(queue.delayed, {client.zrange(queue.delayed, 0, 0)[0]: 1})
     client.execute_command('XGROUP', 'DESTROY', queue.go, 'leat')
@@ -373,8 +379,9 @@ def test_without_the_group_nothing_is_written(queue, client):
     assert {key: client.dump(key) for key in client.keys()} == before
 
 
-def test_what_begins_is_answered_even_where_the_rest_fails(queue, client):
-    """Only the stream's group is missing: the due task begins by way of go, the next one fails."""
+def test_started_tasks_are_answered_even_if_the_rest_fails(queue, client):
+    """If only the stream's group is missing, the claim starts the due task from the requeue stream, and the
+    next claim fails."""
     [tid] = queue.add({'command': 'x'}, due='+60000')
     client.zadd(queue.delayed, {tid: 1})
     client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
@@ -383,16 +390,16 @@ def test_what_begins_is_answered_even_where_the_rest_fails(queue, client):
         queue.begin('w1', 2)
 
 
-def test_a_recreated_group_keeps_the_gate_shut_for_a_lease(queue, client):
-    """The group is destroyed while a task runs: nothing begins before one lease has passed, and
-    then the task is put up again once, uncounted; the first worker is told."""
+def test_a_recreated_group_pauses_claims_for_a_lease(queue, client):
+    """If the group is destroyed while a task runs, nothing starts for one lease. Then the task is requeued
+    once, uncounted, and the first worker is told."""
     [running, waiting] = queue.add({'command': 'a'}, {'command': 'b'})
     [task] = queue.begin('w1')
     client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
     reply = queue.register('w2')
     closed = queue.claim('w2', 5, cursor='g0-0')
     assert closed['closed'] == reply['now'] + 60000 and closed['tasks'] == []
-    assert closed['cursor'] == '', 'where all must wait, the scan is not to go on at once'
+    assert closed['cursor'] == '', 'the scan waits while no task may start'
     assert queue.register('w1', [task.token])['lost'] == [task.token]
     client.hset(queue.conf, 'hold_until', queue.now() - 1)
     got = queue.begin('w2', 5) + queue.begin('w2', 5)
@@ -401,8 +408,8 @@ def test_a_recreated_group_keeps_the_gate_shut_for_a_lease(queue, client):
     assert queue.finish('w1', task) in ('gone', 'fenced')
 
 
-def test_closed_puts_back_what_is_named(queue, client):
-    """The blocking read brought it, the gate is shut: it goes to go, un-begun."""
+def test_a_paused_claim_requeues_named_tasks(queue, client):
+    """A task that the blocking read delivered while claims are paused goes to the requeue stream, unclaimed."""
     queue.add({'command': 'x'})
     [token] = queue.block('w1')
     client.hset(queue.conf, 'hold_until', queue.now() + 60000)
@@ -412,7 +419,7 @@ def test_closed_puts_back_what_is_named(queue, client):
 
 
 def test_one_bad_entry_does_not_stop_the_others(queue, client):
-    """A record and an entry that nobody of ours wrote: the rest is claimed and reclaimed."""
+    """A record and an entry that leat did not write stop no other task from being claimed and reclaimed."""
     queue.add({'command': 'a'}, {'command': 'b'})
     [task] = queue.begin('w1')
     client.hset(queue.running, task.token, b'\0garbage')
@@ -423,9 +430,9 @@ def test_one_bad_entry_does_not_stop_the_others(queue, client):
     assert {task.fields.get('command') for task in tasks} == {b'a', b'b', b'x', None}
 
 
-def test_records_whose_entry_is_gone_are_swept(queue, client):
-    """DEL of the stream under running tasks: they are settled as vanished and release their names;
-    a moved record goes with the entry it points to."""
+def test_records_without_an_entry_are_swept(queue, client):
+    """If the stream is deleted while tasks run, the sweep ends them as vanished and frees their names; a
+    moved task's record goes with its new entry."""
     queue.add({'command': 'a', 'id': 'label'}, {'command': 'b'})
     queue.begin('w1')
     [crashed] = queue.begin('w1')
@@ -441,8 +448,9 @@ def test_records_whose_entry_is_gone_are_swept(queue, client):
     assert [letter['leat.cause'] for _, letter in queue.letters()] == [b'vanished']
 
 
-def test_silent_consumers_are_struck_off(queue, client):
-    """After ten leases without a beat and with nothing pending; one that holds a task stays."""
+def test_silent_consumers_are_deleted(queue, client):
+    """A consumer is deleted after ten leases without a heartbeat if nothing is pending for it; one that holds
+    a task stays."""
     queue.add({'command': 'x'})
     queue.begin('w2')
     queue.register('w3')
@@ -454,7 +462,8 @@ def test_silent_consumers_are_struck_off(queue, client):
 
 
 def test_a_host_that_never_returns(queue, client):
-    """What its consumer held is adopted, then the consumer is struck off, of both groups."""
+    """The tasks of a host that never returns are reclaimed, and then its consumer is deleted from both
+    groups."""
     tids = queue.add({'command': 'x'}, {'command': 'y'})
     queue.begin('w2')
     queue.scan('w1')
@@ -473,14 +482,14 @@ def test_a_host_that_never_returns(queue, client):
     ['leat', 'w1', 1, 0, 'x'], ['leat', 'w1', 1, 0, '', 'x1-1'],
 ])
 def test_malformed_calls_are_refused(queue, args):
-    """A word of ours, and nothing claimed."""
+    """A malformed call gets an error of leat and claims nothing."""
     with pytest.raises(redis.ResponseError, match='BADARG'):
         queue.call('claim', *args)
     assert queue.pending() == []
 
 
-def test_claim_tells_of_the_letters_that_it_makes(queue):
-    """No worker ran these tasks last: the one that claimed is the only one that can log them."""
+def test_claim_reports_its_dead_letters(queue):
+    """The claim reports the dead letters that it writes, because only its caller can log them."""
     late, = queue.add({'command': 'x', 'expires': '1'})
     lost, = queue.add({'command': 'y'})
     queue.conf_set('max_crashes', 1)
@@ -495,7 +504,7 @@ def test_claim_tells_of_the_letters_that_it_makes(queue):
 
 
 def test_a_damaged_waiting_task_does_not_stop_the_others(queue):
-    """One that nobody can read any more stays where it is, and is tried again later."""
+    """A waiting task that cannot be decoded stays where it is and is tried again later."""
     damaged, = queue.add({'command': 'x'}, due='+1')
     queue.redis.hset(queue.waiting, damaged, b'\xc1 not msgpack')
     queue.redis.zadd(queue.delayed, {damaged: 1})

@@ -1,4 +1,4 @@
-"""Dead letters: retry, drop; and the functions that look: status, list, show."""
+"""Dead letters (retry, drop), and the functions that only read: status, list, show."""
 import pytest
 import redis
 
@@ -8,8 +8,8 @@ def worker(queue):
     queue.register('w1')
 
 
-def bury(queue, count=1, **fields):
-    """Tids of tasks that are dead letters now."""
+def dead_letter(queue, count=1, **fields):
+    """Makes tasks dead letters. Returns their tids."""
     queue.add(*[dict({'command': f'x{i}'}, **fields) for i in range(count)])
     tasks = queue.begin('w1', count)
     results = [queue.result(task.token, 'dead', cause='exit', status='65') for task in tasks]
@@ -22,8 +22,9 @@ def letter_ids(queue):
 
 
 def test_retry_brings_the_task_back_whole(queue):
-    """Same id, fields and history, a fresh budget, the name held again, a higher fence."""
-    [tid] = bury(queue, payload=b'a\0b', id='label')
+    """A retried dead letter keeps its id, fields and history; it gets its name, a fresh attempt budget and a
+    higher fencing token."""
+    [tid] = dead_letter(queue, payload=b'a\0b', id='label')
     assert queue.dead_retry(*letter_ids(queue)) == ['ok']
     [task] = queue.begin('w1')
     assert (task.tid, task.attempt, task.crashes, task.fence) == (tid, 1, 0, 2)
@@ -34,8 +35,8 @@ def test_retry_brings_the_task_back_whole(queue):
 
 
 def test_retry_does_not_take_a_name_from_a_living_task(queue):
-    """A new task with the label lives: both run, the name stays the new one's until its end."""
-    [old] = bury(queue, id='label')
+    """If a new task has the label, both tasks run, and the label stays with the new one until it ends."""
+    [old] = dead_letter(queue, id='label')
     [new] = queue.add({'command': 'y', 'id': 'label'})
     queue.dead_retry(*letter_ids(queue))
     first, second = sorted(queue.begin('w1', 2), key=lambda task: task.tid)
@@ -44,9 +45,9 @@ def test_retry_does_not_take_a_name_from_a_living_task(queue):
     assert queue.redis.hget(queue.names, 'i:label').decode() == new
 
 
-def test_many_and_some_that_are_gone(queue):
-    """Each id is answered for itself; repeated, all are gone."""
-    bury(queue, 50)
+def test_retry_and_drop_answer_each_id(queue):
+    """Each id gets its own answer, and a repeated call finds all of them gone."""
+    dead_letter(queue, 50)
     ids = letter_ids(queue)
     assert queue.dead_drop(ids[0]) == ['ok']
     assert queue.dead_retry(*ids) == ['gone'] + ['ok'] * 49
@@ -58,8 +59,8 @@ def test_many_and_some_that_are_gone(queue):
 
 @pytest.mark.parametrize('bad', [['1'], ['-'], ['+'], ['x'], ['1-1-1'], ['1-1'] * 101])
 def test_bad_ids_are_refused_before_anything_happens(queue, bad):
-    """'-' and '+' are ranges to Redis: they must not reach it."""
-    bury(queue)
+    """'-' and '+' are refused, because Redis takes them for ranges."""
+    dead_letter(queue)
     for call in (queue.dead_retry, queue.dead_drop):
         with pytest.raises(redis.ResponseError, match='^BADARG'):
             call(*letter_ids(queue), *bad)
@@ -67,7 +68,7 @@ def test_bad_ids_are_refused_before_anything_happens(queue, bad):
 
 
 def test_a_vanished_task_cannot_be_retried(queue, client):
-    """Its fields are lost: the letter stays."""
+    """A dead letter with the cause vanished stays, because its fields are lost."""
     queue.add({'command': 'x'})
     [task] = queue.begin('w1')
     client.xdel('emails', task.token[1:])
@@ -78,7 +79,7 @@ def test_a_vanished_task_cannot_be_retried(queue, client):
 
 @pytest.mark.parametrize('cause', ['expired', 'exit'])
 def test_what_has_expired_cannot_be_retried(queue, cause):
-    """It could not be started: the letter stays as it is, with what it knows of its end."""
+    """An expired task stays a dead letter, with all that is known of its end, because it could not start."""
     queue.redis.execute_command('XADD', queue.dead, '9-9', 'command', 'x', 'expires', '1.5', 'leat.tid', '5-5',
                                 'leat.cause', cause, 'leat.fields', '2')
     [state] = queue.dead_retry('9-9')
@@ -87,7 +88,8 @@ def test_what_has_expired_cannot_be_retried(queue, cause):
 
 
 def test_follow_ups_are_listed(queue):
-    """Each that waits for its unique key and nothing else that has a name, page by page."""
+    """leat_list gives each follow-up that waits for its unique key, and no other task with a name, page by
+    page."""
     keys = [{'command': f'f{i}', 'unique': f'k{i}', 'id': f'i{i}'} for i in range(1200)]
     queue.add(*keys)
     begun = 0
@@ -101,8 +103,9 @@ def test_follow_ups_are_listed(queue):
 
 
 def test_status_counts_every_place(queue):
-    """Ready, running, delayed, retrying, dead, the oldest age, the next due time, and totals."""
-    bury(queue, 2)
+    """status counts ready, running, delayed, retrying and dead tasks, and has the oldest age, the next due
+    time and totals."""
+    dead_letter(queue, 2)
     queue.add(*[{'command': 'x'}] * 5)
     running, retry, release = queue.begin('w1', 3)
     queue.finish('w1', retry, 'retry', delay=50000)
@@ -120,7 +123,7 @@ def test_status_counts_every_place(queue):
 
 
 def test_status_of_a_queue_that_does_not_exist(queue, client):
-    """Before any worker: zeros, and nothing is created by looking."""
+    """status of an unknown queue is all zeros, and reading creates nothing."""
     client.flushdb()
     status = queue.status()
     assert status['ready'] == status['running'] == status['dead'] == 0 and client.keys() == []
@@ -129,8 +132,8 @@ def test_status_of_a_queue_that_does_not_exist(queue, client):
 
 
 def test_lists_page_through_everything(queue):
-    """Each list in pages smaller than it is long; every task once, no payload in any row."""
-    dead = bury(queue, 25, payload='secret')
+    """Each list comes in pages that are shorter than the list, with every task once and no payload."""
+    dead = dead_letter(queue, 25, payload='secret')
     queue.add(*[{'command': 'x', 'payload': 'secret', 'id': f'label {i}'} for i in range(60)])
     running = queue.begin('w1', 20)
     for task in running[:10]:
@@ -150,7 +153,8 @@ def test_lists_page_through_everything(queue):
 
 
 def test_show_finds_a_task_wherever_it_is(queue):
-    """By id and by label: ready, claimed, running, delayed, in go, dead; a stranger is not."""
+    """show finds a task by id and by label: ready, claimed, running, delayed, requeued or dead. It does not
+    find an unknown id."""
     [tid] = queue.add({'command': 'x', 'id': 'label'})
     seen = []
 
@@ -178,8 +182,8 @@ def test_show_finds_a_task_wherever_it_is(queue):
 
 
 def test_show_looks_through_many_pages(queue):
-    """The last of 350 in go, and the last of as many letters."""
-    tids = bury(queue, 100) + bury(queue, 100) + bury(queue, 100)
+    """show finds the last of 350 entries of the requeue stream and of the dead letters."""
+    tids = dead_letter(queue, 100) + dead_letter(queue, 100) + dead_letter(queue, 100)
     assert queue.show(tids[-1])['row']['state'] == b'dead'
     for start in (0, 100, 200):
         queue.dead_retry(*letter_ids(queue)[:100])
@@ -188,7 +192,7 @@ def test_show_looks_through_many_pages(queue):
 
 
 def test_looking_is_possible_for_a_reader(queue, redis_server):
-    """status, list and show are no writes: FCALL_RO calls them, on a full server too."""
+    """FCALL_RO calls status, list and show, on a full server too."""
     for name, args in (('status', ['leat']), ('list', ['leat', 'dead', '0-0', 5]),
                        ('show', ['leat', 'x', ''])):
         reply = queue.redis.execute_command('FCALL_RO', 'leat_' + name, len(queue.keys), *queue.keys, *args)

@@ -1,4 +1,4 @@
-"""leat_tell: each dead letter is handed to one worker that tells of it, at least once."""
+"""leat_tell: each dead letter is handed to one worker, which runs the dead-letter hook, at least once."""
 import pytest
 import redis
 
@@ -9,12 +9,12 @@ TELLERS = 'tellers'
 
 @pytest.fixture(autouse=True)
 def told(queue):
-    """Somebody wants to be told from now on."""
+    """A worker asks for dead letters from now on."""
     queue.register('w')
     assert queue.tell() == ([], [])
 
 
-def bury(queue, *tasks, **result):
+def dead_letter(queue, *tasks, **result):
     queue.add(*(tasks or [{'command': 'x'}]))
     result = {'cause': 'exit', 'status': '3', 'reason': 'exit 3', **result}
     tids = []
@@ -36,17 +36,17 @@ def pending(queue):
 
 
 def pass_time(queue, ms=10 ** 7):
-    """Makes all that is handed out idle for so long."""
+    """Makes all pending dead letters idle for this long."""
     for row in queue.redis.execute_command('XPENDING', queue.dead, TELLERS, '-', '+', 1000):
         queue.redis.execute_command(
             'XCLAIM', queue.dead, TELLERS, row[1], 0, row[0], 'IDLE', ms, 'RETRYCOUNT', row[3],
             'JUSTID')
 
 
-def test_a_letter_with_all_that_is_told(queue):
-    """What it died of and the task's fields as they are, without the payload."""
-    [tid] = bury(queue, [('command', 'make x'), ('client', b'a\xff\0b'), ('payload', 'p' * 9000)],
-                 stderr=b'no\0space\n', cause='exit', status='3', reason='why')
+def test_a_dead_letter_with_its_fields(queue):
+    """leat_tell gives the cause and the task's fields unchanged, without the payload."""
+    [tid] = dead_letter(queue, [('command', 'make x'), ('client', b'a\xff\0b'), ('payload', 'p' * 9000)],
+                        stderr=b'no\0space\n', cause='exit', status='3', reason='why')
     [letter], _ = queue.tell()
     assert letter['tid'] == tid and letter['fields'] == {'command': b'make x',
                                                          'client': b'a\xff\0b'}
@@ -57,8 +57,9 @@ def test_a_letter_with_all_that_is_told(queue):
 
 
 def test_each_to_one(queue):
-    """In order, so many as are asked for, nobody gets what another has; told, it is settled."""
-    dead = bury(queue, *[{'command': f'x{i}'} for i in range(25)])
+    """Dead letters come in order, as many as are asked for, each to one worker; one that is done never comes
+    again."""
+    dead = dead_letter(queue, *[{'command': f'x{i}'} for i in range(25)])
     first, _ = queue.tell(10)
     assert [one['tid'] for one in first] == dead[:10]
     assert tids(queue.tell(10, 5000)) == dead[10:20]
@@ -68,31 +69,32 @@ def test_each_to_one(queue):
     assert queue.tell(done=['+' + first[0]['id']]) == ([], []) and queue.counter('told') == 10
 
 
-def test_old_letters_are_not_told(queue):
-    """Those that were there before the first who wanted to be told."""
+def test_old_dead_letters_are_not_handed_out(queue):
+    """A dead letter that is older than the first call is not handed out."""
     queue.redis.xgroup_destroy(queue.dead, TELLERS)
     queue.redis.hdel(queue.stats, 'told_id')
-    bury(queue, {'command': 'a'}, {'command': 'b'})
+    dead_letter(queue, {'command': 'a'}, {'command': 'b'})
     assert queue.tell() == ([], [])
-    [tid] = bury(queue)
+    [tid] = dead_letter(queue)
     assert tids(queue.tell()) == [tid]
 
 
-def test_a_worker_that_died_over_it(queue):
-    """After its own time, not after that of who asks, another is given the letter, older first."""
-    [tid] = bury(queue)
+def test_a_worker_that_died_in_the_hook(queue):
+    """If the worker dies, another gets the dead letter after the first worker's timeout, not after the
+    caller's, and older dead letters come first."""
+    [tid] = dead_letter(queue)
     assert tids(queue.tell(1, 20000)) == [tid]
     pass_time(queue, 15000)
     assert queue.tell(1, 2000) == ([], [])
-    [young] = bury(queue)
+    [young] = dead_letter(queue)
     pass_time(queue, 25000)
     assert tids(queue.tell(5, 2000)) == [tid, young]
     assert queue.tell() == ([], [])
 
 
-def test_given_back(queue):
-    """A worker that stops leaves it to the next at once."""
-    dead = bury(queue, {'command': 'a'}, {'command': 'b'})
+def test_returned(queue):
+    """A worker that stops returns its dead letter to the next worker at once."""
+    dead = dead_letter(queue, {'command': 'a'}, {'command': 'b'})
     [a, b], _ = queue.tell()
     queue.tell(0, done=['-' + b['id'], '+' + a['id']])
     assert tids(queue.tell(5, 3600000)) == [dead[1]]
@@ -100,8 +102,8 @@ def test_given_back(queue):
 
 
 def test_given_up(queue):
-    """What tells of it may be what takes the workers down: after three it is enough."""
-    [tid] = bury(queue)
+    """After three lost workers the dead letter is given up, because the hook itself may be what kills them."""
+    [tid] = dead_letter(queue)
     for _ in range(3):
         assert tids(queue.tell()) == [tid]
         pass_time(queue)
@@ -111,9 +113,9 @@ def test_given_up(queue):
 
 
 @pytest.mark.parametrize('how', ['retry', 'drop', 'trim', 'del'])
-def test_a_letter_that_goes_is_not_told_any_more(queue, how):
-    """Nothing of it stays pending: retried, dropped, too old, or deleted by hand."""
-    bury(queue, {'command': 'a'}, {'command': 'b'})
+def test_a_removed_dead_letter_is_not_handed_out(queue, how):
+    """A dead letter that is retried, dropped, trimmed or deleted by hand leaves nothing pending."""
+    dead_letter(queue, {'command': 'a'}, {'command': 'b'})
     [a, b], _ = queue.tell()
     if how == 'retry':
         assert queue.dead_retry(a['id'], b['id']) == ['ok', 'ok']
@@ -121,8 +123,8 @@ def test_a_letter_that_goes_is_not_told_any_more(queue, how):
         assert queue.dead_drop(a['id'], b['id']) == ['ok', 'ok']
     elif how == 'trim':
         queue.conf_set('dead_keep_number', 1)
-        bury(queue)
-        bury(queue)
+        dead_letter(queue)
+        dead_letter(queue)
         queue.redis.hdel(queue.stats, 'swept')
         queue.scan('w')
         queue.tell()
@@ -135,28 +137,28 @@ def test_a_letter_that_goes_is_not_told_any_more(queue, how):
 
 
 def test_a_deleted_stream(queue):
-    """DEL of the dead letters: the next that is written is told, and none twice."""
-    bury(queue)
+    """If the stream of dead letters is deleted, the next dead letter is handed out, and none twice."""
+    dead_letter(queue)
     [letter], _ = queue.tell()
     queue.redis.delete(queue.dead)
-    # ids are times in milliseconds: a new stream could begin with the same
+    # ids are times in ms: the id of a new stream could be the old one
     wait_until(lambda: queue.now() > int(letter['id'].split('-')[0]))
-    [tid] = bury(queue)
+    [tid] = dead_letter(queue)
     assert tids(queue.tell()) == [tid] and queue.tell() == ([], [])
 
 
 def test_a_lost_group(queue):
-    """XGROUP DESTROY: what was handed out is not told again, what was not is."""
-    bury(queue)
+    """After XGROUP DESTROY, dead letters that were handed out are not handed out again, and the others are."""
+    dead_letter(queue)
     queue.tell()
     queue.redis.xgroup_destroy(queue.dead, TELLERS)
-    [tid] = bury(queue)
+    [tid] = dead_letter(queue)
     assert tids(queue.tell()) == [tid]
 
 
 def test_fields_of_any_size(queue):
-    """More than an environment holds stays out of the answer; too many fields are packed."""
-    bury(queue, [('command', 'x' * 3000000), ('small', 'y')])
+    """Fields that do not fit into an environment are left out, and too many fields are packed."""
+    dead_letter(queue, [('command', 'x' * 3000000), ('small', 'y')])
     [letter], _ = queue.tell()
     assert letter['fields'] == {'small': b'y'}
     flat = [part for i in range(1100) for part in (f'f{i}', 'x')]
@@ -174,7 +176,7 @@ def test_bad_arguments(queue, args):
 
 
 def test_another_type(queue):
-    """Somebody's string under the name: an error, nothing else."""
+    """If the key has another type, the call gets an error and writes nothing."""
     queue.redis.delete(queue.dead)
     queue.redis.set(queue.dead, 'x')
     with pytest.raises(redis.ResponseError, match='WRONGTYPE'):

@@ -1,5 +1,5 @@
-"""leat_doctor, leat_recheck and leat_repair: each damage is made, found, and put right without losing a
-task; every write of each repair is made to fail once."""
+"""leat_doctor, leat_recheck and leat_repair: each kind of damage is found and repaired without losing a task,
+also if any one write of the repair fails."""
 import pytest
 import redis
 
@@ -20,7 +20,7 @@ def clean(queue, before=''):
 
 
 def test_damage_is_found_and_repaired(queue, case):
-    """It is found, as what it is; after the repair nothing is wrong, and no task is lost."""
+    """Each kind of damage is found as what it is; after the repair nothing is wrong and no task is lost."""
     name, kind, make, after = case
     made = make(queue)
     doctor = Doctor(queue)
@@ -29,7 +29,7 @@ def test_damage_is_found_and_repaired(queue, case):
     assert doctor.look() == found or repr(doctor.look()) == repr(found)
     answers = doctor.repair(found)
     assert {state for _, state in answers} <= {'repaired', 'gone'}, answers
-    # what followed from it: a name whose task has just been settled
+    # a consequence: a name whose task the repair has just ended
     Doctor(queue).repair()
     clean(queue, name)
     after(queue, made)
@@ -38,7 +38,7 @@ def test_damage_is_found_and_repaired(queue, case):
 
 
 def test_looking_writes_nothing(queue, case):
-    """leat_doctor and leat_recheck leave every key as it is."""
+    """leat_doctor and leat_recheck change no key."""
     case[2](queue)
     before = {key: queue.redis.dump(key) for key in queue.redis.keys()}
     doctor = Doctor(queue)
@@ -48,8 +48,8 @@ def test_looking_writes_nothing(queue, case):
 
 
 def test_each_write_of_a_repair_fails_once(client, case):
-    """Write N of the repair fails, for each N: no task is in two places or in none, and repeated it is
-    repaired."""
+    """If write N of the repair fails, for each N, no task is in two places or in none, and repeating the
+    repair succeeds."""
     name, kind, make, after = case
     queue = Queue(client)
     failing, at = Failing(queue), 0
@@ -88,7 +88,7 @@ def repair_one(doctor, one):
 
 @pytest.mark.parametrize('and_on', [False, True])
 def test_all_writes_fail_from_one_on(client, case, and_on):
-    """From write N on all fail, those that take back too: no task is lost."""
+    """If every write from write N on fails, the undoing ones included, no task is lost."""
     name, kind, make, _ = case
     queue = Queue(client)
     failing, at, reached = Failing(queue), 0, True
@@ -108,7 +108,7 @@ def test_all_writes_fail_from_one_on(client, case, and_on):
 
 
 def busy(queue):
-    """A queue with tasks in every state that there is, of many lanes and names."""
+    """A queue with tasks in every state, in many lanes and with many names."""
     queue.register('w1', lease=60000)
     queue.conf_set('lane:capped', '1, 1')
     queue.conf_set('lane:rated', '1, -, 1/h')
@@ -130,27 +130,27 @@ def busy(queue):
 
 
 def test_a_healthy_queue_has_no_findings(queue):
-    """Ready, running, delayed, retried, released, dead, cancelled, expired, held and un-begun tasks are all
-    as they should be."""
+    """A queue with ready, running, delayed, retried, released, dead, cancelled, expired, deferred and
+    unclaimed tasks has no finding."""
     busy(queue)
     assert Doctor(queue).look() == []
 
 
 def test_a_queue_that_nobody_has_used(queue):
-    """Nothing is wrong with it, and it is said that no worker ever was there."""
+    """An unused queue has no finding but that no worker has ever registered."""
     assert [one.kind for one in Doctor(queue).look()] == ['unbegun']
     queue.add({'command': 'true', 'id': 'label'})
     assert [one.kind for one in Doctor(queue).look()] == ['unbegun']
 
 
 def test_a_task_that_moves_is_never_an_orphan(queue):
-    """A name's task passes from the stream to go, to waiting and back to go while it is looked for: the
-    second look knows it wherever it is, and so does the repair."""
+    """A named task that moves between the stream, the requeue stream and waiting during the search is found
+    by the second check and by the repair."""
     [task] = begun(queue, {'command': 'true', 'id': 'label', 'unique': 'k'})
     doctor = Doctor(queue)
     doctor.read_go()
     queue.finish('w1', task, 'release')
-    # in go, behind the place to which go was read
+    # in the requeue stream, behind the position that was read
     found = [one for page in doctor.pages() for one in page]
     assert [one.what for one in found] == [('name', 'i:label'), ('name', 'u:k')] or [
         one.what for one in found] == [('name', 'u:k'), ('name', 'i:label')]
@@ -160,12 +160,12 @@ def test_a_task_that_moves_is_never_an_orphan(queue):
     [task] = queue.begin('w1')
     queue.finish('w1', task, 'retry', cause='exit', status='1', delay=600000)
     assert doctor.second('repair', found) == ['gone', 'gone']
-    # in go again, and read there
+    # in the requeue stream again, and read there
     queue.redis.zadd(queue.delayed, {task.tid: 1})
     [task] = queue.begin('w1')
     doctor.read_go()
     assert task.tid in doctor.in_go
-    # somebody else's name by now: whoever vouched, vouched for another task
+    # the name now belongs to another task, so the proof of the first one is void
     assert queue.finish('w1', task) == 'ok'
     assert queue.redis.hlen(queue.names) == 0
     queue.add({'command': 'true', 'id': 'label'}, {'command': 'false', 'unique': 'k'})
@@ -174,8 +174,8 @@ def test_a_task_that_moves_is_never_an_orphan(queue):
     assert doctor.second('repair', found) == ['unsure', 'unsure']
 
 
-def test_go_that_grows_faster_than_it_is_read(queue):
-    """Where too much has come into go, nobody can be sure: read on, and ask again."""
+def test_requeue_stream_that_grows_faster_than_it_is_read(queue):
+    """If more is requeued than was read, the answer is unsure: read on, and ask again."""
     queue.register('w1')
     doctor = Doctor(queue)
     doctor.read_go()
@@ -190,8 +190,8 @@ def test_go_that_grows_faster_than_it_is_read(queue):
     assert doctor.second('repair', found) == ['repaired']
 
 
-def test_go_that_began_anew_with_lower_ids(queue):
-    """A stream that was deleted and counts from an earlier time again is not the one that was read."""
+def test_requeue_stream_that_began_again_with_lower_ids(queue):
+    """A requeue stream that was deleted and began again with lower ids counts as another stream."""
     queue.register('w1')
     queue.redis.xadd(queue.go, {'command': 'true'})
     doctor = Doctor(queue)
@@ -203,8 +203,8 @@ def test_go_that_began_anew_with_lower_ids(queue):
     assert doctor.second('repair', found) == ['unsure']
 
 
-def test_a_consumer_that_speaks_again_is_left(queue):
-    """Found silent, it beats before the repair: nothing is taken from it."""
+def test_a_consumer_that_returns_is_left_alone(queue):
+    """If a silent consumer sends a heartbeat before the repair, the repair takes nothing from it."""
     make_dead_consumer(queue)
     doctor = Doctor(queue)
     found = [one for one in doctor.look() if one.kind == 'consumer']
@@ -214,7 +214,7 @@ def test_a_consumer_that_speaks_again_is_left(queue):
 
 
 def test_a_leased_entry_of_a_silent_consumer_stays(queue):
-    """What somebody gave it lately is not adopted, and the consumer stays."""
+    """An entry that somebody gave to the consumer recently is not reclaimed, and the consumer stays."""
     make_dead_consumer(queue)
     token = queue.pending('w1')[0]
     queue.redis.execute_command(
@@ -228,7 +228,7 @@ def test_a_leased_entry_of_a_silent_consumer_stays(queue):
 
 
 def test_a_consumer_with_many_entries(queue):
-    """It is adopted in bounded steps."""
+    """The entries of a dead consumer are reclaimed in bounded steps."""
     queue.register('w1', lease=1000)
     queue.add(*[{'command': 'true'} for _ in range(250)])
     queue.block('w1', 250)
@@ -242,8 +242,8 @@ def test_a_consumer_with_many_entries(queue):
     assert queue.counter('crashes') == 0
 
 
-def test_adoption_counts_crashes(queue):
-    """What the dead consumer had begun is a crash, what it had only read is not."""
+def test_reclaiming_counts_crashes(queue):
+    """Reclaiming counts a crash for each claimed task, and none for a task that was only delivered."""
     [task] = make_dead_consumer(queue)
     Doctor(queue).repair()
     assert queue.counter('crashes') == 1
@@ -252,8 +252,8 @@ def test_adoption_counts_crashes(queue):
         ('0', False), ('1', True)]
 
 
-def test_a_consumer_that_never_beat(queue, wait_until):
-    """Somebody read the stream by hand and went away: the group's own clock tells."""
+def test_a_consumer_without_a_heartbeat(queue, wait_until):
+    """A consumer that read the stream by hand and never sent a heartbeat is judged by the group's idle time."""
     queue.register('w1', lease=1000)
     [tid] = queue.add({'command': 'true'})
     queue.block('someone')
@@ -266,9 +266,9 @@ def test_a_consumer_that_never_beat(queue, wait_until):
     assert settle(queue) == [tid]
 
 
-def test_what_is_another_programs(queue):
-    """A stream with another group, and a configuration with another group: said, and nothing behind it is
-    judged."""
+def test_a_stream_of_another_program(queue):
+    """If the stream has another program's group, or the configuration another group, leat_doctor says so and
+    judges nothing beyond it."""
     queue.register('w1')
     queue.redis.hset(queue.names, 'i:label', NO_TASK)
     queue.redis.xgroup_create(queue.stream, 'others', '0')
@@ -283,7 +283,7 @@ def test_what_is_another_programs(queue):
 
 
 def test_damaged_conf(queue):
-    """Values that leat_conf would refuse are found; they are for people to set."""
+    """Values that leat_conf would refuse are found, and left to the operator."""
     queue.register('w1')
     queue.redis.hset(queue.conf, mapping={'lease_ms': 'soon', 'lane:a': 'heavy', 'protocol': '9'})
     doctor = Doctor(queue)
@@ -294,7 +294,7 @@ def test_damaged_conf(queue):
 
 
 def test_arguments_are_checked(queue):
-    """Cursors, kinds and numbers of arguments of other forms are refused."""
+    """Malformed cursors, kinds and numbers of arguments are refused."""
     for args in (['nothing'], ['names 0 0'], ['names 101 0'], ['']):
         with pytest.raises(redis.ResponseError, match='BADARG'):
             queue.call('doctor', queue.group, *args)
@@ -308,7 +308,7 @@ def test_arguments_are_checked(queue):
 
 
 def test_pages_are_bounded(queue):
-    """Large tasks make short pages, and no page is much longer than it may be."""
+    """Large tasks make short pages, and no page exceeds its limit by much."""
     queue.register('w1')
     queue.add(*[{'command': 'true', 'payload': 'x' * 200000} for _ in range(60)], due='+600000')
     cursor, sizes = 'waiting 10 ', []

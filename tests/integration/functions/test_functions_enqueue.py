@@ -1,4 +1,4 @@
-"""leat_enqueue, and the plain XADD beside it."""
+"""leat_enqueue, and plain XADD."""
 import pytest
 import redis
 
@@ -11,7 +11,7 @@ def worker(queue):
 
 
 def test_a_task_lands_in_the_stream_field_by_field(queue):
-    """Fields keep their order and bytes; the id is the entry's."""
+    """Fields keep their order and bytes, and the task's id is the entry's id."""
     fields = [('command', 'cat'), ('payload', b'\0\n\xff bytes'), (b'odd \0 name', b'')]
     [(what, tid)] = queue.enqueue(fields)
     assert what == 'new'
@@ -20,8 +20,8 @@ def test_a_task_lands_in_the_stream_field_by_field(queue):
     assert queue.begin('w1')[0].flat == flat
 
 
-def test_a_plain_xadd_is_a_full_citizen(queue, client):
-    """XADD without the function: claimed with attempt 1, its entry id is the task's id."""
+def test_a_plain_xadd_is_a_task(queue, client):
+    """A task that was added by XADD is claimed with attempt 1, and its entry id is its id."""
     tid = client.xadd('emails', {'command': 'true'}).decode()
     [task] = queue.begin('w1')
     assert (task.tid, task.attempt, task.crashes, task.fence) == (tid, 1, 0, 1)
@@ -29,14 +29,15 @@ def test_a_plain_xadd_is_a_full_citizen(queue, client):
 
 
 def test_many_tasks_at_once_are_answered_in_order(queue):
-    """One call, many tasks, each with its own id."""
+    """One call adds many tasks, each with its own id, and answers in order."""
     tids = queue.add(*[{'command': f'true {i}'} for i in range(150)])
     assert [id for id, _ in queue.entries('stream')] == tids
     assert queue.status()['total_enqueued'] == 150
 
 
 def test_an_id_is_taken_while_its_task_lives(queue):
-    """exists, with the holder, in the stream, delayed and while it runs; free after its end."""
+    """A label that is in use answers exists with its task: in the stream, delayed and running; it is free
+    after the task's end."""
     [tid] = queue.add({'command': 'a', 'id': 'x'})
     assert queue.enqueue({'command': 'b', 'id': 'x'}) == [('exists', tid)]
     [task] = queue.begin('w1')
@@ -49,14 +50,14 @@ def test_an_id_is_taken_while_its_task_lives(queue):
 
 
 def test_an_id_ends_with_a_dead_letter(queue):
-    """Buried tasks hold no name."""
+    """A dead-lettered task holds no name."""
     queue.add({'command': 'a', 'id': 'x'})
     queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit')
     assert queue.enqueue({'command': 'b', 'id': 'x'})[0][0] == 'new'
 
 
 def test_the_same_id_twice_in_one_call(queue):
-    """The second is answered as the first one's; an empty id is none."""
+    """The second task gets the first one's id, and an empty id is no id."""
     (first, tid), (second, same), (third, _), (fourth, _) = queue.enqueue(
         {'command': 'a', 'id': 'x'}, {'command': 'b', 'id': 'x'}, {'command': 'c', 'id': ''},
         {'command': 'd', 'id': ''})
@@ -72,7 +73,7 @@ def test_the_same_id_twice_in_one_call(queue):
     ([(f'f{i}', 'x') for i in range(1001)], 'wrong number of fields'),
 ])
 def test_refused_tasks_leave_no_trace(queue, client, task, word):
-    """Nothing of the whole call is written, neither before nor after the bad task."""
+    """A call with one bad task writes nothing, neither before nor after it."""
     before = {key: client.dump(key) for key in client.keys()}
     with pytest.raises(redis.ResponseError, match=f'^REFUSED task 2: .*{word}'):
         queue.enqueue({'command': 'good', 'id': 'x'}, task, {'command': 'good'})
@@ -80,9 +81,9 @@ def test_refused_tasks_leave_no_trace(queue, client, task, word):
 
 
 @pytest.mark.parametrize('due, expires', [('+5000', 4), ('+5000', 5), (lambda now: now + 9000, 9)])
-def test_a_task_that_could_never_begin_is_refused(queue, due, expires):
-    """One that expires before it is due, or just then, is refused by the clock of Redis, with all of its
-    call; with time left it is taken, and so is one that is merely late: the gate buries it."""
+def test_a_task_that_could_never_start_is_refused(queue, due, expires):
+    """A task that expires no later than it is due is refused by Redis's clock, with the whole call. A task
+    with time left is accepted, and so is one that is only late: the claim check dead-letters it."""
     now = queue.now()
     due = due(now) if callable(due) else due
     with pytest.raises(redis.ResponseError, match='^REFUSED task 2: it expires before it is due'):
@@ -99,20 +100,20 @@ def test_a_task_that_could_never_begin_is_refused(queue, due, expires):
     [0, 'inf', 'command', 'true'], [0], [0, 2, 'command', 'true'], [0, 1, 'command'], ['', '', ''],
 ])
 def test_malformed_calls_are_refused(queue, args):
-    """Every malformed argument list is answered with a word of ours, never with a Lua error."""
+    """A malformed argument list gets an error of leat, never a Lua error."""
     with pytest.raises(redis.ResponseError, match='^(BADARG|REFUSED) '):
         queue.call('enqueue', *args)
     assert queue.places() == {}
 
 
 def test_the_wrong_number_of_keys_is_refused(queue, client):
-    """Fewer keys than the function touches would break Cluster later."""
+    """A call with the wrong number of keys is refused, because it would break in a Cluster."""
     with pytest.raises(redis.ResponseError, match='^BADARG expected 9 keys'):
         client.execute_command('FCALL', 'leat_enqueue', 1, 'emails', 0, 1, 'command', 'true')
 
 
-def test_a_thousand_fields_go_through_every_way(queue):
-    """The most that a task may have, through retry and dead letter and back."""
+def test_a_thousand_fields_in_every_state(queue):
+    """A task of 1,000 fields, the maximum, passes through retry, dead letter and back."""
     fields = [(f'f{i}', f'v{i}') for i in range(1000)]
     queue.add(fields)
     [task] = queue.begin('w1')
@@ -126,7 +127,7 @@ def test_a_thousand_fields_go_through_every_way(queue):
 
 
 def test_delayed_tasks_wait_for_their_time(queue):
-    """+MS and unix ms go to waiting; what is due already goes to the stream at once."""
+    """A task with a future time, +MS or unix ms, is delayed; a task that is due goes to the stream at once."""
     now = queue.now()
     [later] = queue.add({'command': 'a'}, due='+60000')
     [at] = queue.add({'command': 'b'}, due=now + 30000)
@@ -139,14 +140,14 @@ def test_delayed_tasks_wait_for_their_time(queue):
 
 
 def test_ids_of_waiting_tasks_differ(queue):
-    """Many in one millisecond get ids of their own, of the form of an entry id."""
+    """Tasks that are delayed in the same millisecond get ids of their own, in the form of entry ids."""
     tids = queue.add(*[{'command': 'a'}] * 500, due='+60000')
     assert len(set(tids)) == 500
     assert all(part.isdigit() for tid in tids for part in tid.split('-', 1))
 
 
 def test_the_length_limit_refuses_whole_calls(queue):
-    """Stream and waiting count; what exists already is still answered at the limit."""
+    """The stream and delayed tasks count against the limit; an existing task is answered at the limit too."""
     queue.conf_set('max_length', 3)
     queue.add({'command': 'a', 'id': 'x'})
     queue.add({'command': 'b'}, due='+60000')
@@ -164,7 +165,7 @@ def test_the_length_limit_refuses_whole_calls(queue):
 
 
 def test_a_payload_of_64_mib(queue):
-    """It goes through claim, retry, dead letter and back byte for byte."""
+    """A payload of 64 MiB passes through claim, retry, dead letter and back unchanged."""
     payload = bytes(range(256)) * (64 * MIB // 256)
     queue.add({'command': 'cat', 'payload': payload})
     queue.finish('w1', queue.begin('w1')[0], 'retry')
@@ -176,7 +177,7 @@ def test_a_payload_of_64_mib(queue):
 
 
 def test_producers_keys_suffice(queue, redis_server):
-    """A producer's ACL: its nine keys and its one function, and no write to go."""
+    """A producer needs its nine keys and its one function, and cannot write to the requeue stream."""
     client = redis_server.client()
     client.execute_command(
         'ACL', 'SETUSER', 'producer', 'on', '>secret', '-@all', '+fcall', '+xadd', '+xlen', '+hget',

@@ -1,5 +1,5 @@
-"""Every write of every function is made to fail once: the task stands in exactly one place, and the
-same call, repeated, settles it as if nothing had happened."""
+"""If any one write of any function fails, the task is in exactly one place, and repeating the call completes
+it as if nothing had failed."""
 import pytest
 import redis
 
@@ -16,9 +16,9 @@ def failing(client):
 
 
 class Case:
-    """One step on a task: prepare(queue) brings the queue into place, step(queue, what prepare
-    answered) makes the call that fails and is repeated; places and named say where the task is in
-    the end and whether its name is held; between, where else it may stand after a failure."""
+    """One step on a task. prepare(queue) sets up the queue; step(queue, what prepare returned) makes the call
+    that fails and is repeated. places and named say where the task is in the end and whether its name is
+    held; between is another place where it may be after a failure."""
 
     def __init__(self, name, prepare, step, places, named, between=None):
         self.name, self.prepare, self.step = name, prepare, step
@@ -31,15 +31,15 @@ def begun(queue, task=TASK):
     return queue.begin('w1')[0]
 
 
-def begun_from_go(queue):
-    """Its entry is in go, and it has an attempt behind it."""
+def claimed_from_requeue(queue):
+    """A task in the requeue stream with one attempt behind it."""
     task = begun(queue)
     queue.finish('w1', task, 'retry', cause='exit', status='1')
     return queue.begin('w1')[0]
 
 
 def expired(queue):
-    """Begun by w1, its lease run out; w2 scans."""
+    """A task that w1 claimed, with an expired lease; w2 scans."""
     task = begun(queue)
     queue.register('w2')
     queue.expire()
@@ -52,14 +52,14 @@ def last_crash(queue):
 
 
 def moved(queue):
-    """w1's lease ran out, w2 put the task up again, nobody has begun it."""
+    """A task of w1 whose lease expired: w2 has requeued it, and no worker has claimed it."""
     task = expired(queue)
     queue.scan('w2')
     return task
 
 
 def moved_and_read(queue):
-    """As moved, and w2 has read it but not begun: the blocking read's reply is on its way."""
+    """As moved, and w2 has read the entry but not claimed it: the blocking read's reply is on its way."""
     moved(queue)
     return queue.block('w2')[0]
 
@@ -104,7 +104,7 @@ def waiting(queue):
 
 
 def laned(queue):
-    """In a lane, behind a task that is gone."""
+    """A task in a lane, behind a task that is gone."""
     queue.register('w1')
     [other] = queue.add({'command': 'true'})
     [tid] = queue.add(dict(TASK, lane='blue'))
@@ -113,7 +113,7 @@ def laned(queue):
 
 
 def due_in_a_lane(queue):
-    """Not in its lane yet; it has to hold a key, too."""
+    """A delayed task that also has to take a key when it enters its lane."""
     queue.register('w1')
     [tid] = queue.add(dict(TASK, lane='blue', unique='key'), due='+1')
     queue.redis.zadd(queue.delayed, {tid: 1})
@@ -186,13 +186,13 @@ CASES = [
     Case('claim moved', moved_and_read, lambda q, token: q.claim('w2', 0, named=[token])['tasks'],
          ['go'], True),
     Case('success', begun, finish('success'), [], False),
-    Case('success from go', begun_from_go, finish('success'), [], False),
+    Case('success from go', claimed_from_requeue, finish('success'), [], False),
     Case('late success', moved, finish('success'), [], False),
     Case('retry', begun, finish('retry', delay=60000, cause='exit', status='1'), ['waiting'], True),
-    Case('retry from go', begun_from_go, finish('retry', delay=60000, cause='exit', status='1'),
+    Case('retry from go', claimed_from_requeue, finish('retry', delay=60000, cause='exit', status='1'),
          ['waiting'], True),
     Case('dead', begun, finish('dead', cause='exit', status='65'), ['dead'], False),
-    Case('dead from go', begun_from_go, finish('dead', cause='exit', status='65'), ['dead'], False),
+    Case('dead from go', claimed_from_requeue, finish('dead', cause='exit', status='65'), ['dead'], False),
     Case('release', begun, finish('release'), ['go'], True),
     Case('release un-begun', un_begun, finish('release'), ['go'], True),
     Case('scan', expired, scan, ['go'], True),
@@ -227,7 +227,7 @@ CASES = [
 
 
 def try_step(case, queue, before):
-    """Whether the call failed: by an error, or by one in a row of its reply."""
+    """Whether the call failed, with an error or with one in a row of its reply."""
     try:
         answer = case.step(queue, before)
     except redis.ResponseError as error:
@@ -237,7 +237,7 @@ def try_step(case, queue, before):
 
 
 def one_place(queue, case, at):
-    """Never in two places, never in none while it must be somewhere."""
+    """The task's one place; it is never in two, and never in none while it must exist."""
     places = queue.places()
     assert all(len(found) == 1 for found in places.values()), (case.name, at, places)
     assert len(places) <= 1, (case.name, at, places)
@@ -249,8 +249,8 @@ def clean_up(queue):
 
 
 def settle_leases(queue):
-    """What a stopped call left behind un-begun or dangling: a lease later the scan has found it,
-    and at the latest the sweep."""
+    """Handles what a stopped call left unclaimed or dangling: a lease later the scan finds it, or at the
+    latest the sweep."""
     for _ in range(2):
         queue.redis.hdel(queue.stats, 'swept')
         queue.expire()
@@ -259,7 +259,7 @@ def settle_leases(queue):
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
 def test_each_write_fails_once(failing, case):
-    """Write N fails, for each N; after it the task has one place; repeating the call settles it."""
+    """If write N fails, for each N, the task has one place, and repeating the call completes it."""
     queue, at = failing.queue, 0
     while True:
         at += 1
@@ -270,7 +270,7 @@ def test_each_write_fails_once(failing, case):
         reached = failing.writes() >= at
         failing.off()
         found = one_place(queue, case, at)
-        # an entry whose record alone is left has a place too, until the step is repeated
+        # an entry of which only the record is left has a place, too, until the step is repeated
         if case.places and not case.name.startswith(('enqueue', 'vanished')):
             assert found, (case.name, at)
         if failed:
@@ -294,7 +294,7 @@ def test_each_write_fails_once(failing, case):
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
 def test_all_writes_fail_from_one_on(failing, case):
-    """From write N on all fail, those that take back too: the task is never lost."""
+    """If every write from write N on fails, the undoing ones included, the task is never lost."""
     queue, at = failing.queue, 0
     while True:
         at += 1
@@ -314,7 +314,7 @@ def test_all_writes_fail_from_one_on(failing, case):
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
 def test_nothing_is_left_in_the_end(failing, case):
-    """Whatever write failed: the task then runs through to its end, and no key remembers it."""
+    """Whichever write failed, the task then runs to its end, and no key keeps anything of it."""
     queue, at = failing.queue, 0
     while True:
         at += 1
@@ -337,7 +337,7 @@ def test_nothing_is_left_in_the_end(failing, case):
 
 
 def run_to_the_end(queue):
-    """A worker with time: leases run out, due times come, what it claims succeeds."""
+    """A worker with time: leases expire, delayed tasks become due, and every claimed task succeeds."""
     queue.register('w9', max_crashes=9)
     queue.gate('paused', False)
     for _ in range(6):
@@ -352,7 +352,7 @@ def run_to_the_end(queue):
 
 
 def test_lane_that_waits_for_a_token(failing):
-    """Whatever write fails: a lane with tasks stands among those whose turn comes, or its time does."""
+    """Whichever write fails, a lane with tasks is either in the rotation or has a due time."""
     queue, at = failing.queue, 0
     while True:
         at += 1

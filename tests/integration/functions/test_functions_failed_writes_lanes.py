@@ -1,5 +1,5 @@
-"""Every write of every function is made to fail once, for tasks with lanes, unique keys and rates: the keys agree
-with each other after it, and the same call, repeated, settles everything."""
+"""If any one write of any function fails for tasks with lanes, unique keys and rates, the keys agree with
+each other, and repeating the call completes it."""
 import pytest
 import redis
 
@@ -40,7 +40,7 @@ def with_follow_up(queue):
 
 
 def capped(queue):
-    """Both slots of lane a are taken; more wait, and one has come by plain XADD."""
+    """Both slots of lane a are taken; more tasks wait, and one has come by plain XADD."""
     world(queue, most=1)
     queue.add(A)
     [one] = queue.begin('w1')
@@ -55,7 +55,8 @@ def plain_for_a_full_lane(queue):
 
 
 def passed_on_to_a_full_lane(queue):
-    """w1's lease on the first ran out, another of the lane was quicker, and the first waits in its lane."""
+    """w1's lease on the first task expired, another task of the lane was quicker, and the first waits in its
+    lane."""
     one = capped(queue)
     queue.redis.xadd(queue.stream, {'command': 'x', 'lane': 'a'})
     quick = queue.block('w2')
@@ -91,7 +92,7 @@ def due(queue):
 
 
 def freed_by_time(queue):
-    """A rate token is there, and a key is free again."""
+    """A rate token is available, and a key is free again."""
     queue.finish('w1', begun(queue))
     queue.redis.hset(queue.names, 'u:k', '@1 ' + queue.redis.hget(queue.names, 'u:k').decode().split()[1])
     queue.redis.zrem(queue.lanes, 'a')
@@ -121,7 +122,7 @@ def follow_up(queue):
 
 
 def idle(queue):
-    """A lane that is capped, and nothing else: its end is all that could wake anybody."""
+    """A lane at its cap, and nothing else: only the end of its task can wake a worker."""
     one = capped(queue)
     assert queue.begin('w2') == []
     return one
@@ -171,7 +172,7 @@ CASES = {
 
 
 def try_step(step, queue, before):
-    """Whether the call failed: by an error, or by one in a row of its reply."""
+    """Whether the call failed, with an error or with one in a row of its reply."""
     try:
         return 'INJECTED' in str(step(queue, before))
     except redis.ResponseError as error:
@@ -180,7 +181,7 @@ def try_step(step, queue, before):
 
 
 def agree(queue):
-    """The keys agree with each other. Answers the lanes that could start something."""
+    """The keys agree with each other. Returns the lanes that could start a task."""
     snapshot = invariants.Snapshot(queue)
     snapshot.one_place_each()
     follows = snapshot.held_names()
@@ -191,15 +192,15 @@ def agree(queue):
 
 
 def is_woken_in_the_end(queue):
-    """What could start wakes somebody, at the latest at the next scan."""
+    """A lane that could start a task wakes a worker, at the latest with the next scan."""
     queue.scan('w2')
     invariants.Snapshot(queue).somebody_is_woken(agree(queue))
 
 
 @pytest.mark.parametrize('name', CASES)
 def test_the_keys_agree_whatever_write_fails(failing, name):
-    """Write N fails, for each N: names, lanes, counts and places agree at once, and after the same call
-    again all is as it should be; then everything runs to its end, and nothing is left."""
+    """If write N fails, for each N, names, lanes, counts and places agree at once, and repeating the call
+    completes it. Then every task runs to its end, and nothing is left."""
     queue, at, (prepare, step) = failing.queue, 0, CASES[name]
     reached = True
     while reached:
@@ -223,7 +224,7 @@ def test_the_keys_agree_whatever_write_fails(failing, name):
 
 
 def run_to_the_end(queue):
-    """A worker with time: leases run out, due times come, what it claims succeeds."""
+    """A worker with time: leases expire, delayed tasks become due, and every claimed task succeeds."""
     queue.conf_set('lane:a', '')
     queue.register('w9', max_crashes=9)
     for _ in range(8):

@@ -1,4 +1,4 @@
-"""leat_finish: outcomes, fences, late successes, and what stays of a task."""
+"""leat_finish: outcomes, fencing, late successes, and what is kept of a task."""
 import pytest
 import redis
 
@@ -18,7 +18,7 @@ def begin_one(queue, consumer='w1', **fields):
 
 
 def overtaken(queue, **fields):
-    """w1's lease ran out and w2's scan has put the task up again."""
+    """The lease of w1 expired, and w2's scan has requeued the task."""
     task = begin_one(queue, **fields)
     queue.expire(task.token)
     queue.scan('w2')
@@ -31,13 +31,13 @@ def nothing_left(queue):
 
 
 def test_success_leaves_nothing(queue):
-    """Entry, pending entry, record and name are gone."""
+    """A success removes the entry, the pending entry, the record and the name."""
     assert queue.finish('w1', begin_one(queue, id='label')) == 'ok'
     assert nothing_left(queue) and queue.counter('succeeded') == 1
 
 
 def test_a_batch_from_both_streams(queue):
-    """100 successes in one call, some from go, some from the stream, with and without names."""
+    """One call finishes 100 tasks of both streams, with and without names."""
     queue.add(*[{'command': 'x'}] * 60, *[{'command': 'y', 'id': f'label {i}'} for i in range(40)])
     for task in queue.begin('w1', 30):
         queue.finish('w1', task, 'release')
@@ -48,7 +48,7 @@ def test_a_batch_from_both_streams(queue):
 
 
 def test_every_outcome_in_one_call(queue):
-    """Answers come in the order of the arguments, whatever is settled first."""
+    """Answers come in the order of the arguments, in whatever order the outcomes are settled."""
     queue.add(*[{'command': 'x'}] * 4)
     a, b, c, d = queue.begin('w1', 4)
     states = queue.finish_many('w1', [
@@ -59,7 +59,7 @@ def test_every_outcome_in_one_call(queue):
 
 
 def test_a_lost_reply_is_settled_by_sending_again(queue):
-    """Every outcome sent twice: gone, no trace of the second, not counted as fenced."""
+    """Each outcome sent a second time is answered gone, changes nothing and does not count as fenced."""
     for outcome in ('success', 'retry', 'dead', 'release'):
         task = begin_one(queue)
         assert queue.finish('w1', task, outcome, delay=60000, cause='exit') == 'ok'
@@ -71,7 +71,7 @@ def test_a_lost_reply_is_settled_by_sending_again(queue):
 
 
 def test_the_same_token_twice_in_one_call(queue):
-    """The second changes nothing."""
+    """The second outcome for a token in one call changes nothing."""
     task = begin_one(queue)
     twice = [queue.result(task.token, 'dead', cause='exit')] * 2
     assert queue.finish_many('w1', twice)[0] == 'ok'
@@ -99,7 +99,7 @@ def test_retry_waits_and_counts(queue):
 
 
 def test_history_is_bounded(queue):
-    """200 attempts: the oldest lines go, and every line is whole."""
+    """After 200 attempts the oldest lines of the history are gone, and each line is whole."""
     task = begin_one(queue)
     for _ in range(200):
         queue.finish('w1', task, 'retry', cause='exit', status='1')
@@ -112,7 +112,8 @@ def test_history_is_bounded(queue):
 
 
 def test_a_dead_letter_keeps_every_byte_and_the_account(queue):
-    """Fields byte for byte, forged leat.* of a plain XADD among them; the trailer is ours."""
+    """A dead letter keeps every byte of the fields, forged leat.* fields of a plain XADD among them; the
+    trailer is leat's own."""
     forged = ['command', b'x\0y', 'leat.tid', 'forged', 'leat.attempts', '9', 'leat.fields', '1']
     tid = queue.redis.execute_command('XADD', 'emails', '*', *forged).decode()
     [task] = queue.begin('w1')
@@ -131,8 +132,8 @@ def test_a_dead_letter_keeps_every_byte_and_the_account(queue):
 
 
 def test_forged_fields_in_the_stream_mean_nothing(queue):
-    """A whole forged trailer by plain XADD: the task counts from attempt 1, under its own id,
-    through a retry too."""
+    """A forged trailer that came by plain XADD has no effect: the task counts from attempt 1 under its own
+    id, also after a retry."""
     tid = queue.redis.execute_command(
         'XADD', 'emails', '*', 'command', 'x', 'leat.tid', '1-1', 'leat.attempts', '7',
         'leat.crashes', '2', 'leat.fields', '1').decode()
@@ -143,7 +144,7 @@ def test_forged_fields_in_the_stream_mean_nothing(queue):
 
 
 def test_another_worker_changes_nothing(queue):
-    """Not the owner: every outcome is fenced, and counted."""
+    """Every outcome of a worker that does not own the task is fenced, and counted."""
     task = begin_one(queue)
     for outcome in ('success', 'retry', 'dead', 'release'):
         assert queue.finish('w2', task, outcome) == 'fenced'
@@ -152,7 +153,7 @@ def test_another_worker_changes_nothing(queue):
 
 
 def test_a_late_success_counts_until_another_attempt_begins(queue):
-    """The lease ran out, the task stands in go again, nobody has begun it: settled for good."""
+    """If the lease expired and the task is requeued but not claimed, a late success ends it for good."""
     task = overtaken(queue, id='label')
     assert queue.finish('w1', task) == 'ok'
     assert nothing_left(queue) and queue.counter('succeeded') == 1
@@ -160,7 +161,8 @@ def test_a_late_success_counts_until_another_attempt_begins(queue):
 
 
 def test_a_late_success_finds_the_task_wherever_it_was_moved(queue):
-    """Put up again, read un-begun, handed back, taken over once more: it counts all the same."""
+    """A late success also counts if the task was requeued, read but not claimed, handed back, or taken over
+    once more."""
     task = overtaken(queue)
     [token] = queue.block('w2')
     queue.register('w2')
@@ -172,8 +174,8 @@ def test_a_late_success_finds_the_task_wherever_it_was_moved(queue):
     assert queue.claim('w2', 0, named=[token])['tasks'] == []
 
 
-def test_after_another_attempt_has_begun_nothing_counts(queue):
-    """Success, failure, renewal and release of the stale worker: refused."""
+def test_nothing_counts_after_another_attempt_has_started(queue):
+    """If another attempt has started, the stale worker's success, failure, renewal and release are refused."""
     task = overtaken(queue)
     [second] = queue.begin('w2')
     for outcome in ('success', 'retry', 'dead', 'release'):
@@ -184,15 +186,15 @@ def test_after_another_attempt_has_begun_nothing_counts(queue):
 
 
 def test_a_late_failure_is_fenced(queue):
-    """The crash was counted: a late retry, letter or release must not take the new entry."""
+    """A late retry, dead letter or release does not take the new entry, because the crash was counted."""
     task = overtaken(queue)
     for outcome in ('retry', 'dead', 'release'):
         assert queue.finish('w1', task, outcome, delay=5) == 'fenced'
     assert queue.places() == {task.tid: ['go']}
 
 
-def test_the_fence_grows_with_every_way_on(queue):
-    """release, retry, take-over, hand-back, dead_retry: each next attempt has a higher fence."""
+def test_the_fencing_token_grows_with_each_attempt(queue):
+    """The next attempt after release, retry, take-over, hand-back and dead_retry has a higher fencing token."""
     task, fences = begin_one(queue), []
 
     def on(step):
@@ -211,7 +213,8 @@ def test_the_fence_grows_with_every_way_on(queue):
 
 
 def test_a_deleted_entry_is_settled_from_its_record(queue, client):
-    """XDEL under a running task: a failure finds it vanished, one letter; a success counts."""
+    """If the entry of a running task is deleted, a failure makes one dead letter with the cause vanished, and
+    a success counts."""
     task = begin_one(queue, id='label')
     client.xdel('emails', task.token[1:])
     assert queue.finish('w1', task, 'retry') == 'vanished'
@@ -224,8 +227,8 @@ def test_a_deleted_entry_is_settled_from_its_record(queue, client):
     assert queue.finish('w1', task) == 'ok' and len(queue.letters()) == 1
 
 
-def test_an_un_begun_entry_can_only_be_released(queue):
-    """Read, never begun: no outcome of a run is believed."""
+def test_an_unclaimed_entry_can_only_be_released(queue):
+    """An outcome for an entry that was read but never claimed is refused."""
     queue.add({'command': 'x'})
     [token] = queue.block('w1')
     for outcome in ('success', 'retry', 'dead'):
@@ -236,7 +239,7 @@ def test_an_un_begun_entry_can_only_be_released(queue):
 
 
 def test_a_release_may_wait(queue):
-    """The task waits, with nothing counted; after a failed attempt it still counts as one that is tried again."""
+    """A released task may wait with nothing counted; after a failed attempt it still counts as a retry."""
     task = begin_one(queue, id='label')
     assert queue.finish('w1', task, 'release', delay=60000) == 'ok'
     assert queue.places() == {task.tid: ['waiting']} and queue.status()['delayed'] == 1
@@ -255,7 +258,8 @@ def test_a_release_may_wait(queue):
 
 
 def test_one_refused_result_does_not_stop_the_others(queue, client):
-    """The dead letters cannot be written: that attempt stays and says so, the rest is settled."""
+    """If dead letters cannot be written, that attempt stays and gets an error, and the other attempts are
+    settled."""
     queue.add(*[{'command': 'x'}] * 3)
     a, b, c = queue.begin('w1', 3)
     client.set(queue.dead, 'not a stream')
@@ -275,7 +279,7 @@ def test_one_refused_result_does_not_stop_the_others(queue, client):
     ['s1-1', 'success', '', '', '', 0, 0, '', '', 0] * 101,
 ])
 def test_malformed_calls_settle_nothing(queue, args):
-    """Refused before the first of the results is looked at."""
+    """A malformed call is refused before any outcome is settled."""
     task = begin_one(queue)
     with pytest.raises(redis.ResponseError, match='^BADARG'):
         queue.call('finish', 'leat', 'w1', *queue.result(task.token), *args)
@@ -283,12 +287,12 @@ def test_malformed_calls_settle_nothing(queue, args):
 
 
 def test_no_results_at_all(queue):
-    """An empty call is fine."""
+    """A call without outcomes succeeds."""
     assert queue.finish_many('w1', []) == []
 
 
 def test_an_id_with_any_bytes_is_released(queue):
-    """Spaces, NUL and dashes at its ends do not confuse the record."""
+    """Spaces, NUL and dashes at the ends of an id do not confuse the record."""
     for id in (b' ', b'-', b'a b ', b'\0x\0', b'x\n', b'\xff'):
         assert queue.finish('w1', begin_one(queue, id=id)) == 'ok', id
         assert not queue.redis.exists(queue.names), id

@@ -1,4 +1,4 @@
-"""Lanes: whose turn it is, caps, and that one client's tasks do not hold up another's."""
+"""Lanes: the order of their tasks, caps, and that no client's tasks block another's."""
 from collections import Counter
 
 import pytest
@@ -17,7 +17,7 @@ def worker(queue):
     queue.register('w2')
     yield
     waiting = queue.redis.hlen(queue.waiting)
-    # very many are like some, and take many seconds
+    # a check of very many tasks finds nothing more and takes many seconds
     assert waiting == 0 or waiting + queue.redis.xlen(queue.stream) > MANY or invariants.check(queue)
 
 
@@ -35,7 +35,7 @@ def lane_of(task):
 
 
 def run(queue, starts, slots=SLOTS, began=None):
-    """One worker of so many slots: as one task ends the next begins. Answers their lanes in order."""
+    """Runs one worker with this many slots: a task starts when another ends. Returns their lanes in order."""
     lanes, running = [], []
     while len(lanes) < starts:
         tasks = queue.begin('w1', slots - len(running), busy=len(running))
@@ -53,7 +53,7 @@ def run(queue, starts, slots=SLOTS, began=None):
 
 
 def pile_up(queue, lane, count, how):
-    """So many tasks wait in the lane: brought by the function, or by plain XADD."""
+    """This many tasks wait in the lane, added by the function or by plain XADD."""
     if how == 'function':
         fill(queue, lane, count)
     else:
@@ -62,10 +62,10 @@ def pile_up(queue, lane, count, how):
             1, queue.stream, lane, count)
 
 
-# ---------------------------------------------------------------- order
+# ---- order
 
 def test_weights(queue):
-    """8,000 starts of lanes that weigh 1, 2 and 5: shares within 2 %."""
+    """In 8,000 starts, lanes of weight 1, 2 and 5 get their shares within 2 %."""
     weights = {'a': 1, 'b': 2, 'c': 5}
     for lane, weight in weights.items():
         queue.conf_set('lane:' + lane, weight)
@@ -76,7 +76,7 @@ def test_weights(queue):
 
 
 def test_weights_in_every_stretch(queue):
-    """Not only in the end: in any 80 starts."""
+    """The shares hold in any 80 consecutive starts."""
     for lane, weight in {'a': 1, 'b': 2, 'c': 5}.items():
         queue.conf_set('lane:' + lane, weight)
         fill(queue, lane, weight * 100)
@@ -87,7 +87,7 @@ def test_weights_in_every_stretch(queue):
 
 
 def test_fractions_of_a_weight(queue):
-    """0.5 gets half of what 1 gets."""
+    """A weight of 0.5 gets half of what a weight of 1 gets."""
     queue.conf_set('lane:a', '0.5')
     fill(queue, 'a', 200)
     fill(queue, 'b', 300)
@@ -95,7 +95,7 @@ def test_fractions_of_a_weight(queue):
 
 
 def test_a_strict_lane_goes_first(queue):
-    """Also tasks that came after hundreds of others; two strict lanes share."""
+    """Tasks of a strict lane start first, also if they came after hundreds of others; two strict lanes share."""
     fill(queue, 'a', 100)
     run(queue, 20)
     for lane in ('now', 'too'):
@@ -103,14 +103,15 @@ def test_a_strict_lane_goes_first(queue):
         fill(queue, lane, 10)
     queue.redis.xadd('emails', {'command': 'plain'})
     lanes = run(queue, 30, slots=1)
-    # one may have been put up before
+    # one may have been requeued before
     assert Counter(lanes[:21])['now'] == Counter(lanes[:21])['too'] == 10
     assert abs(Counter(lanes[:10])['now'] - 5) <= 1
 
 
 @pytest.mark.parametrize('before, after', [('strict', '1'), ('1', 'strict'), ('strict', '')])
 def test_a_lane_that_changes_its_kind(queue, before, after):
-    """It shares, or goes first, from the change on, whatever it was when its tasks came."""
+    """A lane whose kind changes shares, or goes first, from the change on, whatever it was when its tasks
+    came."""
     queue.conf_set('lane:a', before)
     fill(queue, 'a', 100)
     fill(queue, 'b', 100)
@@ -118,7 +119,7 @@ def test_a_lane_that_changes_its_kind(queue, before, after):
     queue.conf_set('lane:a', after)
     lanes = run(queue, 41, slots=1)[1:]
     assert Counter(lanes)['a'] == 40 if after == 'strict' else abs(Counter(lanes)['a'] - 20) <= 1
-    # the clocks of both kinds are what they were
+    # the clocks of both kinds are unchanged
     queue.conf_set('lane:c', 'strict')
     fill(queue, 'c', 5)
     fill(queue, 'd', 5)
@@ -126,7 +127,7 @@ def test_a_lane_that_changes_its_kind(queue, before, after):
 
 
 def test_first_come_first_served_within_a_lane(queue):
-    """Also tasks that were retried: their first place counts."""
+    """Tasks start in the order in which they came, retried tasks too."""
     tids = [tid for _ in range(20) for tid in queue.add(*laned('a'))]
     [first] = queue.begin('w1')
     queue.finish('w1', first, 'retry', delay=0)
@@ -135,12 +136,12 @@ def test_first_come_first_served_within_a_lane(queue):
         for task in queue.begin('w1', 3):
             order.append(task.tid)
             queue.finish('w1', task)
-    # one had been put up before the first came back
+    # one was requeued before the first came back
     assert sorted(order[:2]) == tids[:2] and order[2:] == tids[2:]
 
 
 def test_a_lane_joins_at_the_present(queue):
-    """What it did not use while it had no tasks is not made up for, and it does not wait either."""
+    """A lane that gets tasks again neither makes up for idle time nor waits."""
     fill(queue, 'a', 600)
     run(queue, 300)
     fill(queue, 'b', 100)
@@ -149,7 +150,7 @@ def test_a_lane_joins_at_the_present(queue):
 
 
 def test_a_lane_that_empties_has_no_advantage(queue):
-    """Refilled after each of its starts, so that it joins anew each time: no more than its share."""
+    """A lane that empties after each start and joins again gets no more than its share."""
     fill(queue, 'a', 300)
     queue.add(*laned('b'))
 
@@ -170,7 +171,7 @@ def test_the_plain_stream_is_a_lane(queue):
 
 
 def test_a_stream_that_was_empty_joins_at_the_present(queue):
-    """Hundreds of looks into an empty stream, beside a heavy lane, are not held against it."""
+    """Hundreds of reads of an empty stream, beside a heavy lane, do not count against the stream."""
     queue.conf_set('lane:a', 1000)
     fill(queue, 'a', 500)
     for _ in range(200):
@@ -183,7 +184,8 @@ def test_a_stream_that_was_empty_joins_at_the_present(queue):
 
 
 def test_lanes_and_stream_take_turns_also_one_at_a_time(queue):
-    """What is put up to wake others is not put up out of turn: scans of busy workers pile nothing up."""
+    """A task that is requeued to wake a worker does not jump the queue, and scans of busy workers pile
+    nothing up."""
     fill(queue, 'a', 50)
     busy = queue.begin('w1', 2)
     for _ in range(20):
@@ -194,10 +196,10 @@ def test_lanes_and_stream_take_turns_also_one_at_a_time(queue):
     assert queue.finish('w1', busy[0]) == 'ok'
 
 
-# ---------------------------------------------------------------- times
+# ---- times
 
 def test_delayed_tasks_of_a_lane(queue):
-    """When they are due they wait for their lane's turn."""
+    """A delayed task that is due waits for its lane's turn."""
     fill(queue, 'a', 20)
     tids = queue.add(*laned('b', 10), due='+60000')
     assert 'b' not in run(queue, 5, slots=1)
@@ -208,7 +210,7 @@ def test_delayed_tasks_of_a_lane(queue):
 
 
 def test_retried_tasks_of_a_lane(queue):
-    """The next attempt waits for the lane's turn; one that is released goes on at once."""
+    """A retried task waits for its lane's turn; a released one goes on at once."""
     queue.add(*laned('a', 3))
     [task] = queue.begin('w1')
     queue.finish('w1', task, 'retry', delay=0)
@@ -222,7 +224,7 @@ def test_retried_tasks_of_a_lane(queue):
 
 @pytest.mark.parametrize('how', ['due', 'retried letters'])
 def test_plain_tasks_in_numbers_hold_up_no_lane(queue, how):
-    """Thousands that come due, or are retried, at one moment: a lane's task starts among the first."""
+    """If thousands of plain tasks come due, or are retried, at once, a lane's task starts among the first."""
     tids = []
     for _ in range(4):
         tids += queue.add(*[{'command': 'x'}] * 500, due='+60000')
@@ -240,7 +242,7 @@ def test_plain_tasks_in_numbers_hold_up_no_lane(queue, how):
 
 
 def test_expired_tasks_of_a_lane_hold_up_nobody(queue):
-    """They are buried on the way, some in each call; what is behind them starts."""
+    """Expired tasks become dead letters, some in each call, and the tasks behind them start."""
     queue.conf_set('lane:a', '1, 1')
     queue.add(*laned('a', 300, expires='1'), *laned('a', 2))
     lanes = []
@@ -249,11 +251,12 @@ def test_expired_tasks_of_a_lane_hold_up_nobody(queue):
     assert lanes == ['a'] and len(queue.letters()) == 300 - 1 + 1
 
 
-# ---------------------------------------------------------------- names
+# ---- names
 
 @pytest.mark.parametrize('name', ODD)
 def test_a_lanes_name_is_any_bytes(queue, name):
-    """Names that look like leat's own or like another's beginning: no lane takes another's tasks or settings."""
+    """A lane whose name looks like leat's own, or like the beginning of another's, takes no other lane's tasks or
+    settings."""
     raw = name.encode('latin-1')
     others = [raw[:-1], raw + b'x', raw + b'\1']
     queue.call('conf', b'lane:' + raw, '1, 1')
@@ -272,7 +275,8 @@ def test_a_lanes_name_is_any_bytes(queue, name):
 
 @pytest.mark.parametrize('name', ['x' * 201, 'a\0b', '\0'])
 def test_what_is_no_name_is_refused(queue, name):
-    """By enqueue, and at the gate where it came by plain XADD; nothing of it stays, also when it is retried."""
+    """leat_enqueue refuses such a name, and the claim check does so for a plain XADD; nothing is kept, also
+    if the task is retried."""
     with pytest.raises(redis.ResponseError, match='^REFUSED task 1: lane: longer than 200 bytes, or with a NUL'):
         queue.enqueue({'command': 'x', 'lane': name})
     queue.redis.xadd('emails', {'command': 'x', 'lane': name})
@@ -284,7 +288,7 @@ def test_what_is_no_name_is_refused(queue, name):
 
 
 def test_ids_of_every_size(queue):
-    """A producer's own entry ids, up to 64 bits, find their way back out of a lane."""
+    """A task with an entry id of its producer's choice, up to 64 bits, comes back out of a lane."""
     queue.conf_set('lane:a', '1, 1')
     queue.redis.xadd('emails', {'command': 'x', 'lane': 'a'}, id='1-1')
     for id in ('99999999999999-7', '18446744073709551615-18446744073709551614'):
@@ -301,7 +305,7 @@ def test_ids_of_every_size(queue):
     '0', '-1', 'x', '1001', 'nan', '1, x', '1, 0', '1, 1.5', '1, 1, 5', '1, 1, 0/s', '1, 1, 1/s, x',
     '1, 1, 1/s, 1, 1', ', 1', 'strict 1'])
 def test_settings_that_mean_nothing_are_refused(queue, value):
-    """Nothing of them is kept."""
+    """A setting without a meaning is refused, and nothing is kept."""
     with pytest.raises(redis.ResponseError, match='^BADARG lane:a cannot be set'):
         queue.conf_set('lane:a', value)
     with pytest.raises(redis.ResponseError, match='^BADARG'):
@@ -311,15 +315,15 @@ def test_settings_that_mean_nothing_are_refused(queue, value):
 
 @pytest.mark.parametrize('name', ['lane:', 'lane:' + 'x' * 201, 'lane:a\0b'])
 def test_settings_of_what_is_no_lane_are_refused(queue, name):
-    """The plain stream is no lane that could be set."""
+    """The plain stream has no lane settings."""
     with pytest.raises(redis.ResponseError, match='^BADARG'):
         queue.conf_set(name, '1')
 
 
-# ---------------------------------------------------------------- caps
+# ---- caps
 
 def begin_all(queue, *workers):
-    """Each worker takes what it can get."""
+    """Each worker claims as many tasks as it can."""
     tasks = []
     for worker in workers:
         for _ in range(3):
@@ -333,7 +337,7 @@ def runs(queue, lane='a'):
 
 @pytest.mark.parametrize('how', ['function', 'XADD'])
 def test_a_cap_counts_over_all_workers(queue, how):
-    """Never more than three, whoever asks; the others of the queue go on."""
+    """Never more than three tasks of the lane run, whichever worker claims; other tasks go on."""
     queue.conf_set('lane:a', '1, 3')
     pile_up(queue, 'a', 50, how)
     queue.add(*laned('b', 5))
@@ -351,7 +355,7 @@ def test_a_cap_counts_over_all_workers(queue, how):
         assert now == runs(queue) == min(3, 50 - done + 3), done
 
 
-# what becomes of one of three running tasks, and how many of the lane then run that hold a slot
+# how one of three running tasks ends, and how many of the lane then run that hold a slot
 FATES = {
     'retry': lambda q, task: q.finish('w1', task, 'retry', delay=60000),
     'dead': lambda q, task: q.finish('w1', task, 'dead', cause='exit'),
@@ -369,7 +373,7 @@ FATES = {
 
 @pytest.mark.parametrize('fate', FATES)
 def test_a_cap_is_exact_whatever_becomes_of_a_task(queue, fate):
-    """The slot is free exactly once: the next one starts, and no more than that."""
+    """The slot becomes free exactly once: one task starts, and no more."""
     queue.conf_set('lane:a', '1, 3')
     queue.add(*laned('a', 20))
     mine = queue.begin('w1', 10)
@@ -383,7 +387,8 @@ def test_a_cap_is_exact_whatever_becomes_of_a_task(queue, fate):
 
 @pytest.mark.parametrize('step', ['died', 'left', 'registers'])
 def test_a_worker_that_goes_frees_its_slots(queue, step):
-    """All three at once, and the next three start, handed back ones among them."""
+    """The three slots of a worker that leaves become free at once, and the next three tasks start, requeued
+    ones among them."""
     queue.conf_set('lane:a', '1, 3')
     queue.add(*laned('a', 20))
     assert len(queue.begin('w1', 10)) == 3
@@ -396,7 +401,8 @@ def test_a_worker_that_goes_frees_its_slots(queue, step):
 
 
 def test_a_cap_that_is_changed(queue):
-    """Lower: nothing more starts until as many have ended; higher, or gone: at once."""
+    """After a lower cap nothing starts until enough tasks have ended; a higher cap, or none, takes effect at
+    once."""
     queue.conf_set('lane:a', '1, 4')
     queue.add(*laned('a', 20))
     tasks = queue.begin('w1', 10)
@@ -413,7 +419,8 @@ def test_a_cap_that_is_changed(queue):
 
 
 def test_one_that_was_passed_on_keeps_its_late_success_in_its_lane(queue):
-    """Its lease ran out while the lane was full again: it waits, un-begun, and its success ends it there."""
+    """If the lease expired while the lane was full again, the task waits unclaimed, and its late success ends
+    it there."""
     queue.conf_set('lane:a', '1, 1')
     queue.add(*laned('a', 2, unique_for='1h'))
     [task] = queue.begin('w1')
@@ -427,11 +434,12 @@ def test_one_that_was_passed_on_keeps_its_late_success_in_its_lane(queue):
     assert queue.counter('succeeded') == 1
 
 
-# ---------------------------------------------------------------- many
+# ---- large numbers
 
 @pytest.mark.parametrize('how', ['function', 'XADD'])
 def test_100000_of_one_lane_hold_up_no_other(queue, how):
-    """One task of lane B after 100,000 of lane A: it starts within slots + 1 starts. Also claimed in one go."""
+    """One task of lane B behind 100,000 of lane A starts within slots + 1 starts, also if all are claimed at
+    once."""
     pile_up(queue, 'a', 100_000, how)
     running = queue.begin('w1', SLOTS)
     assert len(running) == SLOTS
@@ -446,8 +454,8 @@ def test_100000_of_one_lane_hold_up_no_other(queue, how):
 
 
 def test_a_thousand_lanes(queue):
-    """100 tasks in each of 1,000 lanes, and one that is refilled at each start: of the first 10,000 starts
-    each has 10 ± 1, the refilled one no more than two shares."""
+    """With 100 tasks in each of 1,000 lanes, and one lane that is refilled at each start, each lane gets 10 ±
+    1 of the first 10,000 starts, and the refilled one at most two shares."""
     for number in range(0, 1000, 5):
         queue.add(*[task for i in range(5) for task in laned(f'client {number + i}', 100)])
 
@@ -464,7 +472,7 @@ def test_a_thousand_lanes(queue):
 
 
 def test_very_many_lanes_that_can_start_nothing(queue, client):
-    """A lane behind hundreds that wait for a token: whoever claims in vain is told to go on, and gets there."""
+    """A lane behind hundreds that wait for a token is reached, because a claim in vain is told to go on."""
     lanes = [f'slow {number:03}' for number in range(350)]
     for lane in lanes:
         queue.conf_set('lane:' + lane, '1000, -, 1/h')

@@ -1,4 +1,4 @@
-"""leat_intake and its like: lists of producers become tasks, each item once, in order."""
+"""leat_intake and related functions: items of producers' lists become tasks, each once and in order."""
 import hashlib
 
 import pytest
@@ -12,7 +12,7 @@ ODD = [b'', b'\0', b'two\nlines', b'\xff\xfe', b'x' * 100_000, b'plain', b'plain
 
 
 def fill(queue, kind, items, key='work'):
-    """As a producer does: LPUSH, SADD, ZADD."""
+    """Adds items as a producer does: LPUSH, SADD, ZADD."""
     if kind == 'list':
         queue.redis.lpush(key, *items)
     elif kind == 'set':
@@ -22,22 +22,23 @@ def fill(queue, kind, items, key='work'):
 
 
 def members(queue, kind, key='work'):
-    """What is in it still, in the order in which it is taken."""
+    """The items that are left, in the order in which they are taken."""
     if kind == 'list':
         return queue.redis.lrange(key, 0, -1)[::-1]
     return queue.redis.zrange(key, 0, -1) if kind == 'zset' else sorted(queue.redis.smembers(key))
 
 
 def test_first_pushed_first_out(queue):
-    """RPOP's order, any bytes, the empty item too; the list is gone afterwards."""
+    """Items become tasks in RPOP's order, with any bytes, the empty item included; the list is gone
+    afterwards."""
     queue.redis.lpush('work', *ODD)
     assert intake(queue, 'work') == {'taken': len(ODD), 'added': len(ODD), 'left': 0, 'full': 0}
     assert items_of(queue) == ODD
     assert not queue.redis.exists('work')
 
 
-def test_at_most_so_many(queue):
-    """The tail goes first, the rest stays as it was; never more than 1,000 a call."""
+def test_at_most_as_many_as_asked(queue):
+    """The tail is taken first, and the rest stays as it was; a call takes at most 1,000 items."""
     queue.redis.lpush('work', *range(2500))
     assert intake(queue, 'work', most=10)['left'] == 2490
     assert items_of(queue) == [b'%d' % n for n in range(10)]
@@ -48,7 +49,7 @@ def test_at_most_so_many(queue):
 
 
 def test_large_items_end_a_call(queue):
-    """One call moves a few MiB, and at least one item however large it is."""
+    """One call moves a few MiB, and at least one item, however large it is."""
     queue.redis.lpush('work', *[bytes([65 + n]) * 1_000_000 for n in range(20)])
     taken = intake(queue, 'work')['taken']
     assert 4 <= taken < 20
@@ -66,7 +67,7 @@ def test_an_absent_list_is_an_empty_one(queue):
 
 
 def test_field_lane_and_unique(queue):
-    """An item becomes the field that is asked for; lane and unique stand beside it."""
+    """The item becomes the configured field; lane and unique are set beside it."""
     long = b'y' * 201
     queue.redis.lpush('work', b'one', b'z' * 200, long, b'')
     intake(queue, 'work', field='command', lane='a lane', unique=True)
@@ -80,7 +81,7 @@ def test_field_lane_and_unique(queue):
 
 
 def fields_in(queue, place):
-    """Of tasks in the stream, or waiting."""
+    """The fields of tasks in the stream, or waiting."""
     if place == 'stream':
         return [fields for _, fields in queue.entries('stream')]
     return [queue.show(tid)['fields'] for tid in queue.redis.hkeys(queue.waiting)]
@@ -88,7 +89,7 @@ def fields_in(queue, place):
 
 @pytest.mark.parametrize('field', ['', 'leat.x', 'id', 'unique', 'lane', 'timeout', 'expires'])
 def test_a_field_with_a_meaning_is_refused(queue, field):
-    """Items are bytes of foreign making: they cannot become a field that leat obeys."""
+    """An item cannot become a field that leat interprets, because its bytes come from others."""
     queue.redis.lpush('work', 'x')
     with pytest.raises(redis.ResponseError, match='BADARG'):
         intake(queue, 'work', field=field)
@@ -96,7 +97,7 @@ def test_a_field_with_a_meaning_is_refused(queue, field):
 
 
 def test_it_stops_at_the_length_limit(queue):
-    """What does not fit stays in the list, and the answer says so."""
+    """Items that do not fit stay in the list, and the answer says so."""
     queue.register('w1', max_length=5)
     queue.redis.lpush('work', *range(8))
     assert intake(queue, 'work') == {'taken': 5, 'added': 5, 'left': 3, 'full': 1}
@@ -111,7 +112,7 @@ def test_it_stops_at_the_length_limit(queue):
 
 
 @pytest.mark.parametrize('kind', ['list', 'set', 'zset'])
-def test_what_is_left_behind(queue, kind):
+def test_import_of_old_structures(queue, kind):
     """Lists, sets and sorted sets are emptied; a sorted set in the order of its scores."""
     items = [b'item %d' % n for n in range(300)]
     fill(queue, kind, items)
@@ -127,7 +128,7 @@ def test_what_is_left_behind(queue, kind):
 
 
 def test_a_large_set(queue):
-    """Thousands of members, each once, in bounded calls."""
+    """Thousands of members of a set become tasks, each once, in bounded calls."""
     fill(queue, 'set', [b'm%d' % n for n in range(20_000)])
     calls = 0
     while intake(queue, 'work', kind='set')['left']:
@@ -137,8 +138,8 @@ def test_a_large_set(queue):
     assert len(found) == 20_000 and set(found) == {b'm%d' % n for n in range(20_000)}
 
 
-def test_marks(queue):
-    """ITEM*UNIXTIME: the mark goes; a task whose mark lies ahead waits for it."""
+def test_times(queue):
+    """ITEM*UNIXTIME: the time is cut off, and a task whose time is in the future is delayed."""
     ahead = queue.now() // 1000 + 3600
     queue.redis.lpush('ring', b'past*1700000000', b'a*b*5', b'none', b'*7', b'x*', b'y*7z',
                       b'future*%d' % ahead)
@@ -154,7 +155,7 @@ def test_marks(queue):
 
 @pytest.mark.parametrize('kind', ['list', 'set', 'zset'])
 def test_another_type_is_refused(queue, client, kind):
-    """Before anything is written, with Redis's own word."""
+    """A key of another type is refused with Redis's error before anything is written."""
     client.set('work', 'x')
     with pytest.raises(redis.ResponseError, match='WRONGTYPE'):
         intake(queue, 'work', kind=kind)
@@ -173,8 +174,8 @@ def failing(client):
 @pytest.mark.parametrize('kind', ['list', 'set', 'zset'])
 @pytest.mark.parametrize('and_on', [False, True])
 def test_each_write_fails(failing, kind, and_on):
-    """Whichever write is refused: items are in their place or in the queue, never in none; where what takes
-    back works, never in both; and the same call, repeated, moves them all."""
+    """Whichever write is refused, each item is in the list or in the queue; if the undoing works, it is never
+    in both; and repeating the call moves them all."""
     queue, at = failing.queue, 0
     soon = b'%d' % (queue.now() // 1000 + 3600)
     items = [b'a', b'b*' + soon, b'c', b'd*' + soon]
@@ -203,8 +204,8 @@ def test_each_write_fails(failing, kind, and_on):
 
 @pytest.mark.parametrize('and_on', [False, True])
 def test_each_write_fails_with_lane_and_unique(failing, and_on):
-    """The same where items become tasks of a lane that hold unique keys: no name and no lane is left without
-    its task."""
+    """The same holds for items that become tasks of a lane with unique keys: no name and no lane is left
+    without its task."""
     queue, at = failing.queue, 0
     items = [b'a', b'b', b'a', b'c']
     while True:
@@ -231,7 +232,7 @@ def test_each_write_fails_with_lane_and_unique(failing, and_on):
 
 
 def run_all(queue, number):
-    """So many tasks succeed, and nothing is left."""
+    """This many tasks succeed, and nothing is left."""
     queue.register('w1')
     payloads = []
     for _ in range(number + 1):
@@ -245,7 +246,8 @@ def run_all(queue, number):
 
 
 def test_equal_items_become_one_task(queue):
-    """While an item's task waits or runs, an equal one is taken away and becomes none; afterwards it does."""
+    """An equal item is removed without a task while the first item's task waits or runs; afterwards it
+    becomes a task."""
     queue.redis.lpush('work', b'a', b'b', b'a', b'y' * 300, b'y' * 300, b'', b'')
     assert intake(queue, 'work', unique=True) == {'taken': 7, 'added': 4, 'left': 0, 'full': 0}
     queue.register('w1')
@@ -260,7 +262,7 @@ def test_equal_items_become_one_task(queue):
 
 
 def test_lanes_take_turns(queue):
-    """Lists of clients as lanes: none waits behind another's backlog."""
+    """Lists of clients are lanes: none waits behind another's backlog."""
     queue.redis.lpush('work:a', *[f'a{n}' for n in range(50)])
     queue.redis.lpush('work:b', 'b0', 'b1')
     for client in 'ab':
@@ -268,8 +270,8 @@ def test_lanes_take_turns(queue):
     assert {b'b0', b'b1'} <= set(run_all(queue, 52)[:6])
 
 
-def test_a_lane_that_cannot_be_one(queue):
-    """Refused whole, the items stay."""
+def test_an_invalid_lane(queue):
+    """The call is refused as a whole, and the items stay."""
     queue.redis.lpush('work', 'x')
     for lane in (b'l' * 201, b'a\0b'):
         with pytest.raises(redis.ResponseError, match='REFUSED'):
@@ -278,7 +280,7 @@ def test_a_lane_that_cannot_be_one(queue):
 
 
 def test_a_full_server_refuses_it_whole(queue):
-    """OOM: nothing is taken, nothing written."""
+    """A full server answers OOM; nothing is taken and nothing written."""
     queue.redis.lpush('work', *range(10))
     queue.redis.config_set('maxmemory', 1)
     before = {key: queue.redis.dump(key) for key in queue.redis.keys()}
@@ -289,7 +291,7 @@ def test_a_full_server_refuses_it_whole(queue):
 
 @pytest.mark.parametrize('name', ['stream', 'conf', 'stats', 'delayed', 'waiting'])
 def test_a_key_of_the_queue_has_another_type(queue, client, name):
-    """Nothing is lost and nothing doubled: all items are in the list, or none."""
+    """If a key of the queue has another type, no item is lost or doubled: all items are in the list, or none."""
     client.set(getattr(queue, name), 'x')
     client.lpush('work', b'a', b'b*9999999999')
     try:
@@ -301,7 +303,7 @@ def test_a_key_of_the_queue_has_another_type(queue, client, name):
 
 
 def test_preview(queue):
-    """How many there are and the first of them, cut; nothing changes."""
+    """The preview has the number of items and the first of them, cut; nothing changes."""
     ahead = queue.now() // 1000 + 3600
     queue.redis.lpush('work', b'a*%d' % ahead, b'x' * 500, *range(30))
     count, rows = preview(queue, 'work', most=100, marks=True)
@@ -311,7 +313,7 @@ def test_preview(queue):
 
 
 def test_turns(queue):
-    """Of all who ask in a period one is told to look; the others hear when to ask again."""
+    """Of all workers that ask in a period, one is told to look for lists; the others learn when to ask again."""
     assert turn(queue, 60_000) == 0
     assert 50_000 < turn(queue, 60_000) <= 60_000
     assert turn(queue, 10) <= 10
@@ -320,12 +322,12 @@ def test_turns(queue):
     queue.redis.hset(queue.stats, 'lists_sought', queue.now() - 40_000)
     assert turn(queue, 60_000) <= 20_000 and turn(queue, 60_000, busy=True) == 0
     assert turn(queue, 60_000) > 20_000
-    queue.redis.hset(queue.stats, 'lists_sought', queue.now() + 10**9)  # a clock that stepped back
+    queue.redis.hset(queue.stats, 'lists_sought', queue.now() + 10**9)  # a clock that was set back
     assert turn(queue, 60_000) == 0
 
 
 def test_an_intake_wakes_a_blocked_reader(queue, redis_server):
-    """As any enqueue does."""
+    """Taking items wakes a blocked reader as an enqueue does."""
     queue.register('w1')
     blocked = redis_server.client()
     connection = blocked.connection_pool.get_connection('XREADGROUP')

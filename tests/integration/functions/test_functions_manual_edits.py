@@ -1,4 +1,4 @@
-"""What somebody's hand, or ids of somebody's own, did to a queue stops nothing else."""
+"""Edits by hand, or ids of a producer's choice, in one task do not stop the others."""
 import pytest
 
 from harness.functions.doctor import Doctor
@@ -14,8 +14,8 @@ def make_due(queue, *tids):
 
 
 @pytest.mark.parametrize('damage', DAMAGES)
-def test_a_damaged_waiting_task_holds_up_nobody(queue, damage):
-    """It is due first and cannot be read: the others go up, it stays, is shown, and can be cancelled."""
+def test_a_damaged_waiting_task_blocks_no_other(queue, damage):
+    """A damaged task that is due first does not stop the others; it stays, is shown, and can be cancelled."""
     queue.register('w1')
     [bad] = queue.add({'command': 'true'}, due='+60000')
     [good] = queue.add({'command': 'true'}, due='+60000')
@@ -31,8 +31,8 @@ def test_a_damaged_waiting_task_holds_up_nobody(queue, damage):
 
 
 @pytest.mark.parametrize('member', [b'a', b'a\0', b'a\0-', b'a\0005-5', b'\0', b'a\0' + b'x' * 41])
-def test_a_damaged_lane_member_holds_up_nobody(queue, member):
-    """A member of another form stands first in a lane, or beside it: the lane's tasks run."""
+def test_a_damaged_lane_member_blocks_no_other(queue, member):
+    """A malformed member at the head of a lane, or beside it, does not stop the lane's tasks."""
     queue.register('w1')
     queue.add({'command': 'first'}, {'command': 'true', 'lane': 'a'}, {'command': 'true', 'lane': 'a'})
     queue.redis.zadd(queue.laned, {member: 0})
@@ -40,12 +40,13 @@ def test_a_damaged_lane_member_holds_up_nobody(queue, member):
 
 
 def test_waits_that_are_over_are_swept(queue):
-    """Somebody waited for tasks that had ended before, and went: the sweep clears that, and leaves others."""
+    """The sweep removes awaits of clients that are gone and whose tasks had ended before, and keeps the
+    others."""
     queue.register('w1')
     queue.call('await', 0, '1-1', '2-2')
     queue.call('await', 600000, '3-3')
     queue.redis.hset(queue.awaited, '4-4', 'x')
-    # a wait of no time is over with the next millisecond
+    # an await of 0 ms is over with the next millisecond
     now = queue.now()
     wait_until(lambda: queue.now() > now)
     queue.scan('w1')
@@ -53,8 +54,7 @@ def test_waits_that_are_over_are_swept(queue):
 
 
 def test_a_cancel_that_came_too_late_is_forgotten(queue):
-    """The task succeeded after its lease had run out, or its entry was deleted: nothing of the
-    cancel stays."""
+    """If the task succeeded after its lease, or its entry was deleted, nothing is left of the cancel."""
     queue.register('w1')
     queue.register('w2')
     queue.add({'command': 'true'}, {'command': 'true'})
@@ -68,8 +68,8 @@ def test_a_cancel_that_came_too_late_is_forgotten(queue):
     assert queue.redis.smembers(queue.cancel) == set()
 
 
-def test_a_damaged_wait_holds_up_nobody(queue):
-    """What stands in awaited is no time: waiting, and the end of a task, work as if it were over."""
+def test_a_damaged_await_blocks_no_other(queue):
+    """A value of the awaited key that is no time counts as an await that is over."""
     queue.register('w1')
     [tid] = queue.add({'command': 'true'})
     queue.redis.hset(queue.awaited, mapping={'*': 'x', tid: 'y'})

@@ -1,4 +1,4 @@
-"""leat_gate and what a closed gate lets through: nothing begins, and everything else goes on."""
+"""leat_gate and what a pause stops: no task starts, and everything else goes on."""
 import pytest
 
 from harness.queue import Queue
@@ -16,15 +16,15 @@ def queue(client):
 
 
 def state(queue, consumer, **options):
-    """(why, how many tasks) of a claim."""
+    """(reason, number of tasks) of a claim."""
     reply = queue.claim(consumer, 5, **options)
     assert (reply['closed'] > 0) == (reply['why'] != '')
     return reply['why'], len(reply['tasks'])
 
 
 def test_pause(queue):
-    """Paused, nobody begins anything, however it came; each is told until when not to ask again, and
-    the bell tells when it may. Resumed, all of it begins."""
+    """While the queue is paused no task starts, however it came; each worker learns until when not to ask,
+    and the wakeup stream tells when to. After the resume all tasks start."""
     queue.add(TASK)
     assert queue.gate('paused', True) is False and queue.wakeups() == ['gate']
     queue.redis.xadd(queue.stream, TASK)
@@ -39,8 +39,8 @@ def test_pause(queue):
     assert queue.status()['running'] == 4
 
 
-def test_what_was_read_goes_back(queue):
-    """What a blocking read had brought goes back, un-begun, to be started by whoever may."""
+def test_delivered_tasks_are_requeued(queue):
+    """A task that a blocking read delivered is requeued unclaimed, and any worker may start it later."""
     [tid] = queue.add(TASK)
     named = queue.block(A)
     queue.gate('drain:alpha', True)
@@ -52,7 +52,7 @@ def test_what_was_read_goes_back(queue):
 
 
 def test_running_ones_go_on(queue):
-    """Renewed, finished, retried: a closed gate is none of their business."""
+    """A pause does not affect renewals, outcomes and retries of running tasks."""
     queue.add(*[TASK] * 3)
     tasks = queue.begin(A, 3)
     queue.gate('paused', True)
@@ -63,7 +63,7 @@ def test_running_ones_go_on(queue):
 
 
 def test_scan_goes_on(queue):
-    """Leases that run out while the queue is paused are seen to: the task waits to be resumed."""
+    """A lease that expires during a pause is handled, and the task waits for the resume."""
     [tid] = queue.add(TASK)
     [task] = queue.begin(A)
     queue.gate('paused', True)
@@ -74,7 +74,7 @@ def test_scan_goes_on(queue):
 
 
 def test_drain(queue):
-    """A host is meant by its whole name; the others go on; * means every host."""
+    """A host is drained by its whole name, and the others go on; * means every host."""
     queue.add(*[TASK] * 9)
     queue.gate('drain:beta', True)
     assert state(queue, A) == ('', 5) and queue.claim(B, 1)['why'] == ''
@@ -84,15 +84,15 @@ def test_drain(queue):
     assert queue.claim(A, 1)['why'] == queue.claim(B, 1)['why'] == 'drained'
     assert queue.gate('drain:*', False) is False
     assert queue.claim(B, 1)['why'] == 'drained' and queue.claim(A, 1)['why'] == ''
-    # a pause says more than a drain, and a recreated group more than both
+    # a pause outranks a drain, and a recreated group outranks both
     queue.gate('paused', True)
     assert queue.claim(B, 1)['why'] == 'paused'
     queue.redis.hset(queue.conf, 'hold_until', queue.now() + 60000)
     assert queue.claim(B, 1)['why'] == 'hold'
 
 
-def test_again(queue):
-    """Said again it changes nothing, and what was so since when stays known."""
+def test_repeated(queue):
+    """A repeated pause changes nothing and keeps the time of the first."""
     assert queue.gate('paused', False) is True
     before = queue.now()
     assert queue.gate('paused', True) is False
@@ -106,15 +106,15 @@ def test_again(queue):
 
 
 @pytest.mark.parametrize('name', ['', 'lease_ms', 'drain:', 'pausedx', 'x', 'hold_until'])
-def test_no_other_gates(queue, name):
-    """It writes nothing else into conf."""
+def test_unknown_names_are_refused(queue, name):
+    """An unknown name writes nothing into conf."""
     with pytest.raises(Exception, match='BADARG'):
         queue.gate(name, True)
     assert 'x' not in queue.status()['conf']
 
 
-def test_it_says_who(queue):
-    """conf has by whom, whoever closes it again; the gate is as closed as without."""
+def test_user_of_a_pause(queue):
+    """conf has the name of the first user who paused the queue; a pause without a name is as effective."""
     queue.add(TASK)
     queue.gate('paused', True, 'alice@web1')
     queue.gate('paused', True, 'bob@web2')
@@ -127,8 +127,8 @@ def test_it_says_who(queue):
     assert state(queue, A) == ('drained', 0) and state(queue, B) == ('', 1)
 
 
-def test_who_has_a_bounded_name(queue):
-    """100 bytes are enough."""
+def test_user_name_is_bounded(queue):
+    """The user's name has at most 100 bytes."""
     with pytest.raises(Exception, match='BADARG'):
         queue.gate('paused', True, 'x' * 101)
     assert 'paused' not in queue.status()['conf']

@@ -1,4 +1,4 @@
-"""Tasks that were lost with their worker, and what of them an empty worker begins, through the functions alone."""
+"""Poison candidates: which of them an empty worker starts, in terms of the functions alone."""
 import pytest
 
 from harness.polling import wait_until
@@ -10,9 +10,9 @@ def workers(queue):
     queue.register('w2')
 
 
-def test_held_suspects_are_for_who_is_empty_first(queue):
-    """Two busy workers hold one each: a third one that has run empty begins one after the other, before all else,
-    and the holders hear that theirs are lost."""
+def test_deferred_poison_candidates_go_to_the_first_empty_worker(queue):
+    """Two busy workers defer one poison candidate each. A third worker that becomes empty starts them one
+    after the other, before all else, and the deferring workers learn that theirs are lost."""
     bad = queue.add(*[{'command': 'bad'}] * 2)
     queue.begin('w2', 2)
     queue.expire()
@@ -30,8 +30,9 @@ def test_held_suspects_are_for_who_is_empty_first(queue):
     assert all(queue.renew(name, [token])['lost'] == [token] for token, name in held.items())
 
 
-def test_an_empty_worker_begins_suspects_first(queue):
-    """What stands before one in go goes behind it: else the worker would have to run empty again."""
+def test_an_empty_worker_starts_poison_candidates_first(queue):
+    """Entries before a poison candidate in the requeue stream go behind it, because otherwise the worker
+    would have to become empty again."""
     good = queue.add({'command': 'good'})
     queue.add({'command': 'bad'})
     [first, second] = queue.begin('w2', 2)

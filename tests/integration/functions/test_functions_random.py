@@ -1,4 +1,4 @@
-"""A seeded random walk over all functions: after each step everything that leat.lua promises of its keys holds."""
+"""A seeded random walk over all functions: after each step, every invariant of leat.lua holds."""
 import random
 
 import pytest
@@ -16,13 +16,13 @@ STEPS = 2000
 
 
 class Walk:
-    """A queue, what each worker believes it runs, and the steps that anybody may take."""
+    """A queue, the tasks that each worker believes it runs, and the steps that anyone may take."""
 
     def __init__(self, queue, seed):
         self.queue, self.random = queue, random.Random(seed)
         self.begun = {name: {} for name in WORKERS}  # token → Task
-        self.read = {name: [] for name in WORKERS}  # tokens that a blocking read brought
-        self.stale = []  # (worker, token): may be anything by now
+        self.read = {name: [] for name in WORKERS}  # tokens that a blocking read delivered
+        self.stale = []  # (worker, token): may be in any state by now
         self.numbers, self.asked = 0, set()
         for name in WORKERS:
             queue.register(name, max_crashes=2)
@@ -60,7 +60,7 @@ class Walk:
         tasks = [self.task() for _ in range(self.pick(1, 1, 1, 2, 5))]
         due = self.pick(0, 0, 0, '+60000', '+1')
         if any('expires' in task for task in tasks):
-            due = 0  # else it is refused
+            due = 0  # otherwise it is refused
         answers = self.queue.enqueue(*tasks, due=due)
         self.asked.update(tid for what, tid in answers if what == 'new')
 
@@ -70,7 +70,7 @@ class Walk:
     # ---- workers
 
     def claim(self):
-        """As a worker does it: what its read brought is named, and the gate's word is final."""
+        """Claims as a worker does: it names the tokens that its read delivered, and obeys the claim check."""
         worker = self.pick(*WORKERS)
         reply = self.queue.claim(worker, self.pick(0, 1, 1, 2, 8), len(self.begun[worker]), '', self.read[worker])
         self.begun[worker].update({task.token: task for task in reply['tasks']})
@@ -97,7 +97,7 @@ class Walk:
         self.queue.finish_many(worker, results)
 
     def finish_stale(self):
-        """Sent again, or late."""
+        """An outcome that is sent again, or late."""
         if self.stale:
             worker, token = self.random.choice(self.stale)
             self.queue.finish(worker, token, self.pick('success', 'success', 'retry', 'dead'))
@@ -108,7 +108,7 @@ class Walk:
         self.begun[worker], self.read[worker] = {}, []
 
     def expire(self):
-        """A worker falls silent for longer than its lease, and another one scans."""
+        """A worker stays silent for longer than its lease, and another one scans."""
         worker, other = self.random.sample(WORKERS, 2)
         self.queue.expire(*self.queue.pending(worker))
         self.lose(worker)
@@ -138,7 +138,7 @@ class Walk:
         self.read[worker] = [token for token in self.read[worker] if token not in reply['lost']]
 
     def vanish(self):
-        """A running entry is deleted by hand; renewal settles it."""
+        """A running entry is deleted by hand, and a renewal settles it."""
         worker = self.pick(*WORKERS)
         if self.begun[worker]:
             token = self.random.choice(sorted(self.begun[worker]))
@@ -174,7 +174,7 @@ class Walk:
         self.queue.call('gate', 'paused', 0)
 
     def come_due(self):
-        """Time passes for some that wait."""
+        """Some delayed tasks become due."""
         redis = self.queue.redis
         members = redis.zrange(self.queue.delayed, 0, -1)
         for member in self.random.sample(members, min(len(members), self.pick(1, 5))):
@@ -187,7 +187,7 @@ class Walk:
             self.queue.redis.xadd(self.queue.bell, {'why': 'due'})
             self.claim()
 
-    # ---- the whole
+    # ---- the whole walk
 
     def step(self):
         weights = [weight for weight, _ in self.steps]
@@ -196,7 +196,7 @@ class Walk:
         return step.__name__
 
     def drain(self):
-        """No more comes, nobody fails: everything ends."""
+        """Nothing is added, nothing fails, and every task ends."""
         for worker in WORKERS:
             self.lose(worker)
         for _ in range(100):
@@ -224,7 +224,7 @@ class Walk:
 
 @pytest.mark.parametrize('seed', [1, 2, 12])
 def test_everything_holds_after_each_step(queue, seed):
-    """2,000 steps over three keys and four lanes; then everything runs out and nothing is left."""
+    """After 2,000 steps over three keys and four lanes, all tasks run to their end, and nothing is left."""
     walk = Walk(queue, seed)
     for number in range(STEPS):
         name = walk.step()

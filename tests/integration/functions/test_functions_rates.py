@@ -1,4 +1,4 @@
-"""Rates of the queue and of lanes: exact over all workers, and nobody asks before something can start."""
+"""Rates of the queue and of lanes are exact over all workers, and no worker asks before a task can start."""
 import time
 from collections import Counter
 
@@ -20,13 +20,13 @@ def worker(queue):
 
 
 class Drive:
-    """Workers with four slots each and tasks that take no time: each claims when it starts, when something has
+    """Workers with four slots each, and tasks that take no time: each claims at its start, when a task has
     ended, and at the time that its last claim told; never else."""
 
     def __init__(self, queue, workers=WORKERS):
         self.queue, self.ask = queue, {name: 0 for name in workers}
         self.starts, self.claims = [], 0
-        self.slept_s = 0  # so long in all nobody asked when it was time, since the machine was busy
+        self.slept_s = 0  # how long in all no worker asked though it was time, because the machine was busy
 
     def turn(self, worker):
         reply = self.queue.claim(worker, 4)
@@ -60,8 +60,8 @@ def fill(queue, count, **fields):
 
 
 def assert_rate(drive, seconds, rate, burst, lane=None):
-    """The burst at once, then the rate, to 5 %. A start may come late by 0.1 s and loses nothing by it, so that as
-    much comes on top of the burst."""
+    """The burst starts at once, then the rate holds within 5 %. A start may be late by 0.1 s without losing
+    its token, so that this much may come on top of the burst."""
     late = rate * 0.1
     first = min(at for at, of in drive.starts if lane in (None, of))
     assert drive.within(first, first + 1, lane) <= burst + late + 1
@@ -73,8 +73,8 @@ def assert_rate(drive, seconds, rate, burst, lane=None):
 
 @pytest.mark.parametrize('rate, burst', [('20/s', 40), ('1200/m', 1), ('200/s', 10)])
 def test_the_queues_rate(queue, rate, burst):
-    """Three workers, a backlog of plain tasks: the burst, then exactly so many; and no claim in vain but for those
-    of the workers that were not quick enough for a token."""
+    """Three workers start the burst of a backlog at once, then exactly at the rate; only workers that were
+    too slow for a token claim in vain."""
     queue.conf_set('rate', rate)
     queue.conf_set('burst', burst)
     fill(queue, 1500)
@@ -85,7 +85,7 @@ def test_the_queues_rate(queue, rate, burst):
 
 @pytest.mark.parametrize('gone', [0, 20])
 def test_many_workers_do_not_all_ask_at_each_token(queue, gone):
-    """Thirty that wait: a few ask for each token, not all, and none is lost; also where most of them fall silent
+    """Of thirty waiting workers, a few ask for each token, and none is lost, also if most of them fall silent
     after they were told when to ask."""
     workers = [f'w{number}' for number in range(30)]
     for name in workers:
@@ -103,8 +103,9 @@ def test_many_workers_do_not_all_ask_at_each_token(queue, gone):
     assert drive.claims - claims <= 5 * starts, (drive.claims - claims, starts)
 
 
-def test_a_worker_without_room_is_not_counted_on(queue):
-    """Who has begun all that it asked for is told of the next token; who waits with room has that one, too."""
+def test_a_full_worker_does_not_reserve_a_token(queue):
+    """A worker that has all the tasks that it asked for is told of the next token, and so is a worker that
+    waits with room."""
     queue.conf_set('rate', '5/s')
     fill(queue, 20)
     full = queue.claim('w1', 1)
@@ -115,8 +116,8 @@ def test_a_worker_without_room_is_not_counted_on(queue):
     assert times == [0, 0, 0, 1] and queue.claim('w1', 0)['closed'] == full['closed']
 
 
-def test_a_rate_counts_tasks_of_every_way(queue):
-    """Of lanes, plain ones and retried ones together."""
+def test_a_rate_counts_all_kinds_of_tasks(queue):
+    """Tasks of lanes, plain tasks and retried ones count together."""
     queue.conf_set('rate', '50/s')
     fill(queue, 100)
     fill(queue, 100, lane='a')
@@ -132,7 +133,7 @@ def test_a_rate_counts_tasks_of_every_way(queue):
 
 @pytest.mark.parametrize('how', ['function', 'XADD'])
 def test_rates_of_lanes(queue, how):
-    """Each its own, over all workers; a lane without one takes what it gets."""
+    """Each lane has its own rate over all workers; a lane without a rate takes what it gets."""
     queue.conf_set('lane:slow', '1, -, 20/s, 5')
     queue.conf_set('lane:fast', '1, -, 100/s')
     for lane, count in (('slow', 200), ('fast', 500), ('free', 300)):
@@ -149,7 +150,7 @@ def test_rates_of_lanes(queue, how):
 
 
 def test_a_lane_with_rate_and_cap(queue):
-    """Both hold: the cap while tasks run, the rate when they end."""
+    """The cap holds while tasks run, and the rate when they end."""
     queue.conf_set('lane:a', '1, 2, 1000/s, 100')
     fill(queue, 10, lane='a')
     tasks = queue.begin('w1', 10)
@@ -160,8 +161,8 @@ def test_a_lane_with_rate_and_cap(queue):
     assert sum(len(queue.begin('w1', 10)) for _ in range(3)) == 1
 
 
-def test_what_never_began_took_no_token(queue):
-    """A task of a rated lane that was read and handed back: its token is still there."""
+def test_an_unclaimed_task_takes_no_token(queue):
+    """If a task of a rated lane was read and handed back, its token is still there."""
     queue.conf_set('lane:a', '1, -, 1/h')
     queue.add(dict(command='x', lane='a'))
     [token] = queue.block('w1')
@@ -174,7 +175,7 @@ def test_what_never_began_took_no_token(queue):
 @pytest.mark.parametrize('rate, wait_s', [
     ('1/s', 1), ('0.5/s', 2), ('1/m', 60), ('2/min', 30), ('1/h', 3600), ('4/d', 21600), ('1.5/h', 2400)])
 def test_units_of_rates(queue, rate, wait_s):
-    """The claim tells when the next may start."""
+    """The claim tells when the next task may start."""
     queue.conf_set('rate', rate)
     queue.add(*[{'command': 'x'}] * 2)
     reply = queue.claim('w1', 2)
@@ -183,7 +184,7 @@ def test_units_of_rates(queue, rate, wait_s):
 
 
 def test_a_burst_is_saved_up_again(queue):
-    """After a while without tasks the whole burst is there, and no more than that."""
+    """After a while without tasks the whole burst is available again, and no more."""
     queue.conf_set('rate', '100/s')
     queue.conf_set('burst', 20)
     fill(queue, 100)
@@ -193,8 +194,9 @@ def test_a_burst_is_saved_up_again(queue):
     assert 20 <= len(queue.begin('w1', 50)) <= 31
 
 
-def test_a_closed_gate_hands_back_what_a_read_brought(queue):
-    """Nothing is lost, nothing counted; a worker that is free when a token is there gets it."""
+def test_a_claim_without_a_token_requeues_delivered_tasks(queue):
+    """A delivered task that finds no token is not lost and not counted; a worker that is free when a token
+    comes gets it."""
     queue.conf_set('rate', '1/h')
     queue.add(*[{'command': 'x'}] * 3)
     assert len(queue.begin('w1')) == 1
@@ -208,8 +210,8 @@ def test_a_closed_gate_hands_back_what_a_read_brought(queue):
 
 
 @pytest.mark.parametrize('value', ['x', '20', '0/s', '-1/s', '20/x', '/s', '1e5/s', '20 / s'])
-def test_what_is_no_rate_is_refused(queue, value):
-    """Nothing of it is kept."""
+def test_an_invalid_rate_is_refused(queue, value):
+    """An invalid rate is refused, and nothing is kept."""
     with pytest.raises(redis.ResponseError, match='BADARG rate cannot be set'):
         queue.conf_set('rate', value)
     assert 'rate' not in queue.conf_set()

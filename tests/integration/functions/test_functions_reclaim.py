@@ -1,4 +1,5 @@
-"""leat_requeue for a consumer that is proved dead: its tasks go back at once, as if its leases had run out."""
+"""leat_requeue for a consumer that is proved dead: its tasks are requeued at once, as if their leases had
+expired."""
 import pytest
 import redis
 
@@ -18,8 +19,9 @@ def begin(queue, count=1, consumer='dead', **fields):
     return tasks
 
 
-def adopt(queue):
-    """Until nothing is left; answers how many moved, in how many calls, and {tid: cause} of the ended."""
+def reclaim(queue):
+    """Calls until nothing is left. Returns how many entries moved, in how many calls, and {tid: cause} of
+    tasks that ended."""
     total, calls, more, ended = 0, 0, True, {}
     while more:
         moved, more, known, buried = queue.requeued('dead', died=True)
@@ -34,14 +36,14 @@ def consumers(queue):
 
 
 def test_many_in_bounded_steps(queue):
-    """2,500 entries, a hundred a call: each goes back exactly once, and the consumer goes last."""
+    """2,500 entries move in steps of a hundred, each exactly once, and the consumer is deleted last."""
     tids = []
     for _ in range(5):
         tids += queue.add(*[{'command': 'x'}] * 500)
     begun = 0
     while begun < 2500:
         begun += len(queue.begin('dead', 1000, begun))
-    moved, calls, ended = adopt(queue)
+    moved, calls, ended = reclaim(queue)
     assert (moved, ended) == (2500, {}) and calls >= 25
     rows = queue.list('ready')
     assert sorted(row['tid'].decode() for row in rows) == sorted(tids)
@@ -50,21 +52,21 @@ def test_many_in_bounded_steps(queue):
     assert queue.counter('crashes') == 2500
 
 
-def test_not_begun_counts_nothing(queue):
-    """What a blocking read had brought, and no claim had begun, is no crash."""
+def test_unclaimed_tasks_count_nothing(queue):
+    """A task that was delivered by a blocking read, but not claimed, counts no crash."""
     [tid] = queue.add({'command': 'x'})
     queue.block('dead')
-    assert adopt(queue) == (1, 1, {})
+    assert reclaim(queue) == (1, 1, {})
     [task] = queue.begin('w1')
     assert (task.tid, task.crashes, task.attempt) == (tid, 0, 1)
 
 
-def test_crashes_as_where_a_lease_runs_out(queue):
-    """A begun one counts a crash, is a suspect that runs alone, and a dead letter at its last; the caller
-    hears which tasks ended."""
+def test_crashes_count_as_for_an_expired_lease(queue):
+    """A claimed task counts a crash, is a poison candidate that runs alone, and becomes a dead letter at its
+    last crash; the caller learns which tasks ended."""
     [task] = begin(queue)
     other = begin(queue, consumer='w1')[0]
-    assert adopt(queue) == (1, 1, {})
+    assert reclaim(queue) == (1, 1, {})
     reply = queue.claim('w1', 1, 1)
     assert reply['tasks'] == [] and len(reply['held']) == 1
     assert queue.finish('w1', other) == 'ok'
@@ -74,18 +76,18 @@ def test_crashes_as_where_a_lease_runs_out(queue):
 
     queue.register('dead', max_crashes=2)
     [again] = queue.begin('dead')
-    assert adopt(queue) == (1, 1, {task.tid: 'crash'})
+    assert reclaim(queue) == (1, 1, {task.tid: 'crash'})
     [(_, letter)] = queue.letters()
     assert letter['leat.cause'] == b'crash' and letter['leat.worker'] == b'dead'
 
 
-def test_what_it_held_is_let_go(queue):
-    """A lane's count, a unique key and a label follow the task as they do where a lease runs out."""
+def test_lane_and_names_are_released(queue):
+    """The lane's count, unique key and label of a task change as for an expired lease."""
     queue.conf_set('lane:a', '1, 1')
     [task] = begin(queue, unique='key', lane='a', id='label')
     queue.add({'command': 'y', 'lane': 'a'})
     assert queue.begin('w1') == []
-    adopt(queue)
+    reclaim(queue)
     [again] = queue.begin('w1')
     assert again.tid == task.tid
     assert queue.enqueue({'command': 'x', 'unique': 'key'})[0][0] != 'new'
@@ -94,10 +96,10 @@ def test_what_it_held_is_let_go(queue):
     assert [one.fields['command'] for one in queue.begin('w1', 1)] == [b'y']
 
 
-def test_a_late_success_counts_until_the_next_has_begun(queue):
-    """What the dead worker had sent last may reach Redis after the adoption: a success is one."""
+def test_a_late_success_counts_until_the_next_attempt_starts(queue):
+    """A success that the dead worker sent last may reach Redis after the reclaim, and counts."""
     late, fenced = begin(queue, 2)
-    adopt(queue)
+    reclaim(queue)
     assert queue.finish('dead', late) == 'ok'
     [again] = queue.begin('w1')
     assert again.tid == fenced.tid
@@ -107,30 +109,30 @@ def test_a_late_success_counts_until_the_next_has_begun(queue):
 
 
 def test_cancelled_meanwhile(queue):
-    """A task that somebody had cancelled ends there, and the caller hears of it."""
+    """A task that was cancelled in the meantime ends, and the caller learns of it."""
     [task] = begin(queue)
     queue.call_off(task.tid)
-    assert adopt(queue) == (1, 1, {task.tid: 'cancelled'})
+    assert reclaim(queue) == (1, 1, {task.tid: 'cancelled'})
     assert queue.places() == {}
 
 
-def test_what_another_has_begun(queue):
-    """The group was made anew and the dead worker was given, un-begun, what another runs still: that is no crash
-    of the dead one's, and the other's success counts."""
+def test_a_task_that_another_worker_runs(queue):
+    """If the group was recreated and delivered a task to the dead worker that another one still runs, no
+    crash is counted, and the other's success counts."""
     queue.register('w1', max_crashes=1)
     queue.conf_set('max_crashes', 1)
     [task] = begin(queue, consumer='w1')
     queue.redis.execute_command('XGROUP', 'DESTROY', queue.stream, queue.group)
     queue.register('dead')
     assert queue.block('dead') == [task.token]
-    assert adopt(queue) == (1, 1, {})
+    assert reclaim(queue) == (1, 1, {})
     assert queue.counter('crashes') == 0 and queue.letters() == []
     assert queue.finish('w1', task) == 'ok'
     assert queue.places() == {} and queue.counter('succeeded') == 1
 
 
-def test_two_adopters(queue):
-    """Calls of two workers in any order: each entry moves once, and who comes late finds nothing."""
+def test_two_reclaimers(queue):
+    """If two workers reclaim, in any order of calls, each entry moves once, and the later one finds nothing."""
     begin(queue, 250)
     first, more, known, _ = queue.requeued('dead', died=True)
     second, more, known, _ = queue.requeued('dead', died=True)
@@ -141,7 +143,7 @@ def test_two_adopters(queue):
 
 
 def test_unknown_consumer(queue):
-    """Of another Redis, perhaps: nothing happens, nothing is made, and the caller is told so."""
+    """For an unknown consumer, perhaps of another Redis, nothing is written, and the caller is told so."""
     begin(queue, consumer='w1')
     before = queue.redis.dbsize(), consumers(queue), queue.pending()
     assert queue.requeued('stranger', died=True) == (0, 0, False, {})
@@ -149,16 +151,16 @@ def test_unknown_consumer(queue):
 
 
 def test_known_by_its_record_alone(queue):
-    """A worker that died idle had only its record, and that is what goes."""
+    """A worker that died idle has only its record, and that is deleted."""
     assert queue.requeued('dead', died=True) == (0, 0, True, {})
     assert set(queue.worker_heartbeats()) == {'w1'}
 
 
-def test_one_that_stays_keeps_back_no_other(queue):
-    """Where an entry cannot be moved the others are, the consumer stays, and later the rest follows."""
+def test_one_stuck_entry_blocks_no_other(queue):
+    """If one entry cannot be moved, the others are, and the consumer stays; later the rest follows."""
     queue.register('w1', max_crashes=2)
     stays = begin(queue, 3)
-    adopt(queue)
+    reclaim(queue)
     for _ in stays:
         assert len(queue.begin('dead')) == 1
     queue.add(*[{'command': 'x'}] * 3)
@@ -173,8 +175,8 @@ def test_one_that_stays_keeps_back_no_other(queue):
     assert len(queue.letters()) == 3 and 'dead' not in consumers(queue)
 
 
-def test_wakes_who_waits(queue, redis_server):
-    """A worker that waits in a blocking read gets what is adopted at once."""
+def test_wakes_a_waiting_worker(queue, redis_server):
+    """A worker in a blocking read gets a reclaimed task at once."""
     begin(queue)
     waiting = redis_server.client()
     waiting.client_setname('waiting')
@@ -182,6 +184,6 @@ def test_wakes_who_waits(queue, redis_server):
     pipe.send_command('XREADGROUP', 'GROUP', queue.group, 'w1', 'COUNT', 1, 'BLOCK', 0, 'STREAMS',
                       queue.go, queue.stream, '>', '>')
     wait_until(lambda: any('b' in one['flags'] for one in queue.redis.client_list()))
-    adopt(queue)
+    reclaim(queue)
     [[key, [_]]] = pipe.read_response()
     assert key.decode() == queue.go

@@ -1,4 +1,4 @@
-"""A full server, and keys of another type at each of the eleven names."""
+"""A full server, and keys of another type under each of the eleven names."""
 import pytest
 import redis
 
@@ -25,7 +25,7 @@ def full(redis_servers):
 
 
 def test_a_full_server_refuses_new_tasks_whole(full):
-    """enqueue: OOM before anything is written; a plain XADD too."""
+    """leat_enqueue and plain XADD get OOM before anything is written."""
     before = {key: full.redis.dump(key) for key in full.redis.keys()}
     for due in ('0', '+60000'):
         with pytest.raises(redis.ResponseError, match='OOM'):
@@ -35,8 +35,8 @@ def test_a_full_server_refuses_new_tasks_whole(full):
     assert {key: full.redis.dump(key) for key in full.redis.keys()} == before
 
 
-def test_a_full_server_goes_on_working_off(full):
-    """claim, renew, every finish, scan, register, requeue and the operators' functions go on."""
+def test_a_full_server_still_processes_tasks(full):
+    """claim, renew, every finish, scan, register, requeue and the operators' functions work on a full server."""
     a, b, c, d, e, *others = full.running_tasks
     assert full.renew('w1', [task.token for task in full.running_tasks])['lost'] == []
     assert full.finish('w1', a) == 'ok'
@@ -60,7 +60,7 @@ def test_a_full_server_goes_on_working_off(full):
 
 @pytest.mark.parametrize('name', KEYS)
 def test_register_refuses_a_key_of_another_type(queue, client, name):
-    """A message that names the key, nothing deleted, nothing written."""
+    """register fails with a message that names the key, and deletes and writes nothing."""
     make_wrong(queue, name)
     before = {key: client.dump(key) for key in client.keys()}
     with pytest.raises(redis.ResponseError, match='WRONGTYPE') as error:
@@ -78,9 +78,9 @@ def make_wrong(queue, name):
 
 
 @pytest.mark.parametrize('name', KEYS)
-def test_any_key_goes_wrong_while_work_is_under_way(queue, client, name):
-    """Every function is called while the key is of another type: once it is right again, each task
-    stands in exactly one place, but for the one whose success was accepted."""
+def test_a_key_changes_its_type_during_work(queue, client, name):
+    """Every function is called while the key has another type. After the key is right again, each task is in
+    exactly one place, but for the one whose success was accepted."""
     queue.register('w1', max_crashes=99)
     queue.register('w2')
     tids = queue.add(*[{'command': f'x{i}', 'id': f'label {i}'} for i in range(12)])
@@ -110,7 +110,7 @@ def test_any_key_goes_wrong_while_work_is_under_way(queue, client, name):
         try:
             answer = call()
         except redis.ResponseError as error:
-            # an error of Redis or of ours, never one of Lua
+            # an error of Redis or of leat, never one of Lua
             assert 'attempt to' not in str(error) and 'bad argument' not in str(error), str(error)
             continue
         if answer == 'ok' and number == 5:

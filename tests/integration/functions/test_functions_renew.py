@@ -30,7 +30,8 @@ def pending_rows(queue):
 
 
 def test_a_long_task_is_no_crash_loop(queue):
-    """300 renewals (100 leases): delivery count unchanged, nothing moved, the finish counts."""
+    """300 renewals over 100 leases leave the delivery count unchanged and the entry in place, and the finish
+    counts."""
     [task] = begin(queue)
     for _ in range(300):
         assert queue.renew('w1', [task.token])['lost'] == []
@@ -39,7 +40,7 @@ def test_a_long_task_is_no_crash_loop(queue):
 
 
 def test_renewing_resets_the_idle_time(queue):
-    """An entry that was nearly expired has a whole lease again."""
+    """A renewed entry that had nearly expired has a whole lease again."""
     tasks = begin(queue, 3)
     queue.expire()
     queue.renew('w1', tokens(tasks))
@@ -48,7 +49,7 @@ def test_renewing_resets_the_idle_time(queue):
 
 
 def test_2500_at_once(queue):
-    """More than two unpacks take; a lost one among them is found."""
+    """One call renews more entries than two Lua unpacks take, and reports a lost one among them."""
     tasks = begin(queue, 2500)
     queue.expire(tasks[1234].token)
     queue.scan('w2')
@@ -56,8 +57,9 @@ def test_2500_at_once(queue):
     assert len(queue.pending('w1')) == 2499
 
 
-def test_what_is_lost(queue, client):
-    """Another's, one that has passed on, a settled one, one that never was; each counted."""
+def test_lost_leases(queue, client):
+    """A renewal reports as lost, and counts, a task of another worker, one that was requeued, one that is
+    settled, and one that never was."""
     mine, other, moved, done = begin(queue, 4)
     client.hdel(queue.running, other.token)
     queue.redis.execute_command('XCLAIM', 'emails', 'leat', 'w2', 0, other.token[1:], 'JUSTID')
@@ -69,16 +71,16 @@ def test_what_is_lost(queue, client):
     assert queue.counter('fenced') == 4
 
 
-def test_a_lease_that_ran_out_unseen_is_revived(queue):
-    """Nobody scanned: the attempt is still the only one."""
+def test_an_expired_lease_that_nobody_scanned_is_renewed(queue):
+    """If no worker scanned, the attempt is still the only one."""
     [task] = begin(queue)
     queue.expire()
     assert queue.renew('w1', [task.token])['lost'] == []
     assert queue.scan('w2', 1)[1] == []
 
 
-def test_an_un_begun_entry_is_renewed_for_its_reader_only(queue):
-    """What a blocking read brought, or a held one."""
+def test_an_unclaimed_entry_is_renewed_for_its_reader_only(queue):
+    """The reader of a delivered or deferred entry can renew it, and no other worker."""
     queue.add({'command': 'x'})
     [token] = queue.block('w1')
     assert queue.renew('w2', [token])['lost'] == [token]
@@ -86,7 +88,8 @@ def test_an_un_begun_entry_is_renewed_for_its_reader_only(queue):
 
 
 def test_a_deleted_entry_is_settled_when_its_renewal_finds_it(queue, client):
-    """XDEL under a running task: lost, and a letter says what became of it; the others go on."""
+    """If the entry of a running task is deleted, the renewal reports it lost and a dead letter tells why; the
+    others are renewed."""
     queue.add({'command': 'x', 'id': 'label'}, {'command': 'y'})
     gone, stays = queue.begin('w1', 2)
     client.xdel('emails', gone.token[1:])
@@ -97,15 +100,15 @@ def test_a_deleted_entry_is_settled_when_its_renewal_finds_it(queue, client):
 
 
 def test_a_broken_dead_letter_stream_does_not_stop_renewals(queue, client):
-    """WRONGTYPE where the letter should go: the other leases are renewed all the same."""
+    """If the dead letters have another type, the other leases are still renewed."""
     gone, stays = begin(queue, 2)
     client.set(queue.dead, 'x')
     client.xdel('emails', gone.token[1:])
     assert queue.renew('w1', tokens([gone, stays]))['lost'] == [gone.token]
 
 
-def test_the_beat_is_written(queue):
-    """Server time and the worker's own words."""
+def test_the_heartbeat_is_written(queue):
+    """The heartbeat has the server's time and the worker's own text."""
     reply = queue.renew('w1', [], heartbeat='{"slots": 8}')
     assert queue.redis.hget(queue.workers, 'w1') == f'{reply["now"]} {{"slots": 8}}'.encode()
     assert queue.worker_heartbeats()['w1'] == {'slots': 8}
@@ -114,8 +117,8 @@ def test_the_beat_is_written(queue):
 # ---- register
 
 
-def test_register_seeds_conf_and_conf_rules(queue):
-    """The first worker's values hold; a later one with others is told what rules."""
+def test_register_sets_defaults_and_conf_overrides(queue):
+    """The first worker's values hold; a later worker with others learns the values in force."""
     reply = queue.register('w3', lease=5000, max_crashes=7, max_length=9)
     ruling = {'lease_ms': '60000', 'max_crashes': '3', 'max_length': '0', 'dead_keep_ms': '0',
               'dead_keep_number': '0'}
@@ -125,7 +128,7 @@ def test_register_seeds_conf_and_conf_rules(queue):
 
 
 def test_register_is_strict(queue):
-    """Named tokens are renewed, unnamed ones put up again, uncounted; lost ones are told."""
+    """register renews named tokens, requeues unnamed ones without counting, and reports lost ones."""
     tasks = begin(queue, 4)
     queue.finish('w1', tasks[3])
     reply = queue.register('w1', tokens(tasks[:2]) + [tasks[3].token])
@@ -135,8 +138,8 @@ def test_register_is_strict(queue):
     assert (again.tid, again.attempt, again.crashes) == (tasks[2].tid, 1, 0)
 
 
-def test_register_hands_back_page_by_page(queue):
-    """350 unnamed beside 1,100 named: several calls, each bounded; the named ones stay."""
+def test_register_requeues_page_by_page(queue):
+    """350 unnamed entries beside 1,100 named ones are requeued in several bounded calls; the named ones stay."""
     kept, dropped = begin(queue, 1100), begin(queue, 350)
     calls = 0
     while queue.register('w1', tokens(kept))['more']:
@@ -146,8 +149,8 @@ def test_register_hands_back_page_by_page(queue):
     assert not set(tokens(dropped)) & set(queue.pending())
 
 
-def test_register_answers_the_bell_from_which_to_listen(queue):
-    """What rings after it is not missed."""
+def test_register_answers_where_to_read_wakeups(queue):
+    """A wakeup after the register is not missed."""
     assert queue.register('w1')['bell'] == '0-0'
     queue.add({'command': 'x'}, due='+60000')
     bell = queue.register('w1')['bell']
@@ -157,7 +160,7 @@ def test_register_answers_the_bell_from_which_to_listen(queue):
 
 
 def test_a_foreign_stream_is_left_alone(queue, client):
-    """Another group on the stream: refused with a message, nothing written."""
+    """A stream with another group is refused with a message, and nothing is written."""
     client.flushdb()
     client.xadd('emails', {'some': 'data'})
     client.xgroup_create('emails', 'others', '0')
@@ -168,15 +171,15 @@ def test_a_foreign_stream_is_left_alone(queue, client):
 
 
 def test_the_group_is_made_from_zero(queue, client):
-    """After FLUSHALL and tasks enqueued in between: they run, and at once: none ran before."""
+    """Tasks that were enqueued after FLUSHALL run at once, because none ran before."""
     client.flushall()
     queue.redis.xadd('emails', {'command': 'x'})
     queue.register('w1')
     assert len(queue.begin('w1')) == 1
 
 
-def test_a_deleted_stream_is_held_for_one_lease(queue, client):
-    """DEL of the stream only: begun tasks may still run, so what comes now waits."""
+def test_a_deleted_stream_pauses_claims_for_one_lease(queue, client):
+    """If only the stream is deleted, new tasks wait for one lease, because claimed tasks may still run."""
     client.delete('emails')
     client.xadd('emails', {'command': 'x'})
     now = queue.register('w1')['now']
@@ -186,7 +189,8 @@ def test_a_deleted_stream_is_held_for_one_lease(queue, client):
 
 
 def test_a_recreated_group_waits_for_the_longest_lease_in_use(queue, client):
-    """The lease was shortened just now: begun tasks may still have the old one."""
+    """If the lease was just shortened, claims wait for the old lease, because claimed tasks may still have
+    it."""
     queue.conf_set('lease_ms', 2000)
     client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
     now = queue.register('w1')['now']
@@ -198,8 +202,8 @@ def test_a_recreated_group_waits_for_the_longest_lease_in_use(queue, client):
 
 @pytest.mark.parametrize('died', [False, True])
 def test_a_consumer_that_is_gone(queue, died):
-    """All it had goes up again, page by page; a crash is counted only if it died, and only for what
-    it had begun; the consumer itself is deleted last."""
+    """All entries of the consumer are requeued, page by page. A crash is counted only if it died, and only
+    for tasks that it had claimed; the consumer is deleted last."""
     begin(queue, 250)
     queue.add({'command': 'un-begun'})
     queue.block('w1')
@@ -218,7 +222,7 @@ def test_a_consumer_that_is_gone(queue, died):
 
 
 def test_requeue_of_nobody(queue):
-    """A consumer that never was."""
+    """A requeue for a consumer that never existed moves nothing."""
     assert queue.requeue('stranger') == (0, 0)
 
 
@@ -226,7 +230,7 @@ def test_requeue_of_nobody(queue):
 
 
 def test_a_shortened_lease_counts_one_old_lease_later(queue):
-    """Workers hear of it at once, but nothing is taken over before the old lease has passed."""
+    """Workers learn of a shortened lease at once, but no task is taken over before the old lease has passed."""
     [task] = begin(queue)
     queue.conf_set('lease_ms', 1000)
     assert queue.renew('w1', [task.token])['lease'] == 1000
@@ -237,7 +241,7 @@ def test_a_shortened_lease_counts_one_old_lease_later(queue):
     assert len(queue.scan('w2', 1)[1]) == 1
 
 
-def test_shortened_twice_the_longest_rules(queue):
+def test_after_two_changes_the_longest_lease_counts(queue):
     """Two changes in a row do not hide the first lease."""
     begin(queue)
     queue.conf_set('lease_ms', 5000)
@@ -248,7 +252,7 @@ def test_shortened_twice_the_longest_rules(queue):
 
 
 def test_a_damaged_conf_falls_back_to_defaults(queue):
-    """Somebody wrote words where numbers belong: every function goes on."""
+    """If conf has words instead of numbers, every function uses the default."""
     [task] = begin(queue)
     for name in ('lease_ms', 'max_crashes', 'max_length', 'hold_until', 'floor_ms', 'floor_until'):
         queue.redis.hset(queue.conf, name, 'garbage')
@@ -266,7 +270,7 @@ def test_a_damaged_conf_falls_back_to_defaults(queue):
     ['hold_until', 0], ['x', 1], ['max_length', -1],
 ])
 def test_conf_refuses_what_it_does_not_know(queue, args):
-    """And changes nothing."""
+    """leat_conf refuses unknown names and values, and changes nothing."""
     before = queue.conf_set()
     with pytest.raises(redis.ResponseError, match='^BADARG'):
         queue.conf_set(*args)

@@ -1,4 +1,4 @@
-"""leat_await, leat_find and results, as the functions do them."""
+"""leat_await, leat_find and results."""
 import pytest
 import redis
 
@@ -19,8 +19,8 @@ def find(queue, *tids, cursor='g0-0'):
             [text(tid) for tid in later])
 
 
-def test_await_tells_once(queue, client):
-    """The end of an awaited task is told in its result for a minute; of others nothing is."""
+def test_await_keeps_the_result(queue, client):
+    """The end of an awaited task is kept in its result for a minute; the ends of others are not."""
     queue.register('w1')
     mine, other = queue.add({'command': 'a'}, {'command': 'b'})
     assert await_tasks(queue, mine) == [mine]
@@ -32,8 +32,9 @@ def test_await_tells_once(queue, client):
     assert not client.exists(queue.awaited)
 
 
-def test_every_end_is_told(queue):
-    """Success, late success, dead letters of each cause, and cancels are told to who awaits them."""
+def test_every_end_has_a_result(queue):
+    """Success, late success, dead letters of each cause, and cancels are written to the results of awaited
+    tasks."""
     queue.register('w1', max_crashes=2)
     queue.register('w2')
     ends = {}
@@ -76,7 +77,7 @@ def test_every_end_is_told(queue):
 
 
 def test_retries_and_releases_are_no_ends(queue):
-    """Nothing is told before the last attempt."""
+    """Retries and releases write no result; the last attempt does."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x', 'result_ttl': '1h'})
     await_tasks(queue, tid)
@@ -88,14 +89,15 @@ def test_retries_and_releases_are_no_ends(queue):
 
 
 def test_labels(queue):
-    """A task can be awaited by its label, which the answer resolves."""
+    """A task can be awaited by its label, and the answer has its tid."""
     [tid] = queue.add({'command': 'x', 'id': 'order-17'})
     assert await_tasks(queue, 'order-17', 'nobody') == [tid, 'nobody']
     assert sorted(map(text, queue.redis.hkeys(queue.awaited))) == sorted([tid, 'nobody'])
 
 
 def test_await_is_taken_back(queue, client):
-    """With no time, the wish goes; those of killed waiters go by and by, and are not told."""
+    """An await of 0 ms takes the request back; the requests of killed clients are removed later and get no
+    result."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'})
     await_tasks(queue, tid, 'x', ms=60000)
@@ -111,7 +113,7 @@ def test_await_is_taken_back(queue, client):
 
 
 def test_a_task_that_ended_is_not_awaited(queue, client):
-    """Its result is there: nothing is left behind."""
+    """If the task has ended, its result is there, and nothing is left behind."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x', 'result_ttl': '1h'})
     queue.finish('w1', queue.begin('w1')[0])
@@ -120,7 +122,7 @@ def test_a_task_that_ended_is_not_awaited(queue, client):
 
 
 def test_a_retried_letter_has_no_result(queue):
-    """Who waits for a task that was called back from the dead waits for its next end."""
+    """A client that waits for a retried dead letter waits for its next end."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x', 'result_ttl': '1h'})
     queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit', status='1')
@@ -132,8 +134,8 @@ def test_a_retried_letter_has_no_result(queue):
     assert result_of(queue, tid)['state'] == 'success'
 
 
-def test_bell(queue, client):
-    """With * each end rings, however it came, and nothing rings once that was long ago."""
+def test_wakeup(queue, client):
+    """With *, each end writes a wakeup, however it came; after the await has expired, no end does."""
     queue.register('w1')
     bell = key_of(queue, 'result', '*')
     queue.add(*[{'command': 'x'}] * 3)
@@ -151,11 +153,11 @@ def test_bell(queue, client):
     assert not client.exists(queue.awaited)
 
 
-# ---- finding
+# ---- leat_find
 
 def test_find_alive(queue):
-    """Wherever a task stands it is found: ready, running, handed back, to be retried, delayed, in a
-    lane. Who has ended or never was is not."""
+    """A task is found in every state: ready, running, requeued, waiting for a retry, delayed, in a lane. A
+    task that has ended, or never was, is not."""
     queue.register('w1')
     ended, running, retrying, back = queue.add(*[{'command': 'x'}] * 4)
     for task in queue.begin('w1', 4):
@@ -175,8 +177,8 @@ def test_find_alive(queue):
     assert found == {tid: 'alive' for tid in alive}
 
 
-def test_find_in_a_long_go(queue):
-    """Go is walked page by page; who moves on while that lasts is found all the same."""
+def test_find_in_a_long_requeue_stream(queue):
+    """The requeue stream is read page by page, and a task that moves meanwhile is found, too."""
     queue.register('w1')
     tids = queue.add(*[{'command': 'x'}] * 250)
     for task in queue.begin('w1', 250):
@@ -184,7 +186,7 @@ def test_find_in_a_long_go(queue):
     cursor, end, found, _ = find(queue, *tids)
     assert not end and len(found) == 100
 
-    # of those not yet passed one goes behind, one waits, one ends
+    # of the tasks that were not passed yet one is requeued, one waits, one ends
     behind, waits, ends = queue.begin('w1', 250)[-3:]
     queue.finish('w1', behind, 'release')
     queue.finish('w1', waits, 'retry', cause='exit', delay=60000)
@@ -200,7 +202,7 @@ def test_find_in_a_long_go(queue):
 
 
 def test_find_dead(queue):
-    """Among dead letters, each is found with what it says, page by page."""
+    """Each dead letter is found with its details, page by page."""
     queue.register('w1')
     tids = queue.add(*[{'command': 'x'}] * 150)
     for task in queue.begin('w1', 150):
@@ -219,7 +221,7 @@ def test_find_dead(queue):
 
 
 def test_find_is_bounded(queue):
-    """Large tasks are looked for in several calls."""
+    """Large tasks are searched in several calls."""
     tids = queue.add({'command': 'x', 'payload': 'x' * 9_000_000})
     tids += queue.add({'command': 'x', 'payload': 'x' * 9_000_000})
     tids += queue.add({'command': 'x'})
@@ -229,20 +231,20 @@ def test_find_is_bounded(queue):
 
 
 def test_find_needs_no_group(queue):
-    """Before the first worker there is no group: tasks are found all the same."""
+    """Tasks are found before the first worker has made the group."""
     [tid] = queue.add({'command': 'x'})
     assert find(queue, tid)[2] == {tid: 'alive'}
 
 
 @pytest.mark.parametrize('args', [['x0-0', '1-1'], ['g0-0', *['1-1'] * 1001]])
 def test_find_refuses(queue, args):
-    """Another cursor, or too many tasks."""
+    """An unknown cursor, or too many tasks, are refused."""
     with pytest.raises(redis.ResponseError, match='^BADARG give a cursor'):
         queue.call('find', queue.group, *args)
 
 
 def test_output_is_bounded(queue, client):
-    """Only the newest entries are kept, for a time that begins anew with each."""
+    """Only the newest entries are kept, and each one restarts their time to live."""
     key = key_of(queue, 'output', '1-1')
     for i in range(1300):
         client.execute_command('FCALL', 'leat_output', 1, key, 60000, 'offset', i, 'data', 'x' * 5000)
@@ -253,13 +255,13 @@ def test_output_is_bounded(queue, client):
 
 @pytest.mark.parametrize('args', [['1', 'a'], ['1'], ['x', 'a', 'b'], ['1', *['a'] * 1002]])
 def test_output_refuses(client, queue, args):
-    """No time, no pairs, or too many."""
+    """A call without a time or pairs, or with too many, is refused."""
     with pytest.raises(redis.ResponseError, match='^BADARG'):
         client.execute_command('FCALL', 'leat_output', 1, key_of(queue, 'output', '1-1'), *args)
 
 
 def test_await_refuses(queue):
-    """Too many tasks, or no time."""
+    """A call with too many tasks, or without a time, is refused."""
     with pytest.raises(redis.ResponseError, match='^BADARG more than 1000'):
         queue.call('await', 1, *['x'] * 1001)
     with pytest.raises(redis.ResponseError, match='^BADARG the time'):

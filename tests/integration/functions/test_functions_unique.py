@@ -1,4 +1,4 @@
-"""Unique keys: who holds one, for how long, and what becomes of a second task with it."""
+"""Unique keys: which task holds one, for how long, and what happens to a second task with it."""
 import re
 
 import pytest
@@ -36,7 +36,7 @@ def cancel(queue, tid, token=''):
 
 
 def end_time(queue, key='k'):
-    """The time for which the key is refused is over."""
+    """Ends the time for which the key is refused."""
     queue.redis.hset(queue.names, 'u:' + key, '@1 ' + holder(queue, key).split()[1])
     queue.redis.zadd(queue.delayed, {'u:' + key: 1})
 
@@ -49,7 +49,7 @@ def begun_then(step):
     return make
 
 
-# how a task that holds the key stands: what makes it so; answers its tid
+# states of a task that holds the key: each function makes one and returns its tid
 STATES = {
     'ready': lambda q: q.add(TASK)[0],
     'delayed': lambda q: q.add(TASK, due='+60000')[0],
@@ -66,7 +66,7 @@ STATES = {
 @pytest.mark.parametrize('state', STATES)
 @pytest.mark.parametrize('due', [0, '+1000'])
 def test_a_second_one_changes_nothing(queue, client, state, due):
-    """While a task with the key lives, wherever: the answer is its id, and no key of Redis changes."""
+    """While a task with the key exists, in any state, the answer is its id, and no key of Redis changes."""
     tid = STATES[state](queue)
     before = {key: client.dump(key) for key in client.keys()}
     assert queue.enqueue(TASK, due=due) == [('exists', tid)]
@@ -75,7 +75,7 @@ def test_a_second_one_changes_nothing(queue, client, state, due):
 
 @pytest.mark.parametrize('state', [state for state in STATES if state != 'running'])
 def test_a_follow_up_is_wanted_only_while_it_runs(queue, state):
-    """The one that is going to run anyway is all that was wanted."""
+    """If the first task has not started, a follow-up is not needed, and the answer is the first task."""
     tid = STATES[state](queue)
     assert queue.enqueue(NEXT) == [('exists', tid)]
 
@@ -99,7 +99,7 @@ ENDS = {
 
 @pytest.mark.parametrize('end', ENDS)
 def test_every_end_releases(queue, end):
-    """The key is free at once, and the next one is new."""
+    """The key is free at once, and the next task is new."""
     task = begin(queue)
     ENDS[end](queue, task)
     assert holder(queue) is None
@@ -109,7 +109,7 @@ def test_every_end_releases(queue, end):
 @pytest.mark.parametrize('due', [0, '+60000'])
 @pytest.mark.parametrize('lane', [None, 'a'])
 def test_cancelled_before_it_began(queue, due, lane):
-    """Waiting, in a lane or ready: released in the same step."""
+    """A task that waits, in a lane or ready, releases its key in the same step."""
     queue.add({'command': 'first'})
     [tid] = queue.add(dict(TASK, **({'lane': lane} if lane else {})), due=due)
     token = '' if due or lane else 's' + tid
@@ -117,21 +117,21 @@ def test_cancelled_before_it_began(queue, due, lane):
 
 
 def test_expired_before_it_began(queue):
-    """The dead letter has let go of the key."""
+    """A dead letter of an expired task does not hold the key."""
     queue.add(dict(TASK, expires='1'))
     assert queue.begin('w1') == [] and holder(queue) is None
 
 
 def test_dropping_a_dead_letter_releases_nothing(queue):
-    """The letter holds no key: another task may hold it by then."""
+    """A dead letter holds no key, so another task may hold it by then."""
     queue.finish('w1', begin(queue), 'dead', cause='exit')
     [tid] = queue.add(TASK)
     [(letter, _)] = queue.letters()
     assert queue.dead_drop(letter) == ['ok'] and holder(queue) == tid
 
 
-def test_release_is_by_compare_and_delete(queue):
-    """What another task holds by now stays: a stale end takes nothing away."""
+def test_a_stale_end_releases_nothing(queue):
+    """A key that another task holds by now stays."""
     task = begin(queue)
     queue.redis.hset(queue.names, 'u:k', '5-5')
     queue.finish('w1', task)
@@ -141,21 +141,21 @@ def test_release_is_by_compare_and_delete(queue):
 
 @pytest.mark.parametrize('key', ['a b', 'x\0y\n', 'é' * 1000, '@1 2-3', '5-5 s1-1'])
 def test_a_key_is_any_bytes(queue, key):
-    """Also those that look like what leat keeps behind it."""
+    """A key may look like the fields that leat stores behind it."""
     first = queue.enqueue({'command': 'x', 'unique': key})[0]
     assert queue.enqueue({'command': 'y', 'unique': key}) == [('exists', first[1])]
     queue.finish('w1', queue.begin('w1')[0])
     assert queue.redis.hgetall(queue.names) == {}
 
 
-def test_an_empty_key_is_none(queue):
-    """A producer that fills in nothing asks for nothing."""
+def test_an_empty_key_is_no_key(queue):
+    """An empty key means no key."""
     assert [what for what, _ in queue.enqueue(dict(TASK, unique=''), dict(TASK, unique=''))] == ['new'] * 2
     assert queue.redis.hgetall(queue.names) == {}
 
 
 def test_keys_are_independent(queue):
-    """Of id and unique the id is looked at first; either may be held by another."""
+    """id and unique are independent; the id is checked first, and either may be held by another task."""
     [first] = queue.add({'command': 'x', 'id': 'i', 'unique': 'k'})
     [other] = queue.add({'command': 'x', 'unique': 'l'})
     assert queue.enqueue({'command': 'x', 'id': 'i', 'unique': 'l'}) == [('exists', first)]
@@ -164,17 +164,17 @@ def test_keys_are_independent(queue):
 
 
 def test_twice_in_one_call(queue):
-    """The second of one call hears of the first; at the length limit they count as one."""
+    """The second task of a call gets the first one's id; at the length limit they count as one."""
     queue.conf_set('max_length', 1)
     (first, tid), again = queue.enqueue(TASK, TASK)
     assert (first, again) == ('new', ('exists', tid))
     assert queue.enqueue(TASK) == [('exists', tid)]
 
 
-# ---------------------------------------------------------------- unique_for
+# ---- unique_for
 
 def test_refused_for_a_while_after_success(queue):
-    """The answer is the one that succeeded; promotion frees the key when the time is over."""
+    """The answer is the task that succeeded; the promotion frees the key when the time is over."""
     task = begin(queue, dict(TASK, unique_for='1h'))
     queue.finish('w1', task)
     assert holder(queue).startswith('@')
@@ -186,8 +186,9 @@ def test_refused_for_a_while_after_success(queue):
     assert holder(queue) is None and queue.redis.zcard(queue.delayed) == 0
 
 
-def test_free_when_the_time_is_over_even_before_anybody_looked(queue):
-    """Nobody claims: the key is new all the same, and the late look takes nothing from its holder."""
+def test_free_when_the_time_is_over_without_a_promotion(queue):
+    """If no worker claims, the key can still be taken anew, and a later promotion takes nothing from its
+    holder."""
     queue.finish('w1', begin(queue, dict(TASK, unique_for='1h')))
     end_time(queue)
     [tid] = queue.add(TASK)
@@ -196,38 +197,39 @@ def test_free_when_the_time_is_over_even_before_anybody_looked(queue):
 
 @pytest.mark.parametrize('end', ['dead letter', 'cancelled', 'vanished'])
 def test_only_success_keeps_the_key(queue, end):
-    """What failed may be tried anew at once."""
+    """A failed task frees its key at once."""
     ENDS[end](queue, begin(queue, dict(TASK, unique_for='1h')))
     assert holder(queue) is None
 
 
 def test_a_late_success_keeps_the_key_too(queue):
-    """It counts as any success."""
+    """A late success keeps the key like any success."""
     ENDS['late success'](queue, begin(queue, dict(TASK, unique_for='1h')))
     assert holder(queue).startswith('@')
 
 
 @pytest.mark.parametrize('text, ms', [
     ('90', 90_000), ('250ms', 250), ('1m30s', 90_000), ('2w', 1_209_600_000), ('1d 1h', 90_000_000)])
-def test_durations_as_people_write_them(queue, text, ms):
-    """The same words as everywhere else in leat."""
+def test_durations_with_units(queue, text, ms):
+    """The units are the same as elsewhere in leat."""
     queue.finish('w1', begin(queue, dict(TASK, unique_for=text)))
     assert abs(queue.redis.zscore(queue.delayed, 'u:k') - queue.now() - ms) < 10_000
 
 
 @pytest.mark.parametrize('text', ['soon', '1.5h', '1s1m', '-1', '101000w', '5 5'])
-def test_what_is_no_duration_is_refused(queue, text):
-    """Before anything is written."""
+def test_an_invalid_duration_is_refused(queue, text):
+    """An invalid duration is refused before anything is written."""
     with pytest.raises(redis.ResponseError, match='^REFUSED task 1: unique_for: not a duration'):
         queue.enqueue(dict(TASK, unique_for=text))
     assert holder(queue) is None
 
 
-# ---------------------------------------------------------------- unique_next
+# ---- unique_next
 
 @pytest.mark.parametrize('end', ENDS)
-def test_one_follow_up_goes_up_however_the_holder_ends(queue, end):
-    """Wanted while it ran, three times: exactly one more runs, after it, and holds the key."""
+def test_one_follow_up_starts_however_the_holder_ends(queue, end):
+    """If a follow-up is requested three times while the holder runs, exactly one task runs after it, and
+    holds the key."""
     task = begin(queue)
     [(what, tid), *others] = queue.enqueue(NEXT, NEXT, NEXT)
     assert what == 'new' and others == [('exists', tid)] * 2
@@ -245,7 +247,7 @@ def test_one_follow_up_goes_up_however_the_holder_ends(queue, end):
     finished('retry', delay=0), finished('release'), lambda q, task: q.register('w1'),
     lambda q, task: (q.expire(), q.scan('w2'))])
 def test_it_goes_on_waiting_while_the_holder_goes_on(queue, step):
-    """Retry, release and a lost lease are no ends; the holder runs first, and again."""
+    """Retry, release and an expired lease do not end the holder; it runs again before the follow-up."""
     task = begin(queue)
     [(_, tid)] = queue.enqueue(NEXT)
     step(queue, task)
@@ -256,7 +258,8 @@ def test_it_goes_on_waiting_while_the_holder_goes_on(queue, step):
 
 
 def test_a_follow_up_of_a_follow_up(queue):
-    """Wanted while the first runs and again while the second does: three runs."""
+    """A follow-up that is requested while the first task runs, and again while the second does, makes three
+    runs."""
     task = begin(queue)
     for _ in range(3):
         [(what, tid)] = queue.enqueue(NEXT)
@@ -269,7 +272,7 @@ def test_a_follow_up_of_a_follow_up(queue):
 
 
 def test_a_follow_up_may_be_delayed(queue):
-    """It holds the key from the holder's end on, and starts when it is due."""
+    """A delayed follow-up holds the key from the holder's end on, and starts when it is due."""
     task = begin(queue)
     [(_, tid)] = queue.enqueue(NEXT, due='+60000')
     queue.finish('w1', task)
@@ -279,7 +282,7 @@ def test_a_follow_up_may_be_delayed(queue):
 
 
 def test_a_follow_up_takes_the_key_before_unique_for_does(queue):
-    """A wanted rerun is not lost to the time after the success; its own success then refuses."""
+    """A follow-up takes the key before unique_for reserves it; its own success then does."""
     task = begin(queue, dict(TASK, unique_for='1h'))
     [(_, tid)] = queue.enqueue(dict(NEXT, unique_for='1h'))
     queue.finish('w1', task)
@@ -290,7 +293,7 @@ def test_a_follow_up_takes_the_key_before_unique_for_does(queue):
 
 
 def test_a_cancelled_follow_up_leaves_the_holder_alone(queue):
-    """The next one that is wanted is the follow-up then."""
+    """After a cancelled follow-up, the next request is the follow-up."""
     task = begin(queue)
     [(_, tid)] = queue.enqueue(dict(NEXT, id='label'))
     assert cancel(queue, tid) == 'cancelled'
@@ -299,7 +302,7 @@ def test_a_cancelled_follow_up_leaves_the_holder_alone(queue):
 
 
 def test_a_follow_up_in_a_lane_waits_for_its_turn(queue):
-    """It goes up into its lane."""
+    """The follow-up goes into its lane."""
     queue.conf_set('lane:a', '1, 1')
     task = begin(queue, dict(TASK, lane='a'))
     queue.add({'command': 'before', 'lane': 'a'})
@@ -311,7 +314,7 @@ def test_a_follow_up_in_a_lane_waits_for_its_turn(queue):
 
 
 def test_follow_ups_count_as_waiting(queue):
-    """The length limit and the status know them; leat show says what they wait for."""
+    """Follow-ups count in the length limit and the status, and leat show says what they wait for."""
     begin(queue)
     queue.conf_set('max_length', 1)
     with pytest.raises(redis.ResponseError, match='^FULL'):
@@ -322,10 +325,10 @@ def test_follow_ups_count_as_waiting(queue):
     assert queue.show(tid)['row']['state'] == b'following'
 
 
-# ---------------------------------------------------------------- plain XADD
+# ---- plain XADD
 
-def test_a_plain_task_takes_the_key_when_it_begins(queue):
-    """From then on it holds it as any other."""
+def test_a_plain_task_takes_the_key_when_it_starts(queue):
+    """A plain task holds the key like any other from its start on."""
     queue.redis.xadd('emails', TASK)
     [task] = queue.begin('w1')
     assert queue.enqueue(TASK) == [('exists', task.tid)]
@@ -335,7 +338,7 @@ def test_a_plain_task_takes_the_key_when_it_begins(queue):
 
 @pytest.mark.parametrize('named', [False, True])
 def test_a_plain_task_whose_key_is_held_is_refused(queue, named):
-    """It becomes a dead letter that says who holds the key; the holder is not disturbed."""
+    """The task becomes a dead letter that names the holder, and the holder is not disturbed."""
     task = begin(queue)
     queue.redis.xadd('emails', TASK)
     reply = queue.claim('w2', 5, named=queue.block('w2') if named else ())
@@ -346,7 +349,8 @@ def test_a_plain_task_whose_key_is_held_is_refused(queue, named):
 
 
 def test_of_plain_tasks_with_one_key_the_first_runs(queue):
-    """In one claim, too: the others are dead letters, and can be retried when it has ended."""
+    """The first of them runs, also within one claim; the others become dead letters and can be retried after
+    its end."""
     for _ in range(3):
         queue.redis.xadd('emails', TASK)
     [task] = queue.begin('w1', 5)
@@ -356,7 +360,7 @@ def test_of_plain_tasks_with_one_key_the_first_runs(queue):
 
 
 def test_a_plain_task_in_the_time_after_a_success_is_refused(queue):
-    """As an enqueue would be."""
+    """A plain task is refused like an enqueue during the time after a success."""
     task = begin(queue, dict(TASK, unique_for='1h'))
     queue.finish('w1', task)
     queue.redis.xadd('emails', TASK)
@@ -364,10 +368,10 @@ def test_a_plain_task_in_the_time_after_a_success_is_refused(queue):
     assert re.fullmatch(AFTER % task.tid, queue.letters()[0][1]['leat.reason'].decode())
 
 
-# ---------------------------------------------------------------- dead letters
+# ---- dead letters
 
 def test_a_retried_letter_takes_the_key_again(queue):
-    """It holds it from then on."""
+    """A retried dead letter holds the key from then on."""
     task = begin(queue)
     queue.finish('w1', task, 'dead', cause='exit')
     assert queue.dead_retry(queue.letters()[0][0]) == ['ok'] and holder(queue) == task.tid
@@ -375,7 +379,7 @@ def test_a_retried_letter_takes_the_key_again(queue):
 
 
 def test_a_letter_whose_key_is_held_stays(queue):
-    """The answer says who holds it; nothing has changed."""
+    """The answer names the holder, and nothing changes."""
     queue.finish('w1', begin(queue), 'dead', cause='exit')
     [tid] = queue.add(TASK)
     [(letter, _)] = queue.letters()
@@ -385,7 +389,7 @@ def test_a_letter_whose_key_is_held_stays(queue):
 
 
 def test_a_letter_in_the_time_after_a_success_stays(queue):
-    """Until that is over."""
+    """A dead letter stays until the time after the success is over."""
     queue.finish('w1', begin(queue), 'dead', cause='exit')
     [(letter, _)] = queue.letters()
     task = begin(queue, dict(TASK, unique_for='1h'))

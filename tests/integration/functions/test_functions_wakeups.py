@@ -1,5 +1,5 @@
-"""The waking invariant: whatever becomes startable stands as an undelivered entry in go or the
-stream, or every worker with room has been told its time: by the bell, or by its claim."""
+"""The wakeup invariant: a task that may start is an undelivered entry of the stream or the requeue stream, or
+every worker with room knows its time, from the wakeup stream or from its claim."""
 import threading
 
 import pytest
@@ -16,13 +16,14 @@ def worker(queue):
 
 
 class Sleeper:
-    """An idle worker: one connection is blocked on go and the stream, another on the bell."""
+    """An idle worker: one connection is blocked on the requeue stream and the stream, another on the wakeup
+    stream."""
 
     def __init__(self, queue, server):
         self.queue = queue
         self.work, self.bell = server.client(), server.client()
         last = queue.register('sleeper')['bell']
-        # the claim before the block: what is startable now is not what wakes
+        # the claim before the block, because tasks that may start now are not what wakes
         self.known_due = queue.claim('sleeper', 0)['next_due']
         self.woken_by, self.threads = [], []
         self._start(self._block_on_work)
@@ -45,7 +46,7 @@ class Sleeper:
             self.woken_by.append('bell')
 
     def wake(self):
-        """Ends the blocks from outside."""
+        """Ends the blocking reads from outside."""
         for row in self.queue.redis.client_list():
             if 'b' in row['flags']:
                 self.queue.redis.client_unblock(row['id'])
@@ -85,7 +86,7 @@ def letter(queue):
 
 
 def full_lane(queue, **more):
-    """Its one slot is taken, one waits in it, and nobody has anything to read."""
+    """A lane whose one slot is taken: one task waits in it, and there is nothing to read."""
     queue.register('w1', max_crashes=1)
     queue.conf_set('max_crashes', 1)
     queue.conf_set('lane:a', '1, 1')
@@ -97,8 +98,8 @@ def full_lane(queue, **more):
 
 
 def late_in_a_lane(queue):
-    """Its lease has run out, it was put up again, and somebody has read that: its late success is all that
-    can make room for the other one."""
+    """The task's lease has expired, it was requeued and another worker has read it: only its late success can
+    make room for the other task."""
     queue.conf_set('lane:a', '1, 1')
     task = full_lane(queue)
     queue.conf_set('max_crashes', 3)
@@ -118,7 +119,7 @@ def vanish(queue, task):
     queue.redis.xdel(queue.stream, task.token[1:])
 
 
-# what prepares, what makes a task startable
+# what prepares a task, and what makes it ready to start
 WORK = {
     'freed cap, success': (full_lane, lambda q, task: q.finish('w1', task)),
     'freed cap, retry': (full_lane, lambda q, task: q.finish('w1', task, 'retry', delay=60000)),
@@ -157,7 +158,7 @@ WORK = {
 
 @pytest.mark.parametrize('name', WORK)
 def test_a_startable_task_wakes_a_blocked_reader(queue, sleeper, wait_until, name):
-    """Each way in which a task becomes startable at once ends the blocking read."""
+    """Each way in which a task becomes ready at once ends the blocking read."""
     prepare, step = WORK[name]
     before = prepare(queue)
     asleep = sleeper()
@@ -175,8 +176,8 @@ TIMES = {
 
 
 @pytest.mark.parametrize('name', TIMES)
-def test_an_earlier_due_time_rings(queue, sleeper, wait_until, name):
-    """Idle workers hear of it; their next claim answers the new time."""
+def test_an_earlier_due_time_writes_a_wakeup(queue, sleeper, wait_until, name):
+    """Idle workers learn of the earlier time, and their next claim answers it."""
     prepare, step = TIMES[name]
     before = prepare(queue)
     asleep = sleeper()
@@ -186,24 +187,23 @@ def test_an_earlier_due_time_rings(queue, sleeper, wait_until, name):
     assert due > 0 and (asleep.known_due == 0 or due < asleep.known_due)
 
 
-def test_a_later_due_time_does_not_ring(queue):
-    """The time that is known comes first, and its claim answers the next."""
+def test_a_later_due_time_writes_no_wakeup(queue):
+    """The known time comes first, and its claim answers the next one."""
     queue.add(TASK, due='+60000')
     rung = queue.entries('bell')
     queue.add(TASK, due='+70000')
     assert queue.entries('bell') == rung and len(rung) == 1
 
 
-def test_the_bell_holds_few_entries(queue):
-    """A thousand rings do not grow it."""
+def test_the_wakeup_stream_is_short(queue):
+    """A thousand wakeups do not grow the stream."""
     for number in range(200):
         queue.add(TASK, due=f'+{90000 - number * 100}')
     assert len(queue.entries('bell')) == 16
 
 
 def invariant(queue, workers_due):
-    """Nothing startable is hidden: what is due is in go or the stream undelivered, or its time is
-    known to a worker that has room."""
+    """No ready task is hidden: a due task is an undelivered entry, or a worker with room knows its time."""
     first = queue.redis.zrange(queue.delayed, 0, 0, withscores=True)
     if first:
         assert workers_due and all(0 < due <= first[0][1] for due in workers_due)
@@ -212,8 +212,8 @@ def invariant(queue, workers_due):
 
 
 def test_more_due_than_one_claim_takes(queue):
-    """Ten due tasks, workers with room for one and two: each claim's reply keeps the time of the
-    rest, and no due task is left without one who knows."""
+    """If ten tasks are due and workers have room for one and two, each claim's reply has the time of the
+    rest, and no due task is left without a worker that knows."""
     queue.add(*[TASK] * 10, due='+60000')
     for tid in queue.redis.zrange(queue.delayed, 0, -1):
         queue.redis.zadd(queue.delayed, {tid: 5})
@@ -227,7 +227,7 @@ def test_more_due_than_one_claim_takes(queue):
 
 
 def test_a_full_worker_leaves_due_tasks_to_others(queue):
-    """It promotes nothing that it could not take, and says when the next is due."""
+    """A full worker promotes no task that it could not take, and learns when the next one is due."""
     [tid] = queue.add(TASK, due='+60000')
     queue.redis.zadd(queue.delayed, {tid: 5})
     assert queue.claim('w1', 0)['next_due'] == 5 and queue.entries('go') == []
@@ -235,29 +235,30 @@ def test_a_full_worker_leaves_due_tasks_to_others(queue):
 
 
 def test_a_promoted_task_that_its_worker_cannot_take_is_there_for_others(queue):
-    """A suspect comes up beside others: what goes back is undelivered in go."""
+    """If a poison candidate is promoted beside other tasks, the tasks that its worker cannot take are
+    undelivered entries of the requeue stream."""
     queue.add(TASK)
     queue.begin('w1')
     expire(queue)
     queue.add(*[TASK] * 2, due='+60000')
     for tid in queue.redis.zrange(queue.delayed, 0, -1):
         queue.redis.zadd(queue.delayed, {tid: 5})
-    [suspect] = queue.begin('w1', 3)
-    assert suspect.crashes == 1
+    [candidate] = queue.begin('w1', 3)
+    assert candidate.crashes == 1
     reply = queue.claim('w2', 3)
     assert len(reply['tasks']) == 2 and reply['next_due'] == 0
 
 
-def test_a_late_success_hands_on_the_wake_up(queue):
-    """The entry that waited to be read goes with it: the next of its lane goes up."""
+def test_a_late_success_passes_the_wakeup_on(queue):
+    """The late success removes the entry that waited to be read, and the next task of its lane is requeued."""
     task = late_in_a_lane(queue)
     assert [one.tid for one in invariants.Snapshot(queue).unread()] == [task.tid]
     assert queue.finish('w1', task) == 'ok'
     assert len(invariants.Snapshot(queue).unread()) == 1
 
 
-def test_a_token_of_a_lane_rings(queue):
-    """A lane that waits for its rate: idle workers learn when it may go on."""
+def test_a_token_of_a_lane_writes_a_wakeup(queue):
+    """Idle workers learn when a lane that waits for its rate may go on."""
     queue.conf_set('lane:a', '1, -, 1/m')
     queue.add(*[dict(TASK, lane='a')] * 2)
     rung = queue.entries('bell')
@@ -268,8 +269,8 @@ def test_a_token_of_a_lane_rings(queue):
     assert 0 < due - queue.now() <= 60000
 
 
-def test_a_higher_rate_rings(queue):
-    """Workers that wait for the old one look again, and the old one is forgotten."""
+def test_a_higher_rate_writes_a_wakeup(queue):
+    """Workers that wait for the old rate's time ask again, and the old time is forgotten."""
     queue.conf_set('rate', '1/h')
     queue.add(*[TASK] * 2)
     assert len(queue.begin('w1', 2)) == 1

@@ -1,4 +1,4 @@
-"""The library's VERSION must tell apart every text that was ever released under it."""
+"""The library's VERSION identifies each text that was ever released under it."""
 import hashlib
 import re
 from pathlib import Path
@@ -29,11 +29,11 @@ def test_each_text_of_the_library_has_its_version():
 
 
 def test_versions_are_recorded_once_and_in_order():
-    """One line a version, none taken away, and the last is the present one."""
+    """Each version has one line, none is removed, and the last one is the current version."""
     versions = [version for version, _ in recorded()]
     assert versions == list(range(1, len(versions) + 1))
 
 
 def test_the_library_says_its_version(queue):
-    """leat_version answers what the text says."""
+    """leat_version answers the VERSION of the text."""
     assert queue.version() == recorded()[-1][0]

@@ -1,4 +1,4 @@
-"""leat-protocol.7 against the code: keys, functions, fields, errors; and its examples, run."""
+"""leat-protocol.7 agrees with the code in keys, functions, fields and errors, and its examples work."""
 import os
 import re
 import shutil
@@ -27,7 +27,7 @@ def section(title, kind='Sh'):
 
 
 def items(text):
-    """What the .It Ic lines of a list name."""
+    """The names in the .It Ic lines of a list."""
     lines = re.findall(r'^\.It Ic (.+)$', text, re.M)
     return [name for line in lines for name in line.split(' , ')]
 
@@ -40,7 +40,7 @@ def c_names(table, source):
 
 
 def documented():
-    """{function: (number of keys, arguments that are there once, whether some may be repeated)}."""
+    """{function: (number of keys, arguments that appear once, whether some may be repeated)}."""
     found = {}
     for name, keys, rest in re.findall(r'^\.It Li FCALL (leat_\w+) (\d+) ?(.*)$', PAGE, re.M):
         once = re.sub(r'\{.*\}', '', rest).replace('[', ' ').replace(']', ' ').split()
@@ -54,7 +54,7 @@ def body_of(function):
 
 
 def in_code():
-    """The same, as the Lua has it."""
+    """The same, from the Lua code."""
     found = {'leat_version': (0, 0, False)}
     pairs = re.findall(r"'(leat_\w+)', leat\.(\w+)", LUA)
     for name, function in pairs:
@@ -73,7 +73,8 @@ def in_code():
 
 
 def test_each_function_is_documented_as_it_is():
-    """Every registered function, with its number of keys, of arguments, and whether there may be more of them."""
+    """The page has every registered function, with its number of keys and arguments, and whether some may be
+    repeated."""
     code = in_code()
     registered = set(re.findall(r"'(leat_\w+)', (?:leat\.\w+|version)\b", LUA))
     assert set(code) == registered
@@ -82,7 +83,7 @@ def test_each_function_is_documented_as_it_is():
 
 @pytest.mark.parametrize('name', documented())
 def test_the_number_of_keys_is_checked(queue, name):
-    """One key less is refused, the documented number is not."""
+    """One key less is refused, and the documented number is not."""
     queue.register('w1')
     number = documented()[name][0]
     keys = [*queue.keys, 'x'][:number]
@@ -103,7 +104,7 @@ def test_the_number_of_keys_is_checked(queue, name):
 
 
 def test_keys_and_their_types(queue, daemon, wait_until):
-    """The table has all keys in order, with the types that they have when they are there."""
+    """The table has all keys in order, with the types that they have if they exist."""
     rows = re.findall(r'^\.It Pa (\S+) Ta (\w+) Ta', section('KEYS'), re.M)
     assert [name.lstrip(':') for name, _ in rows] == list(KEYS)
     wanted = dict(re.findall(r"\[(\w+)\] = '(\w+)'", LUA[LUA.index('function leat.check_types'):][:900]))
@@ -112,14 +113,14 @@ def test_keys_and_their_types(queue, daemon, wait_until):
 
 
 def test_task_fields():
-    """Each field that a worker knows."""
+    """The page has each field that a worker knows."""
     known = (c_names('known[]', 'src/queue/task.c')
              + c_names('fields[TASK_BOUNDS]', 'src/queue/task_bounds.c'))
     assert sorted(items(section('TASKS'))) == sorted(known)
 
 
 def test_signed_examples():
-    """The examples are what they say they are, by another's HMAC than the worker's."""
+    """The signature examples are right by an HMAC other than leat's."""
     text = section('SIGNED TASKS')
     examples = re.search(r'^\.Bd -literal -offset indent\n(.*?)^\.Ed', text, re.S | re.M).group(1).split('\n\n')
     assert len(examples) == 2
@@ -133,27 +134,27 @@ def test_signed_examples():
 
 
 def test_dead_letter_fields():
-    """Each field that write_dead_letter writes."""
+    """The page has each field that write_dead_letter writes."""
     writer = re.search(r'^local function write_dead_letter\(.*?^end\n', LUA, re.S | re.M).group(0)
     assert sorted(items(section('DEAD LETTERS'))) == sorted(set(re.findall(r"'(leat\.\w+)'", writer)))
 
 
 def test_result_fields():
-    """Each field of a result."""
+    """The page has each field of a result."""
     writer = re.search(r'^local function post\(.*?^end\n', LUA, re.S | re.M).group(0)
     written = set(re.findall(r'(\w+) = (?:ending|record|q)\.', writer.split('pairs({')[1])) | {'state'}
     assert sorted(items(section('RESULTS'))) == sorted(written)
 
 
 def test_errors():
-    """Each word with which an error begins, and no other."""
+    """The page has each word with which an error begins, and no other."""
     words = set(re.findall(r"fail\('([A-Z]+) ", LUA)) | set(re.findall(r"'([A-Z]{4,}) ' ?\.\. id", LUA))
     listed = set(re.findall(r'^\.It Li ([A-Z]+)$', section('CALLING FUNCTIONS'), re.M))
     assert words | {'NOGROUP', 'OOM'} == listed
 
 
 def test_settings():
-    """What leat_conf can set."""
+    """The page has each setting of leat_conf."""
     names = re.search(r'local CHANGEABLE = \{(.*?)\n\}', LUA, re.S).group(1)
     text = section("OPERATORS' FUNCTIONS")
     for name in re.findall(r'(\w+) = ', names):
@@ -161,7 +162,7 @@ def test_settings():
 
 
 def test_numbers(queue):
-    """The protocol, and limits that the page names."""
+    """The page has the right protocol number and limits."""
     assert re.search(r'^local PROTOCOL = 1 ', LUA, re.M) and 'protocol\'s number, which is 1.' in PAGE
     assert re.search(r'^local MAX_FIELDS = 1000 ', LUA, re.M) and 'at most 1,000, and no name twice' in PAGE
     assert re.search(r'^local PAGE = 100 ', LUA, re.M)
@@ -178,7 +179,7 @@ def test_numbers(queue):
 
 
 def test_access_rights_suffice(queue, redis_server):
-    """The commands that the page gives a producer are those that its functions need, for each kind of task."""
+    """The commands that the page gives a producer suffice for its functions, for each kind of task."""
     text = section('ACCESS RIGHTS')
     rules = re.search(r'^\.Dl (\+fcall .*)$', text, re.M).group(1).split()
     queue.redis.execute_command('ACL', 'SETUSER', 'producer', 'on', '>word', '-@all', *rules, '+xread',
@@ -217,7 +218,7 @@ def thumbnails(daemon):
 
 
 def test_the_shell_example(thumbnails, folder, redis_server):
-    """It runs as it stands, against a worker: what it says is what happens."""
+    """The shell example runs as printed against a worker, and prints what happens."""
     tool = folder / 'redis-cli'
     tool.write_text(f'#!/bin/sh\nexec {shutil.which("redis-cli")} -s {redis_server.socket} "$@"\n')
     tool.chmod(0o755)
@@ -229,13 +230,13 @@ def test_the_shell_example(thumbnails, folder, redis_server):
     assert (done.returncode, done.stderr) == (0, '')
     lines = done.stdout.splitlines()
     assert lines[1:5] == ['new', lines[2], 'exists', lines[2]] and lines[5] == 'new'
-    # each value stands on the line behind its name
+    # each value is on the line after its name
     result = {name: lines[lines.index(name) + 1] for name in ('state', 'status', 'stdout')}
     assert result == {'state': 'success', 'status': '0', 'stdout': 'done'}
 
 
 def test_the_python_example(thumbnails, folder, redis_server):
-    """It runs as it stands, against a worker."""
+    """The Python example runs as printed against a worker."""
     script = folder / 'example.py'
     script.write_text(example('Python (redis-py)'))
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False,
@@ -248,7 +249,7 @@ def test_the_python_example(thumbnails, folder, redis_server):
 
 @pytest.mark.skipif(not shutil.which('node'), reason='no node here')
 def test_the_node_example(folder):
-    """Its syntax is right."""
+    """The Node example has valid syntax."""
     script = folder / 'example.mjs'
     script.write_text(example('Node (node-redis)'))
     done = subprocess.run(['node', '--check', str(script)], capture_output=True, text=True, timeout=60,
@@ -258,7 +259,7 @@ def test_the_node_example(folder):
 
 @pytest.mark.skipif(not shutil.which('gofmt'), reason='no gofmt here')
 def test_the_go_example(folder):
-    """It is parsed, and formatted as Go is."""
+    """The Go example is parsed, and formatted as gofmt does."""
     script = folder / 'example.go'
     script.write_text(example('Go (go-redis)'))
     done = subprocess.run(['gofmt', '-l', str(script)], capture_output=True, text=True, timeout=60, check=False)
@@ -287,7 +288,7 @@ console.log(`${task.not_after} ${task.signature}`);
 
 @pytest.mark.parametrize('title', SIGNERS)
 def test_the_signing_examples(title, folder):
-    """Each makes what another's HMAC makes of the same fields, in their own order."""
+    """Each signing example signs the same fields, in their own order, as an HMAC other than leat's."""
     argv, call = SIGNERS[title]
     if not shutil.which(argv[0]):
         pytest.skip(f'no {argv[0]} here')
@@ -306,7 +307,7 @@ def test_the_signing_examples(title, folder):
 
 @pytest.mark.skipif(not shutil.which('gofmt'), reason='no gofmt here')
 def test_the_go_signing_example(folder):
-    """It is parsed, and formatted as Go is."""
+    """The Go signing example is parsed, and formatted as gofmt does."""
     script = folder / 'example.go'
     script.write_text(example('Signing in Go'))
     done = subprocess.run(['gofmt', '-l', str(script)], capture_output=True, text=True, timeout=60, check=False)
@@ -316,7 +317,8 @@ def test_the_go_signing_example(folder):
 @pytest.mark.parametrize('title', ['Shell (redis-cli)', 'Python (redis-py)', 'Node (node-redis)', 'Node (ioredis)',
                                    'Go (go-redis)', 'C (hiredis)'])
 def test_the_examples_name_one_key(title):
-    """Each calls leat_add and leat_add_many with the stream alone: nobody copies a list of keys."""
+    """Each example calls leat_add and leat_add_many with the stream alone, so that nobody copies a list of
+    keys."""
     text = section(title, 'Ss')
     assert 'leat_add' in text and 'leat_add_many' in text
     assert not re.search(rf':({"|".join(KEYS[1:9])})\b|leat_enqueue', text)
