@@ -354,7 +354,7 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
                                                   .fatal = on_fatal,
                                                   .context = worker};
     const struct runner_events runner_events = {.ended = on_ended,
-                                                .lingers = task_log_lingers,
+                                                .stuck = task_log_stuck,
                                                 .homeless = task_log_homeless,
                                                 .context = worker};
     const struct outcomes_events outcomes_events = {.settled = on_settled, .context = worker};

@@ -1,3 +1,6 @@
+/*
+ * Keeps the list of attempts, starts their processes, and distributes exits among them.
+ */
 #include "exec/runner.h"
 
 #include <errno.h>
@@ -25,31 +28,32 @@
 
 enum {
     SCRATCH_SIZE = 64 * 1024,
-    FREE_MS = 2000, /* that runner_free waits for killed processes */
+    FREE_MS = 2000, /* how long runner_free waits for killed processes */
 };
 
 struct runner {
     struct child_host host;
     struct runner_events events;
-    struct recipe *recipe; /* NULL: to be made at the next start */
+    struct recipe *recipe; /* NULL: make it at the next start */
     bool homeless;         /* events.homeless was called for this config */
-    char *worker;          /* NULL: nothing is said of one */
+    char *worker;          /* for LEAT_WORKER; NULL: not set */
     struct rlimit files;
-    struct exits exits; /* of the first runner's alone */
-    int mounts;         /* the table of them, or -1 */
+    struct exits exits; /* used by the first runner only */
+    int mounts;         /* descriptor of the table of mounts; or -1 */
     struct fd_watch mounts_changed;
     struct attempt *first;
     size_t count;
     size_t processes;
-    struct runner *first_runner; /* itself, or the one that it is beside */
-    struct child_table *table;   /* the first runner's */
+    struct runner *first_runner; /* this one, or the one that it runs beside */
+    struct child_table *table;   /* the first runner's table of children whose leaders run */
     struct child_table own_table;
-    struct child_table *settling; /* the first runner's: those whose leaders have exited */
+    struct child_table
+        *settling; /* the first runner's table of children whose leaders have exited */
     struct child_table own_settling;
-    struct orphan_scan orphan_scan;    /* the first runner's alone, at both */
+    struct orphan_scan orphan_scan;    /* used by the first runner only, for both tables */
     struct slot_indexes *slot_indexes; /* the first runner's */
-    struct slot_indexes own_places;
-    char *scratch; /* owned; NULL where it is the first runner's */
+    struct slot_indexes own_slot_indexes;
+    char *scratch; /* owned; NULL: the first runner's is used */
 };
 
 /* ---- the list of attempts ---- */
@@ -95,7 +99,8 @@ size_t runner_processes(const struct runner *runner)
 
 /* ---- exits ---- */
 
-/* The receiver may free each at once, and the first is the child itself. */
+/* Reports a child's attempts. The receiver may free each at once, and freeing the first frees the
+ * child. */
 static void hand_over(struct runner *runner, struct child *child)
 {
     struct attempt **others = child->others;
@@ -119,7 +124,7 @@ static void forget(struct runner *runner, struct child *child)
 
 static void on_done(struct child_host *host, struct child *child)
 {
-    struct runner *runner = (struct runner *)host; /* its first member */
+    struct runner *runner = (struct runner *)host; /* the host is its first member */
     forget(runner, child);
     hand_over(runner, child);
 }
@@ -147,7 +152,7 @@ static int make_recipe(struct runner *runner);
 static void on_run(struct child_host *host, struct child *child)
 {
     struct runner *runner = (struct runner *)host;
-    (void)make_recipe(runner); /* without memory for it the start fails */
+    (void)make_recipe(runner); /* without a recipe, the start fails */
     child_table_remove(runner->settling, child);
     if (child_run(child) < 0) {
         child_release(child);
@@ -158,7 +163,7 @@ static void on_run(struct child_host *host, struct child *child)
     }
 }
 
-/* Those that nobody here started are only reaped. */
+/* Handles an exit. Returns false for a process that no runner has started. */
 static bool on_exited(void *context, const siginfo_t *exit)
 {
     struct runner *runner = context;
@@ -173,7 +178,7 @@ static bool on_exited(void *context, const siginfo_t *exit)
     return child;
 }
 
-/* ---- starting and ending ---- */
+/* ---- recipe and mounts ---- */
 
 static void drop_recipe(struct runner *runner)
 {
@@ -182,7 +187,8 @@ static void drop_recipe(struct runner *runner)
     runner->host.start.recipe = NULL;
 }
 
-/* A user that this host did not know may be known by now. */
+/* Makes the recipe if there is none, or if its user was missing on this host. Returns 0, or -1
+ * without memory. */
 static int make_recipe(struct runner *runner)
 {
     if (runner->recipe && *runner->recipe->identity->missing) {
@@ -212,7 +218,7 @@ static void watch_mounts(struct runner *runner)
     }
 }
 
-/* So that nobody has to set it. */
+/* Returns true if the limit is this process's own, so that children need not set it. */
 static bool is_own_limit(const struct rlimit *nofile)
 {
     struct rlimit own;
@@ -220,7 +226,9 @@ static bool is_own_limit(const struct rlimit *nofile)
            own.rlim_max == nofile->rlim_max;
 }
 
-/* What both kinds have. */
+/* ---- create ---- */
+
+/* Sets up what both kinds of runners have. */
 static struct runner *new_runner(struct ev_loop *loop, const struct config *config,
                                  const struct rlimit *nofile, const struct runner_events *events)
 {
@@ -239,15 +247,15 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
         .done = on_done,
         .run = on_run,
         .homeless = on_homeless,
-        .lingers = events->lingers,
-        .lingers_context = events->context,
+        .stuck = events->stuck,
+        .stuck_context = events->context,
     };
     runner->mounts = -1;
     runner->exits = EXITS_UNWATCHED;
     runner->first_runner = runner;
     runner->table = &runner->own_table;
     runner->settling = &runner->own_settling;
-    runner->slot_indexes = &runner->own_places;
+    runner->slot_indexes = &runner->own_slot_indexes;
     if (runner->host.start.null < 0) {
         runner_free(runner);
         return NULL;
@@ -255,7 +263,8 @@ static struct runner *new_runner(struct ev_loop *loop, const struct config *conf
     return runner;
 }
 
-/* The last step of making one. Takes the runner and returns NULL with errno where it fails. */
+/* Does the last step of creating a runner. If it fails, it frees the runner and returns NULL with
+ * errno. */
 static struct runner *complete(struct runner *runner)
 {
     if (make_recipe(runner) < 0) {
@@ -279,7 +288,7 @@ struct runner *runner_new(struct ev_loop *loop, const struct config *config, con
         return NULL;
     }
     runner->worker = strdup(worker);
-    runner->host.worker_mark = env_tag_worker(worker);
+    runner->host.worker_tag = env_tag_worker(worker);
     runner->scratch = runner->host.scratch = malloc(SCRATCH_SIZE);
     runner->orphan_scan =
         (struct orphan_scan){.running = runner->table, .settling = runner->settling};
@@ -347,13 +356,13 @@ void runner_set_config(struct runner *runner, const struct config *config)
     drop_recipe(runner);
     runner->host.config = config;
     runner->homeless = false;
-    (void)make_recipe(runner); /* without memory now, it is tried again at the next start */
+    (void)make_recipe(runner); /* without memory, the next start tries again */
 }
 
 bool runner_accepts(struct runner *runner, const struct task *task, char *reason,
                     size_t reason_size)
 {
-    /* without memory for it the start fails, with nothing counted */
+    /* without a recipe the start fails, and no attempt is counted */
     return make_recipe(runner) < 0 || !runner->recipe->commands ||
            commands_fit(runner->recipe->commands, task, reason, reason_size);
 }
@@ -379,7 +388,7 @@ int runner_start(struct runner *runner, const struct claimed_task *tasks, size_t
         runner->host.start.signals = spawn_signals();
     }
 
-    /* SIGCHLD is heard from the loop only, so that it finds the child in the table */
+    /* exits are handled by the loop, so the child is in the table by then */
     if (child_start(child) < 0) {
         slot_index_release(runner->slot_indexes, slot_index);
         hand_over(runner, child);
@@ -413,22 +422,22 @@ void runner_set_follow(struct runner *runner, const struct attempt_follow *follo
     runner->host.follow = *follow;
 }
 
-void runner_hear(struct runner *runner, struct attempt *attempt)
+void runner_resume(struct runner *runner, struct attempt *attempt)
 {
-    (void)runner; /* the child knows its own */
-    streams_hear(attempt->child);
+    (void)runner;
+    streams_resume(attempt->child);
 }
 
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event)
 {
-    (void)runner; /* the child knows its own */
+    (void)runner;
     child_end(attempt->child, event == JOB_STOP ? NULL : attempt, event);
 }
 
-/* ---- the end ---- */
+/* ---- free ---- */
 
-/* Waits until the killed leader is gone, but not for ever: it may hang in the kernel. Whether
- * something is left is for the guard to find out. */
+/* Waits until a killed leader is gone, but only until `until_ns`, since it may hang in the kernel.
+ * The guards find out whether anything else is left. */
 static void await_exit(struct child *child, int64_t until_ns)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -437,7 +446,7 @@ static void await_exit(struct child *child, int64_t until_ns)
         if (waitid(P_PID, (id_t)child->pid, &exit, WEXITED | WNOHANG | WNOWAIT) < 0 ||
             exit.si_pid == child->pid) {
             child_guard_reaps(child);
-            (void)waitpid(child->pid, NULL, WNOHANG); /* it is there */
+            (void)waitpid(child->pid, NULL, WNOHANG); /* a zombie: does not fail */
             return;
         }
         if (clock_boot_ns() >= until_ns) {
@@ -454,17 +463,18 @@ static bool has_leader(const struct child *child)
 
 static void drop_attempts(struct runner *runner)
 {
-    /* all are killed before the first is waited for */
+    /* kill all before waiting for the first */
     for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
         struct child *child = attempt->child;
         if (attempt == &child->attempt && has_leader(child)) {
             process_tree_kill(&child->tree);
             if (!runner->first_runner->host.guard) {
-                process_tree_kill_strays(&child->tree); /* reads all of /proc; guards do so once */
+                /* this reads all of /proc for each child; guards do it once for all */
+                process_tree_kill_strays(&child->tree);
             }
         }
     }
-    int64_t until_ns = clock_boot_ns() + FREE_MS * CLOCK_NS_PER_MS; /* for all of them */
+    int64_t until_ns = clock_boot_ns() + FREE_MS * CLOCK_NS_PER_MS; /* for all together */
     while (runner->first) {
         struct child *child = runner->first->child;
         if (has_leader(child)) {
@@ -504,7 +514,7 @@ void runner_free(struct runner *runner)
     recipe_free(runner->recipe);
     child_table_free(&runner->own_table);
     child_table_free(&runner->own_settling);
-    slot_index_free(&runner->own_places);
+    slot_index_free(&runner->own_slot_indexes);
     free(runner->scratch);
     free(runner->worker);
     free(runner);

@@ -1,7 +1,7 @@
 /*
- * Runs tasks: starts their processes, watches their exits, output and time limits, and reports each
- * once when nothing of it is left. Knows nothing of Redis. Each task is an attempt of its own, also
- * where a process has several of them: a batch.
+ * Runs tasks: starts their processes, watches exits, output and time limits, and reports each
+ * attempt once, when nothing of it is left. Each task is an attempt of its own, also in a batch,
+ * where one process has several tasks. The runner knows nothing of Redis.
  */
 #ifndef LEAT_EXEC_RUNNER_H
 #define LEAT_EXEC_RUNNER_H
@@ -23,83 +23,83 @@ struct rlimit;
 struct runner;
 
 struct runner_events {
-    /* Nothing of the attempt is left; the receiver owns it now. Those of a batch come one after the
-     * other. May come from within runner_start only for a failed start (CAUSE_HOST,
-     * CAUSE_NO_PROGRAM, CAUSE_CANNOT_EXECUTE, CAUSE_REFUSED).
-     */
+    /* Nothing of the attempt is left, and the receiver owns it now. Attempts of a batch are
+     * reported one after the other. runner_start calls it only for a failed start (CAUSE_HOST,
+     * CAUSE_NO_PROGRAM, CAUSE_CANNOT_EXECUTE, CAUSE_REFUSED). */
     void (*ended)(void *context, struct attempt *attempt);
-    /* It was killed a while ago, and this process of it has not ended (0: one that is not known);
-     * comes once. Of a batch: the first. NULL: nobody is told. */
-    void (*lingers)(void *context, const struct attempt *attempt, pid_t pid);
-    /* The tasks' user cannot enter that home, for the reason errno, so its tasks start in /; comes
-     * once for each config. NULL: nobody is told. */
+    /* The attempt was killed a while ago, but its process pid has not died; 0: the pid is unknown.
+     * Called once, for the first attempt of a batch. May be NULL. */
+    void (*stuck)(void *context, const struct attempt *attempt, pid_t pid);
+    /* The tasks' user cannot enter its home, so its tasks start in /. error is the errno. Called
+     * once for each config. May be NULL. */
     void (*homeless)(void *context, const char *home, int error);
     void *context;
 };
 
-/* worker is the consumer's name (LEAT_WORKER); nofile the limit of open files that tasks get,
- * copied. config must outlive the runner or be replaced. Installs the SIGCHLD watcher; so the
- * loop must not be libev's default one, which reaps children itself (EINVAL). Returns NULL with
- * errno. */
+/* Makes the runner for tasks. worker is the consumer's name (LEAT_WORKER); nofile, which is copied,
+ * is the limit of open files for tasks. config must outlive the runner or be replaced. The runner
+ * watches SIGCHLD, so the loop must not be libev's default one, which reaps children itself
+ * (EINVAL). Returns NULL with errno. */
 struct runner *runner_new(struct ev_loop *loop, const struct config *config, const char *worker,
                           const struct rlimit *nofile, const struct runner_events *events);
 
-/* One that runs other things beside the tasks of `first`, with a config of its own: its attempts
- * are counted and listed here, and the first hears of their exits. To be freed before it. They are
- * not told of a worker: LEAT_WORKER is the task's to say. Returns NULL with errno. */
+/* Makes a second runner for other programs beside the tasks of `first`, with a config of its own.
+ * It counts and lists its own attempts; the first runner watches their exits, and must be freed
+ * after it. It does not set LEAT_WORKER, which the programs get with the dead letter. Returns NULL
+ * with errno. */
 struct runner *runner_new_beside(struct runner *first, const struct config *config,
                                  const struct runner_events *events);
 
-/* Each attempt gets a cgroup of these, which must outlive the runner: before the first start, and
- * before runner_new_beside. */
+/* Gives each process a cgroup of these, which must outlive the runner. To be called before the
+ * first start, and before runner_new_beside. */
 void runner_set_cgroups(struct runner *runner, struct cgroups *cgroups);
 
-/* Who ends processes where the daemon cannot, also those of runners beside this one; outlives the
+/* Puts processes under guard, also those of runners beside this one. The guard must outlive the
  * runner. To be called before the first start. */
 void runner_set_guard(struct runner *runner, struct guard *guard);
 
-/* So long before a lease's end the guard acts. */
+/* Sets how long before the end of a lease the guards kill. */
 void runner_set_guard_margin(struct runner *runner, int64_t margin_ns);
 
-/* Leases of attempts were renewed (lease_deadline_ns). */
+/* Passes renewed leases (lease_deadline_ns of attempts) on to the guards. */
 void runner_renewed(struct runner *runner);
 
-/* For attempts started from now on. */
+/* Replaces the config for attempts that are started from now on. */
 void runner_set_config(struct runner *runner, const struct config *config);
 
-/* Whether the config's listed commands let the task run, where it has any; else false with the
- * reason. */
+/* Returns true if the config's listed commands allow the task, or if none are listed; otherwise
+ * false with the reason. */
 bool runner_accepts(struct runner *runner, const struct task *task, char *reason,
                     size_t reason_size);
 
-/* Starts one process for these tasks, and takes them; count > 0, and more than 1 only where the
- * config has batches. Reports each through `ended` whatever happens. Returns 0, or -1 without
- * memory for the attempts themselves: the tasks are then still the caller's. */
+/* Starts one process for these tasks, and takes ownership of them. count > 0, and more than 1 only
+ * with [task] batch. Whatever happens, `ended` reports each. Returns 0; or -1 without memory for
+ * the attempts, and the caller still owns the tasks. */
 int runner_start(struct runner *runner, const struct claimed_task *tasks, size_t count);
 
-/* Reports the task through `ended` without starting it: CAUSE_REFUSED with that reason. Takes the
- * task unless it returns -1 (no memory). */
+/* Reports the task through `ended` without starting it, as CAUSE_REFUSED with that reason. Takes
+ * ownership of the task, unless it returns -1 without memory. */
 int runner_refuse(struct runner *runner, struct task *task, const char *reason);
 
-/* For attempts started from now on. */
+/* Sets the follower of live output for attempts that are started from now on. */
 void runner_set_follow(struct runner *runner, const struct attempt_follow *follow);
 
-/* `wrote` has refused more, and it is wanted again. */
-void runner_hear(struct runner *runner, struct attempt *attempt);
+/* Reads the output of an attempt again, after `wrote` has paused it. */
+void runner_resume(struct runner *runner, struct attempt *attempt);
 
-/* Running attempts, newest first: walk with ->next. */
+/* Returns the newest running attempt; ->next leads to the older ones. */
 struct attempt *runner_first(struct runner *runner);
 size_t runner_count(const struct runner *runner);
 
-/* How many processes they are. */
+/* Returns how many processes the attempts have. */
 size_t runner_processes(const struct runner *runner);
 
-/* Ends one: JOB_LEASE_LOST, JOB_STOP, JOB_CANCEL (TERM, grace, KILL) or JOB_KILL_NOW (KILL at
- * once). It is its process that ends: the others of a batch end with CAUSE_BATCH, or all with that
- * of JOB_STOP. */
+/* Ends the process of an attempt: JOB_LEASE_LOST, JOB_STOP and JOB_CANCEL send TERM, and KILL after
+ * the grace period; JOB_KILL_NOW sends KILL at once. The other attempts of a batch end with
+ * CAUSE_BATCH; for JOB_STOP all have the same cause. */
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event);
 
-/* Kills what still runs and frees; `ended` is not called. NULL does nothing. */
+/* Kills what still runs, and frees the runner; does not call `ended`. NULL does nothing. */
 void runner_free(struct runner *runner);
 
 #endif

@@ -230,7 +230,7 @@ static void make_own_config(struct dead_hook *dead_hook, const struct config *co
 static int make_runner(struct dead_hook *dead_hook)
 {
     const struct runner_events events = {
-        .ended = on_ended, .lingers = task_log_lingers, .context = dead_hook};
+        .ended = on_ended, .stuck = task_log_stuck, .context = dead_hook};
     if (dead_hook->runner) {
         runner_set_config(dead_hook->runner, &dead_hook->own);
     } else if (dead_hook->config->dead.notify) {

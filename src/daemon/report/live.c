@@ -113,7 +113,7 @@ static void release(struct live_task *task)
     if (task->held) {
         task->held = false;
         task->live->held--;
-        runner_hear(task->live->runner, task->attempt);
+        runner_resume(task->live->runner, task->attempt);
     }
 }
 

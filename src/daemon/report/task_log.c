@@ -138,7 +138,7 @@ void task_log_ended(const struct attempt *attempt, const struct outcome *outcome
               describe_outcome(outcome, done, then, sizeof then));
 }
 
-void task_log_lingers(void *context, const struct attempt *attempt, pid_t pid)
+void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid)
 {
     (void)context;
     struct fields fields;

@@ -14,7 +14,7 @@ void task_log_started(const struct task *task);
 void task_log_ended(const struct attempt *attempt, const struct outcome *outcome);
 
 /* What was killed and does not end, see struct runner_events. */
-void task_log_lingers(void *context, const struct attempt *attempt, pid_t pid);
+void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid);
 
 /* Tasks start in / instead of that home, see struct runner_events. */
 void task_log_homeless(void *context, const char *home, int error);

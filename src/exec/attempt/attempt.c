@@ -1,4 +1,6 @@
-/* Frees an attempt, which is the beginning of the child's memory or memory of its own. */
+/*
+ * Frees attempts. The first attempt of a child is the first member of its struct, and frees it.
+ */
 #include "exec/attempt/attempt.h"
 
 #include <stdlib.h>
@@ -11,5 +13,5 @@ void attempt_free(struct attempt *attempt)
     free((char *)attempt->stdout_tail.data);
     free((char *)attempt->stderr_tail.data);
     task_free(attempt->task);
-    free(attempt); /* the first member of a child */
+    free(attempt);
 }

@@ -1,6 +1,6 @@
 /*
- * One try of a task, from its claim to the report of its end, and what those who started it hear
- * while it runs.
+ * An attempt: one try of a task, from its claim to the report of its end, and the callbacks that
+ * receive its output while it runs.
  */
 #ifndef LEAT_EXEC_ATTEMPT_ATTEMPT_H
 #define LEAT_EXEC_ATTEMPT_ATTEMPT_H
@@ -16,47 +16,46 @@
 
 struct child;
 
-/* One running task; the runner's until reported, then the receiver's (attempt_free). The receiver
- * may set `owner` and link; everything else is to be read only. */
+/* One attempt. The runner owns it until it is reported, then the receiver (attempt_free). Others
+ * may change only `owner`, the daemon's fields and, once they own it, the links. */
 struct attempt {
     struct task *task; /* owned */
     enum job_state state;
     struct ending ending; /* valid when reported */
-    char reason[160];     /* more for people: the errno of a failed start, … */
-    char batch[48];       /* the id of the first task that the process got; "": the only one */
-    bool has_verdict;     /* the process has said what becomes of it */
+    char reason[160];     /* details for people, such as the errno of a failed start */
+    char batch[48];       /* the id of the batch's first task; "": it does not share its process */
+    bool has_verdict;     /* the process has written a verdict on descriptor 3 */
     enum verdict verdict;
     int64_t started_wall_ms;
     int64_t duration_us;                   /* from start to the leader's exit */
     struct bytes stdout_tail, stderr_tail; /* valid when reported */
-    struct usage usage;              /* likewise; of its process, also where that is others' */
-    int64_t lease_deadline_ns;       /* CLOCK_BOOTTIME; the daemon's */
-    uint64_t renewal;                /* the last renewal that named it; the daemon's */
-    struct attempt *next, *previous; /* links in the list of running attempts; the runner's */
-    struct child *child;             /* its process, while it runs; the runner's */
+    struct usage usage;                    /* valid when reported; of its process, shared or not */
+    int64_t lease_deadline_ns;             /* CLOCK_BOOTTIME; set by the daemon */
+    uint64_t renewal;                      /* the last renewal that named it; set by the daemon */
+    struct attempt *next, *previous;       /* the runner's list of running attempts */
+    struct child *child;                   /* its process while it runs; set by the runner */
     void *owner;
 };
 
-/* A task that has begun, and until when it is the worker's (CLOCK_BOOTTIME). */
+/* A claimed task, and when its lease ends (CLOCK_BOOTTIME). */
 struct claimed_task {
     struct task *task;
     int64_t lease_deadline_ns;
 };
 
-/* For those who follow what tasks write while they run: only tasks that ask for it (task->live) and
- * have their process for themselves. */
+/* Callbacks for live output: for tasks that ask for it (task->live) and do not share a process. */
 struct attempt_follow {
     void (*began)(void *context, struct attempt *attempt);
-    /* It has written that to stdout (1) or stderr (2); data NULL: so much over its limit, which is
-     * dropped. Returns false where no more is wanted for
-     * now: the process then waits, until runner_hear; what its pipe holds at its end still comes.
-     */
+    /* The task has written `size` bytes to stdout (1) or stderr (2). data is NULL for bytes beyond
+     * its limit, which are dropped. Returns false to pause: nothing more is read until
+     * runner_resume, so the process blocks. At its end, the content of its pipes is delivered
+     * nevertheless. */
     bool (*wrote)(void *context, struct attempt *attempt, int number, const void *data,
                   size_t size);
     void *context;
 };
 
-/* Frees it and what it owns. NULL does nothing. */
+/* Frees an attempt and what it owns. NULL does nothing. */
 void attempt_free(struct attempt *attempt);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Writes the standard input of batches, and reads their verdicts.
+ */
 #include "exec/attempt/batch.h"
 
 #include <jansson.h>
@@ -19,7 +22,6 @@ bool batch_fits(enum config_format format, const struct task *task, char *reason
     if (!memchr(payload->data, lines ? '\n' : '\0', payload->size - lines)) {
         return true;
     }
-    /* cut where it is too long */
     (void)snprintf(reason, reason_size, "the payload holds a %s: batch_format = %s cannot carry it",
                    lines ? "newline" : "NUL byte", lines ? "lines" : "nul");
     return false;
@@ -46,7 +48,7 @@ static int append_ended(struct buffer *input, const struct bytes *payload, char 
     return buffer_append(input, &end, 1);
 }
 
-/* Sets the field in `fields`, or where it is not UTF-8 in `coded`. */
+/* Sets the field in `fields`; or in `coded` if it is not UTF-8. */
 static int set_field(json_t *fields, json_t *coded, const struct task_field *field)
 {
     json_t *text = json_stringn(field->value.data, field->value.size);
@@ -59,7 +61,7 @@ static int set_field(json_t *fields, json_t *coded, const struct task_field *fie
     return result;
 }
 
-/* Takes both objects. NULL without memory. */
+/* Describes a task as JSON. Takes ownership of both objects. Returns NULL without memory. */
 static json_t *describe_task(const struct task *task, json_t *fields, json_t *coded)
 {
     int failed = coded ? 0 : -1;
@@ -95,7 +97,7 @@ static int append_json(struct buffer *input, const struct task *task)
     json_t *object = describe_task(task, json_object(), json_object());
     int result = object ? json_dump_callback(object, append_piece, input, JSON_COMPACT) : -1;
     json_decref(object);
-    /* jansson 2.14 does not look at whether names of members could be written, the buffer does */
+    /* jansson 2.14 ignores failures to write member names, but the buffer remembers them */
     return result || input->failed ? -1 : buffer_append(input, "\n", 1);
 }
 
@@ -119,7 +121,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* The word at the front; moves *rest behind it and the blanks that follow. */
+/* Returns the first word, and moves *rest behind it and the following blanks. */
 static struct bytes take_word(struct bytes *rest)
 {
     struct bytes word = {.data = rest->data, .size = 0};
@@ -134,7 +136,7 @@ static struct bytes take_word(struct bytes *rest)
     return word;
 }
 
-/* 0 where it is no number from 1 to `most`. */
+/* Returns the number in the word; 0 if it is none from 1 to `most`. */
 static size_t read_index(struct bytes word, size_t most)
 {
     size_t index = 0;

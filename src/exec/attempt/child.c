@@ -1,3 +1,6 @@
+/*
+ * Carries out the actions of the state machine for one child process.
+ */
 #include "exec/attempt/child.h"
 
 #include <errno.h>
@@ -15,19 +18,19 @@
 #include "exec/attempt/stuck_kill.h"
 
 enum {
-    SETTLE_MS = 500,    /* how long output is waited for after the exit, */
-    CLOGGED_MS = 20000, /* and so much longer where the log is slow to take it */
-    WATCH_MS = 5, /* after this time output is read as it comes. Before, it waits in the pipe: most
-                     short tasks have ended by then, and need no watching of their pipes */
+    SETTLE_MS = 500,    /* how long to wait for output after the exit */
+    BLOCKED_MS = 20000, /* how much longer if the log is slow to take it */
+    WATCH_MS = 5, /* when to begin to watch the pipes; most short tasks have ended by then, and
+                     leatd reads their output once, at the exit */
 };
 
-/* Between looks at a group that is not empty yet. */
+/* Pauses between looks at a group that is not empty yet. */
 static const double first_wait_s = 0.001, zombie_wait_s = 0.008, longest_wait_s = 0.064,
                     stuck_kill_wait_s = 1;
 
 static void feed(struct child *child, const struct attempt *meant, enum job_event event);
 
-/* ---- carrying out ---- */
+/* ---- actions ---- */
 
 static void start_pause(struct child *child, double seconds)
 {
@@ -38,19 +41,19 @@ static void start_pause(struct child *child, double seconds)
     ev_timer_start(loop, &child->pause);
 }
 
-/* Kills what the leader left and reaps it, in this order: while it is a zombie its number, and that
- * of its group and session, cannot be another's. */
+/* Kills what the leader has left, and then reaps the leader. While it is a zombie, its pid, which
+ * is also the id of its group and session, cannot be reused. */
 static void kill_group(struct child *child)
 {
     process_tree_kill(&child->tree);
 
-    /* what was there already is read at once; so short tasks end in one turn */
+    /* output that is there is read at once, so that short tasks end in one turn of the loop */
     streams_drain(child);
 
-    /* somebody who left the group still writes, or was to be ended with it, or would meet the next
-     * attempt */
+    /* a process that has left the group may still write; or it has to be killed too, since
+     * otherwise it would run beside the next attempt */
     const struct ending *ending = &child->attempt.ending;
-    if (!streams_are_silent(child) || ending->cause != CAUSE_EXIT || ending->exit_code != 0) {
+    if (!streams_are_done(child) || ending->cause != CAUSE_EXIT || ending->exit_code != 0) {
         process_tree_kill_strays(&child->tree);
     }
     if (ending->signal == SIGKILL) {
@@ -63,27 +66,26 @@ static void kill_group(struct child *child)
     usage_add_exit(&child->attempt.usage, &used);
 }
 
-/* Looks what is left of the attempt, and waits on if need be. */
+/* Checks whether anything of the attempt is left, and if so waits on. */
 static void settle(struct child *child)
 {
     int64_t left_ns = child->settle_ns - clock_boot_ns();
-    /* zombies may stay for long where their parent has left the group, or where process 1 is slow
-     */
+    /* zombies may stay long if their parent has left the group, or if process 1 is slow */
     bool gone = process_tree_is_gone(&child->tree, child->wait_s >= zombie_wait_s);
     if (left_ns <= 0 && child->attempt.ending.cause != CAUSE_SHUTDOWN &&
-        streams_are_clogged(child)) {
-        left_ns += CLOGGED_MS * CLOCK_NS_PER_MS;
+        streams_are_blocked(child)) {
+        left_ns += BLOCKED_MS * CLOCK_NS_PER_MS;
     }
-    if (gone && (streams_are_silent(child) || left_ns <= 0)) {
-        feed(child, NULL, streams_are_silent(child) ? JOB_QUIET : JOB_SETTLE_OVER);
+    if (gone && (streams_are_done(child) || left_ns <= 0)) {
+        feed(child, NULL, streams_are_done(child) ? JOB_QUIET : JOB_SETTLE_OVER);
         return;
     }
 
-    /* output may stop being waited for, what lives may not: the next attempt must not begin beside
-     * it */
+    /* waiting for output ends after a while; waiting for live processes does not, since the next
+     * attempt must not run beside them */
     streams_watch(child);
     if (!gone) {
-        (void)stuck_kill_look(child); /* looked at more often than killed */
+        (void)stuck_kill_look(child); /* it kills less often than this function looks */
     }
     double longest_s = child->stuck_kill.told ? stuck_kill_wait_s : longest_wait_s;
     double left_s = left_ns > 0 ? (double)left_ns / (double)CLOCK_NS_PER_S : longest_wait_s;
@@ -99,20 +101,20 @@ static void start_settle(struct child *child)
     settle(child);
 }
 
-/* The leader is gone: what is left of its group and its output are awaited. */
+/* Returns true if the leader is gone, and the rest of its group and its output have to end. */
 static bool is_settling(const struct child *child)
 {
     return child->attempt.state == JOB_SETTLING || child->attempt.state == JOB_CHECKED;
 }
 
-static void on_heard(struct child *child)
+static void on_read(struct child *child)
 {
-    if (is_settling(child) && child->tree.empty && streams_are_silent(child)) {
+    if (is_settling(child) && child->tree.empty && streams_are_done(child)) {
         feed(child, NULL, JOB_QUIET);
     }
 }
 
-/* What one process has used counts for each of its batch. */
+/* Counts the usage of the process for each attempt of its batch. */
 static void note_usage(struct child *child)
 {
     struct usage *usage = &child->attempt.usage;
@@ -122,7 +124,7 @@ static void note_usage(struct child *child)
     }
 }
 
-/* Where a guard has killed it, that may have been by its cgroup. */
+/* Disarms the guards' entry. If a guard has killed the process, it may have killed the cgroup. */
 static void leave_guard(struct child *child)
 {
     if (child_guard_is_taken(child)) {
@@ -131,7 +133,7 @@ static void leave_guard(struct child *child)
     child_guard_release(child);
 }
 
-/* The child may be gone afterwards. */
+/* Carries out the actions of one step. The child may be gone afterwards. */
 static void perform(struct child *child, unsigned actions)
 {
     if (actions & JOB_SEND_TERM) {
@@ -139,7 +141,7 @@ static void perform(struct child *child, unsigned actions)
     }
     if (actions & JOB_SEND_KILL) {
         process_tree_kill(&child->tree);
-        if (!stuck_kill_has_begun(child)) { /* each renewal may tell again that it is lost */
+        if (!stuck_kill_has_begun(child)) { /* each renewal may report again that it is lost */
             stuck_kill_begin(child);
             start_pause(child, stuck_kill_wait_s);
         }
@@ -170,7 +172,8 @@ static void perform(struct child *child, unsigned actions)
     }
 }
 
-/* The others of a batch end with the one that is meant, but for no fault of their own. */
+/* Notes the cause of an attempt's end. The others of a batch end with the one that is meant,
+ * through no fault of their own. */
 static void note_cause(struct attempt *attempt, const struct attempt *meant, enum job_event event)
 {
     enum cause *cause = &attempt->ending.cause;
@@ -183,7 +186,7 @@ static void note_cause(struct attempt *attempt, const struct attempt *meant, enu
         *cause = CAUSE_BATCH;
         if (!attempt->has_verdict) {
             (void)snprintf(attempt->reason, sizeof attempt->reason, "ended with task %s",
-                           meant->task->tid); /* cut where it is too long */
+                           meant->task->tid);
         }
     }
 }
@@ -224,7 +227,7 @@ static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
     }
 }
 
-/* ---- from start to end ---- */
+/* ---- start and end ---- */
 
 static void init_attempt(struct attempt *attempt, struct child *child,
                          const struct claimed_task *begun, bool shared)
@@ -244,7 +247,8 @@ static void init_attempt(struct attempt *attempt, struct child *child,
     };
 }
 
-/* Returns 0, or -1 without memory: what is there then holds no tasks. */
+/* Adds the attempts of the other tasks. Returns 0; or -1 without memory, and the attempts that
+ * exist own no tasks. */
 static int add_others(struct child *child, const struct claimed_task *tasks, size_t count)
 {
     child->others = calloc(count - 1, sizeof(struct attempt *));
@@ -262,7 +266,6 @@ static int add_others(struct child *child, const struct claimed_task *tasks, siz
     for (size_t i = 0; i < count; i++) {
         struct attempt *attempt = child_attempt(child, i);
         init_attempt(attempt, child, &tasks[i], true);
-        /* cut where it is too long */
         (void)snprintf(attempt->batch, sizeof attempt->batch, "%s", tasks[0].task->tid);
     }
     return 0;
@@ -282,7 +285,7 @@ static void on_overflow(struct child *child)
     child_end(child, NULL, JOB_OVERFLOWED);
 }
 
-static const struct stream_events stream_events = {.heard = on_heard, .overflowed = on_overflow};
+static const struct stream_events stream_events = {.was_read = on_read, .overflowed = on_overflow};
 
 struct child *child_new(struct child_host *host, const struct claimed_task *tasks, size_t count)
 {
@@ -314,7 +317,6 @@ static void fail(struct child *child, enum cause cause, const char *reason)
         struct attempt *attempt = child_attempt(child, i);
         attempt->state = job_next(attempt->state, JOB_START_FAILED).state;
         attempt->ending.cause = cause;
-        /* cut where it is too long */
         (void)snprintf(attempt->reason, sizeof attempt->reason, "%s", reason);
     }
 }
@@ -324,8 +326,8 @@ void child_refuse(struct child *child, const char *reason)
     fail(child, CAUSE_REFUSED, reason);
 }
 
-/* What the process reads: the payload as it is, or each task in the batch's form. The result points
- * into *made or the task; size 0: nothing. Returns 0, or -1 without memory. */
+/* Sets *input to what the process reads from stdin: the payload, or all tasks in the batch's form;
+ * its size is 0 for nothing. It points into *made or the task. Returns 0, or -1 without memory. */
 static int make_input(struct child *child, struct buffer *made, struct bytes *input)
 {
     const struct config_task *config = &child->host->config->task;
@@ -343,7 +345,8 @@ static int make_input(struct child *child, struct buffer *made, struct bytes *in
     return 0;
 }
 
-/* Returns 0; or -1 with the cause and the reason. */
+/* Starts the process in its cgroup and under guard. Returns 0; or -1 with the cause and the reason.
+ */
 static int start_process(struct child *child, int64_t timeout_ms, struct started *started,
                          enum cause *cause, char *reason, size_t reason_size)
 {
@@ -368,7 +371,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     int result = -1;
     *cause = CAUSE_HOST;
     if (!child->host->start.recipe || make_input(child, &made, &input)) {
-        (void)snprintf(reason, reason_size, "cannot prepare the start: out of memory"); /* fits */
+        (void)snprintf(reason, reason_size, "cannot prepare the start: out of memory");
     } else if (!child->host->cgroups ||
                cgroups_prepare(child->host->cgroups, child->slot_index, config, order.task,
                                &task_cgroup, reason, reason_size) == 0) {
@@ -380,7 +383,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     if (result == 0) {
         child_guard_renew(child);
         struct group_orphans orphans = child->host->orphans;
-        orphans.tag = child_guard_mark(child);
+        orphans.tag = child_guard_tag(child);
         process_tree_begin(&child->tree, started->pid, task_cgroup, &orphans);
     } else if (task_cgroup) {
         task_cgroup_doubt(task_cgroup);
@@ -389,7 +392,7 @@ static int start_process(struct child *child, int64_t timeout_ms, struct started
     return result;
 }
 
-/* How long the process may run; 0: for ever. */
+/* Returns how long the process may run; 0: without limit. */
 static int64_t time_limit_ms(const struct child *child)
 {
     const struct config_task *config = &child->host->config->task;
@@ -400,7 +403,7 @@ static int64_t time_limit_ms(const struct child *child)
     return task->timeout_ms >= 0 && child->count == 1 ? task->timeout_ms : config->timeout_ms;
 }
 
-/* The task's process, or that of its check. */
+/* Starts the task's process, or that of its check, and its timers. Returns as child_start. */
 static int launch(struct child *child)
 {
     int64_t timeout_ms = time_limit_ms(child);
@@ -442,7 +445,7 @@ int child_start(struct child *child)
 int child_run(struct child *child)
 {
     streams_finish(child);
-    note_usage(child); /* the check's: what follows counts from here */
+    note_usage(child); /* the check's own usage, which the cgroup counts no further */
     child_release(child);
     free((char *)child->attempt.stdout_tail.data);
     free((char *)child->attempt.stderr_tail.data);

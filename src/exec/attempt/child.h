@@ -1,7 +1,7 @@
 /*
- * One process from its start until nothing of it is left, for one attempt or for those of a batch,
- * which go through the same states together: carries out what the state machine (job.h) says, with
- * real signals, timers and pipes. The runner holds the children; this part knows only its own.
+ * One child process from its start until nothing of it is left, for one attempt or for those of a
+ * batch, which go through the same states together. It carries out the actions of the state machine
+ * (exec/job/job.h) with real signals, timers and pipes. The runner keeps the list of children.
  */
 #ifndef LEAT_EXEC_ATTEMPT_CHILD_H
 #define LEAT_EXEC_ATTEMPT_CHILD_H
@@ -11,29 +11,31 @@
 
 #include "exec/attempt/child_state.h"
 
-/* Takes the tasks, count > 0. Returns NULL without memory; they are then still the caller's. */
+/* Makes a child, and takes ownership of the tasks; count > 0. Returns NULL without memory, and the
+ * caller still owns the tasks. */
 struct child *child_new(struct child_host *host, const struct claimed_task *tasks, size_t count);
 
-/* Starts the process: the check's, if there is one and an earlier attempt may have finished.
- * Returns 0; or -1 where that failed: the attempts are then over and their endings set, but `done`
- * is not called. */
+/* Starts the process: that of [task] check, if it is set and an earlier attempt may have finished
+ * the task. Returns 0. If the start fails it returns -1: the attempts are over and their endings
+ * are set, but `done` is not called. */
 int child_start(struct child *child);
 
-/* Starts the task's own process after its check, likewise. */
+/* Starts the task's own process after its check. Returns as child_start. */
 int child_run(struct child *child);
 
-/* Ends the attempts before a start, likewise. */
+/* Ends the attempts without a start, as CAUSE_REFUSED. `done` is not called. */
 void child_refuse(struct child *child, const char *reason);
 
-/* A timer, lease or stop event. Does nothing where the process has exited already and that is only
- * still to be heard of: its exit stands. meant: whom the event is about; the others of a batch end
- * with it. NULL: it is about all. */
+/* Handles a timer, lease, cancel or stop event. Does nothing if the process has already exited and
+ * child_exited is still to come: the exit counts. meant is the attempt that the event is about; the
+ * others of its batch end with it. NULL means all. */
 void child_end(struct child *child, const struct attempt *meant, enum job_event event);
 
-/* The leader is a zombie; it is reaped here. The child may be gone afterwards. */
+/* Handles the exit of the leader, which is a zombie until it is reaped here. The child may be gone
+ * afterwards. */
 void child_exited(struct child *child, const siginfo_t *exit);
 
-/* Stops the watchers and closes the pipes of one that still runs. */
+/* Stops the watchers and closes the pipes. */
 void child_release(struct child *child);
 
 #endif

@@ -1,16 +1,19 @@
+/*
+ * Computes a child's deadlines and tag for the guards.
+ */
 #include "exec/attempt/child_guard.h"
 
 #include "exec/tree/env_tag.h"
 
 #include "base/clock.h"
 
-/* How long a start may hold up the daemon, which can renew no lease meanwhile: this share of what
- * is left of the lease, within these bounds. */
+/* How long a start may block the daemon, which cannot renew leases meanwhile: this share of the
+ * time that is left of the lease, within these bounds. */
 #define START_SHARE 8
 #define START_LEAST_NS CLOCK_NS_PER_S
 #define START_MOST_NS (10 * CLOCK_NS_PER_S)
 
-/* Its attempts share the process: the first lease to end counts. */
+/* Returns the deadline of the process: the earliest lease of its attempts, minus the margin. */
 static int64_t deadline_ns(struct child *child)
 {
     int64_t first_ns = GUARD_NEVER;
@@ -32,9 +35,9 @@ static int64_t start_deadline_ns(struct child *child)
     return end_ns < now_ns + most_ns ? end_ns : now_ns + most_ns;
 }
 
-uint64_t child_guard_mark(const struct child *child)
+uint64_t child_guard_tag(const struct child *child)
 {
-    uint64_t worker = child->host->worker_mark;
+    uint64_t worker = child->host->worker_tag;
     return worker && child->count == 1 ? env_tag_attempt(worker, child->attempt.task) : 0;
 }
 
@@ -43,13 +46,13 @@ struct guard_entry *child_guard_arm(struct child *child, const struct task_cgrou
     struct guard *guard = child->host->guard;
     if (guard && task_cgroup &&
         guard_cgroup_version(guard, child->slot_index) != task_cgroup_version(task_cgroup)) {
-        /* where that fails the guard kills what it finds by itself */
+        /* if this fails, the guards kill the processes that they find in /proc */
         (void)guard_set_cgroup(guard, child->slot_index, task_cgroup_kill_fd(task_cgroup),
                                task_cgroup_events_fd(task_cgroup),
                                task_cgroup_version(task_cgroup));
     }
     return guard ? guard_arm(guard, child->slot_index, start_deadline_ns(child),
-                             child_guard_mark(child))
+                             child_guard_tag(child))
                  : NULL;
 }
 

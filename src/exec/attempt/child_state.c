@@ -1,4 +1,6 @@
-/* The attempts of a child: one, or those of its batch. */
+/*
+ * Access to the state of a child that several modules need.
+ */
 #include "exec/attempt/child_state.h"
 
 struct attempt *child_attempt(struct child *child, size_t index)

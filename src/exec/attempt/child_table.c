@@ -1,10 +1,13 @@
+/*
+ * A hash table with chains that grows with the number of children.
+ */
 #include "exec/attempt/child_table.h"
 
 #include <stdlib.h>
 
 #include "exec/attempt/child_state.h"
 
-enum { FIRST_BUCKETS = 64 }; /* a power of two, as all sizes are */
+enum { FIRST_BUCKETS = 64 }; /* all sizes are powers of two */
 
 static struct child **bucket_of(const struct child_table *children, pid_t pid)
 {
@@ -18,7 +21,7 @@ int child_table_init(struct child_table *children)
     return children->buckets ? 0 : -1;
 }
 
-/* Without memory the table stays as it is, and its chains get longer. */
+/* Doubles the buckets. Without memory the table stays as it is, and its chains grow. */
 static void grow(struct child_table *children)
 {
     struct child **former = children->buckets;
@@ -50,7 +53,7 @@ void child_table_add(struct child_table *children, struct child *child)
     *bucket = child;
 }
 
-/* What points to the child with that process, or to the end of its chain. */
+/* Returns the pointer to the child with that pid, or to the end of its chain. */
 static struct child **link_of(const struct child_table *children, pid_t pid)
 {
     struct child **link = bucket_of(children, pid);

@@ -1,3 +1,6 @@
+/*
+ * Finds the cause of an attempt's end from exit status, reports, guards, checks, output and usage.
+ */
 #include "exec/attempt/judge.h"
 
 #include <inttypes.h>
@@ -9,7 +12,8 @@
 
 enum { CHECK_SAYS_DONE = 0, CHECK_SAYS_RUN = 1 };
 
-/* No signal that this daemon has sent. A KILL after the lease is from whoever holds its end. */
+/* Returns the cause for a signal that the daemon has not sent. A KILL after the end of the lease
+ * comes from a guard or from a worker that has reclaimed the task. */
 static enum cause signal_cause(const struct attempt *attempt, int signal)
 {
     if (signal != SIGKILL) {
@@ -41,7 +45,7 @@ static bool is_ended_by_us(const struct attempt *attempt)
            cause == CAUSE_CANCELLED;
 }
 
-/* A forked child that never came to execute was no execution of the task. */
+/* Judges a forked start. A child that did not execute its program was no attempt of the task. */
 static void judge_start(struct child *child)
 {
     struct spawn_failure failure;
@@ -65,7 +69,7 @@ static void judge_start(struct child *child)
     }
 }
 
-/* A guard ends what the daemon could not renew, and could not end itself. */
+/* Judges a KILL by a guard, which kills what the daemon could neither renew nor end in time. */
 static void judge_guard(struct child *child, const siginfo_t *exit)
 {
     if (exit->si_code == CLD_EXITED || exit->si_status != SIGKILL || !child_guard_is_taken(child)) {
@@ -75,19 +79,18 @@ static void judge_guard(struct child *child, const siginfo_t *exit)
         struct attempt *attempt = child_attempt(child, i);
         if (attempt->ending.cause == CAUSE_KILLED || attempt->ending.cause == CAUSE_LEASE_LOST) {
             attempt->ending.cause = CAUSE_LEASE_LOST;
-            (void)snprintf(attempt->reason, sizeof attempt->reason,
-                           "killed by the guard"); /* fits */
+            (void)snprintf(attempt->reason, sizeof attempt->reason, "killed by the guard");
         }
     }
 }
 
-/* 126 and 127 are how a shell says that it cannot execute. */
+/* A shell exits with 126 or 127 if it cannot execute a program. */
 static bool is_not_executable(int code)
 {
     return code == 126 || code == 127;
 }
 
-/* An attempt cannot know more than its check: where that failed, it has failed. */
+/* Judges a check. If the check failed, the attempt has failed. */
 static enum job_event judge_check(struct attempt *attempt)
 {
     struct ending *ending = &attempt->ending;
@@ -103,7 +106,7 @@ static enum job_event judge_check(struct attempt *attempt)
     } else if (ending->cause == CAUSE_EXIT && is_not_executable(code)) {
         ending->cause = CAUSE_HOST;
         (void)snprintf(attempt->reason, sizeof attempt->reason,
-                       "the configured check cannot be executed: exit %d", code); /* fits */
+                       "the configured check cannot be executed: exit %d", code);
     } else {
         ending_describe(ending, attempt->reason, sizeof attempt->reason);
         ending->cause = CAUSE_CHECK;
@@ -124,13 +127,13 @@ enum job_event judge_exit(struct child *child, const siginfo_t *exit)
         return judge_check(attempt);
     }
     if (attempt->ending.cause == CAUSE_CHECK) {
-        (void)snprintf(attempt->reason, sizeof attempt->reason, "timeout"); /* fits */
+        (void)snprintf(attempt->reason, sizeof attempt->reason, "timeout");
     }
     return JOB_EXITED;
 }
 
-/* With a program that the config gives, and unless the config gives these codes a meaning, that is
- * the host's fault. */
+/* A configured command that cannot be executed is a fault of the host, unless the config has a rule
+ * for the exit code. */
 static void judge_program(const struct config *config, struct attempt *attempt)
 {
     struct ending *ending = &attempt->ending;
@@ -139,11 +142,12 @@ static void judge_program(const struct config *config, struct attempt *attempt)
         config->retry.exits.of[code].kind == CONFIG_RULE_NONE) {
         ending->cause = CAUSE_HOST;
         (void)snprintf(attempt->reason, sizeof attempt->reason,
-                       "the configured command cannot be executed: exit %d", code); /* fits */
+                       "the configured command cannot be executed: exit %d", code);
     }
 }
 
-/* However the process came to its end: what counts is what it wrote, not who was first. */
+/* An attempt that wrote more than max_output has failed for that, even if the process ended before
+ * it was stopped. */
 static void judge_output(const struct outlet *outlet, struct attempt *attempt)
 {
     if (!outlet->over || !outlet->kills) {
@@ -154,7 +158,7 @@ static void judge_output(const struct outlet *outlet, struct attempt *attempt)
     }
     if (attempt->ending.cause == CAUSE_OUTPUT_LIMIT) {
         (void)snprintf(attempt->reason, sizeof attempt->reason, "more than %" PRId64 " bytes",
-                       outlet->limit); /* fits */
+                       outlet->limit);
     }
 }
 

@@ -1,3 +1,6 @@
+/*
+ * Scans the children of this process for orphans of tasks.
+ */
 #include "exec/attempt/orphan_scan.h"
 
 #include <fcntl.h>
@@ -13,14 +16,14 @@
 #include "exec/attempt/child_table.h"
 #include "exec/guard/guard.h"
 
-/* A look that is not needed at once waits so many times as long as the last one took. */
+/* A scan that is not needed at once waits this many times as long as the last one took. */
 enum { REST = 4 };
 
-/* While one is taken. */
-struct taking {
+/* The state of a scan in progress. */
+struct progress {
     struct orphan_scan *orphan_scan;
-    pid_t leader;    /* on whose behalf: a zombie that is not reaped here */
-    pid_t dead[256]; /* orphans */
+    pid_t leader;    /* the zombie on whose behalf it is done, which is not reaped here */
+    pid_t dead[256]; /* orphans to reap */
     size_t dead_count;
 };
 
@@ -31,7 +34,7 @@ static bool is_started(void *context, pid_t pid)
            (orphan_scan->guard && guard_is(orphan_scan->guard, pid));
 }
 
-/* A child of this process that has ended with all its threads. */
+/* Returns true if that child of this process is dead, with all its threads. */
 static bool is_zombie(pid_t child)
 {
     siginfo_t exit = {0};
@@ -39,14 +42,14 @@ static bool is_zombie(pid_t child)
            exit.si_pid == child;
 }
 
-/* Calls visit with each child of the process's first thread until one answers true. Returns whether
- * one did, or true where the kernel does not list them. Finds those, too, that come meanwhile. */
-static bool any_child(pid_t pid, bool (*visit)(struct taking *taking, pid_t child),
-                      struct taking *taking)
+/* Calls visit for each child of the process's first thread until it returns true. Returns true if
+ * it did, or if the kernel does not list children. Also finds children that arrive meanwhile. */
+static bool any_child(pid_t pid, bool (*visit)(struct progress *progress, pid_t child),
+                      struct progress *progress)
 {
     char path[64], bytes[4096];
     bool found = false;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid); /* fits */
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t size = fd < 0 ? -1 : 0;
     for (pid_t child = 0; !found && size >= 0;) {
@@ -55,7 +58,7 @@ static bool any_child(pid_t pid, bool (*visit)(struct taking *taking, pid_t chil
             if (bytes[i] >= '0' && bytes[i] <= '9') {
                 child = child * 10 + (bytes[i] - '0');
             } else {
-                found = visit(taking, child);
+                found = visit(progress, child);
                 child = 0;
             }
         }
@@ -69,14 +72,15 @@ static bool any_child(pid_t pid, bool (*visit)(struct taking *taking, pid_t chil
     return found || size < 0;
 }
 
-static bool is_any(struct taking *taking, pid_t child)
+static bool is_any(struct progress *progress, pid_t child)
 {
-    (void)taking;
+    (void)progress;
     (void)child;
     return true;
 }
 
-/* What was killed with its group and has no children leaves nothing. */
+/* Returns GROUP_MEMBERS for an orphan that was killed with its group and has no children, so that
+ * it leaves nothing; otherwise GROUP_STRAYS. */
 static enum group_left what_is(const struct proc *orphan, pid_t leader)
 {
     bool leaves =
@@ -84,7 +88,7 @@ static enum group_left what_is(const struct proc *orphan, pid_t leader)
     return leaves ? GROUP_STRAYS : GROUP_MEMBERS;
 }
 
-/* Returns whether nobody knows who has left it. */
+/* Notes a living orphan with the leader of its session. Returns true if that leader is unknown. */
 static bool note_alive(const struct orphan_scan *orphan_scan, const struct proc *orphan)
 {
     struct child *child = child_table_find(orphan_scan->running, orphan->session);
@@ -95,23 +99,24 @@ static bool note_alive(const struct orphan_scan *orphan_scan, const struct proc 
     return !child && (!orphan_scan->guard || !guard_is(orphan_scan->guard, orphan->session));
 }
 
-/* True where it counts for all, so that no more need be read, however many come meanwhile. */
-static bool note(struct taking *taking, pid_t child)
+/* Handles one child. Returns true if it counts for all leaders: the scan then need not read on. */
+static bool note(struct progress *progress, pid_t child)
 {
     struct proc proc;
-    if (child == taking->leader || is_started(taking->orphan_scan, child)) {
+    if (child == progress->leader || is_started(progress->orphan_scan, child)) {
         return false;
     }
     if (!is_zombie(child)) {
-        return !proc_read(child, &proc) || note_alive(taking->orphan_scan, &proc);
+        return !proc_read(child, &proc) || note_alive(progress->orphan_scan, &proc);
     }
-    if (taking->dead_count < sizeof taking->dead / sizeof *taking->dead) {
-        taking->dead[taking->dead_count++] = child;
+    if (progress->dead_count < sizeof progress->dead / sizeof *progress->dead) {
+        progress->dead[progress->dead_count++] = child;
     }
     return false;
 }
 
-/* What is found of those that are dead now is noted from here on. */
+/* Finds the leaders that are dead now, and kills their groups. The scan's results count for these.
+ */
 static void begin(const struct orphan_scan *orphan_scan)
 {
     struct child *child = NULL;
@@ -128,7 +133,7 @@ static void begin(const struct orphan_scan *orphan_scan)
     }
 }
 
-/* What earlier looks have answered too: those are taken once more. */
+/* Withdraws all results, also those of earlier scans. */
 static void doubt_all(const struct child_table *children)
 {
     struct child *child = NULL;
@@ -139,28 +144,30 @@ static void doubt_all(const struct child_table *children)
     }
 }
 
-static void take(struct orphan_scan *orphan_scan, pid_t leader)
+static void scan_now(struct orphan_scan *orphan_scan, pid_t leader)
 {
     int64_t begun_ns = clock_boot_ns();
-    struct taking taking;
-    taking.orphan_scan = orphan_scan;
-    taking.leader = leader;
-    taking.dead_count = 0;
+    struct progress progress;
+    progress.orphan_scan = orphan_scan;
+    progress.leader = leader;
+    progress.dead_count = 0;
     begin(orphan_scan);
-    if (any_child(getpid(), note, &taking)) {
+    if (any_child(getpid(), note, &progress)) {
         doubt_all(orphan_scan->running);
         doubt_all(orphan_scan->settling);
     }
 
-    /* the next look would meet them again; only now, since a list that changes is not told whole */
-    for (size_t i = 0; i < taking.dead_count; i++) {
-        (void)waitpid(taking.dead[i], NULL, WNOHANG); /* it is there */
+    /* reap dead orphans, or the next scan would meet them again. This comes last, since the kernel
+     * may skip children when its list changes while it is read */
+    for (size_t i = 0; i < progress.dead_count; i++) {
+        (void)waitpid(progress.dead[i], NULL, WNOHANG); /* a zombie: does not fail */
     }
-    orphan_scan->taken_ns = clock_boot_ns();
-    orphan_scan->took_ns = orphan_scan->taken_ns - begun_ns;
+    orphan_scan->ended_ns = clock_boot_ns();
+    orphan_scan->took_ns = orphan_scan->ended_ns - begun_ns;
 }
 
-/* The child whose leader has died, if anything can be known of what it has left. */
+/* Returns the child whose leader has died; or NULL if this process is no subreaper, so that nothing
+ * can be known of what the leader has left. */
 static struct child *find(const struct orphan_scan *orphan_scan, pid_t leader)
 {
     int adopts = 0;
@@ -174,7 +181,7 @@ static enum group_left left(void *context, pid_t leader)
     struct orphan_scan *orphan_scan = context;
     const struct child *child = find(orphan_scan, leader);
     if (child && (child->tree.left == GROUP_UNKNOWN || child->tree.left == GROUP_STRAYS)) {
-        take(orphan_scan, leader);
+        scan_now(orphan_scan, leader);
     }
     return child ? child->tree.left : GROUP_STRAYS;
 }
@@ -184,10 +191,10 @@ static enum group_left left_by_now(void *context, pid_t leader)
     struct orphan_scan *orphan_scan = context;
     const struct child *child = find(orphan_scan, leader);
     if (child && child->tree.left != GROUP_NOTHING) {
-        if (clock_boot_ns() - orphan_scan->taken_ns < REST * orphan_scan->took_ns) {
+        if (clock_boot_ns() - orphan_scan->ended_ns < REST * orphan_scan->took_ns) {
             return GROUP_UNKNOWN;
         }
-        take(orphan_scan, leader);
+        scan_now(orphan_scan, leader);
     }
     return child ? child->tree.left : GROUP_STRAYS;
 }

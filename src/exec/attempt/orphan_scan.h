@@ -1,15 +1,15 @@
 /*
- * What the leaders of tasks have left, as the children of this process tell. It is a subreaper:
- * what descends from a task is the task's leader's, or comes to this process when its parent dies.
- * So where the leader is dead, and after that no child of this process is alive that was not
- * started here, nothing of the task lives.
+ * Finds out what the leaders of tasks have left alive, from the list of this process's children.
+ * This process is a subreaper: a descendant of a task is a descendant of the task's leader, or
+ * becomes a child of this process when its parent dies. So if the leader is dead, and this process
+ * then has no living child that it did not start itself, nothing of the task lives.
  *
- * One look serves all leaders that were dead when it began, so that the end of many tasks at once
- * takes a few looks and not one for each: the longer a look takes, the more have died until the
- * next. Which were dead is asked first, and the groups of those are killed then, as each will be
- * when its exit is heard of. An orphan that is found alive counts for the leader of its session;
- * for all where nobody knows its session. An answer is noted with the leader. That nothing is left
- * stays true; that something is, is looked at again.
+ * One scan serves all leaders that were dead when it began. If many tasks end at once, a few scans
+ * are enough: the longer a scan takes, the more leaders have died before the next. A scan first
+ * finds the dead leaders and kills their groups, as will happen for each when its exit is handled.
+ * An orphan that it finds alive counts for the leader of its session, or for all leaders if its
+ * session is unknown. The result is noted with the leader. "Nothing is left" stays true; any other
+ * result is checked again.
  */
 #ifndef LEAT_EXEC_ATTEMPT_ORPHAN_SCAN_H
 #define LEAT_EXEC_ATTEMPT_ORPHAN_SCAN_H
@@ -21,16 +21,17 @@
 struct child_table;
 struct guard;
 
-/* None of them owned. */
+/* It owns none of these. */
 struct orphan_scan {
-    struct child_table *running;  /* their leaders have not been reaped */
-    struct child_table *settling; /* nor the one whose exit is being heard of; the others have */
+    struct child_table *running;  /* children whose leaders are not reaped */
+    struct child_table *settling; /* children whose leaders are reaped, or being reaped now */
     struct guard *guard;          /* NULL: none */
-    int64_t taken_ns, took_ns;    /* CLOCK_BOOTTIME when the last ended, and how long it took */
+    int64_t ended_ns, took_ns; /* of the last scan: CLOCK_BOOTTIME of its end, and its duration */
 };
 
-/* What groups ask, without a mark. They are to be of children in one of the two tables; what is
- * left of those that still run is not known. The look is not moved afterwards. */
+/* Returns the functions that exec/tree/group.h calls, without a tag. They may be asked about
+ * children in one of the two tables; for those that still run, the answer is "unknown". The struct
+ * must not move afterwards. */
 struct group_orphans orphan_scan_orphans(struct orphan_scan *orphan_scan);
 
 #endif

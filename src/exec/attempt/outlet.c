@@ -1,3 +1,6 @@
+/*
+ * Counts and limits the output of a process, and writes it to the task's file.
+ */
 #include "exec/attempt/outlet.h"
 
 #include <errno.h>
@@ -11,7 +14,7 @@
 
 enum { FILE_MODE = 0640, FOLDER_MODE = 0750 };
 
-/* The lower of the config's limit and the task's own; 0 is none. */
+/* Returns the lower of the config's limit and the task's own; 0: none. */
 static int64_t limit_of(const struct config *config, const struct task *task)
 {
     int64_t own = task ? task->max_output : 0, most = config->output.max_output;
@@ -31,7 +34,7 @@ void outlet_begin(struct outlet *outlet, const struct config *config, const stru
         .file = -1,
     };
 
-    /* what has to be looked at cannot go past us */
+    /* output that is counted or followed cannot bypass leatd */
     if (outlet->to == CONFIG_OUTPUT_INHERIT && (followed || outlet->limit > 0)) {
         outlet->to = CONFIG_OUTPUT_JOURNAL;
     }
@@ -68,7 +71,7 @@ double outlet_spend(struct outlet *outlet, size_t cost)
         return 0;
     }
 
-    /* what was not used within a second is lost: a task may not save up for a flood */
+    /* the credit is that of one second at most, so that a task cannot save it up for a flood */
     int64_t now_ns = clock_boot_ns();
     double earned = (double)(now_ns - outlet->counted_ns) / (double)CLOCK_NS_PER_S;
     double credit = (double)outlet->credit + earned * (double)outlet->rate;
@@ -81,8 +84,8 @@ double outlet_spend(struct outlet *outlet, size_t cost)
     return credit < 0 ? -credit / (double)outlet->rate : 0;
 }
 
-/* What is planted there in its place, a link or a fifo, is not written to. Returns -1 with errno.
- */
+/* Opens the file, but no symbolic link or fifo that somebody may have put in its place. Returns -1
+ * with errno. */
 static int open_file(const char *path)
 {
     struct stat status;
@@ -100,7 +103,7 @@ static int open_file(const char *path)
     return descriptor_out_of_the_way(fd);
 }
 
-/* The queue's folder is made if need be, those above it are not. */
+/* Opens the task's file. Creates the queue's folder if it is missing, but not the folders above. */
 static int open_in_folder(const struct config *config, const char *logs, const char *tid)
 {
     struct buffer path = BUFFER_INIT, folder = BUFFER_INIT;
@@ -143,8 +146,7 @@ int outlet_write(struct outlet *outlet, const struct config *config, const char 
 void outlet_end(struct outlet *outlet)
 {
     if (outlet->file >= 0) {
-        /* what could not be written was told; a write that was taken and is lost with the disk is
-         * the disk's */
+        /* failed writes were reported; a later loss is the disk's */
         close(outlet->file);
         outlet->file = -1;
     }

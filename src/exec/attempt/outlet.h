@@ -1,6 +1,6 @@
 /*
- * What becomes of the bytes that a process writes, apart from their ends that are kept: where they
- * go, how many of them, how fast, and the task's file. The reading is the business of stream.h.
+ * The outlet of a process's output: where it goes, how much of it, how fast, and the task's file.
+ * stream.h reads the output.
  */
 #ifndef LEAT_EXEC_ATTEMPT_OUTLET_H
 #define LEAT_EXEC_ATTEMPT_OUTLET_H
@@ -14,39 +14,41 @@
 #include "queue/task.h"
 
 enum {
-    OUTLET_LINE_COST = 100, /* bytes that a record costs beside its text, about */
+    OUTLET_LINE_COST = 100, /* bytes that a record costs in addition to its text, about */
 };
 
 struct outlet {
     enum config_output_to to;
-    bool kills;         /* going over the limit ends the process */
-    bool over;          /* it has */
-    bool last;          /* what the log does not take now is lost */
-    int64_t limit;      /* bytes, of both streams; 0: none */
-    int64_t taken;      /* bytes */
-    int64_t rate;       /* bytes a second; 0: any */
-    int64_t credit;     /* bytes that may be taken now; less than 0: not yet */
-    int64_t counted_ns; /* CLOCK_BOOTTIME at which credit was right */
+    bool kills;         /* stop the process if it exceeds the limit */
+    bool over;          /* it has exceeded the limit */
+    bool last;          /* output that the log refuses now is lost */
+    int64_t limit;      /* bytes of both streams together; 0: none */
+    int64_t taken;      /* bytes so far */
+    int64_t rate;       /* bytes per second; 0: unlimited */
+    int64_t credit;     /* bytes that may be read now; negative: wait */
+    int64_t counted_ns; /* CLOCK_BOOTTIME at which credit was computed */
     int file;           /* owned; -1: not open */
 };
 
-/* For a process that is about to start, now: of one task, or NULL for several. followed: what it
- * writes is wanted live. A reload changes nothing for those that run. */
+/* Sets up the outlet of a process that starts now. task is NULL if several share the process.
+ * followed says that somebody follows its output. A reload does not change the outlet of a running
+ * process. */
 void outlet_begin(struct outlet *outlet, const struct config *config, const struct task *task,
                   bool followed, int64_t now_ns);
 
 enum start_ends outlet_ends(const struct outlet *outlet, const struct config *config,
                             bool followed);
 
-/* Says how many of the next bytes are within the limit; with the first that is not, `over` is set.
- */
+/* Counts the next bytes. Returns how many are within the limit; sets `over` if some are not. */
 size_t outlet_take(struct outlet *outlet, size_t size);
 
-/* What was taken has cost that. Returns after how many seconds more is to be taken; 0: now. */
+/* Subtracts the cost of what was read. Returns the seconds until more may be read; 0: now. */
 double outlet_spend(struct outlet *outlet, size_t cost);
 
-/* Appends to the task's file, which is made with the first bytes. logs is $LOGS_DIRECTORY, or NULL.
- * *written says how many got there. Returns 0, or -1 with errno: the next try may succeed. */
+/* Appends to the task's file, which is created with the first bytes. logs is $LOGS_DIRECTORY or
+ * NULL. Sets *written to the bytes that were written. Returns 0, or -1 with errno: a later call may
+ * succeed.
+ */
 int outlet_write(struct outlet *outlet, const struct config *config, const char *logs,
                  const char *tid, const void *data, size_t size, size_t *written);
 

@@ -1,3 +1,6 @@
+/*
+ * Cuts a byte stream into lines, and keeps its tail.
+ */
 #include "exec/attempt/output.h"
 
 #include <errno.h>
@@ -18,8 +21,8 @@ static void output_close(struct output *output)
     }
 }
 
-/* The beginning that is kept, and these bytes, are a line. Returns false, all being as before,
- * where it was not taken. */
+/* Passes on a line, which is the kept beginning plus these bytes. Returns false if it was refused;
+ * then nothing has changed. */
 static bool pass_on(struct output *output, const struct output_lines *lines, const char *data,
                     size_t size, bool ends)
 {
@@ -49,7 +52,7 @@ size_t output_cut(struct output *output, const void *bytes, size_t size,
     const char *data = bytes;
     size_t done = 0;
     while (done < size) {
-        /* a newline right behind a full line belongs to it */
+        /* a newline right after a line of the greatest length still belongs to it */
         const char *at = data + done;
         size_t left = size - done, taken;
         size_t room = output->line.size < lines->max ? lines->max - output->line.size : 0;
@@ -78,8 +81,8 @@ size_t output_cut(struct output *output, const void *bytes, size_t size,
     return done;
 }
 
-/* Lets the tail grow to twice the limit before its front is dropped, so that each byte is moved
- * once at the most. Without memory it ends where it is. */
+/* Keeps the tail. It grows to twice the limit before its front is dropped, so that each byte is
+ * moved at most once. Without memory the tail misses these bytes. */
 static void keep_tail(struct output *output, const char *data, size_t size, size_t limit)
 {
     struct buffer *tail = &output->tail;
@@ -106,7 +109,7 @@ bool output_read(struct output *output, void *scratch, size_t scratch_size, size
         return errno == EINTR;
     }
 
-    /* nothing more will come of a pipe that cannot be read */
+    /* a pipe that cannot be read is at its end */
     if (size <= 0) {
         output_close(output);
         return false;
@@ -129,7 +132,7 @@ bool output_end(struct output *output, const struct output_lines *lines)
 void output_finish(struct output *output, const struct output_lines *lines)
 {
     output_close(output);
-    (void)output_end(output, lines); /* see .h */
+    (void)output_end(output, lines); /* a line that is refused now is lost */
     buffer_free(&output->line);
 }
 

@@ -1,3 +1,7 @@
+/*
+ * Passes the output of a process on: lines to the log, verdicts to the attempts, bytes to files and
+ * followers, at the rate and up to the limit of the outlet.
+ */
 #include "exec/attempt/stream.h"
 
 #include <errno.h>
@@ -13,13 +17,13 @@
 #include "exec/attempt/batch.h"
 
 enum {
-    LINES_READ = 4096, /* one read where each line becomes a record: a turn of the loop stays short
-                          even if each of them is empty */
-    EXIT_READS = 4,    /* reads of each stream at the exit, before the loop has its turn */
-    LAST_READ = 128 * 1024, /* and of what is there when it is not waited for any longer */
-    IGNORED_TOLD = 10,      /* lines of descriptor 3 that are no verdicts; more are only counted */
-    CLOGGED_MS = 5,         /* until the log is offered again what it did not take */
-    SHOWN_LINE = 80,        /* how much of such a line is shown */
+    LINES_READ = 4096,      /* bytes of one read if lines become records: even empty lines then keep
+                               the turn of the loop short */
+    EXIT_READS = 4,         /* reads of each stream at the exit, in one turn of the loop */
+    LAST_READ = 128 * 1024, /* bytes of each stream that are read at the very end */
+    IGNORED_TOLD = 10,      /* lines without a verdict that are logged; further ones are counted */
+    BLOCKED_MS = 5,         /* until the log is offered again what it has refused */
+    SHOWN_LINE = 80,        /* bytes of a line without a verdict that are logged */
 };
 
 static int kind_of(const struct stream *stream)
@@ -31,13 +35,13 @@ static int kind_of(const struct stream *stream)
 
 enum { WHO_FIELDS = 2 };
 
-/* Whose lines they are: one task's, or those of a batch. number needs 24 bytes. */
+/* Sets the fields that name the task or the batch. number needs 24 bytes. */
 static void describe_who(const struct child *child, struct log_field fields[WHO_FIELDS],
                          char *number)
 {
     const struct attempt *attempt = &child->attempt;
     if (child->count > 1) {
-        (void)snprintf(number, 24, "%zu", child->count); /* fits, as the other */
+        (void)snprintf(number, 24, "%zu", child->count);
         fields[0] = LOG_TEXT("LEAT_BATCH_ID", attempt->batch);
         fields[1] = LOG_TEXT("LEAT_BATCH", number);
     } else {
@@ -107,8 +111,7 @@ static void ignore(struct child *child, const char *line, size_t size)
     buffer_free(&text);
 }
 
-/* The last verdict on a task counts. Its reason is for people: escaped, and cut where it is long.
- */
+/* Sets the verdict on a task; its last one counts. The reason is escaped, and cut if it is long. */
 static void set_verdict(struct attempt *attempt, const struct batch_verdict *verdict)
 {
     struct buffer text = BUFFER_INIT;
@@ -139,7 +142,7 @@ static bool take_verdict(void *context, const void *data, size_t size, bool ends
 
 /* ---- reading ---- */
 
-/* Where the stream's lines go. Returns NULL where nobody wants them. */
+/* Returns who receives the stream's lines, or NULL if nobody does. */
 static const struct output_lines *lines_of(struct stream *stream, struct output_lines *lines)
 {
     const struct child *child = stream->child;
@@ -164,24 +167,24 @@ static size_t tail_of(const struct stream *stream)
                : (size_t)stream->child->host->config->dead.output_tail;
 }
 
-/* To whoever follows the task; without data, only how much it is. What a process leaves is taken
- * whole, held or not. */
-static void pass_on(struct stream *stream, const char *data, size_t size)
+/* Passes bytes to the follower of the task; data is NULL for bytes that are dropped. After the
+ * exit, reading is not paused. */
+static void follow_output(struct stream *stream, const char *data, size_t size)
 {
     int number = kind_of(stream) == STREAM_ERROR ? STDERR_FILENO : STDOUT_FILENO;
     struct child *child = stream->child;
     const struct child_host *host = child->host;
     if (size > 0 && child->live && !child->checking &&
         !host->follow.wrote(host->follow.context, &child->attempt, number, data, size)) {
-        stream->held = child->attempt.state < JOB_SETTLING;
-        if (stream->held) {
+        stream->paused = child->attempt.state < JOB_SETTLING;
+        if (stream->paused) {
             fd_watch_stop(&stream->watch, host->loop);
         }
     }
 }
 
-/* Says once that files cannot be written, and once how much was lost when they can be again. */
-static void keep_file(struct child *child, size_t size)
+/* Writes to the task's file. Logs the first failure, and how much was lost when it works again. */
+static void write_file(struct child *child, size_t size)
 {
     struct child_host *host = child->host;
     size_t written;
@@ -191,45 +194,45 @@ static void keep_file(struct child *child, size_t size)
     host->files_lost += size - written;
     if (failed && !host->files_fail) {
         host->files_fail = true;
-        (void)snprintf(what, sizeof what, "output cannot be written to its file: %s; it is lost",
-                       strerror(errno)); /* cut where it is too long */
+        (void)snprintf(what, sizeof what, "cannot write its output to a file: %s; output is lost",
+                       strerror(errno));
         log_about(child, LOG_ERR, LOG_ID_OUTPUT_LOST, "output-lost", what);
     } else if (!failed && host->files_fail) {
         (void)snprintf(what, sizeof what,
                        "output is written to files again; %" PRIu64 " bytes were lost",
-                       host->files_lost); /* fits */
+                       host->files_lost);
         log_about(child, LOG_NOTICE, LOG_ID_OUTPUT_LOST, "output-found", what);
         host->files_fail = false;
         host->files_lost = 0;
     }
 }
 
-/* The process has written more than it may. A check is never ended for that. */
-static void go_over(struct child *child)
+/* Handles output beyond the limit. A check is never stopped for that. */
+static void exceed_limit(struct child *child)
 {
     bool kills = child->outlet.kills && !child->checking;
     char what[128];
-    (void)snprintf(what, sizeof what, "it has written more than %" PRId64 " bytes: %s",
-                   child->outlet.limit, kills ? "it is stopped" : "the rest is dropped"); /* fits */
+    (void)snprintf(what, sizeof what, "wrote more than %" PRId64 " bytes; %s", child->outlet.limit,
+                   kills ? "stopping it" : "dropping the rest");
     log_about(child, LOG_WARNING, LOG_ID_OUTPUT_LIMIT, "output-limit", what);
     if (kills && child->attempt.state == JOB_RUNNING) {
         child->stream_events->overflowed(child);
     }
 }
 
-/* Nothing is read any more until what was taken is paid for: the process waits. */
-static void ration(struct child *child, double seconds)
+/* Reads nothing for a while, so that the process blocks when its pipe is full. */
+static void throttle(struct child *child, double seconds)
 {
     struct ev_loop *loop = child->host->loop;
     fd_watch_stop(&child->streams[STREAM_OUTPUT].watch, loop);
     fd_watch_stop(&child->streams[STREAM_ERROR].watch, loop);
     ev_now_update(loop);
-    ev_timer_stop(loop, &child->ration);
-    ev_timer_set(&child->ration, seconds, 0);
-    ev_timer_start(loop, &child->ration);
+    ev_timer_stop(loop, &child->throttle);
+    ev_timer_set(&child->throttle, seconds, 0);
+    ev_timer_start(loop, &child->throttle);
 }
 
-/* Passes on lines of these bytes. What the log does not take is kept; without memory it is lost. */
+/* Passes on the lines of these bytes. What the log refuses is kept; without memory it is lost. */
 static void offer(struct stream *stream, const struct output_lines *lines, const char *data,
                   size_t size)
 {
@@ -240,7 +243,8 @@ static void offer(struct stream *stream, const struct output_lines *lines, const
     }
 }
 
-/* Offers again what was kept, and a last line without end. Returns true where nothing is left. */
+/* Offers what was kept again, and a last line without a newline. Returns true if nothing is left.
+ */
 static bool offer_rest(struct stream *stream, const struct output_lines *lines)
 {
     struct buffer *rest = &stream->output.rest;
@@ -258,21 +262,21 @@ static bool has_rest(const struct output *output)
     return output->rest.size > 0 || (output->fd < 0 && output->line.size > 0);
 }
 
-/* What was taken has cost that: the process waits until it is paid for and the log takes more. */
+/* Stops reading until the rate allows more, and until the log has accepted what was read. */
 static void pace(struct child *child, size_t cost)
 {
     double wait_s = outlet_spend(&child->outlet, cost);
-    double clogged_s = (double)CLOGGED_MS / 1000;
-    if (streams_are_clogged(child) && wait_s < clogged_s) {
-        wait_s = clogged_s;
+    double blocked_s = (double)BLOCKED_MS / 1000;
+    if (streams_are_blocked(child) && wait_s < blocked_s) {
+        wait_s = blocked_s;
     }
     if (wait_s > 0) {
-        ration(child, wait_s);
+        throttle(child, wait_s);
     }
 }
 
-/* The child may be gone afterwards. */
-static void on_ration(struct ev_loop *loop, ev_timer *watcher, int events)
+/* Goes on reading. The child may be gone afterwards. */
+static void on_throttle_over(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
@@ -280,14 +284,15 @@ static void on_ration(struct ev_loop *loop, ev_timer *watcher, int events)
     child->lines = 0;
     for (int i = STREAM_OUTPUT; i <= STREAM_ERROR; i++) {
         struct output_lines into;
-        (void)offer_rest(&child->streams[i], lines_of(&child->streams[i], &into)); /* see pace */
+        (void)offer_rest(&child->streams[i],
+                         lines_of(&child->streams[i], &into)); /* pace waits for the rest */
     }
     pace(child, child->lines * OUTLET_LINE_COST);
     streams_watch(child);
-    child->stream_events->heard(child);
+    child->stream_events->was_read(child);
 }
 
-/* What the last read has brought of stdout or stderr. */
+/* Handles the bytes of stdout or stderr that were just read. */
 static void take(struct stream *stream, const struct output_lines *lines)
 {
     struct child *child = stream->child;
@@ -300,20 +305,20 @@ static void take(struct stream *stream, const struct output_lines *lines)
             offer(stream, lines, child->host->scratch, size);
         }
         if (outlet->to == CONFIG_OUTPUT_FILE) {
-            keep_file(child, size);
+            write_file(child, size);
         }
     }
-    pass_on(stream, child->host->scratch, size);
-    pass_on(stream, NULL, stream->output.got - size);
+    follow_output(stream, child->host->scratch, size);
+    follow_output(stream, NULL, stream->output.got - size);
     if (lines || outlet->to == CONFIG_OUTPUT_FILE) {
         pace(child, size + child->lines * OUTLET_LINE_COST);
     }
     if (outlet->over && !was_over) {
-        go_over(child);
+        exceed_limit(child);
     }
 }
 
-/* One read, unless what was read before is still to be taken. Returns true while there may be more
+/* Reads once, unless the log has not accepted earlier output yet. Returns true if there may be more
  * at once. */
 static bool read_some(struct stream *stream)
 {
@@ -326,7 +331,7 @@ static bool read_some(struct stream *stream)
         return false;
     }
 
-    /* the watcher goes before the descriptor does */
+    /* the watcher has to stop before its number can be another descriptor */
     int fd = stream->output.fd;
     bool more = output_read(&stream->output, host->scratch, size, tail_of(stream));
     if (stream->output.fd < 0 && fd >= 0) {
@@ -336,7 +341,7 @@ static bool read_some(struct stream *stream)
         }
     }
     if (stream->output.got > 0 && lines && kind_of(stream) == STREAM_VERDICTS) {
-        (void)output_cut(&stream->output, host->scratch, stream->output.got, lines); /* all */
+        (void)output_cut(&stream->output, host->scratch, stream->output.got, lines);
     } else if (stream->output.got > 0) {
         take(stream, lines);
     }
@@ -347,14 +352,14 @@ static void on_readable(void *context)
 {
     struct stream *stream = context;
     read_some(stream);
-    stream->child->stream_events->heard(stream->child);
+    stream->child->stream_events->was_read(stream->child);
 }
 
 void streams_drain(struct child *child)
 {
-    /* what it leaves is taken whole, and soon */
+    /* what a process has left in its pipes is read at once */
     child->outlet.rate = 0;
-    ev_timer_stop(child->host->loop, &child->ration);
+    ev_timer_stop(child->host->loop, &child->throttle);
     for (int i = 0; i < STREAMS; i++) {
         for (int reads = 0; reads < EXIT_READS && read_some(&child->streams[i]); reads++) {
         }
@@ -365,33 +370,33 @@ void streams_watch(struct child *child)
 {
     for (int i = 0; i < STREAMS; i++) {
         struct stream *stream = &child->streams[i];
-        stream->held = stream->held && child->attempt.state < JOB_SETTLING;
-        bool waits = i != STREAM_VERDICTS && ev_is_active(&child->ration);
-        if (stream->output.fd >= 0 && !stream->held && !waits) {
+        stream->paused = stream->paused && child->attempt.state < JOB_SETTLING;
+        bool waits = i != STREAM_VERDICTS && ev_is_active(&child->throttle);
+        if (stream->output.fd >= 0 && !stream->paused && !waits) {
             fd_watch_start(&stream->watch, child->host->loop, stream->output.fd, EV_READ);
         }
     }
 }
 
-void streams_hear(struct child *child)
+void streams_resume(struct child *child)
 {
     bool any = false;
     for (int i = 0; i < STREAMS; i++) {
-        any = any || child->streams[i].held;
-        child->streams[i].held = false;
+        any = any || child->streams[i].paused;
+        child->streams[i].paused = false;
     }
     if (any) {
         streams_watch(child);
     }
 }
 
-bool streams_are_clogged(const struct child *child)
+bool streams_are_blocked(const struct child *child)
 {
     return has_rest(&child->streams[STREAM_OUTPUT].output) ||
            has_rest(&child->streams[STREAM_ERROR].output);
 }
 
-bool streams_are_silent(const struct child *child)
+bool streams_are_done(const struct child *child)
 {
     for (int i = 0; i < STREAMS; i++) {
         if (child->streams[i].output.fd >= 0 || has_rest(&child->streams[i].output)) {
@@ -401,13 +406,13 @@ bool streams_are_silent(const struct child *child)
     return true;
 }
 
-/* ---- from beginning to end ---- */
+/* ---- start and end ---- */
 
 void streams_init(struct child *child, const struct stream_events *events)
 {
     child->stream_events = events;
-    ev_init(&child->ration, on_ration);
-    child->ration.data = child;
+    ev_init(&child->throttle, on_throttle_over);
+    child->throttle.data = child;
     child->outlet.file = -1;
     for (int i = 0; i < STREAMS; i++) {
         struct stream *stream = &child->streams[i];
@@ -417,8 +422,8 @@ void streams_init(struct child *child, const struct stream_events *events)
     }
 }
 
-/* What tasks that share a process have in common is told of those that the process said are dead.
- * Without memory they have none. */
+/* Gives the tail of a shared process to those of its tasks that it has reported dead. Without
+ * memory they have none. */
 static void share_tail(struct child *child, struct bytes tail, bool is_error)
 {
     for (size_t i = 0; i < child->count; i++) {
@@ -449,7 +454,7 @@ void streams_finish(struct child *child)
 {
     child->outlet.last = true;
 
-    /* verdicts first: they say who gets the tails */
+    /* verdicts come first, since they decide who gets the tails */
     for (int i = STREAMS - 1; i >= 0; i--) {
         struct stream *stream = &child->streams[i];
         struct output_lines into;
@@ -464,14 +469,14 @@ void streams_finish(struct child *child)
     if (child->ignored > IGNORED_TOLD) {
         char what[64];
         (void)snprintf(what, sizeof what, "descriptor 3: %zu more lines ignored",
-                       child->ignored - IGNORED_TOLD); /* fits */
+                       child->ignored - IGNORED_TOLD);
         log_about(child, LOG_WARNING, NULL, "ignored", what);
     }
 }
 
 void streams_free(struct child *child)
 {
-    ev_timer_stop(child->host->loop, &child->ration);
+    ev_timer_stop(child->host->loop, &child->throttle);
     outlet_end(&child->outlet);
     for (int i = 0; i < STREAMS; i++) {
         fd_watch_stop(&child->streams[i].watch, child->host->loop);

@@ -1,6 +1,7 @@
 /*
- * What a process writes to its pipes: stdout and stderr, whose lines go to the log and whose ends
- * are kept, and descriptor 3, on which the process of a batch says what becomes of single tasks.
+ * Reads what a process writes to its pipes: stdout and stderr, whose lines are logged and whose
+ * tails are kept, and descriptor 3, on which the process of a batch writes verdicts on single
+ * tasks.
  */
 #ifndef LEAT_EXEC_ATTEMPT_STREAM_H
 #define LEAT_EXEC_ATTEMPT_STREAM_H
@@ -10,29 +11,28 @@
 
 #include "exec/attempt/child_state.h"
 
-/* Makes the child's streams, each without a descriptor. events must outlive the child. */
+/* Sets up the child's streams without descriptors. events must outlive the child. */
 void streams_init(struct child *child, const struct stream_events *events);
 
-/* Reads of each stream what is there already, but not without end. */
+/* Reads what the streams have now, with a limited number of reads. */
 void streams_drain(struct child *child);
 
-/* From now on they are read as something comes: heard follows. */
+/* Begins to watch the streams, and calls was_read after each read. */
 void streams_watch(struct child *child);
 
-/* Those that were held are read again. */
-void streams_hear(struct child *child);
+/* Reads streams again that a follower had paused. */
+void streams_resume(struct child *child);
 
-/* The log has not taken all that was read. */
-bool streams_are_clogged(const struct child *child);
+/* Returns true if output was read that the log has not accepted yet. */
+bool streams_are_blocked(const struct child *child);
 
-/* All are at their ends, and all of them was taken. */
-bool streams_are_silent(const struct child *child);
+/* Returns true if all streams are at their ends and the log has accepted everything. */
+bool streams_are_done(const struct child *child);
 
-/* What a last line without end holds is passed on, the tails go to the attempts, and nothing is
- * read any more. */
+/* Stops reading, passes on last lines without a newline, and gives the tails to the attempts. */
 void streams_finish(struct child *child);
 
-/* Stops watching, closes and frees. */
+/* Stops watching, closes and frees the streams. */
 void streams_free(struct child *child);
 
 #endif

@@ -1,10 +1,13 @@
+/*
+ * Repeats and reports a KILL after which something still lives.
+ */
 #include "exec/attempt/stuck_kill.h"
 
 #include "base/clock.h"
 
-#define FIRST_NS CLOCK_NS_PER_S /* the second KILL after the first */
+#define FIRST_NS CLOCK_NS_PER_S /* between the first two KILLs */
 #define LONGEST_NS (60 * CLOCK_NS_PER_S)
-#define TOLD_NS (2 * CLOCK_NS_PER_S) /* what is large or busy takes a moment to end */
+#define TOLD_NS (2 * CLOCK_NS_PER_S) /* large or busy processes take a moment to die */
 
 void stuck_kill_begin(struct child *child)
 {
@@ -22,9 +25,9 @@ static void tell(struct child *child, bool is_led)
 {
     struct child_host *host = child->host;
     child->stuck_kill.told = true;
-    if (host->lingers) {
-        host->lingers(host->lingers_context, &child->attempt,
-                      process_tree_survivor(&child->tree, is_led));
+    if (host->stuck) {
+        host->stuck(host->stuck_context, &child->attempt,
+                    process_tree_survivor(&child->tree, is_led));
     }
 }
 
@@ -38,7 +41,7 @@ double stuck_kill_look(struct child *child)
         if (!stuck_kill->told && since_ns >= TOLD_NS) {
             tell(child, is_led);
         }
-        /* twice as long as so far, all in all */
+        /* the time since the first KILL doubles each time */
         stuck_kill->next_ns = now_ns + (since_ns < LONGEST_NS ? since_ns : LONGEST_NS);
     }
     return (double)(stuck_kill->next_ns - now_ns) / (double)CLOCK_NS_PER_S;

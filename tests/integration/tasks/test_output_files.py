@@ -77,7 +77,7 @@ def test_what_is_planted(daemon, queue, files, folder, kind, latch):
     latch.open()
     wait_succeeded(queue, 1)
     assert target.read_text() == 'as it was'
-    assert len(told(worker, f'task {tid}: output cannot be written to its file: ')) == 1
+    assert len(told(worker, f'task {tid}: cannot write its output to a file: ')) == 1
     queue.add({'command': 'echo y'})
     wait_succeeded(queue, 2)
     assert told(worker, 'output is written to files again; 6 bytes were lost')
@@ -88,7 +88,7 @@ def test_no_folder(daemon, queue, folder):
     worker = daemon({'output': {'to': 'file', 'directory': folder / 'a' / 'b'}}).wait_ready()
     queue.add({'command': 'echo x'}, {'command': 'echo y'})
     wait_succeeded(queue, 2)
-    assert len(told(worker, 'output cannot be written to its file: No such file or directory')) == 1
+    assert len(told(worker, 'cannot write its output to a file: No such file or directory')) == 1
 
 
 def test_limit(daemon, queue, files):
@@ -135,7 +135,7 @@ def test_full_disk(daemon, queue, files):
     inside = Path(f'/proc/{worker.pid}/root{files}')
     queue.add(*[{'command': 'head -c 100000 /dev/zero'}] * 3)
     wait_succeeded(queue, 3)
-    assert len(told(worker, 'output cannot be written to its file: No space left on device')) == 1
+    assert len(told(worker, 'cannot write its output to a file: No space left on device')) == 1
     for path in inside.iterdir():
         path.unlink()
     [tid] = queue.add({'command': 'echo x'})

@@ -40,7 +40,7 @@ def test_truncate(daemon, queue):
     worker.wait_log('moved to the dead letters')
     lines = lines_of(worker, tid)
     assert sum(len(line) + 1 for line in lines) <= 1024 + 1 and lines[0] == '00001'
-    assert len(told(worker, f'task {tid}: it has written more than 1024 bytes: the rest is dropped')) == 1
+    assert len(told(worker, f'task {tid}: wrote more than 1024 bytes; dropping the rest')) == 1
 
 
 def test_exactly_so_much(daemon, queue):
@@ -48,7 +48,7 @@ def test_exactly_so_much(daemon, queue):
     worker = daemon({'output': {'max_output': '1000', 'at_max': 'kill'}, **ONCE}).wait_ready()
     queue.add({'command': "head -c 500 /dev/zero; head -c 500 /dev/zero >&2"})
     wait_succeeded(queue, 1)
-    assert not told(worker, 'it has written more')
+    assert not told(worker, 'wrote more')
 
 
 @pytest.mark.parametrize('command', ['exec yes', 'seq 1000', 'trap "" TERM; exec yes'])
@@ -78,7 +78,7 @@ def test_own_limit(daemon, queue):
         'more than 2048 bytes', 'more than 4096 bytes']
     queue.add({'command': 'head -c 3000 /dev/zero', 'max_output': ''})
     wait_succeeded(queue, 1)
-    assert not told(worker, 'dropped')
+    assert not told(worker, 'dropping')
 
 
 @pytest.mark.parametrize('value', ['0', 'x', '-1', '1K\0', '10 bytes'])

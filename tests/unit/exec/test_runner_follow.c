@@ -95,7 +95,7 @@ static void on_later(struct ev_loop *loop, ev_timer *watcher, int events)
     assert_true(followed->written[1].size < 200000);
     assert_true(followed->refused > 0);
     followed->most = SIZE_MAX;
-    runner_hear(followed->trial->runner, followed->attempt);
+    runner_resume(followed->trial->runner, followed->attempt);
 }
 
 static void holds_a_process(void **state)
