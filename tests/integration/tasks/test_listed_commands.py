@@ -73,7 +73,7 @@ def test_what_is_not_listed_is_refused(daemon, listed, tool, queue, client, fold
     cases = [
         ({'command': f'touch {folder}/ran'}, 'is not listed'),
         ({'command': 'show2', 'A': 'x'}, 'command show2 is not'),
-        ({'command': tool.path, 'A': 'x'}, 'is not one of'),
+        ({'command': tool.path, 'A': 'x'}, 'is not listed'),
         ({'A': 'x'}, 'no command'),
         ({'command': 'show'}, 'field A is missing'),
         ({'command': 'show', 'A': 'x', 'B': '-x'}, 'field B begins with -'),
