@@ -34,7 +34,13 @@ static const struct pattern sentences[] = {
     {"Client sent AUTH, but no password is set", REDIS_ERROR_DENIED},
     {"invalid password", REDIS_ERROR_DENIED},
     {"operation not permitted", REDIS_ERROR_DENIED},
+    /* within a function: Redis 7.0, and Redis 7.2 or later and Valkey */
     {"The user executing the script can't", REDIS_ERROR_DENIED},
+    {"ACL failure in script: ", REDIS_ERROR_DENIED},
+    {"Unable to execute command", REDIS_ERROR_LATER},
+    {"Script attempted to access a slot not served", REDIS_ERROR_LATER},
+    {"Script attempted to execute a command while the cluster is down", REDIS_ERROR_LATER},
+    {"Script attempted to execute a write command while the cluster is down", REDIS_ERROR_LATER},
     {"DB index is out of range", REDIS_ERROR_CALLER},
     {"invalid DB index", REDIS_ERROR_CALLER},
     {"This instance has cluster support disabled", REDIS_ERROR_CALLER},

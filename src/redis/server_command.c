@@ -115,6 +115,31 @@ static bool snapshots_enabled(const char *text)
     return taken || !overdue;
 }
 
+/* A version as one number that can be compared; a part that is absent is 0. */
+static long version_number(const char *version)
+{
+    enum { MOST = 999 };
+    long number = 0;
+    for (int part = 0; part < 3; part++) {
+        char *end;
+        long value = strtol(version, &end, 10);
+        number = number * (MOST + 1) + (value < 0 ? 0 : value > MOST ? MOST : value);
+        version = *end == '.' ? end + 1 : "";
+    }
+    return number;
+}
+
+/* Since 7.2 Redis runs the command of an unblocked client once more, and an assertion failed if
+ * the slot was elsewhere by then. Valkey calls itself Redis 7.2.4 and has versions of its own. */
+static bool crashes_on_move(const char *text, const char *redis_version)
+{
+    char version[32];
+    bool is_valkey = info_value(text, "valkey_version", version, sizeof version);
+    long number = version_number(is_valkey ? version : redis_version);
+    return number >= version_number("7.2") &&
+           number < version_number(is_valkey ? "7.2.6" : "7.2.7");
+}
+
 int server_info_read(const redisReply *reply, struct server_info *out)
 {
     *out = (struct server_info){0};
@@ -130,7 +155,10 @@ int server_info_read(const redisReply *reply, struct server_info *out)
     (void)info_value(text, "role", role, sizeof role); /* absent: no master */
     /* absent: "" */
     (void)info_value(text, "run_id", out->run_id, sizeof out->run_id);
-    out->is_sentinel = info_says(text, "redis_mode", "sentinel");
+    out->move_crashes = crashes_on_move(text, out->version);
+    /* Redis, and Valkey 8 */
+    out->is_sentinel =
+        info_says(text, "redis_mode", "sentinel") || info_says(text, "server_mode", "sentinel");
     out->is_master = strcmp(role, "master") == 0;
     out->loading = info_number(text, "loading", 0) != 0;
     out->aof_enabled = info_number(text, "aof_enabled", 0) != 0;

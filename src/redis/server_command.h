@@ -31,6 +31,8 @@ struct server_info {
     char version[32];
     char run_id[48]; /* of this process of it; "" where INFO does not tell */
     int major;
+    /* A blocked read of a stream whose hash slot moves makes this version crash: Redis #13311. */
+    bool move_crashes;
     bool is_sentinel, is_master, loading, aof_enabled, rdb_enabled;
     char maxmemory_policy[32];
     int64_t maxmemory;

@@ -15,6 +15,18 @@ def test_leatd_8_names_every_message_id():
     assert ids and sorted(ids) == sorted(re.findall(r"^\.It ([0-9a-f]{32})$", source("src/daemon/leatd.8"), re.M))
 
 
+def test_readme_names_the_requirements():
+    """A newcomer reads what the host needs: the C library that has what the guards are started with, the systemd
+    that knows each key of the unit, TLS, and the servers that leat refuses or warns of. README stays short."""
+    text = " ".join(source("README.md").split())
+    for words in ("glibc 2.34", "systemd 247", "Debian 13, where TLS is built in", "Redis 7.0 or later, or Valkey",
+                  "Redis #13311"):
+        assert words in text
+    assert "posix_spawn_file_actions_addclosefrom_np" in source("src/exec/guard/guard.c")  # glibc 2.34
+    assert "ProtectProc=" in source("systemd/leatd@.service")  # systemd 247
+    assert len(source("README.md").splitlines()) <= 150
+
+
 def test_every_message_id_is_used():
     """A kind of record that nothing writes would be a promise without a keeper."""
     names = re.findall(r"(LOG_ID_\w+) ", source("src/base/log/log_ids.h"))

@@ -24,7 +24,8 @@ struct join {
     size_t old_count;
     char run_id[48];     /* of the server */
     char old_run_id[48]; /* and of that which was registered with last */
-    char warned[200];    /* the last warnings about the server, so that they are said once */
+    bool warned_of_moves;
+    char warned[200]; /* the last warnings about the server, so that they are said once */
 };
 
 static void send_register(struct join *join);
@@ -180,6 +181,17 @@ static void warn_about(struct join *join, const struct server_info *server)
     memcpy(join->warned, warnings, sizeof warnings);
 }
 
+/* Said once: a worker always has a blocked read. */
+static void warn_about_moves(struct join *join, const struct server_info *server)
+{
+    if (server->move_crashes && join->config->redis.cluster && !join->warned_of_moves) {
+        log_event(LOG_WARNING, LOG_ID_REDIS_WARNING, NULL, 0,
+                  "this Redis crashes if a hash slot that workers read moves to another node "
+                  "(Redis bug #13311); upgrade to Redis 7.2.7, or Valkey 7.2.6, or later");
+        join->warned_of_moves = true;
+    }
+}
+
 static void ignore_reply(void *context, const struct redisReply *reply)
 {
     (void)context;
@@ -231,6 +243,7 @@ static void on_info(void *context, const struct redisReply *reply)
         fail(join, REDIS_ERROR_LOST, "cannot send a command");
     } else {
         warn_about(join, &server);
+        warn_about_moves(join, &server);
         queue_version(&join->command);
         send_or_fail(join, on_version);
     }

@@ -30,7 +30,8 @@ local function open_stream(keys)
   end
   local found = redis.pcall('EXISTS', unpack(all))
   if type(found) == 'table' and found.err then
-    if found.err:find('non local key', 1, true) then
+    -- the first text is that of Redis 7.0
+    if found.err:find('non local key', 1, true) or found.err:find('during rehashing', 1, true) then
       fail('TRYAGAIN the hash slot of ' .. stream .. ' is being moved to another node; repeat the call later')
     end
     error(found, 0)

@@ -11,7 +11,7 @@ import redis
 from harness.functions.signing import Key
 from harness.polling import wait_until
 from harness.queue import LIBRARY, Queue
-from harness.servers.server import RedisServer
+from harness.servers.server import PROGRAM, RedisServer
 from harness.tasks import wait_file, wait_letters, wait_succeeded
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -95,7 +95,7 @@ def test_redis_reads_the_file(folder, way):
 
 def test_redis_does_not_start_without_passwords(folder):
     """A file that nobody has put passwords into gives nobody access."""
-    done = subprocess.run(['redis-server', '--port', '0', '--include', ROOT / 'conf/leat.acl'],
+    done = subprocess.run([PROGRAM, '--port', '0', '--include', ROOT / 'conf/leat.acl'],
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0 and 'HASH_OF_ADMIN' in done.stdout + done.stderr
 

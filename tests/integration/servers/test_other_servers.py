@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.polling import wait_until
 from harness.queue import Queue
+from harness.servers import replicated
 from harness.servers.other_server import OtherServer
 from harness.tasks import wait_succeeded
 
@@ -63,6 +65,49 @@ def test_valkey_passes(daemon, leat, redis_server, other, base_config):
     queue.program_add('command', 'true')
     queue.program_add('[{"command": "true"}, {"command": "true", "delay": "1ms"}]', many=True)
     wait_succeeded(Queue(redis_server.client()), 4)
+
+
+def test_missing_right_of_newer_servers(daemon, leat, other):
+    """Redis 7.2 and Valkey word a right that a function lacks in their own way: leatd ends with 77, and so does
+    leat."""
+    other(info('7.2.4', 'server_name:valkey', 'valkey_version:8.1.1'), (), {
+        'FCALL': "ERR ACL failure in script: User worker has no permissions to run the 'xgroup|create' command "
+                 'script: leat_register, on @user_function:600.'})
+    worker = daemon()
+    assert worker.wait_exit() == 77 and "no permissions to run the 'xgroup|create' command" in worker.log()
+    done = leat('enqueue', 'true')
+    assert done.returncode == 77 and 'no permissions' in done.stderr and 'ACL' in done.stderr
+
+
+def test_sentinel_of_valkey_as_host(daemon, leat, other):
+    """INFO of Valkey 8 says server_mode, and a sentinel's has no role: status 78, and the message says so."""
+    other(info('7.2.4', 'server_name:valkey', 'valkey_version:8.1.1', 'server_mode:sentinel')
+          .replace('role:master\n', ''), ('FCALL', 'FUNCTION'))
+    worker = daemon()
+    assert worker.wait_exit() == 78 and 'this server is a sentinel' in worker.log()
+    assert leat('enqueue', 'true').returncode == 78
+
+
+@pytest.mark.parametrize('version, warns', [('7.2.6', True), ('7.2.7', False)])
+def test_cluster_that_a_moved_slot_kills(daemon, folder, base_config, version, warns):
+    """A Cluster of a Redis that dies when a slot moves under a blocked read: a worker warns once and goes on. A
+    later version is taken without a word."""
+    node = replicated.Cluster.start_node(folder / 'node', {})
+    other = OtherServer(None, node.socket, info(version, 'redis_mode:cluster'))
+    try:
+        node.ask('CONFIG', 'SET', 'cluster-announce-port', other.port)
+        node.ask('CLUSTER', 'ADDSLOTSRANGE', 0, replicated.SLOTS - 1)
+        wait_until(lambda: b'cluster_state:ok' in node.ask('CLUSTER', 'INFO'))
+        base_config['redis'] = {'cluster': f'127.0.0.1:{other.port}'}
+        worker = daemon().wait_log('registered with Redis')
+        node.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+        wait_until(lambda: worker.log().count('registered with Redis') == 2)
+        assert worker.log().count('Redis bug #13311') == warns
+        Queue(node.client()).add({'command': 'true'})
+        wait_succeeded(Queue(node.client()), 1)
+    finally:
+        other.close()
+        node.close()
 
 
 # ---- what is used of Redis

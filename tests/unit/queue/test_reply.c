@@ -289,6 +289,8 @@ static void assert_info(const char *text, struct server_info expected)
     assert_string_equal(out.version, expected.version);
     assert_string_equal(out.maxmemory_policy, expected.maxmemory_policy);
     assert_int_equal(out.major, expected.major);
+    assert_int_equal(out.move_crashes, expected.move_crashes);
+    assert_int_equal(out.is_sentinel, expected.is_sentinel);
     assert_int_equal(out.is_master, expected.is_master);
     assert_int_equal(out.loading, expected.loading);
     assert_int_equal(out.aof_enabled, expected.aof_enabled);
@@ -319,11 +321,24 @@ static void reads_info(void **state)
 
     /* the disk refused; a snapshot only matters where there are any */
     assert_info("redis_version:7.2\r\naof_last_write_status:err\r\nrdb_last_bgsave_status:ok",
-                (struct server_info){
-                    .version = "7.2", .major = 7, .rdb_enabled = true, .saves_fail = true});
+                (struct server_info){.version = "7.2",
+                                     .major = 7,
+                                     .move_crashes = true,
+                                     .rdb_enabled = true,
+                                     .saves_fail = true});
     assert_info("redis_version:7.2\r\naof_last_write_status:ok\r\nrdb_last_bgsave_status:err",
+                (struct server_info){.version = "7.2",
+                                     .major = 7,
+                                     .move_crashes = true,
+                                     .rdb_enabled = true,
+                                     .saves_fail = true});
+
+    assert_info("redis_version:7.2.4\r\nserver_mode:sentinel\r\nvalkey_version:8.1.1",
                 (struct server_info){
-                    .version = "7.2", .major = 7, .rdb_enabled = true, .saves_fail = true});
+                    .version = "7.2.4", .major = 7, .is_sentinel = true, .rdb_enabled = true});
+    assert_info("redis_version:7.2.7\r\nredis_mode:sentinel",
+                (struct server_info){
+                    .version = "7.2.7", .major = 7, .is_sentinel = true, .rdb_enabled = true});
 
     /* names are whole, long values are cut, what is no number is none */
     assert_info("xredis_version:1\r\nredis_version:0123456789012345678901234567890123456789\r\n"
@@ -331,6 +346,35 @@ static void reads_info(void **state)
                 (struct server_info){.version = "0123456789012345678901234567890",
                                      .major = 2147483647,
                                      .rdb_enabled = true});
+}
+
+static void knows_versions_that_a_moved_slot_kills(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *info;
+        bool crashes;
+    } cases[] = {
+        {"redis_version:7.0.15", false},
+        {"redis_version:7.2.0", true},
+        {"redis_version:7.2.6", true},
+        {"redis_version:7.2.7", false},
+        {"redis_version:7.2.10", false},
+        {"redis_version:8.0.2", false},
+        {"redis_version:7.2.4\r\nvalkey_version:7.2.5", true},
+        {"redis_version:7.2.4\r\nvalkey_version:7.2.6", false},
+        {"redis_version:7.2.4\r\nvalkey_version:8.0.1", false},
+        {"redis_version:unknown", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct server_info out;
+        struct buffer built = BUFFER_INIT;
+        resp_text(&built, cases[i].info);
+        redisReply *reply = resp_take(&built);
+        assert_int_equal(server_info_read(reply, &out), 0);
+        assert_int_equal(out.move_crashes, cases[i].crashes);
+        freeReplyObject(reply);
+    }
 }
 
 static void refuses_other_info(void **state)
@@ -358,6 +402,7 @@ int main(void)
         cmocka_unit_test(reads_the_bell),
         cmocka_unit_test(tells_why_the_bell_rang),
         cmocka_unit_test(reads_info),
+        cmocka_unit_test(knows_versions_that_a_moved_slot_kills),
         cmocka_unit_test(refuses_other_info),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,23 @@ static const struct {
     {"ERR The user executing the script can't access at least one of the keys mentioned in the "
      "command arguments script: leat_claim, on @user_function:13.",
      REDIS_ERROR_DENIED},
+    {"ERR ACL failure in script: User worker has no permissions to run the 'xadd' command script: "
+     "leat_claim, on @user_function:13.",
+     REDIS_ERROR_DENIED},
+    {"ERR ACL failure in script: No permissions to access a key script: leat_claim, on "
+     "@user_function:13.",
+     REDIS_ERROR_DENIED},
+    {"ERR Unable to execute command 'exists' in script because undeclared keys were accessed "
+     "during rehashing of the slot script: leat_add, on @user_function:2028.",
+     REDIS_ERROR_LATER},
+    {"ERR Script attempted to access a slot not served script: leat_add, on @user_function:9.",
+     REDIS_ERROR_LATER},
+    {"ERR Script attempted to execute a command while the cluster is down script: leat_add, on "
+     "@user_function:9.",
+     REDIS_ERROR_LATER},
+    {"ERR Script attempted to execute a write command while the cluster is down and readonly "
+     "script: leat_add, on @user_function:9.",
+     REDIS_ERROR_LATER},
     {"NOGROUP No such key 'q' or consumer group 'leat' in XREADGROUP with GROUP option",
      REDIS_ERROR_NO_GROUP},
     {"UNBLOCKED the stream key no longer exists", REDIS_ERROR_NO_GROUP},

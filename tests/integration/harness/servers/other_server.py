@@ -9,14 +9,18 @@ CHUNK = 65536
 
 
 class OtherServer:
-    """info: what INFO answers; unknown: names of commands that are answered as Redis 6 does."""
+    """info: what INFO answers; unknown: names of commands that are answered as Redis 6 does; errors: the answers
+    to others. path None: it listens on `port` of 127.0.0.1."""
 
-    def __init__(self, path, upstream, info, unknown=()):
-        self.path, self._upstream = str(path), upstream
-        self._info, self._unknown = info.replace('\n', '\r\n').encode(), unknown
+    def __init__(self, path, upstream, info, unknown=(), errors=()):
+        self.path, self._upstream = path and str(path), upstream
+        self._info, self._errors = info.replace('\n', '\r\n').encode(), dict(errors)
+        for name in unknown:
+            self._errors[name] = f'ERR unknown command `{name}`, with args beginning with: '
         self._sockets = []
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(self.path)
+        self._listener = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
+        self._listener.bind(self.path or ('127.0.0.1', 0))
+        self.port = None if path else self._listener.getsockname()[1]
         self._listener.listen()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -49,8 +53,8 @@ class OtherServer:
                 name = command_words(command)[0].upper()
                 if name == 'INFO':
                     client.sendall(b'$%d\r\n%s\r\n' % (len(self._info), self._info))
-                elif name in self._unknown:
-                    client.sendall(f'-ERR unknown command `{name}`, with args beginning with: \r\n'.encode())
+                elif name in self._errors:
+                    client.sendall(f'-{self._errors[name]}\r\n'.encode())
                 else:
                     server.sendall(command)
                     client.sendall(receive(server))

@@ -8,7 +8,7 @@ import redis
 
 from .. import processes
 from ..polling import wait_until
-from .server import RedisServer
+from .server import PROGRAM, RedisServer
 
 NAME = 'mymaster'
 DOWN_AFTER_MS = 400
@@ -102,7 +102,7 @@ class Sentinel(Server):
             f'sentinel failover-timeout {NAME} 1000', *lines, '']))
 
     def argv(self):
-        return ['redis-server', str(self.path), '--sentinel']
+        return [PROGRAM, str(self.path), '--sentinel']
 
     def hurry(self):
         """It finds the others, and what has changed, faster than by default."""

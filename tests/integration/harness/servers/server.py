@@ -1,4 +1,5 @@
 """A private redis-server on a unix socket."""
+import os
 import signal
 import socket
 from subprocess import DEVNULL
@@ -7,6 +8,9 @@ import redis
 
 from .. import processes
 from ..polling import wait_until
+
+# make check-servers names another server here
+PROGRAM = os.environ.get('LEAT_REDIS_SERVER', 'redis-server')
 
 DEFAULTS = {'port': 0, 'save': '', 'appendonly': 'no', 'loglevel': 'notice'}
 
@@ -34,7 +38,7 @@ class RedisServer:
         return self
 
     def argv(self):
-        argv = ['redis-server', '--dir', str(self.folder), '--unixsocket', self.socket,
+        argv = [PROGRAM, '--dir', str(self.folder), '--unixsocket', self.socket,
                 '--logfile', str(self.log_path)]
         for name, value in self.options.items():
             argv += ['--' + name.replace('_', '-')]
