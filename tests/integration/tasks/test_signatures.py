@@ -80,7 +80,7 @@ def altered(key, ran):
 
     late = str(int(time.time()) + 7200)
     mac = signed()['signature']
-    misfit, form = 'does not fit', 'is not leat1:KEY:NONCE:MAC'
+    misfit, form = 'does not match', 'is not leat1:KEY:NONCE:MAC'
     return {
         'unsigned': (flat({'command': ran.command}), 'not signed'),
         'a field more': (flat(signed(), 'MORE', ''), misfit),
@@ -137,7 +137,7 @@ def test_another_key_of_that_name(daemon, required, folder, key, queue, client, 
     other.mkdir()
     client.xadd('emails', Key(other, key.name).sign({'command': ran.command}))
     [letter] = wait_letters(queue)
-    assert 'does not fit' in letter.reason and ran.lines() == []
+    assert 'does not match' in letter.reason and ran.lines() == []
 
 
 # ---- replays
@@ -433,7 +433,7 @@ def test_a_large_task(daemon, required, key, queue, folder):
     wait_succeeded(queue, 1)
     assert (folder / 'out').read_text().strip() == str(len(payload))
     queue.add(dict(key.sign({'command': 'true', 'payload': payload, **fields}), payload=payload[:-1] + b'x'))
-    assert 'does not fit' in wait_letters(queue)[0].reason
+    assert 'does not match' in wait_letters(queue)[0].reason
 
 
 def test_a_task_that_is_cancelled_while_redis_is_asked(daemon, required, key, proxy, through_proxy, queue, ran):
