@@ -12,6 +12,12 @@
 enum config_library { CONFIG_LIBRARY_AUTO, CONFIG_LIBRARY_NEVER };
 enum config_tls { CONFIG_TLS_12_13, CONFIG_TLS_12, CONFIG_TLS_13 };
 enum config_stdin { CONFIG_STDIN_PAYLOAD, CONFIG_STDIN_NULL };
+/* Ends of earlier attempts after which [task] check is asked; bits. */
+enum config_check_after {
+    CONFIG_CHECK_AFTER_LOST = 1,
+    CONFIG_CHECK_AFTER_TIMEOUT = 2,
+    CONFIG_CHECK_AFTER_KILLED = 4,
+};
 enum config_format { CONFIG_FORMAT_LINES, CONFIG_FORMAT_NUL, CONFIG_FORMAT_JSON };
 enum config_jitter { CONFIG_JITTER_FULL, CONFIG_JITTER_NONE };
 enum config_lane_from { CONFIG_LANE_FROM_NONE, CONFIG_LANE_FROM_SUFFIX };
@@ -148,7 +154,8 @@ struct config_task {
     int64_t batch;         /* maximum number of tasks per process; 1: no batches */
     int64_t batch_wait_ms;
     enum config_format batch_format;
-    char *check; /* shell line that finds out whether a task was done before; NULL: none */
+    char *check;         /* shell line that finds out whether a task was done before; NULL: none */
+    int64_t check_after; /* bits of enum config_check_after */
     int64_t check_timeout_ms;
     int64_t nice;   /* or CONFIG_INHERIT, like the next two */
     int64_t ionice; /* as ioprio_set(2) takes it: the class in bits 13 to 15, then the level */

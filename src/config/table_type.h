@@ -16,6 +16,7 @@ enum table_type {
     TABLE_NUMBER,    /* a decimal fraction */
     TABLE_BOOLEAN,   /* yes or no */
     TABLE_CHOICE,    /* one of the words */
+    TABLE_SET,       /* some of the words, separated by commas or white space */
     TABLE_CODES,     /* exit codes and ranges of them */
     TABLE_NAME,      /* [A-Za-z0-9_.:@-]{1,100} */
     TABLE_TEXT,      /* without white space */

@@ -63,6 +63,12 @@ static const struct table_word formats[] = {
     {"json", CONFIG_FORMAT_JSON},
     {NULL, 0},
 };
+static const struct table_word check_ends[] = {
+    {"lost", CONFIG_CHECK_AFTER_LOST},
+    {"timeout", CONFIG_CHECK_AFTER_TIMEOUT},
+    {"killed", CONFIG_CHECK_AFTER_KILLED},
+    {NULL, 0},
+};
 static const struct table_word jitters[] = {
     {"full", CONFIG_JITTER_FULL},
     {"none", CONFIG_JITTER_NONE},

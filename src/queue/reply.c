@@ -107,6 +107,23 @@ static bool all_texts(const redisReply *list)
     return true;
 }
 
+/* The rows {token, causes} stand in the order of the tasks. An older library sends none. Returns 0,
+ * or -1 if they have another form. */
+static int read_causes(const redisReply *list, const struct queue_claim_reply *out)
+{
+    size_t count = is_array(list) ? list->elements : 0, next = 0;
+    for (size_t i = 0; i < out->task_count && next < count; i++) {
+        const char *token = text_at(list->element[next], 0);
+        const char *causes = text_at(list->element[next], 1);
+        if (token && causes && strcmp(out->tasks[i]->token, token) == 0) {
+            task_note_ends(out->tasks[i], causes);
+            next++;
+        }
+    }
+    errno = EPROTO;
+    return next == count && (!list || is_array(list)) ? 0 : -1;
+}
+
 int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
 {
     *out = (struct queue_claim_reply){0};
@@ -120,7 +137,8 @@ int queue_claim_read(const redisReply *reply, struct queue_claim_reply *out)
         return -1;
     }
     out->ended = value_at(reply, 9);
-    if (read_tasks(value_at(reply, 7), out) || read_deferred(value_at(reply, 8), out)) {
+    if (read_tasks(value_at(reply, 7), out) || read_deferred(value_at(reply, 8), out) ||
+        read_causes(value_at(reply, 10), out)) {
         int error = errno;
         queue_claim_reply_free(out);
         errno = error;

@@ -89,6 +89,7 @@ struct task *task_decode(const redisReply *reply)
         .tid = value_put(&at, part[TID]).data,
         .attempt = part[ATTEMPT]->integer,
         .crashes = part[CRASHES]->integer,
+        .ends = part[CRASHES]->integer > 0 ? CONFIG_CHECK_AFTER_LOST : 0,
         .fence = part[FENCE]->integer,
         .enqueued_ms = enqueued_ms,
         .field_count = field_count,
@@ -97,6 +98,24 @@ struct task *task_decode(const redisReply *reply)
         .result_ttl_ms = -1,
     };
     return task;
+}
+
+void task_note_ends(struct task *task, const char *causes)
+{
+    static const struct {
+        const char *cause;
+        unsigned end;
+    } ends[] = {{"timeout", CONFIG_CHECK_AFTER_TIMEOUT},
+                {"killed", CONFIG_CHECK_AFTER_KILLED},
+                {"oom", CONFIG_CHECK_AFTER_KILLED}};
+
+    while (*causes != '\0') {
+        struct bytes cause = {causes, strcspn(causes, " ")};
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+            task->ends |= bytes_equal(cause, ends[i].cause) ? ends[i].end : 0;
+        }
+        causes += cause.size + strspn(causes + cause.size, " ");
+    }
 }
 
 void task_free(struct task *task)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "config/config.h"
 #include "queue/task_bounds.h"
 
 struct redisReply;
@@ -39,6 +40,7 @@ struct task {
     int64_t attempt;     /* 1 for the first */
     int64_t crashes;     /* workers lost while it ran; if more than 0, it runs alone */
     int64_t fence;       /* grows with every requeue */
+    unsigned ends;       /* how earlier attempts ended: bits of enum config_check_after */
     int64_t enqueued_ms; /* unix time */
     size_t field_count;
     const struct task_field *fields; /* in the producer's order */
@@ -61,6 +63,9 @@ struct task {
 /* Decodes one task of leat_claim's reply. Returns a task owned by the caller, or NULL: errno is
  * EPROTO if the reply has another form, else ENOMEM. */
 struct task *task_decode(const struct redisReply *reply);
+
+/* Notes how the task's earlier attempts ended: names of causes, separated by spaces. */
+void task_note_ends(struct task *task, const char *causes);
 
 /* Gives back the memory of a large payload, once the task's process has a copy. The bytes are lost,
  * the size is not. */

@@ -232,6 +232,39 @@ static int set_choice(void *member, const struct table_row *row, const char *tex
     return 0;
 }
 
+/* The values of the words are bits. */
+static int set_words(void *member, const struct table_row *row, const char *text,
+                     struct buffer *why)
+{
+    char *copy, *rest, *part;
+    int64_t value, all = 0;
+    int result = 0;
+
+    copy = rest = strdup(text);
+    if (!copy) {
+        why->failed = true;
+        return -1;
+    }
+    while (result == 0 && (part = strsep(&rest, ", \t"))) {
+        if (*part == '\0') {
+            continue;
+        }
+        if (find_word(row->words, part, &value)) {
+            all |= value;
+        } else {
+            result = say_words(row->words, part, why);
+        }
+    }
+    free(copy);
+    if (result == 0 && all == 0) {
+        result = say_words(row->words, text, why);
+    }
+    if (result == 0) {
+        store(member, row, all);
+    }
+    return result;
+}
+
 /* Adds "LOW" or "LOW-HIGH" to the set. */
 static int add_range(struct config_codes *codes, char *text)
 {
@@ -289,6 +322,8 @@ int scalar_set(void *member, const struct table_row *row, const char *text, stru
         return set_boolean(member, row, text, why);
     case TABLE_CHOICE:
         return set_choice(member, row, text, why);
+    case TABLE_SET:
+        return set_words(member, row, text, why);
     case TABLE_CODES:
         return set_codes(member, text, why);
     default:

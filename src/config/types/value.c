@@ -49,6 +49,7 @@ static bool is_string(const struct table_row *row)
     case TABLE_NUMBER:
     case TABLE_BOOLEAN:
     case TABLE_CHOICE:
+    case TABLE_SET:
     case TABLE_CODES:
     case TABLE_LIST:
     case TABLE_WORDS:

@@ -438,7 +438,9 @@ static int launch(struct child *child)
 
 int child_start(struct child *child)
 {
-    child->checking = child->host->config->task.check && child->attempt.task->crashes > 0;
+    const struct config_task *config = &child->host->config->task;
+    child->checking =
+        config->check && (child->attempt.task->ends & (unsigned)config->check_after) != 0;
     return launch(child);
 }
 

@@ -14,6 +14,18 @@ local function answer(task)
   return { task.token, task.tid, task.attempts + 1, task.crashes, task.fence, task.enqueued, fields }
 end
 
+-- Answers a claimed task. Workers ask their done-check by how its earlier attempts ended.
+local function add_claimed(task, out)
+  out.claimed[#out.claimed + 1] = answer(task)
+  local causes = {}
+  for cause in task.history:gmatch('%S+ %S+ %S+ %S+ (%S+) [^\n]*\n') do
+    causes[#causes + 1] = cause
+  end
+  if #causes > 0 then
+    out.causes[#out.causes + 1] = { task.token, table.concat(causes, ' ') }
+  end
+end
+
 -- Why a task may never start, or nil. These are the reasons of leat_enqueue; a plain XADD has not checked them.
 local function refusal(q, task)
   if task.lane and not leat.may_be_lane(task.lane) then
@@ -96,7 +108,7 @@ local function claim_plain(q, tasks, out)
   end
   redis.call('HSET', q[RUNNING], unpack(puts))
   for _, task in ipairs(tasks) do
-    out.claimed[#out.claimed + 1] = answer(task)
+    add_claimed(task, out)
   end
   if #overtaken > 0 then
     redis.call('HDEL', q[RUNNING], unpack(overtaken))
@@ -135,7 +147,7 @@ local function admit(q, tasks, out)
       if verdict == 'claim' then
         plain[#plain + 1] = task
       else
-        out.claimed[#out.claimed + 1] = answer(task)
+        add_claimed(task, out)
       end
       if verdict ~= 'again' then
         out.left, out.started = out.left - 1, out.started + 1
@@ -309,7 +321,8 @@ end
 -- Reply: PROTOCOL, now ms, lease ms, until when nothing may start (ms; 0: tasks may start), why ('', hold, paused,
 -- drained, rate), next due ms (0: none), scan cursor ('': done), claimed tasks {token, tid, attempt, crashes,
 -- fence, enqueued ms, {name, value …}}, deferred tokens, {tid, cause …} of tasks that this call ended without
--- running them: dead letters, or cancelled. With why 'rate', some tasks may have been claimed.
+-- running them: dead letters, or cancelled; and if there are any, {token, causes} of claimed tasks that were tried
+-- before, one cause for each earlier attempt. With why 'rate', some tasks may have been claimed.
 -- Deferred tokens are unclaimed: name them again when nothing runs. Until then, a worker without tasks that claims
 -- takes one of them, and one that starts a scan requeues them. A named token that is in neither list no longer
 -- belongs to this worker.
@@ -333,8 +346,8 @@ function leat.claim(keys, args)
   end
 
   local out = {
-    claimed = {}, deferred = {}, alone = false, busy = busy, bytes = 0, started = 0, every_us = every_us, burst = burst,
-    left = math.huge,
+    claimed = {}, causes = {}, deferred = {}, alone = false, busy = busy, bytes = 0, started = 0,
+    every_us = every_us, burst = burst, left = math.huge,
   }
   read_rate(q, out)
   leat.read_plain_and_due(q)
@@ -360,7 +373,7 @@ function leat.claim(keys, args)
   end
   return {
     PROTOCOL, q.now_text, lease, str(closed_until), why, leat.next_due(q) or '0', cursor, out.claimed, out.deferred,
-    q.ended,
+    q.ended, #out.causes > 0 and out.causes or nil,
   }
 end
 

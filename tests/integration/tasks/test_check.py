@@ -72,6 +72,38 @@ def test_after_kill_9(daemon, queue, folder, script):
     second.wait_log(f'task {tid}: attempt 1: the check says it is done')
 
 
+@pytest.mark.parametrize('after, end', [('timeout', 'sleep 60'), ('lost, killed', 'kill -9 $$')])
+def test_after_a_timeout_or_a_kill(daemon, queue, folder, script, after, end):
+    """A run that hung after its effect, or was killed, does not run again if check_after names that end."""
+    sections = checked(script, f'test -e {folder}/done', check_after=after, timeout='1s')
+    sections['task']['command'] = script('ran', f'touch {folder}/done; {end}')
+    daemon(sections).wait_ready()
+    queue.add({'payload': 'x'})
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['ran', 'checked'] and queue.counter('retried') == 1
+
+
+@pytest.mark.parametrize('after', ['lost', 'lost killed'])
+def test_not_after_other_ends(daemon, queue, folder, script, after):
+    """An end that check_after does not name: the task runs again without a check."""
+    sections = checked(script, 'exit 0', check_after=after, timeout='1s')
+    sections['task']['command'] = script('ran', 'test $LEAT_ATTEMPT = 2 || sleep 60')
+    daemon(sections).wait_ready()
+    queue.add({'payload': 'x'})
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['ran', 'ran']
+
+
+def test_any_earlier_attempt_counts(daemon, queue, folder, script):
+    """A timeout is asked about until the check has an answer, and again after a later failure."""
+    sections = checked(script, 'exit 1', check_after='timeout', timeout='1s')
+    sections['task']['command'] = script('ran', 'case $LEAT_ATTEMPT in 1) sleep 60;; 2) exit 1;; esac')
+    daemon(sections).wait_ready()
+    queue.add({'payload': 'x'})
+    wait_succeeded(queue, 1)
+    assert order(folder) == ['ran', 'checked', 'ran', 'checked', 'ran']
+
+
 # ---- what it says
 
 def test_done_already(daemon, queue, folder, script):

@@ -85,6 +85,7 @@ static void tasks_have_defaults(void **state)
     assert_int_equal(config->task.kill_grace_ms, 10000);
     assert_int_equal(config->task.stdin_from, CONFIG_STDIN_PAYLOAD);
     assert_null(config->task.check);
+    assert_int_equal(config->task.check_after, CONFIG_CHECK_AFTER_LOST);
     assert_int_equal(config->task.check_timeout_ms, 30000);
     assert_int_equal(config->task.batch, 1);
     assert_int_equal(config->task.batch_wait_ms, 50);

@@ -349,6 +349,11 @@ static void intake_must_make_tasks_that_run(void **state)
         {"[task]\ncommand = x\n[intake]\nlists = work\nfield = leat.x\n",
          "f:7: field: an item cannot become leat.x; use payload, command or the name of a "
          "variable\n"},
+        {"[task]\ncheck_after = lost, timeuot\n",
+         "f:4: check_after: \"timeuot\" is not one of lost, timeout and killed; did you mean "
+         "timeout?\n"},
+        {"[task]\ncheck_after = ,\n",
+         "f:4: check_after: \",\" is not one of lost, timeout and killed\n"},
         {"[intake]\nunique = items\n",
          "f:4: unique: \"items\" is not one of none and item; did you mean item?\n"},
     };

@@ -131,7 +131,9 @@ static void kill_by_others_has_its_cause(void **state)
         struct task *task = make_task(TEXTS("command", table[i].command), NULL, 0, false);
         assert_non_null(task);
         task->crashes = 1;
+        task->ends = CONFIG_CHECK_AFTER_LOST;
         trial->config.task.check = (char *)table[i].check;
+        trial->config.task.check_after = CONFIG_CHECK_AFTER_LOST;
         trial->config.task.check_timeout_ms = 30000;
         runner_set_config(trial->runner, &trial->config);
         const struct claimed_task begun = {.task = task, .lease_deadline_ns = table[i].deadline_ns};

@@ -15,9 +15,13 @@
 
 #define TASK                                                                                       \
     "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+#define OTHER_TASK                                                                                 \
+    "*7\r\n$4\r\ng6-1\r\n$3\r\n5-0\r\n:3\r\n:0\r\n:1\r\n$1\r\n9\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 #define BAD_TASK "*7\r\n$4\r\ng5-1\r\n$3\r\n4-0\r\n:1\r\n:0\r\n:1\r\n$1\r\n9\r\n*1\r\n$1\r\na\r\n"
-#define CLAIM_HEAD                                                                                 \
-    "*10\r\n:1\r\n$13\r\n1700000000000\r\n:60000\r\n$2\r\n17\r\n$4\r\nrate\r\n:0\r\n$6\r\ns123-"   \
+#define CLAIM_HEAD "*10\r\n" CLAIM_FIGURES
+#define LONG_CLAIM_HEAD "*11\r\n" CLAIM_FIGURES
+#define CLAIM_FIGURES                                                                              \
+    ":1\r\n$13\r\n1700000000000\r\n:60000\r\n$2\r\n17\r\n$4\r\nrate\r\n:0\r\n$6\r\ns123-"          \
     "4\r\n"
 
 /* ---- claim ---- */
@@ -50,6 +54,34 @@ static void reads_a_claim(void **state)
     queue_claim_reply_free(&out);
     assert_string_equal(taken->tid, "4-0");
     task_free(taken);
+}
+
+/* Only tasks that were tried before have causes; an older library sends no causes at all. */
+static void reads_how_earlier_attempts_ended(void **state)
+{
+    (void)state;
+    struct queue_claim_reply out;
+    redisReply *reply =
+        RESP(LONG_CLAIM_HEAD "*2\r\n" TASK OTHER_TASK "*0\r\n*0\r\n"
+                             "*1\r\n*2\r\n$4\r\ng6-1\r\n$16\r\nexit oom timeout\r\n");
+    assert_int_equal(queue_claim_read(reply, &out), 0);
+    freeReplyObject(reply);
+    assert_int_equal(out.tasks[0]->ends, 0);
+    assert_int_equal(out.tasks[1]->ends, CONFIG_CHECK_AFTER_TIMEOUT | CONFIG_CHECK_AFTER_KILLED);
+    queue_claim_reply_free(&out);
+
+    static const char *const forms[] = {
+        LONG_CLAIM_HEAD "*1\r\n" TASK "*0\r\n*0\r\n$1\r\nx\r\n",
+        LONG_CLAIM_HEAD "*1\r\n" TASK "*0\r\n*0\r\n*1\r\n*1\r\n$4\r\ng5-1\r\n",
+        LONG_CLAIM_HEAD "*1\r\n" TASK "*0\r\n*0\r\n*1\r\n*2\r\n$4\r\ng6-1\r\n$4\r\nexit\r\n",
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        reply = resp_parse(forms[i], strlen(forms[i]));
+        errno = 0;
+        assert_int_equal(queue_claim_read(reply, &out), -1);
+        assert_int_equal(errno, EPROTO);
+        freeReplyObject(reply);
+    }
 }
 
 static void refuses_a_malformed_claim(void **state)
@@ -394,6 +426,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_claim),
+        cmocka_unit_test(reads_how_earlier_attempts_ended),
         cmocka_unit_test(refuses_a_malformed_claim),
         cmocka_unit_test(reads_renewals),
         cmocka_unit_test(reads_finishes),
