@@ -48,7 +48,7 @@ struct stuck_kill {
     bool told;
 };
 
-/* What all children of a runner share. */
+/* The state that all children of a runner share. */
 struct child_host {
     struct ev_loop *loop;
     const struct config *config; /* the current one: a reload changes it while children run */

@@ -19,7 +19,7 @@ struct output {
     size_t got;         /* how many bytes of the scratch buffer the last read has filled */
 };
 
-/* Who receives lines. */
+/* The receiver of lines. */
 struct output_lines {
     size_t max; /* > 0; longer lines come in pieces */
     /* ends is false if the line goes on in the next piece. Returns false to refuse the piece for

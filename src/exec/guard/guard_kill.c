@@ -94,7 +94,7 @@ static void signal_group(const struct target *target, int fd, int signal)
 {
     pid_t leader = target->process.pid;
     if (fd < 0 || (proc_signal(fd, signal, TO_GROUP) < 0 && errno != ESRCH)) {
-        (void)kill(-leader, signal); /* the next round looks what is left */
+        (void)kill(-leader, signal); /* the next round checks what is left */
     }
     proc_send(fd, leader, signal);
 }

@@ -15,7 +15,7 @@
 #include "base/process/descriptor.h"
 #include "exec/start/words.h"
 
-/* What a start needs until the process runs. */
+/* The memory and descriptors that a start needs until the process runs. */
 struct parts {
     char **environment;
     char **words; /* owned; the words of the task's own command; or NULL */

@@ -16,10 +16,10 @@
 #include "exec/start/spawn.h"
 #include "queue/task.h"
 
-/* What a process has for its stdout and stderr. */
+/* The kinds of stdout and stderr that a process can have. */
 enum start_ends { START_PIPES, START_NULL, START_INHERITED };
 
-/* What all starts have in common. */
+/* The settings that all starts share. */
 struct start {
     const struct recipe *recipe;
     const struct rlimit *files; /* the limit of open files; or NULL */

@@ -22,7 +22,7 @@ bool group_is_empty(pid_t leader)
     return kill(-leader, 0) < 0 && errno == ESRCH;
 }
 
-/* Whose processes are searched for. */
+/* The attempt whose processes are searched for. */
 struct search {
     pid_t leader, self;
     const struct group_orphans *orphans;
