@@ -80,18 +80,19 @@ static void update_rate(struct heartbeat *heartbeat)
 }
 
 const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t running,
-                           const char *state)
+                           int64_t kill_grace_ms, const char *state)
 {
     update_rate(heartbeat);
     buffer_clear(&heartbeat->text);
     (void)buffer_printf(&heartbeat->text, /* a failure stays marked */
                         "{\"host\":\"%s\",\"pid\":%ld,\"version\":\"" LEAT_VERSION
                         "\",\"slots\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
-                        ",\"succeeded\":%" PRIu64 ",\"retried\":%" PRIu64 ",\"dead\":%" PRIu64
-                        ",\"cancelled\":%" PRIu64 ",\"rate\":%.3f}",
+                        ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64
+                        ",\"retried\":%" PRIu64 ",\"dead\":%" PRIu64 ",\"cancelled\":%" PRIu64
+                        ",\"rate\":%.3f}",
                         heartbeat->host, (long)getpid(), slots, running, state,
-                        heartbeat->started_wall_ms, heartbeat->succeeded, heartbeat->retried,
-                        heartbeat->dead, heartbeat->cancelled, heartbeat->rate);
+                        heartbeat->started_wall_ms, kill_grace_ms, heartbeat->succeeded,
+                        heartbeat->retried, heartbeat->dead, heartbeat->cancelled, heartbeat->rate);
     (void)buffer_append(&heartbeat->text, "", 1); /* as above */
     return heartbeat->text.failed ? NULL : heartbeat->text.data;
 }

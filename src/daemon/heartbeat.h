@@ -30,6 +30,6 @@ void heartbeat_count(struct heartbeat *heartbeat, enum verdict verdict);
 
 /* The record, valid until the next call; NULL without memory. */
 const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t running,
-                           const char *state);
+                           int64_t kill_grace_ms, const char *state);
 
 #endif

@@ -64,7 +64,7 @@ static const char *make_beat(void *context)
 {
     struct worker *worker = context;
     return heartbeat_text(&worker->heartbeat, slots_most(worker->slots),
-                          runner_count(worker->runner),
+                          runner_count(worker->runner), worker->config->task.kill_grace_ms,
                           worker_status_state(&worker->worker_status));
 }
 

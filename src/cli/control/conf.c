@@ -22,7 +22,8 @@ static const char help[] =
     "them; the configuration file only sets them for the first worker.\n"
     "\n"
     "Settings:\n"
-    "  lease             how long a silent worker keeps its tasks; at least 1s\n"
+    "  lease             how long a silent worker keeps its tasks; at least 1s, and\n"
+    "                    more than twice the kill_grace of each worker\n"
     "  max_crashes       worker crashes after which a task is dead-lettered; at\n"
     "                    least 1\n"
     "  max_length        waiting tasks; more are refused. 0 or none: no limit\n"
@@ -397,6 +398,12 @@ static int call(struct cli *cli, const struct change *change, bool json)
     struct redisReply *reply;
     int status = cli_connect(cli);
 
+    if (status != EX_OK) {
+        return status;
+    }
+    if (change->key && strcmp(change->key, "lease_ms") == 0) {
+        status = conf_check_lease(cli, strtoll(change->kept.data, NULL, 10));
+    }
     if (status != EX_OK) {
         return status;
     }

@@ -24,6 +24,7 @@ struct redisReply;
 struct status_worker {
     char host[256], version[32], state[32];
     int64_t pid, slots, running, started_ms, succeeded, failed, cancelled, heartbeat_ms;
+    int64_t kill_grace_ms;
     double rate;  /* tasks a second */
     bool live;    /* the last beat is younger than a lease */
     bool drained; /* its host is */

@@ -82,6 +82,7 @@ static void read_worker(struct bytes consumer, struct bytes record, struct statu
     worker->slots = number_of(heartbeat, "slots");
     worker->running = number_of(heartbeat, "running");
     worker->started_ms = number_of(heartbeat, "started_ms");
+    worker->kill_grace_ms = number_of(heartbeat, "kill_grace_ms");
     worker->succeeded = number_of(heartbeat, "succeeded");
     worker->failed = number_of(heartbeat, "failed");
     if (number_of(heartbeat, "retried") >= 0 && number_of(heartbeat, "dead") >= 0) {

@@ -7,13 +7,14 @@
 
 #include "base/hash_slot.h"
 #include "base/units.h"
+#include "config/lease_rule.h"
 #include "config/types/commands.h"
 #include "config/types/keys.h"
 #include "config/types/rules.h"
 #include "config/types/scalar.h"
 #include "config/types/secret.h"
 
-enum { DURATION_TEXT = 48, MARGIN_LEAST_MS = 100 };
+enum { DURATION_TEXT = 48 };
 
 static size_t line_of(const struct key_lines *lines, const char *section, const char *name)
 {
@@ -23,16 +24,6 @@ static size_t line_of(const struct key_lines *lines, const char *section, const 
 static size_t later(size_t a, size_t b)
 {
     return a > b ? a : b;
-}
-
-static int64_t margin_ms(int64_t lease_ms)
-{
-    return lease_ms / 20 > MARGIN_LEAST_MS ? lease_ms / 20 : MARGIN_LEAST_MS;
-}
-
-bool check_grace_fits(int64_t kill_grace_ms, int64_t lease_ms)
-{
-    return kill_grace_ms + margin_ms(lease_ms) <= lease_ms / 2;
 }
 
 int64_t check_auto_scan_ms(int64_t lease_ms)
@@ -46,12 +37,12 @@ static void check_grace(const struct config *config, const struct key_lines *lin
     char grace[DURATION_TEXT], lease[DURATION_TEXT], most[DURATION_TEXT];
     int64_t lease_ms = config->queue.lease_ms;
 
-    if (check_grace_fits(config->task.kill_grace_ms, lease_ms)) {
+    if (lease_rule_fits(config->task.kill_grace_ms, lease_ms)) {
         return;
     }
     units_format_duration(config->task.kill_grace_ms, grace, sizeof grace);
     units_format_duration(lease_ms, lease, sizeof lease);
-    units_format_duration(lease_ms / 2 - margin_ms(lease_ms), most, sizeof most);
+    units_format_duration(lease_rule_longest_grace_ms(lease_ms), most, sizeof most);
     report_add(report,
                later(line_of(lines, "queue", "lease"), line_of(lines, "task", "kill_grace")),
                "kill_grace: %s does not fit into a lease of %s: a task must be dead before its "

@@ -15,9 +15,6 @@ void check_rules(const struct config *config, const struct key_lines *lines, str
  * files or credentials. Reports errors. */
 void check_resolve(struct config *config, const struct key_lines *lines, struct report *report);
 
-/* True if a task can be killed well before its lease ends. */
-bool check_grace_fits(int64_t kill_grace_ms, int64_t lease_ms);
-
 /* The period of scan = auto. */
 int64_t check_auto_scan_ms(int64_t lease_ms);
 

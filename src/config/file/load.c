@@ -11,6 +11,7 @@
 #include "config/file/check.h"
 #include "config/file/ini.h"
 #include "config/file/override.h"
+#include "config/lease_rule.h"
 #include "config/report.h"
 #include "config/table.h"
 #include "config/types/keys.h"
@@ -191,7 +192,7 @@ static int refit_to_lease(struct config *merged, const struct config *current, i
     if (merged->queue.scan_ms == check_auto_scan_ms(lease_ms)) {
         merged->queue.scan_ms = check_auto_scan_ms(merged->queue.lease_ms);
     }
-    if (check_grace_fits(merged->task.kill_grace_ms, merged->queue.lease_ms)) {
+    if (lease_rule_fits(merged->task.kill_grace_ms, merged->queue.lease_ms)) {
         return 0;
     }
     merged->task.kill_grace_ms = current->task.kill_grace_ms;

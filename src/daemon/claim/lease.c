@@ -11,10 +11,9 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 #include "base/units.h"
+#include "config/lease_rule.h"
 #include "daemon/report/task_log.h"
 
-#define MARGIN_SHARE 20 /* of the lease: KILL is sent that much before its end */
-#define MARGIN_LEAST_MS 100
 #define BEATS_PER_LEASE 3
 #define RENEW_MOST 500 /* tokens in one call: Redis does nothing else meanwhile */
 #define LATE_SHARE 12  /* of the lease: a beat so much late means a gap */
@@ -46,8 +45,7 @@ struct lease {
 
 static int64_t margin_ms(const struct lease *lease)
 {
-    int64_t share = lease->lease_ms / MARGIN_SHARE;
-    return share > MARGIN_LEAST_MS ? share : MARGIN_LEAST_MS;
+    return lease_rule_margin_ms(lease->lease_ms);
 }
 
 /* From TERM to the end of the lease. */
@@ -58,7 +56,7 @@ static int64_t notice_ms(const struct lease *lease)
 
 bool lease_fits(const struct lease *lease)
 {
-    return notice_ms(lease) <= lease->lease_ms / 2;
+    return lease_rule_fits(lease->config->task.kill_grace_ms, lease->lease_ms);
 }
 
 /* It acts where the daemon should have acted and did not. */
@@ -75,7 +73,7 @@ static void tell_fit(const struct lease *lease)
     }
     units_format_duration(lease->lease_ms, whole, sizeof whole);
     units_format_duration(lease->config->task.kill_grace_ms, grace, sizeof grace);
-    units_format_duration(lease->lease_ms / 2 - margin_ms(lease), most, sizeof most);
+    units_format_duration(lease_rule_longest_grace_ms(lease->lease_ms), most, sizeof most);
     log_text(LOG_ERR,
              "[task] kill_grace (%s) is too long for the queue's lease (%s): claiming nothing; set "
              "kill_grace to %s or less, or a longer lease with leat conf",

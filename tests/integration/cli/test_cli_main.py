@@ -1,4 +1,5 @@
 """leat itself: help, errors in the command line, and the choice of the configuration."""
+import json
 import os
 import subprocess
 
@@ -8,7 +9,7 @@ from harness.daemon import program, write_config
 
 COMMANDS = ('enqueue', 'import', 'wait', 'status', 'list', 'show', 'dead', 'cancel', 'pause', 'resume',
             'drain', 'undrain', 'conf', 'doctor', 'run', 'logs', 'init')
-EX_USAGE, EX_UNAVAILABLE, EX_IOERR, EX_NOPERM, EX_CONFIG = 64, 69, 74, 77, 78
+EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_IOERR, EX_NOPERM, EX_CONFIG = 64, 65, 69, 74, 77, 78
 
 
 def run(*args, env=None, **options):
@@ -173,6 +174,26 @@ def test_a_closed_pipe(folder, base_config, queue):
         process.stdout.close()
         assert process.stderr.read() == b''
         assert process.wait(120) == EX_IOERR
+
+
+@pytest.mark.parametrize('worker_ms, file, lease, code, said', [
+    (10000, '1s', '15s', EX_DATAERR, 'the worker web1:4711 has kill_grace 10s, which requires a lease of at least '
+     '22s222ms; set that, or first lower [task] kill_grace to 6s750ms and reload the workers'),
+    (10000, '1s', '22221ms', EX_DATAERR, 'at least 22s222ms'),
+    (10000, '1s', '22222ms', 0, ''),
+    (1000, '5s', '4s', EX_DATAERR, '.ini has kill_grace 5s, which requires a lease of at least 11s111ms'),
+    (None, '100ms', '1s', 0, ''),
+])
+def test_a_lease_that_is_too_short(leat, queue, worker_ms, file, lease, code, said):
+    """conf refuses a lease into which kill_grace of a live worker or of the file does not fit, with numbers
+    that are exact; a worker that is gone or does not report its kill_grace does not count."""
+    def beat(**members):
+        return json.dumps({'host': 'web1', 'pid': 4711, 'state': 'running', **members})
+    queue.register('web1:4711:a', heartbeat=beat(**({'kill_grace_ms': worker_ms} if worker_ms else {})))
+    queue.redis.hset(queue.workers, 'web2:1:b', f'{queue.now() - 61000} {beat(kill_grace_ms=3600000)}')
+    done = leat('conf', 'lease', lease, config={'task': {'kill_grace': file}})
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    assert (queue.conf_set()['lease_ms'] == '60000') == (code != 0)
 
 
 def test_conf(leat, queue):
