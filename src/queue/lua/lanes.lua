@@ -10,8 +10,8 @@ do -- Lanes: tasks that wait for their turn, in weighted fair order.
 -- waiting has the task; laned has, in lexical order, lane NUL tid of fixed width. A lane leaves lanes if it has no
 -- task, if it is at its cap (it comes back when a slot becomes free: lane_ended) or if it waits for a rate token
 -- ('l:LANE' in delayed). Invariant: if lanes has a lane that can start a task, then an undelivered entry is in go
--- or in the stream, or every worker with a free slot is about to call leat_claim. For whoever reads such an entry
--- calls leat_claim, and that ends with offer_lane_task.
+-- or in the stream, or every worker with a free slot is about to call leat_claim. A worker that reads such an
+-- entry calls leat_claim, and that ends with offer_lane_task.
 --
 -- stats has 'r:LANE', how many of the lane's tasks run, and 't:LANE', its rate. leat_claim enforces caps and rates
 -- and returns tasks that may not start; the order of lanes is only a preview of that.

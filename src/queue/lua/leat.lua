@@ -37,7 +37,7 @@ local PRODUCER_KEYS, ALL_KEYS = 9, 15
 
 local MAX_FIELDS = 1000 -- pairs of a task; a Lua call takes about 8,000 values
 local CHUNK = 1000 -- arguments of one unpack
-local PAGE = 100 -- entries that one call moves or shows at most, where it is rarely needed
+local PAGE = 100 -- entries that one rarely used call moves or shows at most
 local READ_STEP = 8 -- entries to read at once while their sizes are unknown
 local READ_MOST, SMALL_BYTES = 32, 65536 -- read up to so many at once as long as all together are so small
 local MOVE_BYTES = 16 * 1024 * 1024 -- a call that has read or moved so many bytes stops there and says so

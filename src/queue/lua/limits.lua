@@ -2,7 +2,7 @@ do -- Limits: rates, and workers that may start nothing.
 
 local SLACK_US = 100000 -- a start that is so much late does not lower the rate: workers may be busy
 local ASKERS = 3 -- workers that are told to ask for the same token: if one of them is gone, the others ask
-local SPREAD_US = 1000000 -- nobody waits so much longer than for the next token
+local SPREAD_US = 1000000 -- a worker waits at most so long after the next token
 local CLOSED_MS = 3600000 -- how long a paused or drained worker waits at most; a wakeup ends it earlier
 local PERIODS_US = { s = 1e6, m = 60e6, min = 60e6, h = 3600e6, d = 86400e6 }
 
