@@ -166,7 +166,7 @@ static void on_down(void *context)
     tell_ready(worker);
 }
 
-static void on_rang(void *context, const struct queue_wakeup *wakeup)
+static void on_woken(void *context, const struct queue_wakeup *wakeup)
 {
     struct worker *worker = context;
     claim_loop_rang(worker->claim_loop, wakeup);
@@ -350,7 +350,7 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
                                                   .heartbeat = make_beat,
                                                   .up = on_up,
                                                   .down = on_down,
-                                                  .rang = on_rang,
+                                                  .woken = on_woken,
                                                   .fatal = on_fatal,
                                                   .context = worker};
     const struct runner_events runner_events = {.ended = on_ended,

@@ -1,10 +1,14 @@
+/*
+ * The table of known producer lists: a search tree by name, and a linked list by age that bounds
+ * it.
+ */
 #include "daemon/lists/known_lists.h"
 
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How many old ones are asked whether they can go. */
+/* How many of the oldest lists are tried before there is no room. */
 #define TRIES 64
 
 static int compare(const void *left, const void *right)
@@ -44,11 +48,11 @@ void known_lists_touch(struct known_lists *known, struct list *list)
     link_youngest(known, list);
 }
 
-/* ---- coming and going ---- */
+/* ---- adding and forgetting ---- */
 
 static void forget(struct known_lists *known, struct list *list)
 {
-    (void)tdelete(list, &known->root, compare); /* it is there */
+    (void)tdelete(list, &known->root, compare); /* cannot fail: the list is in the tree */
     unlink_age(known, list);
     known->count--;
     known->pinned -= list->pinned;
@@ -56,16 +60,16 @@ static void forget(struct known_lists *known, struct list *list)
     free(list);
 }
 
-static bool can_go(const struct list *list)
+static bool can_forget(const struct list *list)
 {
-    return !list->pinned && !list->ready && !list->busy && !ev_is_active(&list->wait);
+    return !list->pinned && !list->queued && !list->busy && !ev_is_active(&list->wait);
 }
 
 static bool make_room(struct known_lists *known)
 {
     struct list *list = known->oldest;
     for (int i = 0; i < TRIES && list; i++, list = list->up) {
-        if (can_go(list)) {
+        if (can_forget(list)) {
             forget(known, list);
             return true;
         }

@@ -1,6 +1,7 @@
 /*
- * The lists that a worker knows, by name. Bounded: where it is full, the list in which nothing has
- * come for the longest time makes room, unless something is under way with it.
+ * The producer lists that a worker knows, by name. The number is bounded: when it is reached, a new
+ * list replaces the one that has been empty for the longest time and has no round, backoff or place
+ * in line.
  */
 #ifndef LEAT_DAEMON_LISTS_KNOWN_LISTS_H
 #define LEAT_DAEMON_LISTS_KNOWN_LISTS_H
@@ -12,30 +13,30 @@
 
 #include "queue/task.h"
 
-#define KNOWN_MAX 10000 /* lists, beside those that are pinned */
+#define KNOWN_MAX 10000 /* lists, not counting pinned ones */
 
 struct lists;
 struct take;
 
-/* What lists.c and take.c keep of one. */
+/* A known list; lists.c and take.c keep their state here. */
 struct list {
     struct bytes name; /* owned */
     struct lists *lists;
     struct take *take;
     bool pinned;            /* named in the configuration: never forgotten */
-    bool ready;             /* waits for its round */
+    bool queued;            /* waits for its round */
     bool busy;              /* its round is under way */
-    bool hot;               /* there was something in it: its round takes */
-    bool woken;             /* its round was caused by a change */
-    bool again;             /* it has changed during its round */
+    bool has_items;         /* the next round takes items, not only looks at the length */
+    bool woken;             /* a change started this round */
+    bool changed;           /* it changed during its round */
     bool failed;            /* in this round */
-    int64_t taken;          /* in this round */
-    unsigned told;          /* of its errors in the log: see take_tell */
-    unsigned losses;        /* changes in a row of which nothing was left for this worker */
-    int64_t lost_ns;        /* when the last was */
-    ev_timer wait;          /* until the next look, after losses */
-    struct list *next;      /* of those that are ready */
-    struct list *up, *down; /* by age of what came: up is younger */
+    int64_t taken;          /* items, in this round */
+    unsigned logged;        /* kinds of errors that are in the log: see take_log_error */
+    unsigned losses;        /* changes in a row after which other workers had taken everything */
+    int64_t lost_ns;        /* when the last loss was */
+    ev_timer wait;          /* the backoff after losses */
+    struct list *next;      /* in the line for a round */
+    struct list *up, *down; /* by the age of the last item: up is younger */
 };
 
 struct known_lists {
@@ -46,13 +47,14 @@ struct known_lists {
 
 struct list *known_lists_find(const struct known_lists *known, struct bytes name);
 
-/* Adds one that is not there, as the youngest; the name is copied. NULL: no memory, or no room. */
+/* Adds a list that is not known yet, as the youngest. The name is copied. Returns NULL without
+ * memory or room. */
 struct list *known_lists_add(struct known_lists *known, struct bytes name, bool pinned);
 
-/* Something has come in it. */
+/* Makes the list the youngest: an item has come. */
 void known_lists_touch(struct known_lists *known, struct list *list);
 
-/* All of them; their timers must be stopped. */
+/* Forgets all lists; their timers must be stopped. */
 void known_lists_clear(struct known_lists *known);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Decides which producer lists get a round and when: after a change, after discovery, or when the
+ * scan period ends.
+ */
 #include "daemon/lists/lists.h"
 
 #include <ev.h>
@@ -11,11 +15,11 @@
 #include "daemon/lists/take.h"
 #include "daemon/lists/watch.h"
 
-#define NAME_MAX_BYTES 512 /* of a list that was found */
-#define LOSSES_FREE 2      /* so many in a row cost nothing */
-#define LOSS_DELAY_MS 10   /* the next one so much, then double */
+#define NAME_MAX_BYTES 512 /* the longest name of a discovered list */
+#define LOSSES_FREE 2      /* losses in a row that cause no delay */
+#define LOSS_DELAY_MS 10   /* the delay after the next loss; it doubles with each more */
 #define LOSS_DELAY_MAX_MS 1000
-#define LOSSES_FORGOTTEN_MS 2000 /* after so long without one */
+#define LOSSES_FORGOTTEN_MS 2000 /* time without a loss after which the count starts again */
 
 struct lists {
     struct ev_loop *loop;
@@ -26,14 +30,14 @@ struct lists {
     struct seek *seek;
     struct known_lists known;
     bool session_up, closed;
-    unsigned told; /* of what is not about one list: see take_tell */
-    ev_timer look; /* at the pinned lists, in case that a change was not heard of */
+    unsigned logged; /* errors that are not about one list: see take_log_error */
+    ev_timer look;   /* looks at the pinned lists, in case a notification was missed */
 };
 
 /* ---- changes ---- */
 
-/* What others are taking is left to them for a while; where nothing has come for longer than that,
- * all are there again. */
+/* A worker that loses a list to others several times in a row waits before it tries again. The
+ * count is forgotten after a quiet time, so that all workers then compete again. */
 static int64_t loss_delay_ms(struct list *list)
 {
     int64_t since_ms = (clock_boot_ns() - list->lost_ns) / CLOCK_NS_PER_MS;
@@ -48,12 +52,12 @@ static int64_t loss_delay_ms(struct list *list)
     return delay_ms < LOSS_DELAY_MAX_MS ? delay_ms : LOSS_DELAY_MAX_MS;
 }
 
-/* Where nobody was faster lately it is taken from at once, else looked at first. */
+/* Takes at once if the last change was not lost; otherwise looks at the length first. */
 static void wake(struct list *list)
 {
     list->woken = true;
-    list->hot = list->hot || list->losses == 0;
-    take_list(list->lists->take, list);
+    list->has_items = list->has_items || list->losses == 0;
+    take_schedule(list->lists->take, list);
 }
 
 static void on_wait(struct ev_loop *loop, ev_timer *watcher, int events)
@@ -62,7 +66,7 @@ static void on_wait(struct ev_loop *loop, ev_timer *watcher, int events)
     (void)events;
     struct list *list = watcher->data;
     wake(list);
-    take_go_on(list->lists->take);
+    take_start_rounds(list->lists->take);
 }
 
 static void on_change(struct list *list)
@@ -70,7 +74,7 @@ static void on_change(struct list *list)
     struct ev_loop *loop = list->lists->loop;
     int64_t delay_ms = loss_delay_ms(list);
     if (list->busy) {
-        list->again = true;
+        list->changed = true;
     } else if (delay_ms == 0) {
         wake(list);
     } else if (!ev_is_active(&list->wait)) {
@@ -85,17 +89,17 @@ static void on_ended(void *context, struct list *list)
     (void)context;
     if (list->taken > 0) {
         list->losses = 0;
-    } else if (list->failed || (list->woken && !list->hot)) {
+    } else if (list->failed || (list->woken && !list->has_items)) {
         list->losses++;
         list->lost_ns = clock_boot_ns();
     }
     list->woken = false;
-    if (list->again && !list->hot) {
+    if (list->changed && !list->has_items) {
         on_change(list);
     }
 }
 
-/* ---- which lists ---- */
+/* ---- known lists ---- */
 
 static struct list *add(struct lists *lists, struct bytes name, bool pinned)
 {
@@ -118,24 +122,24 @@ static void on_changed(void *context, const struct bytes *key)
     for (; list; list = key ? NULL : list->down) {
         on_change(list);
     }
-    take_go_on(lists->take);
+    take_start_rounds(lists->take);
 }
 
-/* Only lists that hold something are found. */
+/* The walk reports only lists that hold items. */
 static void on_found(void *context, struct bytes name)
 {
     struct lists *lists = context;
     if (name.size > NAME_MAX_BYTES) {
         name.size = 40;
-        take_tell(lists->take, name, &lists->told, "REFUSED its name is too long");
+        take_log_error(lists->take, name, &lists->logged, "REFUSED its name is too long");
         return;
     }
     struct list *list = known_lists_find(&lists->known, name);
     list = list ? list : add(lists, name, false);
     if (list && !list->busy && !ev_is_active(&list->wait)) {
-        list->hot = true;
-        take_list(lists->take, list);
-        take_go_on(lists->take);
+        list->has_items = true;
+        take_schedule(lists->take, list);
+        take_start_rounds(lists->take);
     }
 }
 
@@ -143,17 +147,17 @@ static void on_seek_failed(void *context, const char *error)
 {
     struct lists *lists = context;
     const char *prefix = lists->config->intake.prefix;
-    take_tell(lists->take, (struct bytes){prefix, strlen(prefix)}, &lists->told, error);
+    take_log_error(lists->take, (struct bytes){prefix, strlen(prefix)}, &lists->logged, error);
 }
 
 static void look_at_pinned(struct lists *lists)
 {
     for (struct list *list = lists->known.youngest; list; list = list->down) {
         if (list->pinned && !ev_is_active(&list->wait)) {
-            take_list(lists->take, list);
+            take_schedule(lists->take, list);
         }
     }
-    take_go_on(lists->take);
+    take_start_rounds(lists->take);
 }
 
 static void on_look(struct ev_loop *loop, ev_timer *watcher, int events)
@@ -163,7 +167,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events)
     look_at_pinned(watcher->data);
 }
 
-/* ---- up and down ---- */
+/* ---- the watch's state ---- */
 
 static void on_up(void *context)
 {
@@ -171,7 +175,7 @@ static void on_up(void *context)
     const struct config_intake *intake = &lists->config->intake;
     double period = (double)intake->scan_ms / 1000;
     for (struct list *list = lists->known.youngest; list; list = list->down) {
-        take_list(lists->take, list);
+        take_schedule(lists->take, list);
     }
     ev_now_update(lists->loop);
     ev_timer_set(&lists->look, period, period);
@@ -179,7 +183,7 @@ static void on_up(void *context)
     if (intake->prefix) {
         seek_begin(lists->seek, intake->prefix, intake->scan_ms);
     }
-    take_go_on(lists->take);
+    take_start_rounds(lists->take);
 }
 
 static void on_down(void *context)
@@ -190,7 +194,7 @@ static void on_down(void *context)
     for (struct list *list = lists->known.youngest; list; list = list->down) {
         ev_timer_stop(lists->loop, &list->wait);
     }
-    take_drop(lists->take);
+    take_reset(lists->take);
 }
 
 static void open_or_close(struct lists *lists)
@@ -221,7 +225,7 @@ void lists_close(struct lists *lists)
     open_or_close(lists);
 }
 
-/* ---- life ---- */
+/* ---- creation and reload ---- */
 
 static bool same_text(const char *left, const char *right)
 {
@@ -236,12 +240,12 @@ static bool same_lists(const struct config_intake *left, const struct config_int
     return same_text(left->prefix, right->prefix) && (a && b ? *a == *b : a == b);
 }
 
-/* Anew from the configuration; the watch is closed. */
-static int know_configured(struct lists *lists)
+/* Starts the table again from the configuration. The watch must be closed. */
+static int add_configured(struct lists *lists)
 {
     char *const *names = lists->config->intake.lists;
     known_lists_clear(&lists->known);
-    lists->told = 0;
+    lists->logged = 0;
     for (size_t i = 0; names && names[i]; i++) {
         if (!add(lists, (struct bytes){names[i], strlen(names[i])}, true)) {
             return -1;
@@ -250,7 +254,7 @@ static int know_configured(struct lists *lists)
     return 0;
 }
 
-static int make_parts(struct lists *lists, const struct queue *queue)
+static int create_parts(struct lists *lists, const struct queue *queue)
 {
     const struct watch_events watch_events = {
         .up = on_up, .down = on_down, .changed = on_changed, .context = lists};
@@ -280,7 +284,7 @@ struct lists *lists_new(struct ev_loop *loop, const struct config *config, struc
     lists->session = session;
     ev_timer_init(&lists->look, on_look, 0., 0.);
     lists->look.data = lists;
-    if (make_parts(lists, queue) || know_configured(lists)) {
+    if (create_parts(lists, queue) || add_configured(lists)) {
         lists_free(lists);
         return NULL;
     }
@@ -294,7 +298,7 @@ void lists_set_config(struct lists *lists, const struct config *config)
     lists->config = config;
     watch_set_config(lists->watch, config);
     take_set_config(lists->take, config);
-    if (!same && know_configured(lists)) {
+    if (!same && add_configured(lists)) {
         session_recover(lists->session, REDIS_ERROR_LOST, "out of memory");
     }
     open_or_close(lists);

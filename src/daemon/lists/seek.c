@@ -1,3 +1,7 @@
+/*
+ * Discovers producer lists by prefix: takes turns with the other workers of the queue and runs SCAN
+ * in small steps.
+ */
 #include "daemon/lists/seek.h"
 
 #include <ev.h>
@@ -8,21 +12,21 @@
 #include "base/clock.h"
 #include "queue/lists.h"
 
-#define IDLE_SHARE 4 /* a pause is so many times as long as the step before it took */
+#define IDLE_SHARE 4 /* a pause is this many times as long as the step before it */
 #define LONGEST_PAUSE_S 1.0
-#define JITTER 0.05 /* of the period, on what is asked again */
+#define JITTER 0.05 /* of the period, added to each wait for a turn */
 
 struct seek {
     struct ev_loop *loop;
     struct watch *watch;
     const struct queue *queue;
     struct seek_events events;
-    const char *prefix; /* NULL: ended */
+    const char *prefix; /* NULL: stopped */
     int64_t period_ms;
-    bool walking; /* between the steps of a walk */
+    bool walking; /* a walk is under way */
     char cursor[QUEUE_CURSOR_SIZE];
     int64_t sent_ns;
-    int64_t turn_ns; /* when this worker's turn was written down last */
+    int64_t turn_ns; /* when Redis last recorded this worker's turn */
     struct command command;
     ev_timer next;
 };
@@ -41,7 +45,7 @@ static void wait_period(struct seek *seek)
     wait_s(seek, (double)seek->period_ms / 1000);
 }
 
-/* Whether there is an answer that is to be read. */
+/* Returns whether there is a reply that is not an error, and seek has not ended. */
 static bool check(struct seek *seek, const struct redisReply *reply)
 {
     if (!reply || !seek->prefix) {
@@ -79,7 +83,7 @@ static void on_step(void *context, const struct redisReply *reply)
     }
     double taken = (double)(clock_boot_ns() - seek->sent_ns) / (double)CLOCK_NS_PER_S;
     if (queue_scan_lists_read(reply, seek->cursor, found, seek)) {
-        watch_recover(seek->watch, "SCAN: an answer in an unknown form");
+        watch_recover(seek->watch, "SCAN: unexpected reply");
     } else if (seek->cursor[0] == '0' && seek->cursor[1] == '\0') {
         wait_period(seek);
     } else {
@@ -94,7 +98,7 @@ static void ignore_reply(void *context, const struct redisReply *reply)
     (void)reply;
 }
 
-/* A walk that takes longer than the period is not joined by others. */
+/* Renews this worker's turn, so that no other worker starts a walk beside a long one. */
 static void keep_turn(struct seek *seek)
 {
     int64_t now_ns = clock_boot_ns();
@@ -112,7 +116,7 @@ static void step(struct seek *seek)
     send_or_recover(seek, on_step);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- turns ---- */
 
 static void on_turn(void *context, const struct redisReply *reply)
 {
@@ -122,20 +126,20 @@ static void on_turn(void *context, const struct redisReply *reply)
         return;
     }
     if (queue_lists_turn_read(reply, &wait_ms)) {
-        watch_recover(seek->watch, "an answer in an unknown form");
+        watch_recover(seek->watch, "turn: unexpected reply");
     } else if (wait_ms > 0) {
-        /* never longer than a period: another worker may have a longer one */
+        /* at most one period: another worker may have a longer one configured */
         wait_ms = wait_ms < seek->period_ms ? wait_ms : seek->period_ms;
         wait_s(seek, ((double)wait_ms + JITTER * drand48() * (double)seek->period_ms) / 1000);
     } else {
         seek->walking = true;
         seek->turn_ns = clock_boot_ns();
-        (void)snprintf(seek->cursor, sizeof seek->cursor, "0"); /* fits */
+        (void)snprintf(seek->cursor, sizeof seek->cursor, "0");
         step(seek);
     }
 }
 
-static void ask(struct seek *seek)
+static void ask_for_turn(struct seek *seek)
 {
     queue_lists_turn(&seek->command, seek->queue, seek->period_ms, false);
     send_or_recover(seek, on_turn);
@@ -149,18 +153,18 @@ static void on_next(struct ev_loop *loop, ev_timer *watcher, int events)
     if (seek->walking) {
         step(seek);
     } else {
-        ask(seek);
+        ask_for_turn(seek);
     }
 }
 
-/* ---- life ---- */
+/* ---- start, end, creation ---- */
 
 void seek_begin(struct seek *seek, const char *prefix, int64_t period_ms)
 {
     seek->prefix = prefix;
     seek->period_ms = period_ms;
     seek->walking = false;
-    ask(seek);
+    ask_for_turn(seek);
 }
 
 void seek_end(struct seek *seek)

@@ -1,7 +1,7 @@
 /*
- * Looking for lists that begin with a prefix, by walks through the keys of the database: of all
- * workers of the queue one walks in each period, in small steps, with pauses between them, so that
- * it never uses more than a part of the server's time.
+ * Discovers lists that begin with a prefix, by walks through the keys of the database. In each
+ * period only one worker of the queue walks, in small steps with pauses between them, so that the
+ * walk uses only a share of the server's time.
  */
 #ifndef LEAT_DAEMON_LISTS_SEEK_H
 #define LEAT_DAEMON_LISTS_SEEK_H
@@ -14,22 +14,22 @@
 struct seek;
 
 struct seek_events {
-    /* There is such a list; the name is not kept. */
+    /* There is a list that holds items. The name is valid during the call. */
     void (*found)(void *context, struct bytes name);
-    /* Redis has refused it; it is tried again in the next period. */
+    /* Redis refused a command; the next period tries again. */
     void (*failed)(void *context, const char *error);
     void *context;
 };
 
-/* watch and queue must outlive it. Returns NULL without memory. */
+/* watch and queue must outlive the object. Returns NULL without memory. */
 struct seek *seek_new(struct ev_loop *loop, struct watch *watch, const struct queue *queue,
                       const struct seek_events *events);
 void seek_free(struct seek *seek);
 
-/* Begins at once, and again in each period; prefix must stay. The watch is up. */
+/* Starts at once, then in each period. The prefix is not copied. The watch must be up. */
 void seek_begin(struct seek *seek, const char *prefix, int64_t period_ms);
 
-/* Also after the watch has gone down. */
+/* Stops; allowed also after the watch went down. */
 void seek_end(struct seek *seek);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Runs rounds of leat_intake on producer lists: which list is next, how many run at a time, and
+ * when all pause.
+ */
 #include "daemon/lists/take.h"
 
 #include <ev.h>
@@ -9,11 +13,11 @@
 #include "base/log/log.h"
 #include "queue/lists.h"
 
-#define ROUNDS_MAX 16     /* lists with which something is under way at a time */
+#define ROUNDS_MAX 16     /* rounds under way at a time */
 #define ITEMS_MAX 500     /* in one call */
-#define PAUSE_FIRST_MS 50 /* then double */
+#define PAUSE_FIRST_MS 50 /* doubles with each pause in a row */
 #define PAUSE_MAX_MS 1000
-#define WARNINGS_MAX 20 /* until something was taken: there may be thousands of lists */
+#define WARNINGS_MAX 20 /* between two successes: there may be thousands of lists */
 
 struct take {
     struct ev_loop *loop;
@@ -23,35 +27,35 @@ struct take {
     struct watch *watch;
     struct known_lists *known;
     struct take_events events;
-    struct list *first, *last; /* of those that are ready */
+    struct list *first, *last; /* in line for a round */
     int rounds;                /* under way */
-    bool full;                 /* the log says so */
+    bool full;                 /* the log says that the queue is full */
     int warnings;
-    int64_t pause_ms; /* the last one; 0: something was taken since */
+    int64_t pause_ms; /* the last pause; 0: items were taken since */
     ev_timer pause;
     struct command command;
 };
 
-/* ---- trouble ---- */
+/* ---- errors ---- */
 
-/* What can be done, after a semicolon; "" where the message says it. */
+/* Returns what to do, after a semicolon; "" if the message says it. */
 static const char *advice_for(enum redis_error error, const char *text)
 {
     if (error == REDIS_ERROR_ROLE || strncmp(text, "CROSSSLOT", 9) == 0) {
-        return "; in a Cluster the keys of list and stream must have the same {tag}";
+        return "; in a Cluster, give list and stream the same {tag}";
     }
     if (error == REDIS_ERROR_FOREIGN) {
-        return "; only a list can be taken in";
+        return "; only lists can be taken";
     }
-    return error == REDIS_ERROR_NO_WRITE ? "; it waits until Redis takes writes"
-           : error == REDIS_ERROR_DENIED ? "; check that user's ACL"
+    return error == REDIS_ERROR_NO_WRITE ? "; retrying until Redis accepts writes"
+           : error == REDIS_ERROR_DENIED ? "; check the user's ACL"
                                          : "";
 }
 
-void take_tell(struct take *take, struct bytes name, unsigned *told, const char *error)
+void take_log_error(struct take *take, struct bytes name, unsigned *logged, const char *error)
 {
     enum redis_error kind = redis_error_classify(error, strlen(error));
-    bool warn = !(*told & 1U << kind) && take->warnings < WARNINGS_MAX;
+    bool warn = !(*logged & 1U << kind) && take->warnings < WARNINGS_MAX;
     struct buffer shown = BUFFER_INIT;
     const char *text = NULL;
     size_t size = redis_error_text(error, strlen(error), &text);
@@ -59,15 +63,15 @@ void take_tell(struct take *take, struct bytes name, unsigned *told, const char 
         session_recover(take->session, kind, error);
         return;
     }
-    /* where memory is short the name is left out */
+    /* without memory for it, the line has no name */
     if (escape_append(&shown, name.data, name.size)) {
         buffer_clear(&shown);
     }
-    log_text(warn ? LOG_WARNING : LOG_DEBUG, "the list %.*s is not taken in: %.*s%s",
+    log_text(warn ? LOG_WARNING : LOG_DEBUG, "list %.*s: cannot take items: %.*s%s",
              (int)shown.size, shown.size > 0 ? shown.data : "", (int)size, text,
              advice_for(kind, text));
     buffer_free(&shown);
-    *told |= 1U << kind;
+    *logged |= 1U << kind;
     take->warnings += warn;
 }
 
@@ -83,13 +87,13 @@ static void pause_all(struct take *take)
     ev_timer_start(take->loop, &take->pause);
 }
 
-/* What passes by itself is waited for; anything else ends the round. */
+/* A temporary error pauses all lists and repeats the round; any other error ends the round. */
 static void on_error(struct list *list, const struct redisReply *reply)
 {
     enum redis_error error = redis_error_classify(reply->str, reply->len);
-    take_tell(list->take, list->name, &list->told, reply->str);
+    take_log_error(list->take, list->name, &list->logged, reply->str);
     if (error == REDIS_ERROR_LATER || error == REDIS_ERROR_NO_WRITE) {
-        list->again = true;
+        list->changed = true;
         pause_all(list->take);
     } else {
         list->failed = true;
@@ -98,31 +102,31 @@ static void on_error(struct list *list, const struct redisReply *reply)
 
 /* ---- a round ---- */
 
-static void tell_full(struct take *take, bool full)
+static void log_full(struct take *take, bool full)
 {
     if (full != take->full) {
         log_text(LOG_NOTICE, "%s",
-                 full ? "the queue is full: what is in lists waits there"
-                      : "the queue takes in from lists again");
+                 full ? "queue full: items stay in their lists"
+                      : "queue no longer full: taking items from lists again");
     }
     take->full = full;
 }
 
-static void note_taken(struct list *list, const struct queue_intake_reply *answer)
+static void on_answer(struct list *list, const struct queue_intake_reply *answer)
 {
     struct take *take = list->take;
     list->taken = answer->taken;
     if (answer->taken > 0) {
         take->pause_ms = 0;
         take->warnings = 0;
-        list->told = 0;
+        list->logged = 0;
         known_lists_touch(take->known, list);
     }
     if (answer->full) {
         pause_all(take);
     }
     if (answer->full || answer->taken > 0) {
-        tell_full(take, answer->full);
+        log_full(take, answer->full);
     }
 }
 
@@ -131,42 +135,42 @@ static void on_taken(void *context, const struct redisReply *reply)
     struct list *list = context;
     struct queue_intake_reply answer;
     if (!reply) {
-        return; /* the watch goes down */
+        return; /* the watch is closing and ends all rounds */
     }
     if (reply->type == REDIS_REPLY_ERROR) {
         on_error(list, reply);
     } else if (queue_intake_read(reply, &answer)) {
-        watch_recover(list->take->watch, "intake: an answer in an unknown form");
+        watch_recover(list->take->watch, "intake: unexpected reply");
     } else {
-        note_taken(list, &answer);
+        on_answer(list, &answer);
     }
 }
 
-/* The end of a round. */
+/* The reply to LLEN ends the round. */
 static void on_length(void *context, const struct redisReply *reply)
 {
     struct list *list = context;
     struct take *take = list->take;
     int64_t length = 0;
     if (!reply) {
-        return; /* the watch goes down */
+        return; /* the watch is closing and ends all rounds */
     }
     if (reply->type == REDIS_REPLY_ERROR) {
         if (!list->failed) {
             on_error(list, reply);
         }
     } else if (queue_list_length_read(reply, &length)) {
-        watch_recover(take->watch, "LLEN: an answer in an unknown form");
+        watch_recover(take->watch, "LLEN: unexpected reply");
         return;
     }
     list->busy = false;
     take->rounds--;
-    list->hot = length > 0 && !list->failed;
+    list->has_items = length > 0 && !list->failed;
     take->events.ended(take->events.context, list);
-    if (list->hot) {
-        take_list(take, list);
+    if (list->has_items) {
+        take_schedule(take, list);
     }
-    take_go_on(take);
+    take_start_rounds(take);
 }
 
 static void ignore_reply(void *context, const struct redisReply *reply)
@@ -181,7 +185,7 @@ bool take_has_prefix(const struct config_intake *intake, struct bytes name)
     return size > 0 && name.size >= size && memcmp(name.data, intake->prefix, size) == 0;
 }
 
-/* What stands behind the prefix; nothing where there is none. */
+/* Returns the part of the name after the prefix, or "" without a prefix. */
 static struct bytes lane_of(const struct config_intake *intake, struct bytes name)
 {
     if (intake->lane_from != CONFIG_LANE_FROM_SUFFIX || !take_has_prefix(intake, name)) {
@@ -206,7 +210,7 @@ static int send_intake(struct take *take, struct list *list)
     return watch_send(take->watch, &take->command, on_taken, list);
 }
 
-static int send_look(struct take *take, struct list *list)
+static int send_length(struct take *take, struct list *list)
 {
     if (watch_listens(take->watch)) {
         queue_watch_next(&take->command);
@@ -218,39 +222,39 @@ static int send_look(struct take *take, struct list *list)
     return watch_send(take->watch, &take->command, on_length, list);
 }
 
-static void begin_round(struct take *take, struct list *list)
+static void start_round(struct take *take, struct list *list)
 {
     list->busy = true;
-    list->again = list->failed = false;
+    list->changed = list->failed = false;
     list->taken = 0;
     take->rounds++;
-    if ((list->hot && send_intake(take, list)) || send_look(take, list)) {
+    if ((list->has_items && send_intake(take, list)) || send_length(take, list)) {
         watch_recover(take->watch, "cannot send a command");
     }
 }
 
-/* ---- whose round it is ---- */
+/* ---- the line ---- */
 
-void take_list(struct take *take, struct list *list)
+void take_schedule(struct take *take, struct list *list)
 {
     list->take = take;
-    if (list->ready || list->busy) {
+    if (list->queued || list->busy) {
         return;
     }
-    list->ready = true;
+    list->queued = true;
     list->next = NULL;
     *(take->first ? &take->last->next : &take->first) = list;
     take->last = list;
 }
 
-void take_go_on(struct take *take)
+void take_start_rounds(struct take *take)
 {
     while (take->first && take->rounds < ROUNDS_MAX && !ev_is_active(&take->pause) &&
            watch_is_up(take->watch)) {
         struct list *list = take->first;
         take->first = list->next;
-        list->ready = false;
-        begin_round(take, list);
+        list->queued = false;
+        start_round(take, list);
     }
 }
 
@@ -258,20 +262,20 @@ static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
-    take_go_on(watcher->data);
+    take_start_rounds(watcher->data);
 }
 
-void take_drop(struct take *take)
+void take_reset(struct take *take)
 {
     ev_timer_stop(take->loop, &take->pause);
     for (struct list *list = take->known->youngest; list; list = list->down) {
-        list->ready = list->busy = list->hot = list->woken = list->again = false;
+        list->queued = list->busy = list->has_items = list->woken = list->changed = false;
     }
     take->first = take->last = NULL;
     take->rounds = 0;
 }
 
-/* ---- life ---- */
+/* ---- creation and reload ---- */
 
 struct take *take_new(struct ev_loop *loop, const struct config *config, struct session *session,
                       const struct queue *queue, struct watch *watch, struct known_lists *known,

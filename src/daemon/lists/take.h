@@ -1,7 +1,8 @@
 /*
- * Taking in what is in lists, in rounds: one takes what there is of a list, and asks what is left
- * while Redis watches it for the next change. Lists take turns, a few at a time; all wait while the
- * queue is full or Redis takes no writes.
+ * Moves items from lists into the queue, in rounds. A round takes the items of one list (if there
+ * are any), then asks for its length while Redis watches it for the next change. Lists take turns,
+ * and a few rounds run at a time. All rounds wait while the queue is full or Redis accepts no
+ * writes.
  */
 #ifndef LEAT_DAEMON_LISTS_TAKE_H
 #define LEAT_DAEMON_LISTS_TAKE_H
@@ -13,33 +14,34 @@
 struct take;
 
 struct take_events {
-    /* A round has ended: hot, taken, failed, woken and again of the list tell how. Where it is hot,
-     * another round follows of itself. */
+    /* A round has ended; the list's has_items, taken, failed, woken and changed describe it. If the
+     * list still has items, it is in line for the next round. */
     void (*ended)(void *context, struct list *list);
     void *context;
 };
 
-/* All must outlive it; config may be replaced. Returns NULL without memory. */
+/* All arguments must outlive the object; config may be replaced. Returns NULL without memory. */
 struct take *take_new(struct ev_loop *loop, const struct config *config, struct session *session,
                       const struct queue *queue, struct watch *watch, struct known_lists *known,
                       const struct take_events *events);
 void take_set_config(struct take *take, const struct config *config);
 void take_free(struct take *take);
 
-/* The list gets a round, unless it waits for one or has one. */
-void take_list(struct take *take, struct list *list);
+/* Puts the list in line for a round, unless it is in line or its round is under way. */
+void take_schedule(struct take *take, struct list *list);
 
-/* Begins what rounds it can; after calls of take_list. */
-void take_go_on(struct take *take);
+/* Starts as many rounds as it can. Call it after take_schedule. */
+void take_start_rounds(struct take *take);
 
-/* The watch has gone down: no round is under way or wanted any more. */
-void take_drop(struct take *take);
+/* The watch went down: forgets all rounds, under way or in line. */
+void take_reset(struct take *take);
 
-/* Whether the list's name begins with [intake] prefix. */
+/* Returns whether the list's name begins with [intake] prefix. */
 bool take_has_prefix(const struct config_intake *intake, struct bytes name);
 
-/* Tells in the log, once for each list, why something is not taken in. A library that is missing is
- * the session's to load. told: the list's, or another place that remembers. */
-void take_tell(struct take *take, struct bytes name, unsigned *told, const char *error);
+/* Logs why a list is not taken: as a warning once for each kind of error, at debug level after
+ * that. A missing function library is not logged: the session loads it. logged: remembers the
+ * kinds, in the list or elsewhere. */
+void take_log_error(struct take *take, struct bytes name, unsigned *logged, const char *error);
 
 #endif

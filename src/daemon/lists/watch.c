@@ -1,3 +1,7 @@
+/*
+ * Opens the two connections for producer lists, subscribes to change notifications, and falls back
+ * to polling if Redis refuses them.
+ */
 #include "daemon/lists/watch.h"
 
 #include <ev.h>
@@ -11,13 +15,13 @@
 #include "redis/connection/backoff.h"
 #include "redis/error.h"
 
-#define ENOUGH_FAILURES 3   /* to listen; then it goes without */
-#define LISTEN_AGAIN_S 60.0 /* after that it is tried anew */
+#define LISTEN_TRIES 3      /* to subscribe; after that lists are polled */
+#define LISTEN_AGAIN_S 60.0 /* until the next try to subscribe */
 
 enum watch_state {
     WATCH_CLOSED,
     WATCH_WAITING, /* for the next try */
-    WATCH_OPENING, /* connections are being opened, then listening is asked for */
+    WATCH_OPENING, /* connections are opening, then the subscription is settled */
     WATCH_UP,
 };
 
@@ -27,16 +31,16 @@ struct watch {
     struct watch_events events;
     enum watch_state state;
     struct connection *commands, *listener;
-    bool listens; /* the server tells of changes */
-    bool deaf;    /* it was asked to, and refused */
-    bool told;    /* that is in the log */
+    bool listens; /* Redis notifies of changes */
+    bool refused; /* Redis refused to: lists are polled */
+    bool logged;  /* the log says so */
     unsigned failures;
     struct command command;
-    ev_timer failed; /* carries watch_recover out in the next turn */
-    ev_timer retry;  /* the next try; while opening, until listening must have been answered */
+    ev_timer failed; /* runs watch_recover in the next turn */
+    ev_timer retry;  /* the next try; while opening, the deadline of the subscription */
 };
 
-/* ---- the end, and the next try ---- */
+/* ---- closing and retrying ---- */
 
 static void close_both(struct watch *watch)
 {
@@ -68,11 +72,11 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
     }
 }
 
-/* The session tells of outages: they have the same server. */
+/* Logs for debugging only: the session logs outages of the server, which is the same. */
 void watch_recover(struct watch *watch, const char *why)
 {
     if (watch->state == WATCH_OPENING || watch->state == WATCH_UP) {
-        log_text(LOG_DEBUG, "connections for lists are opened anew: %s", why);
+        log_text(LOG_DEBUG, "connections for lists: reopening: %s", why);
         set_timer(watch, &watch->failed, 0.);
     }
 }
@@ -81,10 +85,10 @@ void watch_recover(struct watch *watch, const char *why)
 
 static void come_up(struct watch *watch, bool listens)
 {
-    if (listens && watch->told) {
-        log_text(LOG_INFO, "Redis tells of changes of lists again");
+    if (listens && watch->logged) {
+        log_text(LOG_INFO, "lists: Redis notifies of changes again");
     }
-    watch->told = watch->told && !listens;
+    watch->logged = watch->logged && !listens;
     watch->listens = listens;
     watch->state = WATCH_UP;
     if (listens) {
@@ -95,41 +99,41 @@ static void come_up(struct watch *watch, bool listens)
     watch->events.up(watch->events.context);
 }
 
-/* Listening was refused, or does not come about. Lists are taken in all the same. */
-static void go_without(struct watch *watch, enum redis_error error, const char *why)
+/* The subscription was refused or timed out: retries it, or comes up without it. */
+static void fall_back(struct watch *watch, enum redis_error error, const char *why)
 {
-    if (watch->state != WATCH_OPENING || watch->deaf) {
+    if (watch->state != WATCH_OPENING || watch->refused) {
         return;
     }
     if (!connection_is_up(watch->commands) ||
-        (error != REDIS_ERROR_DENIED && watch->failures < ENOUGH_FAILURES)) {
+        (error != REDIS_ERROR_DENIED && watch->failures < LISTEN_TRIES)) {
         watch_recover(watch, why);
         return;
     }
-    if (!watch->told) {
+    if (!watch->logged) {
         const char *text = NULL;
         size_t size = redis_error_text(why, strlen(why), &text);
         log_text(LOG_WARNING,
-                 "Redis does not tell of changes of lists: %.*s; they are looked at every %.1f s "
-                 "only; %s",
+                 "lists: Redis does not notify of changes: %.*s; polling every %.1f s; %s",
                  (int)size, text, (double)watch->config->intake.scan_ms / 1000,
                  error == REDIS_ERROR_DENIED
-                     ? "let the user run CLIENT TRACKING, CLIENT CACHING and SUBSCRIBE on the "
+                     ? "allow the user CLIENT TRACKING, CLIENT CACHING and SUBSCRIBE on the "
                        "channel __redis__:invalidate"
                      : redis_error_advice(error));
     }
-    watch->told = true;
-    watch->deaf = true;
+    watch->logged = true;
+    watch->refused = true;
     connection_close(watch->listener);
     come_up(watch, false);
 }
 
-/* Of CLIENT TRACKING and of a first CLIENT CACHING, which might be refused as well. */
+/* Handles the reply to CLIENT TRACKING, and to the first CLIENT CACHING, which can be refused
+ * too. */
 static void on_tracking(void *context, const struct redisReply *reply)
 {
     struct watch *watch = context;
     if (reply && reply->type == REDIS_REPLY_ERROR) {
-        go_without(watch, redis_error_classify(reply->str, reply->len), reply->str);
+        fall_back(watch, redis_error_classify(reply->str, reply->len), reply->str);
     }
 }
 
@@ -162,16 +166,16 @@ static void on_changed(void *context, const struct bytes *key)
     }
 }
 
-static void on_heard(void *context, const struct redisReply *reply)
+static void on_message(void *context, const struct redisReply *reply)
 {
     struct watch *watch = context;
     if (!reply) {
-        return; /* the connection's end is handled where it is told */
+        return; /* on_lost handles the end of the connection */
     }
-    int heard = queue_watch_read(reply, on_changed, watch);
-    if (heard < 0) {
-        watch_recover(watch, "a message in an unknown form");
-    } else if (heard > 0 && watch->state == WATCH_OPENING) {
+    int kind = queue_watch_read(reply, on_changed, watch);
+    if (kind < 0) {
+        watch_recover(watch, "notification: unexpected reply");
+    } else if (kind > 0 && watch->state == WATCH_OPENING) {
         ev_timer_stop(watch->loop, &watch->retry);
         begin_tracking(watch);
     }
@@ -184,14 +188,14 @@ static void on_up(void *context, struct connection *connection)
     if (watch->state != WATCH_OPENING || !connection_is_up(watch->commands)) {
         return;
     }
-    if (watch->deaf) {
+    if (watch->refused) {
         come_up(watch, false);
     } else if (connection_is_up(watch->listener)) {
         queue_watch_listen(&watch->command);
-        if (connection_subscribe(watch->listener, &watch->command, on_heard, watch)) {
+        if (connection_subscribe(watch->listener, &watch->command, on_message, watch)) {
             watch_recover(watch, "out of memory");
         }
-        /* a connection that listens has no deadline of its own */
+        /* connection_subscribe has no deadline */
         set_timer(watch, &watch->retry, (double)watch->config->redis.command_timeout_ms / 1000);
     }
 }
@@ -201,7 +205,7 @@ static void on_lost(void *context, struct connection *connection, enum redis_err
 {
     struct watch *watch = context;
     if (connection == watch->listener && watch->state == WATCH_OPENING) {
-        go_without(watch, error, why);
+        fall_back(watch, error, why);
     } else {
         watch_recover(watch, why);
     }
@@ -211,7 +215,7 @@ static void open_both(struct watch *watch)
 {
     watch->state = WATCH_OPENING;
     connection_open(watch->commands);
-    if (!watch->deaf) {
+    if (!watch->refused) {
         connection_open(watch->listener);
     }
 }
@@ -222,22 +226,22 @@ static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
     (void)events;
     struct watch *watch = watcher->data;
     if (watch->state == WATCH_UP) {
-        watch->deaf = false;
-        watch->failures = ENOUGH_FAILURES - 1; /* one try, and a short pause */
-        watch_recover(watch, "listening is tried again");
+        watch->refused = false;
+        watch->failures = LISTEN_TRIES - 1; /* one try, and a short pause */
+        watch_recover(watch, "trying to subscribe again");
     } else if (watch->state == WATCH_OPENING) {
-        go_without(watch, REDIS_ERROR_LOST, "SUBSCRIBE is not answered");
+        fall_back(watch, REDIS_ERROR_LOST, "SUBSCRIBE: no reply");
     } else {
         open_both(watch);
     }
 }
 
-/* ---- for the owner ---- */
+/* ---- interface ---- */
 
 void watch_open(struct watch *watch)
 {
     if (watch->state == WATCH_CLOSED) {
-        watch->deaf = false;
+        watch->refused = false;
         watch->failures = 0;
         open_both(watch);
     }
@@ -275,14 +279,14 @@ int watch_send(struct watch *watch, struct command *command, connection_callback
                            callback, context);
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static struct connection *make_connection(struct watch *watch, const struct config_redis *redis,
                                           const char *what)
 {
     const struct connection_events events = {.up = on_up, .lost = on_lost, .context = watch};
     char name[160];
-    (void)snprintf(name, sizeof name, "leat:%s:%s", watch->config->queue.name, what); /* fits */
+    (void)snprintf(name, sizeof name, "leat:%s:%s", watch->config->queue.name, what);
     return connection_new(watch->loop, redis, name, &events);
 }
 

@@ -1,8 +1,8 @@
 /*
- * Connections of their own for lists, so that a large intake holds up no renewal: one for commands,
- * and one on which Redis tells which lists have changed. Both are opened, closed and opened anew
- * together. Where Redis does not let the worker listen, commands alone are sent, and lists have to
- * be looked at from time to time.
+ * The connections for producer lists, separate from the session so that a large intake delays no
+ * renewal: one for commands, and one on which Redis notifies the worker of changed lists
+ * (client-side caching). Both are opened and closed together. If Redis refuses notifications, only
+ * the command connection is used, and lists have to be polled.
  */
 #ifndef LEAT_DAEMON_LISTS_WATCH_H
 #define LEAT_DAEMON_LISTS_WATCH_H
@@ -17,36 +17,36 @@ struct ev_loop;
 struct watch;
 
 struct watch_events {
-    /* Commands can be sent. What was heard of before counts no more: look at everything. */
+    /* Commands can be sent. Earlier notifications no longer count: look at every list. */
     void (*up)(void *context);
-    /* Every pending callback has had its NULL. It will come up again. */
+    /* Every pending callback was called with NULL. The watch will come up again. */
     void (*down)(void *context);
-    /* A watched list has changed and is watched no more; NULL: all may have. */
+    /* The list has changed, and Redis no longer watches it. NULL: any list may have changed. */
     void (*changed)(void *context, const struct bytes *key);
     void *context;
 };
 
-/* config must outlive it or be replaced. redis: how the server is spoken to at each opening; it
- * must outlive it. Returns NULL without memory. */
+/* config must outlive the watch or be replaced. redis: the server's settings, read at each opening;
+ * must outlive the watch. Returns NULL without memory. */
 struct watch *watch_new(struct ev_loop *loop, const struct config *config,
                         const struct config_redis *redis, const struct watch_events *events);
 void watch_set_config(struct watch *watch, const struct config *config);
 void watch_free(struct watch *watch);
 
-/* Opens, with pauses between tries until it is up, and again after each loss, until closed. */
+/* Opens, and reopens after each loss, with a backoff between tries, until closed. */
 void watch_open(struct watch *watch);
 void watch_close(struct watch *watch);
 
 bool watch_is_up(const struct watch *watch);
 
-/* Redis tells of changes of those lists that are read behind queue_watch_next. */
+/* Redis notifies of changes of lists whose length was asked for after queue_watch_next. */
 bool watch_listens(const struct watch *watch);
 
-/* Returns 0, or −1: not up, or no memory, and the callback is not called. */
+/* Returns 0, or −1 if the watch is not up or memory is short; the callback is not called then. */
 int watch_send(struct watch *watch, struct command *command, connection_callback *callback,
                void *context);
 
-/* Closes and opens anew, in the loop's next turn: an answer left doubt, or memory ran out. */
+/* Closes and reopens in the loop's next turn: a reply was unusable, or memory ran out. */
 void watch_recover(struct watch *watch, const char *why);
 
 #endif

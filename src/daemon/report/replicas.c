@@ -61,7 +61,8 @@ static void judge(struct replicas *replicas, int64_t have)
         declare_outage(replicas, have);
         queue_mark(&replicas->command, replicas->queue, QUEUE_UNREPLICATED,
                    (int64_t)replicas->tasks);
-        if (session_send_aside(replicas->session, &replicas->command, 0, ignore_reply, NULL)) {
+        if (session_send_replica_wait(replicas->session, &replicas->command, 0, ignore_reply,
+                                      NULL)) {
             session_recover(replicas->session, REDIS_ERROR_LOST, "cannot send a command");
         }
     } else if (replicas->outage) {
@@ -94,10 +95,11 @@ int replicas_ask(struct replicas *replicas, size_t tasks)
 {
     replicas->why[0] = '\0';
     queue_mark(&replicas->command, replicas->queue, QUEUE_WAITED, (int64_t)tasks);
-    int result = session_send_aside(replicas->session, &replicas->command, 0, on_marked, replicas);
+    int result =
+        session_send_replica_wait(replicas->session, &replicas->command, 0, on_marked, replicas);
     queue_wait_replicas(&replicas->command, replicas->wanted, replicas->timeout_ms);
-    if (result || session_send_aside(replicas->session, &replicas->command, replicas->timeout_ms,
-                                     on_waited, replicas)) {
+    if (result || session_send_replica_wait(replicas->session, &replicas->command,
+                                            replicas->timeout_ms, on_waited, replicas)) {
         session_recover(replicas->session, REDIS_ERROR_LOST, "cannot send a command");
         return -1;
     }

@@ -1,3 +1,6 @@
+/*
+ * Joins the queue on a new session: INFO, CLIENT KILL, the function library, then leat_register.
+ */
 #include "daemon/session/join.h"
 
 #include <hiredis/hiredis.h>
@@ -23,9 +26,9 @@ struct join {
     const int64_t *old_clients; /* the owner's */
     size_t old_count;
     char run_id[48];     /* of the server */
-    char old_run_id[48]; /* and of that which was registered with last */
+    char old_run_id[48]; /* of the server of the last registration */
     bool warned_of_moves;
-    char warned[200]; /* the last warnings about the server, so that they are said once */
+    char warned[200]; /* the last warnings about the server, so that each is logged once */
 };
 
 static void send_register(struct join *join);
@@ -35,17 +38,17 @@ static void fail(struct join *join, enum redis_error error, const char *why)
     join->events.failed(join->events.context, error, why);
 }
 
-/* Whether there is an answer and it is not an error. */
+/* Returns whether there is a reply and it is no error; fails the join on an error. */
 static bool check(struct join *join, const struct redisReply *reply, const char *what)
 {
     if (!reply) {
-        return false; /* the connection's end is handled where it is noticed */
+        return false; /* the session handles the end of the connection */
     }
     if (reply->type == REDIS_REPLY_ERROR) {
         char why[200];
         const char *text;
         size_t size = redis_error_text(reply->str, reply->len, &text);
-        (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text); /* cut if too long */
+        (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text);
         fail(join, redis_error_classify(reply->str, reply->len), why);
         return false;
     }
@@ -65,15 +68,14 @@ static void send_or_fail(struct join *join, connection_callback *callback)
     }
 }
 
-/* What was agreed on before this worker came. */
-static void tell_ruling(const struct config *config, const struct queue_renew_reply *reply)
+/* Settings that other workers or an operator made before override this worker's file. */
+static void warn_of_overrides(const struct config *config, const struct queue_renew_reply *reply)
 {
     struct buffer differences = BUFFER_INIT;
     shared_defaults_compare(config, reply->settings, &differences);
     if (differences.size > 0) {
         log_text(LOG_WARNING,
-                 "the queue's own settings rule: %.*s; the config file says otherwise; leat conf "
-                 "changes them",
+                 "queue settings override the config file: %.*s; change them with leat conf",
                  (int)differences.size, differences.data);
     }
     buffer_free(&differences);
@@ -87,12 +89,12 @@ static void on_registered(void *context, const struct redisReply *reply)
         return;
     }
     if (queue_register_read(reply, &answer)) {
-        fail(join, REDIS_ERROR_OTHER, "register: an answer in an unknown form");
+        fail(join, REDIS_ERROR_OTHER, "register: unexpected reply");
     } else if (answer.more) {
         send_register(join);
     } else {
         memcpy(join->old_run_id, join->run_id, sizeof join->old_run_id);
-        tell_ruling(join->config, &answer);
+        warn_of_overrides(join->config, &answer);
         join->events.joined(join->events.context, &answer, join->register_sent_ns);
     }
 }
@@ -157,19 +159,19 @@ static void on_version(void *context, const struct redisReply *reply)
     send_or_fail(join, on_loaded);
 }
 
-/* What endangers tasks is said once, and again when it changes. */
+/* Each warning is logged once, and again when it changes. */
 static void warn_about(struct join *join, const struct server_info *server)
 {
     char warnings[sizeof join->warned] = "";
     const char *persistence =
         server->aof_enabled ? ""
         : server->rdb_enabled
-            ? "appendonly is off: a crash of Redis loses what came after the last snapshot"
-            : "Redis keeps nothing on disk: its restart loses every task";
+            ? "appendonly is off: a Redis crash loses all changes since the last snapshot"
+            : "persistence is off: a Redis restart loses every task";
     char policy[100] = "";
     if (server->maxmemory > 0 && strcmp(server->maxmemory_policy, "noeviction") != 0) {
         (void)snprintf(policy, sizeof policy,
-                       "maxmemory-policy is %s: Redis may evict tasks, set noeviction",
+                       "maxmemory-policy is %s: Redis may evict tasks; set noeviction",
                        server->maxmemory_policy);
     }
     (void)snprintf(warnings, sizeof warnings, "%s%s%s", persistence,
@@ -198,9 +200,9 @@ static void ignore_reply(void *context, const struct redisReply *reply)
     (void)reply;
 }
 
-/* What former connections may still have sent and the server not yet read must not run after the
- * registration; where the ACL forbids CLIENT KILL, the lease is the net below. Another server, or
- * the same one started anew, has given those numbers to others. */
+/* Commands that former connections sent, and that the server has not read yet, must not run after
+ * the registration. If the ACL forbids CLIENT KILL, leases still protect the tasks. A server that
+ * was restarted, or another server, has given the client ids to other clients. */
 static int kill_clients(struct join *join, const struct server_info *server)
 {
     bool same = strcmp(server->run_id, join->old_run_id) == 0;
@@ -225,15 +227,14 @@ static void on_info(void *context, const struct redisReply *reply)
     }
     struct server_info server;
     if (server_info_read(reply, &server)) {
-        fail(join, REDIS_ERROR_OTHER, "INFO: an answer in an unknown form");
+        fail(join, REDIS_ERROR_OTHER, "INFO: unexpected reply");
         return;
     }
     char why[128];
     if (server.is_sentinel) {
         fail(join, REDIS_ERROR_UNFIT, "this server is a sentinel");
     } else if (server.major < 7) {
-        /* fits */
-        (void)snprintf(why, sizeof why, "this server is, or is like, Redis %s", server.version);
+        (void)snprintf(why, sizeof why, "the server reports Redis version %s", server.version);
         fail(join, REDIS_ERROR_UNFIT, why);
     } else if (server.loading) {
         fail(join, REDIS_ERROR_LATER, "Redis is loading its data");

@@ -1,7 +1,8 @@
 /*
- * The first conversation of a session, on its command connection: end what former connections left
- * behind, look at the server, settle the function library, register. Registering is the strict
- * renewal: what Redis holds for this consumer and the worker does not name goes back.
+ * The first exchange of a session, on its command connection: kill the clients of former sessions,
+ * check the server, load the function library, register. Registration is the strict renewal:
+ * entries that Redis has for this consumer and that the worker does not name go back into the
+ * queue.
  */
 #ifndef LEAT_DAEMON_SESSION_JOIN_H
 #define LEAT_DAEMON_SESSION_JOIN_H
@@ -19,7 +20,7 @@ struct join;
 struct join_events {
     /* Every token that the worker holds. */
     void (*tokens)(void *context, struct token_list *list);
-    /* The worker's beat record, valid until the next call; NULL without memory. */
+    /* The worker's heartbeat record, valid until the next call; NULL without memory. */
     const char *(*heartbeat)(void *context);
     /* sent_ns: when the registration was sent. */
     void (*joined)(void *context, const struct queue_renew_reply *reply, int64_t sent_ns);
@@ -27,15 +28,15 @@ struct join_events {
     void *context;
 };
 
-/* Returns NULL without memory. */
+/* All arguments must outlive the object; config may be replaced. Returns NULL without memory. */
 struct join *join_new(struct connection *connection, const struct config *config,
                       const struct queue *queue, const char *consumer,
                       const struct join_events *events);
 void join_set_config(struct join *join, const struct config *config);
 void join_free(struct join *join);
 
-/* Begins; old_clients: CLIENT IDs of former connections, or −1. `joined` or `failed` follows,
- * unless the connection closes. */
+/* Starts. old_clients: CLIENT IDs of former connections, or −1; not copied. `joined` or `failed`
+ * follows, unless the connection closes. */
 void join_start(struct join *join, const int64_t *old_clients, size_t count);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * The exit code for each kind of Redis error that retrying cannot mend.
+ */
 #include "daemon/session/reconnect.h"
 
 #include <sysexits.h>

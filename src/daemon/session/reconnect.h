@@ -1,12 +1,13 @@
 /*
- * Whether connections that failed are tried again.
+ * Which errors a worker does not retry at its start.
  */
 #ifndef LEAT_DAEMON_SESSION_RECONNECT_H
 #define LEAT_DAEMON_SESSION_RECONNECT_H
 
 #include "redis/error.h"
 
-/* The sysexits code of an error that cannot mend itself before the first success; 0: it can. */
+/* Returns the sysexits code for an error that only an operator can mend, to be used before the
+ * first success; 0: retry. */
 int reconnect_exit_code(enum redis_error error);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Knows the server of the session, and notices when sentinels or a Cluster name another one.
+ */
 #include "daemon/session/server.h"
 
 #include <stdbool.h>
@@ -9,40 +12,41 @@
 struct server {
     const struct config *config;
     struct server_events events;
-    struct discovery *discovery; /* NULL: the config says where it is */
-    bool seeking;
-    struct endpoint endpoint; /* where it was found last; port 0: never */
+    struct discovery *discovery; /* NULL: the config names the server */
+    bool discovering;
+    struct endpoint endpoint; /* where the server was found last; port 0: never */
     struct config_redis redis;
 };
 
-static void on_told(void *context, const struct endpoint *endpoint, enum redis_error error,
-                    const char *why)
+static void on_discovered(void *context, const struct endpoint *endpoint, enum redis_error error,
+                          const char *why)
 {
     struct server *server = context;
-    bool seeking = server->seeking;
-    server->seeking = false;
-    if (seeking && endpoint) {
+    bool discovering = server->discovering;
+    server->discovering = false;
+    if (discovering && endpoint) {
         server->endpoint = *endpoint;
         server->redis = discovery_apply(&server->config->redis, &server->endpoint);
         server->events.found(server->events.context);
-    } else if (seeking) {
+    } else if (discovering) {
         server->events.failed(server->events.context, error, why);
     } else if (endpoint && server->endpoint.port && !endpoint_equal(endpoint, &server->endpoint)) {
         char text[ADDRESSES_HOST_SIZE + 64];
-        (void)snprintf(text, sizeof text, "%s %s:%lld now",
-                       server->config->redis.cluster ? "the queue's slot is at" : "the master is",
-                       endpoint->host, (long long)endpoint->port); /* fits */
+        (void)snprintf(text, sizeof text, "%s %s:%lld",
+                       server->config->redis.cluster ? "the queue's hash slot is now at"
+                                                     : "the master is now",
+                       endpoint->host, (long long)endpoint->port);
         server->events.moved(server->events.context, text);
     }
 }
 
-void server_seek(struct server *server)
+void server_discover(struct server *server)
 {
     if (!server->discovery) {
         server->events.found(server->events.context);
         return;
     }
-    server->seeking = true;
+    server->discovering = true;
     discovery_ask(server->discovery);
 }
 
@@ -72,9 +76,9 @@ struct server *server_new(struct ev_loop *loop, const struct config *config,
     server->redis = config->redis;
     server->events = *events;
     if (discovery_is_needed(&config->redis)) {
-        const struct discovery_events discovery_events = {.told = on_told, .context = server};
+        const struct discovery_events discovery_events = {.told = on_discovered, .context = server};
         char name[160];
-        (void)snprintf(name, sizeof name, "leat:%s:discovery", config->queue.name); /* fits */
+        (void)snprintf(name, sizeof name, "leat:%s:discovery", config->queue.name);
         server->discovery = discovery_new(loop, &config->redis, name, &discovery_events);
         if (!server->discovery) {
             server_free(server);

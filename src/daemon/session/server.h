@@ -1,6 +1,6 @@
 /*
- * The server that the session is with: the config's own, or the one that sentinels or a Cluster
- * name, which may be another one at any time.
+ * The server of the session: the one in the config, or the one that sentinels or a Cluster name,
+ * which may change at any time.
  */
 #ifndef LEAT_DAEMON_SESSION_SERVER_H
 #define LEAT_DAEMON_SESSION_SERVER_H
@@ -12,11 +12,12 @@ struct ev_loop;
 struct server;
 
 struct server_events {
-    /* It is known: server_redis tells it. */
+    /* The server is known: see server_redis. */
     void (*found)(void *context);
-    /* Nobody says where it is. */
+    /* No source knows the server. */
     void (*failed)(void *context, enum redis_error error, const char *why);
-    /* It is another one than was found last; nothing changes before the next server_seek. */
+    /* The server is not the one found last; server_redis changes only with the next
+     * server_discover. */
     void (*moved)(void *context, const char *why);
     void *context;
 };
@@ -26,10 +27,10 @@ struct server *server_new(struct ev_loop *loop, const struct config *config,
                           const struct server_events *events);
 void server_set_config(struct server *server, const struct config *config);
 
-/* `found` or `failed` follows: at once where the config says it. */
-void server_seek(struct server *server);
+/* Starts discovery. `found` or `failed` follows: at once if the config names the server. */
+void server_discover(struct server *server);
 
-/* How it is spoken to: the same struct at all times, whose content changes before `found`. */
+/* The server's settings: always the same struct; its content changes before `found`. */
 const struct config_redis *server_redis(const struct server *server);
 
 /* NULL does nothing. */

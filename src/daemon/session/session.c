@@ -1,3 +1,7 @@
+/*
+ * Opens the worker's connections, joins the queue, sends commands, and reconnects after every
+ * failure.
+ */
 #include "daemon/session/session.h"
 
 #include <ev.h>
@@ -17,17 +21,17 @@
 
 #define UNBLOCK_REPEAT_S 0.01
 #define SOONEST_S 0.02 /* after errors that a new registration mends at once */
-#define STABLE_MS 1000 /* a session that was up for less has mended nothing */
+#define STABLE_MS 1000 /* shorter sessions do not reset the failure count */
 
 enum session_state {
-    SESSION_CLOSED,  /* waiting for the next try */
-    SESSION_SEEKING, /* the server is asked for */
-    SESSION_OPENING, /* connections are being opened */
-    SESSION_JOINING, /* all are up; server, library and registration are being settled */
+    SESSION_CLOSED,      /* waiting for the next try */
+    SESSION_DISCOVERING, /* the server is being discovered */
+    SESSION_OPENING,     /* connections are opening */
+    SESSION_JOINING,     /* all connections are up: see join.h */
     SESSION_UP,
 };
 
-enum { WORK, COMMAND, BELL, ASIDE, CONNECTIONS };
+enum { WORK, COMMAND, WAKEUP, REPLICA_WAIT, CONNECTIONS };
 
 struct session {
     struct ev_loop *loop;
@@ -39,22 +43,23 @@ struct session {
     struct server *server;
     enum session_state state;
     struct connection *connections[CONNECTIONS];
-    int opened; /* how many of them are: without [redis] wait_replicas all but the last */
+    int opened; /* how many connections are in use: without [redis] wait_replicas, all but the last
+                 */
     struct join *join;
     int64_t old_clients[CONNECTIONS]; /* of the last session that was up; −1: none */
     struct command command;
     ev_timer retry;     /* SESSION_CLOSED: the next try */
     ev_timer unblock;   /* repeats CLIENT UNBLOCK */
-    ev_timer failed;    /* carries session_recover out in the next turn */
-    unsigned failures;  /* tries since the session was last up for a while */
-    int64_t up_ns;      /* when it came up last */
+    ev_timer failed;    /* runs session_recover in the next turn */
+    unsigned failures;  /* tries since the last stable session */
+    int64_t up_ns;      /* when the session came up last */
     int64_t lease_ms;   /* the queue's */
-    int64_t unblock_ns; /* when CLIENT UNBLOCK was sent first */
-    bool was_up;        /* ever */
-    bool outage;        /* declared in the log */
-    unsigned declared;  /* errors that were told in this outage, 1 << error */
+    int64_t unblock_ns; /* when CLIENT UNBLOCK was first sent */
+    bool was_up;        /* at least once */
+    bool outage;        /* the log says that there is no session */
+    unsigned logged;    /* errors logged in this outage, as 1 << error */
     bool answered;      /* see session_has_answer */
-    bool moved;         /* the server is another now: that is no failure */
+    bool moved;         /* the server has changed, which is no failure */
     bool blocked;       /* a blocking read is pending */
     connection_callback *block_callback;
     void *block_context;
@@ -63,12 +68,12 @@ struct session {
     char why[256];
 };
 
-static void listen_bell(struct session *session);
+static void listen_for_wakeups(struct session *session);
 
 /* ---- failing and trying again ---- */
 
-/* Only what was up can have sent what must not run any more; one that never was does not displace
- * it. */
+/* Only a session that was up can have commands in flight: one that was not does not replace its
+ * client ids. */
 static void close_all(struct session *session, bool was_up)
 {
     for (int i = 0; i < CONNECTIONS; i++) {
@@ -90,22 +95,22 @@ static double pause_for(const struct session *session)
     return backoff_delay(&session->config->redis, session->failures);
 }
 
-static void declare_outage(struct session *session, double delay)
+static void log_outage(struct session *session, double delay)
 {
-    /* once an outage, and once more for each new nature that it shows */
-    unsigned nature = 1U << session->error;
-    bool known = session->outage && (session->declared & nature);
+    /* once in an outage, and once for each further kind of error in it */
+    unsigned kind = 1U << session->error;
+    bool known = session->outage && (session->logged & kind);
     int priority = known ? LOG_DEBUG : LOG_WARNING;
-    const char *step = session->moved ? "it is followed" : redis_error_advice(session->error);
+    const char *step = session->moved ? "following it" : redis_error_advice(session->error);
     if (session->error == REDIS_ERROR_NO_LIBRARY &&
         session->config->queue.load_library == CONFIG_LIBRARY_AUTO) {
-        step = "it is loaded again";
+        step = "loading it again";
     }
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "redis-down"),
                                  LOG_TEXT("LEAT_ERROR", redis_error_name(session->error))};
     log_event(priority, LOG_ID_REDIS_DOWN, fields, 2,
-              "no session with Redis: %s; %s; next try in %.1f s", session->why, step, delay);
-    session->declared = session->outage ? session->declared | nature : nature;
+              "no session with Redis: %s; %s; retrying in %.1f s", session->why, step, delay);
+    session->logged = session->outage ? session->logged | kind : kind;
     session->outage = true;
 }
 
@@ -130,7 +135,7 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
     }
     session->answered = true;
     double delay = pause_for(session);
-    declare_outage(session, delay);
+    log_outage(session, delay);
     session->moved = false;
     ev_timer_set(&session->retry, delay, 0.);
     ev_timer_start(loop, &session->retry);
@@ -139,12 +144,12 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
 
 void session_recover(struct session *session, enum redis_error error, const char *why)
 {
-    /* the first reason stands: what follows it is mostly its consequence */
+    /* the first reason counts: later ones are mostly its consequences */
     if (ev_is_active(&session->failed) || session->state == SESSION_CLOSED) {
         return;
     }
     session->error = error;
-    (void)snprintf(session->why, sizeof session->why, "%s", why); /* cut if too long */
+    (void)snprintf(session->why, sizeof session->why, "%s", why);
     ev_timer_set(&session->failed, 0., 0.);
     ev_timer_start(session->loop, &session->failed);
 }
@@ -152,7 +157,7 @@ void session_recover(struct session *session, enum redis_error error, const char
 bool session_check(struct session *session, const struct redisReply *reply, const char *what)
 {
     if (!reply) {
-        return false; /* the connection's end is handled where it is noticed */
+        return false; /* on_lost handles the end of the connection */
     }
     if (reply->type != REDIS_REPLY_ERROR) {
         return true;
@@ -160,7 +165,7 @@ bool session_check(struct session *session, const struct redisReply *reply, cons
     char why[200];
     const char *text;
     size_t size = redis_error_text(reply->str, reply->len, &text);
-    (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text); /* cut if too long */
+    (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text);
     session_recover(session, redis_error_classify(reply->str, reply->len), why);
     return false;
 }
@@ -188,9 +193,8 @@ static void on_joined(void *context, const struct queue_renew_reply *reply, int6
     session->was_up = true;
     session->answered = true;
     session->why[0] = '\0';
-    (void)snprintf(session->wakeup_id, sizeof session->wakeup_id, "%s",
-                   reply->wakeup_id); /* fits */
-    listen_bell(session);
+    (void)snprintf(session->wakeup_id, sizeof session->wakeup_id, "%s", reply->wakeup_id);
+    listen_for_wakeups(session);
     session->events.up(session->events.context, reply, sent_ns);
 }
 
@@ -200,7 +204,7 @@ static void list_tokens(void *context, struct token_list *list)
     session->events.tokens(session->events.context, list);
 }
 
-static const char *make_beat(void *context)
+static const char *make_heartbeat(void *context)
 {
     struct session *session = context;
     return session->events.heartbeat(session->events.context);
@@ -238,8 +242,8 @@ static void on_server(void *context)
 
 static void open_all(struct session *session)
 {
-    session->state = SESSION_SEEKING;
-    server_seek(session->server);
+    session->state = SESSION_DISCOVERING;
+    server_discover(session->server);
 }
 
 static void on_no_server(void *context, enum redis_error error, const char *why)
@@ -247,7 +251,7 @@ static void on_no_server(void *context, enum redis_error error, const char *why)
     session_recover(context, error, why);
 }
 
-/* Where it was not tried: nothing that failed before counts. */
+/* Failures on the former server do not count. */
 static void on_moved(void *context, const char *why)
 {
     struct session *session = context;
@@ -268,42 +272,42 @@ static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
     open_all(watcher->data);
 }
 
-/* ---- the bell ---- */
+/* ---- the wakeup stream ---- */
 
-static void on_bell(void *context, const struct redisReply *reply)
+static void on_wakeup(void *context, const struct redisReply *reply)
 {
     struct session *session = context;
     if (!reply || session->state != SESSION_UP) {
         return;
     }
-    if (!session_check(session, reply, "listening for the bell")) {
+    if (!session_check(session, reply, "reading the wakeup stream")) {
         return;
     }
     struct queue_wakeup wakeup;
-    int rang = queue_listen_read(reply, session->wakeup_id, sizeof session->wakeup_id, &wakeup);
-    if (rang < 0) {
-        session_recover(session, REDIS_ERROR_OTHER, "the bell: an answer in an unknown form");
+    int woken = queue_listen_read(reply, session->wakeup_id, sizeof session->wakeup_id, &wakeup);
+    if (woken < 0) {
+        session_recover(session, REDIS_ERROR_OTHER, "wakeup stream: unexpected reply");
         return;
     }
-    listen_bell(session);
-    if (rang > 0) {
-        session->events.rang(session->events.context, &wakeup);
+    listen_for_wakeups(session);
+    if (woken > 0) {
+        session->events.woken(session->events.context, &wakeup);
     }
 }
 
-static void listen_bell(struct session *session)
+static void listen_for_wakeups(struct session *session)
 {
     queue_listen(&session->command, session->queue, session->wakeup_id);
-    if (connection_send(session->connections[BELL], &session->command, 0, on_bell, session)) {
-        session_recover(session, REDIS_ERROR_LOST, "cannot listen for the bell");
+    if (connection_send(session->connections[WAKEUP], &session->command, 0, on_wakeup, session)) {
+        session_recover(session, REDIS_ERROR_LOST, "cannot read the wakeup stream");
     }
 }
 
 /* ---- commands ---- */
 
-/* A server that says nothing for a third of the lease is as good as gone: there must be time to try
- * again. */
-static int64_t patience_ms(const struct session *session)
+/* A server that does not answer within a third of the lease counts as lost, so that there is time
+ * to reconnect before the lease ends. */
+static int64_t reply_timeout_ms(const struct session *session)
 {
     int64_t most_ms = session->lease_ms / 3;
     int64_t timeout_ms = session->config->redis.command_timeout_ms;
@@ -321,18 +325,18 @@ int session_send(struct session *session, struct command *command, connection_ca
     if (!session_is_up(session)) {
         return -1;
     }
-    return connection_send(session->connections[COMMAND], command, patience_ms(session), callback,
-                           context);
+    return connection_send(session->connections[COMMAND], command, reply_timeout_ms(session),
+                           callback, context);
 }
 
-int session_send_aside(struct session *session, struct command *command, int64_t timeout_ms,
-                       connection_callback *callback, void *context)
+int session_send_replica_wait(struct session *session, struct command *command, int64_t timeout_ms,
+                              connection_callback *callback, void *context)
 {
     if (!session_is_up(session)) {
         return -1;
     }
-    return connection_send(session->connections[ASIDE], command, patience_ms(session) + timeout_ms,
-                           callback, context);
+    return connection_send(session->connections[REPLICA_WAIT], command,
+                           reply_timeout_ms(session) + timeout_ms, callback, context);
 }
 
 static void on_block(void *context, const struct redisReply *reply)
@@ -364,8 +368,8 @@ static void ignore_reply(void *context, const struct redisReply *reply)
     (void)reply;
 }
 
-/* The read may not have reached the server yet, or its answer may be under way: ask again until it
- * is here. Where it never comes, the connection is dead and does not know it. */
+/* The read may not have reached the server yet, or its reply may be on the way: repeats CLIENT
+ * UNBLOCK until the reply is here. If it never comes, the connection is dead. */
 static void on_unblock(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)events;
@@ -373,7 +377,8 @@ static void on_unblock(struct ev_loop *loop, ev_timer *watcher, int events)
     server_unblock(&session->command, connection_client_id(session->connections[WORK]));
     if (session->state != SESSION_UP) {
         ev_timer_stop(loop, watcher);
-    } else if (clock_boot_ns() - session->unblock_ns > patience_ms(session) * CLOCK_NS_PER_MS) {
+    } else if (clock_boot_ns() - session->unblock_ns >
+               reply_timeout_ms(session) * CLOCK_NS_PER_MS) {
         session_recover(session, REDIS_ERROR_LOST, "the blocking read does not end");
     } else if (session_send(session, &session->command, ignore_reply, NULL)) {
         session_recover(session, REDIS_ERROR_LOST, "cannot send a command");
@@ -391,13 +396,13 @@ void session_unblock(struct session *session)
     on_unblock(session->loop, &session->unblock, 0);
 }
 
-/* ---- life ---- */
+/* ---- creation and state ---- */
 
 struct session *session_new(struct ev_loop *loop, const struct config *config,
                             const struct queue *queue, const char *consumer,
                             const struct session_events *events)
 {
-    static const char *const names[CONNECTIONS] = {"work", "command", "bell", "aside"};
+    static const char *const names[CONNECTIONS] = {"work", "command", "wakeup", "replica-wait"};
     struct session *session = calloc(1, sizeof *session);
     if (!session) {
         return NULL;
@@ -408,7 +413,7 @@ struct session *session_new(struct ev_loop *loop, const struct config *config,
     session->consumer = consumer;
     session->events = *events;
     session->lease_ms = config->queue.lease_ms;
-    session->opened = config->redis.wait_replicas > 0 ? CONNECTIONS : ASIDE;
+    session->opened = config->redis.wait_replicas > 0 ? CONNECTIONS : REPLICA_WAIT;
     ev_timer_init(&session->retry, on_retry, 0., 0.);
     ev_timer_init(&session->unblock, on_unblock, UNBLOCK_REPEAT_S, UNBLOCK_REPEAT_S);
     ev_timer_init(&session->failed, on_failed, 0., 0.);
@@ -433,7 +438,7 @@ struct session *session_new(struct ev_loop *loop, const struct config *config,
         }
     }
     const struct join_events join_events = {.tokens = list_tokens,
-                                            .heartbeat = make_beat,
+                                            .heartbeat = make_heartbeat,
                                             .joined = on_joined,
                                             .failed = on_join_failed,
                                             .context = session};

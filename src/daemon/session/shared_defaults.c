@@ -1,3 +1,6 @@
+/*
+ * Collects the shared settings of the config file, and compares them with those of the queue.
+ */
 #include "daemon/session/shared_defaults.h"
 
 #include <hiredis/hiredis.h>
@@ -8,7 +11,7 @@
 
 #include "config/types/limits.h"
 
-/* Both are copied. */
+/* Copies both. */
 static int add(struct shared_defaults *shared_defaults, const char *name, const char *value)
 {
     struct queue_default *grown =
@@ -17,15 +20,15 @@ static int add(struct shared_defaults *shared_defaults, const char *name, const 
         return -1;
     }
     shared_defaults->list = grown;
-    struct queue_default seed = {strdup(name), strdup(value)};
-    grown[shared_defaults->count++] = seed;
-    return seed.name && seed.value ? 0 : -1;
+    struct queue_default entry = {strdup(name), strdup(value)};
+    grown[shared_defaults->count++] = entry;
+    return entry.name && entry.value ? 0 : -1;
 }
 
 static int add_number(struct shared_defaults *shared_defaults, const char *name, int64_t value)
 {
     char text[24];
-    (void)snprintf(text, sizeof text, "%" PRId64, value); /* fits */
+    (void)snprintf(text, sizeof text, "%" PRId64, value);
     return add(shared_defaults, name, text);
 }
 
@@ -34,7 +37,7 @@ static int add_lane(struct shared_defaults *shared_defaults, const char *entry)
     const char *settings;
     char name[sizeof "lane:" + LIMITS_LANE_MOST];
     int length = (int)limits_split_lane(entry, &settings);
-    (void)snprintf(name, sizeof name, "lane:%.*s", length, entry); /* fits */
+    (void)snprintf(name, sizeof name, "lane:%.*s", length, entry);
     return add(shared_defaults, name, settings);
 }
 
@@ -68,7 +71,7 @@ int shared_defaults_make(struct shared_defaults *shared_defaults, const struct c
 void shared_defaults_free(struct shared_defaults *shared_defaults)
 {
     for (size_t i = 0; i < shared_defaults->count; i++) {
-        /* strings of our own, told to others as const */
+        /* the strings are owned; they are const for other readers */
         free((char *)(uintptr_t)shared_defaults->list[i].name);
         free((char *)(uintptr_t)shared_defaults->list[i].value);
     }

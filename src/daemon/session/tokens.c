@@ -1,3 +1,6 @@
+/*
+ * Lists of tokens for calls, and sorted sets of tokens from replies.
+ */
 #include "daemon/session/tokens.h"
 
 #include <hiredis/hiredis.h>

@@ -1,5 +1,5 @@
 /*
- * Tokens: those that a call names, and those that an answer names.
+ * Lists and sets of tokens: those that a call names, and those that a reply names.
  */
 #ifndef LEAT_DAEMON_SESSION_TOKENS_H
 #define LEAT_DAEMON_SESSION_TOKENS_H
@@ -9,24 +9,24 @@
 
 struct redisReply;
 
-/* The strings belong to whoever holds the task. */
+/* The strings belong to the owner of the task. */
 struct token_list {
     const char **tokens; /* owned by the list */
     size_t count, capacity;
-    bool failed; /* no memory: the list is not whole and must not be sent */
+    bool failed; /* out of memory: the list is incomplete and must not be sent */
 };
 
 void token_list_add(struct token_list *list, const char *token);
 void token_list_free(struct token_list *list);
 
-/* Those of an answer, to look them up. */
+/* The tokens of a reply, for lookups. */
 struct token_set {
-    const char **tokens; /* in order; the strings are the reply's */
+    const char **tokens; /* sorted; the strings are the reply's */
     size_t count;
-    bool failed; /* no memory: nothing is known of it, and it holds none */
+    bool failed; /* out of memory: the set is empty */
 };
 
-/* An array of texts, which must outlive the set. */
+/* texts: an array of strings, which must outlive the set. */
 struct token_set token_set_of(const struct redisReply *texts);
 bool token_set_has(const struct token_set *set, const char *token);
 void token_set_free(struct token_set *set);

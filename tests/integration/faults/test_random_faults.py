@@ -125,7 +125,7 @@ class Network:
         if any(end == way.heal or end == way.accept for _, end in self.healing):
             kind = 'cut'
         if kind == 'cut':
-            way.cut(self.randomly.choice(['', 'work', 'command', 'bell']))
+            way.cut(self.randomly.choice(['', 'work', 'command', 'wakeup']))
         elif kind in ('silent', 'deaf', 'dumb'):
             way.silence(to_server=kind != 'deaf', to_client=kind != 'dumb')
             self.healing.append((boot_s() + lasts, way.heal))

@@ -236,7 +236,7 @@ def test_vanished_library_comes_back(daemon, faults, heartbeats, late):
     assert run.first - flushed < BACK_S + late.start()
     wait_empty(queue)
     assert worker.running()
-    assert 'it is loaded again' in worker.log() and 'leat init' not in worker.log()
+    assert 'loading it again' in worker.log() and 'leat init' not in worker.log()
 
 
 @pytest.mark.parametrize('name', KEYS)

@@ -39,8 +39,8 @@ def other(folder, redis_server, base_config):
 
 
 @pytest.mark.parametrize('version, more, words', [
-    ('6.2.14', [], ['this server is, or is like, Redis 6.2.14']),
-    ('6.3.4', ['executable:/usr/bin/keydb-server'], ['this server is, or is like, Redis 6.3.4']),
+    ('6.2.14', [], ['the server reports Redis version 6.2.14']),
+    ('6.3.4', ['executable:/usr/bin/keydb-server'], ['the server reports Redis version 6.3.4']),
     ('7.4.0', ['dragonfly_version:df-v1.21.2'], ['unknown command `FCALL`']),
 ], ids=['Redis 6', 'KeyDB', 'Dragonfly'])
 def test_refused(daemon, leat, redis_server, other, version, more, words):

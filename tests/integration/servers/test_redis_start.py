@@ -101,7 +101,7 @@ def test_settings_of_the_queue_rule(daemon, queue, client):
     """A second worker whose file says another lease is told that the queue's own rules."""
     daemon().wait_ready()
     worker = daemon({'queue': {'lease': '7s'}}).wait_ready()
-    worker.wait_log("the queue's own settings rule: lease_ms 5000 (not 7000)")
+    worker.wait_log("queue settings override the config file: lease_ms 5000 (not 7000)")
     assert client.hget(queue.conf, 'lease') in (b'5000', None)
 
 

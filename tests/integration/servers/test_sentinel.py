@@ -80,7 +80,7 @@ def test_a_stale_master_is_refused(daemon, leat, divided, base_config):
     assert leat('enqueue', 'true').returncode == 0
     wait_succeeded(Queue(old.client()), 1)
     sentinels[2].cont()
-    worker.wait_log(f'the master is {new.address} now')
+    worker.wait_log(f'the master is now {new.address}')
     assert leat('enqueue', 'true').returncode == 0
     wait_succeeded(Queue(new.client()), 1)
     assert Queue(old.client()).counter('succeeded') == 1

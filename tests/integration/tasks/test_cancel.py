@@ -275,7 +275,7 @@ def test_cut_connection(daemon, queue, leat, proxy, through_proxy, heartbeats, n
     proxy.cut(name)
     cancel(leat, '--now', tid)
     proxy.accept()
-    if name == 'bell':
+    if name == 'wakeup':
         # the others are closed only with it
         proxy.cut('')
     wait_cancelled(queue)

@@ -142,4 +142,4 @@ def test_a_worker_applies_it(queue, daemon, leat):
     assert (status['conf']['dead_keep_ms'], status['conf']['dead_keep_number']) == (
         30 * DAY_MS, 1000)
     assert 'dead_trimmed 2' in leat('status').stdout
-    daemon({'dead': {'keep': '1d'}}).wait_log("the queue's own settings rule")
+    daemon({'dead': {'keep': '1d'}}).wait_log("queue settings override the config file")

@@ -405,7 +405,7 @@ def test_what_redis_says_counts(daemon, required, key, queue, client, ran, answe
         [letter] = wait_letters(queue)
         assert letter.cause == 'refused' and reason in letter.reason
     else:
-        worker.wait_log('an answer in an unknown form')
+        worker.wait_log('unexpected reply')
         queue.load()
         wait_succeeded(queue, 1)
     assert len(ran.lines()) == (0 if reason else 1)

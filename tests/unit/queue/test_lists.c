@@ -234,7 +234,7 @@ static void the_oldest_makes_room(void **state)
 
     /* while something is under way with all of the old ones there is no room */
     for (struct list *list = known.youngest; list; list = list->down) {
-        list->ready = true;
+        list->queued = true;
     }
     assert_null(known_lists_add(&known, numbered(text, -1), false));
     assert_non_null(known_lists_add(&known, numbered(text, -1), true));
