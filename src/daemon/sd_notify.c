@@ -44,7 +44,7 @@ void sd_notify_status(const struct worker_figures *figures)
     int sent =
         sd_notifyf(0,
                    "STATUS=%s: %zu of %zu running; %" PRIu64 " succeeded, %" PRIu64
-                   " retried, %" PRIu64 " dead, %" PRIu64 " handed back, %" PRIu64 " cancelled%s%s",
+                   " retried, %" PRIu64 " dead, %" PRIu64 " returned, %" PRIu64 " cancelled%s%s",
                    figures->state, figures->running, figures->slots, figures->succeeded,
                    figures->retried, figures->dead, figures->released, figures->cancelled,
                    *figures->trouble ? "; " : "", figures->trouble);

@@ -121,7 +121,7 @@ static void on_settled(void *context, const struct pending_outcome *result,
     task_log_settled(result, settled, error);
     if (settled == QUEUE_VANISHED ||
         (settled == QUEUE_OK && pending_outcome_verdict(result) == VERDICT_DEAD)) {
-        dead_hook_ask(worker->dead_hook);
+        dead_hook_fetch(worker->dead_hook);
     }
 }
 
@@ -151,7 +151,7 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
                           queue_setting_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));
     claim_loop_up(worker->claim_loop);
     lists_up(worker->lists);
-    dead_hook_look(worker->dead_hook);
+    dead_hook_retry(worker->dead_hook);
     tell_ready(worker);
 }
 
@@ -203,7 +203,7 @@ static void stopped(struct worker *worker, int exit_code)
     guard_monitor_part(worker->guard_monitor, exit_code == EX_OK);
     log_event(LOG_INFO, LOG_ID_WORKER_STOPPED, NULL, 0,
               "stopped: %" PRIu64 " succeeded, %" PRIu64 " retried, %" PRIu64 " dead, %" PRIu64
-              " handed back, %" PRIu64 " cancelled",
+              " returned, %" PRIu64 " cancelled",
               heartbeat->succeeded, heartbeat->retried, heartbeat->dead, heartbeat->released,
               heartbeat->cancelled);
     worker->events.stopped(worker->events.context, exit_code);

@@ -139,7 +139,7 @@ static void note_rest(struct claim_loop *claim_loop, const struct queue_claim_re
     claim_loop->events.lease(claim_loop->events.context, answer->lease_ms);
     if (answer->ended->elements > 0) {
         task_log_ended_by_claim(answer->ended);
-        dead_hook_ask(claim_loop->dead_hook);
+        dead_hook_fetch(claim_loop->dead_hook);
     }
     if (!pause_state_take(claim_loop->pause_state, answer, sent_rings)) {
         claim_loop->ask = true;
@@ -363,7 +363,7 @@ static void on_scan(struct ev_loop *loop, ev_timer *watcher, int events)
         memcpy(claim_loop->cursor, QUEUE_SCAN_START, sizeof QUEUE_SCAN_START);
     }
     set_scan_timer(claim_loop);
-    dead_hook_look(claim_loop->dead_hook);
+    dead_hook_retry(claim_loop->dead_hook);
     reclaim_look(claim_loop->reclaim);
 }
 

@@ -281,7 +281,7 @@ static void on_adopted(void *context, const struct redisReply *reply)
     reclaim->moved += answer.moved;
     if (answer.ended->elements > 0) {
         task_log_ended_by_claim(answer.ended);
-        dead_hook_ask(reclaim->dead_hook);
+        dead_hook_fetch(reclaim->dead_hook);
     }
     if (answer.more) {
         call(reclaim);

@@ -1,3 +1,6 @@
+/*
+ * Fetches dead letters from Redis, runs [dead] notify for each, and reports which ran.
+ */
 #include "daemon/report/dead_hook.h"
 
 #include <hiredis/hiredis.h>
@@ -11,28 +14,28 @@
 
 struct dead_hook {
     const struct config *config;
-    struct config own; /* what its runner goes by: a copy, with the program as the tasks' command */
+    struct config own; /* for the runner: a copy with the hook as the tasks' command */
     struct session *session;
     const struct queue *queue;
     struct runner *tasks;
-    struct runner *runner; /* NULL as long as there was no program */
+    struct runner *runner; /* NULL until a hook is configured */
 
-    bool ask;        /* there may be letters */
+    bool fetch;      /* there may be letters */
     bool closed;     /* the worker stops */
-    bool broken;     /* this host could not run the program: no letters until the next look */
-    bool refused;    /* Redis would not answer: nothing is sent until the next look */
-    bool complained; /* its refusals are in the log */
-    bool calling;    /* an answer is awaited */
-    size_t wanted;   /* letters of that call */
-    char **settled;  /* "+ID" and "-ID", as queue_tell takes them; owned */
+    bool broken;     /* this host could not run the hook: fetch nothing until dead_hook_retry */
+    bool refused;    /* Redis refused the call: send nothing until dead_hook_retry */
+    bool complained; /* the log says that Redis refuses */
+    bool calling;    /* a call is in flight */
+    size_t wanted;   /* letters in that call */
+    char **settled;  /* "+ID" (ran) and "-ID" (did not), as queue_tell takes them; owned */
     size_t settled_count, settled_capacity;
-    size_t sent; /* the first so many of them are in the call */
+    size_t sent; /* how many of settled, from the first, are in the call */
     struct command command;
 };
 
-/* ---- what is done ---- */
+/* ---- results ---- */
 
-/* Without memory the letter is handed out again later. */
+/* Without memory the letter is not settled, and Redis hands it out again later. */
 static void settle(struct dead_hook *dead_hook, char sign, const char *id)
 {
     if (dead_hook->settled_count == dead_hook->settled_capacity) {
@@ -61,8 +64,8 @@ static void forget_settled(struct dead_hook *dead_hook, size_t count)
     }
 }
 
-/* A program that fails has been run, and that is all that is promised. One that could not be run,
- * or was not let finish, is another worker's to run. */
+/* A hook that ran, even if it failed, is not run again. One that could not be run, or was not
+ * allowed to finish, is left to another worker. */
 static bool was_run(const struct ending *ending)
 {
     switch (ending->cause) {
@@ -94,26 +97,26 @@ static void on_ended(void *context, struct attempt *attempt)
     struct dead_hook *dead_hook = context;
     bool run = was_run(&attempt->ending);
     dead_hook->broken |= attempt->ending.cause == CAUSE_HOST;
-    task_log_told(attempt, run);
+    task_log_hook_ended(attempt, run);
     settle(dead_hook, run ? '+' : '-', attempt->task->token);
     attempt_free(attempt);
 }
 
 /* ---- letters ---- */
 
-/* After a letter has been with a worker for so long, that worker is dead. */
-static int64_t wait_ms(const struct dead_hook *dead_hook)
+/* After this time, Redis takes the worker that has the letter for dead. */
+static int64_t letter_deadline_ms(const struct dead_hook *dead_hook)
 {
     const struct config *config = dead_hook->config;
     return config->dead.notify_timeout_ms + config->task.kill_grace_ms + config->queue.lease_ms;
 }
 
-static void take(struct dead_hook *dead_hook, struct dead_letter_reply *answer)
+static void start_hooks(struct dead_hook *dead_hook, struct dead_letter_reply *answer)
 {
     for (size_t i = 0; i < answer->count; i++) {
-        const struct claimed_task begun = {.task = answer->letters[i]};
-        if (runner_start(dead_hook->runner, &begun, 1)) {
-            log_text(LOG_ERR, "task %s: nobody is told of the dead letter yet: out of memory",
+        const struct claimed_task claimed = {.task = answer->letters[i]};
+        if (runner_start(dead_hook->runner, &claimed, 1)) {
+            log_text(LOG_ERR, "task %s: dead-letter hook not started: out of memory; it runs later",
                      answer->letters[i]->tid);
         } else {
             answer->letters[i] = NULL;
@@ -121,36 +124,36 @@ static void take(struct dead_hook *dead_hook, struct dead_letter_reply *answer)
     }
 }
 
-static void on_told(void *context, const struct redisReply *reply)
+static void on_fetched(void *context, const struct redisReply *reply)
 {
     struct dead_hook *dead_hook = context;
     struct dead_letter_reply answer;
     dead_hook->calling = false;
     if (!reply) {
-        return; /* the same is sent again in the next session */
+        return; /* the next session sends the same again */
     }
     if (dead_letter_read(reply, &answer)) {
-        /* it must not disturb the tasks: whatever the other calls need, too, they notice themselves
-         */
+        /* recovery of the session would disturb the tasks: it is left to the calls that tasks
+         * need */
         char why[512];
         queue_explain(reply, why, sizeof why);
         log_text(dead_hook->complained ? LOG_DEBUG : LOG_WARNING,
-                 "cannot tell of dead letters now: %s", why);
+                 "dead-letter hook: cannot fetch dead letters: %s", why);
         dead_hook->refused = dead_hook->complained = true;
         return;
     }
     dead_hook->complained = false;
     forget_settled(dead_hook, dead_hook->sent);
-    dead_hook->ask |= dead_hook->wanted > 0 && answer.count >= dead_hook->wanted;
-    task_log_untold(answer.given_up);
-    take(dead_hook, &answer);
+    dead_hook->fetch |= dead_hook->wanted > 0 && answer.count >= dead_hook->wanted;
+    task_log_hook_given_up(answer.given_up);
+    start_hooks(dead_hook, &answer);
     dead_letter_reply_free(&answer);
 }
 
 static size_t room(const struct dead_hook *dead_hook)
 {
-    bool wants = dead_hook->ask && !dead_hook->closed && !dead_hook->broken && dead_hook->runner &&
-                 dead_hook->config->dead.notify;
+    bool wants = dead_hook->fetch && !dead_hook->closed && !dead_hook->broken &&
+                 dead_hook->runner && dead_hook->config->dead.notify;
     size_t most = wants ? (size_t)dead_hook->config->dead.notify_jobs : 0;
     size_t running = wants ? runner_count(dead_hook->runner) : 0;
     return most > running ? most - running : 0;
@@ -163,30 +166,30 @@ void dead_hook_turn(struct dead_hook *dead_hook)
         dead_hook->refused || !session_is_up(dead_hook->session)) {
         return;
     }
-    queue_tell(&dead_hook->command, dead_hook->queue, (int64_t)wanted, wait_ms(dead_hook),
-               dead_hook->settled, dead_hook->settled_count);
-    if (session_send(dead_hook->session, &dead_hook->command, on_told, dead_hook)) {
+    queue_tell(&dead_hook->command, dead_hook->queue, (int64_t)wanted,
+               letter_deadline_ms(dead_hook), dead_hook->settled, dead_hook->settled_count);
+    if (session_send(dead_hook->session, &dead_hook->command, on_fetched, dead_hook)) {
         session_recover(dead_hook->session, REDIS_ERROR_LOST, "cannot send a command");
         return;
     }
     dead_hook->calling = true;
     dead_hook->sent = dead_hook->settled_count;
     dead_hook->wanted = wanted;
-    dead_hook->ask = dead_hook->ask && wanted == 0;
+    dead_hook->fetch = dead_hook->fetch && wanted == 0;
 }
 
-void dead_hook_ask(struct dead_hook *dead_hook)
+void dead_hook_fetch(struct dead_hook *dead_hook)
 {
-    dead_hook->ask = true;
+    dead_hook->fetch = true;
 }
 
-void dead_hook_look(struct dead_hook *dead_hook)
+void dead_hook_retry(struct dead_hook *dead_hook)
 {
-    dead_hook->ask = true;
+    dead_hook->fetch = true;
     dead_hook->broken = dead_hook->refused = false;
 }
 
-/* ---- ending ---- */
+/* ---- end ---- */
 
 void dead_hook_close(struct dead_hook *dead_hook)
 {
@@ -212,9 +215,9 @@ bool dead_hook_is_quiet(const struct dead_hook *dead_hook)
            (!dead_hook->calling && dead_hook->settled_count == 0);
 }
 
-/* ---- life ---- */
+/* ---- creation and reload ---- */
 
-/* A letter runs like a task whose command the config has: with the end of its stderr as payload. */
+/* The hook runs as a task's command would, with the letter's payload on stdin. */
 static void make_own_config(struct dead_hook *dead_hook, const struct config *config)
 {
     dead_hook->config = config;
@@ -262,9 +265,9 @@ void dead_hook_set_config(struct dead_hook *dead_hook, const struct config *conf
 {
     make_own_config(dead_hook, config);
     if (make_runner(dead_hook)) {
-        log_text(LOG_ERR, "nobody is told of dead letters: out of memory");
+        log_text(LOG_ERR, "dead-letter hook: not running: out of memory");
     }
-    dead_hook_look(dead_hook);
+    dead_hook_retry(dead_hook);
 }
 
 void dead_hook_free(struct dead_hook *dead_hook)

@@ -1,3 +1,7 @@
+/*
+ * Sends the output of running tasks to Redis: queues it per task, sends it in turns, and blocks
+ * tasks that write too fast.
+ */
 #include "daemon/report/live.h"
 
 #include <ev.h>
@@ -11,28 +15,28 @@
 #include "redis/error.h"
 
 enum {
-    TICK_MS = 10,                  /* between two writes, */
-    TICK_COST = 64 * 1024,         /* and how much each sends: some megabytes a second */
-    FLYING_MOST = 256 * 1024,      /* sent and not answered: renewals wait behind no more */
-    TASK_MOST = 128 * 1024,        /* queued for a task; beyond, its process waits */
-    ALL_MOST = 1024 * 1024,        /* and for all of them */
-    DROP_MOST = 4 * 1024 * 1024,   /* what pipes held at the end comes on top; beyond, it is lost */
-    STALL_MS = 2000,               /* no process waits longer for a Redis that takes nothing */
-    KEEP_RUNNING_MS = 3600 * 1000, /* how long the stream is kept after each entry, */
-    KEEP_ENDED_MS = 600 * 1000,    /* and after an attempt's last */
+    TICK_MS = 10,                /* between two writes */
+    TICK_COST = 64 * 1024,       /* bytes in each write: some megabytes per second */
+    IN_FLIGHT_MOST = 256 * 1024, /* bytes in flight: no renewal waits behind more */
+    TASK_MOST = 128 * 1024,      /* bytes queued for one task; above, its process is blocked */
+    ALL_MOST = 1024 * 1024,      /* bytes queued for all tasks */
+    DROP_MOST = 4 * 1024 * 1024, /* with what pipes still hold at the end; above, output is lost */
+    STALL_MS = 2000, /* the longest that a process is blocked while Redis takes nothing */
+    KEEP_RUNNING_MS = 3600 * 1000, /* how long Redis keeps the stream after each entry */
+    KEEP_ENDED_MS = 600 * 1000,    /* how long after an attempt's last entry */
 };
 
-/* Freed when the attempt has ended and nothing of it is left to be sent. */
+/* Freed when the attempt has ended and all its output was answered. */
 struct live_task {
     struct live *live;
     struct live_task *next, *previous;
-    struct attempt *attempt; /* NULL: ended */
+    struct attempt *attempt; /* NULL: it has ended */
     char *tid;
     int64_t number, fence; /* of the attempt */
     int64_t offset, dropped;
-    struct live_chunks queued, flying;
-    size_t bytes; /* what `queued` costs */
-    bool held;    /* its process waits */
+    struct live_chunks queued, in_flight;
+    size_t bytes; /* the cost of `queued` */
+    bool blocked; /* its process is not read */
 };
 
 struct live {
@@ -43,15 +47,15 @@ struct live {
     const char *consumer;
     struct live_task tasks; /* sentinel; the first is the next to send */
     size_t queued;          /* chunks of all tasks that are not sent */
-    size_t bytes;           /* what all cost, sent or not */
-    size_t flying;          /* and what is sent */
-    size_t ended, held;     /* tasks that are so */
-    int64_t progress_ns;    /* when Redis has taken something last, or was to take the first */
+    size_t bytes;           /* the cost of all chunks, sent or not */
+    size_t in_flight;       /* the cost of those that are sent */
+    size_t ended, blocked;  /* numbers of such tasks */
+    int64_t progress_ns;    /* when Redis last took a chunk, or the first one was queued */
     int64_t ticked_ns;
-    bool refused; /* by Redis, and that was told in this session */
+    bool refused; /* Redis refused a chunk in this session, and the log says so */
     struct command command;
     ev_timer tick;  /* the next write */
-    ev_timer stall; /* while processes wait */
+    ev_timer stall; /* runs while processes are blocked */
 };
 
 /* ---- tasks ---- */
@@ -75,20 +79,20 @@ static void free_task(struct live_task *task)
 {
     unlink_task(task);
     live_chunks_free(&task->queued);
-    live_chunks_free(&task->flying);
+    live_chunks_free(&task->in_flight);
     free(task->tid);
     free(task);
 }
 
 static void free_if_done(struct live_task *task)
 {
-    if (!task->attempt && !task->queued.first && !task->flying.first) {
+    if (!task->attempt && !task->queued.first && !task->in_flight.first) {
         task->live->ended--;
         free_task(task);
     }
 }
 
-/* Without memory the attempt goes unheard. */
+/* Returns NULL without memory: the attempt then has no live output. */
 static struct live_task *add_task(struct live *live, struct attempt *attempt)
 {
     struct live_task *task = calloc(1, sizeof *task);
@@ -108,12 +112,12 @@ static struct live_task *add_task(struct live *live, struct attempt *attempt)
     return task;
 }
 
-static void release(struct live_task *task)
+static void unblock(struct live_task *task)
 {
-    if (task->held) {
-        task->held = false;
-        task->live->held--;
-        runner_resume(task->live->runner, task->attempt);
+    if (task->blocked) {
+        task->blocked = false;
+        task->live->blocked--;
+        runner_hear(task->live->runner, task->attempt);
     }
 }
 
@@ -122,12 +126,12 @@ static bool is_full(const struct live_task *task)
     return task->bytes >= TASK_MOST || task->live->bytes >= ALL_MOST;
 }
 
-static void release_some(struct live *live)
+static void unblock_some(struct live *live)
 {
-    for (struct live_task *task = live->tasks.next; live->held > 0 && task != &live->tasks;
+    for (struct live_task *task = live->tasks.next; live->blocked > 0 && task != &live->tasks;
          task = task->next) {
         if (!is_full(task)) {
-            release(task);
+            unblock(task);
         }
     }
 }
@@ -136,7 +140,7 @@ static void release_some(struct live *live)
 
 static void start_tick(struct live *live)
 {
-    if (live->queued == 0 || live->flying >= FLYING_MOST || ev_is_active(&live->tick) ||
+    if (live->queued == 0 || live->in_flight >= IN_FLIGHT_MOST || ev_is_active(&live->tick) ||
         !session_is_up(live->session)) {
         return;
     }
@@ -146,8 +150,7 @@ static void start_tick(struct live *live)
     ev_timer_start(live->loop, &live->tick);
 }
 
-/* The answers to one task's entries come in their order. What is refused is lost, and leaves a gap.
- */
+/* Replies to one task's chunks come in order. A refused chunk is lost and leaves a gap. */
 static void on_sent(void *context, const struct redisReply *reply)
 {
     struct live_task *task = context;
@@ -156,26 +159,26 @@ static void on_sent(void *context, const struct redisReply *reply)
     if (!reply) {
         return; /* live_down follows */
     }
-    struct chunk *chunk = live_chunks_take(&task->flying);
+    struct chunk *chunk = live_chunks_take(&task->in_flight);
     bool was_full = live->bytes >= ALL_MOST;
-    live->flying -= chunk_cost(chunk);
+    live->in_flight -= chunk_cost(chunk);
     live->bytes -= chunk_cost(chunk);
     live->progress_ns = clock_boot_ns();
     if (queue_output_read(reply, &error) && !live->refused) {
         char why[512];
         redis_error_explain(error, strlen(error), why, sizeof why);
         live->refused = true;
-        log_text(LOG_WARNING, "the live output of task %s is lost: %s", task->tid, why);
+        log_text(LOG_WARNING, "task %s: live output lost: %s", task->tid, why);
     }
     chunk_free(chunk);
     free_if_done(task);
     if (was_full && live->bytes < ALL_MOST) {
-        release_some(live); /* no tick follows where nothing is left to be sent */
+        unblock_some(live); /* no tick follows if nothing is left to send */
     }
     start_tick(live);
 }
 
-/* Returns 0, or -1 where nothing can be sent now. */
+/* Returns 0, or −1 if nothing can be sent now. */
 static int send_first(struct live_task *task)
 {
     struct live *live = task->live;
@@ -186,17 +189,18 @@ static int send_first(struct live_task *task)
     if (session_send(live->session, &live->command, on_sent, task)) {
         return -1;
     }
-    live_chunks_add(&task->flying, live_chunks_take(&task->queued));
+    live_chunks_add(&task->in_flight, live_chunks_take(&task->queued));
     task->bytes -= chunk_cost(chunk);
-    live->flying += chunk_cost(chunk);
+    live->in_flight += chunk_cost(chunk);
     live->queued--;
     return 0;
 }
 
-/* One of each task that has some, in turns, until the tick's share is sent. */
+/* Sends one chunk of each task in turn, until the tick's share is sent. */
 static void send_some(struct live *live)
 {
-    for (size_t sent = 0; live->queued > 0 && sent < TICK_COST && live->flying < FLYING_MOST;) {
+    for (size_t sent = 0;
+         live->queued > 0 && sent < TICK_COST && live->in_flight < IN_FLIGHT_MOST;) {
         struct live_task *task = live->tasks.next;
         unlink_task(task);
         link_last(task);
@@ -216,7 +220,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *watcher, int events)
     struct live *live = watcher->data;
     live->ticked_ns = clock_boot_ns();
     send_some(live);
-    release_some(live);
+    unblock_some(live);
     start_tick(live);
 }
 
@@ -234,22 +238,22 @@ void live_flush(struct live *live)
 void live_down(struct live *live)
 {
     ev_timer_stop(live->loop, &live->tick);
-    live->flying = 0;
+    live->in_flight = 0;
     live->refused = false;
     for (struct live_task *task = live->tasks.next; task != &live->tasks; task = task->next) {
-        for (const struct chunk *chunk = task->flying.first; chunk; chunk = chunk->next) {
+        for (const struct chunk *chunk = task->in_flight.first; chunk; chunk = chunk->next) {
             task->bytes += chunk_cost(chunk);
             live->queued++;
         }
-        live_chunks_join(&task->flying, &task->queued);
-        task->queued = task->flying;
-        task->flying = (struct live_chunks){0};
+        live_chunks_join(&task->in_flight, &task->queued);
+        task->queued = task->in_flight;
+        task->in_flight = (struct live_chunks){0};
     }
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
-/* A new entry at the end, or NULL without memory. */
+/* Appends a chunk; returns NULL without memory. */
 static struct chunk *add_chunk(struct live_task *task)
 {
     struct live *live = task->live;
@@ -280,7 +284,7 @@ static void drop(struct live_task *task, size_t size)
     task->dropped += (int64_t)size;
 }
 
-/* The chunk to which more of that can be added, or NULL without memory. */
+/* Returns the chunk that takes more of this output, or NULL without memory. */
 static struct chunk *chunk_for(struct live_task *task, int number)
 {
     struct chunk *last = task->queued.last;
@@ -327,7 +331,7 @@ static void start_stall(struct live *live)
     }
 }
 
-/* Where Redis takes nothing, nobody waits any more; what comes is lost. */
+/* Redis takes nothing: unblocks all processes; what they write is dropped. */
 static void on_stall(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
@@ -335,15 +339,15 @@ static void on_stall(struct ev_loop *loop, ev_timer *watcher, int events)
     struct live *live = watcher->data;
     for (struct live_task *task = live->tasks.next; is_stalled(live) && task != &live->tasks;
          task = task->next) {
-        release(task);
+        unblock(task);
     }
-    if (live->held > 0) {
+    if (live->blocked > 0) {
         start_stall(live);
     }
 }
 
-static bool on_wrote(void *context, struct attempt *attempt, int number, const void *data,
-                     size_t size)
+static bool on_output(void *context, struct attempt *attempt, int number, const void *data,
+                      size_t size)
 {
     struct live *live = context;
     struct live_task *task = attempt->owner;
@@ -359,13 +363,13 @@ static bool on_wrote(void *context, struct attempt *attempt, int number, const v
     if (stalled || !is_full(task)) {
         return true;
     }
-    live->held += !task->held;
-    task->held = true;
+    live->blocked += !task->blocked;
+    task->blocked = true;
     start_stall(live);
     return false;
 }
 
-static void on_began(void *context, struct attempt *attempt)
+static void on_started(void *context, struct attempt *attempt)
 {
     struct live *live = context;
     struct live_task *task = add_task(live, attempt);
@@ -400,8 +404,8 @@ void live_ended(struct live *live, struct attempt *attempt, const struct outcome
     }
     attempt->owner = NULL;
     task->attempt = NULL;
-    live->held -= task->held;
-    task->held = false;
+    live->blocked -= task->blocked;
+    task->blocked = false;
     live->ended++;
     struct chunk *chunk = add_chunk(task);
     if (chunk) {
@@ -413,7 +417,7 @@ void live_ended(struct live *live, struct attempt *attempt, const struct outcome
     free_if_done(task);
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 struct live *live_new(struct ev_loop *loop, struct session *session, struct runner *runner,
                       const struct queue *queue, const char *consumer)
@@ -422,7 +426,7 @@ struct live *live_new(struct ev_loop *loop, struct session *session, struct runn
     if (!live) {
         return NULL;
     }
-    const struct attempt_follow follow = {.began = on_began, .wrote = on_wrote, .context = live};
+    const struct attempt_follow follow = {.began = on_started, .wrote = on_output, .context = live};
     live->loop = loop;
     live->session = session;
     live->runner = runner;
@@ -444,7 +448,7 @@ void live_free(struct live *live)
     ev_timer_stop(live->loop, &live->tick);
     ev_timer_stop(live->loop, &live->stall);
     while (live->tasks.next != &live->tasks) {
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list closes up */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list shrinks */
         free_task(live->tasks.next);
     }
     command_free(&live->command);

@@ -1,11 +1,12 @@
 /*
- * Live output: what tasks that ask for it write, sent to Redis while they run, in bounded memory
- * and at a bounded rate. A task that writes faster than Redis takes it waits, as it would for a
- * slow terminal; where Redis takes nothing for a while, output is dropped instead, and the stream
- * says how much.
+ * Live output: sends what tasks write to Redis while they run, if they ask for it, in bounded
+ * memory and at a bounded rate. A task that writes faster than Redis takes it blocks, as on a slow
+ * terminal. If Redis takes nothing for a while, output is dropped instead, and the stream says how
+ * much.
  *
- * It goes over the connection on which outcomes go, and all of a task's before its outcome does.
- * Redis answers one connection's commands in order: who has seen the result finds the output whole.
+ * Live output and outcomes use one connection, and a task's output is sent before its outcome.
+ * Redis answers one connection's commands in order, so a client that sees the result finds the
+ * output complete.
  */
 #ifndef LEAT_DAEMON_REPORT_LIVE_H
 #define LEAT_DAEMON_REPORT_LIVE_H
@@ -16,19 +17,19 @@
 struct ev_loop;
 struct live;
 
-/* Follows the runner's tasks from now on. Everything must outlive it; consumer is the worker's
- * name. Returns NULL without memory. */
+/* Follows the runner's tasks from now on. All arguments must outlive the object; consumer: the
+ * worker's name. Returns NULL without memory. */
 struct live *live_new(struct ev_loop *loop, struct session *session, struct runner *runner,
                       const struct queue *queue, const char *consumer);
 void live_free(struct live *live);
 
-/* The attempt is over, and this becomes of it. To be called before anybody is told. */
+/* The attempt has ended with this outcome. Call it before the outcome is sent. */
 void live_ended(struct live *live, struct attempt *attempt, const struct outcome *outcome);
 
-/* Before outcomes are sent: what is left of ended attempts goes out. */
+/* Sends all output of ended attempts. Call it before outcomes are sent. */
 void live_flush(struct live *live);
 
-/* The session is down: what was not answered goes again with the next. */
+/* The session is down: unanswered chunks are sent again in the next session. */
 void live_down(struct live *live);
 
 #endif

@@ -1,8 +1,11 @@
+/*
+ * A linked list of live output chunks.
+ */
 #include "daemon/report/live_chunks.h"
 
 #include <stdlib.h>
 
-#define ENTRY_COST 2048
+#define ENTRY_COST 2048 /* of an entry beside its bytes: memory here and in Redis */
 
 size_t chunk_cost(const struct chunk *chunk)
 {

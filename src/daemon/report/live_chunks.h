@@ -1,5 +1,5 @@
 /*
- * Entries of live output that are to be sent, or are under way, in their order.
+ * Chunks of live output, queued or in flight, in order.
  */
 #ifndef LEAT_DAEMON_REPORT_LIVE_CHUNKS_H
 #define LEAT_DAEMON_REPORT_LIVE_CHUNKS_H
@@ -7,11 +7,11 @@
 #include "base/buffer.h"
 #include "queue/result_streams.h"
 
-#define CHUNK_SIZE ((size_t)8 * 1024) /* bytes in one */
+#define CHUNK_SIZE ((size_t)8 * 1024) /* bytes of output in one chunk */
 
 struct chunk {
     struct chunk *next;
-    struct queue_output output; /* but for its data */
+    struct queue_output output; /* all but the data */
     struct buffer data;
     char how[48];
 };
@@ -21,20 +21,20 @@ struct live_chunks {
     struct chunk *first, *last;
 };
 
-/* What it takes to keep and to send it: an entry costs something beside its bytes. */
+/* What the chunk costs to keep and send: its bytes, and a fixed overhead. */
 size_t chunk_cost(const struct chunk *chunk);
 void chunk_free(struct chunk *chunk);
 
-/* Takes the chunk. */
+/* Appends the chunk, and owns it from now on. */
 void live_chunks_add(struct live_chunks *chunks, struct chunk *chunk);
 
-/* The first, which is the caller's then, or NULL. */
+/* Removes the first chunk and returns it; the caller owns it. NULL: the list is empty. */
 struct chunk *live_chunks_take(struct live_chunks *chunks);
 
-/* All that is in `more` comes behind what is there. */
+/* Appends all chunks of `more`, which is empty then. */
 void live_chunks_join(struct live_chunks *chunks, struct live_chunks *more);
 
-/* Frees all that are in it. */
+/* Frees all chunks. */
 void live_chunks_free(struct live_chunks *chunks);
 
 #endif

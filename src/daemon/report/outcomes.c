@@ -1,3 +1,7 @@
+/*
+ * Sends outcomes to Redis in batches, keeps each until it is settled, and waits for replicas if the
+ * config says so.
+ */
 #include "daemon/report/outcomes.h"
 
 #include <ev.h>
@@ -9,9 +13,9 @@
 #include "daemon/report/replicas.h"
 
 #define KEPT_RETRY_S 1.0
-#define LINGER_MS 6
+#define COALESCE_MS 6
 
-/* One leat_finish under way: the results it names, in order. */
+/* One leat_finish in flight: the outcomes that it names, in order. */
 struct batch {
     struct outcomes *outcomes;
     struct pending_outcome_list sent;
@@ -26,17 +30,17 @@ struct outcomes {
     const char *consumer;
     struct outcomes_events events;
     struct pending_outcome_list queued;
-    struct pending_outcome_list kept; /* refused one by one: sent again after a while */
-    struct batch under_way;           /* sentinel */
+    struct pending_outcome_list kept; /* refused by Redis: sent again after KEPT_RETRY_S */
+    struct batch in_flight;           /* sentinel */
     struct replicas *replicas;
-    struct pending_outcome_list asked; /* settled; replicas are being asked whether they have it */
-    struct pending_outcome_list unasked; /* settled since; the next question is theirs */
-    struct pending_outcome_list spare;   /* empty ones, for attempts that run */
+    struct pending_outcome_list asked;   /* settled by Redis; the replicas are being asked */
+    struct pending_outcome_list unasked; /* settled by Redis; for the next question */
+    struct pending_outcome_list spare;   /* reserved for attempts */
     size_t count, refused;
     struct command command;
-    int64_t sent_ns; /* when results went out last */
+    int64_t sent_ns; /* when outcomes were last sent */
     ev_timer retry;
-    ev_timer linger; /* ends a wait */
+    ev_timer coalesce; /* ends the wait of outcomes_coalesce */
 };
 
 /* ---- sending and settling ---- */
@@ -50,35 +54,35 @@ static void end_batch(struct batch *batch)
     free(batch);
 }
 
-/* Refused: it stays, and is sent again after a while. */
+/* Redis refused the outcome: keeps it, to be sent again later. */
 static void keep(struct outcomes *outcomes, struct pending_outcome_list *from,
-                 struct pending_outcome *result, const char *error)
+                 struct pending_outcome *pending, const char *error)
 {
-    pending_outcome_list_remove(from, result);
-    result->again = true;
-    outcomes->refused += !result->refused;
-    result->refused = true;
-    pending_outcome_list_append(&outcomes->kept, result);
+    pending_outcome_list_remove(from, pending);
+    pending->again = true;
+    outcomes->refused += !pending->refused;
+    pending->refused = true;
+    pending_outcome_list_append(&outcomes->kept, pending);
     if (!ev_is_active(&outcomes->retry)) {
         ev_timer_set(&outcomes->retry, KEPT_RETRY_S, 0.);
         ev_timer_start(outcomes->loop, &outcomes->retry);
     }
-    outcomes->events.settled(outcomes->events.context, result, QUEUE_KEPT, error);
+    outcomes->events.settled(outcomes->events.context, pending, QUEUE_KEPT, error);
 }
 
 static void settle(struct outcomes *outcomes, struct pending_outcome_list *from,
-                   struct pending_outcome *result, enum queue_settled settled)
+                   struct pending_outcome *pending, enum queue_settled settled)
 {
-    pending_outcome_list_remove(from, result);
+    pending_outcome_list_remove(from, pending);
     outcomes->count--;
-    outcomes->refused -= result->refused;
-    outcomes->events.settled(outcomes->events.context, result, settled, NULL);
-    pending_outcome_free(result);
+    outcomes->refused -= pending->refused;
+    outcomes->events.settled(outcomes->events.context, pending, settled, NULL);
+    pending_outcome_free(pending);
 }
 
-/* ---- what is only settled once replicas have it ---- */
+/* ---- replicas ---- */
 
-/* One question at a time, for all that has come since the last. */
+/* Asks once for all outcomes since the last question, unless one is under way. */
 static void ask_replicas(struct outcomes *outcomes)
 {
     if (outcomes->unasked.count == 0 || replicas_are_asked(outcomes->replicas)) {
@@ -99,32 +103,32 @@ static void on_replicated(void *context, bool known)
 {
     struct outcomes *outcomes = context;
     if (!known) {
-        /* whoever is the master now may not have it */
+        /* after a failover the new master may not have it */
         pending_outcome_list_put_back(&outcomes->queued, &outcomes->unasked);
         pending_outcome_list_put_back(&outcomes->queued, &outcomes->asked);
         return;
     }
     while (outcomes->asked.count > 0) {
-        struct pending_outcome *result = outcomes->asked.head.next;
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): as in list_free */
-        settle(outcomes, &outcomes->asked, result, result->settled);
+        struct pending_outcome *pending = outcomes->asked.head.next;
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): see pending_outcome_list_free */
+        settle(outcomes, &outcomes->asked, pending, pending->settled);
     }
     ask_replicas(outcomes);
 }
 
-static void take_answer(struct outcomes *outcomes, struct pending_outcome_list *sent,
-                        enum queue_settled settled, const char *error)
+static void on_answer(struct outcomes *outcomes, struct pending_outcome_list *sent,
+                      enum queue_settled settled, const char *error)
 {
-    struct pending_outcome *result = sent->head.next;
-    /* NOLINTBEGIN(clang-analyzer-unix.Malloc): as in list_free */
+    struct pending_outcome *pending = sent->head.next;
+    /* NOLINTBEGIN(clang-analyzer-unix.Malloc): see pending_outcome_list_free */
     if (settled == QUEUE_KEPT) {
-        keep(outcomes, sent, result, error);
+        keep(outcomes, sent, pending, error);
     } else if (replicas_are_wanted(outcomes->replicas)) {
-        pending_outcome_list_remove(sent, result);
-        result->settled = settled;
-        pending_outcome_list_append(&outcomes->unasked, result);
+        pending_outcome_list_remove(sent, pending);
+        pending->settled = settled;
+        pending_outcome_list_append(&outcomes->unasked, pending);
     } else {
-        settle(outcomes, sent, result, settled);
+        settle(outcomes, sent, pending, settled);
     }
     /* NOLINTEND(clang-analyzer-unix.Malloc) */
 }
@@ -141,17 +145,16 @@ static void on_finished(void *context, const struct redisReply *reply)
         enum queue_settled settled;
         const char *error;
         if (queue_finish_read(reply, i, &settled, &error)) {
-            session_recover(outcomes->session, REDIS_ERROR_OTHER,
-                            "finish: an answer in an unknown form");
+            session_recover(outcomes->session, REDIS_ERROR_OTHER, "finish: unexpected reply");
             break;
         }
-        take_answer(outcomes, &batch->sent, settled, error);
+        on_answer(outcomes, &batch->sent, settled, error);
     }
     end_batch(batch);
     ask_replicas(outcomes);
 }
 
-/* Returns whether a batch went out. */
+/* Returns whether a batch was sent. */
 static bool send_batch(struct outcomes *outcomes)
 {
     struct batch *batch = calloc(1, sizeof *batch);
@@ -163,15 +166,15 @@ static bool send_batch(struct outcomes *outcomes)
     pending_outcome_list_init(&batch->sent);
     queue_finish_begin(&outcomes->command, outcomes->queue, outcomes->consumer);
     while (outcomes->queued.count > 0 && batch->sent.count < QUEUE_FINISH_MAX) {
-        struct pending_outcome *result = outcomes->queued.head.next;
-        pending_outcome_list_remove(&outcomes->queued, result);
-        pending_outcome_list_append(&batch->sent, result);
-        pending_outcome_add_to(&outcomes->command, result);
+        struct pending_outcome *pending = outcomes->queued.head.next;
+        pending_outcome_list_remove(&outcomes->queued, pending);
+        pending_outcome_list_append(&batch->sent, pending);
+        pending_outcome_add_to(&outcomes->command, pending);
     }
-    batch->next = &outcomes->under_way;
-    batch->previous = outcomes->under_way.previous;
+    batch->next = &outcomes->in_flight;
+    batch->previous = outcomes->in_flight.previous;
     batch->previous->next = batch;
-    outcomes->under_way.previous = batch;
+    outcomes->in_flight.previous = batch;
     if (session_send(outcomes->session, &outcomes->command, on_finished, batch)) {
         end_batch(batch);
         session_recover(outcomes->session, REDIS_ERROR_LOST, "cannot send a command");
@@ -183,19 +186,19 @@ static bool send_batch(struct outcomes *outcomes)
 bool outcomes_coalesce(struct outcomes *outcomes)
 {
     if (outcomes->queued.count == 0 ||
-        clock_boot_ns() - outcomes->sent_ns >= LINGER_MS * CLOCK_NS_PER_MS) {
+        clock_boot_ns() - outcomes->sent_ns >= COALESCE_MS * CLOCK_NS_PER_MS) {
         return false;
     }
-    if (!ev_is_active(&outcomes->linger)) {
-        ev_timer_set(&outcomes->linger, LINGER_MS / 1000., 0.);
-        ev_timer_start(outcomes->loop, &outcomes->linger);
+    if (!ev_is_active(&outcomes->coalesce)) {
+        ev_timer_set(&outcomes->coalesce, COALESCE_MS / 1000., 0.);
+        ev_timer_start(outcomes->loop, &outcomes->coalesce);
     }
     return true;
 }
 
-static void on_linger(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_coalesced(struct ev_loop *loop, ev_timer *watcher, int events)
 {
-    /* the turn that this ends sends */
+    /* the loop's turn, which this timer causes, sends */
     (void)loop;
     (void)watcher;
     (void)events;
@@ -219,20 +222,20 @@ static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
     pending_outcome_list_put_back(&outcomes->queued, &outcomes->kept);
 }
 
-static void outcomes_add(struct outcomes *outcomes, struct pending_outcome *result)
+static void outcomes_add(struct outcomes *outcomes, struct pending_outcome *pending)
 {
-    pending_outcome_list_append(&outcomes->queued, result);
+    pending_outcome_list_append(&outcomes->queued, pending);
     outcomes->count++;
 }
 
 int outcomes_reserve(struct outcomes *outcomes, size_t count)
 {
     while (outcomes->spare.count < count) {
-        struct pending_outcome *result = pending_outcome_new();
-        if (!result) {
+        struct pending_outcome *pending = pending_outcome_new();
+        if (!pending) {
             return -1;
         }
-        pending_outcome_list_append(&outcomes->spare, result);
+        pending_outcome_list_append(&outcomes->spare, pending);
     }
     return 0;
 }
@@ -241,27 +244,27 @@ void outcomes_end(struct outcomes *outcomes, struct attempt *attempt, const stru
                   int64_t ttl_ms)
 {
     const struct task *task = attempt->task;
-    struct pending_outcome *result = outcomes->spare.head.next;
-    pending_outcome_list_remove(&outcomes->spare, result);
-    result->attempt = attempt;
-    result->outcome = *outcome;
-    result->ttl_ms = task->result_ttl_ms >= 0 ? task->result_ttl_ms : ttl_ms;
-    outcomes_add(outcomes, result);
+    struct pending_outcome *pending = outcomes->spare.head.next;
+    pending_outcome_list_remove(&outcomes->spare, pending);
+    pending->attempt = attempt;
+    pending->outcome = *outcome;
+    pending->ttl_ms = task->result_ttl_ms >= 0 ? task->result_ttl_ms : ttl_ms;
+    outcomes_add(outcomes, pending);
 }
 
 int outcomes_put_back(struct outcomes *outcomes, const char *token)
 {
-    struct pending_outcome *result = pending_outcome_new();
-    if (!result) {
+    struct pending_outcome *pending = pending_outcome_new();
+    if (!pending) {
         return -1;
     }
-    result->outcome.verdict = VERDICT_RELEASE;
-    result->token = strdup(token);
-    if (!result->token) {
-        pending_outcome_free(result);
+    pending->outcome.verdict = VERDICT_RELEASE;
+    pending->token = strdup(token);
+    if (!pending->token) {
+        pending_outcome_free(pending);
         return -1;
     }
-    outcomes_add(outcomes, result);
+    outcomes_add(outcomes, pending);
     return 0;
 }
 
@@ -277,9 +280,9 @@ bool outcomes_troubled(const struct outcomes *outcomes)
 
 static void list_tokens(const struct pending_outcome_list *from, struct token_list *list)
 {
-    for (const struct pending_outcome *result = from->head.next; result != &from->head;
-         result = result->next) {
-        token_list_add(list, pending_outcome_token(result));
+    for (const struct pending_outcome *pending = from->head.next; pending != &from->head;
+         pending = pending->next) {
+        token_list_add(list, pending_outcome_token(pending));
     }
 }
 
@@ -313,19 +316,19 @@ struct outcomes *outcomes_new(struct ev_loop *loop, const struct config *config,
     pending_outcome_list_init(&outcomes->asked);
     pending_outcome_list_init(&outcomes->unasked);
     pending_outcome_list_init(&outcomes->spare);
-    outcomes->under_way.next = outcomes->under_way.previous = &outcomes->under_way;
+    outcomes->in_flight.next = outcomes->in_flight.previous = &outcomes->in_flight;
     ev_timer_init(&outcomes->retry, on_retry, 0., 0.);
-    ev_timer_init(&outcomes->linger, on_linger, 0., 0.);
+    ev_timer_init(&outcomes->coalesce, on_coalesced, 0., 0.);
     outcomes->retry.data = outcomes;
     return outcomes;
 }
 
-/* The session is closed before: no batch is under way. */
+/* The session must be closed, so that no batch is in flight. */
 void outcomes_free(struct outcomes *outcomes)
 {
     if (outcomes) {
         ev_timer_stop(outcomes->loop, &outcomes->retry);
-        ev_timer_stop(outcomes->loop, &outcomes->linger);
+        ev_timer_stop(outcomes->loop, &outcomes->coalesce);
         pending_outcome_list_free(&outcomes->queued);
         pending_outcome_list_free(&outcomes->kept);
         replicas_free(outcomes->replicas);

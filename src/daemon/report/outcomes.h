@@ -1,7 +1,8 @@
 /*
- * What is still to be told to Redis: the outcome of each attempt, and what goes back unstarted.
- * Kept until Redis has settled it, sent again after a lost reply, batched: all that one loop turn
- * has goes out in one call. With [redis] wait_replicas kept for a while longer: see replicas.h.
+ * What Redis still has to learn: the outcome of each attempt, and the tokens of entries that go
+ * back unstarted. Each is kept until Redis has settled it, and sent again after a lost reply; all
+ * that is queued in one loop turn goes out in one call. With [redis] wait_replicas it is kept
+ * longer: see replicas.h.
  */
 #ifndef LEAT_DAEMON_REPORT_OUTCOMES_H
 #define LEAT_DAEMON_REPORT_OUTCOMES_H
@@ -18,46 +19,47 @@ struct ev_loop;
 struct outcomes;
 
 struct outcomes_events {
-    /* Redis has answered; the result is freed after this call. error is the text for QUEUE_KEPT
-     * only, and such a result stays and is sent again. */
-    void (*settled)(void *context, const struct pending_outcome *result, enum queue_settled settled,
-                    const char *error);
+    /* Redis has answered; the outcome is freed after this call. QUEUE_KEPT: Redis refused it with
+     * `error`; it is kept and sent again. */
+    void (*settled)(void *context, const struct pending_outcome *pending,
+                    enum queue_settled settled, const char *error);
     void *context;
 };
 
+/* All arguments must outlive the object. Returns NULL without memory. */
 struct outcomes *outcomes_new(struct ev_loop *loop, const struct config *config,
                               struct session *session, struct live *live, const struct queue *queue,
                               const char *consumer, const struct outcomes_events *events);
 void outcomes_free(struct outcomes *outcomes);
 
-/* Room for what becomes of so many attempts, those that run and those that are to start: what has
- * ended must not be lost for want of memory. Returns 0, or -1 without memory. */
+/* Reserves memory for the outcomes of `count` attempts in total, running ones and those about to
+ * start, so that no outcome is lost without memory. Returns 0, or −1 without memory. */
 int outcomes_reserve(struct outcomes *outcomes, size_t count);
 
-/* The outcome of one of these; takes the attempt. ttl_ms: for how long Redis keeps what becomes of
- * a task that does not say it itself; 0: not. */
+/* Queues the outcome of a reserved attempt, and takes the attempt. ttl_ms: how long Redis keeps the
+ * result if the task does not say so itself; 0: not. */
 void outcomes_end(struct outcomes *outcomes, struct attempt *attempt, const struct outcome *outcome,
                   int64_t ttl_ms);
 
-/* A token that goes back; copied. Returns 0 or −1 without memory. */
+/* Queues a token that goes back unstarted; it is copied. Returns 0, or −1 without memory. */
 int outcomes_put_back(struct outcomes *outcomes, const char *token);
 
-/* Sends all that is queued, if the session is up: before it, what the ended tasks have written. */
+/* Sends all that is queued, if the session is up, after the live output of ended tasks. */
 void outcomes_flush(struct outcomes *outcomes);
 
-/* True where what is queued should wait for more: a round trip costs Redis the same for one as for
- * several, so they follow each other no faster than every few milliseconds. The loop turns again
- * when the wait is over. */
+/* Returns whether to wait for more before sending: one call costs Redis the same for one outcome as
+ * for several, so calls are a few milliseconds apart. The loop turns again when the wait is
+ * over. */
 bool outcomes_coalesce(struct outcomes *outcomes);
 
-/* Not settled yet, sent or not. */
+/* The number that is not settled, sent or not. */
 size_t outcomes_count(const struct outcomes *outcomes);
 
-/* True while some are not settled that Redis has refused: no new tasks should be claimed then. */
+/* Redis has refused an outcome that is not settled yet: no new tasks should be claimed. */
 bool outcomes_troubled(const struct outcomes *outcomes);
 
-/* Those that wait to be sent. What is under way is settled before any command that is sent later
- * can run. */
+/* Adds the tokens of outcomes that are not in flight. Those in flight are settled before any later
+ * command runs. */
 void outcomes_tokens(const struct outcomes *outcomes, struct token_list *list);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Outcomes that wait to be settled: linked lists, and their encoding for leat_finish.
+ */
 #include "daemon/report/pending_outcome.h"
 
 #include <stdlib.h>
@@ -10,19 +13,19 @@ void pending_outcome_list_init(struct pending_outcome_list *list)
     list->count = 0;
 }
 
-void pending_outcome_list_append(struct pending_outcome_list *list, struct pending_outcome *result)
+void pending_outcome_list_append(struct pending_outcome_list *list, struct pending_outcome *pending)
 {
-    result->next = &list->head;
-    result->previous = list->head.previous;
-    result->previous->next = result;
-    list->head.previous = result;
+    pending->next = &list->head;
+    pending->previous = list->head.previous;
+    pending->previous->next = pending;
+    list->head.previous = pending;
     list->count++;
 }
 
-void pending_outcome_list_remove(struct pending_outcome_list *list, struct pending_outcome *result)
+void pending_outcome_list_remove(struct pending_outcome_list *list, struct pending_outcome *pending)
 {
-    result->previous->next = result->next;
-    result->next->previous = result->previous;
+    pending->previous->next = pending->next;
+    pending->next->previous = pending->previous;
     list->count--;
 }
 
@@ -45,48 +48,48 @@ void pending_outcome_list_free(struct pending_outcome_list *list)
 {
     while (list->count > 0) {
         struct pending_outcome *first = list->head.next;
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list closes up */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list shrinks */
         pending_outcome_list_remove(list, first);
         pending_outcome_free(first);
     }
 }
 
-/* ---- one result ---- */
+/* ---- one outcome ---- */
 
 struct pending_outcome *pending_outcome_new(void)
 {
     return calloc(1, sizeof(struct pending_outcome));
 }
 
-void pending_outcome_free(struct pending_outcome *result)
+void pending_outcome_free(struct pending_outcome *pending)
 {
-    if (result) {
-        if (result->attempt) {
-            attempt_free(result->attempt);
+    if (pending) {
+        if (pending->attempt) {
+            attempt_free(pending->attempt);
         }
-        free(result->token);
-        free(result);
+        free(pending->token);
+        free(pending);
     }
 }
 
-const struct attempt *pending_outcome_attempt(const struct pending_outcome *result)
+const struct attempt *pending_outcome_attempt(const struct pending_outcome *pending)
 {
-    return result->attempt;
+    return pending->attempt;
 }
 
-bool pending_outcome_sent_before(const struct pending_outcome *result)
+bool pending_outcome_sent_before(const struct pending_outcome *pending)
 {
-    return result->again;
+    return pending->again;
 }
 
-enum verdict pending_outcome_verdict(const struct pending_outcome *result)
+enum verdict pending_outcome_verdict(const struct pending_outcome *pending)
 {
-    return result->outcome.verdict;
+    return pending->outcome.verdict;
 }
 
-const char *pending_outcome_token(const struct pending_outcome *result)
+const char *pending_outcome_token(const struct pending_outcome *pending)
 {
-    return result->attempt ? result->attempt->task->token : result->token;
+    return pending->attempt ? pending->attempt->task->token : pending->token;
 }
 
 static enum queue_outcome queue_outcome_of(enum verdict verdict)
@@ -106,49 +109,49 @@ static enum queue_outcome queue_outcome_of(enum verdict verdict)
     return QUEUE_RELEASE;
 }
 
-/* Texts of numbers that go into the call. */
+/* Buffers for texts that the call points to. */
 struct texts {
     char status[32], usage[USAGE_TEXT];
 };
 
-static void tell_attempt(const struct pending_outcome *result, struct queue_result *told,
-                         struct texts *texts)
+static void describe_attempt(const struct pending_outcome *pending, struct queue_result *result,
+                             struct texts *texts)
 {
-    const struct attempt *attempt = result->attempt;
-    told->duration_us = attempt->duration_us;
-    if (told->outcome != QUEUE_RELEASE) {
+    const struct attempt *attempt = pending->attempt;
+    result->duration_us = attempt->duration_us;
+    if (result->outcome != QUEUE_RELEASE) {
         ending_status(&attempt->ending, texts->status, sizeof texts->status);
-        told->status = texts->status;
+        result->status = texts->status;
     }
-    if (told->outcome == QUEUE_RETRY || told->outcome == QUEUE_DEAD) {
-        told->cause = cause_name(attempt->ending.cause);
-        told->reason = attempt->reason;
+    if (result->outcome == QUEUE_RETRY || result->outcome == QUEUE_DEAD) {
+        result->cause = cause_name(attempt->ending.cause);
+        result->reason = attempt->reason;
     }
 
-    /* what ends the task: kept with its dead letter, and with its result */
-    bool last = told->outcome == QUEUE_SUCCESS || told->outcome == QUEUE_DEAD;
-    told->result_ttl_ms = last ? result->ttl_ms : 0;
-    if (told->outcome == QUEUE_DEAD || told->result_ttl_ms > 0) {
-        told->stdout_tail = attempt->stdout_tail;
-        told->stderr_tail = attempt->stderr_tail;
+    /* the last attempt's output tails and usage go into the dead letter and the result */
+    bool last = result->outcome == QUEUE_SUCCESS || result->outcome == QUEUE_DEAD;
+    result->result_ttl_ms = last ? pending->ttl_ms : 0;
+    if (result->outcome == QUEUE_DEAD || result->result_ttl_ms > 0) {
+        result->stdout_tail = attempt->stdout_tail;
+        result->stderr_tail = attempt->stderr_tail;
         usage_format(&attempt->usage, texts->usage, sizeof texts->usage);
-        told->usage = texts->usage;
+        result->usage = texts->usage;
     }
 }
 
-void pending_outcome_add_to(struct command *command, const struct pending_outcome *result)
+void pending_outcome_add_to(struct command *command, const struct pending_outcome *pending)
 {
-    struct queue_result told = {.token = pending_outcome_token(result),
-                                .outcome = queue_outcome_of(result->outcome.verdict),
-                                .cause = "",
-                                .status = "",
-                                .reason = "",
-                                .usage = "",
-                                .delay_ms = result->outcome.delay_ms,
-                                .again = result->again};
+    struct queue_result result = {.token = pending_outcome_token(pending),
+                                  .outcome = queue_outcome_of(pending->outcome.verdict),
+                                  .cause = "",
+                                  .status = "",
+                                  .reason = "",
+                                  .usage = "",
+                                  .delay_ms = pending->outcome.delay_ms,
+                                  .again = pending->again};
     struct texts texts;
-    if (result->attempt) {
-        tell_attempt(result, &told, &texts);
+    if (pending->attempt) {
+        describe_attempt(pending, &result, &texts);
     }
-    queue_finish_add(command, &told);
+    queue_finish_add(command, &result);
 }

@@ -1,3 +1,6 @@
+/*
+ * Asks with WAIT whether enough replicas have the outcomes, and logs when they have not.
+ */
 #include "daemon/report/replicas.h"
 
 #include <hiredis/hiredis.h>
@@ -12,13 +15,13 @@
 struct replicas {
     struct session *session;
     const struct queue *queue;
-    int64_t wanted, timeout_ms; /* no reload changes them */
+    int64_t wanted, timeout_ms; /* a reload does not change them */
     replicas_callback *answered;
     void *context;
     struct command command;
-    size_t tasks;  /* that wait for the question under way; 0: there is none */
-    bool outage;   /* declared in the log */
-    char why[512]; /* what Redis has refused of it; "": nothing */
+    size_t tasks;  /* outcomes that wait for the question in flight; 0: there is none */
+    bool outage;   /* the log says that replicas are too few */
+    char why[512]; /* why Redis refused; "": it did not */
 };
 
 static void ignore_reply(void *context, const struct redisReply *reply)
@@ -27,30 +30,30 @@ static void ignore_reply(void *context, const struct redisReply *reply)
     (void)reply;
 }
 
-static void note_refusal(struct replicas *replicas, const struct redisReply *reply)
+static void keep_refusal(struct replicas *replicas, const struct redisReply *reply)
 {
     if (reply && reply->type == REDIS_REPLY_ERROR && !*replicas->why) {
         queue_explain(reply, replicas->why, sizeof replicas->why);
     }
 }
 
-/* ---- too few, or enough again ---- */
+/* ---- the answer ---- */
 
-static void declare_outage(struct replicas *replicas, int64_t have)
+static void log_outage(struct replicas *replicas, int64_t have)
 {
     char duration[48], what[640];
     units_format_duration(replicas->timeout_ms, duration, sizeof duration);
-    /* the numbers fit, a refusal may be cut */
+    /* a long refusal is truncated */
     if (*replicas->why) {
-        (void)snprintf(what, sizeof what, "replicas cannot be asked: %s", replicas->why);
+        (void)snprintf(what, sizeof what, "cannot ask replicas: %s", replicas->why);
     } else {
         (void)snprintf(what, sizeof what, "%lld of %lld replicas within %s", (long long)have,
                        (long long)replicas->wanted, duration);
     }
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "replicas-short")};
     log_event(replicas->outage ? LOG_DEBUG : LOG_WARNING, LOG_ID_REPLICAS, fields, 1,
-              "too few replicas have what became of tasks: %s; a failover now may run them again; "
-              "the worker goes on, and counts them as unreplicated",
+              "too few replicas have the outcomes of tasks: %s; after a failover these tasks may "
+              "run again; they are counted as unreplicated",
               what);
     replicas->outage = true;
 }
@@ -58,7 +61,7 @@ static void declare_outage(struct replicas *replicas, int64_t have)
 static void judge(struct replicas *replicas, int64_t have)
 {
     if (*replicas->why || have < replicas->wanted) {
-        declare_outage(replicas, have);
+        log_outage(replicas, have);
         queue_mark(&replicas->command, replicas->queue, QUEUE_UNREPLICATED,
                    (int64_t)replicas->tasks);
         if (session_send_replica_wait(replicas->session, &replicas->command, 0, ignore_reply,
@@ -68,7 +71,7 @@ static void judge(struct replicas *replicas, int64_t have)
     } else if (replicas->outage) {
         struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "replicas-back")};
         log_event(LOG_INFO, LOG_ID_REPLICAS, fields, 1,
-                  "enough replicas again: %lld have what became of tasks", (long long)have);
+                  "enough replicas again: %lld have all outcomes", (long long)have);
         replicas->outage = false;
     }
 }
@@ -77,14 +80,14 @@ static void judge(struct replicas *replicas, int64_t have)
 
 static void on_marked(void *context, const struct redisReply *reply)
 {
-    note_refusal(context, reply);
+    keep_refusal(context, reply);
 }
 
 static void on_waited(void *context, const struct redisReply *reply)
 {
     struct replicas *replicas = context;
     if (reply) {
-        note_refusal(replicas, reply);
+        keep_refusal(replicas, reply);
         judge(replicas, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
     }
     replicas->tasks = 0;
@@ -117,7 +120,7 @@ bool replicas_are_asked(const struct replicas *replicas)
     return replicas->tasks > 0;
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 struct replicas *replicas_new(const struct config *config, struct session *session,
                               const struct queue *queue, replicas_callback *answered, void *context)

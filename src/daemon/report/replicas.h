@@ -1,7 +1,8 @@
 /*
- * Whether replicas have what Redis has settled, as [redis] wait_replicas asks for it. The question
- * goes over a connection of its own: WAIT holds up all that follows it, and no renewal may wait for
- * a replica. It begins with a write, which replicas have after all that was settled before.
+ * Waits until replicas have what Redis has settled, for [redis] wait_replicas. WAIT has a
+ * connection of its own: it delays every command after it, and no renewal may wait for a replica.
+ * Each question starts with a write; replicas that have this write have everything that was settled
+ * before it.
  */
 #ifndef LEAT_DAEMON_REPORT_REPLICAS_H
 #define LEAT_DAEMON_REPORT_REPLICAS_H
@@ -13,24 +14,25 @@
 
 struct replicas;
 
-/* known: Redis has answered, enough replicas or too few, which is logged once an outage and counted
- * in Redis; otherwise the session was lost, and nothing is known. */
+/* known: Redis has answered, whether replicas are enough or too few; too few is logged once in an
+ * outage and counted in Redis. Otherwise the session was lost, and nothing is known. */
 typedef void replicas_callback(void *context, bool known);
 
-/* Returns NULL without memory. */
+/* session and queue must outlive the object. Returns NULL without memory. */
 struct replicas *replicas_new(const struct config *config, struct session *session,
                               const struct queue *queue, replicas_callback *answered,
                               void *context);
 void replicas_free(struct replicas *replicas); /* NULL does nothing */
 
-/* The config asks for them. */
+/* The config asks for replicas. */
 bool replicas_are_wanted(const struct replicas *replicas);
 
-/* A question is under way. */
+/* A question is in flight. */
 bool replicas_are_asked(const struct replicas *replicas);
 
-/* Asks for all that Redis has answered so far, while no question is under way. tasks: how many wait
- * for this, to be counted. Returns 0, or -1 where nothing was sent and the session recovers. */
+/* Asks about everything that Redis has answered so far; no question may be in flight. tasks: how
+ * many outcomes wait for the answer, at least 1. Returns 0, or −1 if nothing was sent and the
+ * session recovers. */
 int replicas_ask(struct replicas *replicas, size_t tasks);
 
 #endif

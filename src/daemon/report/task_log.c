@@ -1,3 +1,6 @@
+/*
+ * Writes the journal records about tasks: their starts, ends, dead letters and lost outcomes.
+ */
 #include "daemon/report/task_log.h"
 
 #include <hiredis/hiredis.h>
@@ -11,7 +14,7 @@
 
 #define FIELDS_MOST 14
 
-/* Fields of one record with room for the numbers' texts. */
+/* The fields of one record, with buffers for numbers. */
 struct fields {
     struct log_field list[FIELDS_MOST];
     size_t count;
@@ -53,44 +56,44 @@ void task_log_started(const struct task *task)
               "task %s: attempt %" PRId64 " started", task->tid, task->attempt);
 }
 
-/* How each verdict is recorded. */
+/* The journal record of each verdict. */
 static const struct {
     int priority;
-    const char *id, *event;
+    const char *id, *event, *verb;
 } verdict_records[] = {
-    [VERDICT_SUCCESS] = {LOG_INFO, LOG_ID_TASK_SUCCEEDED, "succeeded"},
-    [VERDICT_RETRY] = {LOG_WARNING, LOG_ID_TASK_RETRY, "retry"},
-    [VERDICT_DEAD] = {LOG_ERR, LOG_ID_TASK_DEAD, "dead"},
-    [VERDICT_RELEASE] = {LOG_NOTICE, LOG_ID_TASK_RELEASED, "released"},
-    [VERDICT_CANCELLED] = {LOG_NOTICE, LOG_ID_TASK_CANCELLED, "cancelled"},
+    [VERDICT_SUCCESS] = {LOG_INFO, LOG_ID_TASK_SUCCEEDED, "succeeded", "succeeded"},
+    [VERDICT_RETRY] = {LOG_WARNING, LOG_ID_TASK_RETRY, "retry", "failed"},
+    [VERDICT_DEAD] = {LOG_ERR, LOG_ID_TASK_DEAD, "dead", "failed"},
+    [VERDICT_RELEASE] = {LOG_NOTICE, LOG_ID_TASK_RELEASED, "released", "released"},
+    [VERDICT_CANCELLED] = {LOG_NOTICE, LOG_ID_TASK_CANCELLED, "cancelled", "ended"},
 };
 
-/* "succeeded", "tried again in 2.0 s" and the like; text is room for what needs some. */
+/* Returns what becomes of the task, with a leading semicolon; text: a buffer for it. */
 static const char *describe_outcome(const struct outcome *outcome, bool done, char *text,
                                     size_t size)
 {
     switch (outcome->verdict) {
     case VERDICT_SUCCESS:
-        return done ? "succeeded without running" : "succeeded";
+        return done ? "; not run" : "";
     case VERDICT_RETRY:
-        (void)snprintf(text, size, "tried again in %.1f s", (double)outcome->delay_ms / 1000);
-        return text; /* it fits */
+        (void)snprintf(text, size, "; retrying in %.1f s", (double)outcome->delay_ms / 1000);
+        return text;
     case VERDICT_DEAD:
-        return "moved to the dead letters";
+        return "; dead-lettered";
     case VERDICT_RELEASE:
         if (outcome->delay_ms == 0) {
-            return "handed back";
+            return "; returned to the queue";
         }
-        (void)snprintf(text, size, "handed back, to wait for %.1f s",
+        (void)snprintf(text, size, "; returned to the queue for %.1f s",
                        (double)outcome->delay_ms / 1000);
-        return text; /* it fits */
+        return text;
     case VERDICT_CANCELLED:
-        return "for good";
+        return "";
     }
     return "";
 }
 
-/* What of it is known. */
+/* Adds the values that are known. */
 static void add_usage(struct fields *fields, const struct usage *usage)
 {
     static const char *const names[USAGE_ITEMS] = {
@@ -127,31 +130,33 @@ void task_log_ended(const struct attempt *attempt, const struct outcome *outcome
     add_number(&fields, "LEAT_DURATION_USEC", fields.duration, attempt->duration_us);
     add_usage(&fields, &attempt->usage);
 
-    char how[64], took[UNITS_SECONDS_SIZE], then[64];
+    char how[64], took[UNITS_SECONDS_SIZE], then[64], of[32] = "";
+    if (outcome->max_attempts > 0) {
+        (void)snprintf(of, sizeof of, "/%" PRId64, outcome->max_attempts);
+    }
     bool ran = attempt->duration_us > 0;
     ending_describe(ending, how, sizeof how);
     units_format_seconds(attempt->duration_us / 1000, took);
     log_event(priority, verdict_records[outcome->verdict].id, fields.list, fields.count,
-              "task %s: attempt %" PRId64 ": %s%s%s%s%s%s: %s", attempt->task->tid,
-              attempt->task->attempt, how, *attempt->reason ? ", " : "", attempt->reason,
-              ran ? " after " : "", ran ? took : "", ran ? " s" : "",
-              describe_outcome(outcome, done, then, sizeof then));
+              "task %s: attempt %" PRId64 "%s %s: %s%s%s%s%s%s%s", attempt->task->tid,
+              attempt->task->attempt, of, verdict_records[outcome->verdict].verb, how,
+              *attempt->reason ? ", " : "", attempt->reason, ran ? " after " : "", ran ? took : "",
+              ran ? " s" : "", describe_outcome(outcome, done, then, sizeof then));
 }
 
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid)
 {
     (void)context;
     struct fields fields;
-    char process[48] = "something of it";
+    char process[48] = "one of its processes";
     if (pid > 0) {
-        (void)snprintf(process, sizeof process, "process %d", (int)pid); /* fits */
+        (void)snprintf(process, sizeof process, "process %d", (int)pid);
     }
     describe_task(&fields, attempt->task, "lingers");
-    log_event(
-        LOG_ERR, LOG_ID_TASK_LINGERS, fields.list, fields.count,
-        "task %s: it was killed, but %s has not ended: its slot is taken until then, and it is "
-        "killed again",
-        attempt->task->tid, process);
+    log_event(LOG_ERR, LOG_ID_TASK_LINGERS, fields.list, fields.count,
+              "task %s: killed, but %s has not ended; its slot stays taken, and leatd keeps "
+              "killing it",
+              attempt->task->tid, process);
 }
 
 void task_log_homeless(void *context, const char *home, int error)
@@ -180,8 +185,8 @@ void task_log_ended_by_claim(const struct redisReply *ended)
         }
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "dead"),
                                      LOG_TEXT("LEAT_CAUSE", cause)};
-        log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3,
-                  "task %s: not started: %s: moved to the dead letters", tid, cause);
+        log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3, "task %s: not started: %s; dead-lettered",
+                  tid, cause);
     }
 }
 
@@ -192,11 +197,11 @@ void task_log_dead_growth(const char *queue, int64_t letters)
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "dead-growth"),
                                  LOG_TEXT("LEAT_COUNT", number)};
     log_event(LOG_WARNING, LOG_ID_DEAD_GROWN, fields, 2,
-              "there are %s dead letters by now; look at them with: leat -q %s dead list", number,
+              "queue %s: %s dead letters; list them with: leat -q %s dead list", queue, number,
               queue);
 }
 
-void task_log_told(const struct attempt *attempt, bool run)
+void task_log_hook_ended(const struct attempt *attempt, bool run)
 {
     const struct ending *ending = &attempt->ending;
     bool fine = ending->cause == CAUSE_EXIT && ending->exit_code == 0;
@@ -211,31 +216,32 @@ void task_log_told(const struct attempt *attempt, bool run)
     char how[64];
     ending_describe(ending, how, sizeof how);
     log_event(priority, fine ? LOG_ID_NOTIFIED : LOG_ID_NOTIFY_FAILED, fields.list, fields.count,
-              "task %s: dead letter: notify: %s%s%s after %.3f s%s", attempt->task->tid, how,
-              *attempt->reason ? ", " : "", attempt->reason, (double)attempt->duration_us / 1e6,
+              "task %s: dead-letter hook %s: %s%s%s after %.3f s%s", attempt->task->tid,
+              fine ? "succeeded" : "failed", how, *attempt->reason ? ", " : "", attempt->reason,
+              (double)attempt->duration_us / 1e6,
               fine  ? ""
-              : run ? ": it is not run again"
-                    : ": left to another worker");
+              : run ? "; not retried"
+                    : "; left to another worker");
 }
 
-void task_log_untold(const struct redisReply *given_up)
+void task_log_hook_given_up(const struct redisReply *given_up)
 {
     for (size_t i = 0; i < given_up->elements; i++) {
         const char *tid = given_up->element[i]->str;
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid),
                                      LOG_TEXT("LEAT_EVENT", "notify-failed")};
         log_event(LOG_ERR, LOG_ID_NOTIFY_FAILED, fields, 2,
-                  "task %s: dead letter: notify was begun too often and never ended: given up",
+                  "task %s: dead-letter hook given up: it was started too often and never finished",
                   tid);
     }
 }
 
-void task_log_settled(const struct pending_outcome *result, enum queue_settled settled,
+void task_log_settled(const struct pending_outcome *pending, enum queue_settled settled,
                       const char *error)
 {
-    const struct attempt *attempt = pending_outcome_attempt(result);
-    bool told_before = settled == QUEUE_GONE && pending_outcome_sent_before(result);
-    if (settled == QUEUE_OK || told_before || !attempt) {
+    const struct attempt *attempt = pending_outcome_attempt(pending);
+    bool settled_before = settled == QUEUE_GONE && pending_outcome_sent_before(pending);
+    if (settled == QUEUE_OK || settled_before || !attempt) {
         return;
     }
     struct fields fields;
@@ -246,23 +252,23 @@ void task_log_settled(const struct pending_outcome *result, enum queue_settled s
     case QUEUE_CALLED_OFF:
         describe_task(&fields, attempt->task, "cancelled");
         log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields.list, fields.count,
-                  "task %s: it was cancelled meanwhile: for good", tid);
+                  "task %s: cancelled meanwhile; not retried", tid);
         return;
     case QUEUE_FENCED:
     case QUEUE_GONE:
         describe_task(&fields, attempt->task, "fenced");
         log_event(LOG_WARNING, LOG_ID_FENCED, fields.list, fields.count,
-                  "task %s: this attempt's outcome was not taken: the task has passed on", tid);
+                  "task %s: outcome rejected: the task was requeued meanwhile", tid);
         return;
     case QUEUE_VANISHED:
         describe_task(&fields, attempt->task, "vanished");
         log_event(LOG_WARNING, LOG_ID_FENCED, fields.list, fields.count,
-                  "task %s: its entry was deleted or trimmed while it ran", tid);
+                  "task %s: entry deleted or trimmed while it ran", tid);
         return;
     case QUEUE_KEPT:
         describe_task(&fields, attempt->task, "kept");
         log_event(LOG_ERR, LOG_ID_REDIS_DOWN, fields.list, fields.count,
-                  "task %s: Redis refuses its outcome, it is kept and sent again: %s", tid, error);
+                  "task %s: Redis refuses its outcome: %s; keeping it and retrying", tid, error);
         return;
     }
 }

@@ -1,5 +1,5 @@
 /*
- * The log's records of what becomes of tasks.
+ * Journal records about tasks.
  */
 #ifndef LEAT_DAEMON_REPORT_TASK_LOG_H
 #define LEAT_DAEMON_REPORT_TASK_LOG_H
@@ -7,35 +7,36 @@
 #include "daemon/report/outcomes.h"
 #include "exec/runner.h"
 
-/* A started attempt, where the config wants such records. */
+/* A started attempt, if the log level includes it. */
 void task_log_started(const struct task *task);
 
 /* An ended attempt and its outcome. */
 void task_log_ended(const struct attempt *attempt, const struct outcome *outcome);
 
-/* What was killed and does not end, see struct runner_events. */
-void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid);
+/* A killed process does not end; see struct runner_events. */
+void task_log_lingers(void *context, const struct attempt *attempt, pid_t pid);
 
-/* Tasks start in / instead of that home, see struct runner_events. */
+/* Tasks start in / instead of their home; see struct runner_events. */
 void task_log_homeless(void *context, const char *home, int error);
 
-/* A task that ended before it was started here, since somebody had cancelled it. */
+/* A task that was cancelled before it started here. */
 void task_log_cancelled(const char *tid);
 
-/* Tasks that a claim ended, where no attempt of this worker did: tid, cause, … */
+/* Tasks that a claim dead-lettered or found cancelled, without an attempt by this worker. ended:
+ * tid, cause, … */
 void task_log_ended_by_claim(const struct redisReply *ended);
 
-/* So many dead letters have gathered in the queue. */
+/* The queue's dead letters have grown to this number. */
 void task_log_dead_growth(const char *queue, int64_t letters);
 
-/* [dead] notify has ended for a letter; run: it is done with, else another worker runs it. */
-void task_log_told(const struct attempt *attempt, bool run);
+/* The dead-letter hook has ended. run: it is not run again; otherwise another worker runs it. */
+void task_log_hook_ended(const struct attempt *attempt, bool run);
 
-/* tids of letters of which nobody could be told. */
-void task_log_untold(const struct redisReply *given_up);
+/* given_up: tids of dead letters for which the hook never finished. */
+void task_log_hook_given_up(const struct redisReply *given_up);
 
-/* Redis did not take a result as it was meant. */
-void task_log_settled(const struct pending_outcome *result, enum queue_settled settled,
+/* Redis did not take an outcome as it was sent. */
+void task_log_settled(const struct pending_outcome *pending, enum queue_settled settled,
                       const char *error);
 
 #endif

@@ -83,15 +83,16 @@ static struct outcome follow(const struct config_retry *policy, const struct con
                              const struct ending *ending, double random)
 {
     int64_t attempt = ending->attempt > 1 ? ending->attempt : 1;
+    int64_t max_attempts = attempts_most(policy, rule, ending);
     bool shared = ending->shared && ending->cause != CAUSE_REPORTED;
     if (rule->kind == CONFIG_RULE_SUCCESS) {
         return (struct outcome){.verdict = VERDICT_SUCCESS};
     }
-    if (!shared &&
-        (rule->kind == CONFIG_RULE_DEAD || attempt >= attempts_most(policy, rule, ending))) {
-        return (struct outcome){.verdict = VERDICT_DEAD};
+    if (!shared && (rule->kind == CONFIG_RULE_DEAD || attempt >= max_attempts)) {
+        return (struct outcome){.verdict = VERDICT_DEAD, .max_attempts = max_attempts};
     }
     return (struct outcome){.verdict = VERDICT_RETRY,
+                            .max_attempts = max_attempts,
                             .delay_ms = backoff_ms(policy, attempt, random)};
 }
 

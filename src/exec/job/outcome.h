@@ -58,7 +58,8 @@ struct ending {
 
 struct outcome {
     enum verdict verdict;
-    int64_t delay_ms; /* VERDICT_RETRY, VERDICT_RELEASE: until the task may run again */
+    int64_t max_attempts; /* VERDICT_RETRY, VERDICT_DEAD: the limit that was applied; 0: none was */
+    int64_t delay_ms;     /* VERDICT_RETRY, VERDICT_RELEASE: until the task may run again */
 };
 
 /* Decides the outcome. random is uniform in [0, 1); full jitter takes that share of the backoff. A

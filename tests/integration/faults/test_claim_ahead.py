@@ -55,9 +55,9 @@ def steps(log):
     """[(tid, whether it started or ended)] of a worker's log, in order."""
     found = []
     for _, _, message in records(log):
-        match = re.match(r'task (\S+): attempt \d+( started|:)', message)
+        match = re.match(r'task (\S+): attempt \d+(?:/\d+)? (started|\w+:)', message)
         if match:
-            found.append((match.group(1), match.group(2) == ' started'))
+            found.append((match.group(1), match.group(2) == 'started'))
     return found
 
 

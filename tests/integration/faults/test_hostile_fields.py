@@ -186,7 +186,7 @@ def test_not_utf8_everywhere(daemon, client, queue, folder, leat):
     [letter] = wait_letters(queue)
     assert (folder / 'out').read_bytes() == b'\xff\xc3\x28'
     assert letter.fields[5] == b'\xf0\x9f\x1b[31m'
-    worker.wait_log('moved to the dead letters')
+    worker.wait_log('; dead-lettered')
     assert '\x1b' not in worker.log()
     shown = leat('dead', 'show', letter.tid)
     assert shown.returncode == 0 and '\x1b' not in shown.stdout

@@ -177,7 +177,7 @@ def test_stopped_worker_is_fenced(daemon, queue, client, heartbeats, latch, code
     token = queue.pending()
     assert len(token) == 1
     first.cont()
-    first.wait_log('was not taken')
+    first.wait_log('outcome rejected')
     assert queue.counter('fenced') >= 1
     assert queue.pending() == token and queue.letters() == []
     assert queue.redis.hlen(queue.waiting) == 0 and queue.redis.xlen(queue.go) == 1
@@ -186,7 +186,7 @@ def test_stopped_worker_is_fenced(daemon, queue, client, heartbeats, latch, code
     wait_empty(queue)
     assert len(heartbeats.runs()) == 2 and heartbeats.runs()[1].ended
     assert queue.counter('succeeded') == 1, outcome
-    assert 'was not taken' not in second.log()
+    assert 'outcome rejected' not in second.log()
 
 
 def test_stopped_worker_starts_nothing_unchecked(daemon, queue, client, heartbeats):
@@ -416,7 +416,7 @@ def test_lost_finish(daemon, queue, client, proxy, through_proxy, heartbeats, wh
     wait_empty(queue)
     assert len(heartbeats.runs(tid)) == runs
     assert queue.counter('succeeded') == 1 + (code == 0)
-    assert 'was not taken' not in worker.log()
+    assert 'outcome rejected' not in worker.log()
     assert len(queue.letters()) == queue.counter('dead') == (code != 0)
     for _, letter in queue.letters():
         assert letter['leat.cause'] == b'exit' and letter['leat.attempts'].decode() == str(runs)
@@ -450,7 +450,7 @@ def test_late_success(daemon, queue, client, proxy, through_proxy, heartbeats, l
     wait_empty(queue)
     assert len(heartbeats.runs(tid)) == 1
     assert queue.counter('succeeded') == 1 + others
-    assert queue.counter('dead') == 0 and 'was not taken' not in first.log()
+    assert queue.counter('dead') == 0 and 'outcome rejected' not in first.log()
 
 
 def test_stop_without_redis(daemon, queue, proxy, through_proxy, heartbeats):

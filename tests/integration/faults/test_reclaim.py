@@ -149,7 +149,7 @@ def test_dead_letter_by_the_last_crash(daemon, queue, worker_locks):
     queue.conf_set('max_crashes', 1)
     worker_locks.put(NOBODY)
     worker = daemon({**LONG, 'queue': {'lease': '60s', 'max_crashes': 1}}).wait_ready()
-    worker.wait_log(f'task {tid}: not started: crash: moved to the dead letters')
+    worker.wait_log(f'task {tid}: not started: crash; dead-lettered')
     [(_, letter)] = queue.letters()
     assert letter['leat.worker'].decode() == NOBODY
     wait_empty(queue)

@@ -101,7 +101,7 @@ def test_drain_deadline(daemon, queue, folder, late):
     assert wait_file(folder / 'polite') == b'got TERM\n'
     assert queue.pending() == [] and queue.redis.hlen(queue.running) == 0
     assert queue.counter('released') == 2 and queue.counter('crashes') == 0
-    assert worker.log().count('handed back') >= 2
+    assert worker.log().count('returned to the queue') >= 2
 
     # on another worker, as if it had not begun
     daemon(sections).wait_ready()

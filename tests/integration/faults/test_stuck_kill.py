@@ -78,7 +78,7 @@ def test_what_does_not_end(daemon, queue, folder, held):
     held.append(pid_of(folder / 'pid'))
     tracer.hold_dead(held[0])
     cancel_now(queue)
-    worker.wait_log(f'task {tid}: it was killed, but process {held[0]} has not ended')
+    worker.wait_log(f'task {tid}: killed, but process {held[0]} has not ended')
     queue.add(*[{'command': 'true'}] * 4)
     wait_until(lambda: queue.counter('succeeded') == 4)
     assert queue.counter('cancelled') == 0
@@ -96,7 +96,7 @@ def test_renewals_that_tell_again(daemon, queue, client, folder, held):
     held.append(pid_of(folder / 'pid'))
     tracer.hold_dead(held[0])
     client.delete('emails', '{emails}:go', '{emails}:running')
-    worker.wait_log(f'it was killed, but process {held[0]} has not ended')
+    worker.wait_log(f': killed, but process {held[0]} has not ended')
     tracer.let_go(held[0])
-    worker.wait_log("this attempt's outcome was not taken")
+    worker.wait_log(": outcome rejected: ")
     assert worker.log().count('was killed, but') == 1

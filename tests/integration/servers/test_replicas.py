@@ -141,5 +141,5 @@ def test_without_the_right_to_wait(daemon, redis_server, queue, replica):
         'ACL', 'SETUSER', 'worker', 'on', '>secret', '~*', '&*', '+@all', '-wait')
     worker = daemon({'redis': {'user': 'worker', 'password': 'secret'}}).wait_ready()
     queue.add({'command': 'true'})
-    worker.wait_log('replicas cannot be asked: NOPERM').wait_log('; check user and password in [redis]')
+    worker.wait_log('cannot ask replicas: NOPERM').wait_log('; check user and password in [redis]')
     wait_succeeded(queue, 1)

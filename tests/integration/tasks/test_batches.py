@@ -303,10 +303,10 @@ def test_verdicts(daemon, queue, seen):
     assert queue.counter('succeeded') == 4 and queue.counter('retried') == 2
     assert sorted(seen.all()[1:]) == [(1, b'3\n'), (1, b'4\n')]
     log = worker.log()
-    assert f'task {tids[0]}: attempt 1: reported ok after' in log
-    assert f'task {tids[2]}: attempt 1: reported retry, busy after' in log
-    assert f'task {tids[3]}: attempt 1: exit 1 after' in log
-    assert f'task {tids[4]}: attempt 1: reported ok after' in log
+    assert f'task {tids[0]}: attempt 1 succeeded: reported ok after' in log
+    assert f'task {tids[2]}: attempt 1/5 failed: reported retry, busy after' in log
+    assert f'task {tids[3]}: attempt 1/5 failed: exit 1 after' in log
+    assert f'task {tids[4]}: attempt 1 succeeded: reported ok after' in log
 
 
 @pytest.mark.parametrize('end, cause', [('exit 0', 'exit 0'), ('kill -9 $$', 'killed by SIGKILL'),
@@ -316,8 +316,8 @@ def test_verdicts_stand_however_it_ends(daemon, queue, end, cause):
     tids = add(queue, *numbers(2))
     worker = daemon({'retry': {'base': '1h', 'cap': '1h'}, **batched(
         f'echo 1 ok >&3; {end}', timeout='2s' if cause == 'timeout' else '60s')}).wait_ready()
-    worker.wait_log(f'task {tids[0]}: attempt 1: reported ok')
-    worker.wait_log(f'task {tids[1]}: attempt 1: {cause}')
+    worker.wait_log(f'task {tids[0]}: attempt 1 succeeded: reported ok')
+    worker.wait_log(f'task {tids[1]}: attempt 1 succeeded: {cause}' if end == 'exit 0' else f'task {tids[1]}: attempt 1/5 failed: {cause}')
     wait_until(lambda: queue.counter('succeeded') + queue.counter('retried') == 2)
     assert queue.counter('retried') == (end != 'exit 0')
 
@@ -380,7 +380,7 @@ def test_output_is_the_batch_s(daemon, queue):
     assert len(lines) == 2
     assert all(f'batch_id={tids[0]}' in line and 'task=' not in line for line in lines)
     for tid in tids:
-        [end] = [line for line in worker.log().splitlines() if f'task {tid}: attempt 1: exit' in line]
+        [end] = [line for line in worker.log().splitlines() if f'task {tid}: attempt 1 succeeded: exit' in line]
         assert f'batch_id={tids[0]}' in end
 
 

@@ -59,7 +59,7 @@ def test_running(daemon, queue, leat, heartbeats, now):
     assert len(heartbeats.runs()) == 1
     worker.terminate()
     assert worker.wait_exit() == 0
-    assert '0 retried, 0 dead, 0 handed back, 1 cancelled' in worker.log()
+    assert '0 retried, 0 dead, 0 returned, 1 cancelled' in worker.log()
 
 
 def test_who_ignores_it_is_killed(daemon, queue, leat, heartbeats):
@@ -81,7 +81,7 @@ def test_exit_0_after_term_is_no_success(daemon, queue, leat, folder):
     cancel(leat, '--now', tid)
     wait_cancelled(queue)
     assert queue.counter('succeeded') == 0
-    worker.wait_log(f'task {tid}: attempt 1: cancelled')
+    worker.wait_log(f'task {tid}: attempt 1 ended: cancelled')
 
 
 @pytest.mark.parametrize('code', [0, 1])
@@ -99,7 +99,7 @@ def test_ends_before_it_is_told(daemon, queue, leat, latch, code):
         assert queue.counter('succeeded') == 1 and queue.counter('cancelled') == 0
     else:
         assert queue.counter('cancelled') == 1 and queue.counter('retried') == 0
-        worker.wait_log(f'task {tid}: it was cancelled meanwhile')
+        worker.wait_log(f'task {tid}: cancelled meanwhile; not retried')
 
 
 def test_while_the_claim_is_under_way(daemon, queue, leat, proxy, through_proxy, heartbeats):

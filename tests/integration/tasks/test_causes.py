@@ -164,7 +164,7 @@ def test_too_long_to_execute(daemon, queue, folder, rule, attempts):
     [letter] = wait_letters(queue)
     assert (letter.cause, letter.status, int(letter.attempts)) == ('cannot-execute', '', attempts)
     assert 'Argument list too long' in letter.reason and not (folder / 'ran').exists()
-    worker.wait_log('attempt 1: cannot-execute, cannot execute /bin/sh: Argument list too long')
+    worker.wait_log('failed: cannot-execute, cannot execute /bin/sh: Argument list too long')
     assert 'this host' not in worker.log()
 
 

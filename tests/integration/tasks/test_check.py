@@ -69,7 +69,7 @@ def test_after_kill_9(daemon, queue, folder, script):
     wait_succeeded(queue, 1)
     assert order(folder) == ['ran', 'checked']
     assert queue.counter('crashes') == 1
-    second.wait_log(f'task {tid}: attempt 1: the check says it is done')
+    second.wait_log(f'task {tid}: attempt 1 succeeded: the check says it is done')
 
 
 @pytest.mark.parametrize('after, end', [('timeout', 'sleep 60'), ('lost, killed', 'kill -9 $$')])
@@ -114,7 +114,7 @@ def test_done_already(daemon, queue, folder, script):
     assert order(folder) == ['checked']
     assert letters(queue) == [] and queue.counter('retried') == 0
     [line] = [line for line in worker.log().splitlines() if 'cause=done' in line]
-    assert f'task {tid}: attempt 1: the check says it is done after' in line
+    assert f'task {tid}: attempt 1 succeeded: the check says it is done after' in line
     assert 'succeeded without running' in line
 
 

@@ -57,11 +57,11 @@ def test_one_worker_warns(daemon, queue):
     letters(queue, 99)
     workers = [daemon({'retry': {'max_attempts': 1}}).wait_ready() for _ in range(2)]
     queue.add({'command': 'exit 3'})
-    wanted = 'there are 100 dead letters by now; look at them with: leat -q emails dead list'
+    wanted = 'queue emails: 100 dead letters; list them with: leat -q emails dead list'
     wait_until(lambda: any(wanted in worker.log() for worker in workers))
     heartbeats = dict(queue.redis.hgetall(queue.workers))
     wait_until(lambda: all(now != heartbeats[name] for name, now in queue.redis.hgetall(queue.workers).items()),
                message='both have beaten again')
     found = [(priority, message) for worker in workers for _, priority, message in records(worker.log())
-             if 'dead letters by now' in message]
+             if '; list them with' in message]
     assert found == [('warning', f'{wanted} (count=100)')]

@@ -192,10 +192,10 @@ def test_a_failure_is_logged_and_not_repeated(queue, teller, folder):
     one = teller(f'echo $LEAT_STATUS >> {folder}/told; echo moan >&2; exit 7')
     queue.add({'command': 'exit 1'}, {'command': 'exit 2'})
     wait_lines(folder / 'told', 2)
-    one.wait_log('dead letter: notify: exit 7').wait_log('moan')
+    one.wait_log('dead-letter hook failed: exit 7').wait_log('moan')
     wait_settled(queue, 2)
     assert sorted(lines(folder / 'told')) == ['1', '2'] and len(queue.letters()) == 2
-    assert one.log().count('it is not run again') == 2
+    assert one.log().count('; not retried') == 2
 
 
 def test_a_timeout(queue, teller, folder):
@@ -204,7 +204,7 @@ def test_a_timeout(queue, teller, folder):
                  notify_timeout='2s')
     queue.add({'command': 'exit 1'})
     [pid] = wait_lines(folder / 'told', 1)
-    one.wait_log('notify: timeout')
+    one.wait_log('dead-letter hook failed: timeout')
     wait_settled(queue, 1)
     assert not processes.alive(int(pid)) and one.descendants() == []
 
@@ -320,13 +320,13 @@ def test_a_broken_dead_stream_disturbs_no_task(queue, teller, folder):
     one = teller(f'echo >> {folder}/told')
     queue.redis.delete(queue.dead)
     queue.redis.set(queue.dead, 'x')
-    one.wait_log('cannot tell of dead letters now: WRONGTYPE').wait_log('; the keys belong to something else')
+    one.wait_log('dead-letter hook: cannot fetch dead letters: WRONGTYPE').wait_log('; the keys belong to something else')
     queue.add(*[{'command': f'echo y >> {folder}/ran'}] * 5)
     wait_lines(folder / 'ran', 5)
     queue.redis.delete(queue.dead)
     queue.add({'command': 'exit 1'})
     wait_lines(folder / 'told', 1)
-    assert one.log().count('cannot tell of dead letters now') == 1
+    assert one.log().count('cannot fetch dead letters') == 1
 
 
 def test_records(queue, daemon, folder, quick_tasks, leat):
@@ -337,6 +337,6 @@ def test_records(queue, daemon, folder, quick_tasks, leat):
     queue.add(*[{'command': 'exit 1'}] * 30)
     wait_settled(queue, 30)
     wait_until(lambda: open_files(one.pid) == files, 10, 'files are closed')
-    one.wait_log('dead letter: notify: exit 0')
+    one.wait_log('dead-letter hook succeeded: exit 0')
     status = json.loads(leat('status', '--json').stdout)
     assert status['figures']['total_told'] == 30

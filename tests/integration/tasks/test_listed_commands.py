@@ -136,7 +136,7 @@ def test_a_program_without_mode(daemon, listed, queue, folder, tool):
                                     'command.show': {'program': str(copy), 'arguments': 'x'}})).wait_ready()
     worker.wait_log('[command.show]')
     queue.add({'command': 'show'})
-    worker.wait_log('Permission denied: handed back, to wait for')
+    worker.wait_log('Permission denied; returned to the queue for')
     assert 'this host cannot run tasks' not in worker.log()
     gone.rmdir()
     queue.add({'command': 'bare'})

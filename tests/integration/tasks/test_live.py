@@ -243,7 +243,7 @@ def test_acl_forbids_output(daemon, queue, client, folder, base_config):
     worker = daemon(config).wait_ready()
     [tid] = queue.add({'command': 'echo a', **LIVE})
     assert wait_result(queue, tid)['state'] == 'success'
-    worker.wait_log('the live output of task')
+    worker.wait_log(': live output lost: ')
     assert not client.exists(key_of(queue, 'output', tid))
 
 
@@ -264,6 +264,6 @@ def test_who_waits_goes_on(daemon, queue, folder, wait_until):
         processes.send(pid, signal.SIGKILL)
     wait_until(lambda: not any(map(processes.alive, ended)))
     worker.cont()
-    wait_until(lambda: worker.log().count('attempt 1: killed by SIGKILL') == others)
+    wait_until(lambda: worker.log().count(' failed: killed by SIGKILL') == others)
     (folder / 'end').touch()
     wait_result(queue, tid)

@@ -163,8 +163,8 @@ def test_flood(daemon, queue, client, late, kind):
     assert worker.wait_exit() == 0
     flood.join(PATIENCE_S)
     assert flood.wrong == [] and flood.output > 100
-    assert all(flood.has(f'task {tid}: attempt 1: exit 0') for tid in others)
-    assert flood.has(f'task {letter.tid}: attempt 1: timeout')
+    assert all(flood.has(f'task {tid}: attempt 1 succeeded: exit 0') for tid in others)
+    assert flood.has(f'task {letter.tid}: attempt 1/1 failed: timeout')
     assert not flood.has('forged') and flood.has('stopped: ')
 
 
@@ -210,7 +210,7 @@ def logged(worker, tid):
 
 def run_one(worker, queue, command):
     [tid] = queue.add({'command': command})
-    worker.wait_log(f'task {tid}: attempt 1: exit 0')
+    worker.wait_log(f'task {tid}: attempt 1 succeeded: exit 0')
     return tid
 
 
@@ -269,7 +269,7 @@ def test_discard(daemon, queue):
     queue.add({'command': 'echo secret; exit 1'})
     [letter] = wait_letters(queue)
     assert letter.tail('stdout') == b'secret\n'
-    worker.wait_log('moved to the dead letters')
+    worker.wait_log('; dead-lettered')
     assert 'secret' not in worker.log()
 
 

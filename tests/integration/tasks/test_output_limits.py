@@ -37,7 +37,7 @@ def test_truncate(daemon, queue):
     [letter] = wait_letters(queue)
     assert (letter.cause, letter.status) == ('exit', '3')
     assert letter.tail('stdout').endswith(b'99998\n99999\n') and letter.tail('stderr') == b'last\n'
-    worker.wait_log('moved to the dead letters')
+    worker.wait_log('; dead-lettered')
     lines = lines_of(worker, tid)
     assert sum(len(line) + 1 for line in lines) <= 1024 + 1 and lines[0] == '00001'
     assert len(told(worker, f'task {tid}: wrote more than 1024 bytes; dropping the rest')) == 1
@@ -62,8 +62,8 @@ def test_kill(daemon, queue, command):
     assert (letter.cause, letter.status) == ('output-limit', '')
     assert letter.reason == 'more than 1024 bytes'
     assert [line[4] for line in letter.lines()] == ['output-limit'] * 2
-    worker.wait_log('moved to the dead letters')
-    assert told(worker, f'task {tid}: attempt 1: too much output, more than 1024 bytes after')
+    worker.wait_log('; dead-lettered')
+    assert told(worker, f'task {tid}: attempt 1/2 failed: too much output, more than 1024 bytes after')
     wait_empty(queue)
     assert worker.descendants() == []
 
@@ -138,7 +138,7 @@ def test_rate(daemon, queue):
     [(_, _, begun, ended, _, _)] = letter.lines()
     # what the first second may have, and what the pipe holds at the end, is not waited for
     assert ended - begun > (200 - 50 - 64 - 10) * 1000 // 50
-    worker.wait_log('moved to the dead letters')
+    worker.wait_log('; dead-lettered')
     assert [line.lstrip('x') for line in lines_of(worker, tid)] == [str(i) for i in range(1, 201)]
 
 
@@ -191,7 +191,7 @@ def test_rate_and_a_stop(daemon, queue, client):
     wait_until(lambda: 'stream=stdout' in worker.log())
     worker.terminate()
     assert worker.wait_exit() == 0
-    assert client.hlen(queue.running) == 0 and 'handed back' in worker.log()
+    assert client.hlen(queue.running) == 0 and 'returned to the queue' in worker.log()
 
 
 # ---- where to
@@ -235,7 +235,7 @@ def test_inherit_and_a_limit(daemon, queue, folder):
     worker = daemon({'output': {'to': 'inherit', 'at_max': 'kill'}, **ONCE}).wait_ready()
     [tid] = queue.add({'command': 'seq 1000', 'max_output': '1K'})
     assert wait_letters(queue)[0].cause == 'output-limit'
-    worker.wait_log('moved to the dead letters')
+    worker.wait_log('; dead-lettered')
     assert lines_of(worker, tid)[:3] == ['1', '2', '3']
 
 

@@ -23,7 +23,7 @@ def test_plain_xadd_runs(daemon, client, folder):
     wait_file(folder / 'out')
     wait_until(lambda: client.xlen('emails') == 0)
     assert client.exists('{emails}:running', '{emails}:waiting', '{emails}:dead') == 0
-    worker.wait_log(f'task {tid}: attempt 1: exit 0')
+    worker.wait_log(f'task {tid}: attempt 1 succeeded: exit 0')
 
 
 def test_fcall_runs(daemon, client, queue, folder):
