@@ -1,3 +1,6 @@
+/*
+ * Names this worker's incarnation, and writes its heartbeat record.
+ */
 #include "daemon/heartbeat.h"
 
 #include <errno.h>
@@ -32,7 +35,7 @@ int heartbeat_init(struct heartbeat *heartbeat)
     for (char *at = heartbeat->host; *at; at++) {
         *at = is_plain(*at) ? *at : '_';
     }
-    srand48((long)(nonce >> 32)); /* jitter: workers started together must not act in step */
+    srand48((long)(nonce >> 32)); /* for jitter: workers started together must not act in step */
     int size = snprintf(heartbeat->consumer, sizeof heartbeat->consumer, "%s:%ld:%08" PRIx32,
                         heartbeat->host, (long)getpid(), (uint32_t)nonce);
     errno = ENAMETOOLONG;
@@ -84,7 +87,7 @@ const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t run
 {
     update_rate(heartbeat);
     buffer_clear(&heartbeat->text);
-    (void)buffer_printf(&heartbeat->text, /* a failure stays marked */
+    (void)buffer_printf(&heartbeat->text, /* an error is kept in text.failed */
                         "{\"host\":\"%s\",\"pid\":%ld,\"version\":\"" LEAT_VERSION
                         "\",\"slots\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
                         ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64
@@ -93,6 +96,6 @@ const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t run
                         heartbeat->host, (long)getpid(), slots, running, state,
                         heartbeat->started_wall_ms, kill_grace_ms, heartbeat->succeeded,
                         heartbeat->retried, heartbeat->dead, heartbeat->cancelled, heartbeat->rate);
-    (void)buffer_append(&heartbeat->text, "", 1); /* as above */
+    (void)buffer_append(&heartbeat->text, "", 1);
     return heartbeat->text.failed ? NULL : heartbeat->text.data;
 }

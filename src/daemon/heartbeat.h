@@ -1,6 +1,6 @@
 /*
- * What a worker tells of itself with each renewal: one JSON record in the queue's `workers`, which
- * `leat status` reads.
+ * The worker's heartbeat record, sent with each renewal: one JSON object in the queue's `workers`,
+ * which `leat status` reads.
  */
 #ifndef LEAT_DAEMON_HEARTBEAT_H
 #define LEAT_DAEMON_HEARTBEAT_H
@@ -12,11 +12,11 @@
 #include "exec/job/outcome.h"
 
 struct heartbeat {
-    char host[64];      /* only characters that need no escape anywhere */
+    char host[64];      /* only characters that need no escaping */
     char consumer[128]; /* HOST:PID:NONCE, new at each start */
     int64_t started_wall_ms;
     uint64_t succeeded, retried, dead, released, cancelled;
-    uint64_t counted;   /* ended attempts when the rate was reckoned last */
+    uint64_t counted;   /* ended attempts at the last update of the rate */
     int64_t counted_ns; /* when that was */
     double rate;        /* ended attempts per second, smoothed */
     struct buffer text;
@@ -28,7 +28,7 @@ void heartbeat_free(struct heartbeat *heartbeat);
 
 void heartbeat_count(struct heartbeat *heartbeat, enum verdict verdict);
 
-/* The record, valid until the next call; NULL without memory. */
+/* Returns the record, valid until the next call; NULL without memory. */
 const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t running,
                            int64_t kill_grace_ms, const char *state);
 

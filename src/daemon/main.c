@@ -1,5 +1,5 @@
 /*
- * leatd: the process's surroundings, signals, the event loop.
+ * leatd's process: start, signals, reload, the event loop.
  */
 #include <errno.h>
 #include <ev.h>
@@ -39,9 +39,9 @@ struct daemon {
     struct isolation isolation;
     int exit_code;
     bool stopped;
-    bool ready;                 /* told to be so */
-    struct worker_figures told; /* figures in the last STATUS */
-    char told_trouble[256];     /* that in it: its text changes in place */
+    bool ready;                     /* the service manager knows that leatd is ready */
+    struct worker_figures notified; /* the figures in the last STATUS */
+    char notified_trouble[256];     /* a copy of its text, since the original changes in place */
     struct signals signals;
     ev_prepare turn;
     ev_timer status;
@@ -61,8 +61,9 @@ static void log_lines(int priority, const char *message_id, const struct buffer 
     }
 }
 
-/* A listed program that is not here: no error, since other hosts may have it. What hangs on the
- * network is not asked for while tasks run; nor is said what only the tasks' user can know. */
+/* Warns about listed programs that are missing here. This is no error: other hosts may have them.
+ * While tasks run, programs on network file systems are not looked for, since that may hang; nor
+ * are errors reported that depend on the tasks' user. */
 static void warn_of_programs(const struct config *config, bool runs)
 {
     char **entries = config->command.program;
@@ -77,7 +78,8 @@ static void warn_of_programs(const struct config *config, bool runs)
     }
 }
 
-/* The same of what every task needs: who tries a file here may have misspelt it. */
+/* Warns if something is missing that every task needs: the file that -t checks may name it
+ * wrongly. */
 static void warn_of_surroundings(const struct config *config)
 {
     struct identity *identity = identity_new(&config->task);
@@ -105,7 +107,7 @@ static int test(const struct config *config)
     return options_say("%s: ok\n", config->path);
 }
 
-/* Nothing that the parent left behind may change how leatd or its tasks are ended. */
+/* Signal dispositions of the parent must not change how leatd or its tasks end. */
 static int reset_signals(void)
 {
     sigset_t at_first;
@@ -121,20 +123,20 @@ static int reset_signals(void)
             return -1;
         }
     }
-    /* a reload that is asked for before the loop listens waits for it */
+    /* SIGHUP stays blocked, so pending, until the loop listens */
     return sigaddset(&at_first, SIGHUP) || sigprocmask(SIG_SETMASK, &at_first, NULL) ? -1 : 0;
 }
 
-/* What a large task took goes back to the system with it: malloc would learn from the first to keep
- * as much for the next. */
+/* Fixed thresholds make malloc return the memory of a large task to the system. By default it
+ * adapts to the first large task, and keeps as much for the next. */
 static void bound_memory(void)
 {
     enum { THRESHOLD = 128 * 1024 };
-    (void)mallopt(M_MMAP_THRESHOLD, THRESHOLD); /* an allocator without it is only larger */
+    (void)mallopt(M_MMAP_THRESHOLD, THRESHOLD); /* without it, leatd only uses more memory */
     (void)mallopt(M_TRIM_THRESHOLD, THRESHOLD);
 }
 
-/* For libev, which can't do without and would abort. The guards see to the tasks. */
+/* The allocator of libev, which would abort without memory. The guards end the tasks. */
 static void *allocate_for_loop(void *old, long size)
 {
     if (size <= 0) {
@@ -143,14 +145,14 @@ static void *allocate_for_loop(void *old, long size)
     }
     void *found = realloc(old, (size_t)size);
     if (!found) {
-        log_text(LOG_ERR, "the event loop cannot go on: out of memory");
+        log_text(LOG_ERR, "event loop: out of memory");
         log_close();
         exit(EX_OSERR);
     }
     return found;
 }
 
-/* The daemon needs a few descriptors per task; tasks get the limit that the daemon found. */
+/* leatd needs a few descriptors per task; tasks get the limit that leatd found. */
 static int raise_nofile(struct rlimit *found)
 {
     if (getrlimit(RLIMIT_NOFILE, found)) {
@@ -176,8 +178,7 @@ static enum log_target log_target_of(enum config_log target)
 static int open_log(const struct config *config)
 {
     if (log_open(log_target_of(config->log.target), (int)config->log.level, "leatd")) {
-        log_text(LOG_WARNING, "the journal cannot be reached: %s; logging to stderr",
-                 strerror(errno));
+        log_text(LOG_WARNING, "cannot reach the journal: %s; logging to stderr", strerror(errno));
     }
     struct log_field common[] = {LOG_TEXT("LEAT_QUEUE", config->queue.name)};
     return log_set_common(common, 1);
@@ -199,7 +200,7 @@ static void on_alive(void *context)
 {
     (void)context;
     sd_notify_alive();
-    // with every heartbeat: what the log could not write before
+    /* with every heartbeat: writes what the log could not write before */
     log_flush();
 }
 
@@ -218,12 +219,12 @@ static void reload(struct daemon *daemon)
     if (options_load(daemon->options, &fresh, &text)) {
         log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &text, "");
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
-                  "the configuration was not reloaded: the running one stays");
+                  "configuration not reloaded: the running one stays in use");
         goto done;
     }
     if (rights_check(fresh)) {
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
-                  "the configuration was not reloaded: the running one stays");
+                  "configuration not reloaded: the running one stays in use");
         config_free(fresh);
         goto done;
     }
@@ -231,11 +232,11 @@ static void reload(struct daemon *daemon)
     merged = config_merge(daemon->config, fresh, &text);
     if (!merged) {
         log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
-                  "the configuration was not reloaded: out of memory");
+                  "configuration not reloaded: out of memory; the running one stays in use");
         goto done;
     }
-    log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text, " needs a restart: it stays as it was");
-    isolation_look(&daemon->isolation, merged);
+    log_lines(LOG_WARNING, LOG_ID_CONFIG_RELOADED, &text, ": takes effect only after a restart");
+    isolation_warn(&daemon->isolation, merged);
     rights_warn(merged);
     warn_of_programs(merged, true);
     worker_set_config(daemon->worker, merged);
@@ -244,7 +245,7 @@ static void reload(struct daemon *daemon)
     if (open_log(merged)) {
         log_text(LOG_ERR, "out of memory");
     }
-    log_event(LOG_INFO, LOG_ID_CONFIG_RELOADED, NULL, 0, "the configuration was reloaded");
+    log_event(LOG_INFO, LOG_ID_CONFIG_RELOADED, NULL, 0, "configuration reloaded");
 done:
     buffer_free(&text);
 }
@@ -266,7 +267,7 @@ static void on_signal(void *context, int number)
     }
 }
 
-/* ---- STATUS: when figures changed, at most once a second ---- */
+/* ---- STATUS: when figures change, at most once a second ---- */
 
 static bool figures_differ(const struct worker_figures *left, const struct worker_figures *right)
 {
@@ -282,26 +283,27 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     (void)events;
     struct daemon *daemon = watcher->data;
     struct worker_figures figures = worker_figures(daemon->worker);
-    if (!ev_is_active(&daemon->status) && figures_differ(&figures, &daemon->told)) {
+    if (!ev_is_active(&daemon->status) && figures_differ(&figures, &daemon->notified)) {
         ev_timer_set(&daemon->status, STATUS_PERIOD_S, 0.);
         ev_timer_start(loop, &daemon->status);
-        /* cut if too long: then it is only told each time */
-        (void)snprintf(daemon->told_trouble, sizeof daemon->told_trouble, "%s", figures.trouble);
-        daemon->told = figures;
-        daemon->told.trouble = daemon->told_trouble;
+        /* a truncated text differs from the original, so STATUS is then sent each time */
+        (void)snprintf(daemon->notified_trouble, sizeof daemon->notified_trouble, "%s",
+                       figures.trouble);
+        daemon->notified = figures;
+        daemon->notified.trouble = daemon->notified_trouble;
         sd_notify_status(&figures);
     }
 }
 
 static void on_status(struct ev_loop *loop, ev_timer *watcher, int events)
 {
-    /* the turn that this ends looks for changes */
+    /* the loop's turn, which this timer causes, looks for changes */
     (void)loop;
     (void)watcher;
     (void)events;
 }
 
-/* ---- life ---- */
+/* ---- running ---- */
 
 static int listen_for_signals(struct daemon *daemon)
 {
@@ -321,8 +323,8 @@ static void run_loop(struct daemon *daemon)
         ev_prepare_start(daemon->loop, &daemon->turn);
     }
     worker_start(daemon->worker);
-    /* where epoll_ctl fails for what wakes libev from other threads, it counts one watcher too few,
-     * and could believe that there is none left */
+    /* if epoll_ctl fails for libev's own wakeup descriptor, libev counts one watcher too few, and
+     * could return as if none were left: hence the reference */
     while (!daemon->stopped) {
         ev_ref(daemon->loop);
         ev_run(daemon->loop, 0);
@@ -336,11 +338,11 @@ static int run(struct daemon *daemon, const struct rlimit *nofile)
     ev_set_allocator(allocate_for_loop);
     daemon->loop = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL);
     if (!daemon->loop) {
-        log_text(LOG_ERR, "no event loop: %s", strerror(errno));
+        log_text(LOG_ERR, "cannot create the event loop: %s", strerror(errno));
         return EX_OSERR;
     }
     int code = EX_OSERR;
-    /* before the worker, whose start takes a moment: they are heard when the loop runs */
+    /* before the worker, whose start takes a moment: signals wait until the loop runs */
     if (listen_for_signals(daemon)) {
         log_text(LOG_ERR, "cannot listen for signals: %s", strerror(errno));
         goto destroy;
@@ -365,14 +367,15 @@ destroy:
 static int serve(const struct options *options)
 {
     if (log_open(options->test ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO, "leatd")) {
-        (void)fputs("leatd: the journal cannot be reached\n", stderr); /* stderr it is, then */
+        (void)fputs("leatd: cannot reach the journal\n", stderr); /* the log then writes there */
     }
 
     bound_memory();
     if (rights_hide()) {
-        log_text(LOG_WARNING, "tasks of the same user may look into leatd: %s", strerror(errno));
+        log_text(LOG_WARNING, "cannot hide leatd's memory from tasks of the same user: %s",
+                 strerror(errno));
     }
-    struct daemon daemon = {.options = options, .told = {.state = "", .trouble = ""}};
+    struct daemon daemon = {.options = options, .notified = {.state = "", .trouble = ""}};
     struct buffer errors = BUFFER_INIT;
     struct rlimit nofile;
     int code;
@@ -406,7 +409,7 @@ int main(int argc, char **argv)
         return guard_process(argc, argv);
     }
     if (standard_fds_open(true)) {
-        return EX_OSERR; /* there is nothing to say it to */
+        return EX_OSERR; /* stderr may be missing, so nothing can be printed */
     }
     struct options options = {0};
     int code = options_parse(argc, argv, &options);

@@ -1,5 +1,5 @@
 /*
- * The command line of leatd: which queue it serves, and where its Redis is.
+ * Parses the command line of leatd: which queue it serves, and where its Redis is.
  */
 #include "daemon/options.h"
 
@@ -60,7 +60,7 @@ int options_say(const char *format, ...)
     return EX_IOERR;
 }
 
-/* To stderr; nothing is left to try if that fails. */
+/* Prints to stderr; if that fails, nothing else can be tried. */
 __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
 {
     va_list arguments;
@@ -96,12 +96,12 @@ static int take_option(int letter, struct options *options)
     case 'V':
         return options_say("leatd " LEAT_VERSION "\n");
     default:
-        (void)fputs("leatd: see leatd --help\n", stderr); /* getopt has said what is wrong */
+        (void)fputs("leatd: see leatd --help\n", stderr); /* getopt has printed the error */
         return EX_USAGE;
     }
 }
 
-/* Returns -1 if the options fit together, else an exit code. */
+/* Returns −1 if the options fit together, otherwise an exit code. */
 static int check(const struct config_source *source)
 {
     struct buffer why = BUFFER_INIT;

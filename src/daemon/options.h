@@ -1,5 +1,5 @@
 /*
- * The command line of leatd, with what the environment adds to it.
+ * The command line of leatd, with the defaults from the environment.
  */
 #ifndef LEAT_DAEMON_OPTIONS_H
 #define LEAT_DAEMON_OPTIONS_H
@@ -11,17 +11,17 @@
 
 struct options {
     struct config_source source;
-    char *path; /* of the file to load; NULL: none, the source says it all; owned */
+    char *path; /* owned; of the file to load; NULL: the source needs no file */
     bool test;  /* -t */
 };
 
-/* Returns -1 to go on, or an exit code after printing help or what is wrong. *options, which is
- * zeroed, is for options_free in any case. Call it first: it takes a password out of the
+/* Returns −1 to go on, or an exit code after printing help or an error. *options must be zeroed;
+ * call options_free in any case. Call options_parse first: it removes a password from the
  * environment. */
 int options_parse(int argc, char **argv, struct options *options);
 void options_free(struct options *options);
 
-/* Loads the configuration that they name, with keys. Returns as config_load. */
+/* Loads the configuration that the options name, with its key files. Returns as config_load. */
 int options_load(const struct options *options, struct config **config, struct buffer *errors);
 
 /* Prints to stdout. Returns an exit code. */

@@ -1,3 +1,6 @@
+/*
+ * Protects the process from its tasks, and checks its rights before it starts.
+ */
 #include "daemon/rights.h"
 
 #include <errno.h>
@@ -21,7 +24,7 @@ int rights_check(const struct config *config)
     const struct config_task *task = &config->task;
     struct identity *identity = identity_new(task);
     if (!identity) {
-        log_text(LOG_ERR, "cannot look up whom tasks run as: %s", strerror(ENOMEM));
+        log_text(LOG_ERR, "cannot look up the user of tasks: %s", strerror(ENOMEM));
         return -1;
     }
     identity_lacks(identity, lacks, sizeof lacks);
@@ -37,7 +40,7 @@ int rights_check(const struct config *config)
     return -1;
 }
 
-static bool stands_in_file(const char *password, const char *file, const char *credential)
+static bool is_in_file(const char *password, const char *file, const char *credential)
 {
     return password && !file && !credential;
 }
@@ -46,11 +49,11 @@ void rights_warn(const struct config *config)
 {
     const struct config_redis *redis = &config->redis;
     struct stat status;
-    bool holds_one =
-        stands_in_file(redis->password, redis->password_file, redis->password_credential) ||
-        stands_in_file(redis->sentinel_password, redis->sentinel_password_file,
-                       redis->sentinel_password_credential);
-    if (holds_one && stat(config->path, &status) == 0 && (status.st_mode & S_IROTH)) {
+    bool has_password =
+        is_in_file(redis->password, redis->password_file, redis->password_credential) ||
+        is_in_file(redis->sentinel_password, redis->sentinel_password_file,
+                   redis->sentinel_password_credential);
+    if (has_password && stat(config->path, &status) == 0 && (status.st_mode & S_IROTH)) {
         log_text(LOG_WARNING,
                  "%s: password: readable by all users; run: chgrp leat %s && chmod 640 %s, or set "
                  "password_file or password_credential instead",

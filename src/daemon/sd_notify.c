@@ -1,3 +1,6 @@
+/*
+ * Sends sd_notify messages.
+ */
 #include "daemon/sd_notify.h"
 
 #include <inttypes.h>
@@ -7,14 +10,14 @@
 
 #include "base/log/log.h"
 
-/* More time than the worker itself takes to give up. */
+/* The time that systemd waits beyond that in which the worker gives up. */
 #define STOP_SPARE_MS 5000
 
 static void send_state(const char *state)
 {
     int sent = sd_notify(0, state);
     if (sent < 0) {
-        log_text(LOG_DEBUG, "the service manager could not be told: %s", state);
+        log_text(LOG_DEBUG, "cannot notify the service manager: %s", state);
     }
 }
 
@@ -49,7 +52,7 @@ void sd_notify_status(const struct worker_figures *figures)
                    figures->retried, figures->dead, figures->released, figures->cancelled,
                    *figures->trouble ? "; " : "", figures->trouble);
     if (sent < 0) {
-        log_text(LOG_DEBUG, "the service manager could not be told the status");
+        log_text(LOG_DEBUG, "cannot notify the service manager: STATUS");
     }
 }
 
@@ -61,7 +64,7 @@ void sd_notify_reloading(void)
     }
     int64_t usec = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
     if (sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, usec) < 0) {
-        log_text(LOG_DEBUG, "the service manager could not be told of the reload");
+        log_text(LOG_DEBUG, "cannot notify the service manager: RELOADING=1");
     }
 }
 
@@ -69,6 +72,6 @@ void sd_notify_stopping(int64_t most_ms)
 {
     if (sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64,
                    (most_ms + STOP_SPARE_MS) * 1000) < 0) {
-        log_text(LOG_DEBUG, "the service manager could not be told of the stop");
+        log_text(LOG_DEBUG, "cannot notify the service manager: STOPPING=1");
     }
 }

@@ -1,3 +1,6 @@
+/*
+ * Runs the stages of stopping on a timer.
+ */
 #include "daemon/stop.h"
 
 #include <ev.h>
@@ -7,14 +10,14 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 
-/* For killed tasks to be gone and Redis to take the last results. */
+/* The time for killed tasks to end, and for Redis to accept the last outcomes. */
 #define SETTLE_MS 5000
 
 enum stop_stage {
     STOP_NOT,
     STOP_DRAINING, /* running tasks may finish */
-    STOP_ENDING,   /* they were sent TERM */
-    STOP_KILLING,  /* they were sent KILL */
+    STOP_ENDING,   /* they got SIGTERM */
+    STOP_KILLING,  /* they got SIGKILL */
 };
 
 struct stop {
@@ -22,7 +25,7 @@ struct stop {
     const struct config *config;
     struct stop_events events;
     enum stop_stage stage;
-    int64_t most_ns; /* when the last stage is over */
+    int64_t most_ns; /* when the last stage ends */
     ev_timer next;
 };
 
@@ -50,7 +53,7 @@ void stop_advance(struct stop *stop)
     case STOP_DRAINING:
         stop->stage = STOP_ENDING;
         log_event(LOG_NOTICE, LOG_ID_WORKER_STOPPING, NULL, 0,
-                  "stopping: running tasks are ended and handed back");
+                  "stopping: ending running tasks and returning them to the queue");
         stop->events.end(context, JOB_STOP);
         wait_ms(stop, stop->config->task.kill_grace_ms + SETTLE_MS);
         return;

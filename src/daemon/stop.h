@@ -1,6 +1,6 @@
 /*
- * The stages of stopping: running tasks may finish, then TERM, then KILL, then the worker gives up.
- * Time leads from one to the next, or an operator in a hurry.
+ * The stages of stopping: running tasks may finish, then get SIGTERM, then SIGKILL, then the worker
+ * gives up. Each stage ends after its time, or when an operator asks again.
  */
 #ifndef LEAT_DAEMON_STOP_H
 #define LEAT_DAEMON_STOP_H
@@ -29,15 +29,15 @@ struct stop *stop_new(struct ev_loop *loop, const struct config *config,
 void stop_set_config(struct stop *stop, const struct config *config);
 void stop_free(struct stop *stop);
 
-/* The next stage. */
+/* Starts the next stage. */
 void stop_advance(struct stop *stop);
 
-/* Everything is settled: no further stage comes. */
+/* Everything is settled: stops the timer, so that no further stage comes. */
 void stop_finish(struct stop *stop);
 
 bool stop_has_begun(const struct stop *stop);
 
-/* Milliseconds that stopping may still take, begun or not. */
+/* The longest time that stopping may still take, in milliseconds, whether it has begun or not. */
 int64_t stop_left_ms(const struct stop *stop);
 
 #endif

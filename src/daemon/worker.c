@@ -1,3 +1,6 @@
+/*
+ * Creates the modules of a worker, passes events between them, and stops it.
+ */
 #include "daemon/worker.h"
 
 #include <ev.h>
@@ -27,7 +30,7 @@
 #include "daemon/worker_status.h"
 #include "exec/runner.h"
 
-#define DEFAULT_MAX_CRASHES 3 /* as the functions take it where conf was damaged by hand */
+#define DEFAULT_MAX_CRASHES 3 /* the library's own value if the setting in conf is invalid */
 
 struct worker {
     struct ev_loop *loop;
@@ -52,15 +55,15 @@ struct worker {
     struct worker_status worker_status;
     struct command command;
 
-    bool leaving; /* leat_requeue of our own consumer is under way */
-    bool renew;   /* a task was cancelled: to be heard of at once */
-    bool ready_told;
+    bool leaving; /* leat_requeue of the own consumer is in flight */
+    bool renew;   /* renew in the next turn: a task was cancelled, or the status has changed */
+    bool ready_sent;
     ev_prepare turn;
 };
 
-/* ---- what the worker tells of itself ---- */
+/* ---- heartbeats and tokens ---- */
 
-static const char *make_beat(void *context)
+static const char *make_heartbeat(void *context)
 {
     struct worker *worker = context;
     return heartbeat_text(&worker->heartbeat, slots_most(worker->slots),
@@ -79,7 +82,7 @@ static void list_tokens(void *context, struct token_list *list)
     slots_tokens(worker->slots, list);
 }
 
-/* ---- taking tasks and what becomes of them ---- */
+/* ---- tasks and outcomes ---- */
 
 static bool is_closed(void *context)
 {
@@ -127,10 +130,10 @@ static void on_settled(void *context, const struct pending_outcome *result,
 
 /* ---- the session ---- */
 
-static void tell_ready(struct worker *worker)
+static void send_ready(struct worker *worker)
 {
-    if (!worker->ready_told && session_has_answer(worker->session)) {
-        worker->ready_told = true;
+    if (!worker->ready_sent && session_has_answer(worker->session)) {
+        worker->ready_sent = true;
         worker->events.ready(worker->events.context);
     }
 }
@@ -152,7 +155,7 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
     claim_loop_up(worker->claim_loop);
     lists_up(worker->lists);
     dead_hook_retry(worker->dead_hook);
-    tell_ready(worker);
+    send_ready(worker);
 }
 
 static void on_down(void *context)
@@ -163,20 +166,21 @@ static void on_down(void *context)
     lists_down(worker->lists);
     live_down(worker->live);
     slots_down(worker->slots);
-    tell_ready(worker);
+    send_ready(worker);
 }
 
 static void on_woken(void *context, const struct queue_wakeup *wakeup)
 {
     struct worker *worker = context;
-    claim_loop_rang(worker->claim_loop, wakeup);
+    claim_loop_wakeup(worker->claim_loop, wakeup);
     worker->renew = worker->renew || wakeup->cancel;
 }
 
-static void on_told(void *context, const struct token_set *lost, const struct token_set *cancelled)
+static void on_renewed(void *context, const struct token_set *lost,
+                       const struct token_set *cancelled)
 {
     struct worker *worker = context;
-    slots_told(worker->slots, lost, cancelled);
+    slots_remove(worker->slots, lost, cancelled);
     claim_loop_forget(worker->claim_loop, lost);
 }
 
@@ -186,7 +190,7 @@ static void on_fatal(void *context, int exit_code)
     worker->events.stopped(worker->events.context, exit_code);
 }
 
-static void on_beat_done(void *context, bool alive)
+static void on_heartbeat_done(void *context, bool alive)
 {
     struct worker *worker = context;
     if (alive) {
@@ -194,13 +198,13 @@ static void on_beat_done(void *context, bool alive)
     }
 }
 
-/* ---- opening, closing and stopping ---- */
+/* ---- opening, closing, stopping ---- */
 
 static void stopped(struct worker *worker, int exit_code)
 {
     const struct heartbeat *heartbeat = &worker->heartbeat;
     stop_finish(worker->stop);
-    guard_monitor_part(worker->guard_monitor, exit_code == EX_OK);
+    guard_monitor_stop(worker->guard_monitor, exit_code == EX_OK);
     log_event(LOG_INFO, LOG_ID_WORKER_STOPPED, NULL, 0,
               "stopped: %" PRIu64 " succeeded, %" PRIu64 " retried, %" PRIu64 " dead, %" PRIu64
               " returned, %" PRIu64 " cancelled",
@@ -223,7 +227,7 @@ static void on_open(void *context)
     }
 }
 
-/* The record in Redis says it at once. */
+/* The new state is sent with a renewal at once. */
 static void on_pressure(void *context)
 {
     struct worker *worker = context;
@@ -250,8 +254,8 @@ static void on_give_up(void *context)
 {
     struct worker *worker = context;
     log_text(LOG_ERR,
-             "giving up: %zu tasks still run and %zu results were not taken by Redis; their leases "
-             "will run out",
+             "stopping: giving up: %zu tasks still run, and %zu outcomes were not accepted by "
+             "Redis; the leases of these tasks will expire",
              runner_count(worker->runner), outcomes_count(worker->outcomes));
     stopped(worker, EX_TEMPFAIL);
 }
@@ -273,7 +277,7 @@ static void on_left(void *context, const struct redisReply *reply)
     }
 }
 
-/* Hands back whatever is pending for this consumer and strikes it off. */
+/* Returns everything pending for this consumer to the queue, and removes the consumer. */
 static void leave(struct worker *worker)
 {
     queue_requeue(&worker->command, &worker->queue, worker->heartbeat.consumer, false);
@@ -290,7 +294,7 @@ static void check_stopped(struct worker *worker)
         return;
     }
     if (session_is_away(worker->session)) {
-        log_text(LOG_NOTICE, "stopping without Redis: nothing is left to be told");
+        log_text(LOG_NOTICE, "stopping without Redis: no outcome is left to send");
         stopped(worker, EX_OK);
     } else if (session_is_up(worker->session) && claim_loop_is_quiet(worker->claim_loop)) {
         leave(worker);
@@ -311,19 +315,19 @@ int64_t worker_stop_ms(const struct worker *worker)
 
 /* ---- each turn of the loop ---- */
 
-/* All results and the next claim of one turn go out in one write. */
+/* Sends the outcomes and the next claim of one turn in one write. */
 static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
 {
     (void)loop;
     (void)events;
     struct worker *worker = watcher->data;
 
-    /* results go out with the next claim, and that may wait for more of them; those of a batch are
-     * many already */
+    /* outcomes are sent with the next claim, which may wait for more of them; a batch has many
+     * already */
     slots_turn(worker->slots);
     dead_hook_turn(worker->dead_hook);
     if (worker->renew && !claim_loop_is_claiming(worker->claim_loop)) {
-        /* a claim's answer may bring the cancelled task itself */
+        /* the reply to a claim may bring the cancelled task itself */
         worker->renew = false;
         lease_renew(worker->lease);
     }
@@ -336,18 +340,18 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     if (!worker->leaving) {
         claim_loop_turn(worker->claim_loop);
     }
-    outcomes_flush(worker->outcomes); /* what the intake put back */
+    outcomes_flush(worker->outcomes); /* tokens that claim_loop_turn put back */
     check_stopped(worker);
 }
 
-/* ---- life ---- */
+/* ---- creation, reload, end ---- */
 
-static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_t watchdog_ms)
+static int create_parts(struct worker *worker, const struct rlimit *nofile, int64_t watchdog_ms)
 {
     struct ev_loop *loop = worker->loop;
     const struct config *config = worker->config;
     const struct session_events session_events = {.tokens = list_tokens,
-                                                  .heartbeat = make_beat,
+                                                  .heartbeat = make_heartbeat,
                                                   .up = on_up,
                                                   .down = on_down,
                                                   .woken = on_woken,
@@ -361,9 +365,9 @@ static int make_parts(struct worker *worker, const struct rlimit *nofile, int64_
     const struct claim_loop_events claim_loop_events = {
         .put_back = put_back, .lease = on_lease, .context = worker};
     const struct lease_events lease_events = {.tokens = list_tokens,
-                                              .heartbeat = make_beat,
-                                              .told = on_told,
-                                              .heartbeat_done = on_beat_done,
+                                              .heartbeat = make_heartbeat,
+                                              .renewed = on_renewed,
+                                              .heartbeat_done = on_heartbeat_done,
                                               .context = worker};
 
     const struct stop_events stop_events = {
@@ -434,7 +438,7 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
     worker->turn.data = worker;
     if (heartbeat_init(&worker->heartbeat) ||
         queue_init(&worker->queue, config->queue.stream, config->queue.group) ||
-        make_parts(worker, nofile, watchdog_ms)) {
+        create_parts(worker, nofile, watchdog_ms)) {
         worker_free(worker);
         return NULL;
     }
@@ -445,7 +449,7 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
 void worker_start(struct worker *worker)
 {
     claim_loop_open(worker->claim_loop);
-    guard_monitor_start(worker->guard_monitor); /* closes it again where no guard can be had */
+    guard_monitor_start(worker->guard_monitor); /* closes the host if no guard can be started */
     session_start(worker->session);
 }
 
@@ -461,7 +465,7 @@ void worker_set_config(struct worker *worker, const struct config *config)
     slots_set_config(worker->slots, config);
     admission_set_config(worker->admission, config);
     dead_hook_set_config(worker->dead_hook, config);
-    claim_loop_ask(worker->claim_loop);
+    claim_loop_schedule(worker->claim_loop);
 }
 
 struct worker_figures worker_figures(const struct worker *worker)
@@ -483,7 +487,7 @@ void worker_free(struct worker *worker)
         return;
     }
     ev_prepare_stop(worker->loop, &worker->turn);
-    session_free(worker->session); /* first: it tells all the others that their calls have ended */
+    session_free(worker->session); /* first, since it calls the pending callbacks of all others */
     claim_loop_free(worker->claim_loop);
     slots_free(worker->slots);
     dead_hook_free(worker->dead_hook);

@@ -1,7 +1,7 @@
 /*
- * The worker: claims tasks while it has room, gives them to the runner, and tells Redis what became
- * of them. All decisions about taking and stopping are here; connections, leases and results have
- * their own modules.
+ * The worker: claims tasks while it has room, gives them to the runner, and sends their outcomes to
+ * Redis. It connects the modules of the daemon, each of which has its own job, and decides when the
+ * worker is stopped.
  */
 #ifndef LEAT_DAEMON_WORKER_H
 #define LEAT_DAEMON_WORKER_H
@@ -18,12 +18,13 @@ struct ev_loop;
 struct worker;
 
 struct worker_events {
-    /* Once: registered, or known to wait for a Redis that is away. */
+    /* Called once: the worker has registered, or waits for a Redis that is away. */
     void (*ready)(void *context);
-    /* At each beat while loop and Redis are well, or an outage is declared. */
+    /* Called at each heartbeat while the loop and Redis are well, or the log says that there is no
+     * session. */
     void (*alive)(void *context);
-    /* Everything is finished or handed back (or given up, which the log says); exit_code is of
-     * sysexits. */
+    /* Every task was finished or returned to the queue, or the worker gave up, which the log says.
+     * exit_code is one of sysexits. */
     void (*stopped)(void *context, int exit_code);
     void *context;
 };
@@ -46,11 +47,11 @@ void worker_start(struct worker *worker);
 /* Takes a merged config; the old one may be freed afterwards. */
 void worker_set_config(struct worker *worker, const struct config *config);
 
-/* No new tasks; running ones may finish until the drain time is over, then TERM, grace, KILL.
- * Called again, it hastens: first ends the drain, then kills. */
+/* Claims no new tasks; running ones may finish until the drain time is over, then get SIGTERM,
+ * kill_grace, SIGKILL. A second call ends the drain, a third one kills. */
 void worker_stop(struct worker *worker);
 
-/* Milliseconds that stopping may take at the most from now; for the service manager. */
+/* Returns the longest time that stopping may take from now, in milliseconds. */
 int64_t worker_stop_ms(const struct worker *worker);
 
 struct worker_figures worker_figures(const struct worker *worker);

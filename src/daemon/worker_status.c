@@ -1,3 +1,6 @@
+/*
+ * Derives the worker's status from the states of its modules.
+ */
 #include "daemon/worker_status.h"
 
 #include "daemon/claim/admission.h"
@@ -45,14 +48,14 @@ const char *worker_status_trouble(const struct worker_status *worker_status)
         return pressure;
     }
     if (!lease_fits(worker_status->lease)) {
-        return "kill_grace does not fit into the lease";
+        return "kill_grace is too long for the lease";
     }
     if (outcomes_troubled(worker_status->outcomes)) {
-        return "Redis refuses to take an outcome";
+        return "Redis refuses an outcome";
     }
     switch (claim_loop_pause(worker_status->claim_loop)) {
     case PAUSE_HOLD:
-        return "waiting one lease after the group was lost";
+        return "waiting one lease: the consumer group was lost";
     case PAUSE_PAUSED:
         return "the queue is paused";
     case PAUSE_DRAINED:

@@ -1,6 +1,6 @@
 /*
- * How the worker stands: whether it takes tasks, what it is called then, and what keeps it from
- * taking more.
+ * The status of the worker: whether it claims tasks, the name of its state, and why it claims
+ * nothing.
  */
 #ifndef LEAT_DAEMON_WORKER_STATUS_H
 #define LEAT_DAEMON_WORKER_STATUS_H
@@ -15,7 +15,7 @@ struct outcomes;
 struct session;
 struct stop;
 
-/* What it depends on; nothing of it is owned. */
+/* The modules that decide the status; nothing is owned. */
 struct worker_status {
     const struct session *session;
     const struct stop *stop;
@@ -26,13 +26,13 @@ struct worker_status {
     const struct claim_loop *claim_loop;
 };
 
-/* No task is to be claimed: for reasons of this worker's own, not of the queue's. */
+/* Returns whether a state of this worker, not of the queue, forbids to claim tasks. */
 bool worker_status_is_closed(const struct worker_status *worker_status);
 
 /* "running", "draining", "host-fault", "lease-short", "outcome-kept" or "pressed". */
 const char *worker_status_state(const struct worker_status *worker_status);
 
-/* Why nothing is claimed, for people; "" where it is. */
+/* Why nothing is claimed, for people; "" if tasks are claimed. */
 const char *worker_status_trouble(const struct worker_status *worker_status);
 
 #endif

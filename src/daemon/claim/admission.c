@@ -1,3 +1,6 @@
+/*
+ * Compares the kernel's pressure, load and memory figures with the limits of [admission].
+ */
 #include "daemon/claim/admission.h"
 
 #include <errno.h>
@@ -12,8 +15,8 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 
-#define PERIOD_S 1.0  /* the kernel's averages change every two seconds */
-#define RELIEF 0.75   /* of a limit: once exceeded, so far it has to come back */
+#define PERIOD_S 1.0  /* the kernel updates its averages every two seconds */
+#define RELIEF 0.75   /* an exceeded limit counts until the figure is below this share of it */
 #define MIB (1 << 20) /* bytes */
 
 enum measure { MEMORY_PRESSURE, IO_PRESSURE, CPU_PRESSURE, LOAD, FREE_MEMORY, MEASURES };
@@ -22,11 +25,11 @@ static const struct {
     const char *path;
     const char *trouble;
 } known[MEASURES] = {
-    [MEMORY_PRESSURE] = {"/proc/pressure/memory", "this host is pressed: memory_pressure"},
-    [IO_PRESSURE] = {"/proc/pressure/io", "this host is pressed: io_pressure"},
-    [CPU_PRESSURE] = {"/proc/pressure/cpu", "this host is pressed: cpu_pressure"},
-    [LOAD] = {"/proc/loadavg", "this host is pressed: load"},
-    [FREE_MEMORY] = {"/proc/meminfo", "this host is pressed: free_memory"},
+    [MEMORY_PRESSURE] = {"/proc/pressure/memory", "host under pressure: memory_pressure"},
+    [IO_PRESSURE] = {"/proc/pressure/io", "host under pressure: io_pressure"},
+    [CPU_PRESSURE] = {"/proc/pressure/cpu", "host under pressure: cpu_pressure"},
+    [LOAD] = {"/proc/loadavg", "host under pressure: load"},
+    [FREE_MEMORY] = {"/proc/meminfo", "host under pressure: free_memory"},
 };
 
 struct admission {
@@ -34,25 +37,25 @@ struct admission {
     const struct config *config;
     void (*changed)(void *context);
     void *context;
-    bool wanted;           /* there is a limit */
-    bool over[MEASURES];   /* it is exceeded, or was and is not far below yet */
-    bool silent[MEASURES]; /* the kernel does not tell, which was said */
-    enum measure worst;    /* the one that is told, where one is over */
+    bool wanted;               /* there is a limit */
+    bool over[MEASURES];       /* it is exceeded, or was and has not come back far enough */
+    bool unreadable[MEASURES]; /* the kernel does not provide the figure, and the log says so */
+    enum measure worst;        /* the limit that admission_trouble names */
     bool pressed;
     bool looked;
     ev_tstamp looked_at;
-    ev_timer again; /* while it is pressed */
+    ev_timer again; /* runs while there is pressure */
 };
 
-/* One figure against its limit. */
+/* A figure compared with its limit. */
 struct reading {
     double share;  /* above 1: exceeded */
-    char text[96]; /* both of them, for people */
+    char text[96]; /* figure and limit, for people */
 };
 
-/* ---- what the kernel says ---- */
+/* ---- reading the figures ---- */
 
-/* The beginning of a file of /proc, which is there at once. Returns 0, or -1 with errno. */
+/* Reads the beginning of a file of /proc, which never blocks. Returns 0, or −1 with errno. */
 static int read_text(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -67,7 +70,7 @@ static int read_text(const char *path, char *text, size_t size)
     return got < 0 ? -1 : 0;
 }
 
-/* "some avg10=1.23 …": how much of the last ten seconds something waited. */
+/* Reads "some avg10=1.23 …": the share of the last ten seconds in which something waited. */
 static int read_pressure(const char *path, double *percent)
 {
     static const char some[] = "some avg10=";
@@ -83,7 +86,7 @@ static int read_pressure(const char *path, double *percent)
     return rest == text + sizeof some - 1 ? -1 : 0;
 }
 
-/* The load average of the last minute, in percent of the processors. */
+/* Reads the load average of the last minute, in percent of the processors. */
 static int read_load(double *percent)
 {
     char text[128], *rest;
@@ -96,7 +99,7 @@ static int read_load(double *percent)
     return rest == text ? -1 : 0;
 }
 
-/* A line of /proc/meminfo, in bytes; -1 where it is not there. */
+/* Returns a figure of /proc/meminfo in bytes, or −1 if there is none. */
 static double find_memory(const char *text, const char *name)
 {
     const char *line = strstr(text, name);
@@ -115,9 +118,10 @@ static int read_memory(double *available, double *total)
     return *available < 0 || *total <= 0 ? -1 : 0;
 }
 
-/* ---- against the limits ---- */
+/* ---- comparing ---- */
 
-/* 0: there is none. Of FREE_MEMORY: bytes, or percent of all memory below 0. */
+/* Returns 0 if there is no limit. FREE_MEMORY: bytes, or as a negative number percent of all
+ * memory. */
 static int64_t limit_of(const struct admission *admission, enum measure measure)
 {
     const struct config_admission *limits = &admission->config->admission;
@@ -138,8 +142,8 @@ static int64_t limit_of(const struct admission *admission, enum measure measure)
     return 0;
 }
 
-/* over: it has to come back to four thirds of the limit; half of the way to all memory where that
- * would be too far. */
+/* over: free memory has to come back to four thirds of the limit, or half of the way to all memory
+ * if that is less. */
 static int compare_memory(int64_t limit, bool over, struct reading *reading)
 {
     double available, total;
@@ -151,11 +155,11 @@ static int compare_memory(int64_t limit, bool over, struct reading *reading)
     reading->share = available > 0 ? (over ? enough * RELIEF : least) / available : 2;
     (void)snprintf(reading->text, sizeof reading->text,
                    "%.0f MiB of memory are free, the least is %.0f MiB", available / MIB,
-                   least / MIB); /* fits */
+                   least / MIB);
     return 0;
 }
 
-/* Returns 0, or -1 with errno where the kernel does not tell. */
+/* Returns 0, or −1 with errno if the kernel does not provide the figure. */
 static int compare(enum measure measure, int64_t limit, bool over, struct reading *reading)
 {
     static const char *const names[MEASURES] = {[MEMORY_PRESSURE] = "memory pressure",
@@ -171,21 +175,22 @@ static int compare(enum measure measure, int64_t limit, bool over, struct readin
     }
     reading->share = percent / (double)limit;
     (void)snprintf(reading->text, sizeof reading->text, "%s is %.1f%%, the limit is %" PRId64 "%%",
-                   names[measure], percent, limit); /* fits */
+                   names[measure], percent, limit);
     return 0;
 }
 
-/* What is not told counts as no pressure, and is said once. */
-static void tell_silent(struct admission *admission, enum measure measure)
+/* A figure that the kernel does not provide counts as no pressure; logs that once. */
+static void warn_unreadable(struct admission *admission, enum measure measure)
 {
-    if (!admission->silent[measure]) {
+    if (!admission->unreadable[measure]) {
         log_event(LOG_WARNING, LOG_ID_PRESSURE, NULL, 0,
-                  "[admission] %s has no effect: %s cannot be read: %s%s",
+                  "[admission] %s: has no effect: cannot read %s: %s%s",
                   strrchr(known[measure].trouble, ' ') + 1, known[measure].path, strerror(errno),
-                  measure < LOAD ? "; this kernel needs CONFIG_PSI, and maybe psi=1 when it boots"
-                                 : "");
+                  measure < LOAD
+                      ? "; use a kernel with CONFIG_PSI, booted with psi=1 if it needs that"
+                      : "");
     }
-    admission->silent[measure] = true;
+    admission->unreadable[measure] = true;
 }
 
 static bool is_over(struct admission *admission, enum measure measure, struct reading *reading)
@@ -195,22 +200,22 @@ static bool is_over(struct admission *admission, enum measure measure, struct re
         return false;
     }
     if (compare(measure, limit, admission->over[measure], reading)) {
-        tell_silent(admission, measure);
+        warn_unreadable(admission, measure);
         return false;
     }
-    admission->silent[measure] = false;
+    admission->unreadable[measure] = false;
     return reading->share > (admission->over[measure] ? RELIEF : 1);
 }
 
-static void tell_change(const struct admission *admission, const char *why)
+static void log_change(const struct admission *admission, const char *why)
 {
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", admission->pressed ? "pressed" : "eased")};
     if (admission->pressed) {
         log_event(LOG_WARNING, LOG_ID_PRESSURE, fields, 1,
-                  "this host is pressed: %s; claiming nothing until it has eased", why);
+                  "host under pressure: %s; claiming nothing until it eases", why);
     } else {
         log_event(LOG_NOTICE, LOG_ID_PRESSURE, fields, 1,
-                  "this host is pressed no more: tasks are claimed again");
+                  "host pressure has eased; claiming tasks again");
     }
 }
 
@@ -229,7 +234,7 @@ static void look(struct admission *admission)
         pressed = pressed || admission->over[measure];
     }
     if (pressed && !admission->over[admission->worst]) {
-        /* what it was told for has eased, something else has not */
+        /* the limit that was named has eased, another has not */
         for (admission->worst = 0; !admission->over[admission->worst]; admission->worst++) {
         }
     }
@@ -237,7 +242,7 @@ static void look(struct admission *admission)
         return;
     }
     admission->pressed = pressed;
-    tell_change(admission, worst.text);
+    log_change(admission, worst.text);
     if (pressed) {
         ev_timer_again(admission->loop, &admission->again);
     } else {
@@ -267,7 +272,7 @@ const char *admission_trouble(const struct admission *admission)
     return admission->pressed ? known[admission->worst].trouble : NULL;
 }
 
-/* ---- life ---- */
+/* ---- creation and reload ---- */
 
 void admission_set_config(struct admission *admission, const struct config *config)
 {
@@ -275,8 +280,8 @@ void admission_set_config(struct admission *admission, const struct config *conf
     admission->config = config;
     admission->wanted = admission->looked = false;
     for (enum measure measure = 0; measure < MEASURES; measure++) {
-        /* what the kernel does not tell is said now, not when the first task comes */
-        admission->over[measure] = admission->silent[measure] = false;
+        /* a figure that the kernel lacks is logged now, not when the first task comes */
+        admission->over[measure] = admission->unreadable[measure] = false;
         (void)is_over(admission, measure, &ignored);
         admission->wanted = admission->wanted || limit_of(admission, measure) != 0;
     }

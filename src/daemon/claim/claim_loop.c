@@ -1,3 +1,6 @@
+/*
+ * The worker's loop of claims, blocking reads and scans.
+ */
 #include "daemon/claim/claim_loop.h"
 
 #include <ev.h>
@@ -11,16 +14,16 @@
 #include "daemon/claim/reclaim.h"
 #include "daemon/report/task_log.h"
 
-/* A blocking read that waited longer found the queue empty: more of the same is to be expected. */
+/* A blocking read that waited longer than this found the queue empty, so there is no backlog. */
 #define WAITED_NS (1 * CLOCK_NS_PER_MS)
 
-#define SCAN_JITTER 0.2 /* of the scan period, so that workers do not scan in step */
+#define SCAN_JITTER 0.2 /* of the scan period, so that workers do not scan at the same time */
 
 enum claim_loop_state {
-    INTAKE_IDLE,
-    INTAKE_CLAIMING,   /* a claim is under way */
-    INTAKE_BLOCKED,    /* a blocking read is under way */
-    INTAKE_UNBLOCKING, /* it was asked to end */
+    CLAIM_IDLE,
+    CLAIM_SENT,       /* a claim is in flight */
+    CLAIM_BLOCKED,    /* a blocking read is in flight */
+    CLAIM_UNBLOCKING, /* the blocking read was asked to end */
 };
 
 struct claim_loop {
@@ -36,89 +39,89 @@ struct claim_loop {
     struct claim_loop_events events;
 
     enum claim_loop_state state;
-    bool open;                        /* the worker wants tasks */
-    bool ask;                         /* there may be something to claim */
-    bool held;                        /* the named tokens wait until nothing runs */
-    bool backlog;                     /* the last claim brought all that it asked for */
-    bool scanning;                    /* a scan's reply is awaited */
-    uint64_t claim_rings, scan_rings; /* of the bell, when each was sent */
-    char **named;                     /* owned strings */
-    size_t named_count, named_capacity;
-    size_t wanted; /* of the claim under way */
+    bool open;                            /* the worker wants tasks */
+    bool scheduled;                       /* there may be something to claim */
+    bool deferred;                        /* the tokens wait until the worker is empty */
+    bool backlog;                         /* the last claim brought all that it asked for */
+    bool scanning;                        /* a scan is in flight */
+    uint64_t claim_wakeups, scan_wakeups; /* the count of wakeups when each was sent */
+    char **tokens;                        /* read and not claimed; owned strings */
+    size_t token_count, token_capacity;
+    size_t wanted; /* by the claim in flight */
     int64_t claim_sent_ns;
     int64_t block_sent_ns;
     bool waited;                    /* the last blocking read had to wait: there is no backlog */
-    char cursor[QUEUE_CURSOR_SIZE]; /* the scan goes on here; "": none is due */
+    char cursor[QUEUE_CURSOR_SIZE]; /* where the scan continues; "": no scan is due */
     struct command command;
-    ev_timer due; /* the next delayed task */
+    ev_timer due; /* when the next delayed task is due */
     ev_timer scan;
 };
 
-/* ---- names ---- */
+/* ---- tokens of blocking reads ---- */
 
-static void forget_named(struct claim_loop *claim_loop)
+static void forget_tokens(struct claim_loop *claim_loop)
 {
-    for (size_t i = 0; i < claim_loop->named_count; i++) {
-        free(claim_loop->named[i]);
+    for (size_t i = 0; i < claim_loop->token_count; i++) {
+        free(claim_loop->tokens[i]);
     }
-    claim_loop->named_count = 0;
-    claim_loop->held = false;
+    claim_loop->token_count = 0;
+    claim_loop->deferred = false;
 }
 
-static void add_named(void *context, const char *token)
+static void add_token(void *context, const char *token)
 {
     struct claim_loop *claim_loop = context;
-    if (claim_loop->named_count == claim_loop->named_capacity) {
-        size_t capacity = claim_loop->named_capacity ? claim_loop->named_capacity * 2 : 16;
-        char **grown = reallocarray(claim_loop->named, capacity, sizeof *grown);
+    if (claim_loop->token_count == claim_loop->token_capacity) {
+        size_t capacity = claim_loop->token_capacity ? claim_loop->token_capacity * 2 : 16;
+        char **grown = reallocarray(claim_loop->tokens, capacity, sizeof *grown);
         if (!grown) {
             session_recover(claim_loop->session, REDIS_ERROR_LOST, "out of memory");
             return;
         }
-        claim_loop->named = grown;
-        claim_loop->named_capacity = capacity;
+        claim_loop->tokens = grown;
+        claim_loop->token_capacity = capacity;
     }
     char *copy = strdup(token);
     if (!copy) {
-        /* the strict renewal of the next session hands it back */
+        /* the strict renewal of the next session returns it to the queue */
         session_recover(claim_loop->session, REDIS_ERROR_LOST, "out of memory");
         return;
     }
-    claim_loop->named[claim_loop->named_count++] = copy;
+    claim_loop->tokens[claim_loop->token_count++] = copy;
 }
 
-/* All but the first `most`. */
-static void put_back_named(struct claim_loop *claim_loop, size_t most)
+/* Puts back all but the first `most`. */
+static void put_back_tokens(struct claim_loop *claim_loop, size_t most)
 {
-    for (size_t i = most; i < claim_loop->named_count; i++) {
-        claim_loop->events.put_back(claim_loop->events.context, claim_loop->named[i]);
-        free(claim_loop->named[i]);
+    for (size_t i = most; i < claim_loop->token_count; i++) {
+        claim_loop->events.put_back(claim_loop->events.context, claim_loop->tokens[i]);
+        free(claim_loop->tokens[i]);
     }
-    claim_loop->named_count = claim_loop->named_count < most ? claim_loop->named_count : most;
-    claim_loop->held = claim_loop->held && claim_loop->named_count > 0;
+    claim_loop->token_count = claim_loop->token_count < most ? claim_loop->token_count : most;
+    claim_loop->deferred = claim_loop->deferred && claim_loop->token_count > 0;
 }
 
 void claim_loop_forget(struct claim_loop *claim_loop, const struct token_set *lost)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < claim_loop->named_count; i++) {
-        if (token_set_has(lost, claim_loop->named[i])) {
-            free(claim_loop->named[i]);
+    for (size_t i = 0; i < claim_loop->token_count; i++) {
+        if (token_set_has(lost, claim_loop->tokens[i])) {
+            free(claim_loop->tokens[i]);
         } else {
-            claim_loop->named[kept++] = claim_loop->named[i];
+            claim_loop->tokens[kept++] = claim_loop->tokens[i];
         }
     }
-    if (kept < claim_loop->named_count) {
-        claim_loop->named_count = kept;
-        claim_loop->held = claim_loop->held && kept > 0;
-        claim_loop->ask = true;
+    if (kept < claim_loop->token_count) {
+        claim_loop->token_count = kept;
+        claim_loop->deferred = claim_loop->deferred && kept > 0;
+        claim_loop->scheduled = true;
     }
 }
 
 void claim_loop_tokens(const struct claim_loop *claim_loop, struct token_list *list)
 {
-    for (size_t i = 0; i < claim_loop->named_count; i++) {
-        token_list_add(list, claim_loop->named[i]);
+    for (size_t i = 0; i < claim_loop->token_count; i++) {
+        token_list_add(list, claim_loop->tokens[i]);
     }
 }
 
@@ -132,22 +135,22 @@ static void set_timer_ms(struct claim_loop *claim_loop, ev_timer *timer, int64_t
     ev_timer_start(claim_loop->loop, timer);
 }
 
-/* What every claim tells beside its tasks. Redis' clock gives only differences. */
-static void note_rest(struct claim_loop *claim_loop, const struct queue_claim_reply *answer,
-                      uint64_t sent_rings)
+/* Handles the rest of a claim's reply. Only differences of Redis's clock are used. */
+static void handle_reply(struct claim_loop *claim_loop, const struct queue_claim_reply *answer,
+                         uint64_t sent_wakeups)
 {
     claim_loop->events.lease(claim_loop->events.context, answer->lease_ms);
     if (answer->ended->elements > 0) {
         task_log_ended_by_claim(answer->ended);
         dead_hook_fetch(claim_loop->dead_hook);
     }
-    if (!pause_state_take(claim_loop->pause_state, answer, sent_rings)) {
-        claim_loop->ask = true;
-    } else if (pause_state_is_shut(claim_loop->pause_state)) {
-        slots_shut(claim_loop->slots); /* what was claimed ahead must not start any more */
+    if (!pause_state_update(claim_loop->pause_state, answer, sent_wakeups)) {
+        claim_loop->scheduled = true;
+    } else if (pause_state_is_paused(claim_loop->pause_state)) {
+        slots_put_back_waiting(claim_loop->slots); /* tasks claimed ahead must not start */
     }
     if (answer->next_due_ms) {
-        /* one more, since Redis' clock counts whole milliseconds */
+        /* one more, since Redis's clock counts whole milliseconds */
         set_timer_ms(claim_loop, &claim_loop->due, answer->next_due_ms - answer->now_ms + 1);
     } else {
         ev_timer_stop(claim_loop->loop, &claim_loop->due);
@@ -162,28 +165,27 @@ static void on_claimed(void *context, const struct redisReply *reply)
     }
     struct queue_claim_reply answer;
     if (queue_claim_read(reply, &answer)) {
-        session_recover(claim_loop->session, REDIS_ERROR_OTHER,
-                        "claim: an answer in an unknown form");
+        session_recover(claim_loop->session, REDIS_ERROR_OTHER, "claim: unexpected reply");
         return;
     }
-    claim_loop->state = INTAKE_IDLE;
-    note_rest(claim_loop, &answer, claim_loop->claim_rings);
-    /* where a read had to wait for what filled the last slot, the next one will wait, too; what was
-     * asked since the claim went out stays asked */
+    claim_loop->state = CLAIM_IDLE;
+    handle_reply(claim_loop, &answer, claim_loop->claim_wakeups);
+    /* if the read waited for the task that filled the last slot, the next read will wait, too; a
+     * request that came since the claim was sent stays */
     claim_loop->backlog = claim_loop->wanted > 0 && answer.task_count >= claim_loop->wanted;
-    claim_loop->ask |= claim_loop->wanted > 0 ? claim_loop->backlog : !claim_loop->waited;
+    claim_loop->scheduled |= claim_loop->wanted > 0 ? claim_loop->backlog : !claim_loop->waited;
     for (size_t i = 0; i < answer.task_count; i++) {
         struct task *task = answer.tasks[i];
         answer.tasks[i] = NULL;
         slots_take(claim_loop->slots, task, claim_loop->claim_sent_ns);
     }
-    for (size_t i = 0; i < answer.deferred_count; i++) {
-        add_named(claim_loop, answer.deferred[i]);
-        if (!claim_loop->held) {
-            log_text(LOG_INFO, "a task that was lost with its worker is to run alone: nothing more "
-                               "is taken until what runs has ended");
+    for (size_t i = 0; i < answer.held_count; i++) {
+        add_token(claim_loop, answer.held[i]);
+        if (!claim_loop->deferred) {
+            log_text(LOG_INFO, "poison candidate: claiming nothing else until running tasks have "
+                               "ended, to run it alone");
         }
-        claim_loop->held = true;
+        claim_loop->deferred = true;
     }
     queue_claim_reply_free(&answer);
 }
@@ -193,19 +195,19 @@ static void claim(struct claim_loop *claim_loop, size_t wanted)
     wanted = wanted < QUEUE_NAMED_MAX ? wanted : QUEUE_NAMED_MAX;
     size_t taken = slots_taken(claim_loop->slots);
     queue_claim(&claim_loop->command, claim_loop->queue, claim_loop->consumer, (int64_t)wanted,
-                (int64_t)taken, "", (const char *const *)claim_loop->named,
-                claim_loop->named_count);
-    claim_loop->ask = false;
+                (int64_t)taken, "", (const char *const *)claim_loop->tokens,
+                claim_loop->token_count);
+    claim_loop->scheduled = false;
     claim_loop->wanted = wanted;
-    claim_loop->claim_rings = pause_state_rings(claim_loop->pause_state);
+    claim_loop->claim_wakeups = pause_state_wakeups(claim_loop->pause_state);
     claim_loop->claim_sent_ns = clock_boot_ns();
     if (session_send(claim_loop->session, &claim_loop->command, on_claimed, claim_loop)) {
         session_recover(claim_loop->session, REDIS_ERROR_LOST, "cannot send a command");
         return;
     }
-    /* what the reply does not name again is not this worker's */
-    forget_named(claim_loop);
-    claim_loop->state = INTAKE_CLAIMING;
+    /* tokens that the reply does not name are no longer this worker's */
+    forget_tokens(claim_loop);
+    claim_loop->state = CLAIM_SENT;
 }
 
 /* ---- blocking ---- */
@@ -216,15 +218,15 @@ static void on_blocked(void *context, const struct redisReply *reply)
     if (!session_check(claim_loop->session, reply, "waiting for tasks")) {
         return;
     }
-    claim_loop->state = INTAKE_IDLE;
+    claim_loop->state = CLAIM_IDLE;
     claim_loop->waited = clock_boot_ns() - claim_loop->block_sent_ns > WAITED_NS;
-    int brought = queue_block_read(claim_loop->queue, reply, add_named, claim_loop);
-    if (brought < 0) {
-        session_recover(claim_loop->session, REDIS_ERROR_OTHER, "an answer in an unknown form");
+    int count = queue_block_read(claim_loop->queue, reply, add_token, claim_loop);
+    if (count < 0) {
+        session_recover(claim_loop->session, REDIS_ERROR_OTHER, "blocking read: unexpected reply");
     }
 }
 
-/* A read that need not wait brings so many from each of the two streams. */
+/* A read that finds entries at once brings up to `count` from each of the two streams. */
 static void block(struct claim_loop *claim_loop, size_t count)
 {
     count = count < QUEUE_NAMED_MAX / 2 ? count : QUEUE_NAMED_MAX / 2;
@@ -234,11 +236,11 @@ static void block(struct claim_loop *claim_loop, size_t count)
         return;
     }
     claim_loop->block_sent_ns = clock_boot_ns();
-    claim_loop->state = INTAKE_BLOCKED;
+    claim_loop->state = CLAIM_BLOCKED;
 }
 
-/* ---- the scan for expired leases, and a look at the gate: a claim of nothing, which needs no room
- * and disturbs no block ---- */
+/* ---- the scan: a claim of no tasks, which hands out expired leases and checks for a pause; it
+ * needs no room and does not disturb a blocking read ---- */
 
 static void on_scanned(void *context, const struct redisReply *reply)
 {
@@ -249,12 +251,11 @@ static void on_scanned(void *context, const struct redisReply *reply)
     }
     struct queue_claim_reply answer;
     if (queue_claim_read(reply, &answer)) {
-        session_recover(claim_loop->session, REDIS_ERROR_OTHER,
-                        "scan: an answer in an unknown form");
+        session_recover(claim_loop->session, REDIS_ERROR_OTHER, "scan: unexpected reply");
         return;
     }
     memcpy(claim_loop->cursor, answer.cursor, sizeof claim_loop->cursor);
-    note_rest(claim_loop, &answer, claim_loop->scan_rings);
+    handle_reply(claim_loop, &answer, claim_loop->scan_wakeups);
     queue_claim_reply_free(&answer);
 }
 
@@ -268,8 +269,8 @@ static void scan(struct claim_loop *claim_loop)
         return;
     }
     claim_loop->scanning = true;
-    claim_loop->scan_rings = pause_state_rings(claim_loop->pause_state);
-    pause_state_looking(claim_loop->pause_state);
+    claim_loop->scan_wakeups = pause_state_wakeups(claim_loop->pause_state);
+    pause_state_checked(claim_loop->pause_state);
 }
 
 static void set_scan_timer(struct claim_loop *claim_loop)
@@ -280,24 +281,24 @@ static void set_scan_timer(struct claim_loop *claim_loop)
     ev_timer_start(claim_loop->loop, &claim_loop->scan);
 }
 
-/* ---- deciding ---- */
+/* ---- decisions ---- */
 
 static void turn_idle(struct claim_loop *claim_loop)
 {
     if (!claim_loop->open || !pause_state_is_open(claim_loop->pause_state)) {
-        put_back_named(claim_loop, 0);
+        put_back_tokens(claim_loop, 0);
         return;
     }
-    if (claim_loop->held && slots_taken(claim_loop->slots) > 0) {
+    if (claim_loop->deferred && slots_taken(claim_loop->slots) > 0) {
         return;
     }
     size_t room = slots_room(claim_loop->slots);
-    /* ahead of free slots only out of a backlog: the last claim brought all that it asked for */
+    /* tasks are claimed ahead of free slots only from a backlog */
     size_t ahead = claim_loop->backlog ? slots_ahead(claim_loop->slots) : 0;
-    put_back_named(claim_loop, room); /* a read may bring more, or there is less room by now */
-    if (claim_loop->named_count > 0) {
-        claim(claim_loop, claim_loop->held ? 0 : room - claim_loop->named_count);
-    } else if (room + ahead > 0 && claim_loop->ask) {
+    put_back_tokens(claim_loop, room); /* a read may bring too many, or room has shrunk */
+    if (claim_loop->token_count > 0) {
+        claim(claim_loop, claim_loop->deferred ? 0 : room - claim_loop->token_count);
+    } else if (room + ahead > 0 && claim_loop->scheduled) {
         claim(claim_loop, room + ahead);
     } else if (room > 0) {
         block(claim_loop, room);
@@ -309,36 +310,37 @@ void claim_loop_turn(struct claim_loop *claim_loop)
     if (!session_is_up(claim_loop->session)) {
         return;
     }
-    if ((*claim_loop->cursor || pause_state_wants_look(claim_loop->pause_state)) &&
+    if ((*claim_loop->cursor || pause_state_wants_check(claim_loop->pause_state)) &&
         !claim_loop->scanning) {
         scan(claim_loop);
     }
     switch (claim_loop->state) {
-    case INTAKE_IDLE:
+    case CLAIM_IDLE:
         turn_idle(claim_loop);
         return;
-    case INTAKE_BLOCKED:
-        if (claim_loop->ask || !claim_loop->open || !pause_state_is_open(claim_loop->pause_state)) {
-            claim_loop->state = INTAKE_UNBLOCKING;
+    case CLAIM_BLOCKED:
+        if (claim_loop->scheduled || !claim_loop->open ||
+            !pause_state_is_open(claim_loop->pause_state)) {
+            claim_loop->state = CLAIM_UNBLOCKING;
             session_unblock(claim_loop->session);
         }
         return;
-    case INTAKE_CLAIMING:
-    case INTAKE_UNBLOCKING:
+    case CLAIM_SENT:
+    case CLAIM_UNBLOCKING:
         return;
     }
 }
 
-void claim_loop_ask(struct claim_loop *claim_loop)
+void claim_loop_schedule(struct claim_loop *claim_loop)
 {
-    claim_loop->ask = true;
+    claim_loop->scheduled = true;
 }
 
-void claim_loop_rang(struct claim_loop *claim_loop, const struct queue_wakeup *wakeup)
+void claim_loop_wakeup(struct claim_loop *claim_loop, const struct queue_wakeup *wakeup)
 {
-    claim_loop->ask = claim_loop->ask || wakeup->startable;
+    claim_loop->scheduled = claim_loop->scheduled || wakeup->startable;
     if (wakeup->settings) {
-        pause_state_rang(claim_loop->pause_state, wakeup->pause);
+        pause_state_wakeup(claim_loop->pause_state, wakeup->pause);
     }
 }
 
@@ -346,12 +348,12 @@ static void on_due(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
-    claim_loop_ask(watcher->data);
+    claim_loop_schedule(watcher->data);
 }
 
 static void on_reopened(void *context)
 {
-    claim_loop_ask(context);
+    claim_loop_schedule(context);
 }
 
 static void on_scan(struct ev_loop *loop, ev_timer *watcher, int events)
@@ -367,11 +369,11 @@ static void on_scan(struct ev_loop *loop, ev_timer *watcher, int events)
     reclaim_look(claim_loop->reclaim);
 }
 
-/* ---- life ---- */
+/* ---- session, creation, reload ---- */
 
 void claim_loop_up(struct claim_loop *claim_loop)
 {
-    claim_loop->ask = true;
+    claim_loop->scheduled = true;
     pause_state_up(claim_loop->pause_state);
     memcpy(claim_loop->cursor, QUEUE_SCAN_START, sizeof QUEUE_SCAN_START);
     set_scan_timer(claim_loop);
@@ -384,8 +386,8 @@ void claim_loop_down(struct claim_loop *claim_loop)
     pause_state_down(claim_loop->pause_state);
     reclaim_down(claim_loop->reclaim);
     ev_timer_stop(claim_loop->loop, &claim_loop->scan);
-    forget_named(claim_loop);
-    claim_loop->state = INTAKE_IDLE;
+    forget_tokens(claim_loop);
+    claim_loop->state = CLAIM_IDLE;
     claim_loop->scanning = false;
     claim_loop->cursor[0] = '\0';
 }
@@ -398,22 +400,22 @@ void claim_loop_close(struct claim_loop *claim_loop)
 void claim_loop_open(struct claim_loop *claim_loop)
 {
     claim_loop->open = true;
-    claim_loop->ask = true;
+    claim_loop->scheduled = true;
 }
 
 bool claim_loop_is_quiet(const struct claim_loop *claim_loop)
 {
-    return claim_loop->state == INTAKE_IDLE && claim_loop->named_count == 0;
+    return claim_loop->state == CLAIM_IDLE && claim_loop->token_count == 0;
 }
 
 bool claim_loop_is_claiming(const struct claim_loop *claim_loop)
 {
-    return claim_loop->state == INTAKE_CLAIMING;
+    return claim_loop->state == CLAIM_SENT;
 }
 
 enum pause_kind claim_loop_pause(const struct claim_loop *claim_loop)
 {
-    return pause_state_told(claim_loop->pause_state);
+    return pause_state_kind(claim_loop->pause_state);
 }
 
 struct claim_loop *claim_loop_new(struct ev_loop *loop, const struct config *config,
@@ -455,7 +457,7 @@ void claim_loop_set_config(struct claim_loop *claim_loop, const struct config *c
     bool other = config->queue.scan_ms != claim_loop->config->queue.scan_ms;
     claim_loop->config = config;
     if (other && ev_is_active(&claim_loop->scan)) {
-        set_scan_timer(claim_loop); /* the former may be hours away */
+        set_scan_timer(claim_loop); /* the old period may end hours from now */
     }
     reclaim_set_config(claim_loop->reclaim, config);
 }
@@ -466,7 +468,7 @@ void claim_loop_free(struct claim_loop *claim_loop)
         claim_loop_down(claim_loop);
         pause_state_free(claim_loop->pause_state);
         reclaim_free(claim_loop->reclaim);
-        free(claim_loop->named);
+        free(claim_loop->tokens);
         command_free(&claim_loop->command);
         free(claim_loop);
     }

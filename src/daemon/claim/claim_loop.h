@@ -1,7 +1,7 @@
 /*
- * Intake: when to claim, when to block, when to look for expired leases and dead workers. At most
- * one of a claim and a blocking read is under way; what a block brought is only a name until a
- * claim has passed it through the gate.
+ * Decides when to claim, when to wait in a blocking read, and when to scan for expired leases and
+ * dead workers. At most one of a claim and a blocking read is in flight. A token from a blocking
+ * read is only a name: its task starts after a claim has succeeded for it.
  */
 #ifndef LEAT_DAEMON_CLAIM_CLAIM_LOOP_H
 #define LEAT_DAEMON_CLAIM_CLAIM_LOOP_H
@@ -20,16 +20,16 @@ struct ev_loop;
 struct claim_loop;
 
 struct claim_loop_events {
-    /* A token that was read, is not begun and must go back; copied. */
+    /* A token was read and not claimed, and must go back. It is copied. */
     void (*put_back)(void *context, const char *token);
     /* The queue's lease, with each claim. */
     void (*lease)(void *context, int64_t lease_ms);
     void *context;
 };
 
-/* slots say how many tasks are wanted, and take them. herald: hears of the dead letters that claims
- * make, and looks once a scan period. warden: for adopting. All parts outlive it. Returns NULL
- * without memory. */
+/* slots: says how many tasks to claim, and takes them. dead_hook: learns of dead letters that
+ * claims make, and retries once in a scan period. guard_monitor: for reclaiming. All of them must
+ * outlive the object. Returns NULL without memory. */
 struct claim_loop *claim_loop_new(struct ev_loop *loop, const struct config *config,
                                   struct session *session, struct slots *slots,
                                   const struct queue *queue, const char *consumer,
@@ -39,36 +39,36 @@ struct claim_loop *claim_loop_new(struct ev_loop *loop, const struct config *con
 void claim_loop_set_config(struct claim_loop *claim_loop, const struct config *config);
 void claim_loop_free(struct claim_loop *claim_loop);
 
-/* After a registration; and after the session's end. */
+/* The session came up; the session ended. */
 void claim_loop_up(struct claim_loop *claim_loop);
 void claim_loop_down(struct claim_loop *claim_loop);
 
-/* Something may be startable that was not: claim at the next turn. */
-void claim_loop_ask(struct claim_loop *claim_loop);
+/* There may be something to claim: claims in the next turn. */
+void claim_loop_schedule(struct claim_loop *claim_loop);
 
-/* The bell: the same, where it was for that. */
-void claim_loop_rang(struct claim_loop *claim_loop, const struct queue_wakeup *wakeup);
+/* A message came on the wakeup stream: claims, or checks for a pause, if it says so. */
+void claim_loop_wakeup(struct claim_loop *claim_loop, const struct queue_wakeup *wakeup);
 
-/* Tokens that Redis does not take for the worker's any more. */
+/* Forgets tokens that Redis no longer holds for this worker. */
 void claim_loop_forget(struct claim_loop *claim_loop, const struct token_set *lost);
 
-/* Claims nothing until told again; what a block still brings goes back. */
+/* Claims nothing until claim_loop_open; tokens of a blocking read go back. */
 void claim_loop_close(struct claim_loop *claim_loop);
 void claim_loop_open(struct claim_loop *claim_loop);
 
-/* Closed or not: nothing is under way and nothing is held. */
+/* Nothing is in flight, and no token is kept. */
 bool claim_loop_is_quiet(const struct claim_loop *claim_loop);
 
-/* A claim's answer is awaited. */
+/* A claim is in flight. */
 bool claim_loop_is_claiming(const struct claim_loop *claim_loop);
 
-/* Whether Redis lets this worker start tasks, as its last answer said. */
+/* Whether Redis lets this worker start tasks, by its last reply. */
 enum pause_kind claim_loop_pause(const struct claim_loop *claim_loop);
 
-/* Tokens read and not begun. */
+/* Adds the tokens that were read and not claimed. */
 void claim_loop_tokens(const struct claim_loop *claim_loop, struct token_list *list);
 
-/* Once at the end of each turn of the loop: sends what is to be sent. */
+/* Sends what is due. Call it once at the end of each turn of the loop. */
 void claim_loop_turn(struct claim_loop *claim_loop);
 
 #endif

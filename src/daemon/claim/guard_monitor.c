@@ -1,3 +1,6 @@
+/*
+ * Starts and replaces the guards, and creates the worker's lock file.
+ */
 #include "daemon/claim/guard_monitor.h"
 
 #include <errno.h>
@@ -16,23 +19,23 @@
 #include "exec/guard/worker_locks.h"
 
 #define READY_FIRST_MS 10000 /* how long the worker's start waits for its guards */
-#define READY_S 0.5          /* how long one that is replaced may take before the host is closed */
-#define RETRY_BASE_S 1.0     /* after a guard that could not be started; doubled up to the cap */
+#define READY_S 0.5          /* how long a replacement may take before the host is closed */
+#define RETRY_BASE_S 1.0     /* after a guard that could not be started; doubles up to the cap */
 #define RETRY_CAP_S 60.0
-#define STEADY_NS (10 * CLOCK_NS_PER_S) /* one that has lived so long was a good one */
-#define AT_ONCE 3 /* so many are replaced at once, one after the other, that were none */
+#define STEADY_NS (10 * CLOCK_NS_PER_S) /* a guard that lived this long did not die early */
+#define AT_ONCE 3 /* guards that died early, in a row, are replaced at once this many times */
 
-struct post { /* of one guard */
+struct watched_guard {
     struct guard_monitor *guard_monitor;
     size_t index;
     bool starting; /* and not ready yet */
     bool ready;
-    bool told;        /* that it is missing */
-    int64_t ready_ns; /* since then; CLOCK_BOOTTIME */
-    unsigned hasty;   /* deaths soon after that, in a row */
+    bool missing;          /* logged as missing */
+    int64_t ready_ns;      /* when it became ready; CLOCK_BOOTTIME */
+    unsigned early_deaths; /* in a row */
     double retry_s;
-    struct fd_watch heard;
-    ev_timer late; /* until it must be ready, or is tried again */
+    struct fd_watch messages;
+    ev_timer timer; /* the time to become ready, or until the next try */
 };
 
 struct guard_monitor {
@@ -41,173 +44,174 @@ struct guard_monitor {
     struct host *host;
     struct guard *guard;
     struct worker_lock worker_lock;
-    bool parted;
-    struct post posts[GUARD_COUNT];
+    bool stopped_clean;
+    struct watched_guard guards[GUARD_COUNT];
 };
 
-static void start(struct post *post);
+static void start(struct watched_guard *watched);
 
-static void set_timer(struct post *post, double seconds)
+static void set_timer(struct watched_guard *watched, double seconds)
 {
-    struct ev_loop *loop = post->guard_monitor->loop;
+    struct ev_loop *loop = watched->guard_monitor->loop;
     ev_now_update(loop);
-    ev_timer_stop(loop, &post->late);
-    ev_timer_set(&post->late, seconds, 0.);
-    ev_timer_start(loop, &post->late);
+    ev_timer_stop(loop, &watched->timer);
+    ev_timer_set(&watched->timer, seconds, 0.);
+    ev_timer_start(loop, &watched->timer);
 }
 
 static bool is_missing(const struct guard_monitor *guard_monitor)
 {
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        if (guard_monitor->posts[index].told) {
+        if (guard_monitor->guards[index].missing) {
             return true;
         }
     }
     return false;
 }
 
-/* It could not be started, or does not do its work: no new tasks until there is one. */
-static void miss(struct post *post, const char *why)
+/* The guard could not be started, or is not ready in time: closes the host until all are. */
+static void report_missing(struct watched_guard *watched, const char *why)
 {
-    struct guard_monitor *guard_monitor = post->guard_monitor;
+    struct guard_monitor *guard_monitor = watched->guard_monitor;
     log_event(LOG_ERR, LOG_ID_GUARD, NULL, 0,
-              "no guard over running tasks: %s; claiming nothing, trying again in %.0f s", why,
-              post->retry_s);
-    post->told = true;
+              "no guard over running tasks: %s; claiming nothing, retrying in %.0f s", why,
+              watched->retry_s);
+    watched->missing = true;
     host_unguarded(guard_monitor->host, true);
-    set_timer(post, post->retry_s);
-    post->retry_s = post->retry_s * 2 < RETRY_CAP_S ? post->retry_s * 2 : RETRY_CAP_S;
+    set_timer(watched, watched->retry_s);
+    watched->retry_s = watched->retry_s * 2 < RETRY_CAP_S ? watched->retry_s * 2 : RETRY_CAP_S;
 }
 
-static void be_ready(struct post *post)
+static void set_ready(struct watched_guard *watched)
 {
-    struct guard_monitor *guard_monitor = post->guard_monitor;
-    if (post->ready) {
+    struct guard_monitor *guard_monitor = watched->guard_monitor;
+    if (watched->ready) {
         return;
     }
-    ev_timer_stop(guard_monitor->loop, &post->late);
-    post->ready = true;
-    post->ready_ns = clock_boot_ns();
-    post->starting = post->told = false;
+    ev_timer_stop(guard_monitor->loop, &watched->timer);
+    watched->ready = true;
+    watched->ready_ns = clock_boot_ns();
+    watched->starting = watched->missing = false;
     if (!is_missing(guard_monitor)) {
         host_unguarded(guard_monitor->host, false);
     }
 }
 
-static void listen_to(struct post *post)
+static void listen_to(struct watched_guard *watched)
 {
-    struct guard_monitor *guard_monitor = post->guard_monitor;
-    fd_watch_stop(&post->heard, guard_monitor->loop);
-    fd_watch_start(&post->heard, guard_monitor->loop,
-                   guard_socket(guard_monitor->guard, post->index), EV_READ);
+    struct guard_monitor *guard_monitor = watched->guard_monitor;
+    fd_watch_stop(&watched->messages, guard_monitor->loop);
+    fd_watch_start(&watched->messages, guard_monitor->loop,
+                   guard_socket(guard_monitor->guard, watched->index), EV_READ);
 }
 
-static void start(struct post *post)
+static void start(struct watched_guard *watched)
 {
-    struct guard_monitor *guard_monitor = post->guard_monitor;
-    fd_watch_stop(&post->heard, guard_monitor->loop); /* before its descriptor is closed */
-    post->ready = post->starting = false;
-    if (guard_start(guard_monitor->guard, post->index)) {
-        miss(post, strerror(errno));
+    struct guard_monitor *guard_monitor = watched->guard_monitor;
+    fd_watch_stop(&watched->messages, guard_monitor->loop); /* before its descriptor is closed */
+    watched->ready = watched->starting = false;
+    if (guard_start(guard_monitor->guard, watched->index)) {
+        report_missing(watched, strerror(errno));
         return;
     }
-    post->starting = true;
-    listen_to(post);
-    set_timer(post, READY_S);
+    watched->starting = true;
+    listen_to(watched);
+    set_timer(watched, READY_S);
 }
 
-/* One that dies as soon as it does its work is started at once a few times only: else the daemon
- * would do nothing but that. */
-static void replace(struct post *post)
+/* A guard that dies early is replaced at once only a few times; otherwise the daemon would do
+ * nothing else. */
+static void replace(struct watched_guard *watched)
 {
-    if (clock_boot_ns() - post->ready_ns >= STEADY_NS) {
-        post->hasty = 0;
-        post->retry_s = RETRY_BASE_S;
+    if (clock_boot_ns() - watched->ready_ns >= STEADY_NS) {
+        watched->early_deaths = 0;
+        watched->retry_s = RETRY_BASE_S;
     }
-    if (post->hasty < AT_ONCE) {
-        post->hasty++;
-        log_event(LOG_WARNING, LOG_ID_GUARD, NULL, 0, "guard %zu has died: starting another",
-                  post->index + 1);
-        start(post);
+    if (watched->early_deaths < AT_ONCE) {
+        watched->early_deaths++;
+        log_event(LOG_WARNING, LOG_ID_GUARD, NULL, 0, "guard %zu died; starting another",
+                  watched->index + 1);
+        start(watched);
     } else {
-        miss(post, "it dies again and again");
+        report_missing(watched, "it keeps dying");
     }
 }
 
-static void hear(struct post *post)
+static void read_message(struct watched_guard *watched)
 {
-    struct guard_monitor *guard_monitor = post->guard_monitor;
-    bool was_ready = post->ready;
-    switch (guard_hear(guard_monitor->guard, post->index)) {
+    struct guard_monitor *guard_monitor = watched->guard_monitor;
+    bool was_ready = watched->ready;
+    switch (guard_hear(guard_monitor->guard, watched->index)) {
     case GUARD_HEARD_NOTHING:
         return;
     case GUARD_HEARD_READY:
-        be_ready(post);
+        set_ready(watched);
         return;
     case GUARD_HEARD_DEAD:
         break;
     }
-    fd_watch_stop(&post->heard, guard_monitor->loop);
-    ev_timer_stop(guard_monitor->loop, &post->late);
-    post->starting = false;
+    fd_watch_stop(&watched->messages, guard_monitor->loop);
+    ev_timer_stop(guard_monitor->loop, &watched->timer);
+    watched->starting = false;
     if (was_ready) {
-        post->ready = false;
-        replace(post);
+        watched->ready = false;
+        replace(watched);
     } else {
-        miss(post, "it ended before it did its work");
+        report_missing(watched, "it exited before it was ready");
     }
 }
 
-static void on_heard(void *context)
+static void on_message(void *context)
 {
-    struct post *post = context;
-    bool was_ready = post->ready;
-    hear(post);
-    if (post->ready && !was_ready) {
-        log_event(LOG_NOTICE, LOG_ID_GUARD, NULL, 0, "guard %zu does its work", post->index + 1);
+    struct watched_guard *watched = context;
+    bool was_ready = watched->ready;
+    read_message(watched);
+    if (watched->ready && !was_ready) {
+        log_event(LOG_NOTICE, LOG_ID_GUARD, NULL, 0, "guard %zu is ready", watched->index + 1);
     }
 }
 
-static void on_late(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
-    struct post *post = watcher->data;
-    if (post->starting) {
-        /* on a slow machine it may come yet, until the next is tried */
-        post->starting = false;
-        miss(post, "it takes long to begin");
+    struct watched_guard *watched = watcher->data;
+    if (watched->starting) {
+        /* on a slow machine it may still become ready before the next try */
+        watched->starting = false;
+        report_missing(watched, "it is slow to start");
     } else {
-        start(post);
+        start(watched);
     }
 }
 
-/* ---- life ---- */
+/* ---- creation and end ---- */
 
-/* A worker whose guards are there from its first task on. */
+/* Waits until the guards are ready, so that they guard the worker's first task. */
 static void await_guards(struct guard_monitor *guard_monitor)
 {
     int64_t end_ns = clock_boot_ns() + READY_FIRST_MS * CLOCK_NS_PER_MS;
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        struct post *post = &guard_monitor->posts[index];
+        struct watched_guard *watched = &guard_monitor->guards[index];
         int64_t left_ms = (end_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
         struct pollfd socket = {.fd = guard_socket(guard_monitor->guard, index), .events = POLLIN};
         if (socket.fd >= 0 && poll(&socket, 1, left_ms > 0 ? (int)left_ms : 0) > 0) {
-            hear(post);
+            read_message(watched);
         }
     }
 }
 
-static void make_hold(struct guard_monitor *guard_monitor, const struct config *config,
-                      const char *consumer)
+static void create_worker_lock(struct guard_monitor *guard_monitor, const struct config *config,
+                               const char *consumer)
 {
     const char *cgroup = guard_monitor->isolation->hierarchy.name;
     char *folder = worker_locks_folder(config->isolation.state, config->queue.name);
     if (!folder || worker_lock_make(&guard_monitor->worker_lock, folder, consumer, cgroup)) {
         log_text(LOG_WARNING,
-                 "cannot write to %s: %s; if this worker dies, its tasks run again only when their "
-                 "leases have run out. Set [isolation] state to a folder of leatd's user",
-                 folder ? folder : "the state folder", strerror(errno));
+                 "%s: cannot create the worker's lock file: %s; if this worker dies, its tasks are "
+                 "retried only when their leases expire; set [isolation] state to a folder that "
+                 "leatd's user can write to",
+                 folder ? folder : "state folder", strerror(errno));
     }
     free(folder);
 }
@@ -225,17 +229,17 @@ struct guard_monitor *guard_monitor_new(struct ev_loop *loop, const struct confi
     guard_monitor->isolation = isolation;
     guard_monitor->worker_lock.fd = -1;
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        struct post *post = &guard_monitor->posts[index];
-        *post =
-            (struct post){.guard_monitor = guard_monitor, .index = index, .retry_s = RETRY_BASE_S};
-        fd_watch_init(&post->heard, on_heard, post);
-        ev_init(&post->late, on_late);
-        post->late.data = post;
+        struct watched_guard *watched = &guard_monitor->guards[index];
+        *watched = (struct watched_guard){
+            .guard_monitor = guard_monitor, .index = index, .retry_s = RETRY_BASE_S};
+        fd_watch_init(&watched->messages, on_message, watched);
+        ev_init(&watched->timer, on_timer);
+        watched->timer.data = watched;
     }
-    make_hold(guard_monitor, config, consumer);
+    create_worker_lock(guard_monitor, config, consumer);
     guard_monitor->guard = guard_new(config->queue.name, consumer, guard_monitor->worker_lock.fd);
     if (!guard_monitor->guard) {
-        guard_monitor_part(guard_monitor, true);
+        guard_monitor_stop(guard_monitor, true);
         guard_monitor_free(guard_monitor);
         return NULL;
     }
@@ -246,7 +250,7 @@ struct guard_monitor *guard_monitor_new(struct ev_loop *loop, const struct confi
 void guard_monitor_start(struct guard_monitor *guard_monitor)
 {
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        start(&guard_monitor->posts[index]);
+        start(&guard_monitor->guards[index]);
     }
     await_guards(guard_monitor);
 }
@@ -267,9 +271,9 @@ bool guard_monitor_proves(const struct guard_monitor *guard_monitor, const char 
     return isolation_is_alone(guard_monitor->isolation, own, count);
 }
 
-void guard_monitor_part(struct guard_monitor *guard_monitor, bool clean)
+void guard_monitor_stop(struct guard_monitor *guard_monitor, bool clean)
 {
-    guard_monitor->parted = clean;
+    guard_monitor->stopped_clean = clean;
 }
 
 void guard_monitor_free(struct guard_monitor *guard_monitor)
@@ -279,13 +283,13 @@ void guard_monitor_free(struct guard_monitor *guard_monitor)
     }
     int error = errno;
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        fd_watch_stop(&guard_monitor->posts[index].heard, guard_monitor->loop);
-        ev_timer_stop(guard_monitor->loop, &guard_monitor->posts[index].late);
+        fd_watch_stop(&guard_monitor->guards[index].messages, guard_monitor->loop);
+        ev_timer_stop(guard_monitor->loop, &guard_monitor->guards[index].timer);
     }
-    bool parts =
-        guard_monitor->parted && (!guard_monitor->guard || !guard_is_needed(guard_monitor->guard));
-    worker_lock_drop(&guard_monitor->worker_lock, parts);
-    if (parts && guard_monitor->guard) {
+    bool leaves = guard_monitor->stopped_clean &&
+                  (!guard_monitor->guard || !guard_is_needed(guard_monitor->guard));
+    worker_lock_drop(&guard_monitor->worker_lock, leaves);
+    if (leaves && guard_monitor->guard) {
         guard_leave(guard_monitor->guard);
     }
     guard_free(guard_monitor->guard);

@@ -1,3 +1,6 @@
+/*
+ * Closes the host after faults, with a backoff, and opens it when a task has run.
+ */
 #include "daemon/claim/host.h"
 
 #include <ev.h>
@@ -8,18 +11,18 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 
-#define CLOSED_BASE_S 1.0 /* after the first fault, doubled with each that follows */
+#define CLOSED_BASE_S 1.0 /* after the first fault; doubles with each more */
 #define CLOSED_CAP_S 60.0
-#define TOLD_NS (60 * CLOCK_NS_PER_S) /* missing programs are told of no more often */
+#define LOG_PERIOD_NS (60 * CLOCK_NS_PER_S) /* between two lines about missing programs */
 
 struct host {
     struct ev_loop *loop;
     struct host_events events;
     bool doubtful;
     bool unguarded;
-    int64_t lack_told_ns; /* CLOCK_BOOTTIME; 0: never */
-    double closed_s;      /* how long after the next fault */
-    ev_timer closed;      /* while it runs, nothing is claimed */
+    int64_t lack_logged_ns; /* CLOCK_BOOTTIME; 0: never */
+    double closed_s;        /* how long to close after the next fault */
+    ev_timer closed;        /* runs while nothing is claimed */
 };
 
 void host_fault(struct host *host, const char *tid, const char *reason)
@@ -40,14 +43,14 @@ void host_fault(struct host *host, const char *tid, const char *reason)
     host->events.close(host->events.context);
 }
 
-/* Others of the queue's commands can run. Each task's own record has the rest. */
-static void lack_program(struct host *host, const char *tid, const char *reason)
+/* The host stays open, since it can run other commands. Each task's own record has the details. */
+static void log_missing_program(struct host *host, const char *tid, const char *reason)
 {
     int64_t now_ns = clock_boot_ns();
-    if (host->lack_told_ns > 0 && now_ns - host->lack_told_ns < TOLD_NS) {
+    if (host->lack_logged_ns > 0 && now_ns - host->lack_logged_ns < LOG_PERIOD_NS) {
         return;
     }
-    host->lack_told_ns = now_ns;
+    host->lack_logged_ns = now_ns;
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "host-fault"), LOG_TEXT("LEAT_TASK", tid)};
     log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2,
               "this host cannot run a listed command: %s; its tasks wait", reason);
@@ -93,7 +96,7 @@ void host_ended(struct host *host, const struct attempt *attempt)
         }
         return;
     case CAUSE_NO_PROGRAM:
-        lack_program(host, attempt->task->tid, attempt->reason);
+        log_missing_program(host, attempt->task->tid, attempt->reason);
         return;
     case CAUSE_CANNOT_EXECUTE:
     case CAUSE_REFUSED:
@@ -116,7 +119,7 @@ void host_ended(struct host *host, const struct attempt *attempt)
     }
 }
 
-static void on_closed_over(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_closed_end(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
@@ -145,7 +148,7 @@ struct host *host_new(struct ev_loop *loop, const struct host_events *events)
         host->loop = loop;
         host->events = *events;
         host->closed_s = CLOSED_BASE_S;
-        ev_timer_init(&host->closed, on_closed_over, 0., 0.);
+        ev_timer_init(&host->closed, on_closed_end, 0., 0.);
         host->closed.data = host;
     }
     return host;

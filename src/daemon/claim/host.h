@@ -1,6 +1,6 @@
 /*
  * Whether this host can run tasks at all. After a fault that is not a task's own (missing program,
- * full disk) it claims nothing for a while, longer each time, then probes with one task.
+ * full disk) the worker claims nothing for a while, longer each time, and then tries one task.
  */
 #ifndef LEAT_DAEMON_CLAIM_HOST_H
 #define LEAT_DAEMON_CLAIM_HOST_H
@@ -14,7 +14,7 @@ struct host;
 
 struct host_events {
     void (*close)(void *context); /* claim nothing */
-    void (*open)(void *context);  /* claim, one task at a time while host_is_doubtful */
+    void (*open)(void *context);  /* claim again: one task at a time while host_is_doubtful */
     void *context;
 };
 
@@ -22,25 +22,25 @@ struct host_events {
 struct host *host_new(struct ev_loop *loop, const struct host_events *events);
 void host_free(struct host *host);
 
-/* A task could not be run here. What fails while it is closed counts as the same fault. */
+/* A task could not run here. A fault while the host is closed counts as the same fault. */
 void host_fault(struct host *host, const char *tid, const char *reason);
 
-/* A task ran. */
+/* A task ran: the host works. */
 void host_fine(struct host *host);
 
-/* An attempt has ended: one of the two, or neither. What those of a batch tell is told once. A
- * listed program that is missing is told of, and closes nothing: only its tasks need it. */
+/* An attempt has ended: calls host_fault, host_fine or neither. A fault of a batch is logged once.
+ * A missing listed program is logged, but does not close the host, since only its tasks need it. */
 void host_ended(struct host *host, const struct attempt *attempt);
 
-/* Nobody would end tasks if the daemon could not: closed until that is over. */
+/* Closes the host while no guard could end tasks in place of the daemon. */
 void host_unguarded(struct host *host, bool unguarded);
 
 bool host_is_closed(const struct host *host);
 
-/* Why, for people. */
+/* Why the host is closed, for people. */
 const char *host_trouble(const struct host *host);
 
-/* The last task that was tried here could not be run. */
+/* The last task that was tried here could not run. */
 bool host_is_doubtful(const struct host *host);
 
 #endif

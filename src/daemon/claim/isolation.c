@@ -1,3 +1,6 @@
+/*
+ * Sets up cgroups for tasks, and warns about limits that this host cannot enforce.
+ */
 #include "daemon/claim/isolation.h"
 
 #include <errno.h>
@@ -10,7 +13,7 @@
 enum { NAMES = 256 };
 
 /* Returns 0, or an exit code. */
-static int look(const struct isolation *isolation, const struct config *config)
+static int check_limits(const struct isolation *isolation, const struct config *config)
 {
     char missing[NAMES];
     cgroups_missing(isolation->cgroups, config, missing, sizeof missing);
@@ -18,11 +21,13 @@ static int look(const struct isolation *isolation, const struct config *config)
         return EX_OK;
     }
     bool must = config->isolation.cgroup == CONFIG_CGROUP_REQUIRED;
-    log_text(must ? LOG_ERR : LOG_WARNING, "%s of [isolation] cannot be held here: %s", missing,
-             isolation->cgroups ? "the cgroups of tasks have no such controller (Delegate= in the "
-                                  "unit gives it, and nobody else may be in the service's group), "
-                                  "or, of io_weight, this kernel has no way to weigh"
-                                : "tasks have no cgroups");
+    log_text(
+        must ? LOG_ERR : LOG_WARNING, "[isolation] %s: cannot be enforced here: %s", missing,
+        isolation->cgroups
+            ? "the cgroups of tasks lack the controller; set Delegate= in the unit, and run "
+              "nothing else in the service's group (for io_weight the kernel needs io.weight or "
+              "io.bfq.weight)"
+            : "tasks have no cgroups");
     return must ? EX_CONFIG : EX_OK;
 }
 
@@ -32,14 +37,15 @@ int isolation_open(struct isolation *isolation, const struct config *config)
     hierarchy_find(&isolation->hierarchy);
     switch (cgroups_new(config, &isolation->hierarchy, &isolation->cgroups, text, sizeof text)) {
     case CGROUPS_FAILED:
-        log_text(LOG_ERR, "cgroup = required, but tasks cannot have cgroups: %s", text);
+        log_text(LOG_ERR, "[isolation] cgroup = required: tasks cannot have cgroups: %s", text);
         return EX_CONFIG;
     case CGROUPS_UNUSED:
         if (text[0] != '\0') {
             log_text(LOG_WARNING, "tasks have no cgroups: %s", text);
         }
         if (process_tree_adopt() < 0) {
-            log_text(LOG_WARNING, "what tasks leave behind does not come to the daemon: %s",
+            log_text(LOG_WARNING,
+                     "cannot become a subreaper: %s; orphaned task processes may escape",
                      strerror(errno));
         }
         break;
@@ -49,12 +55,12 @@ int isolation_open(struct isolation *isolation, const struct config *config)
                  text);
         break;
     }
-    return look(isolation, config);
+    return check_limits(isolation, config);
 }
 
-void isolation_look(const struct isolation *isolation, const struct config *config)
+void isolation_warn(const struct isolation *isolation, const struct config *config)
 {
-    (void)look(isolation, config); /* what is not held is no reason to end */
+    (void)check_limits(isolation, config); /* a running worker goes on with less */
 }
 
 bool isolation_is_alone(const struct isolation *isolation, const pid_t *own, size_t count)

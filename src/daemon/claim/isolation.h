@@ -1,5 +1,5 @@
 /*
- * How tasks are held together on this host: with cgroups or without, and what the log says of it.
+ * How tasks are contained on this host, with cgroups or without, and what the log says about it.
  */
 #ifndef LEAT_DAEMON_CLAIM_ISOLATION_H
 #define LEAT_DAEMON_CLAIM_ISOLATION_H
@@ -16,16 +16,16 @@ struct isolation {
     struct cgroups *cgroups;    /* owned; NULL: none */
 };
 
-/* Before anything else is started: what is started later lives in the daemon's group. Kills what an
- * earlier worker of this service has left. Returns 0, or an exit code of sysexits; isolation_close
- * in both cases. */
+/* Call it before anything else is started, since later processes belong in the daemon's group.
+ * Kills processes that an earlier worker of this service left. Returns 0, or an exit code of
+ * sysexits; call isolation_close in both cases. */
 int isolation_open(struct isolation *isolation, const struct config *config);
 
-/* Says what of a reloaded config is not held. */
-void isolation_look(const struct isolation *isolation, const struct config *config);
+/* Warns about limits of a reloaded config that cannot be enforced. */
+void isolation_warn(const struct isolation *isolation, const struct config *config);
 
-/* Nothing lives any more that an earlier worker in the same group had started. own: the processes
- * of this one beside its tasks; without cgroups it must have no tasks yet. */
+/* Returns whether no process is left that an earlier worker in the same group started. own: the
+ * processes of this worker beside its tasks; without cgroups it must not have tasks yet. */
 bool isolation_is_alone(const struct isolation *isolation, const pid_t *own, size_t count);
 
 void isolation_close(struct isolation *isolation);

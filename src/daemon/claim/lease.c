@@ -1,3 +1,6 @@
+/*
+ * Renews leases with each heartbeat, ends lost and cancelled tasks, and enforces local deadlines.
+ */
 #include "daemon/claim/lease.h"
 
 #include <ev.h>
@@ -14,9 +17,9 @@
 #include "config/lease_rule.h"
 #include "daemon/report/task_log.h"
 
-#define BEATS_PER_LEASE 3
+#define HEARTBEATS_PER_LEASE 3
 #define RENEW_MOST 500 /* tokens in one call: Redis does nothing else meanwhile */
-#define LATE_SHARE 12  /* of the lease: a beat so much late means a gap */
+#define LATE_SHARE 12  /* of the lease: a heartbeat this late means that leatd was stopped */
 
 struct lease {
     struct ev_loop *loop;
@@ -29,16 +32,16 @@ struct lease {
 
     int64_t lease_ms;
     int64_t watchdog_ms;
-    uint64_t renewal; /* number of the last renewal sent */
-    size_t awaited;   /* replies to it */
-    bool whole;       /* all of it was sent, and of each reply it is known what is lost */
-    bool again;       /* another is to be sent when they have come */
+    uint64_t renewal; /* the number of the last renewal sent */
+    size_t awaited;   /* replies to it that have not come */
+    bool complete;    /* all of it was sent, and every reply could be read */
+    bool repeat;      /* renew again when all replies have come */
     int64_t renew_sent_ns;
     int64_t turn_ns;    /* when the loop last turned */
-    int64_t watched_ns; /* what the deadline timer is set to; 0: none */
+    int64_t watched_ns; /* when the deadline timer fires; 0: it does not */
     struct command command;
     ev_timer heartbeat;
-    int timer; /* of CLOCK_BOOTTIME: libev has none that counts suspended time */
+    int timer; /* timerfd of CLOCK_BOOTTIME: libev's timers do not count suspended time */
     struct fd_watch deadline;
     ev_check turn;
 };
@@ -48,7 +51,7 @@ static int64_t margin_ms(const struct lease *lease)
     return lease_rule_margin_ms(lease->lease_ms);
 }
 
-/* From TERM to the end of the lease. */
+/* The time that a task has from SIGTERM to the end of its lease. */
 static int64_t notice_ms(const struct lease *lease)
 {
     return lease->config->task.kill_grace_ms + margin_ms(lease);
@@ -59,13 +62,13 @@ bool lease_fits(const struct lease *lease)
     return lease_rule_fits(lease->config->task.kill_grace_ms, lease->lease_ms);
 }
 
-/* It acts where the daemon should have acted and did not. */
-static void tell_guard(const struct lease *lease)
+/* The guard is the backstop: it fires half a margin before the lease ends. */
+static void set_guard_margin(const struct lease *lease)
 {
     runner_set_guard_margin(lease->runner, margin_ms(lease) * CLOCK_NS_PER_MS / 2);
 }
 
-static void tell_fit(const struct lease *lease)
+static void warn_unless_fits(const struct lease *lease)
 {
     char whole[48], grace[48], most[48];
     if (lease_fits(lease)) {
@@ -98,24 +101,24 @@ static bool is_killed(const struct attempt *attempt)
            attempt->state != JOB_ENDING;
 }
 
-/* When something must be done about the attempt next. */
-static int64_t next_act_ns(const struct lease *lease, const struct attempt *attempt)
+/* When the attempt's deadline needs the next action. */
+static int64_t next_action_ns(const struct lease *lease, const struct attempt *attempt)
 {
-    /* where the grace does not fit any more, what runs gets less of it, but is not ended while it
-     * is renewed */
+    /* if a new lease is too short for the grace, running tasks get less grace, but are not ended
+     * while they are renewed */
     int64_t margin = margin_ms(lease);
     int64_t notice = lease_fits(lease) ? notice_ms(lease) : lease->lease_ms / 2;
     int64_t before = job_is_under_way(attempt->state) ? notice : margin;
     return attempt->lease_deadline_ns - before * CLOCK_NS_PER_MS;
 }
 
-/* 0: never. */
+/* at_ns: 0 stops the timer. */
 static void set_deadline_timer(struct lease *lease, int64_t at_ns)
 {
     const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(at_ns / CLOCK_NS_PER_S),
                                                .tv_nsec = (long)(at_ns % CLOCK_NS_PER_S)}};
     lease->watched_ns = at_ns;
-    /* fails only for a wrong descriptor or time */
+    /* fails only for an invalid descriptor or time */
     (void)timerfd_settime(lease->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
@@ -127,12 +130,12 @@ static void enforce(struct lease *lease, struct attempt *attempt, int64_t now_ns
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
                                      LOG_TEXT("LEAT_EVENT", "lease-lost")};
         log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
-                  "task %s is ended: its lease could not be renewed", attempt->task->tid);
+                  "task %s: terminating it: its lease could not be renewed", attempt->task->tid);
         runner_end(lease->runner, attempt, JOB_LEASE_LOST);
     }
 }
 
-/* Ends what is due and sets the timer for what is next. Runs only when a deadline may have come. */
+/* Ends attempts whose time has come, and sets the timer for the next. */
 static void enforce_all(struct lease *lease)
 {
     int64_t now_ns = clock_boot_ns(), earliest = 0;
@@ -142,14 +145,14 @@ static void enforce_all(struct lease *lease)
         if (is_killed(attempt)) {
             continue;
         }
-        if (now_ns >= next_act_ns(lease, attempt)) {
+        if (now_ns >= next_action_ns(lease, attempt)) {
             enforce(lease, attempt, now_ns);
             if (is_killed(attempt)) {
                 continue;
             }
         }
-        int64_t act_ns = next_act_ns(lease, attempt);
-        earliest = earliest && earliest < act_ns ? earliest : act_ns;
+        int64_t action_ns = next_action_ns(lease, attempt);
+        earliest = earliest && earliest < action_ns ? earliest : action_ns;
     }
     set_deadline_timer(lease, earliest);
 }
@@ -159,16 +162,16 @@ static void on_deadline(void *context)
     struct lease *lease = context;
     uint64_t fired;
     ssize_t size = read(lease->timer, &fired, sizeof fired);
-    (void)size; /* nothing to read: it was set anew meanwhile */
+    (void)size; /* nothing to read: the timer was set again meanwhile */
     enforce_all(lease);
 }
 
 void lease_watch(struct lease *lease, const struct attempt *attempt)
 {
-    /* claims come later than what is watched already, so mostly nothing changes */
-    int64_t act_ns = next_act_ns(lease, attempt);
-    if (!lease->watched_ns || act_ns < lease->watched_ns) {
-        set_deadline_timer(lease, act_ns);
+    /* new claims have later deadlines than older ones, so mostly nothing changes */
+    int64_t action_ns = next_action_ns(lease, attempt);
+    if (!lease->watched_ns || action_ns < lease->watched_ns) {
+        set_deadline_timer(lease, action_ns);
     }
 }
 
@@ -180,7 +183,7 @@ static void end_lost(struct lease *lease, struct attempt *attempt)
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
                                      LOG_TEXT("LEAT_EVENT", "lease-lost")};
         log_event(LOG_WARNING, LOG_ID_LEASE_LOST, fields, 2,
-                  "task %s is ended: its lease went to another attempt, or its entry is gone",
+                  "task %s: killing it: lease lost (taken over, or its entry was deleted)",
                   attempt->task->tid);
     }
     runner_end(lease->runner, attempt, JOB_KILL_NOW);
@@ -191,13 +194,13 @@ static void end_cancelled(struct lease *lease, struct attempt *attempt)
     if (job_is_under_way(attempt->state)) {
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
                                      LOG_TEXT("LEAT_EVENT", "cancelling")};
-        log_event(LOG_NOTICE, NULL, fields, 2, "task %s is ended: it was cancelled",
+        log_event(LOG_NOTICE, NULL, fields, 2, "task %s: terminating it: cancelled",
                   attempt->task->tid);
     }
     runner_end(lease->runner, attempt, JOB_CANCEL);
 }
 
-/* What an answer names as lost is ended at once, since others may start it any moment. */
+/* Kills tasks that the reply names as lost at once, since another worker may start them now. */
 static void apply(struct lease *lease, const struct queue_renew_reply *answer)
 {
     struct token_set lost = token_set_of(answer->lost);
@@ -217,17 +220,17 @@ static void apply(struct lease *lease, const struct queue_renew_reply *answer)
             end_cancelled(lease, attempt);
         }
     }
-    lease->whole = lease->whole && !lost.failed;
-    lease->events.told(lease->events.context, &lost, &cancelled);
+    lease->complete = lease->complete && !lost.failed;
+    lease->events.renewed(lease->events.context, &lost, &cancelled);
     token_set_free(&lost);
     token_set_free(&cancelled);
 }
 
-/* A renewal was answered to its end: those that it named have a lease from when it was sent. */
+/* All replies have come: the renewed tasks have a lease from the time at which it was sent. */
 static void extend(struct lease *lease, int64_t sent_ns)
 {
     int64_t deadline_ns = lease_deadline(lease, sent_ns);
-    for (struct attempt *attempt = runner_first(lease->runner); attempt && lease->whole;
+    for (struct attempt *attempt = runner_first(lease->runner); attempt && lease->complete;
          attempt = attempt->next) {
         if (attempt->renewal == lease->renewal) {
             attempt->lease_deadline_ns = deadline_ns;
@@ -244,13 +247,13 @@ static void on_renewed(void *context, const struct redisReply *reply)
     struct lease *lease = context;
     lease->awaited--;
     if (!session_check(lease->session, reply, "renew")) {
-        lease->whole = false; /* other answers may still come */
+        lease->complete = false; /* other replies may still come */
         return;
     }
     struct queue_renew_reply answer;
     if (queue_renew_read(reply, &answer)) {
-        lease->whole = false;
-        session_recover(lease->session, REDIS_ERROR_OTHER, "renew: an answer in an unknown form");
+        lease->complete = false;
+        session_recover(lease->session, REDIS_ERROR_OTHER, "renew: unexpected reply");
         return;
     }
     lease_update(lease, answer.lease_ms);
@@ -260,23 +263,23 @@ static void on_renewed(void *context, const struct redisReply *reply)
     }
     if (lease->awaited == 0) {
         extend(lease, lease->renew_sent_ns);
-        if (lease->again) {
+        if (lease->repeat) {
             renew(lease);
         }
     }
 }
 
-/* Those that the next renewal, or a registration, names. */
+/* Marks the attempts that the next renewal, or a registration, names. */
 static void number_attempts(struct lease *lease)
 {
     lease->renewal++;
-    lease->whole = true;
+    lease->complete = true;
     for (struct attempt *attempt = runner_first(lease->runner); attempt; attempt = attempt->next) {
         attempt->renewal = lease->renewal;
     }
 }
 
-/* In as many calls as it takes; without tokens too, for the beat. */
+/* Sends as many calls as the tokens need; without tokens one call, for the heartbeat. */
 static void send_renewal(struct lease *lease, const struct token_list *list, const char *heartbeat)
 {
     lease->renew_sent_ns = clock_boot_ns();
@@ -286,7 +289,7 @@ static void send_renewal(struct lease *lease, const struct token_list *list, con
         queue_renew(&lease->command, lease->queue, lease->consumer, heartbeat,
                     size > 0 ? &list->tokens[sent] : NULL, size);
         if (session_send(lease->session, &lease->command, on_renewed, lease)) {
-            lease->whole = false;
+            lease->complete = false;
             session_recover(lease->session, REDIS_ERROR_LOST, "cannot send a command");
             return;
         }
@@ -304,34 +307,34 @@ static void renew(struct lease *lease)
     lease->events.tokens(lease->events.context, &list);
     const char *heartbeat = lease->events.heartbeat(lease->events.context);
     if (list.failed || !heartbeat) {
-        /* the registration of the next session renews them sooner than the next beat would */
+        /* the next session's registration renews sooner than the next heartbeat would */
         session_recover(lease->session, REDIS_ERROR_LOST, "out of memory");
     } else {
         number_attempts(lease);
         send_renewal(lease, &list, heartbeat);
-        lease->again = false;
+        lease->repeat = false;
     }
     token_list_free(&list);
 }
 
 void lease_renew(struct lease *lease)
 {
-    lease->again = lease->awaited > 0;
+    lease->repeat = lease->awaited > 0;
     renew(lease);
 }
 
 void lease_registered(struct lease *lease, const struct queue_renew_reply *reply, int64_t sent_ns)
 {
-    /* nothing can have been claimed between the registration and its answer */
+    /* nothing can have been claimed between a registration and its reply */
     number_attempts(lease);
-    lease->again = false;
+    lease->repeat = false;
     apply(lease, reply);
     extend(lease, sent_ns);
 }
 
-static void set_beat_timer(struct lease *lease)
+static void set_heartbeat_timer(struct lease *lease)
 {
-    int64_t period_ms = lease->lease_ms / BEATS_PER_LEASE;
+    int64_t period_ms = lease->lease_ms / HEARTBEATS_PER_LEASE;
     if (lease->watchdog_ms && lease->watchdog_ms / 2 < period_ms) {
         period_ms = lease->watchdog_ms / 2;
     }
@@ -349,12 +352,12 @@ void lease_update(struct lease *lease, int64_t lease_ms)
         return;
     }
     lease->lease_ms = lease_ms;
-    tell_guard(lease);
-    set_beat_timer(lease);
-    tell_fit(lease);
+    set_guard_margin(lease);
+    set_heartbeat_timer(lease);
+    warn_unless_fits(lease);
 }
 
-static void on_beat(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_heartbeat(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
@@ -365,8 +368,8 @@ static void on_beat(struct ev_loop *loop, ev_timer *watcher, int events)
     lease->events.heartbeat_done(lease->events.context, alive);
 }
 
-/* Runs before all other watchers of a turn. A loop that slept through a beat was stopped or
- * starved: what is over is ended, and the renewal is the first thing sent. */
+/* Runs before all other watchers of a turn. If the loop missed a heartbeat, leatd was stopped or
+ * starved: expired tasks are ended first, then the renewal is the first command sent. */
 static void on_turn(struct ev_loop *loop, ev_check *watcher, int events)
 {
     (void)loop;
@@ -375,14 +378,14 @@ static void on_turn(struct ev_loop *loop, ev_check *watcher, int events)
     int64_t now_ns = clock_boot_ns();
     int64_t gap_ms = (now_ns - lease->turn_ns) / CLOCK_NS_PER_MS;
     lease->turn_ns = now_ns;
-    if (gap_ms > lease->lease_ms / BEATS_PER_LEASE + lease->lease_ms / LATE_SHARE) {
-        log_text(LOG_WARNING, "the daemon was stopped or starved for %lld ms", (long long)gap_ms);
+    if (gap_ms > lease->lease_ms / HEARTBEATS_PER_LEASE + lease->lease_ms / LATE_SHARE) {
+        log_text(LOG_WARNING, "leatd was stopped or starved for %lld ms", (long long)gap_ms);
         enforce_all(lease);
         renew(lease);
     }
 }
 
-/* ---- life ---- */
+/* ---- creation and reload ---- */
 
 struct lease *lease_new(struct ev_loop *loop, const struct config *config, struct session *session,
                         struct runner *runner, const struct queue *queue, const char *consumer,
@@ -403,7 +406,7 @@ struct lease *lease_new(struct ev_loop *loop, const struct config *config, struc
     lease->events = *events;
     lease->lease_ms = config->queue.lease_ms;
     lease->turn_ns = clock_boot_ns();
-    ev_timer_init(&lease->heartbeat, on_beat, 0., 0.);
+    ev_timer_init(&lease->heartbeat, on_heartbeat, 0., 0.);
     lease->timer = timer;
     fd_watch_init(&lease->deadline, on_deadline, lease);
     ev_check_init(&lease->turn, on_turn);
@@ -411,8 +414,8 @@ struct lease *lease_new(struct ev_loop *loop, const struct config *config, struc
     lease->heartbeat.data = lease->turn.data = lease;
     ev_check_start(loop, &lease->turn);
     fd_watch_start(&lease->deadline, loop, timer, EV_READ);
-    set_beat_timer(lease);
-    tell_guard(lease);
+    set_heartbeat_timer(lease);
+    set_guard_margin(lease);
     return lease;
 
 fail:
@@ -428,7 +431,7 @@ void lease_set_config(struct lease *lease, const struct config *config)
     bool fitted = lease_fits(lease);
     lease->config = config;
     if (fitted) {
-        tell_fit(lease);
+        warn_unless_fits(lease);
     }
 }
 

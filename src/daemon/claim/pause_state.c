@@ -1,3 +1,6 @@
+/*
+ * Tracks pauses, drains, rate limits and the hold after a lost consumer group.
+ */
 #include "daemon/claim/pause_state.h"
 
 #include <ev.h>
@@ -11,13 +14,13 @@ struct pause_state {
     struct ev_loop *loop;
     void (*reopened)(void *context);
     void *context;
-    bool open, look;
-    enum pause_kind told;
-    uint64_t rings;
+    bool open, check;
+    enum pause_kind kind;
+    uint64_t wakeups;
     ev_timer reopen;
 };
 
-static enum pause_kind state_of(const char *why)
+static enum pause_kind kind_of(const char *why)
 {
     static const char *const names[] = {
         [PAUSE_OPEN] = "",           [PAUSE_HOLD] = "hold", [PAUSE_PAUSED] = "paused",
@@ -28,23 +31,23 @@ static enum pause_kind state_of(const char *why)
             return (enum pause_kind)i;
         }
     }
-    return PAUSE_RATE; /* a newer library's own reason: it says until when */
+    return PAUSE_RATE; /* the reason of a newer library; its reply says until when */
 }
 
-/* Rates close and open the gate all the time; the rest is worth a line. */
-static void tell(enum pause_kind before, enum pause_kind now, int64_t closed_ms)
+/* Rate limits come and go all the time and are not logged. */
+static void log_change(enum pause_kind before, enum pause_kind now, int64_t closed_ms)
 {
     if (now == PAUSE_HOLD) {
         log_event(LOG_WARNING, LOG_ID_GROUP_RECREATED, NULL, 0,
-                  "the queue's group was lost and made anew: its tasks may still run elsewhere, "
-                  "and none is started for %.1f s",
+                  "the queue's consumer group was lost and recreated: its tasks may still run "
+                  "elsewhere; claiming nothing for %.1f s",
                   (double)closed_ms / 1000);
     } else if (now == PAUSE_PAUSED) {
-        log_text(LOG_NOTICE, "the queue is paused: nothing more is started");
+        log_text(LOG_NOTICE, "the queue is paused: claiming nothing");
     } else if (now == PAUSE_DRAINED) {
-        log_text(LOG_NOTICE, "this host is drained: nothing more is started here");
+        log_text(LOG_NOTICE, "this host is drained: claiming nothing");
     } else if (before == PAUSE_PAUSED || before == PAUSE_DRAINED) {
-        log_text(LOG_NOTICE, "tasks are started again");
+        log_text(LOG_NOTICE, "no longer paused or drained: claiming tasks again");
     }
 }
 
@@ -56,23 +59,23 @@ static void set_reopen(struct pause_state *pause_state, int64_t ms)
     ev_timer_start(pause_state->loop, &pause_state->reopen);
 }
 
-bool pause_state_take(struct pause_state *pause_state, const struct queue_claim_reply *answer,
-                      uint64_t sent_rings)
+bool pause_state_update(struct pause_state *pause_state, const struct queue_claim_reply *answer,
+                        uint64_t sent_wakeups)
 {
-    enum pause_kind before = pause_state->told;
+    enum pause_kind before = pause_state->kind;
     int64_t closed_ms = answer->closed_until_ms - answer->now_ms;
     bool open = answer->closed_until_ms == 0;
-    if (!open && sent_rings != pause_state->rings) {
-        pause_state->look = true;
+    if (!open && sent_wakeups != pause_state->wakeups) {
+        pause_state->check = true;
         return false;
     }
     pause_state->open = open;
-    pause_state->told = open ? PAUSE_OPEN : state_of(answer->why);
+    pause_state->kind = open ? PAUSE_OPEN : kind_of(answer->why);
     if (!open) {
         set_reopen(pause_state, closed_ms > 0 ? closed_ms : 0);
     }
-    if (pause_state->told != before) {
-        tell(before, pause_state->told, closed_ms);
+    if (pause_state->kind != before) {
+        log_change(before, pause_state->kind, closed_ms);
     }
     return true;
 }
@@ -86,26 +89,26 @@ static void on_reopen(struct ev_loop *loop, ev_timer *watcher, int events)
     pause_state->reopened(pause_state->context);
 }
 
-void pause_state_rang(struct pause_state *pause_state, bool look)
+void pause_state_wakeup(struct pause_state *pause_state, bool check)
 {
-    pause_state->rings++;
-    pause_state->open = true; /* if it is not, the next answer says so */
-    pause_state->look = pause_state->look || look;
+    pause_state->wakeups++;
+    pause_state->open = true; /* if it is not, the next reply says so */
+    pause_state->check = pause_state->check || check;
 }
 
-bool pause_state_wants_look(const struct pause_state *pause_state)
+bool pause_state_wants_check(const struct pause_state *pause_state)
 {
-    return pause_state->look;
+    return pause_state->check;
 }
 
-void pause_state_looking(struct pause_state *pause_state)
+void pause_state_checked(struct pause_state *pause_state)
 {
-    pause_state->look = false;
+    pause_state->check = false;
 }
 
-uint64_t pause_state_rings(const struct pause_state *pause_state)
+uint64_t pause_state_wakeups(const struct pause_state *pause_state)
 {
-    return pause_state->rings;
+    return pause_state->wakeups;
 }
 
 bool pause_state_is_open(const struct pause_state *pause_state)
@@ -113,14 +116,14 @@ bool pause_state_is_open(const struct pause_state *pause_state)
     return pause_state->open;
 }
 
-enum pause_kind pause_state_told(const struct pause_state *pause_state)
+enum pause_kind pause_state_kind(const struct pause_state *pause_state)
 {
-    return pause_state->told;
+    return pause_state->kind;
 }
 
-bool pause_state_is_shut(const struct pause_state *pause_state)
+bool pause_state_is_paused(const struct pause_state *pause_state)
 {
-    return pause_state->told == PAUSE_PAUSED || pause_state->told == PAUSE_DRAINED;
+    return pause_state->kind == PAUSE_PAUSED || pause_state->kind == PAUSE_DRAINED;
 }
 
 void pause_state_up(struct pause_state *pause_state)
@@ -131,7 +134,7 @@ void pause_state_up(struct pause_state *pause_state)
 void pause_state_down(struct pause_state *pause_state)
 {
     ev_timer_stop(pause_state->loop, &pause_state->reopen);
-    pause_state->look = false;
+    pause_state->check = false;
 }
 
 struct pause_state *pause_state_new(struct ev_loop *loop, void (*reopened)(void *context),

@@ -1,6 +1,6 @@
 /*
- * The gate: whether Redis lets this worker start tasks, as far as known. Every claim answers it; it
- * may close for a time, or until an operator opens it, which the bell tells.
+ * Whether Redis lets this worker start tasks, by its last reply to a claim. Redis may say no for a
+ * time, or until an operator resumes the queue, which the wakeup stream announces.
  */
 #ifndef LEAT_DAEMON_CLAIM_PAUSE_STATE_H
 #define LEAT_DAEMON_CLAIM_PAUSE_STATE_H
@@ -15,42 +15,42 @@ struct pause_state;
 
 enum pause_kind {
     PAUSE_OPEN,
-    PAUSE_HOLD, /* the group was lost: one lease */
+    PAUSE_HOLD, /* the consumer group was lost: for one lease */
     PAUSE_PAUSED,
     PAUSE_DRAINED,
-    PAUSE_RATE, /* until the next task may start */
+    PAUSE_RATE, /* the rate limit: until the next task may start */
 };
 
-/* reopened: the time for which it was closed is over. Returns NULL without memory. */
+/* reopened: called when the time is over. Returns NULL without memory. */
 struct pause_state *pause_state_new(struct ev_loop *loop, void (*reopened)(void *context),
                                     void *context);
 void pause_state_free(struct pause_state *pause_state);
 
-/* A session has begun: open until an answer says otherwise. And has ended: no time matters. */
+/* The session came up: open until a reply says otherwise. The session ended: the timer stops. */
 void pause_state_up(struct pause_state *pause_state);
 void pause_state_down(struct pause_state *pause_state);
 
 bool pause_state_is_open(const struct pause_state *pause_state);
 
-/* What the last answer said. */
-enum pause_kind pause_state_told(const struct pause_state *pause_state);
+/* What the last reply said. */
+enum pause_kind pause_state_kind(const struct pause_state *pause_state);
 
-/* An operator has closed it. */
-bool pause_state_is_shut(const struct pause_state *pause_state);
+/* An operator has paused the queue or drained this host. */
+bool pause_state_is_paused(const struct pause_state *pause_state);
 
-/* The bell rang for settings: it may be open. look: an operator has touched it, so that it is to be
- * asked for even where there is no room for tasks; gate_looking says that this has been sent. */
-void pause_state_rang(struct pause_state *pause_state, bool look);
-bool pause_state_wants_look(const struct pause_state *pause_state);
-void pause_state_looking(struct pause_state *pause_state);
+/* A wakeup announced changed settings: the queue may be open. check: an operator has paused or
+ * resumed it, so Redis must be asked even if there is no room for tasks; pause_state_checked says
+ * that the question was sent. */
+void pause_state_wakeup(struct pause_state *pause_state, bool check);
+bool pause_state_wants_check(const struct pause_state *pause_state);
+void pause_state_checked(struct pause_state *pause_state);
 
-/* How often the bell has rung: to be remembered with each question. */
-uint64_t pause_state_rings(const struct pause_state *pause_state);
+/* The number of wakeups so far; remember it with each claim. */
+uint64_t pause_state_wakeups(const struct pause_state *pause_state);
 
-/* Takes what a claim answered, and logs what changes. False where the gate was closed then, but the
- * bell has rung since the question was sent: it may have been opened again, and is to be asked
- * for. */
-bool pause_state_take(struct pause_state *pause_state, const struct queue_claim_reply *answer,
-                      uint64_t sent_rings);
+/* Applies the reply to a claim, and logs changes. Returns false if the reply says no, but a wakeup
+ * came after the claim was sent: the queue may have been resumed, and Redis must be asked again. */
+bool pause_state_update(struct pause_state *pause_state, const struct queue_claim_reply *answer,
+                        uint64_t sent_wakeups);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Looks through the lock files of workers on this host, and reclaims the tasks of those that are
+ * dead.
+ */
 #include "daemon/claim/reclaim.h"
 
 #include <errno.h>
@@ -20,12 +24,12 @@
 #include "exec/guard/worker_locks.h"
 #include "exec/tree/env_tag.h"
 
-#define SOONEST_S 0.02  /* how soon a worker that is about to be dead is looked at again */
-#define KEPT_LEASES 10  /* for so long a file that serves nothing yet is kept */
-#define LISTED_MOST 100 /* such files that are remembered */
+#define SOONEST_S 0.02  /* until the first new look at a worker whose guards are still killing */
+#define KEPT_LEASES 10  /* a kept file is removed after this many leases */
+#define LISTED_MOST 100 /* kept files that are remembered */
 
-/* A file that could not be made use of: it is not proved that its worker's tasks are dead, or Redis
- * does not know the worker, which may be one of another server. */
+/* A lock file that is kept: it is not proved that its worker's tasks are dead, or Redis does not
+ * know the worker, which may belong to another server. */
 struct kept {
     char *name;
     int64_t since_ns;
@@ -43,14 +47,14 @@ struct reclaim {
     int inotify; /* −1: none */
     struct fd_watch changed;
     ev_timer soon;
-    double soon_s; /* how long that takes the next time */
+    double soon_s; /* the timer's next delay */
 
-    char **names; /* of the look that is under way; NULL: none is */
+    char **names; /* of the look under way; NULL: none is */
     size_t at;
-    bool ending; /* one of them is about to be dead */
+    bool ending; /* the guards of one of the workers are still killing */
     struct worker_lock_found found;
-    int64_t moved; /* tasks of that one so far */
-    bool again;    /* something changed since the look began */
+    int64_t moved; /* tasks of that worker that were returned so far */
+    bool again;    /* something changed during the look */
     bool complained;
     struct kept kept[LISTED_MOST];
     size_t kept_count;
@@ -59,7 +63,7 @@ struct reclaim {
 
 static void call(struct reclaim *reclaim);
 
-/* ---- files that are of no use yet ---- */
+/* ---- kept files ---- */
 
 static struct kept *find_kept(struct reclaim *reclaim, const char *name)
 {
@@ -77,7 +81,7 @@ static void forget_kept(struct reclaim *reclaim, struct kept *kept)
     *kept = reclaim->kept[--reclaim->kept_count];
 }
 
-/* Also where another worker has removed it. */
+/* Removes the file; another worker may have done so already. */
 static void drop(struct reclaim *reclaim, const char *name)
 {
     struct kept *kept = find_kept(reclaim, name);
@@ -89,7 +93,7 @@ static void drop(struct reclaim *reclaim, const char *name)
     }
 }
 
-/* Answers whether it is the first time that this is said of the file. */
+/* Keeps the file, or removes it if it was kept for long. Returns whether it is new. */
 static bool keep(struct reclaim *reclaim, const char *name)
 {
     int64_t now_ns = clock_boot_ns();
@@ -108,11 +112,11 @@ static bool keep(struct reclaim *reclaim, const char *name)
     return copy;
 }
 
-/* ---- one look through the folder ---- */
+/* ---- a look through the folder ---- */
 
 static void look_soon(struct reclaim *reclaim)
 {
-    /* what takes longer than a scan period is found by the scan */
+    /* the next scan finds workers that take longer than a scan period */
     if (reclaim->soon_s * 1000 < (double)reclaim->config->queue.scan_ms) {
         ev_timer_stop(reclaim->loop, &reclaim->soon);
         ev_now_update(reclaim->loop);
@@ -134,7 +138,7 @@ static bool is_listed(const struct reclaim *reclaim, const char *name)
 
 static void end_look(struct reclaim *reclaim)
 {
-    /* what somebody else has removed */
+    /* forget files that another worker has removed */
     for (size_t i = reclaim->kept_count; i > 0; i--) {
         if (!is_listed(reclaim, reclaim->kept[i - 1].name)) {
             forget_kept(reclaim, &reclaim->kept[i - 1]);
@@ -153,24 +157,25 @@ static void end_look(struct reclaim *reclaim)
     }
 }
 
-/* Its guards have died with it, so nobody else ends what of its tasks is left. That what is found
- * here is all proves nothing. */
-static void meet_unproved(const struct reclaim *reclaim)
+/* The guards died with their worker, so nobody else kills its remaining processes. Killing all that
+ * are found here proves nothing: some may not be found. */
+static void handle_unproved(const struct reclaim *reclaim)
 {
     struct log_field fields[] = {LOG_TEXT("LEAT_WORKER", reclaim->found.consumer)};
     size_t killed = env_tag_kill(reclaim->found.consumer);
     log_event(LOG_NOTICE, NULL, fields, 1,
-              "worker %s is gone, but it is not proved that nothing of its tasks runs any more: "
-              "their leases run out before they run again",
+              "worker %s is gone, but its tasks may still be running; they will be retried when "
+              "their leases expire",
               reclaim->found.consumer);
     if (killed > 0) {
-        log_event(LOG_NOTICE, NULL, fields, 1, "killed %zu processes that worker %s has left",
-                  killed, reclaim->found.consumer);
+        log_event(LOG_NOTICE, NULL, fields, 1,
+                  "worker %s: killed %zu processes that it left behind", reclaim->found.consumer,
+                  killed);
     }
 }
 
-/* Goes on with the look up to the next worker that is to be adopted, or to the end. */
-static void go_on(struct reclaim *reclaim)
+/* Continues the look up to the next worker whose tasks are to be reclaimed, or to the end. */
+static void continue_look(struct reclaim *reclaim)
 {
     for (; reclaim->names[reclaim->at]; reclaim->at++) {
         const char *name = reclaim->names[reclaim->at];
@@ -191,7 +196,7 @@ static void go_on(struct reclaim *reclaim)
             break;
         case WORKER_LOCK_UNPROVED:
             if (keep(reclaim, name)) {
-                meet_unproved(reclaim);
+                handle_unproved(reclaim);
             }
             break;
         case WORKER_LOCK_PROVED:
@@ -213,7 +218,7 @@ void reclaim_look(struct reclaim *reclaim)
         return;
     }
     if (reclaim->inotify >= 0) {
-        /* each time: it may be another folder of that name. Without it the scan finds all. */
+        /* added each time, since the folder may have been replaced; if it fails, the scan looks */
         (void)inotify_add_watch(reclaim->inotify, reclaim->folder,
                                 IN_MODIFY | IN_CLOSE_WRITE | IN_ONLYDIR);
     }
@@ -221,61 +226,62 @@ void reclaim_look(struct reclaim *reclaim)
     reclaim->at = 0;
     reclaim->ending = false;
     if (reclaim->names) {
-        go_on(reclaim);
+        continue_look(reclaim);
     }
 }
 
-/* ---- adopting one worker ---- */
+/* ---- reclaiming from one worker ---- */
 
-static void tell_adopted(const struct reclaim *reclaim)
+static void log_reclaimed(const struct reclaim *reclaim)
 {
-    char since[40] = "", count[24];
+    char when[48], count[24];
     struct tm parts;
     time_t seconds = (time_t)(reclaim->found.dead_ms / 1000);
     if (reclaim->found.dead_ms == 0 || !gmtime_r(&seconds, &parts) ||
-        strftime(since, sizeof since, "dead since %Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
-        (void)snprintf(since, sizeof since, "of which nothing is left"); /* fits */
+        strftime(when, sizeof when, "is dead since %Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+        (void)snprintf(when, sizeof when, "has no process left");
     }
-    (void)snprintf(count, sizeof count, "%" PRId64, reclaim->moved); /* fits */
+    (void)snprintf(count, sizeof count, "%" PRId64, reclaim->moved);
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "adopted"),
                                  LOG_TEXT("LEAT_WORKER", reclaim->found.consumer),
                                  LOG_TEXT("LEAT_COUNT", count)};
-    log_event(LOG_NOTICE, LOG_ID_ADOPTED, fields, 3, "adopted %s task%s of worker %s, %s", count,
-              reclaim->moved == 1 ? "" : "s", reclaim->found.consumer, since);
+    log_event(LOG_NOTICE, LOG_ID_ADOPTED, fields, 3, "worker %s %s: reclaimed %s task%s",
+              reclaim->found.consumer, when, count, reclaim->moved == 1 ? "" : "s");
 }
 
-/* Where Redis does not know the worker, another worker may just have adopted it, or it is one of
- * another server's, whose next start will look for the file. */
+/* If Redis does not know the worker, another worker may just have reclaimed its tasks, or it
+ * belongs to another server, whose next worker looks for the file. */
 static void end_call(struct reclaim *reclaim, bool known)
 {
     const char *name = reclaim->names[reclaim->at];
     if (known || reclaim->moved > 0) {
-        tell_adopted(reclaim);
+        log_reclaimed(reclaim);
         drop(reclaim, name);
     } else {
-        (void)keep(reclaim, name); /* without memory it is met again */
+        (void)keep(reclaim, name); /* without memory, the next look finds it again */
     }
     reclaim->at++;
-    go_on(reclaim);
+    continue_look(reclaim);
 }
 
-static void on_adopted(void *context, const struct redisReply *reply)
+static void on_reclaimed(void *context, const struct redisReply *reply)
 {
     struct reclaim *reclaim = context;
     struct queue_requeue_reply answer;
     if (!reply) {
-        return; /* adopt_down follows */
+        return; /* reclaim_down follows */
     }
     if (queue_requeue_read(reply, &answer)) {
-        /* whatever the other calls need, too, they notice themselves */
+        /* errors that concern the session too are noticed by its own calls */
         char why[512];
         queue_explain(reply, why, sizeof why);
         log_text(reclaim->complained ? LOG_DEBUG : LOG_WARNING,
-                 "cannot adopt the tasks of worker %s, they wait until their leases run out: %s",
+                 "worker %s: cannot reclaim its tasks: %s; they will be retried when their leases "
+                 "expire",
                  reclaim->found.consumer, why);
         reclaim->complained = true;
         reclaim->at++;
-        go_on(reclaim);
+        continue_look(reclaim);
         return;
     }
     reclaim->moved += answer.moved;
@@ -294,7 +300,7 @@ static void on_adopted(void *context, const struct redisReply *reply)
 static void call(struct reclaim *reclaim)
 {
     queue_requeue(&reclaim->command, reclaim->queue, reclaim->found.consumer, true);
-    if (session_send(reclaim->session, &reclaim->command, on_adopted, reclaim)) {
+    if (session_send(reclaim->session, &reclaim->command, on_reclaimed, reclaim)) {
         session_recover(reclaim->session, REDIS_ERROR_LOST, "cannot send a command");
     }
 }
@@ -308,7 +314,7 @@ void reclaim_down(struct reclaim *reclaim)
     reclaim->soon_s = SOONEST_S;
 }
 
-/* ---- life ---- */
+/* ---- creation and events ---- */
 
 static void on_soon(struct ev_loop *loop, ev_timer *watcher, int events)
 {
@@ -317,15 +323,15 @@ static void on_soon(struct ev_loop *loop, ev_timer *watcher, int events)
     reclaim_look(watcher->data);
 }
 
-/* A guard has written its line, or somebody has died. The lock goes a moment later than that is
- * told. */
+/* A guard has written to a file, or a worker has died. Its lock is released a moment after the
+ * event. */
 static void on_changed(void *context)
 {
     struct reclaim *reclaim = context;
-    char unread[4096]; /* what has changed does not matter */
+    char unread[4096]; /* the events only mean: look again */
     ssize_t got = read(reclaim->inotify, unread, sizeof unread);
     if (got <= 0 && errno != EAGAIN && errno != EINTR) {
-        fd_watch_stop(&reclaim->changed, reclaim->loop); /* the scan looks, too */
+        fd_watch_stop(&reclaim->changed, reclaim->loop); /* the scan still looks */
         return;
     }
     reclaim->soon_s = SOONEST_S;
@@ -379,7 +385,8 @@ void reclaim_free(struct reclaim *reclaim)
     reclaim_down(reclaim);
     fd_watch_stop(&reclaim->changed, reclaim->loop);
     if (reclaim->inotify >= 0) {
-        (void)close(reclaim->inotify); /* nothing was written */
+        (void)close(
+            reclaim->inotify); /* nothing was written, so it cannot fail in a way that matters */
     }
     while (reclaim->kept_count > 0) {
         forget_kept(reclaim, reclaim->kept);

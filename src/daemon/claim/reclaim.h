@@ -1,7 +1,7 @@
 /*
- * Adopting: what a worker of this queue left that died on this host goes back into the queue at
- * once, where it is proved that nothing of its tasks runs any more (exec/guard/worker_locks). Where
- * that is not proved, and for workers of other hosts, their leases run out.
+ * Reclaims the tasks of dead workers of this queue on this host: they return to the queue at once
+ * if it is proved that none of their processes is left (exec/guard/worker_locks). Without proof,
+ * and for workers of other hosts, the tasks wait until their leases expire.
  */
 #ifndef LEAT_DAEMON_CLAIM_RECLAIM_H
 #define LEAT_DAEMON_CLAIM_RECLAIM_H
@@ -14,8 +14,9 @@
 struct reclaim;
 struct ev_loop;
 
-/* consumer: this worker's own. All parts outlive it; herald hears of the dead letters that it
- * makes; warden proves what hold files alone do not. Returns NULL without memory. */
+/* consumer: this worker's name. dead_hook: learns of dead letters that reclaiming makes.
+ * guard_monitor: proves what lock files alone do not. All arguments must outlive the object; config
+ * may be replaced. Returns NULL without memory. */
 struct reclaim *reclaim_new(struct ev_loop *loop, const struct config *config,
                             struct session *session, const struct queue *queue,
                             const char *consumer, struct dead_hook *dead_hook,
@@ -23,8 +24,8 @@ struct reclaim *reclaim_new(struct ev_loop *loop, const struct config *config,
 void reclaim_set_config(struct reclaim *reclaim, const struct config *config);
 void reclaim_free(struct reclaim *reclaim);
 
-/* Looks for dead workers: after a registration, and at each scan. In between the folder tells of
- * changes. */
+/* Looks for dead workers: call it after a registration and at each scan. Between these, changes in
+ * the folder of lock files start a look. */
 void reclaim_look(struct reclaim *reclaim);
 
 /* The session has ended. */

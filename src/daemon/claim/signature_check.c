@@ -1,3 +1,6 @@
+/*
+ * Verifies signatures of claimed tasks, and asks Redis whether each was used before.
+ */
 #include "daemon/claim/signature_check.h"
 
 #include <stdio.h>
@@ -10,10 +13,10 @@
 
 enum { REASON_SIZE = 160, FIRST_CAPACITY = 16 };
 
-#define CLOCKS_MS 60000 /* by so much clocks may differ, and nobody is told */
+#define CLOCKS_MS 60000 /* the tolerated difference between this host's clock and Redis's */
 
-struct vetted {
-    struct task *task; /* NULL: given away while Redis was asked */
+struct signed_task {
+    struct task *task; /* NULL: freed or given back while Redis was asked */
     int64_t sent_ns;
     struct keyring_mark mark;
 };
@@ -24,12 +27,12 @@ struct signature_check {
     const struct queue *queue;
     struct host *host;
     struct signature_check_events events;
-    struct keyring *keyring; /* NULL: libcrypto has failed */
+    struct keyring *keyring; /* NULL: libcrypto failed */
 
-    struct vetted *list; /* in the order in which they came */
+    struct signed_task *list; /* in the order in which they came */
     size_t count, capacity;
-    size_t asked;           /* the first so many are in the call that is under way */
-    size_t tasks, suspects; /* of the list */
+    size_t asked;                    /* how many, from the first, are in the call in flight */
+    size_t tasks, poison_candidates; /* in the list */
     struct command command;
 };
 
@@ -41,32 +44,32 @@ bool signature_check_is_wanted(const struct signature_check *signature_check)
 /* ---- taking ---- */
 
 /* Returns 0, or -1 without memory. */
-static int add(struct signature_check *signature_check, const struct vetted *vetted)
+static int add(struct signature_check *signature_check, const struct signed_task *entry)
 {
     if (signature_check->count == signature_check->capacity) {
         size_t capacity =
             signature_check->capacity ? signature_check->capacity * 2 : FIRST_CAPACITY;
-        struct vetted *grown = reallocarray(signature_check->list, capacity, sizeof *grown);
+        struct signed_task *grown = reallocarray(signature_check->list, capacity, sizeof *grown);
         if (!grown) {
             return -1;
         }
         signature_check->list = grown;
         signature_check->capacity = capacity;
     }
-    signature_check->list[signature_check->count++] = *vetted;
+    signature_check->list[signature_check->count++] = *entry;
     signature_check->tasks++;
-    signature_check->suspects += vetted->task->crashes > 0;
+    signature_check->poison_candidates += entry->task->crashes > 0;
     return 0;
 }
 
-/* The task at that place, which is then empty; or NULL. */
+/* Removes and returns the task at that index; NULL if there is none. */
 static struct task *take_out(struct signature_check *signature_check, size_t at)
 {
     struct task *task = signature_check->list[at].task;
     if (task) {
         signature_check->list[at].task = NULL;
         signature_check->tasks--;
-        signature_check->suspects -= task->crashes > 0;
+        signature_check->poison_candidates -= task->crashes > 0;
     }
     return task;
 }
@@ -75,26 +78,25 @@ void signature_check_take(struct signature_check *signature_check, struct task *
                           int64_t sent_ns)
 {
     const struct signature_check_events *events = &signature_check->events;
-    struct vetted vetted = {.task = task, .sent_ns = sent_ns};
+    struct signed_task entry = {.task = task, .sent_ns = sent_ns};
     char reason[REASON_SIZE];
     enum keyring_verdict verdict = KEYRING_FAILED;
     if (signature_check->keyring) {
         verdict = keyring_verify(signature_check->keyring, signature_check->config->queue.stream,
-                                 task, &vetted.mark, reason, sizeof reason);
+                                 task, &entry.mark, reason, sizeof reason);
     }
     switch (verdict) {
     case KEYRING_REFUSED:
         events->refused(events->context, task, reason);
         return;
     case KEYRING_GOOD:
-        if (add(signature_check, &vetted) == 0) {
+        if (add(signature_check, &entry) == 0) {
             return;
         }
         events->put_back(events->context, task);
         return;
     case KEYRING_FAILED:
-        host_fault(signature_check->host, task->tid,
-                   "signatures cannot be verified: libcrypto fails");
+        host_fault(signature_check->host, task->tid, "cannot verify signatures: libcrypto failed");
         events->put_back(events->context, task);
         return;
     }
@@ -102,7 +104,7 @@ void signature_check_take(struct signature_check *signature_check, struct task *
 
 /* ---- asking ---- */
 
-/* The first ones are done with. */
+/* Removes the first `many` entries. */
 static void forget(struct signature_check *signature_check, size_t many)
 {
     signature_check->count -= many;
@@ -111,63 +113,61 @@ static void forget(struct signature_check *signature_check, size_t many)
     }
 }
 
-static void refuse(struct signature_check *signature_check, const struct vetted *vetted,
+static void refuse(struct signature_check *signature_check, const struct signed_task *entry,
                    const char *reason)
 {
-    signature_check->events.refused(signature_check->events.context, vetted->task, reason);
+    signature_check->events.refused(signature_check->events.context, entry->task, reason);
 }
 
-static void refuse_late(struct signature_check *signature_check, const struct vetted *vetted)
+static void refuse_late(struct signature_check *signature_check, const struct signed_task *entry)
 {
-    time_t until = (time_t)(vetted->mark.not_after_ms / 1000);
+    time_t until = (time_t)(entry->mark.not_after_ms / 1000);
     struct tm parts;
     char when[32] = "", reason[REASON_SIZE];
     if (gmtime_r(&until, &parts)) {
-        (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &parts); /* fits, or stays empty */
+        (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &parts); /* empty if it fails */
     }
-    (void)snprintf(reason, sizeof reason, "its signature was good until %s", when); /* fits */
-    refuse(signature_check, vetted, reason);
+    (void)snprintf(reason, sizeof reason, "its signature expired at %s", when);
+    refuse(signature_check, entry, reason);
 }
 
-/* Redis lets it run, unless it is late by this host's clock. Where that is far ahead of Redis's,
- * one of the two is wrong, which is not the task's fault. */
-static void pass(struct signature_check *signature_check, const struct vetted *vetted)
+/* Redis accepts the signature. If it has expired by this host's clock, which is far ahead of
+ * Redis's, one of the two clocks is wrong, which is not the task's fault. */
+static void pass(struct signature_check *signature_check, const struct signed_task *entry)
 {
     const struct signature_check_events *events = &signature_check->events;
-    int64_t late_ms = clock_wall_ms() - vetted->mark.not_after_ms;
+    int64_t late_ms = clock_wall_ms() - entry->mark.not_after_ms;
     if (late_ms < 0) {
-        events->passed(events->context, vetted->task, vetted->sent_ns);
+        events->passed(events->context, entry->task, entry->sent_ns);
     } else if (late_ms < CLOCKS_MS) {
-        refuse_late(signature_check, vetted);
+        refuse_late(signature_check, entry);
     } else {
-        host_fault(signature_check->host, vetted->task->tid,
-                   "by its clock a signature is late, by that of Redis it is not");
-        events->put_back(events->context, vetted->task);
+        host_fault(signature_check->host, entry->task->tid,
+                   "its clock is ahead: a signature has expired here, but not on Redis");
+        events->put_back(events->context, entry->task);
     }
 }
 
-static void settle(struct signature_check *signature_check, const struct vetted *vetted,
+static void settle(struct signature_check *signature_check, const struct signed_task *entry,
                    enum queue_once once, const char *other)
 {
     char reason[REASON_SIZE];
     switch (once) {
     case QUEUE_ONCE_OK:
-        pass(signature_check, vetted);
+        pass(signature_check, entry);
         return;
     case QUEUE_ONCE_SEEN:
-        /* cut where it is too long */
-        (void)snprintf(reason, sizeof reason, "replayed: its signature is that of the task %s",
-                       other);
-        refuse(signature_check, vetted, reason);
+        (void)snprintf(reason, sizeof reason, "replayed: it has the signature of task %s", other);
+        refuse(signature_check, entry, reason);
         return;
     case QUEUE_ONCE_LATE:
-        refuse_late(signature_check, vetted);
+        refuse_late(signature_check, entry);
         return;
     case QUEUE_ONCE_FAR:
-        refuse(signature_check, vetted, "not_after lies more than 366 days ahead");
+        refuse(signature_check, entry, "not_after is more than 366 days ahead");
         return;
     case QUEUE_ONCE_FORGED:
-        refuse(signature_check, vetted,
+        refuse(signature_check, entry,
                "a producer chose the id of its entry; let Redis choose it, by XADD with *");
         return;
     }
@@ -180,20 +180,20 @@ static void on_answer(void *context, const struct redisReply *reply)
     enum queue_once once;
     const char *other;
     if (!session_check(signature_check->session, reply, "signatures")) {
-        return; /* the session ends, and they are forgotten */
+        return; /* the session is closing, and signature_check_down frees the tasks */
     }
     for (size_t i = 0; i < asked; i++) {
         if (queue_once_read(reply, i, &once, &other)) {
             session_recover(signature_check->session, REDIS_ERROR_OTHER,
-                            "signatures: an answer in an unknown form");
+                            "signatures: unexpected reply");
             return;
         }
     }
     for (size_t i = 0; i < asked; i++) {
-        struct vetted vetted = signature_check->list[i];
+        struct signed_task entry = signature_check->list[i];
         if (take_out(signature_check, i)) {
-            (void)queue_once_read(reply, i, &once, &other); /* read well before */
-            settle(signature_check, &vetted, once, other);
+            (void)queue_once_read(reply, i, &once, &other); /* cannot fail: it was read above */
+            settle(signature_check, &entry, once, other);
         }
     }
     signature_check->asked = 0;
@@ -209,9 +209,9 @@ void signature_check_turn(struct signature_check *signature_check)
     size_t many = signature_check->count < QUEUE_ONCE_MAX ? signature_check->count : QUEUE_ONCE_MAX;
     queue_once_begin(&signature_check->command, signature_check->queue);
     for (size_t i = 0; i < many; i++) {
-        const struct vetted *vetted = &signature_check->list[i];
-        const struct bytes mark = {(const char *)vetted->mark.mark, sizeof vetted->mark.mark};
-        queue_once_add(&signature_check->command, vetted->task, mark, vetted->mark.not_after_ms);
+        const struct signed_task *entry = &signature_check->list[i];
+        const struct bytes mark = {(const char *)entry->mark.mark, sizeof entry->mark.mark};
+        queue_once_add(&signature_check->command, entry->task, mark, entry->mark.not_after_ms);
     }
     signature_check->asked = many;
     if (session_send(signature_check->session, &signature_check->command, on_answer,
@@ -220,16 +220,16 @@ void signature_check_turn(struct signature_check *signature_check)
     }
 }
 
-/* ---- what it has ---- */
+/* ---- the tasks ---- */
 
 size_t signature_check_count(const struct signature_check *signature_check)
 {
     return signature_check->tasks;
 }
 
-bool signature_check_has_suspect(const struct signature_check *signature_check)
+bool signature_check_has_poison_candidate(const struct signature_check *signature_check)
 {
-    return signature_check->suspects > 0;
+    return signature_check->poison_candidates > 0;
 }
 
 void signature_check_tokens(const struct signature_check *signature_check, struct token_list *list)
@@ -241,7 +241,7 @@ void signature_check_tokens(const struct signature_check *signature_check, struc
     }
 }
 
-/* The places that are empty and not asked for go. */
+/* Removes empty entries that are not in the call in flight. */
 static void close_up(struct signature_check *signature_check)
 {
     size_t kept = signature_check->asked;
@@ -253,8 +253,8 @@ static void close_up(struct signature_check *signature_check)
     signature_check->count = kept;
 }
 
-void signature_check_told(struct signature_check *signature_check, const struct token_set *lost,
-                          const struct token_set *cancelled)
+void signature_check_remove(struct signature_check *signature_check, const struct token_set *lost,
+                            const struct token_set *cancelled)
 {
     for (size_t i = 0; i < signature_check->count; i++) {
         const struct task *task = signature_check->list[i].task;
@@ -269,7 +269,7 @@ void signature_check_told(struct signature_check *signature_check, const struct 
     close_up(signature_check);
 }
 
-void signature_check_shut(struct signature_check *signature_check)
+void signature_check_put_back(struct signature_check *signature_check)
 {
     for (size_t i = 0; i < signature_check->count; i++) {
         struct task *task = take_out(signature_check, i);
@@ -288,7 +288,7 @@ void signature_check_down(struct signature_check *signature_check)
     signature_check->count = signature_check->asked = 0;
 }
 
-/* ---- life ---- */
+/* ---- creation and reload ---- */
 
 void signature_check_set_config(struct signature_check *signature_check,
                                 const struct config *config)

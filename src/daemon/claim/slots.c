@@ -1,3 +1,6 @@
+/*
+ * Starts claimed tasks in free slots, fills batches, and decides how many tasks to claim ahead.
+ */
 #include "daemon/claim/slots.h"
 
 #include <ev.h>
@@ -9,22 +12,22 @@
 #include "daemon/report/task_log.h"
 #include "exec/attempt/batch.h"
 
-#define HOLD_MS 20         /* a task waits so long for a slot at the most */
-#define EXPECTED_US 10000  /* and is claimed ahead where it should start within that */
-#define SHORT_US 2000      /* tasks that take less on average are claimed ahead of free slots */
-#define LEAST_AHEAD 16     /* so many at the most, or for each slot: */
-#define SLOT_AHEAD 4       /* the more a call carries, the less it costs for each task */
-#define AVERAGE_SHARE 8    /* the newest duration's share in the average: one in so many */
-#define NO_TIME_US 1000000 /* what the average begins with, and after a task had to go back */
+#define SLOT_WAIT_MS 20   /* the longest wait of a task for a slot */
+#define EXPECTED_US 10000 /* tasks are claimed ahead if they should start within this time */
+#define SHORT_US 2000     /* tasks are claimed ahead if they take less than this on average */
+#define LEAST_AHEAD 16    /* at most this many tasks wait for a slot, or */
+#define SLOT_AHEAD 4    /* this many for each slot: the more a call carries, the less each costs */
+#define AVERAGE_SHARE 8 /* the newest duration makes one part in eight of the average */
+#define NO_TIME_US 1000000 /* the average at the start, and after a task had to go back */
 
-/* With batches, shares of the lease: a batch is filled for the one at the most, and what has no
- * slot after the other goes back. Before it runs no renewal counts for a task: that wait, and the
- * time to the next renewal, must leave half of the lease. */
+/* As fractions of the lease: the longest time to fill a batch, and the longest wait for a slot. A
+ * waiting task is not renewed, so that wait and the time to the next renewal must leave half of the
+ * lease. */
 #define FILL_SHARE 10
-#define HOLD_SHARE 8
+#define SLOT_WAIT_SHARE 8
 
-#define BATCH_BYTES ((size_t)8 << 20) /* with so much a batch is full, too */
-#define MOST_TASKS ((size_t)16384)    /* each that runs is named in every renewal */
+#define BATCH_BYTES ((size_t)8 << 20) /* a batch with this many bytes is full */
+#define MOST_TASKS ((size_t)16384)    /* every renewal names all running tasks */
 
 struct slots {
     struct ev_loop *loop;
@@ -35,14 +38,14 @@ struct slots {
     struct signature_check *signature_check;
     struct slots_events events;
 
-    struct waiting single; /* each for a process of its own */
-    struct waiting shared; /* for batches */
-    size_t per_slot;       /* how many tasks a claim asks for each slot, up to `batch` */
-    size_t alone;          /* running tasks that want the worker for themselves: 0 or 1 */
+    struct waiting single; /* tasks with a process of their own */
+    struct waiting shared; /* tasks for batches */
+    size_t per_slot;       /* how many tasks a claim asks for per slot, up to `batch` */
+    size_t alone;          /* running tasks that need the worker for themselves: 0 or 1 */
     int64_t average_us;
     int64_t max_crashes;
-    ev_timer timer;  /* ends the longest wait: for a slot, or for more tasks */
-    int64_t back_ns; /* when one went back that had waited too long for a slot */
+    ev_timer timer;  /* ends the longest wait, for a slot or for more tasks */
+    int64_t back_ns; /* when a task last went back after waiting too long */
 };
 
 /* ---- how many ---- */
@@ -84,13 +87,13 @@ size_t slots_room(const struct slots *slots)
     size_t room = at_most(free * per_slot,
                           slots->shared.count + signature_check_count(slots->signature_check));
     size_t most = at_most(MOST_TASKS, slots_taken(slots));
-    if (signature_check_has_suspect(slots->signature_check)) {
-        return 0; /* it will want the worker for itself */
+    if (signature_check_has_poison_candidate(slots->signature_check)) {
+        return 0; /* it will run alone on this worker */
     }
     return room < most ? room : most;
 }
 
-/* How many may wait for a slot that is not there. */
+/* How many tasks may wait for a slot beyond the free ones. */
 static size_t most_ahead(const struct slots *slots)
 {
     size_t concurrency = (size_t)slots->config->queue.concurrency;
@@ -105,7 +108,7 @@ static size_t most_ahead(const struct slots *slots)
 
 size_t slots_ahead(const struct slots *slots)
 {
-    if (signature_check_has_suspect(slots->signature_check)) {
+    if (signature_check_has_poison_candidate(slots->signature_check)) {
         return 0;
     }
     size_t free = at_most(allowed(slots), runner_processes(slots->runner) + slots->single.count);
@@ -131,7 +134,7 @@ static void put_back(void *context, struct task *task)
     task_free(task);
 }
 
-/* One process for these. */
+/* Starts one process for all these tasks. */
 static void start(struct slots *slots, const struct claimed_task *tasks, size_t count)
 {
     bool alone = tasks[0].task->crashes > 0;
@@ -153,12 +156,12 @@ static void start(struct slots *slots, const struct claimed_task *tasks, size_t 
     }
 }
 
-/* False where its lease leaves too little time: it goes back. */
-static bool set_begun(struct slots *slots, struct claimed_task *begun, struct task *task,
-                      int64_t sent_ns)
+/* Returns false if the lease leaves too little time: the task went back. */
+static bool set_claimed(struct slots *slots, struct claimed_task *claimed, struct task *task,
+                        int64_t sent_ns)
 {
-    *begun = (struct claimed_task){task, lease_deadline(slots->lease, sent_ns)};
-    if (lease_has_room(slots->lease, begun->lease_deadline_ns)) {
+    *claimed = (struct claimed_task){task, lease_deadline(slots->lease, sent_ns)};
+    if (lease_has_room(slots->lease, claimed->lease_deadline_ns)) {
         return true;
     }
     put_back(slots, task);
@@ -167,13 +170,14 @@ static bool set_begun(struct slots *slots, struct claimed_task *begun, struct ta
 
 static void start_single(struct slots *slots, struct task *task, int64_t sent_ns)
 {
-    struct claimed_task begun;
-    if (set_begun(slots, &begun, task, sent_ns)) {
-        start(slots, &begun, 1);
+    struct claimed_task claimed;
+    if (set_claimed(slots, &claimed, task, sent_ns)) {
+        start(slots, &claimed, 1);
     }
 }
 
-/* As many as may share one process. The more did, the more are claimed for the next. */
+/* Starts one process for as many tasks as may share it. The next claims ask for more the more tasks
+ * it takes. */
 static void start_shared(struct slots *slots)
 {
     struct claimed_task tasks[CONFIG_BATCH_MOST];
@@ -181,7 +185,7 @@ static void start_shared(struct slots *slots)
     while (slots->shared.count > 0 && count < batch &&
            (count == 0 || size + waiting_first(&slots->shared)->size <= BATCH_BYTES)) {
         struct waiting_task next = waiting_take(&slots->shared);
-        count += set_begun(slots, &tasks[count], next.task, next.sent_ns);
+        count += set_claimed(slots, &tasks[count], next.task, next.sent_ns);
         size += next.size;
     }
     if (count > 0) {
@@ -198,21 +202,21 @@ void slots_ended(struct slots *slots, const struct attempt *attempt)
     }
     enum cause cause = attempt->ending.cause;
     if (cause == CAUSE_REFUSED || cause == CAUSE_HOST || cause == CAUSE_NO_PROGRAM) {
-        return; /* never ran */
+        return; /* it never ran */
     }
     slots->average_us += (attempt->duration_us - slots->average_us) / AVERAGE_SHARE;
 }
 
 /* ---- waiting ---- */
 
-static int64_t hold_ns(const struct slots *slots)
+static int64_t slot_wait_ns(const struct slots *slots)
 {
-    return batch_of(slots) > 1 ? lease_deadline(slots->lease, 0) / HOLD_SHARE
-                               : HOLD_MS * CLOCK_NS_PER_MS;
+    return batch_of(slots) > 1 ? lease_deadline(slots->lease, 0) / SLOT_WAIT_SHARE
+                               : SLOT_WAIT_MS * CLOCK_NS_PER_MS;
 }
 
-/* How long a batch waits to be filled. Not at all where a lost worker's tasks are dead letters:
- * what waits has not run. */
+/* How long a batch waits to be filled. Not at all if a task is dead-lettered after its first crash:
+ * waiting tasks have not run yet. */
 static int64_t fill_ns(const struct slots *slots)
 {
     int64_t wanted_ns =
@@ -234,10 +238,10 @@ static void set_timer(struct slots *slots)
     int64_t now_ns = clock_boot_ns(), until_ns = INT64_MAX;
     ev_timer_stop(slots->loop, &slots->timer);
     if (single->count > 0) {
-        until_ns = waiting_first(single)->taken_ns + hold_ns(slots);
+        until_ns = waiting_first(single)->taken_ns + slot_wait_ns(slots);
     }
     if (shared->count > 0) {
-        int64_t wait_ns = is_filled(slots, now_ns) ? hold_ns(slots) : fill_ns(slots);
+        int64_t wait_ns = is_filled(slots, now_ns) ? slot_wait_ns(slots) : fill_ns(slots);
         int64_t end_ns = waiting_first(shared)->taken_ns + wait_ns;
         until_ns = end_ns < until_ns ? end_ns : until_ns;
     }
@@ -258,8 +262,8 @@ static void keep(struct slots *slots, struct waiting *waiting, struct task *task
     }
 }
 
-/* Of those that a claim for batches brought, but which cannot share a process, only some may wait:
- * the others go back at once, and the next claims ask for less. */
+/* Tasks that a claim brought for batches, but that cannot share a process: only some may wait. The
+ * rest goes back at once, and the next claims ask for less. */
 static void keep_single(struct slots *slots, struct task *task, int64_t sent_ns)
 {
     size_t concurrency = (size_t)slots->config->queue.concurrency;
@@ -280,7 +284,7 @@ static bool is_fit(const struct slots *slots, struct task *task, char *reason, s
            (config->batch == 1 || batch_fits(config->batch_format, task, reason, reason_size));
 }
 
-/* Its claim was under way while tasks that are older went back: it must not overtake them. */
+/* The claim was in flight while older tasks went back: the task must not overtake them. */
 static bool came_after_return(const struct slots *slots, int64_t sent_ns)
 {
     return batch_of(slots) == 1 && sent_ns < slots->back_ns;
@@ -295,8 +299,8 @@ static void refuse(void *context, struct task *task, const char *reason)
     }
 }
 
-/* A task that may run. */
-static void slot_index(void *context, struct task *task, int64_t sent_ns)
+/* Starts a task that passed all checks, or keeps it until a slot is free. */
+static void place(void *context, struct task *task, int64_t sent_ns)
 {
     struct slots *slots = context;
     size_t most = allowed(slots);
@@ -321,11 +325,11 @@ void slots_take(struct slots *slots, struct task *task, int64_t sent_ns)
     } else if (signature_check_is_wanted(slots->signature_check)) {
         signature_check_take(slots->signature_check, task, sent_ns);
     } else {
-        slot_index(slots, task, sent_ns);
+        place(slots, task, sent_ns);
     }
 }
 
-void slots_shut(struct slots *slots)
+void slots_put_back_waiting(struct slots *slots)
 {
     while (slots->single.count > 0) {
         put_back(slots, waiting_take(&slots->single).task);
@@ -333,11 +337,11 @@ void slots_shut(struct slots *slots)
     while (slots->shared.count > 0) {
         put_back(slots, waiting_take(&slots->shared).task);
     }
-    signature_check_shut(slots->signature_check);
+    signature_check_put_back(slots->signature_check);
     ev_timer_stop(slots->loop, &slots->timer);
 }
 
-/* Who has waited longer comes first. Returns false where nobody is ready. */
+/* Starts the task or batch that has waited longest. Returns false if none is ready. */
 static bool start_next(struct slots *slots, int64_t now_ns)
 {
     bool filled = is_filled(slots, now_ns);
@@ -364,20 +368,21 @@ void slots_turn(struct slots *slots)
     while (runner_processes(slots->runner) < allowed(slots) && start_next(slots, now_ns)) {
     }
     if (allowed(slots) == 0) {
-        slots_shut(slots);
+        slots_put_back_waiting(slots);
     } else if (batch_of(slots) > 1 || !ev_is_active(&slots->timer)) {
         set_timer(slots);
     }
 }
 
-/* The turn that this ends starts batches. */
+/* Puts back tasks that have waited too long. Full batches start in the turn that this timer
+ * causes. */
 static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
     struct slots *slots = watcher->data;
     struct waiting *const both[] = {&slots->single, &slots->shared};
-    int64_t now_ns = clock_boot_ns(), since_ns = now_ns - hold_ns(slots);
+    int64_t now_ns = clock_boot_ns(), since_ns = now_ns - slot_wait_ns(slots);
     for (int i = 0; i < 2; i++) {
         while (both[i]->count > 0 && waiting_first(both[i])->taken_ns <= since_ns) {
             put_back(slots, waiting_take(both[i]).task);
@@ -386,7 +391,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
             slots->back_ns = now_ns;
         }
     }
-    /* what is younger follows, so that it runs after those */
+    /* younger tasks go back too, so that they run after those */
     bool follows = batch_of(slots) == 1 && slots->back_ns == now_ns;
     while (follows && slots->single.count > 0) {
         put_back(slots, waiting_take(&slots->single).task);
@@ -400,13 +405,13 @@ void slots_tokens(const struct slots *slots, struct token_list *list)
     signature_check_tokens(slots->signature_check, list);
 }
 
-void slots_told(struct slots *slots, const struct token_set *lost,
-                const struct token_set *cancelled)
+void slots_remove(struct slots *slots, const struct token_set *lost,
+                  const struct token_set *cancelled)
 {
     if (lost->count + cancelled->count > 0) {
-        signature_check_told(slots->signature_check, lost, cancelled);
-        waiting_told(&slots->single, lost, cancelled, put_back, slots);
-        waiting_told(&slots->shared, lost, cancelled, put_back, slots);
+        signature_check_remove(slots->signature_check, lost, cancelled);
+        waiting_remove(&slots->single, lost, cancelled, put_back, slots);
+        waiting_remove(&slots->shared, lost, cancelled, put_back, slots);
     }
 }
 
@@ -418,7 +423,7 @@ void slots_down(struct slots *slots)
     ev_timer_stop(slots->loop, &slots->timer);
 }
 
-/* ---- life ---- */
+/* ---- creation and reload ---- */
 
 struct slots *slots_new(struct ev_loop *loop, const struct config *config, struct runner *runner,
                         struct lease *lease, struct host *host, struct session *session,
@@ -427,7 +432,7 @@ struct slots *slots_new(struct ev_loop *loop, const struct config *config, struc
     struct slots *slots = calloc(1, sizeof *slots);
     if (slots) {
         const struct signature_check_events signature_check_events = {
-            .passed = slot_index, .refused = refuse, .put_back = put_back, .context = slots};
+            .passed = place, .refused = refuse, .put_back = put_back, .context = slots};
         slots->signature_check =
             signature_check_new(config, session, queue, host, &signature_check_events);
         if (!slots->signature_check) {
@@ -448,8 +453,9 @@ struct slots *slots_new(struct ev_loop *loop, const struct config *config, struc
     return slots;
 }
 
-/* What was found fit to run, and how, may not be so any more. */
-static bool judges_otherwise(const struct config *former_config, const struct config *config)
+/* Returns whether the new config may refuse, or start in another way, a task that passed the
+ * checks. */
+static bool checks_differ(const struct config *former_config, const struct config *config)
 {
     const struct config_task *former = &former_config->task, *task = &config->task;
     const struct config_security *security = &config->security;
@@ -463,8 +469,8 @@ static bool judges_otherwise(const struct config *former_config, const struct co
 
 void slots_set_config(struct slots *slots, const struct config *config)
 {
-    if (judges_otherwise(slots->config, config)) {
-        slots_shut(slots);
+    if (checks_differ(slots->config, config)) {
+        slots_put_back_waiting(slots);
         slots->per_slot = (size_t)config->task.batch;
     }
     slots->config = config;

@@ -1,3 +1,6 @@
+/*
+ * The ring buffer of claimed tasks that wait for a slot.
+ */
 #include "daemon/claim/waiting.h"
 
 #include <stdlib.h>
@@ -66,10 +69,10 @@ void waiting_tokens(const struct waiting *waiting, struct token_list *list)
     }
 }
 
-/* Each is taken from the front, and what stays is added at the end again: so they stay in order. */
-void waiting_told(struct waiting *waiting, const struct token_set *lost,
-                  const struct token_set *cancelled,
-                  void (*put_back)(void *context, struct task *task), void *context)
+/* Takes each task from the front and appends those that stay, which keeps their order. */
+void waiting_remove(struct waiting *waiting, const struct token_set *lost,
+                    const struct token_set *cancelled,
+                    void (*put_back)(void *context, struct task *task), void *context)
 {
     for (size_t i = waiting->count; i > 0; i--) {
         struct waiting_task next = waiting_take(waiting);
@@ -79,7 +82,7 @@ void waiting_told(struct waiting *waiting, const struct token_set *lost,
             task_log_cancelled(next.task->tid);
             put_back(context, next.task);
         } else if (waiting_add(waiting, next.task, next.sent_ns, next.taken_ns)) {
-            put_back(context, next.task); /* not really: there is room */
+            put_back(context, next.task); /* cannot happen: there is room */
         }
     }
 }

@@ -1,5 +1,5 @@
 /*
- * Begun tasks that wait to be started, in the order in which they came.
+ * A queue of claimed tasks that wait for a slot, in the order in which they came.
  */
 #ifndef LEAT_DAEMON_CLAIM_WAITING_H
 #define LEAT_DAEMON_CLAIM_WAITING_H
@@ -13,32 +13,34 @@
 struct waiting_task {
     struct task *task;
     int64_t sent_ns;  /* when its claim was sent (CLOCK_BOOTTIME) */
-    int64_t taken_ns; /* when that was answered */
+    int64_t taken_ns; /* when the reply to that claim came */
     size_t size;      /* the bytes of its fields */
 };
 
 struct waiting {
     struct waiting_task *ring;
     size_t first, count, capacity;
-    size_t size; /* of all together */
+    size_t size; /* the bytes of all fields of all tasks */
 };
 
-/* Takes the task unless it returns -1 (no memory). */
+/* Appends the task and owns it from now on. Returns 0, or −1 without memory: the caller keeps
+ * it. */
 int waiting_add(struct waiting *waiting, struct task *task, int64_t sent_ns, int64_t taken_ns);
 
-/* The one that waits longest; only where count > 0. */
+/* The task that has waited longest; count must be above 0. */
 const struct waiting_task *waiting_first(const struct waiting *waiting);
+/* Removes that task; the caller owns it. */
 struct waiting_task waiting_take(struct waiting *waiting);
 
-/* Adds the tokens of all, in order. */
+/* Adds the tokens of all tasks, in order. */
 void waiting_tokens(const struct waiting *waiting, struct token_list *list);
 
-/* The lost are forgotten, the cancelled go back. */
-void waiting_told(struct waiting *waiting, const struct token_set *lost,
-                  const struct token_set *cancelled,
-                  void (*put_back)(void *context, struct task *task), void *context);
+/* Frees the tasks that are lost, and gives those that are cancelled to put_back. */
+void waiting_remove(struct waiting *waiting, const struct token_set *lost,
+                    const struct token_set *cancelled,
+                    void (*put_back)(void *context, struct task *task), void *context);
 
-/* With the tasks that are left. */
+/* Frees the tasks that are left, and the memory. */
 void waiting_free(struct waiting *waiting);
 
 #endif

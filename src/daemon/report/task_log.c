@@ -59,13 +59,13 @@ void task_log_started(const struct task *task)
 /* The journal record of each verdict. */
 static const struct {
     int priority;
-    const char *id, *event, *verb;
+    const char *verb, *id, *event;
 } verdict_records[] = {
-    [VERDICT_SUCCESS] = {LOG_INFO, LOG_ID_TASK_SUCCEEDED, "succeeded", "succeeded"},
-    [VERDICT_RETRY] = {LOG_WARNING, LOG_ID_TASK_RETRY, "retry", "failed"},
-    [VERDICT_DEAD] = {LOG_ERR, LOG_ID_TASK_DEAD, "dead", "failed"},
-    [VERDICT_RELEASE] = {LOG_NOTICE, LOG_ID_TASK_RELEASED, "released", "released"},
-    [VERDICT_CANCELLED] = {LOG_NOTICE, LOG_ID_TASK_CANCELLED, "cancelled", "ended"},
+    [VERDICT_SUCCESS] = {LOG_INFO, "succeeded", LOG_ID_TASK_SUCCEEDED, "succeeded"},
+    [VERDICT_RETRY] = {LOG_WARNING, "failed", LOG_ID_TASK_RETRY, "retry"},
+    [VERDICT_DEAD] = {LOG_ERR, "failed", LOG_ID_TASK_DEAD, "dead"},
+    [VERDICT_RELEASE] = {LOG_NOTICE, "released", LOG_ID_TASK_RELEASED, "released"},
+    [VERDICT_CANCELLED] = {LOG_NOTICE, "ended", LOG_ID_TASK_CANCELLED, "cancelled"},
 };
 
 /* Returns what becomes of the task, with a leading semicolon; text: a buffer for it. */

@@ -122,7 +122,7 @@ def test_a_letter_that_is_too_late_is_signed_anew(daemon, leat, required, key, q
     assert (folder / 'out').read_text() == 'b\n'
     # as it is, it stays what it was
     assert leat('enqueue', '--file', '-', '--json-lines', input=line, config=required).returncode == 0
-    assert 'was good until' in wait_letters(queue, 2)[1].reason
+    assert 'expired at' in wait_letters(queue, 2)[1].reason
 
 
 def broken(folder, key):

@@ -99,7 +99,7 @@ def test_a_pressed_host_claims_nothing(start, queue, leat, host, folder, key, li
     host.set(path, make(pressed))
     pass_time(1)  # what it knows is old then
     queue.add({'command': 'true'})
-    worker.wait_log('this host is pressed')
+    worker.wait_log('host under pressure')
     wait_until(lambda: state(leat) == 'pressed')
     host.set(path, make(still))
     pass_time(LOOKED_S)
@@ -108,7 +108,7 @@ def test_a_pressed_host_claims_nothing(start, queue, leat, host, folder, key, li
     host.set(path, make(eased))
     wait_succeeded(queue, 2)
     wait_until(lambda: state(leat) == 'running')
-    assert worker.log().count('this host is pressed:') == worker.log().count('pressed no more') == 1
+    assert worker.log().count('host under pressure:') == worker.log().count('host pressure has eased') == 1
 
 
 def test_status(start, queue, host, folder):
@@ -119,7 +119,7 @@ def test_status(start, queue, host, folder):
         start({'memory_pressure': '20%'}, env=manager.environment())
         queue.add({'command': 'true'})
         wait_until(lambda: [status for status in manager.having('STATUS') if status.startswith('pressed: 0 of')
-                            and status.endswith('; this host is pressed: memory_pressure')],
+                            and status.endswith('; host under pressure: memory_pressure')],
                    message=lambda: manager.messages)
     finally:
         manager.close()
@@ -136,7 +136,7 @@ def test_others_take_the_tasks(start, daemon, queue, host, folder):
     host.set('pressure/io', pressure(100))
     pass_time(1)
     queue.add({'command': 'true'})
-    worker.wait_log('this host is pressed')
+    worker.wait_log('host under pressure')
     daemon().wait_ready()
     queue.add(*[{'command': f'echo $LEAT_WORKER $LEAT_ATTEMPT >>{folder}/runs'}] * 20)
     wait_until(lambda: queue.counter('succeeded') == 21)
@@ -153,7 +153,7 @@ def test_one_eases_the_other_does_not(start, queue, host):
     host.set('loadavg', load(900))
     worker = start({'memory_pressure': '20%', 'load': '200%'})
     queue.add({'command': 'true'})
-    worker.wait_log('this host is pressed')
+    worker.wait_log('host under pressure')
     host.set('loadavg', load(0))
     pass_time(LOOKED_S)
     assert 'no more' not in worker.log() and queue.counter('succeeded') == 0
@@ -166,16 +166,16 @@ def test_reload(start, queue, host):
     host.set('pressure/cpu', pressure(50))
     worker = start({'cpu_pressure': '20%'})
     queue.add({'command': 'true'})
-    worker.wait_log('this host is pressed')
+    worker.wait_log('host under pressure')
     text = worker.config_path.read_text()
     worker.config_path.write_text(text.replace('cpu_pressure = 20%', 'cpu_pressure = 90%'))
     worker.reload()
     wait_succeeded(queue, 1)
     worker.config_path.write_text(text.replace('cpu_pressure = 20%', 'cpu_pressure = 30%'))
     worker.reload()
-    wait_until(lambda: worker.log().count('was reloaded') == 2)
+    wait_until(lambda: worker.log().count('configuration reloaded') == 2)
     queue.add({'command': 'true'})
-    wait_until(lambda: worker.log().count('this host is pressed:') == 2)
+    wait_until(lambda: worker.log().count('host under pressure:') == 2)
     worker.config_path.write_text(text.replace('cpu_pressure = 20%', ''))
     worker.reload()
     wait_succeeded(queue, 2)
@@ -186,7 +186,7 @@ def test_stop_while_pressed(start, queue, host):
     host.set('pressure/cpu', pressure(50))
     worker = start({'cpu_pressure': '20%'})
     queue.add({'command': 'true'})
-    worker.wait_log('this host is pressed')
+    worker.wait_log('host under pressure')
     worker.terminate()
     assert worker.wait_exit() == 0
     assert queue.status()['ready'] == 1
@@ -197,7 +197,7 @@ def test_a_kernel_that_does_not_tell(start, queue, host, text):
     """A figure that cannot be read is said once, at the start, and its limit has no effect."""
     host.set('pressure/memory', text)
     worker = start({'memory_pressure': '1%', 'io_pressure': '100%'})
-    assert '[admission] memory_pressure has no effect: /proc/pressure/memory' in worker.log()
+    assert '[admission] memory_pressure: has no effect: cannot read /proc/pressure/memory' in worker.log()
     assert 'CONFIG_PSI' in worker.log()
     queue.add(*[{'command': 'true'}] * 5)
     wait_succeeded(queue, 5)
@@ -209,7 +209,7 @@ def test_a_kernel_without_pressure(start, queue, host, folder):
     host.words = lambda: ['unshare', '--mount', '--propagation', 'private', 'sh', '-c',
                           'mount -t tmpfs none /proc/pressure && exec "$@"', 'sh']
     worker = start({'memory_pressure': '1%'})
-    assert 'has no effect: /proc/pressure/memory cannot be read: No such file' in worker.log()
+    assert 'has no effect: cannot read /proc/pressure/memory: No such file' in worker.log()
     queue.add({'command': 'true'})
     wait_succeeded(queue, 1)
 

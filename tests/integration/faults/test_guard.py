@@ -70,7 +70,7 @@ def test_killed_daemon_s_tasks_die(daemon, queue, heartbeats, worker_locks, late
     assert not is_locked(worker_locks.path / consumer)
 
     second = daemon({**LONG, 'queue': {'lease': '60s', 'concurrency': 1}}).wait_ready()
-    second.wait_log(f'adopted 2 tasks of worker {consumer}')
+    second.wait_log(': reclaimed 2 tasks')
     again = heartbeats.wait_runs(12)[8:]
     assert max(run.last for run in first) < min(run.first for run in again)
     assert again[0].first - killed < SOON_S * 3 + late.start()
@@ -106,7 +106,7 @@ def test_all_killed(daemon, queue, heartbeats, worker_locks):
     runs = heartbeats.wait_runs(2)
     assert_apart(runs)
     assert runs[1].first > killed + LEASE_S / 2
-    assert 'adopted' not in second.log()
+    assert 'reclaimed' not in second.log()
 
 
 def test_all_killed_and_tasks_that_go_on(daemon, queue, heartbeats, folder, worker_locks):
@@ -121,10 +121,10 @@ def test_all_killed_and_tasks_that_go_on(daemon, queue, heartbeats, folder, work
     worker.kill9_unguarded()
     assert all(map(processes.alive, survivors))
     second = daemon({**LONG, 'isolation': {'cgroup': 'off'}})
-    second.wait_log(f'processes that worker {consumer} has left')
+    second.wait_log(f'worker {consumer}: killed ')
     wait_until(lambda: not any(map(processes.alive, survivors)))
     heartbeats.wait_dead()
-    assert 'adopted' not in second.log() and len(queue.pending(consumer)) == 1
+    assert 'reclaimed' not in second.log() and len(queue.pending(consumer)) == 1
 
 
 @pytest.mark.parametrize('batch, cleared', [(None, ''), (2, ''), (None, 'env -i ')],
@@ -391,7 +391,7 @@ def replace_guards(worker):
     former = worker.guards()
     for pid in former:
         processes.send(pid, signal.SIGKILL)
-    wait_until(lambda: worker.log().count('does its work') == 2, message=worker.log)
+    wait_until(lambda: worker.log().count('is ready') == 2, message=worker.log)
     assert len(worker.guards()) == 2 and not set(former) & set(worker.guards())
 
 
@@ -403,7 +403,7 @@ def test_replaced_guards_know_what_runs(daemon, queue, heartbeats, late):
     killed = boot_s()
     replace_guards(worker)
     assert boot_s() - killed < 1 + late.start()
-    worker.wait_log('has died: starting another')
+    worker.wait_log('died; starting another')
     wait_succeeded(queue, 1)
     [run] = heartbeats.runs()
     assert run.ended
@@ -426,7 +426,7 @@ def test_stopped_guards_are_replaced(daemon, queue, latch):
     wait_until(lambda: queue.redis.hlen(queue.running) == 1)
     for pid in former:
         processes.send(pid, signal.SIGSTOP)
-    wait_until(lambda: worker.log().count('does its work') == 2, message=worker.log)
+    wait_until(lambda: worker.log().count('is ready') == 2, message=worker.log)
     assert not any(map(processes.alive, former)) and not set(former) & set(worker.guards())
     latch.open()
     wait_succeeded(queue, 1)

@@ -70,17 +70,17 @@ def test_guards_that_die_again_and_again(daemon, queue):
     pauses, in which the worker claims nothing: no loop of starts, and no flood of records."""
     worker = daemon().wait_ready()
 
-    trouble = 'no guard over running tasks: it dies again and again; claiming nothing, trying again in {} s'
+    trouble = 'no guard over running tasks: it keeps dying; claiming nothing, retrying in {} s'
 
     def kill_at_work(times):
         processes.send(worker.guards()[0], signal.SIGKILL)
-        wait_until(lambda: (worker.log().count('guard 1 does its work') == times
+        wait_until(lambda: (worker.log().count('guard 1 is ready') == times
                             or trouble.format(1) in worker.log()), message=worker.log)
 
     for times in range(1, 5):
         kill_at_work(times)
-    assert worker.log().count('guard 1 has died: starting another') == 3
-    wait_until(lambda: worker.log().count('guard 1 does its work') == 4)
+    assert worker.log().count('guard 1 died; starting another') == 3
+    wait_until(lambda: worker.log().count('guard 1 is ready') == 4)
     add(queue, 'true')
     wait_succeeded(queue, 1)
     processes.send(worker.guards()[0], signal.SIGKILL)

@@ -294,7 +294,7 @@ def test_a_suspect_does_not_wait_for_a_busy_worker(daemon, queue, client, latch,
     add(queue, latch.command)
     wait_until(lambda: client.hlen(queue.running) == 2)
     queue.expire(task.token)
-    busy.wait_log('is to run alone')
+    busy.wait_log('poison candidate: ')
     wait_until(lambda: f'{tid}  held ' in leat('list').stdout, message=lambda: leat('list').stdout)
     idle = daemon(sections).wait_ready()
     wait_until(lambda: queue.counter('succeeded') == 1)

@@ -125,7 +125,7 @@ def test_check_tells_what_this_host_lacks(folder, key, value, said):
 
 # ---- reload
 
-def reload(worker, sections=None, text=None, told='was reloaded'):
+def reload(worker, sections=None, text=None, told='configuration reloaded'):
     """Writes the file anew and waits until the daemon says what it made of it."""
     if text is None:
         write_config(worker.config_path, sections)
@@ -243,7 +243,7 @@ def test_restart_keys_are_told(daemon, queue, folder, section, key, value):
     """A key that needs a restart keeps its value, and the log names it; the others are taken."""
     worker = daemon().wait_ready()
     reload(worker, changed(worker, **{section: {key: value}, 'task': {'umask': '027'}}))
-    worker.wait_log(f'[{section}] {key} needs a restart: it stays as it was')
+    worker.wait_log(f'[{section}] {key}: takes effect only after a restart')
     queue.add({'command': f'umask > {folder}/new; mv {folder}/new {folder}/out'})
     assert wait_file(folder / 'out') == b'0027\n'
     wait_succeeded(queue, 1)

@@ -62,7 +62,7 @@ def test_reload_before_ready(daemon, redis_server, manager):
     worker.start()
     wait_until(worker.listens, message='the worker hears signals')
     worker.reload()
-    worker.wait_log('was reloaded')
+    worker.wait_log('configuration reloaded')
     assert manager.having('READY') == []
     redis_server.cont()
     manager.wait('READY')

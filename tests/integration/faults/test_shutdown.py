@@ -38,7 +38,7 @@ def test_idle_worker_stops_without_memory(daemon, client, injector):
         injector.arm('alloc', number)
         worker.terminate()
         wait_until(lambda: not worker.running(), message=worker.log)
-        assert injector.failed and 'are ended and handed back' not in worker.log(), number
+        assert injector.failed and 'stopping: ending running tasks' not in worker.log(), number
         worker.close()
 
 
@@ -116,7 +116,7 @@ def test_second_signal_hastens(daemon, queue, client, folder):
     queue.add({'command': f"trap '' TERM; echo > {folder}/runs; exec sleep 60"})
     wait_file(folder / 'runs')
     began = time.monotonic()
-    for number, text in ((signal.SIGTERM, 'may finish'), (signal.SIGTERM, 'ended and handed back')):
+    for number, text in ((signal.SIGTERM, 'may finish'), (signal.SIGTERM, 'stopping: ending running tasks')):
         worker.signal(number)
         worker.wait_log(text)
     assert worker.running()
@@ -201,7 +201,7 @@ def test_reload_while_stopping(daemon, queue, client, latch):
     worker.terminate()
     worker.wait_log('stopping: ')
     worker.reload()
-    worker.wait_log('was reloaded')
+    worker.wait_log('configuration reloaded')
     latch.open()
     assert worker.wait_exit() == 0
     assert queue.counter('succeeded') == 1 and client.xlen(queue.stream) + client.xlen(queue.go) == 1

@@ -83,7 +83,7 @@ def test_what_does_not_end(daemon, queue, folder, held):
     wait_until(lambda: queue.counter('succeeded') == 4)
     assert queue.counter('cancelled') == 0
     wait_until(lambda: worker.process.poll() is not None or worker.signal(signal.SIGTERM))
-    assert worker.log().count('was killed, but') == 1
+    assert worker.log().count(': killed, but') == 1
     text = WorkerLocks(folder / 'state' / 'emails').path / consumer
     wait_until(lambda: f'dead {consumer}\n' in text.read_text())
 
@@ -99,4 +99,4 @@ def test_renewals_that_tell_again(daemon, queue, client, folder, held):
     worker.wait_log(f': killed, but process {held[0]} has not ended')
     tracer.let_go(held[0])
     worker.wait_log(": outcome rejected: ")
-    assert worker.log().count('was killed, but') == 1
+    assert worker.log().count(': killed, but') == 1

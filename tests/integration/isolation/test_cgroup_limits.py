@@ -93,9 +93,9 @@ def test_weight_of_io_where_none_is_weighed(bounded, queue, group):
     worker.terminate()
     assert worker.wait_exit() == 0
     refused = bounded({**ONCE, 'isolation': {'io_weight': '200'}})
-    assert refused.wait_exit() == 78 and 'io_weight of [isolation] cannot be held here' in refused.log()
+    assert refused.wait_exit() == 78 and '[isolation] io_weight: cannot be enforced here' in refused.log()
     warned = bounded({**ONCE, 'isolation': {'io_weight': '200', 'cgroup': 'auto'}}).wait_ready()
-    warned.wait_log('io_weight of [isolation] cannot be held here')
+    warned.wait_log('[isolation] io_weight: cannot be enforced here')
     queue.add({'command': 'true'})
     wait_succeeded(queue, 2)
 

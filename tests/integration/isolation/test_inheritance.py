@@ -125,7 +125,7 @@ def test_daemon_hears_its_signals(spoiled, queue):
     queue.add({'command': 'exit 0'})
     wait_succeeded(queue, 1)
     worker.reload()
-    worker.wait_log('was reloaded')
+    worker.wait_log('configuration reloaded')
     worker.terminate()
     assert worker.wait_exit() == 0
 

@@ -75,7 +75,7 @@ def test_reload_takes_limits(daemon, queue, folder):
     text = worker.config_path.read_text()
     worker.config_path.write_text(text.replace('open_files = 100', 'open_files = 60'))
     worker.reload()
-    worker.wait_log('the configuration was reloaded')
+    worker.wait_log('configuration reloaded')
     queue.add({'command': LOOK.format(folder, 'two')})
     wait_file(folder / 'two')
     assert limits_of(folder / 'one')['open files'] == ('100', '100')

@@ -221,12 +221,12 @@ def test_reload(start, queue, folder):
         assert (folder / f'uid-{expected}').read_text() == f'{expected}\n'
 
     worker = start({'task': {'user': 'thumbs'}}, as_user(capabilities=CAPABILITIES))
-    run({'task': {'user': 61000, 'group': 61000}}, 61000, 'the configuration was reloaded')
+    run({'task': {'user': 61000, 'group': 61000}}, 61000, 'configuration reloaded')
     worker.terminate()
     assert worker.wait_exit() == 0
 
     worker = start({}, as_user())
-    run({'task': {'user': 'thumbs'}}, DAEMON, 'the configuration was not reloaded')
+    run({'task': {'user': 'thumbs'}}, DAEMON, 'configuration not reloaded')
     assert LACKING in worker.log()
 
 

@@ -172,7 +172,7 @@ def test_a_worker_without_a_file(daemon, url, locked, wait_until, folder):
     seen = place.read_text()
     assert 'LEAT_QUEUE=emails' in seen and 'LEAT_REDIS' not in seen and 'r%40e' not in seen
     one.reload()
-    one.wait_log('the configuration was reloaded')
+    one.wait_log('configuration reloaded')
     assert 'r@e' not in one.log() and 'r%40e' not in one.log()
     one.terminate()
     assert one.wait_exit() == 0

@@ -248,9 +248,9 @@ def test_reload(daemon, queue, client, seen):
     text = worker.config_path.read_text()
     for batch, sizes in (('5', [5]), ('1', [0] * 5)):
         worker.config_path.write_text(text.replace('batch = 1\n', f'batch = {batch}\n'))
-        before, told = len(seen.all()), worker.log().count('the configuration was reloaded')
+        before, told = len(seen.all()), worker.log().count('configuration reloaded')
         worker.reload()
-        wait_until(lambda: worker.log().count('the configuration was reloaded') > told)
+        wait_until(lambda: worker.log().count('configuration reloaded') > told)
         wait_blocked(client)
         client.delete(queue.stats)
         add(queue, *numbers(5))

@@ -52,8 +52,8 @@ def test_running(daemon, queue, leat, heartbeats, now):
     wait_cancelled(queue)
     wait_empty(queue)
     heartbeats.wait_dead()
-    worker.wait_log(f'task {tid}: attempt 1: cancelled').wait_log('for good')
-    assert f'task {tid} is ended: it was cancelled' in worker.log()
+    worker.wait_log(f'task {tid}: attempt 1 ended: cancelled')
+    assert f'task {tid}: terminating it: cancelled' in worker.log()
     assert queue.enqueue({'command': 'true', 'id': 'label', 'unique': 'key'})[0][0] == 'new'
     wait_empty(queue)
     assert len(heartbeats.runs()) == 1
@@ -265,7 +265,7 @@ def test_killed_worker(daemon, queue, leat, heartbeats, restarted):
     assert queue.enqueue({'command': 'true', 'id': 'label', 'unique': 'key'})[0][0] == 'new'
 
 
-@pytest.mark.parametrize('name', ['command', 'bell', ''])
+@pytest.mark.parametrize('name', ['command', 'wakeup', ''])
 def test_cut_connection(daemon, queue, leat, proxy, through_proxy, heartbeats, name):
     """Connections break when it is asked: the registration answers what the bell would have told."""
     daemon({**through_proxy, 'redis': {**through_proxy['redis'], 'backoff_base': '50ms'}}).wait_ready()

@@ -221,7 +221,7 @@ def test_rules_are_reloaded(daemon, queue):
     text = text.replace('exit.9 = dead', 'exit.8 = dead\nsignal.HUP = dead\ntimeout = 1')
     worker.config_path.write_text(text.replace('preset = qmail', 'exit.100-101 = 2'))
     worker.reload()
-    worker.wait_log('was reloaded')
+    worker.wait_log('configuration reloaded')
     assert 'need a restart' not in worker.log()
     queue.add(*exits(8, 9, 100), *ends('kill -1 $$'))
     wait_until(lambda: len(letters(queue)) == 6)

@@ -115,7 +115,7 @@ def test_done_already(daemon, queue, folder, script):
     assert letters(queue) == [] and queue.counter('retried') == 0
     [line] = [line for line in worker.log().splitlines() if 'cause=done' in line]
     assert f'task {tid}: attempt 1 succeeded: the check says it is done after' in line
-    assert 'succeeded without running' in line
+    assert '; not run' in line
 
 
 def test_to_run(daemon, queue, folder, script):
@@ -301,7 +301,7 @@ def test_reload_takes_the_command_away(daemon, queue, folder, script):
     worker.config_path.write_text(
         '\n'.join(line for line in text.splitlines() if not line.startswith('command')) + '\n')
     worker.reload()
-    worker.wait_log('the configuration was reloaded')
+    worker.wait_log('configuration reloaded')
     (folder / 'go').touch()
     [letter] = wait_letters(queue)
     assert letter.cause == 'refused' and order(folder) == ['checked']

@@ -269,7 +269,7 @@ def test_a_hurried_stop(queue, teller, folder):
     one.terminate()
     one.wait_log('stopping: running tasks may finish')
     one.terminate()
-    one.wait_log('stopping: running tasks are ended')
+    one.wait_log('stopping: ending running tasks')
     one.signal(signal.SIGTERM)
     assert one.wait_exit() == 0
     assert not processes.end_orphans()
@@ -282,9 +282,9 @@ def test_reload(queue, daemon, quick_tasks, folder):
     def configure(line):
         text = one.config_path.read_text().split('[dead]')[0]
         one.config_path.write_text(text + (f'[dead]\nnotify = {line}\n' if line else ''))
-        seen = one.log().count('was reloaded')
+        seen = one.log().count('configuration reloaded')
         one.reload()
-        wait_until(lambda: one.log().count('was reloaded') > seen, 10, one.log)
+        wait_until(lambda: one.log().count('configuration reloaded') > seen, 10, one.log)
 
     queue.add({'command': 'exit 1'})
     wait_letters(queue, 1)

@@ -72,8 +72,8 @@ def test_a_reload_says_that_lanes_want_a_restart(daemon, base_config):
     text = worker.config_path.read_text()
     worker.config_path.write_text(text.replace('a = 1', 'a = 2') + '[limits]\nrate = 1/s\n')
     worker.reload()
-    worker.wait_log('[lanes] NAME needs a restart')
-    assert '[limits] rate needs a restart' in worker.log()
+    worker.wait_log('[lanes] NAME: takes effect only after a restart')
+    assert '[limits] rate: takes effect only after a restart' in worker.log()
 
 
 def test_lanes_that_were_there_before_any_worker(daemon, queue, stamps):

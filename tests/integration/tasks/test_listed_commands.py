@@ -150,7 +150,7 @@ def test_reload(daemon, listed, tool, queue):
     text = text.replace('[command.show]', '[command.other]')
     worker.config_path.write_text(text)
     worker.reload()
-    worker.wait_log('the configuration was reloaded')
+    worker.wait_log('configuration reloaded')
     assert '[command.' not in worker.log()
     queue.add({'command': 'other', 'A': 'x'})
     wait_succeeded(queue, 1)

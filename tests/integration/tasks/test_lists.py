@@ -353,12 +353,12 @@ def test_a_reload_changes_the_lists(daemon, client, output):
     worker = daemon({'intake': {'lists': None, 'prefix': None}}).wait_ready()
 
     def reload(**values):
-        count = worker.log().count('was reloaded')
+        count = worker.log().count('configuration reloaded')
         lines = [f'{key} = {value}' for key, value in values.items()]
         text = worker.config_path.read_text().split('[intake]')[0]
         worker.config_path.write_text(text + '\n'.join(['[intake]', *lines]) + '\n')
         worker.reload()
-        wait_until(lambda: worker.log().count('was reloaded') > count)
+        wait_until(lambda: worker.log().count('configuration reloaded') > count)
 
     assert watching(client) == 0
     client.lpush('work', 'a')

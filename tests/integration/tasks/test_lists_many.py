@@ -74,7 +74,7 @@ def test_a_thousand_clients(daemon, client, output):
     text = worker.config_path.read_text()
     worker.config_path.write_text(text.replace('scan = 200ms', 'scan = 1h'))
     worker.reload()
-    worker.wait_log('was reloaded')
+    worker.wait_log('configuration reloaded')
     wait_until(lambda: watching(client) == 1 and watched(client) >= 1000)
     for name in names[::97]:
         client.lpush(name, 'again')

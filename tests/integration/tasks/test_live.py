@@ -223,7 +223,7 @@ def test_memory_is_full(daemon, queue, client, wait_until):
     [tid] = queue_past_oom(queue, client, {'command': 'echo a; sleep 0.1; echo b', **LIVE})
     wait_empty(queue)
     assert queue.counter('succeeded') == 1
-    assert worker.log().count('is lost: OOM') == 1
+    assert worker.log().count('live output lost: OOM') == 1
     assert not client.exists(key_of(queue, 'output', tid))
 
 

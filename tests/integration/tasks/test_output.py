@@ -297,5 +297,5 @@ def test_closed_output(daemon, queue, client, latch):
     assert cpu_share(worker.pid, 1) < 0.1
     assert client.hlen(queue.running) == 1
     latch.open()
-    worker.wait_log(f'task {tid}: attempt 1: exit 0')
+    worker.wait_log(f'task {tid}: attempt 1 succeeded: exit 0')
     wait_succeeded(queue, 1)

@@ -126,7 +126,7 @@ def test_busy_worker_hears_of_it(daemon, queue, leat, latch):
     run(leat, 'pause')
     worker.wait_log('the queue is paused')
     run(leat, 'resume')
-    worker.wait_log('tasks are started again')
+    worker.wait_log('claiming tasks again')
     run(leat, 'pause')
     latch.open()
     wait_empty(queue)

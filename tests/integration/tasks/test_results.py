@@ -58,7 +58,7 @@ def test_config(daemon, queue, client):
     text = worker.config_path.read_text().replace('result_ttl = 1h', 'result_ttl = none')
     worker.config_path.write_text(text)
     worker.reload()
-    worker.wait_log('the configuration was reloaded')
+    worker.wait_log('configuration reloaded')
     [tid] = queue.add({'command': 'echo x'})
     wait_empty(queue)
     assert result_of(queue, tid) is None

@@ -96,7 +96,7 @@ def altered(key, ran):
         'a later not_after': (flat(dict(signed(), not_after=late)), misfit),
         'no not_after': (flat(without(signed(), 'not_after')), misfit),
         'signed without not_after': (flat(signed(valid=None)), 'no not_after'),
-        'too late': (flat(signed(valid=-1)), 'was good until 20'),
+        'too late': (flat(signed(valid=-1)), 'expired at 20'),
         'milliseconds': (flat(key.sign({'command': ran.command, 'not_after': int(time.time() * 1000)})),
                          'whole seconds'),
         'for years': (flat(signed(valid=400 * 86400)), '366 days'),
@@ -153,7 +153,7 @@ def test_a_replay_never_runs(daemon, required, key, queue, client, ran):
     queue.add(signed, due='+50')
     found = wait_letters(queue, 9)
     assert {letter.cause for letter in found} == {'refused'}
-    assert {letter.reason for letter in found} == {f'replayed: its signature is that of the task {first}'}
+    assert {letter.reason for letter in found} == {f'replayed: it has the signature of task {first}'}
     for worker in (one, two):
         worker.terminate()
         assert worker.wait_exit() == 0
@@ -231,7 +231,7 @@ def test_a_dead_letter_is_tried_again_while_its_signature_is_good(daemon, leat, 
     assert done.returncode == 0, done.stderr
     wait_until(lambda: queue.counter('succeeded') == 1)
     [letter] = wait_letters(queue)
-    assert letter.cause == 'refused' and 'was good until' in letter.reason
+    assert letter.cause == 'refused' and 'expired at' in letter.reason
 
 
 def test_what_is_remembered_is_bounded_by_not_after(queue, client):
@@ -272,7 +272,7 @@ def test_rotation(daemon, required, key, folder, queue, client, ran):
         text = [f'key_files = {entries}' if line.startswith('key_files') else line for line in text]
         worker.config_path.write_text('\n'.join(text) + '\n')
         worker.reload()
-        wait_until(lambda: worker.log().count('the configuration was reloaded') == count)
+        wait_until(lambda: worker.log().count('configuration reloaded') == count)
 
     use(f'{new.entry} {key.entry}', 1)
     queue.add(key.sign({'command': ran.command, 'SIZE': 'old'}), new.sign({'command': ran.command, 'SIZE': 'new'}))
@@ -381,11 +381,11 @@ def test_clocks_that_differ(daemon, required, key, queue, client, ran):
     queue.load(source.replace(first, f'{first}  q.now = q.now - 7200000\n'))
     worker = daemon(required).wait_ready()
     tid = client.xadd('emails', key.sign({'command': ran.command}, valid=-600)).decode()
-    worker.wait_log('by its clock a signature is late, by that of Redis it is not')
+    worker.wait_log('its clock is ahead: a signature has expired here, but not on Redis')
     assert letters(queue) == [] and tid in queue.places() and ran.lines() == []
     queue.load()
     [letter] = wait_letters(queue)
-    assert 'was good until' in letter.reason and ran.lines() == []
+    assert 'expired at' in letter.reason and ran.lines() == []
     # by a little less than a minute: it is late
     queue.load(source.replace(first, f'{first}  q.now = q.now - 30000\n'))
     client.xadd('emails', key.sign({'command': ran.command}, valid=-5))
@@ -393,7 +393,7 @@ def test_clocks_that_differ(daemon, required, key, queue, client, ran):
     assert ran.lines() == []
 
 
-@pytest.mark.parametrize('answer, reason', [("return 'late'", 'was good until 20'), ("return 'perhaps'", None)])
+@pytest.mark.parametrize('answer, reason', [("return 'late'", 'expired at 20'), ("return 'perhaps'", None)])
 def test_what_redis_says_counts(daemon, required, key, queue, client, ran, answer, reason):
     """A task that is late by Redis's clock alone is refused, too; an answer that nobody knows lets nothing run."""
     source = LIBRARY.read_text()

@@ -421,20 +421,20 @@ static void told_of_those_that_wait(void **state)
     assert_string_equal(list.tokens[5], "s6-0");
     token_list_free(&list);
 
-    slots_told(world->slots, &no, &no);
+    slots_remove(world->slots, &no, &no);
     assert_int_equal(slots_taken(world->slots), 7);
-    slots_told(world->slots, &gone, &off);
+    slots_remove(world->slots, &gone, &off);
     assert_int_equal(slots_taken(world->slots), 4);
     assert_int_equal(world->back_count, 2);
     assert_back(world, 0, 1);
     assert_back(world, 1, 3);
-    slots_shut(world->slots);
+    slots_put_back_waiting(world->slots);
     assert_int_equal(world->back_count, 5);
     for (int number = 2, at = 2; number < 7; number += number == 2 ? 3 : 1) {
         assert_back(world, (size_t)at++, number);
     }
     assert_int_equal(slots_taken(world->slots), 1);
-    slots_told(world->slots, &gone, &off);
+    slots_remove(world->slots, &gone, &off);
     assert_int_equal(runner_count(world->runner), 1);
 }
 
