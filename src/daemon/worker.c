@@ -87,7 +87,7 @@ static void list_tokens(void *context, struct token_list *list)
 static bool is_closed(void *context)
 {
     struct worker *worker = context;
-    admission_look(worker->admission);
+    admission_check(worker->admission);
     return worker_status_is_closed(&worker->worker_status);
 }
 
@@ -359,7 +359,7 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
                                                   .context = worker};
     const struct runner_events runner_events = {.ended = on_ended,
                                                 .stuck = task_log_stuck,
-                                                .homeless = task_log_homeless,
+                                                .homeless = task_log_home_inaccessible,
                                                 .context = worker};
     const struct outcomes_events outcomes_events = {.settled = on_settled, .context = worker};
     const struct claim_loop_events claim_loop_events = {

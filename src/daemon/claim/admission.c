@@ -42,8 +42,8 @@ struct admission {
     bool unreadable[MEASURES]; /* the kernel does not provide the figure, and the log says so */
     enum measure worst;        /* the limit that admission_trouble names */
     bool pressed;
-    bool looked;
-    ev_tstamp looked_at;
+    bool checked;
+    ev_tstamp checked_at;
     ev_timer again; /* runs while there is pressure */
 };
 
@@ -219,12 +219,12 @@ static void log_change(const struct admission *admission, const char *why)
     }
 }
 
-static void look(struct admission *admission)
+static void check(struct admission *admission)
 {
     struct reading reading, worst = {0};
     bool pressed = false;
-    admission->looked = true;
-    admission->looked_at = ev_now(admission->loop);
+    admission->checked = true;
+    admission->checked_at = ev_now(admission->loop);
     for (enum measure measure = 0; measure < MEASURES; measure++) {
         admission->over[measure] = is_over(admission, measure, &reading);
         if (admission->over[measure] && (!pressed || reading.share > worst.share)) {
@@ -255,15 +255,15 @@ static void on_again(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
     (void)events;
-    look(watcher->data);
+    check(watcher->data);
 }
 
-void admission_look(struct admission *admission)
+void admission_check(struct admission *admission)
 {
     if (admission->wanted && !admission->pressed &&
-        (!admission->looked || ev_now(admission->loop) - admission->looked_at >= PERIOD_S ||
-         ev_now(admission->loop) < admission->looked_at)) {
-        look(admission);
+        (!admission->checked || ev_now(admission->loop) - admission->checked_at >= PERIOD_S ||
+         ev_now(admission->loop) < admission->checked_at)) {
+        check(admission);
     }
 }
 
@@ -278,7 +278,7 @@ void admission_set_config(struct admission *admission, const struct config *conf
 {
     struct reading ignored;
     admission->config = config;
-    admission->wanted = admission->looked = false;
+    admission->wanted = admission->checked = false;
     for (enum measure measure = 0; measure < MEASURES; measure++) {
         /* a figure that the kernel lacks is logged now, not when the first task comes */
         admission->over[measure] = admission->unreadable[measure] = false;

@@ -22,7 +22,7 @@ void admission_set_config(struct admission *admission, const struct config *conf
 void admission_free(struct admission *admission);
 
 /* Tasks may be about to be claimed: reads the figures again if they are old. */
-void admission_look(struct admission *admission);
+void admission_check(struct admission *admission);
 
 /* The exceeded limit as a text for people, which stays the same until pressure ends; NULL: none. */
 const char *admission_trouble(const struct admission *admission);

@@ -179,8 +179,8 @@ static void on_claimed(void *context, const struct redisReply *reply)
         answer.tasks[i] = NULL;
         slots_take(claim_loop->slots, task, claim_loop->claim_sent_ns);
     }
-    for (size_t i = 0; i < answer.held_count; i++) {
-        add_token(claim_loop, answer.held[i]);
+    for (size_t i = 0; i < answer.deferred_count; i++) {
+        add_token(claim_loop, answer.deferred[i]);
         if (!claim_loop->deferred) {
             log_text(LOG_INFO, "poison candidate: claiming nothing else until running tasks have "
                                "ended, to run it alone");

@@ -238,14 +238,14 @@ static void log_reclaimed(const struct reclaim *reclaim)
     struct tm parts;
     time_t seconds = (time_t)(reclaim->found.dead_ms / 1000);
     if (reclaim->found.dead_ms == 0 || !gmtime_r(&seconds, &parts) ||
-        strftime(when, sizeof when, "is dead since %Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
-        (void)snprintf(when, sizeof when, "has no process left");
+        strftime(when, sizeof when, "dead since %Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+        (void)snprintf(when, sizeof when, "no process left");
     }
     (void)snprintf(count, sizeof count, "%" PRId64, reclaim->moved);
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "adopted"),
                                  LOG_TEXT("LEAT_WORKER", reclaim->found.consumer),
                                  LOG_TEXT("LEAT_COUNT", count)};
-    log_event(LOG_NOTICE, LOG_ID_ADOPTED, fields, 3, "worker %s %s: reclaimed %s task%s",
+    log_event(LOG_NOTICE, LOG_ID_ADOPTED, fields, 3, "worker %s (%s): reclaimed %s task%s",
               reclaim->found.consumer, when, count, reclaim->moved == 1 ? "" : "s");
 }
 
@@ -385,8 +385,7 @@ void reclaim_free(struct reclaim *reclaim)
     reclaim_down(reclaim);
     fd_watch_stop(&reclaim->changed, reclaim->loop);
     if (reclaim->inotify >= 0) {
-        (void)close(
-            reclaim->inotify); /* nothing was written, so it cannot fail in a way that matters */
+        (void)close(reclaim->inotify);
     }
     while (reclaim->kept_count > 0) {
         forget_kept(reclaim, reclaim->kept);

@@ -12,17 +12,17 @@
 #include "daemon/report/task_log.h"
 #include "exec/attempt/batch.h"
 
-#define SLOT_WAIT_MS 20   /* the longest wait of a task for a slot */
-#define EXPECTED_US 10000 /* tasks are claimed ahead if they should start within this time */
-#define SHORT_US 2000     /* tasks are claimed ahead if they take less than this on average */
-#define LEAST_AHEAD 16    /* at most this many tasks wait for a slot, or */
-#define SLOT_AHEAD 4    /* this many for each slot: the more a call carries, the less each costs */
-#define AVERAGE_SHARE 8 /* the newest duration makes one part in eight of the average */
+#define SLOT_WAIT_MS 20    /* the longest wait of a task for a slot */
+#define EXPECTED_US 10000  /* tasks are claimed ahead if they should start within this time */
+#define SHORT_US 2000      /* tasks are claimed ahead if they take less than this on average */
+#define LEAST_AHEAD 16     /* the most tasks that wait for a slot, or */
+#define SLOT_AHEAD 4       /* this for each slot, if it is more: tasks cost less in larger calls */
+#define AVERAGE_SHARE 8    /* one part in this many of the average is the newest duration */
 #define NO_TIME_US 1000000 /* the average at the start, and after a task had to go back */
 
-/* As fractions of the lease: the longest time to fill a batch, and the longest wait for a slot. A
- * waiting task is not renewed, so that wait and the time to the next renewal must leave half of the
- * lease. */
+/* As fractions of the lease: the longest time to fill a batch, and the longest wait for a slot.
+ * Before a task runs, renewals do not move its local deadline: that wait, and the time to the next
+ * renewal, must leave half of the lease. */
 #define FILL_SHARE 10
 #define SLOT_WAIT_SHARE 8
 
@@ -176,8 +176,8 @@ static void start_single(struct slots *slots, struct task *task, int64_t sent_ns
     }
 }
 
-/* Starts one process for as many tasks as may share it. The next claims ask for more the more tasks
- * it takes. */
+/* Starts one process for as many tasks as may share it. The more it takes, the more the next claims
+ * ask for. */
 static void start_shared(struct slots *slots)
 {
     struct claimed_task tasks[CONFIG_BATCH_MOST];

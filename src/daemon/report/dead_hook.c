@@ -104,7 +104,7 @@ static void on_ended(void *context, struct attempt *attempt)
 
 /* ---- letters ---- */
 
-/* After this time, Redis takes the worker that has the letter for dead. */
+/* After this time Redis assumes that the worker that has the letter is dead. */
 static int64_t letter_deadline_ms(const struct dead_hook *dead_hook)
 {
     const struct config *config = dead_hook->config;

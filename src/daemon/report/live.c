@@ -20,8 +20,9 @@ enum {
     IN_FLIGHT_MOST = 256 * 1024, /* bytes in flight: no renewal waits behind more */
     TASK_MOST = 128 * 1024,      /* bytes queued for one task; above, its process is blocked */
     ALL_MOST = 1024 * 1024,      /* bytes queued for all tasks */
-    DROP_MOST = 4 * 1024 * 1024, /* with what pipes still hold at the end; above, output is lost */
-    STALL_MS = 2000, /* the longest that a process is blocked while Redis takes nothing */
+    DROP_MOST =
+        4 * 1024 * 1024, /* the same with what pipes hold at the end; above, output is lost */
+    STALL_MS = 2000,     /* the longest that a process is blocked while Redis takes nothing */
     KEEP_RUNNING_MS = 3600 * 1000, /* how long Redis keeps the stream after each entry */
     KEEP_ENDED_MS = 600 * 1000,    /* how long after an attempt's last entry */
 };
@@ -117,7 +118,7 @@ static void unblock(struct live_task *task)
     if (task->blocked) {
         task->blocked = false;
         task->live->blocked--;
-        runner_hear(task->live->runner, task->attempt);
+        runner_resume(task->live->runner, task->attempt);
     }
 }
 

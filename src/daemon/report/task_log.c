@@ -159,7 +159,7 @@ void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid)
               attempt->task->tid, process);
 }
 
-void task_log_homeless(void *context, const char *home, int error)
+void task_log_home_inaccessible(void *context, const char *home, int error)
 {
     (void)context;
     log_text(LOG_WARNING,

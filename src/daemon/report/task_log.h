@@ -14,10 +14,10 @@ void task_log_started(const struct task *task);
 void task_log_ended(const struct attempt *attempt, const struct outcome *outcome);
 
 /* A killed process does not end; see struct runner_events. */
-void task_log_lingers(void *context, const struct attempt *attempt, pid_t pid);
+void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid);
 
 /* Tasks start in / instead of their home; see struct runner_events. */
-void task_log_homeless(void *context, const char *home, int error);
+void task_log_home_inaccessible(void *context, const char *home, int error);
 
 /* A task that was cancelled before it started here. */
 void task_log_cancelled(const char *tid);

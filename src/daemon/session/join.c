@@ -25,10 +25,10 @@ struct join {
     int64_t register_sent_ns;
     const int64_t *old_clients; /* the owner's */
     size_t old_count;
-    char run_id[48];     /* of the server */
-    char old_run_id[48]; /* of the server of the last registration */
-    bool warned_of_moves;
-    char warned[200]; /* the last warnings about the server, so that each is logged once */
+    char run_id[48];      /* of the server */
+    char old_run_id[48];  /* of the server of the last registration */
+    bool warned_of_moves; /* warn_about_moves has logged its warning */
+    char warned[200];     /* the last warnings about the server, so that each is logged once */
 };
 
 static void send_register(struct join *join);
@@ -183,7 +183,7 @@ static void warn_about(struct join *join, const struct server_info *server)
     memcpy(join->warned, warnings, sizeof warnings);
 }
 
-/* Said once: a worker always has a blocked read. */
+/* Logged once: a worker always has a blocking read in flight. */
 static void warn_about_moves(struct join *join, const struct server_info *server)
 {
     if (server->move_crashes && join->config->redis.cluster && !join->warned_of_moves) {

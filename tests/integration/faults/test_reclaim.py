@@ -60,7 +60,7 @@ def test_next_start_runs_it_at_once(daemon, queue, heartbeats, worker_locks, lat
     assert runs[1].first - begun < SOON_S + late.start()
     assert [(run.tid, run.attempt, run.fence) for run in runs] == [(tid, 1, 1), (tid, 1, 2)]
     assert queue.counter('crashes') == 1
-    second.wait_log(f'worker {consumer} is dead since 20')
+    second.wait_log(f'worker {consumer} (dead since 20')
     assert consumer not in queue.worker_heartbeats() and len(queue.worker_heartbeats()) == 1
     wait_until(lambda: consumer not in worker_locks.names())
 
@@ -89,7 +89,7 @@ def test_machine_was_started_anew(daemon, queue, worker_locks):
     crashed(queue, NOBODY, 1)
     worker_locks.put(NOBODY, dead=False, boot='00000000-0000-4000-8000-000000000000')
     worker = daemon(LONG).wait_ready()
-    worker.wait_log(f'worker {NOBODY} has no process left: reclaimed 1 task')
+    worker.wait_log(f'worker {NOBODY} (no process left): reclaimed 1 task')
     wait_succeeded(queue, 1)
 
 
@@ -138,7 +138,7 @@ def test_two_adopters(daemon, queue, worker_locks):
     workers = [daemon(LONG), daemon(LONG)]
     wait_until(lambda: NOBODY not in worker_locks.names())
     told = ''.join(worker.wait_ready().log() for worker in workers)
-    assert f'of worker {NOBODY}, dead since' in told and 'cannot' not in told
+    assert f'worker {NOBODY} (dead since' in told and 'cannot' not in told
     assert queue.counter('crashes') == 1200 and queue.pending(NOBODY) == []
     wait_succeeded(queue, 1200, 120)
 
@@ -257,7 +257,7 @@ def test_killed_daemon_restarted_at_once(daemon, queue, heartbeats, worker_locks
     assert runs[2].first - killed < SOON_S + late.start()
     assert {(run.tid, run.attempt) for run in runs} == {(tid, 1)}
     assert queue.counter('crashes') == 1
-    second.wait_log(f'worker {consumer} is dead since 20')
+    second.wait_log(f'worker {consumer} (dead since 20')
     wait_until(lambda: worker_locks.names() == set())
 
 
@@ -325,7 +325,7 @@ def test_service_was_killed_as_a_whole(caged, queue, heartbeats, group, worker_l
     runs = heartbeats.wait_runs(4)
     assert max(run.last for run in runs[:2]) < min(run.first for run in runs[2:])
     assert runs[2].first - killed < SOON_S + late.start()
-    second.wait_log(f'worker {consumer} has no process left: reclaimed 1 task')
+    second.wait_log(f'worker {consumer} (no process left): reclaimed 1 task')
 
 
 def test_another_group_says_nothing(daemon, queue, group, worker_locks):

@@ -386,7 +386,7 @@ def test_required_and_refused(caged, daemon, group):
     (group / 'cgroup.max.descendants').write_text('0')
     worker = caged()
     assert worker.wait_exit() == 78
-    assert re.search('error: \[isolation\] cgroup = required: tasks cannot have cgroups: .*cannot create cgroups',
+    assert re.search(r'error: \[isolation\] cgroup = required: tasks cannot have cgroups: .*cannot create cgroups',
                      worker.log())
     os.setxattr(group.path, 'user.delegate', b'1')
     other = daemon(start=False)

@@ -317,7 +317,8 @@ def test_verdicts_stand_however_it_ends(daemon, queue, end, cause):
     worker = daemon({'retry': {'base': '1h', 'cap': '1h'}, **batched(
         f'echo 1 ok >&3; {end}', timeout='2s' if cause == 'timeout' else '60s')}).wait_ready()
     worker.wait_log(f'task {tids[0]}: attempt 1 succeeded: reported ok')
-    worker.wait_log(f'task {tids[1]}: attempt 1 succeeded: {cause}' if end == 'exit 0' else f'task {tids[1]}: attempt 1/5 failed: {cause}')
+    state = '1 succeeded' if end == 'exit 0' else '1/5 failed'
+    worker.wait_log(f'task {tids[1]}: attempt {state}: {cause}')
     wait_until(lambda: queue.counter('succeeded') + queue.counter('retried') == 2)
     assert queue.counter('retried') == (end != 'exit 0')
 

@@ -23,14 +23,17 @@ def about(worker, tid):
 
 
 ENDS = {
-    'success': ('exit 0', 'info', ' succeeded: exit 0', 'after', {'cause': 'success', 'exit_status': '0'}),
+    'success': ('exit 0', 'info', ' succeeded: exit 0', r'after \d+\.\d{3} s',
+                {'cause': 'success', 'exit_status': '0'}),
     'dead': ('exit 64', 'error', '/5 failed: exit 64', '; dead-lettered',
              {'cause': 'exit', 'exit_status': '64'}),
     'retry': ('exit 3', 'warning', '/5 failed: exit 3', '; retrying in 60.0 s',
               {'cause': 'exit', 'exit_status': '3'}),
     'signal': ('kill -8 $$', 'warning', '/5 failed: SIGFPE', '; retrying in 60.0 s', {'cause': 'signal'}),
-    'killed': ('kill -9 $$', 'warning', '/5 failed: killed by SIGKILL', '; retrying in 60.0 s', {'cause': 'killed'}),
-    'timeout': ('exec sleep 60', 'warning', '/5 failed: timeout', '; retrying in 60.0 s', {'cause': 'timeout'}),
+    'killed': ('kill -9 $$', 'warning', '/5 failed: killed by SIGKILL', '; retrying in 60.0 s',
+               {'cause': 'killed'}),
+    'timeout': ('exec sleep 60', 'warning', '/5 failed: timeout', '; retrying in 60.0 s',
+                {'cause': 'timeout'}),
 }
 
 
@@ -44,7 +47,7 @@ def test_end_of_a_task(daemon, queue, kind):
     [tid] = queue.add({'command': command, 'id': 'the label'})
     worker.wait_log(f'task {tid}: attempt 1{how}')
     [(found, message, own)] = about(worker, tid)
-    assert found == priority and then in message.split(' (')[0]
+    assert found == priority and re.search(f'{then}$', message.split(' (')[0])
     duration, used = int(own.pop('duration_usec')), [int(own.pop(name)) for name in ('cpu_usec', 'max_rss')]
     assert own == {'task': tid, 'attempt': '1', 'id': '"the label"', **fields}
     assert duration < 50_000_000 and (kind != 'timeout' or duration >= 200_000)
