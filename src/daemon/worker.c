@@ -29,6 +29,8 @@
 #include "daemon/stop.h"
 #include "daemon/worker_status.h"
 #include "exec/runner.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 
 #define DEFAULT_MAX_CRASHES 3 /* the library's own value if the setting in conf is invalid */
 

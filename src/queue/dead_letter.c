@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "queue/calls.h"
 #include "redis/value.h"
 
 /* Positions in a dead letter, and in its description of the task's end. */

@@ -5,7 +5,9 @@
 #ifndef LEAT_QUEUE_DEAD_LETTER_H
 #define LEAT_QUEUE_DEAD_LETTER_H
 
-#include "queue/queue.h"
+#include "queue/keys.h"
+#include "queue/task.h"
+#include "redis/command.h"
 
 /* Decodes one dead letter of leat_tell's reply. The task's token is the entry id of the dead
  * letter, its payload is the end of the stderr of the dead task, and `end` is set. It has the

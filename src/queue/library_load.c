@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue/calls.h"
 #include "queue/library.h"
-#include "queue/queue.h"
+#include "queue/replies.h"
 
 /* Where an error is reported. */
 struct trouble {

@@ -5,6 +5,7 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
+#include "queue/replies.h"
 #include "redis/value.h"
 
 #define SCAN_COUNT 500 /* keys that one step examines, about */

@@ -1,6 +1,6 @@
 /*
  * The calls for lists of producers that do not use leat, and for what earlier job systems left
- * behind: taking items in, and learning of changes. As in queue/queue.h, each call is built here
+ * behind: taking items in, and learning of changes. As in queue/calls.h, each call is built here
  * and its reply is read here; how it is sent is not known here.
  *
  * Changes are learned by Redis's client-side caching, which takes nothing out of a list and needs
@@ -15,7 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "queue/queue.h"
+#include "queue/keys.h"
+#include "queue/replies.h"
+#include "queue/task.h"
 #include "redis/command.h"
 
 struct redisReply;
@@ -57,7 +59,7 @@ void queue_watch_begin(struct command *command, int64_t listener);
 /* Watches the key that the next command reads. */
 void queue_watch_next(struct command *command);
 
-/* ---- replies: as in queue/queue.h, −1: the reply does not have the expected form ---- */
+/* ---- replies: as in queue/calls.h, −1: the reply does not have the expected form ---- */
 
 struct queue_intake_reply {
     int64_t taken; /* items removed from the list */

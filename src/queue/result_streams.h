@@ -1,13 +1,15 @@
 /*
  * Two streams that a task may have besides those of the queue. Its result, {queue}:result:TID, is
  * one entry, which the function library writes when the task has ended. Its live output,
- * {queue}:output:TID, is written by the worker while the task runs. As in queue/queue.h, commands
+ * {queue}:output:TID, is written by the worker while the task runs. As in queue/calls.h, commands
  * are built here and replies are read here.
  */
 #ifndef LEAT_QUEUE_RESULT_STREAMS_H
 #define LEAT_QUEUE_RESULT_STREAMS_H
 
-#include "queue/queue.h"
+#include "queue/keys.h"
+#include "queue/task.h"
+#include "redis/command.h"
 
 enum queue_kept { QUEUE_RESULT, QUEUE_OUTPUT };
 

@@ -1,10 +1,11 @@
 /*
- * leat_once: records signatures as used (declared in queue/queue.h).
+ * leat_once: records signatures as used (declared in queue/calls.h).
  */
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-#include "queue/queue.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 
 /* Adds the key "{queue}:" and that name. */
 static void add_key(struct command *command, const struct queue *queue, const char *name)

@@ -9,8 +9,9 @@
 
 #include "bounds.h"
 #include "queue/dead_letter.h"
+#include "queue/keys.h"
 #include "queue/lists.h"
-#include "queue/queue.h"
+#include "queue/replies.h"
 #include "queue/result_streams.h"
 #include "redis/error.h"
 #include "redis/server/endpoint.h"

@@ -14,6 +14,7 @@
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 #include "cli/show/show.h"
+#include "queue/calls.h"
 #include "redis/error.h"
 
 #define ROUNDS 8 /* a task that moves is looked for again so often */

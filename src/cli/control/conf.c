@@ -15,6 +15,7 @@
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 #include "config/types/limits.h"
+#include "queue/calls.h"
 
 static const char help[] =
     "Usage: leat conf [OPTION]... [NAME VALUE]\n"

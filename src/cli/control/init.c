@@ -12,7 +12,9 @@
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
 #include "config/types/secret.h"
+#include "queue/calls.h"
 #include "queue/library.h"
+#include "queue/replies.h"
 
 enum { OPTION_JSON = 256, OPTION_USER, OPTION_PASSWORD_FILE };
 

@@ -6,6 +6,7 @@
 
 #include "cli/lib/audit.h"
 #include "cli/lib/reply_fields.h"
+#include "queue/calls.h"
 
 bool pauses_read_options(struct cli *cli, int argc, char **argv, const struct option *table,
                          struct pauses_options *options, int *status)

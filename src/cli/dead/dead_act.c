@@ -15,6 +15,7 @@
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
 #include "cli/show/show.h"
+#include "queue/calls.h"
 #include "redis/error.h"
 
 #define BATCH 100    /* letters in one call, as leat.lua has it */

@@ -12,6 +12,7 @@
 #include "cli/dead/dead.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/rows.h"
+#include "queue/calls.h"
 
 struct dead_letter dead_letter(const struct redisReply *row)
 {

@@ -11,7 +11,9 @@
 #include "cli/doctor/doctor.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/status/status.h"
+#include "queue/calls.h"
 #include "queue/library.h"
+#include "queue/replies.h"
 #include "redis/error.h"
 #include "redis/server_command.h"
 

@@ -13,6 +13,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/seen.h"
 #include "cli/lib/reply_fields.h"
+#include "queue/calls.h"
 
 #define ROW_ELEMENTS 4
 #define TRIES 5 /* where go grows while it is read */

@@ -15,6 +15,7 @@
 #include "cli/lib/interrupt.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/reply_fields.h"
+#include "queue/calls.h"
 #include "redis/error.h"
 
 #define BATCH_TASKS 500

@@ -7,6 +7,7 @@
 #include "cli/lib/reply_fields.h"
 #include "config/types/arguments.h"
 #include "config/types/commands.h"
+#include "queue/calls.h"
 
 int draft_add(struct draft *draft, struct bytes name, struct bytes value)
 {

@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 #include "config/config.h"
-#include "queue/queue.h"
+#include "queue/keys.h"
 #include "queue/task.h"
+#include "redis/command.h"
 
 /* A zeroed draft is empty. Names and values are not copied. */
 struct draft {

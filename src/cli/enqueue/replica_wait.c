@@ -8,6 +8,7 @@
 #include <hiredis/hiredis.h>
 
 #include "cli/lib/reply_fields.h"
+#include "queue/calls.h"
 
 #define WHY_SIZE 256
 

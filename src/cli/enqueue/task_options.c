@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "cli/enqueue/enqueue.h"
 #include "cli/lib/moment.h"
+#include "queue/calls.h"
 
 /* ---- options */
 

@@ -13,8 +13,8 @@
 
 #include "config/config.h"
 #include "config/file/source.h"
+#include "queue/keys.h"
 #include "queue/library_load.h"
-#include "queue/queue.h"
 
 struct redisReply;
 struct cli;

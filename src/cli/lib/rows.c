@@ -12,6 +12,7 @@
 #include "cli/lib/moment.h"
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
+#include "queue/calls.h"
 
 #define PAGE 200       /* rows per call: Redis reads whole entries, with their payloads */
 #define PREVIEW 200    /* bytes of a command in a row, as in leat.lua */

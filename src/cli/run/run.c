@@ -12,6 +12,7 @@
 #include "cli/enqueue/enqueue.h"
 #include "cli/enqueue/replica_wait.h"
 #include "cli/lib/reply_fields.h"
+#include "queue/replies.h"
 
 #define LEAST_TTL_MS 60000
 #define DEFAULT_TTL "1h"

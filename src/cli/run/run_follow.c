@@ -19,6 +19,8 @@
 #include "cli/wait/await.h"
 #include "cli/wait/retry_call.h"
 #include "cli/wait/stall.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 #include "queue/result_streams.h"
 
 #define ENTRIES 64     /* per read */

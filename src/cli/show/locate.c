@@ -9,6 +9,7 @@
 #include "cli/lib/entry_id.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/show/show.h"
+#include "queue/calls.h"
 
 #define CURSOR_SIZE 64
 #define FOUND_ELEMENTS 5

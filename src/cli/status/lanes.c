@@ -8,6 +8,7 @@
 #include "cli/lib/moment.h"
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/table.h"
+#include "queue/calls.h"
 
 #define PAGE 500 /* lanes in one call: Redis takes a few ms for them */
 

@@ -14,6 +14,7 @@
 #include "cli/lib/queues.h"
 #include "cli/status/overview.h"
 #include "config/file/load.h"
+#include "queue/calls.h"
 #include "redis/server/query.h"
 
 #define TIMEOUT_MS 2000

@@ -13,6 +13,7 @@
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 #include "cli/status/status.h"
+#include "queue/calls.h"
 
 #define STATUS_BUSY 5 /* the element of the reply; earlier libraries have none */
 

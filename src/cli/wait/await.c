@@ -16,6 +16,8 @@
 #include "cli/lib/reply_fields.h"
 #include "cli/wait/retry_call.h"
 #include "cli/wait/stall.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 #include "queue/result_streams.h"
 
 #define WINDOW 1000  /* tasks per blocking read */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "cli/status/status.h"
+#include "queue/calls.h"
 
 #define FIRST_MS 1000  /* before the first check: most tasks start sooner */
 #define AGAIN_MS 60000 /* between checks */

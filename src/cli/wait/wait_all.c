@@ -18,6 +18,8 @@
 #include "cli/wait/retry_call.h"
 #include "cli/wait/stall.h"
 #include "cli/wait/wait.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 #include "queue/result_streams.h"
 
 #define ALL_TASKS "*"

@@ -13,6 +13,8 @@
 #include "base/log/log_ids.h"
 #include "daemon/claim/reclaim.h"
 #include "daemon/report/task_log.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 
 /* A blocking read that waited longer than this found the queue empty, so there is no backlog. */
 #define WAITED_NS (1 * CLOCK_NS_PER_MS)

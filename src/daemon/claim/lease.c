@@ -16,6 +16,8 @@
 #include "base/units.h"
 #include "config/lease_rule.h"
 #include "daemon/report/task_log.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 
 #define HEARTBEATS_PER_LEASE 3
 #define RENEW_MOST 500 /* tokens in one call: Redis does nothing else meanwhile */

@@ -9,6 +9,7 @@
 
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "queue/replies.h"
 
 struct pause_state {
     struct ev_loop *loop;

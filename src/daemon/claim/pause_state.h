@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "queue/queue.h"
+#include "queue/replies.h"
 
 struct ev_loop;
 struct pause_state;

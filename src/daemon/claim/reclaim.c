@@ -23,6 +23,8 @@
 #include "daemon/report/task_log.h"
 #include "exec/guard/worker_locks.h"
 #include "exec/tree/env_tag.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 
 #define SOONEST_S 0.02  /* until the first new look at a worker whose guards are still killing */
 #define KEPT_LEASES 10  /* a kept file is removed after this many leases */

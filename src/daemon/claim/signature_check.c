@@ -9,7 +9,9 @@
 
 #include "base/clock.h"
 #include "daemon/report/task_log.h"
+#include "queue/calls.h"
 #include "queue/keyring.h"
+#include "queue/replies.h"
 
 enum { REASON_SIZE = 160, FIRST_CAPACITY = 16 };
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "queue/lists.h"
+#include "queue/replies.h"
 
 #define IDLE_SHARE 4 /* a pause is this many times as long as the step before it */
 #define LONGEST_PAUSE_S 1.0

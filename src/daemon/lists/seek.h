@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/lists/watch.h"
-#include "queue/queue.h"
+#include "queue/keys.h"
 
 struct seek;
 

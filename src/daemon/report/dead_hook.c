@@ -10,7 +10,9 @@
 
 #include "base/log/log.h"
 #include "daemon/report/task_log.h"
+#include "queue/calls.h"
 #include "queue/dead_letter.h"
+#include "queue/replies.h"
 
 struct dead_hook {
     const struct config *config;

@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "daemon/report/replicas.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 
 #define KEPT_RETRY_S 1.0
 #define COALESCE_MS 6

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "queue/calls.h"
+
 /* ---- lists ---- */
 
 void pending_outcome_list_init(struct pending_outcome_list *list)

@@ -9,7 +9,9 @@
 #include <stdint.h>
 
 #include "exec/runner.h"
-#include "queue/queue.h"
+#include "queue/replies.h"
+#include "queue/task.h"
+#include "redis/command.h"
 
 struct pending_outcome {
     struct pending_outcome *next, *previous;

@@ -11,6 +11,8 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 #include "base/units.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 
 struct replicas {
     struct session *session;

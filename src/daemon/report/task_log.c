@@ -11,6 +11,7 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 #include "base/units.h"
+#include "queue/replies.h"
 
 #define FIELDS_MOST 14
 

@@ -12,7 +12,9 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 #include "daemon/session/shared_defaults.h"
+#include "queue/calls.h"
 #include "queue/library.h"
+#include "queue/replies.h"
 #include "redis/server_command.h"
 
 struct join {

@@ -16,6 +16,8 @@
 #include "daemon/session/join.h"
 #include "daemon/session/reconnect.h"
 #include "daemon/session/server.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 #include "redis/connection/backoff.h"
 #include "redis/server_command.h"
 

@@ -19,7 +19,8 @@
 
 #include "config/config.h"
 #include "daemon/session/tokens.h"
-#include "queue/queue.h"
+#include "queue/keys.h"
+#include "queue/replies.h"
 #include "redis/connection/connection.h"
 
 struct ev_loop;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "config/types/limits.h"
+#include "queue/calls.h"
 
 /* Copies both. */
 static int add(struct shared_defaults *shared_defaults, const char *name, const char *value)

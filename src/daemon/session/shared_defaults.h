@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "config/config.h"
-#include "queue/queue.h"
+#include "queue/calls.h"
 
 struct redisReply;
 

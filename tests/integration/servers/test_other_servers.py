@@ -113,7 +113,7 @@ def test_cluster_that_a_moved_slot_kills(daemon, folder, base_config, version, w
 # ---- what is used of Redis
 
 WORD = re.compile(r"""(['"])([A-Z]{2,})\1""")
-SPELLING = ('redis/server_command', 'queue/queue', 'queue/lists', 'queue/signature_use', 'queue/result_streams')
+SPELLING = ('redis/server_command', 'queue/calls', 'queue/lists', 'queue/signature_use', 'queue/result_streams')
 ERRORS = {'NOGROUP'}  # words of Redis, too
 
 

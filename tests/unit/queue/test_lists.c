@@ -14,6 +14,7 @@
 #include "../lib/resp.h"
 #include "daemon/lists/known_lists.h"
 #include "queue/lists.h"
+#include "queue/replies.h"
 
 /* ---- calls ---- */
 

@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "../lib/resp.h"
-#include "queue/queue.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 #include "redis/server_command.h"
 
 #define TASK                                                                                       \

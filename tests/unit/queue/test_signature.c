@@ -13,7 +13,7 @@
 #include "../lib/resp.h"
 #include "base/buffer.h"
 #include "queue/keyring.h"
-#include "queue/queue.h"
+#include "queue/replies.h"
 #include "queue/signature.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"

@@ -10,9 +10,10 @@
 #include <cmocka.h>
 
 #include "../lib/server.h"
+#include "queue/calls.h"
 #include "queue/library.h"
 #include "queue/library_load.h"
-#include "queue/queue.h"
+#include "queue/replies.h"
 #include "redis/server_command.h"
 
 struct trial {

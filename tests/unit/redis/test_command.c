@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "queue/calls.h"
 #include "queue/library.h"
-#include "queue/queue.h"
 #include "redis/command.h"
 #include "redis/server_command.h"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "../lib/connection_trial.h"
-#include "queue/queue.h"
+#include "queue/calls.h"
 
 /* ---- commands ---- */
 

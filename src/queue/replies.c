@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "queue/queue.h"
+#include "queue/calls.h"
+#include "queue/replies.h"
 #include "redis/error.h"
 #include "redis/value.h"
 
