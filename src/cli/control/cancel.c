@@ -1,5 +1,5 @@
 /*
- * leat cancel: ends tasks, wherever they are.
+ * leat cancel: cancels tasks, whether they wait or run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "queue/calls.h"
 #include "redis/error.h"
 
-#define ROUNDS 8 /* a task that moves is looked for again so often */
+#define ROUNDS 8 /* how often a task that is requeued is located again */
 #define WHY_SIZE 512
 
 static const char help[] =
@@ -61,22 +61,22 @@ static const struct option options_table[] = {
 
 enum state { UNKNOWN, CANCELLED, ASKED, NOT_FOUND, FAILED };
 
-/* One task to be ended. */
+/* A task to cancel. */
 struct target {
-    size_t id; /* as the caller named it: where it begins in ids */
+    size_t id; /* as typed: its offset in ids */
     enum state state;
-    char tid[48], token[48]; /* "": not looked for yet, or in no entry of go */
-    char worker[160];        /* ASKED: who runs it */
+    char tid[48], token[48]; /* "": not located yet; no token: not in the requeue stream */
+    char worker[160];        /* ASKED: the worker that runs it */
 };
 
 struct cancel {
     struct cli *cli;
     bool now, json;
-    struct buffer ids; /* each ended by NUL */
+    struct buffer ids; /* each ends with a NUL */
     struct target targets[QUEUE_CANCEL_MAX];
     size_t count;
-    int status;        /* of the worst so far */
-    struct audit done; /* counted, the first ones named */
+    int status; /* exit status of the last failure */
+    struct audit done;
 };
 
 static const char *id_of(const struct cancel *cancel, const struct target *target)
@@ -84,13 +84,13 @@ static const char *id_of(const struct cancel *cancel, const struct target *targe
     return cancel->ids.data + target->id;
 }
 
-/* What Redis is asked for. */
+/* The name of the task for Redis. */
 static const char *name_of(const struct cancel *cancel, const struct target *target)
 {
     return *target->tid ? target->tid : id_of(cancel, target);
 }
 
-/* ---- asking */
+/* ---- calls */
 
 static void take_answer(struct cancel *cancel, struct target *target, struct bytes answer)
 {
@@ -109,13 +109,12 @@ static void take_answer(struct cancel *cancel, struct target *target, struct byt
                    target->worker, sizeof target->worker);
     } else {
         target->state = FAILED;
-        /* a longer label is cut */
         (void)snprintf(what, sizeof what, "cannot cancel %s", id_of(cancel, target));
         cancel->status = cli_call_failed(what, redis_error_classify(why, strlen(why)), why);
     }
 }
 
-/* One call for all that are not settled yet. False where going on is of no use. */
+/* Cancels, in one call, all targets that are not settled. Returns false after a failure. */
 static bool ask(struct cancel *cancel)
 {
     struct target *asked[QUEUE_CANCEL_MAX];
@@ -150,7 +149,7 @@ static bool ask(struct cancel *cancel)
     return true;
 }
 
-/* Those that have just been cancelled, or asked to be. */
+/* Counts the tasks that were cancelled, for the audit record. */
 static void count_cancelled(struct cancel *cancel)
 {
     for (size_t i = 0; i < cancel->count; i++) {
@@ -161,8 +160,9 @@ static void count_cancelled(struct cancel *cancel)
     }
 }
 
-/* Where those are that the call did not find: in go, or nowhere. */
-static bool look(struct cancel *cancel)
+/* Locates the targets that the call did not find: they are in the requeue stream, or do not exist.
+ * Returns false after a failure. */
+static bool locate(struct cancel *cancel)
 {
     for (size_t i = 0; i < cancel->count; i++) {
         struct target *target = &cancel->targets[i];
@@ -187,8 +187,8 @@ static bool look(struct cancel *cancel)
     return true;
 }
 
-/* Those that were never found where they had just been seen. */
-static void give_up(struct cancel *cancel)
+/* Reports the targets that were requeued between each two calls. */
+static void fail_moving(struct cancel *cancel)
 {
     for (size_t i = 0; i < cancel->count; i++) {
         if (cancel->targets[i].state != UNKNOWN) {
@@ -196,12 +196,12 @@ static void give_up(struct cancel *cancel)
         }
         cancel->targets[i].state = FAILED;
         cancel->status = EX_TEMPFAIL;
-        cli_error("cannot cancel %s: it passes on faster than it can be found; try again",
+        cli_error("cannot cancel %s: it keeps being requeued; try again",
                   id_of(cancel, &cancel->targets[i]));
     }
 }
 
-/* ---- telling */
+/* ---- output */
 
 static const char *state_name(enum state state)
 {
@@ -269,17 +269,18 @@ static int print_all(struct cancel *cancel)
 
 /* ---- the command */
 
-/* All that were named so far. False where going on is of no use. */
+/* Cancels the targets that were collected, and prints the results. Returns false after a failure.
+ */
 static bool settle(struct cancel *cancel)
 {
     bool fine = ask(cancel);
     int status;
 
     for (int round = 0; round < ROUNDS && fine; round++) {
-        fine = look(cancel) && ask(cancel);
+        fine = locate(cancel) && ask(cancel);
     }
     if (fine) {
-        give_up(cancel);
+        fail_moving(cancel);
     }
     count_cancelled(cancel);
     status = print_all(cancel);
@@ -336,7 +337,7 @@ static int cancel_all(struct cancel *cancel, char *const *ids)
         fine = strcmp(*ids, "-") == 0 ? add_lines(cancel, stdin) : add(cancel, *ids);
     }
     if (fine || cancel->count > 0) {
-        (void)settle(cancel); /* its status is kept */
+        (void)settle(cancel); /* it sets cancel->status */
     }
     buffer_free(&cancel->ids);
     if (cancel->done.count > 0) {
@@ -360,7 +361,7 @@ static int run(struct cli *cli, int argc, char **argv)
         cancel.json = cancel.json || letter == OPTION_JSON;
     }
     if (optind == argc) {
-        return cli_usage(cli, "which? Give tasks' ids, or - to read them from stdin");
+        return cli_usage(cli, "missing operand: give task ids, or '-'");
     }
     return cancel_all(&cancel, argv + optind);
 }

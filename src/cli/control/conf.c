@@ -1,5 +1,5 @@
 /*
- * leat conf: what all workers of a queue agree on.
+ * leat conf: shows and changes the shared settings of a queue.
  */
 #include "cli/control/conf.h"
 
@@ -65,13 +65,13 @@ static const struct option options_table[] = {
 
 enum kind { DURATION, NUMBER, RATE };
 
-/* One value that people set, under its own name, and how it is kept. */
+/* A setting under its own name, and the form in which Redis stores it. */
 struct setting {
     const char *name, *key;
     enum kind kind;
     bool may_be_none;
     int64_t least;
-    size_t offset; /* into struct config: what counts before a worker has begun */
+    size_t offset; /* into struct config, for the value until a worker has run */
 };
 
 static const struct setting settings[] = {
@@ -88,14 +88,14 @@ static const struct setting settings[] = {
 
 #define LANE "lane:"
 
-/* ---- as people write them, and as they are kept */
+/* ---- values as people write them, and as Redis stores them */
 
 static bool is_lane(const char *name)
 {
     return strncmp(name, LANE, sizeof LANE - 1) == 0;
 }
 
-/* False after saying what is wrong with it. */
+/* Returns false after printing the error. */
 static bool is_lane_name(const struct cli *cli, const char *name)
 {
     size_t size = strlen(name) - strlen(LANE);
@@ -103,11 +103,11 @@ static bool is_lane_name(const struct cli *cli, const char *name)
     if (size > 0 && size <= LIMITS_LANE_MOST) {
         return true;
     }
-    (void)cli_usage(cli, "a lane's name has 1 to %d bytes", LIMITS_LANE_MOST);
+    (void)cli_usage(cli, "the name of a lane has 1 to %d bytes", LIMITS_LANE_MOST);
     return false;
 }
 
-/* NULL after saying that there is none of that name. */
+/* Returns NULL after printing that there is no such setting. */
 static const struct setting *find_setting(const struct cli *cli, const char *name)
 {
     const char *names[SETTING_COUNT + 1];
@@ -121,13 +121,13 @@ static const struct setting *find_setting(const struct cli *cli, const char *nam
     }
     names[SETTING_COUNT] = LANE "NAME";
     cli_suggest(name, names, SETTING_COUNT + 1, hint, sizeof hint);
-    (void)cli_usage(cli, "%s cannot be set;%s leat conf shows what can", name, hint);
+    (void)cli_usage(cli, "unknown setting: %s;%s leat conf lists them", name, hint);
     return NULL;
 }
 
-/* Appends the value as it is kept; the reader of `kept` looks at its failure. */
+/* Appends the value as it is stored. A failed append marks `stored`. */
 static int read_number(const struct cli *cli, const struct setting *setting, const char *text,
-                       struct buffer *kept)
+                       struct buffer *stored)
 {
     int64_t value = 0;
     int status = EX_OK;
@@ -138,24 +138,24 @@ static int read_number(const struct cli *cli, const struct setting *setting, con
         status = cli_integer(cli, setting->name, text, setting->least, &value);
     }
     if (status == EX_OK && value < setting->least) {
-        return cli_usage(cli, "%s is at least 1s, not %s", setting->name, text);
+        return cli_usage(cli, "%s: invalid duration '%s'; use at least 1s", setting->name, text);
     }
-    (void)buffer_printf(kept, "%lld", (long long)value);
+    (void)buffer_printf(stored, "%lld", (long long)value);
     return status;
 }
 
-/* The same; name, that of the option, stands in the message. */
+/* The same for a rate or the settings of a lane. name is for the message. */
 static int read_limit(const struct cli *cli, const char *name, const char *text,
-                      struct buffer *kept)
+                      struct buffer *stored)
 {
     struct buffer why = BUFFER_INIT;
     char *rate = NULL;
     int status = EX_OK;
 
     if (is_lane(name)) {
-        status = limits_settings(text, kept, &why);
+        status = limits_settings(text, stored, &why);
     } else if ((status = limits_set_rate(&rate, text, &why)) == 0) {
-        (void)buffer_append_text(kept, rate);
+        (void)buffer_append_text(stored, rate);
     }
     if (status != 0 && why.failed) {
         status = cli_no_memory();
@@ -167,9 +167,10 @@ static int read_limit(const struct cli *cli, const char *name, const char *text,
     return status;
 }
 
-/* Returns the key, or NULL with the exit status. */
+/* Reads a value. Returns the key of the setting, or NULL after printing the error and setting
+ * *status. */
 static const char *read_setting(const struct cli *cli, const char *name, const char *text,
-                                struct buffer *kept, int *status)
+                                struct buffer *stored, int *status)
 {
     const struct setting *setting = is_lane(name) ? NULL : find_setting(cli, name);
     bool none = strcmp(text, "none") == 0;
@@ -181,14 +182,14 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
     }
     *status = EX_OK;
     if (none && (!setting || setting->kind == RATE)) {
-        (void)buffer_append(kept, "", 0); /* "" is none */
+        (void)buffer_append(stored, "", 0); /* "" is none */
     } else if (none && setting->may_be_none) {
-        (void)buffer_append_text(kept, "0"); /* a failure is seen below */
+        (void)buffer_append_text(stored, "0"); /* checked below */
     } else {
-        *status = !setting || setting->kind == RATE ? read_limit(cli, name, text, kept)
-                                                    : read_number(cli, setting, text, kept);
+        *status = !setting || setting->kind == RATE ? read_limit(cli, name, text, stored)
+                                                    : read_number(cli, setting, text, stored);
     }
-    if (*status == EX_OK && buffer_append(kept, "", 1) != 0) {
+    if (*status == EX_OK && buffer_append(stored, "", 1) != 0) {
         *status = cli_no_memory();
     }
     return *status == EX_OK ? key : NULL;
@@ -196,75 +197,74 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
 
 #define VALUE_SIZE 64
 
-/* For people. */
-static void format_value(const struct setting *setting, const char *kept, char *text)
+/* Formats a stored value for people. */
+static void format_value(const struct setting *setting, const char *stored, char *text)
 {
-    bool none = *kept == '\0' || (setting->may_be_none && strcmp(kept, "0") == 0);
+    bool none = *stored == '\0' || (setting->may_be_none && strcmp(stored, "0") == 0);
 
-    /* what leat has kept fits; more of what it has not is not needed */
+    /* a value that leat has not written may be cut */
     if (!none && setting->kind == DURATION) {
-        units_format_duration(strtoll(kept, NULL, 10), text, VALUE_SIZE);
+        units_format_duration(strtoll(stored, NULL, 10), text, VALUE_SIZE);
     } else {
-        (void)snprintf(text, VALUE_SIZE, "%s", none ? "none" : kept);
+        (void)snprintf(text, VALUE_SIZE, "%s", none ? "none" : stored);
     }
 }
 
-/* What the configuration has, as it would be kept. */
-static void configured_value(const struct cli *cli, const struct setting *setting, char *kept)
+/* The value in the configuration, as it would be stored. */
+static void configured_value(const struct cli *cli, const struct setting *setting, char *stored)
 {
     const char *member = (const char *)cli->config + setting->offset;
     const char *rate;
     int64_t value;
 
-    /* a number fits, and so does a rate, which was checked */
     if (setting->kind == RATE) {
         memcpy(&rate, member, sizeof rate);
-        (void)snprintf(kept, VALUE_SIZE, "%s", rate ? rate : "");
+        (void)snprintf(stored, VALUE_SIZE, "%s", rate ? rate : "");
     } else {
         memcpy(&value, member, sizeof value);
-        (void)snprintf(kept, VALUE_SIZE, "%lld", (long long)value);
+        (void)snprintf(stored, VALUE_SIZE, "%lld", (long long)value);
     }
 }
 
-/* What is kept; false where nothing is. */
-static bool agreed_value(const struct redisReply *conf, const char *key, char *kept, size_t size)
+/* The stored value. Returns false if there is none. */
+static bool shared_value(const struct redisReply *conf, const char *key, char *stored, size_t size)
 {
     for (size_t i = 0; i < fields_count(conf); i++) {
         if (bytes_equal(fields_name_at(conf, i), key)) {
-            bytes_copy(fields_value(fields_value_at(conf, i)), kept, size);
+            bytes_copy(fields_value(fields_value_at(conf, i)), stored, size);
             return true;
         }
     }
     return false;
 }
 
-/* ---- compared with the file */
+/* ---- comparison with the configuration */
 
 static void compare_lane(const struct redisReply *conf, const char *entry, conf_visit *visit,
                          void *context)
 {
-    char name[sizeof LANE + LIMITS_LANE_MOST], agreed[4 * VALUE_SIZE];
+    char name[sizeof LANE + LIMITS_LANE_MOST], shared[4 * VALUE_SIZE];
     const char *configured;
     int length = (int)limits_split_lane(entry, &configured);
 
     (void)snprintf(name, sizeof name, LANE "%.*s", length, entry);
-    if (agreed_value(conf, name, agreed, sizeof agreed) && strcmp(agreed, configured) != 0) {
-        visit(context, name, *agreed ? agreed : "none", configured);
+    if (shared_value(conf, name, shared, sizeof shared) && strcmp(shared, configured) != 0) {
+        visit(context, name, *shared ? shared : "none", configured);
     }
 }
 
 void conf_compare(const struct cli *cli, const struct redisReply *conf, conf_visit *visit,
                   void *context)
 {
-    char agreed[VALUE_SIZE], configured[VALUE_SIZE], ours[VALUE_SIZE], theirs[VALUE_SIZE];
+    char shared[VALUE_SIZE], configured[VALUE_SIZE], ours[VALUE_SIZE], theirs[VALUE_SIZE];
 
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         configured_value(cli, &settings[i], configured);
-        if (!agreed_value(conf, settings[i].key, agreed, sizeof agreed) ||
-            strcmp(agreed, configured) == 0) {
+        if (!shared_value(conf, settings[i].key, shared, sizeof shared) ||
+            strcmp(shared, configured) == 0) {
             continue;
         }
-        format_value(&settings[i], agreed, theirs);
+        format_value(&settings[i], shared, theirs);
         format_value(&settings[i], configured, ours);
         visit(context, settings[i].name, theirs, ours);
     }
@@ -273,13 +273,13 @@ void conf_compare(const struct cli *cli, const struct redisReply *conf, conf_vis
     }
 }
 
-/* ---- shown */
+/* ---- output */
 
 static void print_line(struct bytes name, struct bytes value)
 {
     struct buffer line = BUFFER_INIT;
 
-    /* failures mark the buffer, or show when stdout is flushed; columns need only look well */
+    /* a failed append marks the buffer; cli_flush reports write errors */
     (void)text_append(&line, name.data, name.size);
     for (size_t width = line.size; width < 17; width++) {
         (void)buffer_append_text(&line, " ");
@@ -300,8 +300,8 @@ static int compare_names(const void *a, const void *b)
     return order != 0 ? order : (left->size > right->size) - (left->size < right->size);
 }
 
-/* Those that are kept, by name. */
-static int print_agreed_lanes(const struct redisReply *conf)
+/* Prints the stored settings of lanes, sorted by name. */
+static int print_shared_lanes(const struct redisReply *conf)
 {
     size_t count = 0;
     struct bytes(*lanes)[2] = calloc(fields_count(conf) + 1, sizeof *lanes);
@@ -339,29 +339,29 @@ static void print_configured_lanes(const struct cli *cli)
 
 static int print_conf(const struct cli *cli, const struct redisReply *conf)
 {
-    bool begun = fields_number(conf, "lease_ms", 0) > 0;
+    bool has_run = fields_number(conf, "lease_ms", 0) > 0;
 
     /* cli_flush reports failures */
-    if (!begun) {
-        (void)printf("no worker of %s has begun yet: its configuration will count\n",
+    if (!has_run) {
+        (void)printf("no worker of %s has run yet; the configuration of the first one will apply\n",
                      cli->config->queue.name);
     }
     for (size_t i = 0; i < SETTING_COUNT; i++) {
-        char kept[VALUE_SIZE], text[VALUE_SIZE];
-        if (!begun || !agreed_value(conf, settings[i].key, kept, sizeof kept)) {
-            configured_value(cli, &settings[i], kept);
+        char stored[VALUE_SIZE], text[VALUE_SIZE];
+        if (!has_run || !shared_value(conf, settings[i].key, stored, sizeof stored)) {
+            configured_value(cli, &settings[i], stored);
         }
-        format_value(&settings[i], kept, text);
+        format_value(&settings[i], stored, text);
         (void)printf("%-17s %s\n", settings[i].name, text);
     }
-    if (begun) {
-        return print_agreed_lanes(conf);
+    if (has_run) {
+        return print_shared_lanes(conf);
     }
     print_configured_lanes(cli);
     return EX_OK;
 }
 
-/* The reply is PROTOCOL and then names and values: a record behind its first element. */
+/* Prints a reply, which has the protocol version, and then names and values. */
 static int print_reply(const struct cli *cli, const struct redisReply *reply, bool json)
 {
     struct redisReply conf = *reply;
@@ -371,26 +371,25 @@ static int print_reply(const struct cli *cli, const struct redisReply *reply, bo
     return json ? output_json(fields_json(&conf), true) : print_conf(cli, &conf);
 }
 
-/* name: as it was given. */
-static void record_change(const struct cli *cli, const char *name, const char *kept)
+/* Writes the audit record. name: as typed. */
+static void record_change(const struct cli *cli, const char *name, const char *stored)
 {
     const struct audit act = {.event = "operator-conf"};
     const struct setting *setting = is_lane(name) ? NULL : find_setting(cli, name);
     char text[4 * VALUE_SIZE];
 
-    /* the parts of a lane's settings are bounded, and fit */
     if (setting) {
-        format_value(setting, kept, text);
+        format_value(setting, stored, text);
     } else {
-        (void)snprintf(text, sizeof text, "%s", *kept ? kept : "none");
+        (void)snprintf(text, sizeof text, "%s", *stored ? stored : "none");
     }
     audit_record(cli, &act, "set %s to %s", name, text);
 }
 
-/* What a call is to set. */
+/* The change to make. */
 struct change {
-    const char *name, *key; /* key NULL: only shown */
-    struct buffer kept;
+    const char *name, *key; /* key NULL: only show */
+    struct buffer stored;
 };
 
 static int call(struct cli *cli, const struct change *change, bool json)
@@ -403,19 +402,21 @@ static int call(struct cli *cli, const struct change *change, bool json)
         return status;
     }
     if (change->key && strcmp(change->key, "lease_ms") == 0) {
-        status = conf_check_lease(cli, strtoll(change->kept.data, NULL, 10));
+        status = conf_check_lease(cli, strtoll(change->stored.data, NULL, 10));
     }
     if (status != EX_OK) {
         return status;
     }
-    queue_conf(&command, &cli->queue, change->key, change->kept.data);
-    reply = cli_call(cli, &command, change->key ? "cannot set it" : "cannot read it", 1, &status);
+    queue_conf(&command, &cli->queue, change->key, change->stored.data);
+    reply = cli_call(cli, &command,
+                     change->key ? "cannot change the setting" : "cannot read the settings", 1,
+                     &status);
     command_free(&command);
     if (!reply) {
         return status;
     }
     if (change->key) {
-        record_change(cli, change->name, change->kept.data);
+        record_change(cli, change->name, change->stored.data);
     }
     status = print_reply(cli, reply, json);
     freeReplyObject(reply);
@@ -440,12 +441,12 @@ static int run(struct cli *cli, int argc, char **argv)
     }
     if (argc > optind) {
         change.name = argv[optind];
-        change.key = read_setting(cli, change.name, argv[optind + 1], &change.kept, &status);
+        change.key = read_setting(cli, change.name, argv[optind + 1], &change.stored, &status);
     }
     if (status == EX_OK) {
         status = call(cli, &change, json);
     }
-    buffer_free(&change.kept);
+    buffer_free(&change.stored);
     return status;
 }
 

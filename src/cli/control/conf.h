@@ -1,5 +1,5 @@
 /*
- * What all workers of a queue agree on, as people name it.
+ * The shared settings of a queue, under the names that people use.
  */
 #ifndef LEAT_CLI_CONTROL_CONF_H
 #define LEAT_CLI_CONTROL_CONF_H
@@ -8,9 +8,9 @@
 
 struct redisReply;
 
-/* Calls visit for each setting that is not what the configuration file says. agreed and configured
- * are as people write them. conf: the record of leat_conf or leat_status. */
-typedef void conf_visit(void *context, const char *name, const char *agreed,
+/* Calls visit for each shared setting that differs from the configuration. shared and configured
+ * are values as people write them. conf: the settings in a reply of leat_conf or leat_status. */
+typedef void conf_visit(void *context, const char *name, const char *shared,
                         const char *configured);
 void conf_compare(const struct cli *cli, const struct redisReply *conf, conf_visit *visit,
                   void *context);

@@ -76,12 +76,12 @@ static const struct option drain_options[] = {
 
 struct drain {
     struct cli *cli;
-    bool closed, json;
-    struct redisReply *reply; /* of leat_status, before anything was changed */
-    int status;               /* of the worst so far */
+    bool drain, json;
+    struct redisReply *reply; /* of leat_status, before any change */
+    int status;               /* exit status of the last failure */
 };
 
-/* The host of a consumer, host:pid:nonce, as the gate has it: without its last two parts. */
+/* The host of a consumer, host:pid:nonce: the name without its last two parts. */
 static void host_of(struct bytes consumer, char *host, size_t size)
 {
     char *colon;
@@ -107,7 +107,7 @@ static bool is_live(const struct drain *drain, size_t index)
     return fields_integer(drain->reply->element[1], 0) - strtoll(heartbeat, NULL, 10) <= lease_ms;
 }
 
-/* Also a host whose workers are silent. A worker's whole name is taken for its host. */
+/* Finds the host by its name or by the whole name of a worker, also if its workers are silent. */
 static bool find_host(const struct drain *drain, const char *name, char *host, size_t size)
 {
     const struct redisReply *workers = drain->reply->element[3];
@@ -119,7 +119,7 @@ static bool find_host(const struct drain *drain, const char *name, char *host, s
             return true;
         }
     }
-    (void)snprintf(host, size, "%s", name); /* cut where it is too long for any host */
+    (void)snprintf(host, size, "%s", name); /* a name that is cut is too long for a host */
     return false;
 }
 
@@ -131,7 +131,7 @@ static bool is_drained(const struct drain *drain, const char *host)
     return fields_stamp(fields_bytes(drain->reply->element[4], name), NULL) > 0;
 }
 
-/* "web1, web2": hosts with live workers, each once. */
+/* Lists the hosts with live workers, each once: "web1, web2". */
 static void list_hosts(const struct drain *drain, char *text, size_t size)
 {
     const struct redisReply *workers = drain->reply->element[3];
@@ -164,10 +164,10 @@ static void unknown_host(struct drain *drain, const char *host)
 
     list_hosts(drain, hosts, sizeof hosts);
     if (*hosts) {
-        cli_error("no worker of %s is on %s; live ones are on: %s", drain->cli->config->queue.name,
-                  host, hosts);
+        cli_error("no worker of %s runs on %s; live workers run on: %s",
+                  drain->cli->config->queue.name, host, hosts);
     } else {
-        cli_error("no worker of %s is on %s, and none is live", drain->cli->config->queue.name,
+        cli_error("no worker of %s runs on %s, and none is live", drain->cli->config->queue.name,
                   host);
     }
     drain->status = EX_NOHOST;
@@ -178,18 +178,18 @@ static int print_host(const struct drain *drain, const char *host, bool changed)
     bool every = strcmp(host, EVERY_HOST) == 0;
 
     if (drain->json) {
-        return output_json(json_pack("{s:s, s:b, s:b}", "host", host, "drained", (int)drain->closed,
+        return output_json(json_pack("{s:s, s:b, s:b}", "host", host, "drained", (int)drain->drain,
                                      "changed", (int)changed),
                            false);
     }
     /* cli_flush reports failures */
     (void)printf("%s: %s\n", every ? "all hosts" : host,
-                 drain->closed ? (changed ? "drained" : "drained already")
-                               : (changed ? "takes tasks again" : "not drained"));
+                 drain->drain ? (changed ? "drained" : "already drained")
+                              : (changed ? "takes tasks again" : "not drained"));
     return EX_OK;
 }
 
-/* host as the gate has it. Returns false where going on is of no use. */
+/* Drains or undrains one host, or all for "*". Returns false after a failure. */
 static bool set_host(struct drain *drain, const char *host)
 {
     char name[PAUSES_SIZE];
@@ -197,7 +197,7 @@ static bool set_host(struct drain *drain, const char *host)
     int status;
 
     (void)snprintf(name, sizeof name, PREFIX "%s", host);
-    status = pauses_set(drain->cli, name, drain->closed, &changed);
+    status = pauses_set(drain->cli, name, drain->drain, &changed);
     if (status == EX_OK) {
         status = print_host(drain, host, changed);
     }
@@ -211,28 +211,27 @@ static bool drain_host(struct drain *drain, const char *name)
 {
     char host[256];
 
-    if (!find_host(drain, name, host, sizeof host) &&
-        !(!drain->closed && is_drained(drain, host))) {
+    if (!find_host(drain, name, host, sizeof host) && !(!drain->drain && is_drained(drain, host))) {
         unknown_host(drain, name);
         return true;
     }
     if (!set_host(drain, host)) {
         return false;
     }
-    if (!drain->closed && is_drained(drain, EVERY_HOST)) {
-        cli_error("%s still starts nothing: all hosts are drained; leat undrain --all", host);
+    if (!drain->drain && is_drained(drain, EVERY_HOST)) {
+        cli_error("%s still starts no tasks: all hosts are drained; run leat undrain --all", host);
     }
     return true;
 }
 
-/* The gate of all hosts; and to open it those of single ones, too. */
+/* Drains all hosts at once. To undrain all, also undrains each single host. */
 static void drain_all(struct drain *drain)
 {
     const struct redisReply *conf = drain->reply->element[4];
     const size_t prefix = sizeof PREFIX - 1;
     bool fine = set_host(drain, EVERY_HOST);
 
-    for (size_t i = 0; i < fields_count(conf) && fine && !drain->closed; i++) {
+    for (size_t i = 0; i < fields_count(conf) && fine && !drain->drain; i++) {
         char name[PAUSES_SIZE];
         bytes_copy(fields_name_at(conf, i), name, sizeof name);
         if (strncmp(name, PREFIX, prefix) == 0 && strcmp(name + prefix, EVERY_HOST) != 0) {
@@ -242,9 +241,9 @@ static void drain_all(struct drain *drain)
 }
 
 static int drain_hosts(struct cli *cli, char *const *hosts, const struct pauses_options *options,
-                       bool closed)
+                       bool drains)
 {
-    struct drain drain = {.cli = cli, .closed = closed, .json = options->json};
+    struct drain drain = {.cli = cli, .drain = drains, .json = options->json};
     int status = cli_connect(cli);
 
     if (status != EX_OK) {
@@ -264,7 +263,7 @@ static int drain_hosts(struct cli *cli, char *const *hosts, const struct pauses_
     return drain.status;
 }
 
-static int run_drains(struct cli *cli, int argc, char **argv, bool closed)
+static int run_drains(struct cli *cli, int argc, char **argv, bool drain)
 {
     struct pauses_options options;
     int status = EX_OK;
@@ -274,14 +273,14 @@ static int run_drains(struct cli *cli, int argc, char **argv, bool closed)
     }
     if (options.all == (optind < argc)) {
         return cli_usage(cli, options.all ? "give hosts or --all, not both"
-                                          : "which? Give hosts, or --all");
+                                          : "missing operand: give hosts, or --all");
     }
     for (int i = optind; i < argc; i++) {
         if (!*argv[i] || strcmp(argv[i], EVERY_HOST) == 0) {
-            return cli_usage(cli, "'%s' is no host; --all means every one", argv[i]);
+            return cli_usage(cli, "'%s' is not a host; use --all for all hosts", argv[i]);
         }
     }
-    return drain_hosts(cli, argv + optind, &options, closed);
+    return drain_hosts(cli, argv + optind, &options, drain);
 }
 
 static int run_drain(struct cli *cli, int argc, char **argv)

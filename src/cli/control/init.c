@@ -1,5 +1,5 @@
 /*
- * leat init: what workers would make themselves where their rights allow it.
+ * leat init: loads the function library and creates the consumer group, for workers that may not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static int read_options(struct cli *cli, int argc, char **argv, struct init *ini
     return -1;
 }
 
-/* Takes what the options say into the configuration. */
+/* Puts user and password of the options into the configuration. */
 static int set_login(struct cli *cli, const struct init *init)
 {
     struct config_redis *redis = &cli->config->redis;
@@ -118,8 +118,8 @@ static int set_login(struct cli *cli, const struct init *init)
     return EX_OK;
 }
 
-/* *loaded: it was missing or older before. */
-static int see_to_library(struct cli *cli, int64_t *version, bool *loaded)
+/* Loads the library if it is missing or older; then *loaded becomes true. */
+static int load_library(struct cli *cli, int64_t *version, bool *loaded)
 {
     enum redis_error error = REDIS_ERROR_OTHER;
     struct command command = {0};
@@ -137,18 +137,17 @@ static int see_to_library(struct cli *cli, int64_t *version, bool *loaded)
     reply = client_call(cli->client, &command, &error, why, sizeof why);
     command_free(&command);
     if (!reply) {
-        return cli_call_failed("cannot ask for the function library", error, why);
+        return cli_call_failed("cannot read the version of the function library", error, why);
     }
     status = queue_version_read(reply, &protocol, version) == 0 ? EX_OK : EX_PROTOCOL;
     freeReplyObject(reply);
     if (status != EX_OK) {
         cli_error("the function leat_version is not leat's");
     } else if (*version < library_version()) {
-        cli_error("the function library is version %lld, and %s may not replace it by version "
-                  "%lld: its ACL lacks FUNCTION LOAD",
-                  (long long)*version,
-                  cli->config->redis.user ? cli->config->redis.user : "default",
-                  (long long)library_version());
+        cli_error("cannot replace version %lld of the function library by version %lld: the ACL of "
+                  "user %s lacks FUNCTION LOAD",
+                  (long long)*version, (long long)library_version(),
+                  cli->config->redis.user ? cli->config->redis.user : "default");
         return EX_NOPERM;
     }
     *loaded = cli->library.done;
@@ -162,7 +161,7 @@ static int make_group(struct cli *cli, bool *made)
     int status;
 
     queue_init_group(&command, &cli->queue);
-    reply = cli_call(cli, &command, "cannot make the group", 2, &status);
+    reply = cli_call(cli, &command, "cannot create the consumer group", 2, &status);
     command_free(&command);
     if (!reply) {
         return status;
@@ -181,9 +180,9 @@ static int print_done(const struct cli *cli, int64_t version, bool loaded, bool 
     }
     /* cli_flush reports failures */
     (void)printf("function library, version %lld: %s\n", (long long)version,
-                 loaded ? "loaded" : "was there");
+                 loaded ? "loaded" : "already loaded");
     (void)printf("group %s of %s: %s\n", cli->config->queue.group, cli->config->queue.stream,
-                 made ? "made" : "was there");
+                 made ? "created" : "already exists");
     return EX_OK;
 }
 
@@ -203,7 +202,7 @@ static int run_init(struct cli *cli, int argc, char **argv)
         status = set_login(cli, &init);
     }
     if (status == EX_OK) {
-        status = see_to_library(cli, &version, &loaded);
+        status = load_library(cli, &version, &loaded);
     }
     if (status == EX_OK) {
         status = make_group(cli, &made);

@@ -69,7 +69,7 @@ static const struct option resume_options[] = {
 };
 
 struct paused {
-    int64_t since_ms; /* 0: it is not */
+    int64_t since_ms; /* 0: not paused */
     int64_t running, now_ms;
 };
 
@@ -88,7 +88,7 @@ static int read_paused(struct cli *cli, struct paused *paused)
     return EX_OK;
 }
 
-/* Somebody else may resume it meanwhile. */
+/* Waits until no task runs. Fails if somebody resumes the queue. */
 static int wait_until_idle(struct cli *cli, struct paused *paused)
 {
     const struct timespec step = {.tv_nsec = WAIT_STEP_MS * CLOCK_NS_PER_MS};
@@ -96,11 +96,11 @@ static int wait_until_idle(struct cli *cli, struct paused *paused)
 
     while (status == EX_OK && paused->running > 0) {
         if (paused->since_ms == 0) {
-            cli_error("the queue was resumed meanwhile: %lld tasks run",
+            cli_error("the queue was resumed meanwhile; %lld tasks run",
                       (long long)paused->running);
             return EX_TEMPFAIL;
         }
-        (void)nanosleep(&step, NULL); /* ends sooner by a signal */
+        (void)nanosleep(&step, NULL); /* a signal may cut it short */
         status = read_paused(cli, paused);
     }
     return status;
@@ -121,13 +121,13 @@ static int print_paused(const struct paused *paused, bool changed, bool json)
     if (changed) {
         (void)printf("paused");
     } else {
-        (void)printf("paused already (%s)", time);
+        (void)printf("already paused (%s)", time);
     }
     if (paused->running > 0) {
         (void)printf("; %lld task%s still run%s", (long long)paused->running,
                      paused->running == 1 ? "" : "s", paused->running == 1 ? "s" : "");
     }
-    (void)puts(paused->running > 0 ? "" : "; nothing runs");
+    (void)puts(paused->running > 0 ? "" : "; no task runs");
     return EX_OK;
 }
 

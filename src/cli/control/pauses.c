@@ -1,3 +1,6 @@
+/*
+ * Setting the pause state of a queue and of its hosts.
+ */
 #include "cli/control/pauses.h"
 
 #include <string.h>
@@ -26,22 +29,22 @@ bool pauses_read_options(struct cli *cli, int argc, char **argv, const struct op
     return true;
 }
 
-static void record_gate(const struct cli *cli, const char *name, bool closed)
+static void record_change(const struct cli *cli, const char *name, bool paused)
 {
     static const char drain[] = "drain:";
     const char *host = name + sizeof drain - 1;
-    struct audit act = {.event = closed ? "operator-pause" : "operator-resume"};
+    struct audit act = {.event = paused ? "operator-pause" : "operator-resume"};
 
     if (strncmp(name, drain, sizeof drain - 1) != 0) {
-        audit_record(cli, &act, "%s the queue", closed ? "paused" : "resumed");
+        audit_record(cli, &act, "%s the queue", paused ? "paused" : "resumed");
         return;
     }
-    act.event = closed ? "operator-drain" : "operator-undrain";
-    audit_record(cli, &act, "%s %s", closed ? "drained" : "undrained",
+    act.event = paused ? "operator-drain" : "operator-undrain";
+    audit_record(cli, &act, "%s %s", paused ? "drained" : "undrained",
                  strcmp(host, "*") == 0 ? "all hosts" : host);
 }
 
-int pauses_set(struct cli *cli, const char *name, bool closed, bool *changed)
+int pauses_set(struct cli *cli, const char *name, bool paused, bool *changed)
 {
     struct command command = {0};
     struct redisReply *reply;
@@ -49,9 +52,8 @@ int pauses_set(struct cli *cli, const char *name, bool closed, bool *changed)
     int status;
 
     audit_who(who);
-    queue_pause(&command, &cli->queue, name, closed, who);
-    reply = cli_call(cli, &command, closed ? "cannot close the gate" : "cannot open the gate", 2,
-                     &status);
+    queue_pause(&command, &cli->queue, name, paused, who);
+    reply = cli_call(cli, &command, paused ? "cannot pause" : "cannot resume", 2, &status);
     command_free(&command);
     if (!reply) {
         return status;
@@ -59,7 +61,7 @@ int pauses_set(struct cli *cli, const char *name, bool closed, bool *changed)
     *changed = fields_integer(reply->element[1], 0) == 0;
     freeReplyObject(reply);
     if (*changed) {
-        record_gate(cli, name, closed);
+        record_change(cli, name, paused);
     }
     return EX_OK;
 }

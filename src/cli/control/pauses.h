@@ -1,5 +1,5 @@
 /*
- * What leat pause, resume, drain and undrain share: they close and open the queue's gates.
+ * Parts that leat pause, resume, drain and undrain share: options, and setting the pause state.
  */
 #ifndef LEAT_CLI_CONTROL_PAUSES_H
 #define LEAT_CLI_CONTROL_PAUSES_H
@@ -14,12 +14,13 @@ struct pauses_options {
     bool wait, all, json;
 };
 
-/* The words that are left begin at optind. Returns false with *status set where that is all. */
+/* Reads the options. Operands begin at optind. Returns false with *status if the command is
+ * finished. */
 bool pauses_read_options(struct cli *cli, int argc, char **argv, const struct option *table,
                          struct pauses_options *options, int *status);
 
-/* Closes or opens the gate of that name; *changed is false where it was so already. Returns 0 or an
- * exit status. */
-int pauses_set(struct cli *cli, const char *name, bool closed, bool *changed);
+/* Sets or clears a pause: "paused" for the queue, "drain:HOST" for a host, "drain:*" for all hosts.
+ * *changed is false if it was so before. Returns 0, or an exit status after printing the error. */
+int pauses_set(struct cli *cli, const char *name, bool paused, bool *changed);
 
 #endif

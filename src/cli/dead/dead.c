@@ -1,5 +1,5 @@
 /*
- * leat dead: the options of its four actions.
+ * leat dead: the options of its actions.
  */
 #include "cli/dead/dead.h"
 
@@ -90,14 +90,15 @@ static bool has_filter(const struct dead_options *options)
            options->newer_ms >= 0;
 }
 
-/* Nothing is not everything; but a list of everything does no harm. */
-static int check_choice(const struct cli *cli, const struct dead_options *options, bool or_nothing)
+/* Without a selection nothing is selected, except for a list. */
+static int check_choice(const struct cli *cli, const struct dead_options *options,
+                        bool may_be_empty)
 {
     if (options->id_count > 0 && (options->all || has_filter(options))) {
         return cli_usage(cli, "give ids, or --all or filters, not both");
     }
-    if (options->id_count == 0 && !options->all && !has_filter(options) && !or_nothing) {
-        return cli_usage(cli, "which? Give ids, --all, or a filter");
+    if (options->id_count == 0 && !options->all && !has_filter(options) && !may_be_empty) {
+        return cli_usage(cli, "missing operand: give ids, --all, or a filter");
     }
     return EX_OK;
 }
@@ -143,10 +144,10 @@ static int run_action(struct cli *cli, const char *name, const struct dead_optio
         }
     }
     cli_suggest(name, names, sizeof names / sizeof *names, hint, sizeof hint);
-    return cli_usage(cli, "no such action: %s;%s it is list, show, retry or drop", name, hint);
+    return cli_usage(cli, "unknown action: %s;%s use list, show, retry or drop", name, hint);
 }
 
-/* What no letter can have died of is a slip, and not a reason to say that there are none. */
+/* Refuses a cause that does not exist: it is a typing error, and would select nothing. */
 static int check_cause(const struct cli *cli, const char *cause)
 {
     static const char *const causes[] = {
@@ -160,8 +161,7 @@ static int check_cause(const struct cli *cli, const char *cause)
         }
     }
     cli_suggest(cause, causes, sizeof causes / sizeof *causes, hint, sizeof hint);
-    return cli_usage(cli, "--cause: no dead letter has the cause %s%s%s", cause, *hint ? ";" : "",
-                     hint);
+    return cli_usage(cli, "--cause: unknown cause %s%s%s", cause, *hint ? ";" : "", hint);
 }
 
 static int take_option(const struct cli *cli, struct dead_options *options, int letter)
@@ -215,7 +215,7 @@ static int run(struct cli *cli, int argc, char **argv)
         }
     }
     if (optind >= argc) {
-        return cli_usage(cli, "what is to be done? Say list, show, retry or drop");
+        return cli_usage(cli, "missing operand: give list, show, retry or drop");
     }
     options.ids = argv + optind + 1;
     options.id_count = (size_t)(argc - optind - 1);

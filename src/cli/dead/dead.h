@@ -1,5 +1,5 @@
 /*
- * leat dead: which letters are meant, and what is done with them.
+ * leat dead: selecting dead letters, and what its actions share.
  */
 #ifndef LEAT_CLI_DEAD_DEAD_H
 #define LEAT_CLI_DEAD_DEAD_H
@@ -14,12 +14,12 @@
 #include "cli/lib/table.h"
 
 struct dead_options {
-    char **ids; /* tasks' ids or letters' entry ids; none: the filters choose */
+    char **ids; /* of tasks, or of dead letters' entries; none: the filters select */
     size_t id_count;
     bool all, dry_run, yes, json, payload;
     const char *cause, *lane, *command; /* NULL: any */
     int64_t older_ms, newer_ms;         /* −1: any */
-    int64_t limit;                      /* of what is listed; 0: none */
+    int64_t limit;                      /* of rows that are listed; 0: none */
 };
 
 struct dead_letter {
@@ -27,48 +27,49 @@ struct dead_letter {
     char tid[48];     /* of the task */
 };
 
-/* Which letters are meant. What comes after they were chosen is none of them: a retried task that
- * dies again meanwhile above all. */
+/* The selected dead letters. Letters that are added after the selection do not belong to it, above
+ * all those of retried tasks that die again. */
 struct dead_choice {
     struct cli *cli;
     const struct dead_options *options;
-    struct entry_id until; /* the last letter there was */
-    int64_t now_ms, total; /* the server's clock, and how many letters there were */
+    struct entry_id until; /* the last letter at the time of the selection */
+    int64_t now_ms, total; /* the server's clock, and the number of all letters */
     struct dead_letter
-        *named; /* those that ids mean, oldest first, each once; NULL: the filters count */
+        *named; /* selected by ids, oldest first, each once; NULL: selected by filters */
     size_t named_count;
-    size_t missing;           /* ids that mean no letter; that has been said */
-    struct progress progress; /* of looking through them: drawn where it was begun */
+    size_t missing;           /* ids without a letter; their errors were printed */
+    struct progress progress; /* of a walk; drawn only if the caller began it */
 };
 
-/* Connects and looks. *choice is zeroed but for the progress. Returns 0 or an exit status; then
- * there is nothing to free. */
+/* Connects and selects. Only .progress of *choice may be set. Returns 0, or an exit status after
+ * printing the error; then there is nothing to free. */
 int dead_choose(struct cli *cli, const struct dead_options *options, struct dead_choice *choice);
 void dead_choice_free(struct dead_choice *choice);
 
-/* Called for each letter that is meant, oldest first; true goes on. */
+/* Called for each selected letter, oldest first. Returns true to continue. */
 typedef bool dead_visit(void *context, const struct redisReply *row);
 
-/* The same choice may be walked through several times. Returns 0 or an exit status. */
+/* Visits all selected letters, as often as the caller likes. Returns 0, or an exit status after
+ * printing the error. */
 int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context);
 
-/* What a row is about. */
+/* The letter of a row of leat_list. */
 struct dead_letter dead_letter(const struct redisReply *row);
 
-/* A table of letters, row by row, cut at the limit. Zeroed but for limit and now_ms, it is empty.
- */
+/* A table of letters, up to the limit. It is empty if only limit and now_ms are set. */
 struct dead_table {
     int64_t limit, now_ms; /* limit 0: none */
     bool cut;
     struct table table;
 };
-/* False where the row is beyond the limit. */
+/* Returns false if the limit is reached. */
 bool dead_table_add(struct dead_table *dead, const struct redisReply *row);
-/* Prints it; "no dead letters" where it is empty. Returns 0 or an exit status. */
+/* Prints the table, or "no dead letters" if it is empty. Returns 0, or an exit status after
+ * printing the error. */
 int dead_table_print(const struct dead_table *dead);
 void dead_table_free(struct dead_table *dead);
 
-/* The actions; they return an exit status. */
+/* The actions. Each returns an exit status. */
 int dead_list(struct cli *cli, const struct dead_options *options);
 int dead_show(struct cli *cli, const struct dead_options *options);
 int dead_act(struct cli *cli, const struct dead_options *options, bool retry);

@@ -1,6 +1,6 @@
 /*
- * leat dead retry and leat dead drop: batch by batch while walking through the letters, so that any
- * number of them costs no memory.
+ * leat dead retry and leat dead drop. They handle batches while they walk through the letters, so
+ * that memory does not grow with the number of letters.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 #include "queue/calls.h"
 #include "redis/error.h"
 
-#define BATCH 100    /* letters in one call, as leat.lua has it */
-#define MOST_TOLD 20 /* refusals that are told one by one */
+#define BATCH 100    /* letters per call, the maximum of leat_dead */
+#define MOST_TOLD 20 /* refusals that are printed one by one */
 #define WHY_SIZE 512
 
 struct act {
@@ -27,10 +27,10 @@ struct act {
     bool retry;
     struct dead_letter batch[BATCH];
     size_t batch_count;
-    struct audit done; /* counted, the first ones named */
+    struct audit done;
     size_t gone, failed;
     int status; /* of the last failure */
-    bool over;  /* going on is of no use */
+    bool over;  /* a call failed: stop */
 };
 
 /* ---- acting */
@@ -40,7 +40,7 @@ static const char *verb(const struct act *act)
     return act->retry ? "retry" : "drop";
 }
 
-/* The queue's own refusals are sentences behind their first word. */
+/* Prints a refusal. Those of the queue itself are a sentence after their first word. */
 static void tell_refusal(struct act *act, const struct dead_letter *letter, struct bytes answer)
 {
     static const char refused[] = "REFUSED ";
@@ -58,16 +58,15 @@ static void tell_refusal(struct act *act, const struct dead_letter *letter, stru
     if (strncmp(why, refused, sizeof refused - 1) == 0) {
         sentence = why + sizeof refused - 1;
     }
-    /* an id of 47 letters fits */
     (void)snprintf(what, sizeof what, "cannot %s %s", verb(act), letter->tid);
     progress_end(&act->choice->progress);
     (void)cli_call_failed(what, error, sentence);
     if (act->failed == MOST_TOLD) {
-        cli_error("further refusals are only counted");
+        cli_error("further refusals are not printed, only counted");
     }
 }
 
-/* A letter that was refused stays where it was, and stops no other. */
+/* A refused letter stays where it was. The others are not affected. */
 static void count_answer(struct act *act, const struct dead_letter *letter, struct bytes answer)
 {
     if (bytes_equal(answer, "ok")) {
@@ -139,7 +138,7 @@ static int print_result(const struct act *act)
     (void)printf("%s %zu dead letter%s", act->retry ? "retried" : "dropped", act->done.count,
                  act->done.count == 1 ? "" : "s");
     if (act->gone > 0) {
-        (void)printf(", %zu had gone meanwhile", act->gone);
+        (void)printf(", %zu were gone", act->gone);
     }
     if (act->failed > 0) {
         (void)printf(", %zu failed", act->failed);
@@ -171,7 +170,7 @@ static int act_on_all(struct act *act)
     }
     act_on_batch(act);
     progress_end(&choice->progress);
-    /* also where it broke off: what was done is done */
+    /* also after a failure, for what was done before */
     record_done(act);
     printed = print_result(act);
     if (status != EX_OK) {
@@ -180,13 +179,13 @@ static int act_on_all(struct act *act)
     return printed != EX_OK ? printed : act->status;
 }
 
-/* ---- looking first */
+/* ---- dry run and confirmation */
 
 struct count {
     size_t letters;
     bool failed;
     struct dead_table table;
-    json_t *rows; /* instead of the table, or NULL */
+    json_t *rows; /* for JSON, instead of the table; or NULL */
 };
 
 static bool count_row(void *context, const struct redisReply *row)
@@ -196,7 +195,7 @@ static bool count_row(void *context, const struct redisReply *row)
 
     count->letters++;
     if (!count->rows) {
-        (void)dead_table_add(&count->table, row); /* those beyond the limit are only counted */
+        (void)dead_table_add(&count->table, row); /* rows beyond the limit are only counted */
     } else if (limit == 0 || count->letters <= (size_t)limit) {
         count->failed |= json_array_append_new(count->rows, rows_json(row)) != 0;
     }
@@ -208,7 +207,7 @@ static int print_dry_run(const struct act *act, struct count *count)
     if (act->choice->options->json) {
         json_t *rows = count->rows;
         count->rows = NULL;
-        /* 'o' takes the reference over */
+        /* json_pack takes the reference with 'o' */
         return output_json(count->failed
                                ? NULL
                                : json_pack("{s:s, s:b, s:I, s:o}", "action", verb(act), "dry_run",
@@ -250,7 +249,8 @@ static bool only_count(void *context, const struct redisReply *row)
     return true;
 }
 
-/* Dropping by filter asks first; letters named one by one are meant. */
+/* Asks before it drops letters that were selected by filters. Letters that were named need no
+ * confirmation. */
 static int confirm(struct dead_choice *choice)
 {
     const struct cli *cli = choice->cli;
@@ -267,7 +267,8 @@ static int confirm(struct dead_choice *choice)
         return status;
     }
     if (isatty(STDIN_FILENO) != 1) {
-        return cli_usage(cli, "this would drop %zu dead letters for good: add --yes", letters);
+        return cli_usage(cli, "this would delete %zu dead letters for good; to confirm, add --yes",
+                         letters);
     }
     (void)fprintf(stderr, "Drop %zu dead letters of %s for good? [y/N] ", letters,
                   cli->config->queue.name);

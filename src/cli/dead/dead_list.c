@@ -69,7 +69,7 @@ static bool list_row(void *context, const struct redisReply *row)
         return false;
     }
     listing->status = rows_array_add(&listing->array, rows_json(row));
-    /* a reader that has gone ends the walk */
+    /* stop if the reader of the output has gone */
     return listing->status == EX_OK && !ferror(stdout);
 }
 
@@ -125,7 +125,7 @@ static bool show_row(void *context, const struct redisReply *row)
     }
     showing->status = show_letter(showing->choice->cli, letter.dead_id, letter.tid,
                                   json ? &showing->array : NULL);
-    /* it may have gone since its row was read */
+    /* the letter may be gone since its row was read */
     if (showing->status == SHOW_NOT_FOUND) {
         showing->status = EX_OK;
     }
@@ -159,7 +159,7 @@ int dead_show(struct cli *cli, const struct dead_options *options)
         return show_task(cli, options->ids[0], &one);
     }
     if (options->payload) {
-        return cli_usage(cli, "--payload wants one id");
+        return cli_usage(cli, "--payload needs exactly one id");
     }
     status = dead_choose(cli, options, &choice);
     if (status == EX_OK) {

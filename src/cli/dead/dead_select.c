@@ -1,6 +1,6 @@
 /*
- * leat dead: choosing letters. Nothing is kept but those that are named one by one: filters are
- * asked again, page by page, as often as the letters are walked through.
+ * leat dead: selecting dead letters. Only letters that ids name are kept in memory; filters are
+ * applied again, page by page, in each walk.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -25,8 +25,8 @@ struct dead_letter dead_letter(const struct redisReply *row)
 
 /* ---- filters */
 
-/* A control character that the pattern does not name; NUL where it names all. */
-static char stand_in(const char *glob)
+/* Returns a control character that the pattern does not contain, or NUL if it contains all. */
+static char unused_control(const char *glob)
 {
     for (int c = 1; c < ' '; c++) {
         if (!strchr(glob, c)) {
@@ -36,11 +36,10 @@ static char stand_in(const char *glob)
     return '\0';
 }
 
-/* fnmatch ends at a NUL, and a command that goes on behind it must not pass for a shorter one:
- * something else stands in for it. */
+/* fnmatch stops at a NUL, so NULs of the command are replaced: what follows them must count. */
 static bool glob_matches(const char *glob, struct bytes command)
 {
-    char instead = stand_in(glob), *text = malloc(command.size + 1);
+    char instead = unused_control(glob), *text = malloc(command.size + 1);
     bool matches = text;
 
     for (size_t i = 0; i < command.size && matches; i++) {
@@ -88,7 +87,7 @@ static int compare_letters(const void *a, const void *b)
 {
     struct entry_id x = {0}, y = {0};
 
-    /* both came from Redis */
+    /* both ids come from Redis */
     (void)entry_parse(((const struct dead_letter *)a)->dead_id, &x);
     (void)entry_parse(((const struct dead_letter *)b)->dead_id, &y);
     return entry_compare(&x, &y);
@@ -126,10 +125,10 @@ int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context)
 
 /* ---- ids */
 
-/* A word may be the id of a task that died and that of another's letter: then the task counts. */
+/* An id may be that of a dead task and that of another letter's entry. The task is preferred. */
 struct named {
     const char *id;
-    struct dead_letter by_task, by_entry; /* "" where there is none yet */
+    struct dead_letter by_task, by_entry; /* "": none found yet */
 };
 
 struct naming {
@@ -166,7 +165,7 @@ static bool note_named(void *context, const struct redisReply *row)
     return naming->found < naming->count;
 }
 
-/* Each id once, in order. Returns 0 or an exit status. */
+/* Sorts the ids and drops duplicates. Returns 0, or an exit status after printing the error. */
 static int sort_ids(const struct dead_options *options, struct naming *naming)
 {
     naming->list = calloc(options->id_count, sizeof *naming->list);
@@ -186,7 +185,8 @@ static int sort_ids(const struct dead_options *options, struct naming *naming)
     return EX_OK;
 }
 
-/* What was found, oldest first; two ids may mean one letter. Returns 0 or an exit status. */
+/* Makes the list of letters, oldest first. Two ids may name the same letter. Returns 0, or an exit
+ * status after printing the error. */
 static int take_named(struct dead_choice *choice, const struct naming *naming)
 {
     struct dead_letter *letters = calloc(naming->count + 1, sizeof *letters);
@@ -201,7 +201,8 @@ static int take_named(struct dead_choice *choice, const struct naming *naming)
             letters[found++] = *named->by_task.tid ? named->by_task : named->by_entry;
             continue;
         }
-        cli_error("no dead letter %s in the queue %s", named->id, choice->cli->config->queue.name);
+        cli_error("no dead letter %s in queue %s; see leat dead list", named->id,
+                  choice->cli->config->queue.name);
         choice->missing++;
     }
     qsort(letters, found, sizeof *letters, compare_letters);
@@ -215,7 +216,7 @@ static int take_named(struct dead_choice *choice, const struct naming *naming)
     return EX_OK;
 }
 
-/* Letters are not indexed by task: one walk serves all ids. */
+/* Letters have no index by task, so one walk looks for all ids. */
 static int find_letters(struct dead_choice *choice)
 {
     const struct dead_options all = {.older_ms = -1, .newer_ms = -1};
@@ -238,10 +239,10 @@ static int find_letters(struct dead_choice *choice)
     return status;
 }
 
-/* ---- all together */
+/* ---- the selection */
 
-/* Ages count on the server's clock, which wrote the times. */
-static int look_at_server(struct dead_choice *choice)
+/* Fetches the time, since ages are relative to the server's clock, and the number of letters. */
+static int read_server(struct dead_choice *choice)
 {
     struct command command = {0};
     struct redisReply *reply;
@@ -259,7 +260,7 @@ static int look_at_server(struct dead_choice *choice)
     return EX_OK;
 }
 
-static int look_at_last(struct dead_choice *choice)
+static int read_last(struct dead_choice *choice)
 {
     struct command command = {0};
     enum redis_error error = REDIS_ERROR_OTHER;
@@ -270,12 +271,12 @@ static int look_at_last(struct dead_choice *choice)
     reply = client_call(choice->cli->client, &command, &error, why, sizeof why);
     command_free(&command);
     if (!reply) {
-        return cli_call_failed("cannot look at the dead letters", error, why);
+        return cli_call_failed("cannot read the dead letters", error, why);
     }
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
         reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements > 0) {
         bytes_copy(fields_value(reply->element[0]->element[0]), id, sizeof id);
-        /* where it is no id there are no letters before it */
+        /* if this is not an id, `until` stays 0-0 and no letter is selected */
         (void)entry_parse(id, &choice->until);
     }
     freeReplyObject(reply);
@@ -289,10 +290,10 @@ int dead_choose(struct cli *cli, const struct dead_options *options, struct dead
     choice->cli = cli;
     choice->options = options;
     if (status == EX_OK) {
-        status = look_at_server(choice);
+        status = read_server(choice);
     }
     if (status == EX_OK) {
-        status = look_at_last(choice);
+        status = read_last(choice);
     }
     if (status == EX_OK && options->id_count > 0) {
         status = find_letters(choice);

@@ -1,5 +1,5 @@
 /*
- * leat doctor: what is wrong with a queue, what that means, and putting it right.
+ * leat doctor: finds and repairs problems of a queue.
  */
 #include "cli/doctor/doctor.h"
 
@@ -67,17 +67,17 @@ static void record_repairs(const struct doctor_report *report)
     }
 }
 
-static int look(struct doctor_report *report, bool json)
+static int examine(struct doctor_report *report, bool json)
 {
     bool go_on;
-    int printed, status = doctor_look_around(report, &go_on);
+    int printed, status = doctor_examine_server(report, &go_on);
 
     report->incomplete = !go_on;
     if (status == EX_OK && go_on) {
-        status = doctor_look_through(report);
+        status = doctor_examine_keys(report);
     }
     record_repairs(report);
-    /* what was found, and may have been repaired, before Redis went away is told in any case */
+    /* print findings that were made, and repaired, before a connection broke */
     if (status != EX_OK && !report->cli->client) {
         return status;
     }
@@ -109,7 +109,8 @@ static int run(struct cli *cli, int argc, char **argv)
     if (optind < argc) {
         return cli_usage(cli, "unexpected argument: %s", argv[optind]);
     }
-    status = doctor_report_init(&report, cli, repair) == 0 ? look(&report, json) : cli_no_memory();
+    status =
+        doctor_report_init(&report, cli, repair) == 0 ? examine(&report, json) : cli_no_memory();
     doctor_report_free(&report);
     return status;
 }

@@ -1,6 +1,6 @@
 /*
- * leat doctor: what stands around the queue's keys: the server, the function library, the workers,
- * and what they agree on.
+ * leat doctor: examines everything but the keys: the server, the function library, the workers and
+ * their shared settings.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,6 @@
 #include "redis/server_command.h"
 
 #define WHY_SIZE 256
-#define STATUS_ELEMENTS 5
 
 static void found(struct doctor_report *report, const char *kind, const char *subject,
                   const char *detail)
@@ -26,7 +25,7 @@ static void found(struct doctor_report *report, const char *kind, const char *su
     doctor_add_text(report, kind, subject, DOCTOR_FOUND, NULL, "%s", detail);
 }
 
-/* Sends, and frees the command. NULL where it was refused or the connection broke: *error says. */
+/* Sends and frees the command. Returns the reply, or NULL after setting *error and why. */
 static struct redisReply *call(struct cli *cli, struct command *command, enum redis_error *error,
                                char *why)
 {
@@ -36,7 +35,7 @@ static struct redisReply *call(struct cli *cli, struct command *command, enum re
     return reply;
 }
 
-/* Without seeing to the library: that is looked at. */
+/* Connects, but does not load the library, which is examined. */
 static int connect_only(struct cli *cli)
 {
     enum redis_error error = REDIS_ERROR_OTHER;
@@ -74,7 +73,7 @@ static void judge_server(struct doctor_report *report, const struct server_info 
     found(report, server->rdb_enabled ? "snapshots-only" : "no-persistence", "appendonly", "no");
 }
 
-static int look_at_server(struct doctor_report *report)
+static int examine_server(struct doctor_report *report)
 {
     enum redis_error error = REDIS_ERROR_OTHER;
     struct command command = {0};
@@ -86,7 +85,7 @@ static int look_at_server(struct doctor_report *report)
     server_info(&command);
     reply = call(report->cli, &command, &error, why);
     if (!reply && error != REDIS_ERROR_DENIED) {
-        return cli_call_failed("cannot ask Redis about itself", error, why);
+        return cli_call_failed("cannot read the state of Redis", error, why);
     }
     result = server_info_read(reply, &server);
     freeReplyObject(reply);
@@ -100,8 +99,8 @@ static int look_at_server(struct doctor_report *report)
 
 /* ---- the function library */
 
-/* Loads the built-in one where findings are repaired. True where it is there now. */
-static bool mend_library(struct doctor_report *report, const char *kind, const char *detail)
+/* Reports the library, and with --repair loads the built-in one. Returns true if it was loaded. */
+static bool repair_library(struct doctor_report *report, const char *kind, const char *detail)
 {
     enum redis_error error = REDIS_ERROR_OTHER;
     struct command command = {0};
@@ -120,7 +119,8 @@ static bool mend_library(struct doctor_report *report, const char *kind, const c
     return reply;
 }
 
-/* The text of the same version. Who may not ask for it is not told. */
+/* Compares the code of a library of the same version. Reports nothing if the user may not read it.
+ */
 static void compare_library(struct doctor_report *report)
 {
     enum redis_error error = REDIS_ERROR_OTHER;
@@ -134,13 +134,13 @@ static void compare_library(struct doctor_report *report)
     code = queue_library_code_read(reply);
     if (code && ((size_t)code->len != library_size() ||
                  memcmp(code->str, library_source, library_size()) != 0)) {
-        (void)mend_library(report, "library-differs", "its text is not that of this leat");
+        (void)repair_library(report, "library-differs", "its code is not that of this leat");
     }
     freeReplyObject(reply);
 }
 
-/* *go_on: it has the functions that look further. */
-static int look_at_library(struct doctor_report *report, bool *go_on)
+/* *go_on: it has the functions that examine keys. */
+static int examine_library(struct doctor_report *report, bool *go_on)
 {
     enum redis_error error = REDIS_ERROR_OTHER;
     int64_t protocol = 0, version = 0;
@@ -151,13 +151,13 @@ static int look_at_library(struct doctor_report *report, bool *go_on)
     queue_version(&command);
     reply = call(report->cli, &command, &error, why);
     if (!reply && error != REDIS_ERROR_NO_LIBRARY) {
-        return cli_call_failed("cannot ask for the function library", error, why);
+        return cli_call_failed("cannot read the version of the function library", error, why);
     }
     if (!reply) {
-        *go_on = mend_library(report, "library-missing", "not in this Redis");
+        *go_on = repair_library(report, "library-missing", "not in this Redis");
         return EX_OK;
     }
-    /* what is malformed counts as version 0 */
+    /* an invalid reply counts as version 0 */
     (void)queue_version_read(reply, &protocol, &version);
     freeReplyObject(reply);
 
@@ -165,7 +165,7 @@ static int look_at_library(struct doctor_report *report, bool *go_on)
                    (long long)library_version());
     *go_on = true;
     if (version < library_version()) {
-        *go_on = mend_library(report, "library-old", detail);
+        *go_on = repair_library(report, "library-old", detail);
     } else if (version > library_version()) {
         found(report, "library-new", "leat", detail);
     } else {
@@ -174,10 +174,10 @@ static int look_at_library(struct doctor_report *report, bool *go_on)
     return EX_OK;
 }
 
-/* ---- workers and what they agree on */
+/* ---- workers and shared settings */
 
-/* Whether an earlier live worker has the same version. */
-static bool is_told(const struct status *status, size_t index)
+/* True if an earlier live worker has the same version. */
+static bool is_repeated(const struct status *status, size_t index)
 {
     for (size_t i = 0; i < index; i++) {
         const struct status_worker *worker = &status->workers[i];
@@ -188,8 +188,8 @@ static bool is_told(const struct status *status, size_t index)
     return false;
 }
 
-static void tell_version(struct doctor_report *report, const struct status *status,
-                         const char *version)
+static void report_version(struct doctor_report *report, const struct status *status,
+                           const char *version)
 {
     char hosts[256] = "";
     size_t count = 0, used = 0;
@@ -200,7 +200,7 @@ static void tell_version(struct doctor_report *report, const struct status *stat
         if (!worker->live || strcmp(worker->version, version) != 0) {
             continue;
         }
-        /* what does not fit is left out: the number tells */
+        /* hosts that do not fit are left out; the finding has their number */
         if (used < sizeof hosts) {
             length = snprintf(hosts + used, sizeof hosts - used, "%s%s", count > 0 ? ", " : "",
                               worker->host);
@@ -217,11 +217,11 @@ static void compare_versions(struct doctor_report *report, const struct status *
     size_t versions = 0;
 
     for (size_t i = 0; i < status->worker_count; i++) {
-        versions += status->workers[i].live && !is_told(status, i);
+        versions += status->workers[i].live && !is_repeated(status, i);
     }
     for (size_t i = 0; i < status->worker_count && versions > 1; i++) {
-        if (status->workers[i].live && !is_told(status, i)) {
-            tell_version(report, status, status->workers[i].version);
+        if (status->workers[i].live && !is_repeated(status, i)) {
+            report_version(report, status, status->workers[i].version);
         }
     }
 }
@@ -229,11 +229,11 @@ static void compare_versions(struct doctor_report *report, const struct status *
 static void on_difference(void *context, const char *name, const char *agreed,
                           const char *configured)
 {
-    doctor_add_text(context, "conf-differs", name, DOCTOR_FOUND, NULL, "%s, the file says %s",
+    doctor_add_text(context, "conf-differs", name, DOCTOR_FOUND, NULL, "%s, the file has %s",
                     agreed, configured);
 }
 
-static int look_at_workers(struct doctor_report *report)
+static int examine_workers(struct doctor_report *report)
 {
     struct cli *cli = report->cli;
     struct command command = {0};
@@ -259,19 +259,19 @@ static int look_at_workers(struct doctor_report *report)
     return result;
 }
 
-int doctor_look_around(struct doctor_report *report, bool *go_on)
+int doctor_examine_server(struct doctor_report *report, bool *go_on)
 {
     int status = connect_only(report->cli);
 
     *go_on = false;
     if (status == EX_OK) {
-        status = look_at_server(report);
+        status = examine_server(report);
     }
     if (status == EX_OK) {
-        status = look_at_library(report, go_on);
+        status = examine_library(report, go_on);
     }
     if (status == EX_OK && *go_on) {
-        status = look_at_workers(report);
+        status = examine_workers(report);
     }
     return status;
 }

@@ -1,7 +1,7 @@
 /*
- * leat doctor: the queue's keys, page by page. Whether a task stands in go cannot be looked up, so
- * its tasks are read first, and whatever depends on that is looked at once more where it stands
- * (see doctor.lua).
+ * leat doctor: examines the keys of the queue, page by page. Redis cannot look up whether a task is
+ * in the requeue stream, so the tasks of this stream are read first. A finding that depends on them
+ * is checked again before it is reported (see doctor.lua).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "queue/calls.h"
 
 #define ROW_ELEMENTS 4
-#define TRIES 5 /* where go grows while it is read */
+#define TRIES 5 /* if the requeue stream grows while it is read */
 #define LONGEST_REST_NS (100 * CLOCK_NS_PER_MS)
 
 struct look {
@@ -26,7 +26,7 @@ struct look {
     struct buffer go_cursor;
 };
 
-/* One row of a page; it points into the reply. */
+/* A row of a page. It points into the reply. */
 struct finding {
     struct bytes kind, subject, detail, tid;
     const struct doctor_kind *known;
@@ -43,19 +43,21 @@ static int set_cursor(struct buffer *cursor, struct bytes value)
     return buffer_append(cursor, value.data, value.size) == 0 ? EX_OK : cli_no_memory();
 }
 
-/* As long as the last call took: the queue has at least half of Redis for its work. */
-static void rest_since(int64_t begun_ns)
+/* Pauses for as long as the last call took, so that at least half of Redis's time is left for work.
+ */
+static void pause_since(int64_t begun_ns)
 {
     int64_t took_ns = clock_boot_ns() - begun_ns;
     struct timespec rest = {0};
 
     took_ns = took_ns < LONGEST_REST_NS ? took_ns : LONGEST_REST_NS;
     rest.tv_nsec = (long)took_ns;
-    /* a signal ends it early: that is as good */
+    /* a signal may cut it short */
     (void)nanosleep(&rest, NULL);
 }
 
-/* Asks for one page and moves the cursor on. Returns the reply, or NULL with the exit status. */
+/* Fetches one page and moves the cursor. Returns the reply, or NULL after printing the error and
+ * setting *status. */
 static struct redisReply *ask(struct look *look, struct buffer *cursor, int *status)
 {
     int64_t begun_ns = clock_boot_ns();
@@ -63,12 +65,12 @@ static struct redisReply *ask(struct look *look, struct buffer *cursor, int *sta
     struct redisReply *reply;
 
     queue_doctor(&command, &look->cli->queue, cursor_bytes(cursor));
-    reply = cli_call(look->cli, &command, "cannot look at the queue", 3, status);
+    reply = cli_call(look->cli, &command, "cannot examine the queue", 3, status);
     command_free(&command);
     if (!reply) {
         return NULL;
     }
-    rest_since(begun_ns);
+    pause_since(begun_ns);
     *status = set_cursor(cursor, fields_value(reply->element[1]));
     if (*status == EX_OK) {
         return reply;
@@ -77,9 +79,9 @@ static struct redisReply *ask(struct look *look, struct buffer *cursor, int *sta
     return NULL;
 }
 
-/* ---- the tasks in go */
+/* ---- tasks in the requeue stream */
 
-/* Goes on where it stopped, up to the end. */
+/* Reads from where it stopped to the end of the stream. */
 static int read_go(struct look *look)
 {
     const struct redisReply *tids;
@@ -116,13 +118,13 @@ static bool is_repaired(const struct look *look, const struct finding *finding)
     return look->report->repair && finding->known->repair;
 }
 
-/* What is proved by the page that told it needs no second look. */
+/* True if the page alone proves the finding, so that it needs no second check. */
 static bool is_certain(const struct look *look, const struct finding *finding)
 {
     return finding->known->is_note || (finding->tid.size == 0 && !is_repaired(look, finding));
 }
 
-/* Takes an answer; true where the finding must be sent again. */
+/* Handles an answer. Returns true if the finding has to be sent again. */
 static bool take_answer(struct look *look, const struct finding *finding, struct bytes answer,
                         size_t tries)
 {
@@ -140,7 +142,7 @@ static bool take_answer(struct look *look, const struct finding *finding, struct
     } else if (bytes_equal(answer, "repaired")) {
         add(look, finding, DOCTOR_REPAIRED, NULL);
     } else if (bytes_equal(answer, "unsure")) {
-        add(look, finding, DOCTOR_LEFT, "it changes while it is looked at");
+        add(look, finding, DOCTOR_LEFT, "it changes too fast to be examined");
     } else {
         bytes_copy(answer, why, sizeof why);
         add(look, finding, DOCTOR_LEFT,
@@ -149,8 +151,8 @@ static bool take_answer(struct look *look, const struct finding *finding, struct
     return false;
 }
 
-/* Sends findings of one sort, all to be repaired or none. Those that must be sent again come to
- * stand in front; *count is then their number. */
+/* Sends findings to be checked again: all of them are to be repaired, or none. Findings that have
+ * to be sent once more move to the front, and *count becomes their number. */
 static int send(struct look *look, struct finding *findings, size_t *count, size_t tries)
 {
     struct command command = {0};
@@ -163,7 +165,7 @@ static int send(struct look *look, struct finding *findings, size_t *count, size
     for (size_t i = 0; i < *count; i++) {
         queue_findings_add(&command, findings[i].kind, findings[i].subject, findings[i].tid);
     }
-    reply = cli_call(look->cli, &command, "cannot look at findings again", *count + 1, &status);
+    reply = cli_call(look->cli, &command, "cannot check findings", *count + 1, &status);
     command_free(&command);
     if (!reply) {
         return status;
@@ -183,7 +185,7 @@ static bool may_be_in_go(const struct look *look, const struct finding *finding)
     return finding->tid.size > 0 && seen_has(look->in_go, finding->tid.data, finding->tid.size);
 }
 
-/* Reads on in go, up to now, and forgets the findings whose task has come there. */
+/* Reads the rest of the requeue stream, and drops findings whose task is there now. */
 static int catch_up(struct look *look, struct finding *findings, size_t *count)
 {
     size_t kept = 0;
@@ -209,13 +211,13 @@ static int settle(struct look *look, struct finding *findings, size_t count)
         if (status == EX_OK && count > 0) {
             status = send(look, findings, &count, tries);
         }
-        /* what says "more" has got on */
+        /* the answer "more" means progress */
         tries = count < before ? 0 : tries + 1;
     }
     return status;
 }
 
-/* Findings that go out together. */
+/* Findings that are sent together. */
 struct batch {
     struct finding findings[QUEUE_FINDINGS_MAX];
     size_t count;
@@ -229,7 +231,7 @@ static int flush(struct look *look, struct batch *batch)
     return status;
 }
 
-/* False for what is no finding after all: its task is in go. */
+/* Reads a row. Returns false if it is no finding, because its task is in the requeue stream. */
 static bool read_row(const struct look *look, const struct redisReply *row, struct finding *finding)
 {
     if (row->type != REDIS_REPLY_ARRAY || row->elements < ROW_ELEMENTS) {
@@ -295,7 +297,7 @@ static int walk(struct look *look)
     return status;
 }
 
-int doctor_look_through(struct doctor_report *report)
+int doctor_examine_keys(struct doctor_report *report)
 {
     struct look look = {.report = report, .cli = report->cli, .in_go = seen_new()};
     int status = look.in_go ? walk(&look) : cli_no_memory();

@@ -1,5 +1,5 @@
 /*
- * leat doctor: what was found, counted by kind, and printed.
+ * leat doctor: counts findings by kind, and prints them.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 
-#define SHOWN 5 /* examples of a kind on the page for people */
+#define SHOWN 5 /* examples of each kind in the text */
 
 int doctor_report_init(struct doctor_report *report, struct cli *cli, bool repair)
 {
@@ -160,7 +160,7 @@ static void print_head(const struct doctor_report *report, struct buffer *out)
     (void)text_append(out, report->cli->config->queue.name,
                       strlen(report->cli->config->queue.name));
     if (repaired + left == 0) {
-        (void)buffer_append_text(out, ": nothing is wrong");
+        (void)buffer_append_text(out, ": no problems found");
     } else {
         (void)buffer_printf(out, ": %zu finding%s", repaired + left,
                             repaired + left == 1 ? "" : "s");
@@ -185,7 +185,7 @@ static int print_page(const struct doctor_report *report)
     }
     if (report->incomplete) {
         /* a failed append marks the buffer */
-        (void)buffer_append_text(&page, "\nNot all of the queue's keys were looked at.\n");
+        (void)buffer_append_text(&page, "\nNot all keys of the queue were examined.\n");
     }
     status = output_write(&page);
     buffer_free(&page);
@@ -207,7 +207,7 @@ static const char *state_name(enum doctor_state state)
     return "left";
 }
 
-/* Appends; NULL stands for want of memory. */
+/* Appends the value; NULL means that there was no memory. Returns 0 or -1. */
 static int append(json_t *array, json_t *value)
 {
     return value ? json_array_append_new(array, value) : -1;
@@ -249,7 +249,7 @@ static json_t *kind_json(const struct doctor_kind *kind, const struct doctor_tal
             examples = NULL;
         }
     }
-    /* takes the reference, and answers NULL without memory */
+    /* json_pack takes the reference, and returns NULL without memory */
     return json_pack("{s:s, s:b, s:I, s:I, s:s, s:s, s:s*, s:s*, s:o}", "kind", kind->name, "note",
                      kind->is_note, "count", (json_int_t)tally->count, "repaired",
                      (json_int_t)tally->repaired, "title", kind->title, "meaning", kind->meaning,

@@ -1,13 +1,16 @@
+/*
+ * A Bloom filter for names.
+ */
 #include "cli/doctor/seen.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-#define SEEN_BITS (UINT64_C(1) << 27) /* 16 MiB, of which only what is used becomes memory */
+#define SEEN_BITS                                                                                  \
+    (UINT64_C(1) << 27) /* 16 MiB of address space; only pages that are used take memory */
 #define WORD_BITS 64
 #define PROBES 6
 
-/* A Bloom filter. */
 struct seen {
     uint64_t words[SEEN_BITS / WORD_BITS];
 };
@@ -22,7 +25,7 @@ void seen_free(struct seen *seen)
     free(seen);
 }
 
-/* FNV-1a, then the finish of MurmurHash3, so that all bits depend on all bytes. */
+/* FNV-1a, then the finalizer of MurmurHash3, so that all bits depend on all bytes. */
 static uint64_t hash(const void *name, size_t size)
 {
     const unsigned char *bytes = name;
@@ -36,7 +39,7 @@ static uint64_t hash(const void *name, size_t size)
     return value ^ value >> 33;
 }
 
-/* The bit of one probe: the halves of the hash make all of them. */
+/* The bit of one probe, computed from the two halves of the hash. */
 static uint64_t bit_of(uint64_t value, uint64_t probe)
 {
     return (value + probe * (value >> 32 | 1)) % SEEN_BITS;

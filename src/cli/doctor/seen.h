@@ -1,6 +1,6 @@
 /*
- * Which names have been seen, in bounded memory however many they are. It never denies one that was
- * seen; of those that were not it may take a few for seen (one in 500 behind ten million).
+ * A set of names in bounded memory: a Bloom filter. It never denies a name that was added. It may
+ * report a name that was not added: one in 500 after ten million names.
  */
 #ifndef LEAT_CLI_DOCTOR_SEEN_H
 #define LEAT_CLI_DOCTOR_SEEN_H
@@ -10,7 +10,7 @@
 
 struct seen;
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 struct seen *seen_new(void);
 void seen_add(struct seen *seen, const void *name, size_t size);
 bool seen_has(const struct seen *seen, const void *name, size_t size);

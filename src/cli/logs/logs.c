@@ -1,3 +1,6 @@
+/*
+ * leat logs: locates a task and its output.
+ */
 #include "cli/logs/logs.h"
 
 #include <errno.h>
@@ -21,7 +24,7 @@
 #include "queue/result_streams.h"
 
 #define ASK_NS CLOCK_NS_PER_S
-#define REST 4 /* and so many times as long as the last question took: lines wait meanwhile */
+#define REST 4 /* plus this many times the duration of the last question */
 
 static const char help[] =
     "Usage: leat logs [OPTION]... ID\n"
@@ -69,7 +72,7 @@ static const struct option options_table[] = {
 
 /* ---- the task */
 
-/* Consumers are host:pid:nonce. Each host once. */
+/* Adds the host of a consumer, host:pid:nonce, unless it is there. */
 static void add_host(void *context, struct bytes worker)
 {
     struct buffer *hosts = context;
@@ -100,7 +103,7 @@ static void read_task(struct logs_task *task, const struct redisReply *reply)
     history_workers(fields_value(reply->element[4]), add_host, &task->hosts);
 }
 
-/* Without Redis the id is taken for the task's own. */
+/* Locates the task. If Redis cannot be reached, takes the id for the task's own. */
 static int find_task(struct cli *cli, const char *id, struct logs_task *task)
 {
     enum redis_error error = REDIS_ERROR_NONE;
@@ -111,9 +114,9 @@ static int find_task(struct cli *cli, const char *id, struct logs_task *task)
 
     *task = (struct logs_task){.tid = strdup(id), .live = true};
     if (cli_try_connect(cli, &error, why, sizeof why) != 0) {
-        cli_error("Redis cannot be asked about the task: %s", why);
+        cli_error("cannot ask Redis about the task: %s", why);
     } else {
-        /* a dead letter is found among all of them: not before it must be */
+        /* a search among dead letters is slow, so it is left until it is needed */
         reply = entry_parse(id, &entry) ? show_locate_live(cli, id, &status)
                                         : show_locate_quietly(cli, id, &status);
         task->known = reply || status == EX_OK;
@@ -132,7 +135,7 @@ static void free_task(struct logs_task *task)
     buffer_free(&task->hosts);
 }
 
-/* Where it fails, why is told once, and the journal may say it, too. */
+/* Asks Redis whether the task has ended. After a failure the journal may still tell. */
 static void ask(struct cli *cli, struct logs_task *task)
 {
     enum redis_error error;
@@ -170,14 +173,14 @@ bool logs_has_ended(struct cli *cli, struct logs_task *task)
 
 static void on_result(void *context, const struct queue_entry *entry)
 {
-    struct result ended;
+    struct result result;
 
-    result_read(entry->fields, &ended);
-    add_host(context, ended.worker);
+    result_read(entry->fields, &result);
+    add_host(context, result.worker);
 }
 
-/* Where one that has ended was tried: its dead letter says so, or the result that it left. */
-static void look_closer(struct cli *cli, struct logs_task *task)
+/* Finds the hosts of a task that has ended, in its dead letter or its result. */
+static void find_hosts(struct cli *cli, struct logs_task *task)
 {
     const struct queue_source source = {QUEUE_RESULT, task->tid, QUEUE_FROM_START};
     struct command command = {0};
@@ -195,7 +198,7 @@ static void look_closer(struct cli *cli, struct logs_task *task)
     } else if (status == EX_OK) {
         queue_read(&command, &cli->queue, &source, 1, 1, 0);
         reply = client_call(cli->client, &command, &error, why, sizeof why);
-        /* what cannot be read, or may not, is not known */
+        /* without a readable result the hosts stay unknown */
         if (reply) {
             (void)queue_read_entries(&cli->queue, reply, on_result, &task->hosts);
         }
@@ -204,41 +207,41 @@ static void look_closer(struct cli *cli, struct logs_task *task)
     freeReplyObject(reply);
 }
 
-static int tell_nothing(struct cli *cli, struct logs_task *task, const char *where)
+static int report_nothing(struct cli *cli, struct logs_task *task, const char *where)
 {
     struct entry_id id;
     char host[256] = "";
     bool elsewhere;
 
-    look_closer(cli, task);
-    (void)gethostname(host, sizeof host - 1); /* then it is named among the others */
+    find_hosts(cli, task);
+    (void)gethostname(host, sizeof host - 1); /* without a name, this host counts as another one */
     elsewhere =
         task->hosts.size > 0 && !memmem(task->hosts.data, task->hosts.size, host, strlen(host));
     if (elsewhere) {
-        cli_error("%s has nothing of the task %s: it ran on %.*s; look there", where, task->tid,
-                  (int)task->hosts.size, task->hosts.data);
+        cli_error("%s has no output of task %s: it ran on %.*s; run leat logs there", where,
+                  task->tid, (int)task->hosts.size, task->hosts.data);
     } else if (task->hosts.size > 0) {
-        cli_error("%s has nothing of the task %s: it has written nothing yet%s", where, task->tid,
+        cli_error("%s has no output of task %s: it has written nothing yet%s", where, task->tid,
                   cli->config->output.to == CONFIG_OUTPUT_JOURNAL ||
                           cli->config->output.to == CONFIG_OUTPUT_FILE
-                      ? ", or that was removed since"
-                      : ", or was not to be kept: see [output] to");
+                      ? ", or its output was removed"
+                      : ", or its output is not kept; see [output] to");
     } else if (task->known && task->live) {
-        cli_error("%s has nothing of the task %s: it has not begun", where, task->tid);
+        cli_error("%s has no output of task %s: it has not started", where, task->tid);
     } else if (task->known && !entry_parse(task->tid, &id)) {
-        cli_error("%s has nothing of the task %s: no task, dead letter or record in this host's "
-                  "journal has that label; the task's id finds it",
+        cli_error("%s has no output of task %s: no task, dead letter or record in this host's "
+                  "journal has this label; use the id of the task",
                   where, task->tid);
     } else {
-        cli_error("%s has nothing of the task %s: it has written nothing, ran on another host, or "
-                  "never was",
+        cli_error("%s has no output of task %s: it has written nothing, ran on another host, or "
+                  "does not exist",
                   where, task->tid);
     }
     return LOGS_NOTHING;
 }
 
-/* Returns the descriptor of the task's file, or -1 with errno. A fifo in its place must not hang
- * the command. */
+/* Opens the task's file. Returns the descriptor, or -1 with errno. A fifo must not block the
+ * command. */
 static int open_file(const struct cli *cli, const struct logs_task *task)
 {
     struct buffer path = BUFFER_INIT;
@@ -253,8 +256,8 @@ static int open_file(const struct cli *cli, const struct logs_task *task)
     return fd;
 }
 
-/* The file may be made only when the task begins to write. Without Redis at first, what there is is
- * shown. */
+/* Opens the task's file. With follow, waits until the task creates it, unless Redis cannot be
+ * reached. */
 static int find_file(struct cli *cli, struct logs_task *task, const struct logs_options *options)
 {
     bool waits = options->follow && task->known;
@@ -262,7 +265,7 @@ static int find_file(struct cli *cli, struct logs_task *task, const struct logs_
 
     while ((fd = open_file(cli, task)) < 0 && errno == ENOENT && waits &&
            !logs_has_ended(cli, task)) {
-        (void)poll(NULL, 0, PAUSE_MS); /* ending it early is as good */
+        (void)poll(NULL, 0, PAUSE_MS); /* a signal may cut the pause short */
     }
     return fd >= 0 ? fd : open_file(cli, task);
 }
@@ -271,7 +274,7 @@ static int show_file(struct cli *cli, struct logs_task *task, const struct logs_
                      int fd)
 {
     if (options->times || options->attempt != 0) {
-        cli_error("the task's output is in a file, which knows neither times nor attempts");
+        cli_error("--times and --attempt need the journal; the output of this queue is in files");
         return EX_USAGE;
     }
     return logs_show_file(cli, task, options, fd);
@@ -280,27 +283,27 @@ static int show_file(struct cli *cli, struct logs_task *task, const struct logs_
 static int show(struct cli *cli, struct logs_task *task, const struct logs_options *options)
 {
     bool is_file = cli->config->output.to == CONFIG_OUTPUT_FILE && !options->directory;
-    const char *where = is_file              ? "the folder of files"
+    const char *where = is_file              ? "the folder of output files"
                         : options->directory ? options->directory
                                              : "this host's journal";
     struct entry_id id;
     int fd, status;
 
     if (!entry_parse(task->tid, &id)) {
-        logs_find_label(cli, task, options);
+        logs_resolve_label(cli, task, options);
     }
     fd = is_file ? find_file(cli, task, options) : -1;
     if (fd >= 0) {
         status = show_file(cli, task, options, fd);
-        (void)close(fd); /* only read from */
+        (void)close(fd); /* closing a descriptor that was only read loses nothing */
     } else if (is_file && errno != ENOENT) {
-        cli_error("cannot open the task's file: %s", strerror(errno));
+        cli_error("cannot open the output file: %s", strerror(errno));
         return errno == EACCES ? EX_NOPERM : EX_NOINPUT;
     } else {
-        /* it may be from before output went to files */
+        /* the task may have run before output went to files */
         status = logs_show_journal(cli, task, options);
     }
-    return status == LOGS_NOTHING ? tell_nothing(cli, task, where) : status;
+    return status == LOGS_NOTHING ? report_nothing(cli, task, where) : status;
 }
 
 static int take_option(const struct cli *cli, struct logs_options *options, int letter)
@@ -341,7 +344,9 @@ static int run(struct cli *cli, int argc, char **argv)
         }
     }
     if (optind + 1 != argc) {
-        return cli_usage(cli, "give one task's id");
+        return cli_usage(cli, "%s",
+                         argc == optind ? "missing operand: give a task id"
+                                        : "give only one task id");
     }
     status = cli_load(cli);
     if (status != EX_OK) {

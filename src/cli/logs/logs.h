@@ -1,5 +1,5 @@
 /*
- * leat logs: what a task has written, from this host's journal or from its file.
+ * leat logs: the output of a task, from this host's journal or from its file.
  */
 #ifndef LEAT_CLI_LOGS_LOGS_H
 #define LEAT_CLI_LOGS_LOGS_H
@@ -12,37 +12,37 @@
 #include "cli/lib/output.h"
 #include "queue/task.h"
 
-#define LOGS_NOTHING 1       /* exit status */
+#define LOGS_NOTHING 1       /* exit status: no output was found */
 #define LOGS_ALL INT64_C(-1) /* lines */
 
 struct logs_options {
     bool follow, times, json;
-    int64_t lines;         /* the last so many; LOGS_ALL */
-    int64_t attempt;       /* only that one; 0: all */
+    int64_t lines;         /* show only this many last lines; LOGS_ALL */
+    int64_t attempt;       /* show only this attempt; 0: all */
     const char *directory; /* of journal files; NULL: this host's journal */
 };
 
-/* The task as far as Redis knows it. */
+/* The task, as far as Redis knows it. */
 struct logs_task {
-    char *tid; /* owned */
-    bool live; /* it has not ended, or Redis could not be asked */
-    bool known;
-    bool refused;        /* Redis does not say, and will not */
-    struct buffer hosts; /* on which it was tried, ", " between */
-    int64_t ask_ns;      /* CLOCK_BOOTTIME: Redis is asked no sooner */
+    char *tid;           /* owned */
+    bool live;           /* it has not ended, or Redis cannot be reached */
+    bool known;          /* Redis has answered */
+    bool refused;        /* Redis refuses to answer: do not ask again */
+    struct buffer hosts; /* of its attempts, separated by ", " */
+    int64_t ask_ns;      /* CLOCK_BOOTTIME of the next question to Redis */
 };
 
-/* True where the task has ended; asks Redis, at most once a second, over a new connection where one
- * was lost. */
+/* Returns true if the task has ended. Asks Redis, at most once per second, and reconnects if
+ * necessary. */
 bool logs_has_ended(struct cli *cli, struct logs_task *task);
 
-/* A label that Redis knows no more becomes the id of the newest task in the journal that had it,
- * where there is one. */
-void logs_find_label(const struct cli *cli, struct logs_task *task,
-                     const struct logs_options *options);
+/* Replaces a label that Redis no longer knows by the id of the newest task in the journal with that
+ * label. */
+void logs_resolve_label(const struct cli *cli, struct logs_task *task,
+                        const struct logs_options *options);
 
-/* Where a task's lines are, or may come to be: prints them, and with follow goes on until it has
- * ended. Return 0, LOGS_NOTHING where there was none, or another exit status, having said why. */
+/* Print the task's output; with follow, until the task has ended. Return 0, LOGS_NOTHING if there
+ * is no output, or another exit status after printing the error. */
 int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs_options *options);
 int logs_show_file(struct cli *cli, struct logs_task *task, const struct logs_options *options,
                    int fd);
@@ -50,27 +50,28 @@ int logs_show_file(struct cli *cli, struct logs_task *task, const struct logs_op
 /* ---- printing */
 
 struct logs_line {
-    struct bytes text; /* without its end */
-    bool cut;          /* it goes on in the next of this stream */
+    struct bytes text; /* without the newline */
+    bool cut;          /* the next line of this stream continues it */
     bool is_error;     /* it came from stderr */
-    int64_t attempt;   /* −1: not known, as the others */
-    int64_t at_us;     /* unix time */
+    int64_t attempt;   /* −1: unknown */
+    int64_t at_us;     /* Unix time; −1: unknown */
     struct bytes host;
 };
 
 struct logs_printer {
     const struct logs_options *options;
     struct output output;
-    bool error_terminal; /* stderr is one */
-    int64_t attempt;     /* of the line before */
-    int open;            /* what was printed last ends within a line: of stdout 1, stderr 2; or 0 */
-    size_t printed;      /* lines */
+    bool error_terminal; /* stderr is a terminal */
+    int64_t attempt;     /* of the last line */
+    int open;            /* stream of the last line if it was not ended: 1, 2; or 0 */
+    size_t printed;      /* lines that were printed */
 };
 
 void logs_printer_init(struct logs_printer *printer, const struct logs_options *options);
 
-/* On a terminal all in order, and nothing that it would obey; else byte for byte, each stream to
- * its own. Returns 0 or an exit status; failures to write show when stdout is flushed. */
+/* Prints a line. On a terminal, both streams go to stdout in order, with control characters
+ * escaped; otherwise each stream is copied byte by byte. Returns 0, or an exit status after
+ * printing the error; cli_flush reports write errors. */
 int logs_print(struct logs_printer *printer, const struct logs_line *line);
 
 /* Ends a line that is open. */

@@ -1,5 +1,5 @@
 /*
- * What a task has written, from its file: the bytes as they came, of all attempts on this host.
+ * The output of a task from its file, which has the bytes of all attempts on this host.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 
 enum { BLOCK = 65536, PAUSE_MS = 200 };
 
-/* Where the last `lines` lines begin. Returns -1 with errno. */
+/* Finds where the last `lines` lines begin. Returns -1 with errno. */
 static off_t find_last(int fd, int64_t lines)
 {
     char block[BLOCK];
@@ -26,7 +26,7 @@ static off_t find_last(int fd, int64_t lines)
         return 0;
     }
 
-    /* the newline at the very end ends the last line, and begins none */
+    /* a newline at the very end of the file begins no further line */
     for (end = status.st_size - 1; end > 0 && lines > 0;) {
         off_t start = end > BLOCK ? end - BLOCK : 0;
         ssize_t got = pread(fd, block, (size_t)(end - start), start);
@@ -51,7 +51,7 @@ static int print_piece(struct logs_printer *printer, const char *data, size_t si
     return logs_print(printer, &line);
 }
 
-/* Prints what is there from now on. *end: the last byte of it was a newline, or there was none. */
+/* Prints everything up to the current end of the file. *any becomes true if there was something. */
 static int print_rest(struct logs_printer *printer, int fd, bool *any)
 {
     char block[BLOCK];
@@ -68,7 +68,7 @@ static int print_rest(struct logs_printer *printer, int fd, bool *any)
         }
     }
     if (status == EX_OK && got < 0) {
-        cli_error("cannot read the task's file: %s", strerror(errno));
+        cli_error("cannot read the output file: %s", strerror(errno));
         return EX_IOERR;
     }
     return status == EX_OK ? cli_flush() : status;
@@ -83,7 +83,7 @@ int logs_show_file(struct cli *cli, struct logs_task *task, const struct logs_op
     int status = EX_OK;
 
     if (start < 0 || lseek(fd, start, SEEK_SET) < 0) {
-        cli_error("cannot read the task's file: %s", strerror(errno));
+        cli_error("cannot read the output file: %s", strerror(errno));
         return EX_IOERR;
     }
     logs_printer_init(&printer, options);
@@ -92,10 +92,10 @@ int logs_show_file(struct cli *cli, struct logs_task *task, const struct logs_op
         if (over || status != EX_OK) {
             break;
         }
-        /* what it wrote before it ended may have come after the look */
+        /* the task may have written more before it ended, so read once more after that */
         over = logs_has_ended(cli, task);
         if (!over) {
-            (void)poll(NULL, 0, PAUSE_MS); /* a pause; ending it early is as good */
+            (void)poll(NULL, 0, PAUSE_MS); /* a signal may cut the pause short */
         }
     }
     if (printer.output.terminal && !options->json) {

@@ -1,5 +1,5 @@
 /*
- * What a task has written, from the journal: the records of leatd that bear its id.
+ * The output of a task from the journal: records of leatd with its id.
  */
 #include <errno.h>
 #include <glob.h>
@@ -17,9 +17,9 @@
 #include "cli/logs/logs.h"
 
 enum {
-    WAIT_US = 500 * 1000, /* then Redis is asked whether the task has ended */
-    LAG_US = 300 * 1000,  /* how long records that were sent may take to be there */
-    BATCHES_MOST = 100,   /* in which a task may have been */
+    WAIT_US = 500 * 1000, /* between questions to Redis whether the task has ended */
+    LAG_US = 300 * 1000,  /* the longest delay until the journal has a record */
+    BATCHES_MOST = 100,   /* batches of a task that are looked for */
 };
 
 struct journal {
@@ -28,8 +28,8 @@ struct journal {
     struct logs_task *task;
     const struct logs_options *options;
     struct logs_printer printer;
-    int64_t begun_us; /* unix time; earlier ends may be of an earlier life of the task */
-    bool ended;       /* a record of its end was seen */
+    int64_t begun_us; /* Unix time; an earlier end may precede a retry of a dead letter */
+    bool ended;       /* a record of the task's end was read */
 };
 
 static int fail(const char *what, int error)
@@ -38,9 +38,9 @@ static int fail(const char *what, int error)
     return EX_IOERR;
 }
 
-/* ---- what to look for */
+/* ---- matches */
 
-/* FIELD=value; any bytes. Returns 0 or a negative errno. */
+/* Adds FIELD=value. Returns 0 or a negative errno. */
 static int add_match(sd_journal *handle, const char *field, const char *value)
 {
     char *match;
@@ -69,8 +69,7 @@ static int match_task(struct journal *journal)
     return result;
 }
 
-/* A field's value in the current record; empty where it has none. It lives until the next value is
- * asked for. */
+/* The value of a field of the current record, or empty. It is valid until the next call. */
 static struct bytes value_of(sd_journal *handle, const char *field)
 {
     const void *data;
@@ -82,13 +81,14 @@ static struct bytes value_of(sd_journal *handle, const char *field)
     return (struct bytes){(const char *)data + name, size - name};
 }
 
-/* Seen, in a journal that was rotated under the reader's hands: a record that does not match. */
+/* Checks the match again: a journal that is rotated meanwhile may return other records. */
 static bool names_task(const struct journal *journal)
 {
     return bytes_equal(value_of(journal->handle, "LEAT_TASK"), journal->task->tid);
 }
 
-/* The lines of a batch bear the id of its first task alone; that of each task's end says which. */
+/* Adds matches for the batches of the task. Output of a batch has only the id of its first task;
+ * the record of each task's end names the batch. */
 static int match_batches(struct journal *journal)
 {
     char *batches[BATCHES_MOST];
@@ -146,7 +146,7 @@ static bool is_of_task(const struct journal *journal)
     return names_task(journal) || value_of(journal->handle, "LEAT_BATCH_ID").size > 0;
 }
 
-/* True where the current record is a line that is wanted; sees the task's end. */
+/* Returns true if the current record is a line to print. Notes the end of the task. */
 static bool is_wanted(struct journal *journal)
 {
     struct bytes event;
@@ -163,7 +163,8 @@ static bool is_wanted(struct journal *journal)
            number_of(value_of(journal->handle, "LEAT_ATTEMPT")) == journal->options->attempt;
 }
 
-/* The fields are copied: the journal may unmap one while it reads the next. */
+/* Prints the current record. Fields are copied, since the journal may unmap one while it reads the
+ * next. */
 static int print_record(struct journal *journal)
 {
     sd_journal *handle = journal->handle;
@@ -192,7 +193,7 @@ static int print_record(struct journal *journal)
     return status;
 }
 
-/* Goes to the record before the first that is to be printed. */
+/* Moves to the record before the first one to print. */
 static int seek(struct journal *journal)
 {
     int64_t left = journal->options->lines;
@@ -233,20 +234,20 @@ static int follow(struct journal *journal)
     while (status == EX_OK && !journal->ended && !logs_has_ended(journal->cli, journal->task)) {
         result = sd_journal_wait(journal->handle, WAIT_US);
         if (result < 0) {
-            return fail("waiting", result);
+            return fail("wait", result);
         }
         status = print_rest(journal);
     }
 
-    /* Redis knows of the end before journald has written all */
+    /* Redis knows the end before journald has written all records */
     if (status == EX_OK && !journal->ended) {
         result = sd_journal_wait(journal->handle, LAG_US);
-        status = result < 0 ? fail("waiting", result) : print_rest(journal);
+        status = result < 0 ? fail("wait", result) : print_rest(journal);
     }
     return status;
 }
 
-/* ---- what there is not */
+/* ---- no output */
 
 static bool matches_unreadable(const char *pattern, bool *any)
 {
@@ -263,7 +264,8 @@ static bool matches_unreadable(const char *pattern, bool *any)
     return unreadable;
 }
 
-/* Nothing was found. Says so where that is for want of a journal, or of rights to read it. */
+/* Prints an error if there is no output because there is no journal, or it is not readable. Returns
+ * the exit status. */
 static int explain_nothing(const struct logs_options *options)
 {
     static const char *const places[] = {"/var/log/journal/*", "/var/log/journal/*/system.journal",
@@ -277,12 +279,13 @@ static int explain_nothing(const struct logs_options *options)
         unreadable = matches_unreadable(places[i], &any) || unreadable;
     }
     if (unreadable) {
-        cli_error("you may not read this host's journal; be root, or in the group systemd-journal "
-                  "or adm");
+        cli_error(
+            "cannot read this host's journal: permission denied; run as root, or join the group "
+            "systemd-journal or adm");
         return EX_NOPERM;
     }
     if (!any) {
-        cli_error("this host has no journal; -D names a folder with journal files");
+        cli_error("this host has no journal; use -D for a folder with journal files");
     }
     return LOGS_NOTHING;
 }
@@ -299,7 +302,8 @@ static int open_handle(const struct logs_options *options, sd_journal **handle)
     return result;
 }
 
-/* The records of an end have it, and the newest counts. */
+/* Returns the id of the newest task with that label, for free(), or NULL. Records of ends have
+ * labels. */
 static char *find_label(sd_journal *handle, const char *queue, const char *label)
 {
     char *tid = NULL;
@@ -318,13 +322,13 @@ static char *find_label(sd_journal *handle, const char *queue, const char *label
     return tid;
 }
 
-void logs_find_label(const struct cli *cli, struct logs_task *task,
-                     const struct logs_options *options)
+void logs_resolve_label(const struct cli *cli, struct logs_task *task,
+                        const struct logs_options *options)
 {
     sd_journal *handle;
     char *tid;
 
-    /* where it cannot be read, who shows what is there says so */
+    /* logs_show_journal reports a journal that cannot be opened */
     if (open_handle(options, &handle) < 0) {
         return;
     }
@@ -345,7 +349,7 @@ static int open_journal(struct journal *journal)
         cli_error("cannot open %s: %s", directory ? directory : "the journal", strerror(-result));
         return result == -EACCES || result == -EPERM ? EX_NOPERM : EX_NOINPUT;
     }
-    /* lines are shown whole */
+    /* no limit: print whole lines */
     result = sd_journal_set_data_threshold(journal->handle, 0);
     if (result >= 0) {
         result = match_batches(journal);
@@ -353,7 +357,7 @@ static int open_journal(struct journal *journal)
     if (result >= 0) {
         result = seek(journal);
     }
-    return result < 0 ? fail("looking for the task", result) : EX_OK;
+    return result < 0 ? fail("search for the task", result) : EX_OK;
 }
 
 int logs_show_journal(struct cli *cli, struct logs_task *task, const struct logs_options *options)

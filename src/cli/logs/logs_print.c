@@ -1,3 +1,6 @@
+/*
+ * leat logs: prints lines of output, as text or JSON.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -17,7 +20,7 @@ void logs_printer_init(struct logs_printer *printer, const struct logs_options *
     };
 }
 
-/* "2026-01-31 12:00:00.123", in local time. */
+/* Writes local time: "2026-01-31 12:00:00.123". */
 static void format_time(int64_t at_us, char *text, size_t size)
 {
     char seconds[TIME_SIZE];
@@ -33,7 +36,7 @@ static void format_time(int64_t at_us, char *text, size_t size)
     (void)snprintf(text, size, "%s.%03d", seconds, (int)(at_us / 1000 % 1000));
 }
 
-/* "2026-01-31 12:00:00.123 2 err | " */
+/* Appends time, attempt and stream: "2026-01-31 12:00:00.123 2 err | " */
 static void add_prefix(struct buffer *out, const struct logs_line *line)
 {
     char time[TIME_SIZE * 2];
@@ -44,7 +47,7 @@ static void add_prefix(struct buffer *out, const struct logs_line *line)
                         line->is_error ? "err" : "out");
 }
 
-/* Between attempts, on a terminal. */
+/* Appends a heading before each attempt, on a terminal. */
 static void add_heading(struct logs_printer *printer, struct buffer *out,
                         const struct logs_line *line)
 {
@@ -67,7 +70,7 @@ static void add_heading(struct logs_printer *printer, struct buffer *out,
 
 static void write_to(FILE *file, const struct buffer *out)
 {
-    /* failures show when stdout is flushed; nobody is left to tell of those of stderr */
+    /* cli_flush reports failures of stdout; those of stderr cannot be reported */
     if (out->size > 0) {
         (void)fwrite(out->data, 1, out->size, file);
     }
@@ -96,7 +99,7 @@ static void add_text(struct logs_printer *printer, struct buffer *out, const str
 
 static int print_text(struct logs_printer *printer, const struct logs_line *line)
 {
-    /* on a terminal, and with times, what belongs together stays together */
+    /* on a terminal and with times, stderr goes to stdout, to keep the order */
     bool apart = !printer->output.terminal && !printer->options->times && line->is_error;
     int stream = line->is_error ? STDERR : STDOUT, status = EX_OK;
     struct buffer out = BUFFER_INIT;

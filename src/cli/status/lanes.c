@@ -1,3 +1,6 @@
+/*
+ * leat status: reads and shows the longest lanes.
+ */
 #include "cli/status/lanes.h"
 
 #include <stdlib.h>
@@ -10,7 +13,7 @@
 #include "cli/lib/table.h"
 #include "queue/calls.h"
 
-#define PAGE 500 /* lanes in one call: Redis takes a few ms for them */
+#define PAGE 500 /* lanes per call, which takes Redis a few ms */
 
 /* ---- reading */
 
@@ -37,7 +40,7 @@ static int read_lane(const struct redisReply *row, struct lane *lane)
     return -1;
 }
 
-/* Puts it where it belongs, if it is among the longest; they came in the order of their names. */
+/* Inserts the lane if it is among the longest. Lanes come in the order of their names. */
 static int keep_lane(struct lanes *lanes, const struct redisReply *row)
 {
     size_t place = lanes->count;
@@ -59,7 +62,7 @@ static int keep_lane(struct lanes *lanes, const struct redisReply *row)
     return read_lane(row, &lanes->list[place]);
 }
 
-/* One page; cursor becomes empty after the last one. */
+/* Reads one page. cursor becomes empty after the last one. */
 static int read_page(struct cli *cli, struct lanes *lanes, struct buffer *cursor)
 {
     struct command command = {0};

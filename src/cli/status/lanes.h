@@ -1,5 +1,5 @@
 /*
- * The longest lanes of a queue: read page by page, shown as a part of leat status.
+ * The longest lanes of a queue, for leat status.
  */
 #ifndef LEAT_CLI_STATUS_LANES_H
 #define LEAT_CLI_STATUS_LANES_H
@@ -15,20 +15,21 @@
 
 struct lane {
     struct buffer name;     /* any bytes; empty: tasks without a lane that wait like one */
-    struct buffer settings; /* as conf has them; empty: none */
+    struct buffer settings; /* as in leat conf; empty: none */
     int64_t waiting, running;
-    int64_t oldest_ms; /* unix time since which its first task is there */
+    int64_t oldest_ms; /* Unix time since when its first task waits */
 };
 
-/* Zeroed but for `most`, how many are kept, it is ready for lanes_read. */
+/* Set only `most`, the number of lanes to keep, before lanes_read. */
 struct lanes {
     size_t most;
     struct lane *list; /* the longest first */
     size_t count;
-    int64_t total; /* lanes with waiting tasks, those that are not kept too */
+    int64_t total; /* all lanes with waiting tasks */
 };
 
-/* Returns 0 or an exit status, having said why. Either way lanes_free comes next. */
+/* Reads all lanes, page by page. Returns 0, or an exit status after printing the error. Call
+ * lanes_free in any case. */
 int lanes_read(struct cli *cli, struct lanes *lanes);
 void lanes_free(struct lanes *lanes);
 

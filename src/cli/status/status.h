@@ -1,5 +1,5 @@
 /*
- * leat status: what leat_status answered, as figures and workers, and how it is shown.
+ * leat status: the reply of leat_status, as figures and workers, and its output.
  */
 #ifndef LEAT_CLI_STATUS_STATUS_H
 #define LEAT_CLI_STATUS_STATUS_H
@@ -20,20 +20,20 @@ struct redisReply;
 #define STATUS_ELEMENTS 5       /* of leat_status's reply, at least */
 #define STATUS_EXIT_UNHEALTHY 1 /* exit status */
 
-/* A worker's last beat; what it does not say is −1 or "". */
+/* The last heartbeat of a worker. A missing member is −1 or "". */
 struct status_worker {
     char host[256], version[32], state[32];
     int64_t pid, slots, running, started_ms, succeeded, failed, cancelled, heartbeat_ms;
     int64_t kill_grace_ms;
-    double rate;  /* tasks a second */
-    bool live;    /* the last beat is younger than a lease */
-    bool drained; /* its host is */
+    double rate;  /* tasks per second */
+    bool live;    /* the heartbeat is younger than a lease */
+    bool drained; /* its host is drained */
 };
 
 struct status {
-    const struct redisReply *figures, *conf; /* within the reply */
+    const struct redisReply *figures, *conf; /* point into the reply */
     int64_t now_ms, lease_ms;
-    int64_t paused_ms;      /* since when; 0: it is not */
+    int64_t paused_ms;      /* since when; 0: not paused */
     struct bytes paused_by; /* "user@host", or empty */
     struct status_worker *workers;
     size_t worker_count, live_count;
@@ -45,26 +45,26 @@ struct status_limits {
     int64_t max_ready, max_oldest_ms, max_dead;
 };
 
-/* leat_status's reply for freeReplyObject, with all its elements; or NULL: the error has been
- * printed and *status set. */
+/* Calls leat_status. Returns its reply for freeReplyObject, or NULL after printing the error and
+ * setting *status. */
 struct redisReply *status_call(struct cli *cli, int *status);
 
-/* reply stays the caller's and must outlive the status. default_lease_ms counts where no worker has
- * written one yet. Returns 0, or -1 without memory. */
+/* Reads a reply, which stays the caller's and must outlive the status. default_lease_ms applies
+ * until a worker has stored a lease. Returns 0, or -1 without memory. */
 int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct status *status);
 void status_free(struct status *status);
 
 int64_t status_figure(const struct status *status, const char *name);
 
-/* One that lives, but by its own account can take no tasks until something is mended. */
+/* True if the worker reports that it can take no tasks until an operator solves a problem. */
 bool status_is_disabled(const struct status_worker *worker);
 
-/* Appends what is wrong, a line each; nothing where the queue is healthy. group: the
- * configuration's. */
+/* Appends the problems, one per line; nothing if the queue is healthy. group: of the configuration.
+ */
 int status_problems(const struct status *status, const char *group,
                     const struct status_limits *limits, struct buffer *problems);
 
-/* Appends the whole page for people. */
+/* Appends the whole page of text. */
 int status_render(const struct status *status, const struct buffer *problems, const char *title,
                   const struct output *output, struct buffer *out);
 

@@ -1,5 +1,5 @@
 /*
- * leat status: of one queue or of all, once or again and again.
+ * leat status: the command, for one queue or all, once or repeatedly.
  */
 #include "cli/status/status.h"
 
@@ -85,11 +85,11 @@ static const struct option options_table[] = {
 struct status_options {
     bool all, json;
     int64_t interval_ms; /* 0: once */
-    int64_t lanes;       /* so many; 0: none */
+    int64_t lanes;       /* how many to show; 0: none */
     struct status_limits limits;
 };
 
-/* Lines past the terminal's height would scroll the top away. */
+/* Cuts the page to the height of the terminal, so that its top does not scroll away. */
 static void crop(struct buffer *page, size_t height)
 {
     size_t lines = 0;
@@ -111,7 +111,7 @@ static void begin_page(struct buffer *page, const struct output *output, bool wa
     }
 }
 
-/* Frees the page. */
+/* Writes and frees the page. Returns 0, or an exit status after printing the error. */
 static int end_page(struct buffer *page, const struct output *output, bool watching)
 {
     int result;
@@ -152,7 +152,7 @@ static int show_overview(const struct overview *overview, bool watching)
     return end_page(&page, &output, watching);
 }
 
-/* lanes that were not asked for are left out */
+/* Makes the object, with lanes only if --lanes was given. */
 static json_t *page_json(const struct cli *cli, const struct status *status,
                          const struct buffer *problems, const struct lanes *lanes)
 {
@@ -232,7 +232,7 @@ static int look_at_all(const struct status_options *options)
     return status;
 }
 
-/* A resized window is drawn anew at once; what breaks the connection is waited out. */
+/* Repeats the page, at once after the window was resized. Waits through outages of Redis. */
 static int watch(struct cli *cli, const struct status_options *options)
 {
     const struct timespec interval = {
@@ -242,7 +242,7 @@ static int watch(struct cli *cli, const struct status_options *options)
     sigset_t resized;
     int status;
 
-    /* blocked, it stays pending while a page is drawn, and ends the wait after it */
+    /* a blocked signal stays pending while a page is drawn, and then ends the wait */
     (void)sigemptyset(&resized);
     (void)sigaddset(&resized, SIGWINCH);
     (void)sigprocmask(SIG_BLOCK, &resized, NULL);
@@ -260,7 +260,7 @@ static int watch(struct cli *cli, const struct status_options *options)
     }
 }
 
-/* --watch 5 is meant as --watch=5 */
+/* Accepts "--watch 5" for --watch=5. */
 static int take_interval(const struct cli *cli, struct status_options *options, int argc,
                          char **argv)
 {
@@ -273,13 +273,13 @@ static int take_interval(const struct cli *cli, struct status_options *options, 
     options->interval_ms = DEFAULT_INTERVAL_MS;
     if (text &&
         (units_parse_duration(text, &options->interval_ms) != 0 || options->interval_ms < 100)) {
-        return cli_usage(cli, "--watch wants 0.1 seconds or more, such as 5 or 500ms, not '%s'",
-                         text);
+        return cli_usage(
+            cli, "--watch: invalid interval '%s'; use at least 100ms, such as 5 or 500ms", text);
     }
     return EX_OK;
 }
 
-/* --lanes 5 is meant as --lanes=5 */
+/* Accepts "--lanes 5" for --lanes=5. */
 static int take_lanes(const struct cli *cli, struct status_options *options, int argc, char **argv)
 {
     const char *text = optarg;
@@ -295,7 +295,7 @@ static int take_lanes(const struct cli *cli, struct status_options *options, int
     }
     status = cli_integer(cli, "--lanes", text, 1, &options->lanes);
     return status == EX_OK && options->lanes > MOST_LANES
-               ? cli_usage(cli, "--lanes shows at most %d", MOST_LANES)
+               ? cli_usage(cli, "--lanes: use at most %d", MOST_LANES)
                : status;
 }
 
@@ -322,7 +322,7 @@ static int take_option(const struct cli *cli, struct status_options *options, in
     }
 }
 
-/* One queue of several cannot be meant if none is named. */
+/* Shows all queues if there are several and none is named. */
 static int choose_queues(const struct cli *cli, struct status_options *options)
 {
     char **names;

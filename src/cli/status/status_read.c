@@ -1,5 +1,5 @@
 /*
- * leat status: asking for the figures, reading the reply, and judging it.
+ * leat status: calls leat_status, reads the reply, and finds problems.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "cli/status/status.h"
 #include "queue/calls.h"
 
-#define STATUS_BUSY 5 /* the element of the reply; earlier libraries have none */
+#define STATUS_BUSY 5 /* index of this element; replies of earlier libraries lack it */
 
 struct redisReply *status_call(struct cli *cli, int *status)
 {
@@ -44,7 +44,7 @@ static int64_t number_of(const json_t *heartbeat, const char *name)
     return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
-/* The consumer's name is host:pid:nonce; it tells where the beat does not. */
+/* Reads host and pid from the consumer's name, host:pid:nonce. The heartbeat may lack them. */
 static void read_consumer(struct bytes consumer, struct status_worker *worker)
 {
     char name[256], *colon;
@@ -58,20 +58,20 @@ static void read_consumer(struct bytes consumer, struct status_worker *worker)
     (void)snprintf(worker->host, sizeof worker->host, "%s", name);
 }
 
-/* "<beat ms> <json>" */
-static void read_worker(struct bytes consumer, struct bytes record, struct status_worker *worker)
+/* Parses "MS JSON", the time and the content of a heartbeat. */
+static void read_worker(struct bytes consumer, struct bytes text, struct status_worker *worker)
 {
-    const char *blank = memchr(record.data, ' ', record.size);
-    size_t time_size = blank ? (size_t)(blank - record.data) : record.size;
+    const char *blank = memchr(text.data, ' ', text.size);
+    size_t time_size = blank ? (size_t)(blank - text.data) : text.size;
     char time[32];
     json_t *heartbeat = NULL;
 
     *worker = (struct status_worker){.pid = -1};
     read_consumer(consumer, worker);
-    bytes_copy((struct bytes){record.data, time_size}, time, sizeof time);
+    bytes_copy((struct bytes){text.data, time_size}, time, sizeof time);
     worker->heartbeat_ms = strtoll(time, NULL, 10);
     if (blank) {
-        heartbeat = json_loadb(blank + 1, record.size - time_size - 1, 0, NULL);
+        heartbeat = json_loadb(blank + 1, text.size - time_size - 1, 0, NULL);
     }
 
     copy_text(heartbeat, "host", worker->host, sizeof worker->host);
@@ -94,7 +94,8 @@ static void read_worker(struct bytes consumer, struct bytes record, struct statu
     json_decref(heartbeat);
 }
 
-/* The gate goes by the consumer's name: what stands before its last two colons. */
+/* Looks for a drain of all hosts or of this one, which is the consumer's name without its last two
+ * parts. */
 static bool is_drained(const struct redisReply *conf, struct bytes consumer)
 {
     char name[300] = "drain:", *colon;
@@ -124,20 +125,22 @@ static int compare_workers(const void *a, const void *b)
     return hosts != 0 ? hosts : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* How many tasks it runs now; without an account of that, what its last beat says. */
-static int64_t running_now(const struct redisReply *reply, struct bytes consumer, int64_t beaten)
+/* The number of tasks that a worker runs now, or what its last heartbeat says if that is unknown.
+ */
+static int64_t running_now(const struct redisReply *reply, struct bytes consumer,
+                           int64_t heartbeat_running)
 {
     const struct redisReply *busy =
         reply->elements > STATUS_BUSY ? reply->element[STATUS_BUSY] : NULL;
     int64_t all = fields_number(reply->element[2], "running", 0);
     char name[300];
 
-    /* who may not know it is told nothing */
+    /* the list is empty if the user lacks the right to read it */
     if (fields_count(busy) == 0 && all > 0) {
-        return beaten;
+        return heartbeat_running;
     }
     bytes_copy(consumer, name, sizeof name);
-    return busy ? fields_number(busy, name, 0) : beaten;
+    return busy ? fields_number(busy, name, 0) : heartbeat_running;
 }
 
 int status_read(const struct redisReply *reply, int64_t default_lease_ms, struct status *status)
@@ -195,7 +198,7 @@ bool status_is_disabled(const struct status_worker *worker)
     return false;
 }
 
-/* Live ones stand before lost ones. */
+/* Live workers come before lost ones. */
 static void check_workers(const struct status *status, struct buffer *problems)
 {
     size_t disabled = 0;
@@ -207,14 +210,14 @@ static void check_workers(const struct status *status, struct buffer *problems)
     if (status->worker_count == 0) {
         (void)buffer_append_text(problems, "no live worker\n");
     } else if (status->live_count == 0) {
-        (void)buffer_append_text(problems, "no live worker: all have fallen silent\n");
+        (void)buffer_append_text(problems, "no live worker: all workers are silent\n");
     } else if (disabled == status->live_count) {
         (void)buffer_printf(problems, "no worker can take tasks: %s; its log says why\n",
                             status->workers[0].state);
     }
 }
 
-/* Workers begin only where their group has the stream for itself. */
+/* Workers refuse to start if another group reads the stream. */
 static void check_group(const struct status *status, const char *group, struct buffer *problems)
 {
     struct bytes theirs = fields_bytes(status->conf, "group");
@@ -223,11 +226,11 @@ static void check_group(const struct status *status, const char *group, struct b
     if (theirs.size > 0 && !bytes_equal(theirs, group)) {
         (void)buffer_append_text(problems, "the workers' group is ");
         (void)text_append(problems, theirs.data, theirs.size);
-        (void)buffer_printf(problems, ", not %s: change [queue] group in the configuration\n",
+        (void)buffer_printf(problems, ", not %s; change [queue] group in the configuration\n",
                             group);
     } else if (status_figure(status, "other_groups") > 0) {
         (void)buffer_append_text(problems,
-                                 "another group reads the stream: no worker begins there; "
+                                 "another group reads the stream: no worker starts there; "
                                  "leat doctor names it\n");
     }
 }

@@ -1,5 +1,5 @@
 /*
- * leat status: the page for people, and the same as JSON.
+ * leat status: the page of one queue, as text and as JSON.
  */
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void render_figures(const struct status *status, bool color, struct buffe
     }
     render_figure(status, "ready", TEXT_PLAIN, ready, color, out);
     render_figure(status, "running", TEXT_PLAIN, running, color, out);
-    /* the next to come may be either */
+    /* the next task that is due may be a delayed or a retrying one */
     delayed = status_figure(status, "delayed") > 0;
     render_figure(status, "delayed", TEXT_PLAIN, delayed ? due : "", color, out);
     render_figure(status, "retrying", TEXT_YELLOW, delayed ? "" : due, color, out);
@@ -166,7 +166,7 @@ static void render_by(struct bytes by, struct buffer *out)
     (void)text_append(out, by.data, by.size);
 }
 
-/* The host of that setting, "*" for all; "" where it drains none. */
+/* The host that this setting drains, "*" for all, or "" if it is another setting. */
 static void drained_host(const struct status *status, size_t index, char host[DRAINED_SIZE])
 {
     struct bytes name = fields_name_at(status->conf, index);
@@ -177,7 +177,7 @@ static void drained_host(const struct status *status, size_t index, char host[DR
                host, DRAINED_SIZE);
 }
 
-/* Which hosts start nothing, as the operators have it. */
+/* Lists the drained hosts. */
 static void render_drained(const struct status *status, struct buffer *out)
 {
     const char *separator = "  drained: ";
@@ -208,7 +208,7 @@ static void render_drained(const struct status *status, struct buffer *out)
     }
 }
 
-/* Why slots may be free though tasks are ready. */
+/* Shows the rate limit, which may keep slots free although tasks are ready. */
 static void render_rate(const struct status *status, struct buffer *out)
 {
     struct bytes rate = fields_bytes(status->conf, "rate");
@@ -246,7 +246,7 @@ static void render_conf(const struct status *status, struct buffer *out)
     render_drained(status, out);
     if (hold_until_ms > status->now_ms) {
         moment_relative(hold_until_ms, status->now_ms, time, sizeof time);
-        (void)buffer_printf(out, "  the group was made again: tasks start %s\n", time);
+        (void)buffer_printf(out, "  the group was created again: tasks start %s\n", time);
     }
 }
 
@@ -272,7 +272,7 @@ static void render_totals(const struct status *status, struct buffer *out)
     }
 }
 
-/* Paused is not broken, but nothing will come of what waits. */
+/* A paused queue is healthy, but its tasks do not start. */
 static void render_paused(const struct status *status, bool color, struct buffer *out)
 {
     char local[MOMENT_SIZE], relative[MOMENT_SIZE];
@@ -319,7 +319,7 @@ int status_render(const struct status *status, const struct buffer *problems, co
 
 /* ---- JSON */
 
-/* What the beat did not say is left out. */
+/* Members that the heartbeat does not have are left out. */
 static json_t *worker_json(const struct status_worker *worker)
 {
     const struct {
@@ -382,7 +382,7 @@ static json_t *lines_json(const struct buffer *lines)
     return array;
 }
 
-/* {host: who drained it}, as far as that is known. */
+/* {host: operator who drained it}, if it is known. */
 static json_t *drained_by_json(const struct status *status)
 {
     json_t *object = json_object();
@@ -400,7 +400,7 @@ static json_t *drained_by_json(const struct status *status)
     return object;
 }
 
-/* Their names, "*" for all. */
+/* The drained hosts; "*" for all. */
 static json_t *drained_json(const struct status *status)
 {
     json_t *array = json_array();
@@ -419,7 +419,7 @@ static json_t *drained_json(const struct status *status)
 json_t *status_json(const struct status *status, const struct buffer *problems,
                     const char *queue_name)
 {
-    /* 'o' takes each reference over, also where another is missing */
+    /* json_pack takes each reference with 'o', also if another one is missing */
     json_t *object = json_pack(
         "{s:s, s:I, s:b, s:o, s:b, s:I, s:o, s:o, s:f, s:o, s:o, s:o}", "queue", queue_name,
         "now_ms", (json_int_t)status->now_ms, "healthy", (int)(problems->size == 0), "problems",

@@ -307,7 +307,7 @@ def test_causes(leat, queue):
     done = leat('dead', 'drop', '--yes', '--cause', 'timout')
     assert done.returncode == EX_USAGE and 'did you mean timeout?' in done.stderr
     done = leat('dead', 'list', '--cause', 'exit:3')
-    assert done.returncode == EX_USAGE and 'no dead letter has the cause exit:3' in done.stderr
+    assert done.returncode == EX_USAGE and 'unknown cause exit:3' in done.stderr
 
 
 @pytest.mark.parametrize('args', [

@@ -131,7 +131,7 @@ def test_names_of_lanes_are_shown_safely(leat, queue):
     ('lane:a', 'x', 'is not a weight'), ('lane:a', '1, 0', 'number of running tasks'),
     ('lane:a', '1,1,1', 'is not a rate'),
     ('lane:a', '1,1,1/s,0', 'is not a burst'), ('lane:a', '1,1,1/s,1,1', 'weight, max_running, rate, burst'),
-    ('lane:', '1', 'name'), ('lane:' + 'x' * 201, '1', 'name'), ('lanes', '1', 'cannot be set'),
+    ('lane:', '1', 'name'), ('lane:' + 'x' * 201, '1', 'name'), ('lanes', '1', 'unknown setting'),
 ])
 def test_invalid_values_are_refused(leat, queue, name, value, said):
     """An invalid value is refused with a valid form, and nothing is stored."""
@@ -145,7 +145,7 @@ def test_before_any_worker_conf_shows_the_file(leat, client):
     """Before any worker has registered, conf shows the file's lanes in their one form."""
     client.flushall()
     done = leat('conf', config={'limits': {'rate': '5/m', 'burst': 7}, 'lanes': {'b': '1,2', 'a x': 'strict'}})
-    assert 'no worker of emails has begun' in done.stdout
+    assert 'no worker of emails has run' in done.stdout
     lines = done.stdout.splitlines()
     assert 'rate              5/m' in lines and 'burst             7' in lines
     assert 'lane:b            1, 2' in lines and 'lane:a x          strict' in lines

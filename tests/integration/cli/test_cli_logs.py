@@ -185,7 +185,7 @@ def test_without_redis(worker, queue, journal, logs, folder):
     wait_records(journal, tid, 'succeeded')
     nowhere = {'redis': {'socket': folder / 'nowhere', 'connect_timeout': '200ms'}}
     done = logs(tid, config=nowhere)
-    assert (done.returncode, done.stdout) == (0, 'x\n') and 'Redis cannot be asked' in done.stderr
+    assert (done.returncode, done.stdout) == (0, 'x\n') and 'cannot ask Redis about the task' in done.stderr
     assert logs('-f', tid, config=nowhere).stdout == 'x\n'
 
 
@@ -236,9 +236,9 @@ def test_no_output(logs, queue, leat, journal):
     [tid] = queue.add({'command': 'true'})
     done = logs(tid)
     assert (done.returncode, done.stdout) == (1, '')
-    assert f'{journal.path} has nothing of the task {tid}: it has not begun' in done.stderr
+    assert f'{journal.path} has no output of task {tid}: it has not started' in done.stderr
     done = logs('99-0')
-    assert done.returncode == 1 and 'it has written nothing, ran on another host, or never was' in done.stderr
+    assert done.returncode == 1 and 'it has written nothing, ran on another host, or does not exist' in done.stderr
     done = logs()
     assert done.returncode == os.EX_USAGE
     done = leat('logs', '-D', '/nowhere', tid)
@@ -252,24 +252,24 @@ def test_where_it_ran(daemon, queue, logs):
     [tid] = queue.add({'command': 'exit 1'})
     wait_letters(queue)
     wait_empty(queue)
-    assert 'it has written nothing yet, or that was removed since' in logs(tid).stderr
-    assert 'or was not to be kept: see [output] to' in logs(tid, config={'output': {'to': 'discard'}}).stderr
+    assert 'it has written nothing yet, or its output was removed' in logs(tid).stderr
+    assert 'or its output is not kept; see [output] to' in logs(tid, config={'output': {'to': 'discard'}}).stderr
     [(entry, fields)] = queue.entries('dead')
     elsewhere = [field.replace(HOST.encode() + b':', b'far.example:') for field in fields]
     queue.redis.xdel(queue.dead, entry)
     queue.redis.execute_command('XADD', queue.dead, '*', *elsewhere)
     done = logs(tid)
-    assert done.returncode == 1 and 'it ran on far.example; look there' in done.stderr
+    assert done.returncode == 1 and 'it ran on far.example; run leat logs there' in done.stderr
     [tid] = queue.add({'command': 'true', 'result_ttl': '1h'})
     wait_succeeded(queue, 1)
-    assert 'it has written nothing yet, or that was removed since' in logs(tid).stderr
+    assert 'it has written nothing yet, or its output was removed' in logs(tid).stderr
 
 
 def test_this_host_s_journal(leat, queue):
     """Without -D leat reads this host's journal, or says that there is none or that it must not read it."""
     done = leat('logs', '99-0')
     assert done.returncode in (1, os.EX_NOPERM)
-    assert 'nothing of the task 99-0' in done.stderr or 'you may not read' in done.stderr
+    assert 'no output of task 99-0' in done.stderr or 'permission denied' in done.stderr
 
 
 # ---- from files
@@ -309,7 +309,7 @@ def test_file_by_label(worker, queue, journal, files, folder):
         done = journal.run(program('leat'), '-c', one.config_path, 'logs', label)
         assert (done.stdout, done.stderr) == (text, '')
     done = journal.run(program('leat'), '-c', one.config_path, 'logs', 'order 19')
-    assert done.returncode == 1 and "the task's id finds it" in done.stderr
+    assert done.returncode == 1 and 'use the id of the task' in done.stderr
 
 
 def test_file_has_no_times(daemon, queue, files, leat):
@@ -319,7 +319,7 @@ def test_file_has_no_times(daemon, queue, files, leat):
     wait_succeeded(queue, 1)
     for option in (['-t'], ['--attempt', '1']):
         done = leat('logs', *option, tid)
-        assert done.returncode == os.EX_USAGE and 'neither times nor attempts' in done.stderr
+        assert done.returncode == os.EX_USAGE and '--times and --attempt need the journal' in done.stderr
 
 
 def test_follow_file(daemon, queue, files, start, latch):

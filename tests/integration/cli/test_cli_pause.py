@@ -30,10 +30,10 @@ def test_pause_and_resume(leat, queue):
     first."""
     queue.register('w1:1:a')
     assert said(leat('resume')) == 'it was not paused\n'
-    assert said(leat('pause')) == 'paused; nothing runs\n'
+    assert said(leat('pause')) == 'paused; no task runs\n'
     since = queue.redis.hget(queue.conf, 'paused').split()[0]
     queue.redis.hset(queue.conf, 'paused', int(since) - 300000)
-    assert said(leat('pause')).startswith('paused already (5m')
+    assert said(leat('pause')).startswith('already paused (5m')
     answer = json.loads(said(leat('pause', '--json')))
     assert answer == {'paused': True, 'changed': False, 'since_ms': int(since) - 300000, 'running': 0}
     assert queue.claim('w1:1:a')['why'] == 'paused'
@@ -71,7 +71,7 @@ def test_wait(leat, queue, resumed):
     if resumed:
         assert done.returncode == EX_TEMPFAIL and 'resumed meanwhile' in done.stderr
     else:
-        assert said(done) == 'paused; nothing runs\n'
+        assert said(done) == 'paused; no task runs\n'
 
 
 def test_interrupted_wait(folder, base_config, queue):
@@ -93,7 +93,7 @@ def test_drain(leat, queue):
         queue.register(worker)
     assert said(leat('drain', 'web1')) == 'web1: drained\n'
     assert said(leat('drain', 'web1', 'web2.example:3:c')) == (
-        'web1: drained already\nweb2.example: drained\n')
+        'web1: already drained\nweb2.example: drained\n')
     whys = [queue.claim(worker)['why'] for worker in ('web1:1:a', 'web1:2:b', 'web2.example:3:c', 'web3:4:d')]
     assert whys == ['drained', 'drained', 'drained', '']
     lines = said(leat('undrain', '--json', 'web1', 'web3')).splitlines()
@@ -127,8 +127,8 @@ def test_unknown_host(leat, queue):
     queue.redis.hset(queue.workers, 'old:7:x', f'{queue.now() - 999999} {{}}')
     done = leat('drain', 'wbe1', 'web2')
     assert done.returncode == EX_NOHOST and done.stdout == 'web2: drained\n'
-    assert done.stderr.rstrip().endswith('live ones are on: web1, web2') or (
-        done.stderr.rstrip().endswith('live ones are on: web2, web1'))
+    assert done.stderr.rstrip().endswith('live workers run on: web1, web2') or (
+        done.stderr.rstrip().endswith('live workers run on: web2, web1'))
     assert said(leat('drain', 'old')) == 'old: drained\n'
     queue.redis.hdel(queue.workers, 'old:7:x')
     assert said(leat('undrain', 'old')) == 'old: takes tasks again\n'

@@ -92,12 +92,12 @@ def test_other_groups_are_not_healthy(leat, queue, client):
     client.xgroup_create('emails', 'theirs', 0, mkstream=True)
     page, code = status(leat)
     assert (page['problems'][1:], code) == (
-        ['another group reads the stream: no worker begins there; leat doctor names it'], UNHEALTHY)
+        ['another group reads the stream: no worker starts there; leat doctor names it'], UNHEALTHY)
     client.xgroup_destroy('emails', 'theirs')
     queue.register('web1:1:a', heartbeat=heartbeat())
     done = leat('status', '--json', config={'queue': {'group': 'mine'}})
     assert (json.loads(done.stdout)['problems'], done.returncode) == (
-        ["the workers' group is leat, not mine: change [queue] group in the configuration"], UNHEALTHY)
+        ["the workers' group is leat, not mine; change [queue] group in the configuration"], UNHEALTHY)
     assert status(leat)[1] == 0
 
 

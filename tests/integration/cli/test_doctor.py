@@ -42,7 +42,7 @@ def test_a_healthy_queue(doctor, leat, queue):
     queue.add({'command': 'true', 'id': 'label', 'lane': 'a'})
     assert doctor() == (OK, {}) and doctor('--repair') == (OK, {})
     done = leat('doctor')
-    assert (done.returncode, done.stdout) == (OK, 'emails: nothing is wrong\n')
+    assert (done.returncode, done.stdout) == (OK, 'emails: no problems found\n')
 
 
 @pytest.mark.parametrize('name', CASES)
@@ -72,7 +72,7 @@ def test_the_page_says_what_was_done(leat, queue):
     done = leat('doctor', '--repair')
     assert done.returncode == REPAIRED
     assert done.stdout.startswith('emails: 1 finding, 1 repaired, 0 left\n')
-    assert 'REPAIRED acked: ' in done.stdout and 'PUTS THEM INTO THE QUEUE AGAIN' in done.stdout
+    assert 'REPAIRED acked: ' in done.stdout and 'REQUEUES THE TASK' in done.stdout
     assert 'not claimed' in done.stdout
 
 
@@ -124,7 +124,7 @@ def test_the_library_is_missing(doctor, leat, client):
     code, found = doctor()
     assert (code, set(found)) == (LEFT, {'library-missing'})
     assert client.execute_command('FUNCTION', 'LIST') == []
-    assert 'Not all of the queue' in leat('doctor').stdout
+    assert 'Not all keys of the queue' in leat('doctor').stdout
     code, found = doctor('--repair')
     assert (code, set(found)) == (REPAIRED, {'library-missing', 'name', 'unbegun'})
     assert doctor()[0] == OK
@@ -196,7 +196,7 @@ def test_the_file_differs_from_what_is_agreed(doctor, queue):
     code, found = doctor('--repair')
     assert (code, set(found)) == (LEFT, {'conf-differs'})
     assert {one['subject']: one['detail'] for one in found['conf-differs']['examples']} == {
-        'lease': '30s, the file says 1m', 'max_length': '5, the file says none'}
+        'lease': '30s, the file has 1m', 'max_length': '5, the file has none'}
     queue.redis.hset(queue.conf, 'lease_ms', 'soon')
     code, found = doctor('--repair')
     assert found['conf']['examples'][0]['detail'] == 'is soon'

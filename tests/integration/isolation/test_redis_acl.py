@@ -125,8 +125,8 @@ def test_init(init, config, leat, client, daemon):
     assert leat('status', config=config('operator')).returncode == 78
     done = json.loads(init('--json').stdout)
     assert done['loaded'] is True and done['group_made'] is True and done['version'] >= 1
-    assert init().stdout == (f'function library, version {done["version"]}: was there\n'
-                             'group leat of emails: was there\n')
+    assert init().stdout == (f'function library, version {done["version"]}: already loaded\n'
+                             'group leat of emails: already exists\n')
     worker.wait_ready()
     assert [info['name'] for info in client.xinfo_groups('emails')] == [b'leat']
     assert denied(client, 'admin') == []
@@ -150,7 +150,7 @@ def test_init_without_the_right(init, config, leat, queue, client, folder):
     text = LIBRARY.read_text()
     queue.load(re.sub(r'^local VERSION = \d+', 'local VERSION = 0', text, flags=re.M))
     done = leat('init', config=config('worker'))
-    assert done.returncode == 77 and 'may not replace it' in done.stderr, done.stderr
+    assert done.returncode == 77 and 'cannot replace version 0' in done.stderr, done.stderr
     assert queue.version() == 0
     assert leat('init', '--user', 'x', config=config('worker')).returncode == 64
     assert leat('init', 'x', config=config('worker')).returncode == 64

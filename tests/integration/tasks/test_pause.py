@@ -86,7 +86,7 @@ def test_nothing_starts(daemon, queue, client, redis_server, leat, folder, late)
     wait_until(lambda: not queue.pending() and not client.hlen(queue.running), 10,
                'what was read or claimed ahead went back')
     assert all('the queue is paused' in worker.log() for worker in workers)
-    assert run(leat, 'pause', '--wait').startswith('paused already')
+    assert run(leat, 'pause', '--wait').startswith('already paused')
     assert stamps.read_text().count('\n') == before
     run(leat, 'resume')
     wait_succeeded(queue, flood.count, 120)
@@ -110,7 +110,7 @@ def test_running_ones_go_on(daemon, queue, leat, folder, latch):
     waiting.start()
     latch.open()
     waiting.join(60)
-    assert results and results[0].endswith('; nothing runs\n')
+    assert results and results[0].endswith('; no task runs\n')
     assert queue.counter('succeeded') == 1 and queue.counter('retried') == 1
     assert queue.counter('crashes') == queue.counter('fenced') == 0
     assert started([worker]) == 2
