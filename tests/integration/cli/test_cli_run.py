@@ -1,4 +1,4 @@
-"""leat run: a command on a worker as if it ran here."""
+"""leat run: a command on a worker, as if it ran here."""
 import array
 import fcntl
 import os
@@ -22,7 +22,7 @@ TIMED_OUT, LOST, CANCELLED = 124, 125, 130
 
 
 def latch(folder, name='latch'):
-    """A shell line that waits until the test opens it."""
+    """A shell line that waits until the test opens the latch."""
     one = Latch(folder / name)
     return one.wait, one.open
 
@@ -33,20 +33,20 @@ def tid_of(queue):
     return row['tid'].decode()
 
 
-# ---- like here
+# ---- like a local command
 
 @pytest.mark.parametrize('line, status', [
     ('true', 0), ('exit 3', 3), ('exit 255', 255), ('exit 126', 126), ('no-such-program', 127),
     ('kill -KILL $$', 137), ('kill -TERM $$', 143), ('kill -SEGV $$', 139), ('kill -40 $$', 168)])
 def test_exit_status(daemon, leat, queue, line, status):
-    """The command's own status, or 128 and the signal's number."""
+    """leat exits with the command's own status, or 128 and the signal's number."""
     daemon().wait_ready()
     assert leat('run', line).returncode == status
 
 
-def test_here_and_there(daemon, leat, queue, folder):
-    """What a command writes and how it ends is the same as when a shell runs it here: bytes of both
-    outputs, order within each, no newline at the end."""
+def test_same_as_a_local_shell(daemon, leat, queue, folder):
+    """Output and status are the same as when a shell runs the command here: the bytes of both outputs, the
+    order within each, and no added newline."""
     daemon().wait_ready()
     line = r"printf 'a\0b\377\n'; printf 'x\0\r' >&2; echo second; printf end; exit 7"
     here = subprocess.run(['/bin/sh', '-c', line], capture_output=True, check=False)
@@ -55,7 +55,7 @@ def test_here_and_there(daemon, leat, queue, folder):
 
 
 def test_arguments_are_quoted(daemon, leat, queue):
-    """Several arguments reach the program as they are; one is a line for the shell."""
+    """Several arguments reach the program unchanged; one is a shell line."""
     daemon().wait_ready()
     words = ['a b', "it's", '$HOME', '*', '', 'x;y', '`id`', 'ü\n', '-n', '\\', '!', '"']
     done = leat('run', '--', 'printf', '%s|', *words)
@@ -66,7 +66,7 @@ def test_arguments_are_quoted(daemon, leat, queue):
 
 @pytest.mark.parametrize('option', [['--stdin'], ['--payload', '-']])
 def test_stdin(daemon, leat, queue, option):
-    """With --stdin the command reads what stdin held, byte for byte; without, nothing."""
+    """With --stdin the command reads leat's stdin, byte for byte; without, nothing."""
     daemon().wait_ready()
     data = bytes(range(256)) * 1000
     done = leat('run', *option, '--', 'cat', input=data)
@@ -75,7 +75,7 @@ def test_stdin(daemon, leat, queue, option):
 
 
 def test_output_comes_while_it_runs(daemon, start, queue, folder, wait_until):
-    """What was written is there before the command has ended, stdout and stderr apart."""
+    """Output is printed before the command has ended, stdout and stderr apart."""
     daemon().wait_ready()
     line, go = latch(folder)
     run = start('run', f'printf one; printf two >&2; {line}; printf three')
@@ -87,15 +87,15 @@ def test_output_comes_while_it_runs(daemon, start, queue, folder, wait_until):
 
 
 def test_ten_megabytes(daemon, start, queue, folder):
-    """10 MB come out byte for byte, before leat ends."""
+    """10 MB of output arrive byte for byte before leat ends."""
     daemon({'output': {'to': 'discard'}}).wait_ready()
     run = start('run', f'head -c 10000000 /dev/urandom | tee {folder}/copy')
     assert run.ended(60) == 0
     assert run.raw == (folder / 'copy').read_bytes() and run.error == ''
 
 
-def test_nothing_is_left_out_at_the_end(daemon, leat, queue):
-    """Output that comes right before the exit is printed before leat ends, each time."""
+def test_last_output_is_not_lost(daemon, leat, queue):
+    """Output that the command writes right before its exit is printed before leat ends, each time."""
     daemon({'output': {'to': 'discard'}}).wait_ready()
     for _ in range(20):
         done = leat('run', 'head -c 200000 /dev/zero; head -c 70000 /dev/zero >&2')
@@ -103,24 +103,25 @@ def test_nothing_is_left_out_at_the_end(daemon, leat, queue):
 
 
 def test_success_codes(daemon, leat, queue):
-    """What the queue takes for success is no failure there, and still the command's status here."""
+    """An exit status that the queue counts as success is still leat's exit status."""
     daemon({'retry': {'success': '3'}}).wait_ready()
     assert leat('run', 'exit 3').returncode == 3
     assert queue.letters() == []
 
 
 def test_command_of_the_config(daemon, leat, queue):
-    """Where the configuration has the command, it is run with what is given."""
+    """If the configuration has the command, it runs with the given payload."""
     config = {'task': {'command': 'echo $TASK_SIZE; cat'}}
     daemon(config).wait_ready()
     done = leat('run', '--field', 'SIZE=7', '--stdin', input='x', config=config)
     assert (done.stdout, done.returncode) == ('7\nx', 0)
 
 
-# ---- other ends
+# ---- other outcomes
 
 def test_retries(daemon, leat, queue):
-    """One attempt, unless --max-attempts says otherwise; how each ends and when the next begins is said."""
+    """leat run makes one attempt, unless --max-attempts is set; it says how each attempt ended and when the
+    next starts."""
     daemon({'retry': {'base': '100ms'}}).wait_ready()
     line = 'echo $LEAT_ATTEMPT; [ $LEAT_ATTEMPT = 3 ] || exit 4'
     once = leat('run', line)
@@ -134,7 +135,7 @@ def test_retries(daemon, leat, queue):
 
 
 def test_timeout(daemon, leat, queue):
-    """124, as timeout(1) has it, and the output until then."""
+    """A timeout gives 124, as timeout(1) does, and the output until then."""
     daemon().wait_ready()
     done = leat('run', '--timeout', '500ms', 'echo begun; exec sleep 60')
     assert (done.stdout, done.returncode) == ('begun\n', TIMED_OUT)
@@ -142,7 +143,7 @@ def test_timeout(daemon, leat, queue):
 
 
 def test_expired(daemon, start, queue, wait_until):
-    """Not started in time: try again later."""
+    """A task that was not started in time gives the status for try again later."""
     run = start('run', '--expires', '1', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
     tid = queue.entries('stream')[0][0]
@@ -152,7 +153,7 @@ def test_expired(daemon, start, queue, wait_until):
 
 
 def test_refused(daemon, leat, queue):
-    """What the worker refuses, and what is refused before."""
+    """A task that the worker refuses, or that leat refuses before, is reported."""
     daemon({'task': {'command': 'true'}}).wait_ready()
     done = leat('run', 'true')
     assert done.returncode == EX_DATAERR and 'refused' in done.stderr
@@ -160,7 +161,7 @@ def test_refused(daemon, leat, queue):
 
 
 def test_worker_is_killed(daemon, start, queue, folder, wait_until):
-    """The worker dies: the command runs again elsewhere, which is said, and its output follows."""
+    """If the worker dies, the command runs again elsewhere; leat says so, and prints its output."""
     first = daemon({'queue': {'lease': '1s'}}).wait_ready()
     run = start('run', f'[ -e {folder}/x ] && {{ echo $LEAT_FENCE; exit 9; }}; touch {folder}/x; '
                 f'echo $LEAT_FENCE; exec sleep 60')
@@ -173,7 +174,7 @@ def test_worker_is_killed(daemon, start, queue, folder, wait_until):
 
 
 def test_every_worker_is_killed(daemon, start, queue, wait_until):
-    """After max_crashes lost workers the task is dead, and was lost."""
+    """After max_crashes lost workers the task is a dead letter with the cause crash."""
     config = {'queue': {'lease': '1s', 'max_crashes': 1}}
     first = daemon(config).wait_ready()
     run = start('run', 'echo begun; exec sleep 60')
@@ -185,7 +186,7 @@ def test_every_worker_is_killed(daemon, start, queue, wait_until):
 
 
 def test_worker_stops(daemon, start, queue, folder, wait_until):
-    """A worker that stops hands the task back: it runs again elsewhere."""
+    """A worker that stops returns the task to the queue, and it runs again elsewhere."""
     config = {'shutdown': {'drain': '0'}}
     first = daemon(config).wait_ready()
     line, go = latch(folder)
@@ -200,11 +201,11 @@ def test_worker_stops(daemon, start, queue, folder, wait_until):
 
 
 def test_deleted_by_hand(start, queue, wait_until, proxy, through_proxy):
-    """A task that somebody deletes behind leat's back is lost: noticed with the next look."""
+    """A task that was deleted by hand is reported as lost at the next check."""
     run = start('run', 'true', config=through_proxy)
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
     queue.redis.delete(queue.stream)
-    # it knows that the task is enqueued, and follows it
+    # leat knows that the task is enqueued, and follows it
     wait_until(lambda: any('b' in one['flags'] for one in queue.redis.client_list()))
     proxy.cut()
     assert run.ended() == LOST and 'no longer queued, and no result was kept' in run.error
@@ -213,7 +214,7 @@ def test_deleted_by_hand(start, queue, wait_until, proxy, through_proxy):
 # ---- Ctrl-C
 
 def test_interrupt(daemon, start, queue, folder, wait_until):
-    """The first signal cancels: the command gets SIGTERM at once, its last words come out."""
+    """The first signal cancels: the command gets SIGTERM at once, and its last output is printed."""
     daemon({'queue': {'lease': '60s'}}).wait_ready()
     run = start('run', 'trap "echo bye; exit 5" TERM; echo begun; while :; do sleep 0.05; done')
     wait_until(lambda: run.out == 'begun\n', 20)
@@ -225,7 +226,7 @@ def test_interrupt(daemon, start, queue, folder, wait_until):
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_while_it_waits(start, queue, wait_until, number):
-    """A task that has not begun is gone at once."""
+    """A task that has not started is removed at once."""
     queue.register('w1')
     run = start('run', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
@@ -235,7 +236,7 @@ def test_interrupt_while_it_waits(start, queue, wait_until, number):
 
 
 def test_interrupt_of_a_retry(daemon, start, queue):
-    """So is one that waits for its next attempt."""
+    """A task that waits for its next attempt is removed at once."""
     daemon({'retry': {'base': '60s', 'cap': '60s'}}).wait_ready()
     run = start('run', '--max-attempts', '2', 'exit 1')
     run.wait_error('retrying in')
@@ -244,8 +245,8 @@ def test_interrupt_of_a_retry(daemon, start, queue):
     assert queue.places() == {}
 
 
-def test_interrupt_in_go(start, queue, wait_until):
-    """One that stands in go is found there."""
+def test_interrupt_of_a_requeued_task(start, queue, wait_until):
+    """A task in the requeue stream is found there and removed."""
     queue.register('w1')
     run = start('run', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
@@ -257,7 +258,7 @@ def test_interrupt_in_go(start, queue, wait_until):
 
 
 def test_second_interrupt(daemon, start, queue, wait_until, folder):
-    """The second leaves at once and says which task goes on."""
+    """The second signal ends leat at once, and leat says which task goes on."""
     daemon({'task': {'kill_grace': '20s'}, 'queue': {'lease': '60s'}}).wait_ready()
     run = start('run', f'trap "" TERM; echo begun; touch {folder}/up; while :; do sleep 0.05; done')
     wait_until(lambda: run.out == 'begun\n', 20)
@@ -272,7 +273,7 @@ def test_second_interrupt(daemon, start, queue, wait_until, folder):
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_while_it_is_enqueued(start, queue, proxy, through_proxy, number):
-    """The signal comes after Redis has taken the task and before leat knows: the task is cancelled."""
+    """If the signal comes after Redis has taken the task and before leat knows, the task is cancelled."""
     trap = proxy.trap('leat_enqueue', action='hold')
     run = start('run', 'true', config=through_proxy)
     trap.wait()
@@ -283,7 +284,7 @@ def test_interrupt_while_it_is_enqueued(start, queue, proxy, through_proxy, numb
 
 
 def test_it_succeeds_before_the_cancel(start, queue, wait_until):
-    """A task that has ended well in spite of the signal has ended well."""
+    """If the task succeeds before the cancel, leat exits with success."""
     queue.register('w1')
     run = start('run', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
@@ -295,7 +296,7 @@ def test_it_succeeds_before_the_cancel(start, queue, wait_until):
 
 
 def test_somebody_else_cancels(daemon, start, queue, wait_until):
-    """leat run says so."""
+    """leat run says that another user cancelled the task."""
     daemon().wait_ready()
     run = start('run', 'echo begun; exec sleep 60')
     wait_until(lambda: run.out == 'begun\n', 20)
@@ -303,8 +304,8 @@ def test_somebody_else_cancels(daemon, start, queue, wait_until):
     assert run.ended() == CANCELLED and run.error.endswith(': cancelled\n')
 
 
-def test_ignored_signals_stay_so(daemon, start, queue, folder, wait_until):
-    """As in the background of a shell without job control."""
+def test_ignored_signals_stay_ignored(daemon, start, queue, folder, wait_until):
+    """Ignored signals stay ignored, as in the background of a shell without job control."""
     daemon().wait_ready()
     line, go = latch(folder)
     run = start('run', f'echo begun; {line}',
@@ -319,7 +320,7 @@ def test_ignored_signals_stay_so(daemon, start, queue, folder, wait_until):
 
 @pytest.mark.parametrize('when', ['refuse', 'cut'])
 def test_broken_connection(daemon, start, queue, proxy, through_proxy, folder, wait_until, when):
-    """A connection that breaks is made again: nothing is lost, and nothing comes twice."""
+    """After a broken connection leat connects again; no output is lost or printed twice."""
     daemon().wait_ready()
     line, go = latch(folder)
     config = {'redis': {**through_proxy['redis'], 'backoff_cap': '200ms'}}
@@ -339,7 +340,7 @@ def test_broken_connection(daemon, start, queue, proxy, through_proxy, folder, w
 
 
 def test_worker_reconnects(daemon, start, queue, proxy, through_proxy, wait_until):
-    """The worker's connection breaks while the command writes: nothing is lost, and nothing comes twice."""
+    """If the worker's connection breaks while the command writes, no output is lost or printed twice."""
     daemon(through_proxy).wait_ready()
     traps = [proxy.trap('leat_output', when='after', holding=HOLDS_DATA) for _ in range(2)]
     run = start('run', 'for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.05; done')
@@ -350,7 +351,7 @@ def test_worker_reconnects(daemon, start, queue, proxy, through_proxy, wait_unti
 
 
 def test_interrupt_while_redis_is_away(daemon, start, queue, proxy, through_proxy, wait_until):
-    """The second signal leaves, whatever Redis does."""
+    """The second signal ends leat, whatever Redis does."""
     daemon().wait_ready()
     run = start('run', 'echo begun; exec sleep 60', config=through_proxy)
     wait_until(lambda: run.out == 'begun\n', 20)
@@ -363,7 +364,7 @@ def test_interrupt_while_redis_is_away(daemon, start, queue, proxy, through_prox
 
 
 def test_interrupt_that_waits_for_redis(daemon, start, queue, proxy, through_proxy, wait_until):
-    """What could not be cancelled at once is cancelled as soon as Redis is back."""
+    """A cancel that failed is sent as soon as Redis is back."""
     daemon().wait_ready()
     config = {'redis': {**through_proxy['redis'], 'backoff_cap': '200ms'}}
     run = start('run', 'echo begun; exec sleep 60', config=config)
@@ -377,7 +378,8 @@ def test_interrupt_that_waits_for_redis(daemon, start, queue, proxy, through_pro
 
 
 def test_interrupt_whose_cancel_is_lost(daemon, start, proxy, through_proxy, wait_until):
-    """Only the connection that is to cancel breaks: that is tried again, though all else goes on."""
+    """If only the connection for the cancel breaks, leat sends the cancel again while everything else goes
+    on."""
     daemon().wait_ready()
     trap = proxy.trap('leat_cancel', when='before')
     run = start('run', 'echo begun; while :; do sleep 0.1; echo; done', config=through_proxy)
@@ -388,7 +390,7 @@ def test_interrupt_whose_cancel_is_lost(daemon, start, proxy, through_proxy, wai
 
 
 def test_second_interrupt_while_nobody_reads(daemon, start, through_proxy, proxy, wait_until):
-    """Nobody takes the output, and the second signal comes while the cancel is under way: leat leaves."""
+    """If nothing reads leat's output and the second signal comes during the cancel, leat ends."""
     daemon({'output': {'to': 'discard'}}).wait_ready()
     trap = proxy.trap('leat_cancel', action='hold')
     reader, writer = os.pipe()
@@ -404,8 +406,8 @@ def test_second_interrupt_while_nobody_reads(daemon, start, through_proxy, proxy
     os.close(writer)
 
 
-def test_lost_output_is_told(start, queue, wait_until):
-    """Bytes that are not in the stream any more are counted."""
+def test_lost_output_is_counted(start, queue, wait_until):
+    """leat counts bytes that were trimmed from the stream before it read them."""
     queue.register('w1')
     run = start('run', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
@@ -422,7 +424,7 @@ def test_lost_output_is_told(start, queue, wait_until):
 
 
 def test_stale_worker(start, queue, wait_until):
-    """What a worker says of an attempt that has passed on does not come out."""
+    """Output of an attempt that was taken over by another worker is not printed."""
     queue.register('w1')
     run = start('run', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
@@ -434,8 +436,8 @@ def test_stale_worker(start, queue, wait_until):
     assert run.ended() == 0 and run.out == 'new'
 
 
-def test_reader_goes_away(daemon, folder, base_config, queue, wait_until):
-    """Like yes | head: whoever reads has seen enough, the command is ended."""
+def test_closed_pipe(daemon, folder, base_config, queue, wait_until):
+    """If leat's stdout is closed, as with head, the command is ended."""
     daemon({'output': {'to': 'discard'}}).wait_ready()
     path = write_config(folder / 'pipe.ini', base_config)
     reader, writer = os.pipe()
@@ -451,8 +453,8 @@ def test_reader_goes_away(daemon, folder, base_config, queue, wait_until):
 
 # ---- the command line
 
-def test_the_task_is_there_already(leat, start, queue, wait_until):
-    """With --id nothing is run where a task with that label lives."""
+def test_the_task_exists_already(leat, start, queue, wait_until):
+    """With --id nothing runs if a task with that label exists."""
     queue.register('w1')
     run = start('run', '--id', 'nightly', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
@@ -462,7 +464,7 @@ def test_the_task_is_there_already(leat, start, queue, wait_until):
 
 
 def test_options_of_the_task(start, queue, wait_until):
-    """It is a task with the fields that enqueue would give it, and what run needs unless it was said."""
+    """The task has the fields that leat enqueue would set, and those that run needs unless they were given."""
     run = start('run', '--timeout', '5m', '--max-attempts', '4', '--max-output', '1M',
                 '--result-ttl', '2m', '--field', 'A=1', 'x y')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
@@ -476,25 +478,25 @@ def test_options_of_the_task(start, queue, wait_until):
 @pytest.mark.parametrize('args', [[], ['--result-ttl', '59s', 'true'], ['--jsn', 'true'], ['--stdin=x', 'true'],
                                   ['--stdin', '--payload', 'x', 'true'], ['echo > x', '--stdin']])
 def test_usage(leat, args):
-    """What cannot be meant is refused before Redis is asked."""
+    """A wrong command line is refused before leat connects."""
     assert leat('run', *args, config={'redis': {'socket': '/nowhere'}}).returncode == EX_USAGE
 
 
 def test_redis_is_away_at_first(leat, folder):
-    """Nothing was enqueued."""
+    """If Redis is away at the start, nothing is enqueued."""
     assert leat('run', 'true', config={'redis': {'socket': '/nowhere'}}).returncode == EX_UNAVAILABLE
     assert leat('run', '--payload-file', folder / 'none', 'true').returncode == EX_NOINPUT
 
 
 def test_full_queue(leat, queue):
-    """Try again later."""
+    """If the queue is full, the exit status means try again later."""
     queue.register('w1', max_length=1)
     queue.add({'command': 'x'})
     assert leat('run', 'true').returncode == EX_TEMPFAIL
 
 
 def test_left_behind(daemon, start, queue, folder, wait_until):
-    """leat itself is killed: the task goes on."""
+    """If leat itself is killed, the task goes on."""
     daemon().wait_ready()
     line, go = latch(folder)
     run = start('run', f'echo begun; {line}; echo x > {folder}/done')

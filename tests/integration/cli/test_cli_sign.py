@@ -1,4 +1,4 @@
-"""leat enqueue and leat run sign, for workers that want it."""
+"""leat enqueue and leat run sign tasks for workers that require signatures."""
 import json
 import os
 import stat
@@ -35,18 +35,18 @@ def sent(queue):
 
 
 def fields_of(shown):
-    """What leat show --json has, as leat enqueue --json-lines takes it."""
+    """The fields of leat show --json, as input of leat enqueue --json-lines."""
     return {field['name']: field['value'] for field in shown['fields']}
 
 
 def is_good(fields, key):
-    """Whether that is what the key makes of these fields, by another's HMAC."""
+    """Whether the signature of these fields is right, by an HMAC other than leat's."""
     given = text(fields['signature'])
     return given == signature(key.secret, key.name, given.split(':')[2], 'emails', fields)
 
 
 def test_signed_tasks_run(daemon, leat, required, queue, folder):
-    """One task, many lines, JSON, a delayed one and leat run: all run on a worker that wants signatures."""
+    """Single tasks, lines, JSON, a delayed task and leat run all run on a worker that requires signatures."""
     daemon(required).wait_ready()
     out = f'>> {folder}/out'
 
@@ -65,7 +65,8 @@ def test_signed_tasks_run(daemon, leat, required, queue, folder):
 
 
 def test_which_key(leat, required, queue, key, other, folder):
-    """The configuration's first, or the one that is named, there or in a file; each is as it should be."""
+    """The key is the configuration's first, or the named one, from there or from a file, and the signature is
+    right."""
     third = Key(folder, 'third')
     here = os.path.relpath(third.path)
     for args in ([], ['--sign', '2026b'], ['--sign', f'third:{third.path}'], ['--sign', f'third:{here}']):
@@ -81,8 +82,8 @@ def test_which_key(leat, required, queue, key, other, folder):
     assert len(nonces) == 5 and all(len(nonce) == 32 for nonce in nonces)
 
 
-def test_how_long(leat, required, queue):
-    """A day from when it is due, or as --valid says; a not_after that was given stays."""
+def test_validity(leat, required, queue):
+    """A signature is valid for a day from the due time, or as --valid says; a given not_after is kept."""
     day = 86400
     for args in (['true'], ['--valid', '1h', 'true'], ['--delay', '30d', 'true'], ['--at', '@1', 'true'],
                  ['--field', 'not_after=4000000000', 'true']):
@@ -100,7 +101,7 @@ def test_how_long(leat, required, queue):
 
 @pytest.mark.parametrize('valid', ['0', '500ms', '366d', '500d'])
 def test_too_long_and_too_short(leat, required, queue, valid):
-    """What workers would refuse for that is not sent."""
+    """A validity that workers would refuse is not sent."""
     done = leat('enqueue', '--valid', valid, 'true', config=required)
     assert done.returncode == EX_USAGE and 'use one from 1s to 365d' in done.stderr
     assert queue.places() == {}
@@ -109,8 +110,9 @@ def test_too_long_and_too_short(leat, required, queue, valid):
     assert done.returncode == EX_USAGE and '--valid needs --sign' in done.stderr
 
 
-def test_a_letter_that_is_too_late_is_signed_anew(daemon, leat, required, key, queue, client, folder):
-    """What came too late can be enqueued again from its letter's fields: --sign replaces signature and time."""
+def test_an_expired_dead_letter_can_be_signed_again(daemon, leat, required, key, queue, client, folder):
+    """The fields of a dead letter that expired can be enqueued again: --sign replaces the signature and the
+    time."""
     daemon(required).wait_ready()
     client.xadd('emails', key.sign({'command': f'echo $TASK_A > {folder}/out', 'A': 'b'}, valid=-5))
     wait_letters(queue)
@@ -120,7 +122,7 @@ def test_a_letter_that_is_too_late_is_signed_anew(daemon, leat, required, key, q
     assert done.returncode == 0, done.stderr
     wait_succeeded(queue, 1)
     assert (folder / 'out').read_text() == 'b\n'
-    # as it is, it stays what it was
+    # unchanged, it is refused again
     assert leat('enqueue', '--file', '-', '--json-lines', input=line, config=required).returncode == 0
     assert 'expired at' in wait_letters(queue, 2)[1].reason
 
@@ -139,7 +141,7 @@ def broken(folder, key):
     (':FOLDER/2026a.key', EX_NOINPUT, 'name of a key'),
 ])
 def test_no_such_key(leat, required, queue, folder, key, sign, code, said):
-    """Nothing is sent, and the message says why."""
+    """Without the key nothing is sent, and the message says why."""
     broken(folder, key)
     for args in (['enqueue', '--sign', sign.replace('FOLDER', str(folder)), 'true'],
                  ['enqueue', '--file', '-', '--sign', sign.replace('FOLDER', str(folder))],
@@ -150,7 +152,7 @@ def test_no_such_key(leat, required, queue, folder, key, sign, code, said):
 
 
 def test_other_commands_need_no_keys(leat, folder, queue):
-    """Who may not read the keys can look and act, but not enqueue."""
+    """A user who must not read the keys can read and control, but not enqueue."""
     config = {'security': {'signatures': 'required', 'key_files': f'a:{folder}/none'}}
     queue.register('w1')
     for args in (['status'], ['list'], ['dead', 'list'], ['doctor']):
@@ -160,7 +162,7 @@ def test_other_commands_need_no_keys(leat, folder, queue):
 
 
 def test_nothing_unsigned_is_imported(leat, required, queue, client):
-    """leat import says that workers would refuse it, and takes nothing."""
+    """leat import says that workers would refuse unsigned tasks, and takes nothing."""
     client.lpush('jobs', 'true')
     done = leat('import', 'jobs', '--field', 'command', config=required)
     assert done.returncode == EX_CONFIG and 'signatures = required' in done.stderr
@@ -168,7 +170,7 @@ def test_nothing_unsigned_is_imported(leat, required, queue, client):
 
 
 def test_listed_commands(leat, queue):
-    """A name that is not listed, or words behind one, are refused before anything is sent."""
+    """An unlisted name, or words after a listed one, are refused before anything is sent."""
     config = {'security': {'commands': 'listed'}, 'command.thumbs': {'program': 'true', 'arguments': '{SIZE}'}}
     assert leat('enqueue', '--field', 'SIZE=64', 'thumbs', config=config).returncode == 0
     done = leat('enqueue', 'thumb', config=config)
@@ -183,7 +185,7 @@ def test_listed_commands(leat, queue):
 
 
 def test_a_listed_command_may_need_the_signature(daemon, leat, required, queue, folder):
-    """{signature} and {not_after} are fields that signing brings: by then they are there, one task or many."""
+    """{signature} and {not_after} in a listed command are filled in by the signing, for one task or many."""
     required['security']['commands'] = 'listed'
     program = folder / 'show'
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {folder}/out\n')

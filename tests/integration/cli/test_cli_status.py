@@ -1,4 +1,4 @@
-"""leat status: figures, workers, health."""
+"""leat status: numbers, workers, health."""
 import json
 import re
 
@@ -20,7 +20,7 @@ def status(leat, *args):
 
 
 def test_every_state_is_counted(leat, queue):
-    """Ready, running, delayed, retrying and dead tasks, and a plain XADD, appear as such."""
+    """Ready, running, delayed, retrying and dead tasks, and a plain XADD, are counted as such."""
     queue.register('w1:1:a', heartbeat=heartbeat())
     queue.add(*[{'command': f'echo {i}'} for i in range(4)])
     queue.add({'command': 'later'}, due='+60000')
@@ -40,11 +40,12 @@ def test_every_state_is_counted(leat, queue):
     for name, count in (('ready', 2), ('running', 1), ('delayed', 1), ('retrying', 1), ('dead', 1)):
         assert f'  {name:9} {count:12}' in text
     assert 'healthy' in text and 'web1' in text and '6.2' in text
-    assert '1/8' in text, 'what runs on a worker is as of now, whatever its last beat said'
+    assert '1/8' in text, 'the running tasks of a worker are current, not those of its last heartbeat'
 
 
 def test_busy_without_the_right_to_know(leat, queue):
-    """Who may not ask Redis how much each worker runs sees what its last beat said; where nothing runs, that."""
+    """A user who may not ask Redis how many tasks each worker runs sees the number of its last heartbeat; if
+    nothing runs, zero."""
     queue.redis.execute_command('ACL', 'SETUSER', 'old', 'on', '>x', '~*', '&*', '+@all', '-xinfo|consumers')
     old = {'redis': {'user': 'old', 'password': 'x'}}
     queue.register('w1:1:a', heartbeat=heartbeat())
@@ -55,13 +56,14 @@ def test_busy_without_the_right_to_know(leat, queue):
 
 
 def test_rates_are_short_numbers(leat, queue):
-    """JSON has a rate as the worker wrote it, not with the digits that a binary fraction adds."""
+    """JSON has a rate as the worker wrote it, without the digits that a binary fraction adds."""
     queue.register('w1:1:a', heartbeat=heartbeat(rate=0.025))
     assert '"rate": 0.025,' in leat('status', '--json').stdout
 
 
 def test_no_live_worker_is_not_healthy(leat, queue):
-    """Without a worker, or when the last beat is older than a lease: 1, and it is said."""
+    """Without a worker, or if the last heartbeat is older than a lease, the exit status is 1, and leat says
+    so."""
     page, code = status(leat)
     assert (page['healthy'], page['problems'], code) == (False, ['no live worker'], UNHEALTHY)
     queue.register('web2:7:x')
@@ -75,8 +77,9 @@ def test_no_live_worker_is_not_healthy(leat, queue):
     assert code == 0 and [worker['live'] for worker in page['workers']] == [True, False]
 
 
-def test_workers_that_can_take_nothing_are_not_healthy(leat, queue):
-    """No live worker can take tasks before something is mended: 1, and it is said; one that can is enough."""
+def test_workers_that_cannot_take_tasks_are_not_healthy(leat, queue):
+    """If no live worker can take tasks before a repair, the exit status is 1, and leat says so; one that can
+    is enough."""
     queue.register('web1:1:a', heartbeat=heartbeat(state='lease-short'))
     queue.register('web2:2:b', heartbeat=heartbeat(state='host-fault', host='web2'))
     page, code = status(leat)
@@ -87,8 +90,8 @@ def test_workers_that_can_take_nothing_are_not_healthy(leat, queue):
 
 
 def test_other_groups_are_not_healthy(leat, queue, client):
-    """Another group on the stream, where no worker begins, or another one than the configuration's, which counts
-    other tasks: both are said."""
+    """If another program's group is on the stream, where no worker starts tasks, or another group than the
+    configured one, which counts other tasks, leat says so."""
     client.xgroup_create('emails', 'theirs', 0, mkstream=True)
     page, code = status(leat)
     assert (page['problems'][1:], code) == (
@@ -103,8 +106,8 @@ def test_other_groups_are_not_healthy(leat, queue, client):
 
 @pytest.mark.parametrize('text', ['{}', '', 'no json', '[1]', '{"rate": "x", "pid": "y"}',
                                   '{"host": "\\u001b[31mred", "state": "\\u0007"}'])
-def test_beats_of_other_forms(leat, queue, text):
-    """Members that are missing or of another type do no harm; host and pid come from the name."""
+def test_malformed_heartbeats(leat, queue, text):
+    """Missing members, or members of another type, do no harm; host and pid come from the worker's name."""
     queue.register('web3:33:z', heartbeat=text)
     page, code = status(leat)
     assert code == 0 and page['workers'][0]['pid'] == 33
@@ -115,7 +118,7 @@ def test_beats_of_other_forms(leat, queue, text):
 
 
 def test_limits(leat, queue):
-    """Each --max-... is a limit of health."""
+    """Each --max-... option is a limit of health."""
     queue.register('w', heartbeat=heartbeat())
     queue.add({'command': 'a'}, {'command': 'b'}, {'command': 'c'})
     [task] = queue.begin('w')
@@ -128,7 +131,7 @@ def test_limits(leat, queue):
 
 
 def test_a_rate_is_shown(leat, queue):
-    """Why slots are free though tasks are ready."""
+    """The rate is shown, because it explains free slots beside ready tasks."""
     queue.register('w1:1:a', heartbeat=heartbeat())
     assert 'max_length none\n' in leat('status').stdout
     queue.conf_set('rate', '20/s')
@@ -140,7 +143,7 @@ def test_a_rate_is_shown(leat, queue):
 
 
 def test_foreign_stream(leat, client):
-    """A key of another type is said to be somebody else's: 78."""
+    """A key of another type is reported as another program's, with exit status 78."""
     client.set('emails', 'x')
     done = leat('status')
     assert done.returncode == 78 and 'WRONGTYPE' in done.stderr

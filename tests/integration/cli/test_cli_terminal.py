@@ -1,4 +1,4 @@
-"""What a person sees: leat on a terminal."""
+"""leat on a terminal, as a person sees it."""
 import fcntl
 import os
 import pty
@@ -16,7 +16,7 @@ from harness.daemon import program, write_config
 
 
 class Terminal:
-    """A program on a terminal of the given size; `seen` is all it wrote."""
+    """A program on a terminal of the given size; `seen` is all that it wrote."""
 
     def __init__(self, argv, rows=24, columns=80, **env):
         self.master, slave = pty.openpty()
@@ -45,7 +45,7 @@ class Terminal:
 
 @pytest.fixture
 def terminal(folder, base_config):
-    """A function that runs leat on a terminal; source: where its configuration is."""
+    """A function that runs leat on a terminal; source is where its configuration is."""
     made = []
     path = write_config(folder / 'terminal.ini', base_config)
 
@@ -65,7 +65,7 @@ def finished(terminal, wait_until):
 
 @pytest.mark.parametrize('columns', [40, 60, 80, 200])
 def test_tables_fit(terminal, queue, wait_until, columns):
-    """No line of a table is wider than the terminal, with wide characters too."""
+    """No line of a table is wider than the terminal, also with wide characters."""
     queue.register('a-host-with-a-rather-long-name.example.com:123:abc')
     queue.add(*[{'command': 'convert 日本語のファイル名.png ' + 'x' * 300} for _ in range(3)])
     text = finished(terminal('list', '--state', 'ready', columns=columns, NO_COLOR='1'), wait_until)
@@ -77,7 +77,7 @@ def test_tables_fit(terminal, queue, wait_until, columns):
 
 @pytest.fixture
 def etc(folder, base_config):
-    """A folder in place of /etc/leat with some queues, of which one is not to be reached."""
+    """A folder in place of /etc/leat with some queues, one of which cannot be reached."""
     place = folder / 'etc'
     place.mkdir()
     for name in ('emails', 'a-queue-with-a-rather-long-name', 'thumbs'):
@@ -88,7 +88,7 @@ def etc(folder, base_config):
 
 @pytest.mark.parametrize('columns', [40, 60, 80, 200])
 def test_all_queues_fit(terminal, etc, queue, wait_until, columns):
-    """No line of the overview is wider than the terminal: a narrow one shows fewer columns."""
+    """No line of the overview is wider than the terminal; a narrow terminal shows fewer columns."""
     queue.add(*[{'command': 'true'} for _ in range(12)])
     one = terminal('status', source=(), columns=columns, NO_COLOR='1', LEAT_CONFIG_DIR=str(etc))
     text = finished(one, wait_until)
@@ -99,7 +99,7 @@ def test_all_queues_fit(terminal, etc, queue, wait_until, columns):
 
 
 def test_all_queues_are_watched(terminal, etc, queue, redis_server, wait_until):
-    """--watch draws the overview again, and goes on while queues cannot be reached."""
+    """--watch draws the overview again, also while queues cannot be reached."""
     watch = terminal('status', '--watch', '100ms', source=(), LEAT_CONFIG_DIR=str(etc))
     wait_until(lambda: 'emails' in watch.read(), 10, watch.read)
     queue.add({'command': 'true'})
@@ -110,20 +110,20 @@ def test_all_queues_are_watched(terminal, etc, queue, redis_server, wait_until):
 
 
 def test_colours(terminal, queue, wait_until):
-    """A terminal gets colours; with NO_COLOR or TERM=dumb it gets none."""
+    """A terminal gets colours, but not with NO_COLOR or TERM=dumb."""
     assert '\x1b[31m' in finished(terminal('status'), wait_until)
     assert '\x1b' not in finished(terminal('status', NO_COLOR='1'), wait_until)
     assert '\x1b' not in finished(terminal('status', TERM='dumb'), wait_until)
 
 
 def is_pending(pid, number):
-    """Whether the process was sent that signal and has not taken it yet."""
+    """Whether the process has a pending signal of this number."""
     status = Path(f'/proc/{pid}/status').read_text()
     return bool(int(re.search(r'^ShdPnd:\s*(\w+)', status, re.MULTILINE)[1], 16) >> number - 1 & 1)
 
 
 def test_watch(terminal, queue, redis_server, wait_until):
-    """--watch draws again by itself, at once when the window changes, and outlives Redis."""
+    """--watch draws again by itself, at once if the window changes, and survives a restart of Redis."""
     watch = terminal('status', '--watch', '100ms', rows=8)
     wait_until(lambda: 'ready                0' in watch.read(), 10, watch.read)
     queue.add({'command': 'true'})
@@ -142,7 +142,7 @@ def test_watch(terminal, queue, redis_server, wait_until):
     slow.process.send_signal(signal.SIGWINCH)
     wait_until(lambda: slow.read().count('\x1b[H') >= 2, 10, slow.read)
 
-    # also where the window changes while a page is being made
+    # the window may also change while a page is being made
     redis_server.stop()
     slow.process.send_signal(signal.SIGWINCH)
     wait_until(lambda: not is_pending(slow.process.pid, signal.SIGWINCH), 10)
@@ -157,7 +157,7 @@ def test_watch(terminal, queue, redis_server, wait_until):
 
 
 def test_dead_retry_shows_its_progress(terminal, queue, wait_until):
-    """A bar on stderr while it goes through many letters, gone at the end; none for few."""
+    """leat dead retry shows a bar on stderr for many dead letters, gone at the end, and none for few."""
     pipe = queue.redis.pipeline(transaction=False)
     for i in range(60000):
         pipe.execute_command('XADD', queue.dead, '*', 'command', 'x', 'leat.tid', f'{i + 1}-1',
@@ -172,8 +172,8 @@ def test_dead_retry_shows_its_progress(terminal, queue, wait_until):
 
 
 def test_wait_shows_progress(terminal, queue, wait_until):
-    """leat wait --all: how much is done, what is left, how fast it goes and how long it takes; within the
-    width of the terminal, and gone at the end."""
+    """leat wait --all shows how much is done and left, the rate and the remaining time, within the width of
+    the terminal; the line is gone at the end."""
     queue.register('w1')
     queue.add(*[{'command': 'x'}] * 40)
     wait = terminal('wait', '--all', columns=70)
@@ -194,7 +194,7 @@ def test_wait_shows_progress(terminal, queue, wait_until):
 
 
 def test_wait_estimates(terminal, queue, wait_until):
-    """The time that is left follows from what is left and how fast it goes."""
+    """The remaining time follows from the number of tasks and the rate."""
     queue.register('w1')
     queue.add(*[{'command': 'x'}] * 500)
     wait = terminal('wait', '--all', columns=200)
@@ -210,7 +210,7 @@ def test_wait_estimates(terminal, queue, wait_until):
 
 
 def test_watch_into_a_pipe(leat, folder, base_config, queue):
-    """With --json each look is one line."""
+    """With --json each round prints one line."""
     path = write_config(folder / 'pipe.ini', base_config)
     argv = [program('leat'), '-c', str(path), 'status', '--json', '--watch', '100ms']
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

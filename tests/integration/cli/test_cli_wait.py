@@ -1,4 +1,4 @@
-"""leat wait: ends of tasks as they come, of few and of many, and over failures of Redis."""
+"""leat wait prints the ends of few and of many tasks as they come, across failures of Redis."""
 import json
 import os
 import subprocess
@@ -20,7 +20,7 @@ EX_UNAVAILABLE, EX_TEMPFAIL = 69, 75
 
 @pytest.fixture
 def wait_awaited(client, queue, wait_until):
-    """A function that waits until somebody waits for so many tasks, in a blocking read."""
+    """A function that waits until a client awaits this many tasks in a blocking read."""
     def wait(count=1):
         wait_until(lambda: client.hlen(queue.awaited) == count and any(
             one['cmd'] == 'xread' and 'b' in one['flags'] and not one['name']
@@ -29,7 +29,7 @@ def wait_awaited(client, queue, wait_until):
 
 
 def latch(folder, name='latch'):
-    """A shell line that waits until the test opens it, with what follows."""
+    """A shell line that waits until the test opens the latch, with what follows."""
     one = Latch(folder / name)
     return one.wait, one.open
 
@@ -37,7 +37,7 @@ def latch(folder, name='latch'):
 # ---- one task
 
 def test_success_and_death(daemon, queue, start, wait_awaited, folder):
-    """A line for each as soon as it has ended; exit 1 where one is dead."""
+    """Each task gets a line as soon as it has ended; the exit status is 1 if one is dead."""
     daemon().wait_ready()
     line, go = latch(folder)
     good, bad = queue.add({'command': f'{line}; exit 0'},
@@ -53,7 +53,7 @@ def test_success_and_death(daemon, queue, start, wait_awaited, folder):
 
 
 def test_all_succeed(daemon, queue, start):
-    """Exit 0; a task may be waited for twice, and by its label."""
+    """The exit status is 0 if all succeed; a task may be named twice, and by its label."""
     daemon().wait_ready()
     [tid] = queue.add({'command': 'sleep 0.3', 'id': 'order 17', 'result_ttl': '1m'})
     waiting = start('wait', 'order 17', tid, tid)
@@ -64,7 +64,7 @@ def test_all_succeed(daemon, queue, start):
 
 
 def test_json(daemon, queue, start):
-    """Everything that is known, an object a line."""
+    """JSON has all that is known, one object per line."""
     daemon({'retry': {'success': '3'}}).wait_ready()
     [tid] = queue.add({'command': 'echo out; echo err >&2; exit 3', 'result_ttl': '1m', 'id': 'a'})
     wait_succeeded(queue, 1)
@@ -79,9 +79,9 @@ def test_json(daemon, queue, start):
                    'attempts': 1, 'stdout': 'out\n', 'stderr': 'err\n'}
 
 
-def test_what_ended_before(daemon, queue, leat, wait_until):
-    """A result or a dead letter tells; without either the task is unknown, as are those that never
-    were."""
+def test_tasks_that_ended_before(daemon, queue, leat, wait_until):
+    """A result or a dead letter gives the outcome; without either, the task is unknown, like one that never
+    existed."""
     daemon().wait_ready()
     kept, forgotten, dead, brief = queue.add(
         {'command': 'true', 'result_ttl': '1h'}, {'command': 'true'},
@@ -100,7 +100,7 @@ def test_what_ended_before(daemon, queue, leat, wait_until):
 
 @pytest.mark.parametrize('place', ['delayed', 'ready', 'running'])
 def test_cancelled(queue, start, wait_awaited, place):
-    """A cancelled task is told wherever it was."""
+    """A cancelled task is reported in whatever state it was."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'}, due='+600000' if place == 'delayed' else 0)
     task = queue.begin('w1')[0] if place == 'running' else None
@@ -124,7 +124,7 @@ def test_expired(daemon, queue, start, wait_awaited):
 
 
 def test_lost_worker(daemon, queue, start, wait_awaited, folder, wait_until):
-    """The worker is killed: the task runs again elsewhere, and then has ended."""
+    """If the worker is killed, the task runs again elsewhere and then ends."""
     first = daemon({'queue': {'lease': '1s'}}).wait_ready()
     [tid] = queue.add({'command': f'[ -e {folder}/x ] || {{ touch {folder}/x; sleep 60; }}'})
     wait_until(lambda: (folder / 'x').exists())
@@ -137,8 +137,8 @@ def test_lost_worker(daemon, queue, start, wait_awaited, folder, wait_until):
     assert waiting.lines()[0][:2] == [tid, 'succeeded']
 
 
-def test_retried_letter(queue, start, wait_awaited):
-    """A dead letter that was called back is waited for, not its former death."""
+def test_retried_dead_letter(queue, start, wait_awaited):
+    """For a retried dead letter, leat waits for the new end, and ignores the former one."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x', 'result_ttl': '1h'})
     queue.finish('w1', queue.begin('w1')[0], 'dead', cause='exit', status='1')
@@ -149,10 +149,10 @@ def test_retried_letter(queue, start, wait_awaited):
     assert waiting.ended() == 0
 
 
-# ---- many
+# ---- many tasks
 
 def test_ids_from_stdin(daemon, queue, start, folder):
-    """One a line; empty lines are skipped, and the last needs no newline."""
+    """Ids come one per line; empty lines are skipped, and the last one needs no newline."""
     daemon().wait_ready()
     tids = queue.add(*[{'command': 'true', 'result_ttl': '1m'}] * 3)
     (folder / 'ids').write_text(f'{tids[0]}\n\n{tids[1]}\n{tids[2]}')
@@ -163,12 +163,12 @@ def test_ids_from_stdin(daemon, queue, start, folder):
 
 
 def test_no_ids_from_stdin(start, queue):
-    """Nothing to wait for has ended."""
+    """Without any id the wait is over."""
     assert start('wait', '-').ended() == 0
 
 
 def test_a_thousand(daemon, queue, start, wait_awaited):
-    """1,000 tasks in one wait, while a worker works them off."""
+    """One wait covers 1,000 tasks while a worker runs them."""
     tids = queue.add(*[{'command': 'true'}] * 1000)
     waiting = start('wait', *tids)
     wait_awaited(1000)
@@ -179,8 +179,9 @@ def test_a_thousand(daemon, queue, start, wait_awaited):
     assert {row[1] for row in rows} == {'succeeded'}
 
 
-def test_more_than_one_read_takes(queue, start, wait_awaited, wait_until):
-    """2,500 tasks, more than one blocking read names: each end is told, wherever it stands."""
+def test_more_tasks_than_one_read_takes(queue, start, wait_awaited, wait_until):
+    """With 2,500 tasks, more than one blocking read takes, each end is reported, wherever its key is in the
+    list."""
     queue.register('w1')
     tids = [tid for _ in range(5) for tid in queue.add(*[{'command': 'x'}] * 500)]
     waiting = start('wait', *tids)
@@ -194,7 +195,7 @@ def test_more_than_one_read_takes(queue, start, wait_awaited, wait_until):
 
 
 def test_lines_come_at_once(daemon, queue, start, wait_awaited, folder, wait_until):
-    """What has ended is told while others run."""
+    """A task that has ended is reported while others run."""
     daemon().wait_ready()
     line, go = latch(folder)
     first, go_first = latch(folder, 'first')
@@ -210,13 +211,13 @@ def test_lines_come_at_once(daemon, queue, start, wait_awaited, folder, wait_unt
 # ---- blocking, time and failures
 
 def calls(client):
-    """How often each command has run that a waiting leat might use."""
+    """How often each command ran that a waiting leat might use."""
     stats = client.info('commandstats')
     return [stats.get('cmdstat_' + name, {}).get('calls', 0) for name in ('xread', 'fcall', 'xrange')]
 
 
 def test_nothing_is_polled(queue, start, wait_awaited, wait_until, client):
-    """While no task ends, nothing is sent."""
+    """While no task ends, leat sends nothing."""
     queue.register('w1')
     tids = queue.add(*[{'command': 'x'}] * 2)
     waiting = start('wait', *tids)
@@ -229,14 +230,14 @@ def test_nothing_is_polled(queue, start, wait_awaited, wait_until, client):
         pass_time(seconds)
         return calls(client) == before
 
-    # who has just begun to wait looks once more at what there is, and a second later whether anything begins
+    # a new wait checks the queue once more, and a second later whether any task can start
     wait_until(lambda: is_quiet(1.2))
     assert is_quiet(1)
     assert waiting.running() and everything.running()
 
 
 def test_timeout(queue, leat):
-    """Exit 75 and a message; what had ended was told."""
+    """At the timeout leat exits with 75 and a message; tasks that had ended were reported."""
     queue.register('w1')
     done, left = queue.add({'command': 'x', 'result_ttl': '1m'}, {'command': 'x'})
     queue.finish('w1', queue.begin('w1')[0])
@@ -251,12 +252,12 @@ def test_timeout(queue, leat):
 
 @pytest.mark.parametrize('args', [[], ['--all', '1-1'], ['--timeout', 'x', '1-1'], ['--jsn', '1-1']])
 def test_usage(leat, args):
-    """What cannot be meant is refused before Redis is asked."""
+    """A wrong command line is refused before leat connects."""
     assert leat('wait', *args, config={'redis': {'socket': '/nowhere'}}).returncode == 64
 
 
 def test_redis_is_away_at_first(leat):
-    """As with all commands."""
+    """If Redis is away at the start, leat fails like all commands."""
     done = leat('wait', '1-1', config={'redis': {'socket': '/nowhere'}})
     assert done.returncode == EX_UNAVAILABLE and 'cannot connect' in done.stderr
 
@@ -264,7 +265,7 @@ def test_redis_is_away_at_first(leat):
 @pytest.mark.parametrize('what', ['ids', '--all'])
 def test_broken_connection(queue, start, wait_awaited, proxy, through_proxy, wait_until,
                            what):
-    """A connection that breaks is made again; what ended meanwhile is told."""
+    """After a broken connection leat connects again, and reports the tasks that ended meanwhile."""
     queue.register('w1')
     tids = queue.add(*[{'command': 'x'}] * 3)
     tasks = queue.begin('w1', 3)
@@ -288,7 +289,7 @@ def test_broken_connection(queue, start, wait_awaited, proxy, through_proxy, wai
 
 
 def test_silent_connection(queue, start, wait_awaited, proxy, through_proxy, wait_until):
-    """--timeout counts while Redis is away, too."""
+    """--timeout also counts while Redis is away."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'})
     waiting = start('wait', '--timeout', '2s', tid, config=through_proxy)
@@ -299,7 +300,7 @@ def test_silent_connection(queue, start, wait_awaited, proxy, through_proxy, wai
 
 
 def test_restarted_redis(redis_servers, wait_until, start):
-    """Redis is killed and comes back with its tasks: the wait goes on."""
+    """If Redis is killed and comes back with its tasks, the wait goes on."""
     server = redis_servers(appendonly='yes', appendfsync='always')
     queue = Queue(server.client()).load()
     queue.register('w1')
@@ -316,7 +317,7 @@ def test_restarted_redis(redis_servers, wait_until, start):
 
 
 def test_deleted_by_hand(queue, start, wait_awaited, proxy, through_proxy):
-    """Whoever deletes a task behind leat's back is noticed with the next look: it is unknown."""
+    """A task that was deleted by hand is noticed at the next check, and is unknown."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'})
     waiting = start('wait', tid, config=through_proxy)
@@ -327,8 +328,8 @@ def test_deleted_by_hand(queue, start, wait_awaited, proxy, through_proxy):
     assert waiting.lines()[0][:3] == [tid, 'unknown', '-']
 
 
-def test_reader_goes_away(queue, folder, base_config):
-    """Where nobody reads the lines any more, it ends."""
+def test_closed_pipe(queue, folder, base_config):
+    """leat ends if nothing reads its lines."""
     queue.register('w1')
     first, _ = queue.add({'command': 'x', 'result_ttl': '1m'}, {'command': 'x'})
     path = write_config(folder / 'pipe.ini', base_config)
@@ -342,7 +343,7 @@ def test_reader_goes_away(queue, folder, base_config):
 
 
 def test_a_result_that_is_broken(queue, start, wait_awaited, client):
-    """What somebody else wrote into a result's stream is no reason to crash."""
+    """Foreign content of a result's stream does not crash leat."""
     queue.register('w1')
     [tid] = queue.add({'command': 'x'})
     waiting = start('wait', tid)
@@ -354,7 +355,7 @@ def test_a_result_that_is_broken(queue, start, wait_awaited, client):
 
 @pytest.mark.parametrize('command', [['wait', '1-1'], ['wait', '--all'], ['run', 'true']])
 def test_rights(daemon, queue, client, leat, command):
-    """With the keys of the queue it works; without those of results the answer is that Redis denies it."""
+    """The queue's keys suffice; without the keys of results, leat says that Redis denies it."""
     daemon().wait_ready()
     client.execute_command('ACL', 'SETUSER', 'all', 'on', '>a', '+@all', '-@admin', '~emails', '~{emails}:*')
     client.execute_command('ACL', 'SETUSER', 'some', 'on', '>b', '+@all', '-@admin', '~emails',
@@ -369,7 +370,7 @@ def test_rights(daemon, queue, client, leat, command):
 # ---- the whole queue
 
 def test_all(daemon, queue, start, wait_awaited, folder, wait_until):
-    """Until nothing is ready, running or to be retried; delayed tasks do not count."""
+    """--all waits until no task is ready, running or waiting for a retry; delayed tasks do not count."""
     line, go = latch(folder)
     queue.add({'command': line}, {'command': '[ $LEAT_ATTEMPT = 2 ]'}, *[{'command': 'true'}] * 20)
     queue.add({'command': 'x'}, due='+600000')
@@ -383,8 +384,8 @@ def test_all(daemon, queue, start, wait_awaited, folder, wait_until):
     assert waiting.out == 'empty: 22 succeeded, 0 dead, 0 cancelled meanwhile; 1 delayed\n'
 
 
-def test_all_with_deaths(daemon, queue, leat, start, wait_awaited, folder):
-    """Exit 1 where tasks died meanwhile, 0 for those that had before."""
+def test_all_with_dead_letters(daemon, queue, leat, start, wait_awaited, folder):
+    """The exit status is 1 if tasks died during the wait, and 0 if they died before."""
     daemon({'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': 'exit 1'})
     wait_letters(queue)
@@ -399,13 +400,13 @@ def test_all_with_deaths(daemon, queue, leat, start, wait_awaited, folder):
 
 
 def test_all_of_an_empty_queue(leat, queue):
-    """It is empty, also before any worker was there."""
+    """An empty queue ends the wait, also before the first worker."""
     done = leat('wait', '--all')
     assert (done.returncode, done.stderr) == (0, '')
 
 
 def test_status_is_read_a_few_times_a_second(daemon, queue, start, client, wait_awaited):
-    """However fast tasks end, the queue is looked at no more than a few times a second."""
+    """However fast tasks end, leat reads the status only a few times a second."""
     for _ in range(4):
         queue.add(*[{'command': 'true'}] * 500)
     waiting = start('wait', '--all')
@@ -414,15 +415,16 @@ def test_status_is_read_a_few_times_a_second(daemon, queue, start, client, wait_
     begun = queue.now()
     daemon({'queue': {'concurrency': 8}}).wait_ready()
     assert waiting.ended(60) == 0
-    # each look goes with one read of the bell; the worker listens to its own once
+    # each status read comes with one read of the wakeup stream; the worker reads its own once
     assert calls(client)[0] <= (queue.now() - begun) / 250 + 4
 
 
-# ---- what keeps tasks from beginning
+# ---- why no task starts
 
 @pytest.mark.parametrize('command', ['run', 'wait', 'all'])
 def test_no_worker_reads_the_queue(daemon, queue, start, client, wait_until, command):
-    """Who waits is told so, once; a worker that comes ends the waiting, and nothing more is said."""
+    """leat says once that no worker reads the queue. A worker that comes ends the wait, and nothing more is
+    said."""
     words = {'run': ['run', 'true'], 'wait': ['wait', 'x'], 'all': ['wait', '--all']}[command]
     if command != 'run':
         queue.add({'command': 'true', 'id': 'x'})
@@ -437,9 +439,9 @@ def test_no_worker_reads_the_queue(daemon, queue, start, client, wait_until, com
 @pytest.mark.parametrize('pause_name, heartbeat, said', [
     ('paused', '{}', 'is paused'), ('drain:w1', '{}', 'are drained'),
     (None, '{"state": "host-fault"}', 'can start tasks now')])
-def test_nothing_begins(queue, start, wait_until, pause_name, heartbeat, said):
-    """Nor are they left to guess where there are workers and the queue is paused, their hosts are
-    drained, or nothing can run there."""
+def test_no_task_can_start(queue, start, wait_until, pause_name, heartbeat, said):
+    """leat says so if there are workers, but the queue is paused, their hosts are drained, or no worker can
+    run tasks."""
     queue.register('w1:1:a', heartbeat=heartbeat)
     queue.add({'command': 'true', 'id': 'x'})
     if pause_name:
@@ -449,8 +451,8 @@ def test_nothing_begins(queue, start, wait_until, pause_name, heartbeat, said):
     assert said in waiting.error and len(waiting.error.splitlines()) == 1
 
 
-def test_busy_workers_are_no_news(queue, start, wait_until, client):
-    """Where workers are only busy, nothing is said: the queue was looked at."""
+def test_busy_workers_are_not_reported(queue, start, wait_until, client):
+    """If workers are only busy, leat checks the queue and says nothing."""
     queue.register('w1:1:a')
     queue.add({'command': 'true', 'id': 'x'})
     client.config_resetstat()

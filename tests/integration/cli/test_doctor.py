@@ -1,4 +1,4 @@
-"""leat doctor: what it finds around and in a queue, what it repairs, and what it says."""
+"""leat doctor: what it finds in a queue and around it, what it repairs, and what it prints."""
 import json
 import resource
 import subprocess
@@ -14,13 +14,13 @@ OK, LEFT, REPAIRED, EX_UNAVAILABLE, EX_NOPERM, EX_CONFIG = 0, 1, 2, 69, 77, 78
 
 @pytest.fixture
 def redis_server(redis_servers):
-    """With an append-only file: nothing is wrong with it."""
+    """A server with an append-only file, so that nothing is wrong with it."""
     return redis_servers(appendonly='yes')
 
 
 @pytest.fixture
 def doctor(leat):
-    """A function that answers the exit code, and findings by kind."""
+    """A function that returns the exit code, and the findings by kind."""
     def run(*args, **options):
         done = leat('doctor', '--json', *args, **options)
         assert done.stderr == '', done.stderr
@@ -35,7 +35,7 @@ def states(finding):
 
 
 def test_a_healthy_queue(doctor, leat, queue):
-    """Nothing is found: 0, in words and in JSON. A queue that nobody has used is healthy too."""
+    """A healthy queue, and an unused one, has no findings and exit status 0, as text and as JSON."""
     code, found = doctor()
     assert (code, list(found), found['unbegun']['note']) == (OK, ['unbegun'], True)
     queue.register('w1')
@@ -47,10 +47,10 @@ def test_a_healthy_queue(doctor, leat, queue):
 
 @pytest.mark.parametrize('name', CASES)
 def test_each_damage(doctor, leat, queue, name):
-    """It is found (1), explained, repaired (2), and then nothing is wrong (0)."""
+    """Each kind of damage is found (1), explained and repaired (2), and then nothing is wrong (0)."""
     kind, make, after = CASES[name]
     made = make(queue)
-    queue.redis.hset(queue.conf, 'lease_ms', 60000)  # what the file says
+    queue.redis.hset(queue.conf, 'lease_ms', 60000)  # the file's value
     code, found = doctor()
     assert code == LEFT and kind in found and set(found) <= {kind} | ALSO.get(name, set())
     assert states(found[kind]) == {'found'} and found[kind]['repaired'] == 0
@@ -67,7 +67,7 @@ def test_each_damage(doctor, leat, queue, name):
 
 
 def test_the_page_says_what_was_done(leat, queue):
-    """Repaired findings say so, and what the repair was: loudly, where a task will run again."""
+    """The text says which findings were repaired and how, and clearly if a task will run again."""
     make_acked(queue)
     done = leat('doctor', '--repair')
     assert done.returncode == REPAIRED
@@ -77,7 +77,8 @@ def test_the_page_says_what_was_done(leat, queue):
 
 
 def test_many_findings_are_counted_and_a_few_are_shown(doctor, leat, queue):
-    """Thousands of orphans: counted all, repaired all, and the page stays short. Subjects are bytes."""
+    """Thousands of orphans are all counted and repaired, and the text stays short. Subjects may have any
+    bytes."""
     queue.register('w1')
     queue.redis.hset(queue.names, mapping={b'u:\xff\x1b\0%d' % i: '5-5' for i in range(3000)})
     queue.redis.hset(queue.names, mapping={f'i:{i}': '6-6' for i in range(10)})
@@ -92,7 +93,7 @@ def test_many_findings_are_counted_and_a_few_are_shown(doctor, leat, queue):
 # ---- around the queue
 
 def test_servers_that_can_lose_tasks(doctor, redis_servers, queue):
-    """Eviction, no append-only file, a replica, and one that does not tell."""
+    """Eviction, a missing append-only file, a replica, and a server that does not tell are reported."""
     def look(server, **options):
         return doctor(config={'redis': {'socket': server.socket, **options}})
     one = redis_servers(maxmemory='100mb', maxmemory_policy='allkeys-lru')
@@ -106,11 +107,11 @@ def test_servers_that_can_lose_tasks(doctor, redis_servers, queue):
 
 
 def test_a_replica(doctor, redis_servers, folder, wait_until):
-    """It is said, and what can be looked at is looked at."""
+    """A replica is reported, and everything that can be checked on it is checked."""
     first = redis_servers(appendonly='yes', port=0)
     second = redis_servers(appendonly='yes')
     Queue(second.client()).load()
-    # nobody answers there, but it is a replica from then on
+    # no server is at that address, but this one is a replica from then on
     second.client().execute_command('REPLICAOF', '127.0.0.1', '1')
     wait_until(lambda: second.client().info()['role'] == 'slave')
     code, found = doctor(config={'redis': {'socket': second.socket}})
@@ -119,7 +120,7 @@ def test_a_replica(doctor, redis_servers, folder, wait_until):
 
 
 def test_the_library_is_missing(doctor, leat, client):
-    """Looking does not load it; the repair does, and then looks at the rest."""
+    """Checking does not load the library; the repair does, and then checks the rest."""
     client.hset('{emails}:names', 'i:label', '5-5')
     code, found = doctor()
     assert (code, set(found)) == (LEFT, {'library-missing'})
@@ -138,7 +139,7 @@ def source(version):
 
 
 def test_the_library_is_old(doctor, queue):
-    """Found, and replaced by the repair."""
+    """An old library is found, and replaced by the repair."""
     queue.load(source(0))
     code, found = doctor()
     assert (code, set(found)) == (LEFT, {'library-old'}) and queue.version() == 0
@@ -147,7 +148,7 @@ def test_the_library_is_old(doctor, queue):
 
 
 def test_the_library_is_newer(doctor, queue):
-    """Found and never replaced; the rest is looked at."""
+    """A newer library is found and never replaced; the rest is checked."""
     queue.load(source(99))
     queue.redis.hset(queue.names, 'i:label', '5-5')
     code, found = doctor('--repair')
@@ -156,7 +157,7 @@ def test_the_library_is_newer(doctor, queue):
 
 
 def test_the_library_is_another(doctor, queue):
-    """The same version with another text: found, and replaced by the repair."""
+    """A library of the same version with another text is found, and replaced by the repair."""
     queue.load(LIBRARY.read_text() + '\n-- and more\n')
     code, found = doctor()
     assert (code, set(found)) == (LEFT, {'library-differs', 'unbegun'})
@@ -164,8 +165,8 @@ def test_the_library_is_another(doctor, queue):
     assert doctor()[0] == OK
 
 
-def test_who_may_not_repair(doctor, queue):
-    """A user that may look only: findings stay, each with the reason; Redis is left as it was."""
+def test_a_user_who_must_not_repair(doctor, queue):
+    """If the user may only read, each finding stays with the reason, and Redis is unchanged."""
     queue.register('w1')
     queue.redis.hset(queue.names, 'i:label', '5-5')
     queue.redis.hset(queue.names, 'u:key', '6-6')
@@ -177,7 +178,7 @@ def test_who_may_not_repair(doctor, queue):
 
 
 def test_workers_of_several_versions(doctor, queue):
-    """Found while they live; a silent one does not count."""
+    """Live workers of several versions are a finding; a silent worker does not count."""
     queue.register('web1:1:a', heartbeat='{"host": "web1", "version": "0.1.0"}')
     queue.register('web2:2:b', heartbeat='{"host": "web2", "version": "0.1.0"}')
     assert doctor()[0] == OK
@@ -190,8 +191,8 @@ def test_workers_of_several_versions(doctor, queue):
     assert doctor()[0] == OK
 
 
-def test_the_file_differs_from_what_is_agreed(doctor, queue):
-    """Each setting is named, with both values."""
+def test_the_file_differs_from_the_shared_settings(doctor, queue):
+    """Each setting that differs is named with both values."""
     queue.register('w1', lease=30000, max_length=5)
     code, found = doctor('--repair')
     assert (code, set(found)) == (LEFT, {'conf-differs'})
@@ -202,8 +203,8 @@ def test_the_file_differs_from_what_is_agreed(doctor, queue):
     assert found['conf']['examples'][0]['detail'] == 'is soon'
 
 
-def test_what_belongs_to_others(doctor, leat, queue):
-    """Another group on the stream, a configuration for another group, a key of another type."""
+def test_keys_of_other_programs(doctor, leat, queue):
+    """Another group on the stream, a configuration for another group, and a key of another type are reported."""
     queue.register('w1')
     queue.redis.xgroup_create(queue.stream, 'theirs', '0')
     assert set(doctor('--repair')[1]) == {'foreign'}
@@ -216,8 +217,8 @@ def test_what_belongs_to_others(doctor, leat, queue):
     assert done.returncode == EX_CONFIG and 'WRONGTYPE' in done.stderr
 
 
-def test_what_cannot_be_done(leat, folder):
-    """No Redis, a wrong password, words too many."""
+def test_errors(leat, folder):
+    """Without Redis, with a wrong password or with too many arguments, leat doctor fails with a message."""
     assert leat('doctor', config={'redis': {'socket': str(folder / 'none')}}).returncode == EX_UNAVAILABLE
     done = leat('doctor', config={'redis': {'user': 'who', 'password': 'x'}})
     assert done.returncode == EX_NOPERM and done.stdout == ''
@@ -225,11 +226,11 @@ def test_what_cannot_be_done(leat, folder):
     assert '--repair' in leat('doctor', '--help').stdout
 
 
-# ---- while it is used, and where there is much
+# ---- queues in use, and large ones
 
 def test_a_queue_in_use_is_healthy(doctor, daemon, queue, wait_until):
-    """Tasks with ids, unique keys and lanes run, fail, are retried and die while the doctor looks and repairs,
-    again and again: it finds nothing, and every task ends."""
+    """While tasks with ids, unique keys and lanes run, fail, are retried and die, repeated checks and repairs
+    find nothing, and every task ends."""
     retry = {'base': '20ms', 'cap': '50ms', 'max_attempts': 3}
     daemon({'queue': {'concurrency': 4}, 'retry': retry}).wait_ready()
     daemon({'queue': {'concurrency': 2}}).wait_ready()
@@ -247,7 +248,7 @@ def test_a_queue_in_use_is_healthy(doctor, daemon, queue, wait_until):
 
 
 def leat_in_little_memory(config, *args):
-    """leat's exit code and output; it fails where it wants more address space than a bounded command needs."""
+    """leat's exit code and output; leat fails if it uses more address space than a bounded command needs."""
     def limit():
         if not is_sanitized():
             resource.setrlimit(resource.RLIMIT_AS, (64 << 20, 64 << 20))
@@ -273,8 +274,8 @@ end
 
 
 def test_a_large_queue(base_config, folder, queue):
-    """75,000 tasks in the stream, in go and waiting, with as many names: looked at in short calls and little
-    memory, and the few orphans among them are found."""
+    """75,000 tasks in the stream, requeued and waiting, with as many names, are checked in short calls and
+    little memory, and the few orphans among them are found."""
     queue.register('w1')
     script = queue.redis.register_script(FILL)
     script(keys=[queue.stream, queue.go, queue.names, queue.waiting, queue.delayed])
