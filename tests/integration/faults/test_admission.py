@@ -1,5 +1,5 @@
-"""[admission]: while the host is pressed a worker claims nothing, and says so. The files of /proc are the test's
-own, mounted over the kernel's in a namespace of the daemon's."""
+"""[admission]: under host pressure a worker claims nothing, and says so. The files of /proc are the test's
+own, mounted over the kernel's in the daemon's mount namespace."""
 import json
 import os
 import shutil
@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or not shutil.which('unshare'), reason='needs root, to mount over /proc')]
 
 CPUS = os.cpu_count()
-LOOKED_S = 1.5  # in this time a worker that is pressed looks at least once
+LOOKED_S = 1.5  # a worker under pressure reads the files at least once in this time
 
 
 def pressure(percent):
@@ -32,7 +32,7 @@ def memory(mib):
     return f'MemTotal:        8388608 kB\nMemFree:          1000 kB\nMemAvailable:    {mib * 1024} kB\n'
 
 
-# key, value, file, what makes it, then figures: calm, pressed, still pressed, eased
+# key, value, file, function that makes its text, then values: calm, pressed, still pressed, eased
 MEASURES = [
     ('memory_pressure', '20%', 'pressure/memory', pressure, 19.9, 20.1, 15.1, 14.9),
     ('io_pressure', '40%', 'pressure/io', pressure, 0, 99, 31, 29),
@@ -45,7 +45,7 @@ MEASURES = [
 
 
 class Host:
-    """Files that stand in for those of /proc."""
+    """Files in place of those of /proc."""
 
     def __init__(self, folder):
         self.folder, self.mounts = folder / 'proc', []
@@ -72,7 +72,7 @@ def host(folder):
 
 @pytest.fixture
 def start(daemon, host):
-    """A function that starts a daemon on the host that the test has made."""
+    """A function that starts a daemon on the test's host."""
     def run(admission, sections=None, env=None):
         worker = daemon({'admission': admission, **(sections or {})}, env=env, start=False)
         worker.prefix = host.words()
@@ -86,10 +86,10 @@ def state(leat):
 
 
 @pytest.mark.parametrize('key, limit, path, make, calm, pressed, still, eased', MEASURES)
-def test_a_pressed_host_claims_nothing(start, queue, leat, host, folder, key, limit, path, make, calm, pressed,
-                                       still, eased):
-    """Beyond the limit it claims nothing and says so, in the log and in leat status; not before it has come back
-    to three quarters it goes on."""
+def test_a_worker_under_pressure_claims_nothing(start, queue, leat, host, folder, key, limit, path, make, calm,
+                                                pressed, still, eased):
+    """Beyond the limit a worker claims nothing and says so, in the log and in leat status; it claims again when
+    the value is below three quarters of the limit."""
     host.set(path, make(calm))
     worker = start({key: limit})
     queue.add({'command': 'true'})
@@ -97,7 +97,7 @@ def test_a_pressed_host_claims_nothing(start, queue, leat, host, folder, key, li
     assert state(leat) == 'running' and 'pressed' not in worker.log()
 
     host.set(path, make(pressed))
-    pass_time(1)  # what it knows is old then
+    pass_time(1)  # the worker's last reading is too old by then
     queue.add({'command': 'true'})
     worker.wait_log('host under pressure')
     wait_until(lambda: state(leat) == 'pressed')
@@ -112,7 +112,7 @@ def test_a_pressed_host_claims_nothing(start, queue, leat, host, folder, key, li
 
 
 def test_status(start, queue, host, folder):
-    """systemctl status shows it too, with the limit."""
+    """systemctl status shows the pressure, with the limit."""
     manager = NotifySocket(folder / 'notify')
     try:
         host.set('pressure/memory', pressure(50))
@@ -126,7 +126,7 @@ def test_status(start, queue, host, folder):
 
 
 def test_others_take_the_tasks(start, daemon, queue, host, folder):
-    """The tasks of the queue run on another host, and what runs here goes on."""
+    """Tasks of the queue run on another host, and running tasks go on here."""
     host.set('pressure/io', pressure(0))
     worker = start({'io_pressure': '10%'}, {'queue': {'concurrency': 4}})
     latch = folder / 'latch'
@@ -147,8 +147,8 @@ def test_others_take_the_tasks(start, daemon, queue, host, folder):
     wait_succeeded(queue, 22)
 
 
-def test_one_eases_the_other_does_not(start, queue, host):
-    """It goes on when none of the limits is exceeded any more."""
+def test_two_limits(start, queue, host):
+    """The worker claims again when no limit is exceeded any more."""
     host.set('pressure/memory', pressure(90))
     host.set('loadavg', load(900))
     worker = start({'memory_pressure': '20%', 'load': '200%'})
@@ -162,7 +162,7 @@ def test_one_eases_the_other_does_not(start, queue, host):
 
 
 def test_reload(start, queue, host):
-    """A reload takes another limit, or none."""
+    """A reload sets another limit, or none."""
     host.set('pressure/cpu', pressure(50))
     worker = start({'cpu_pressure': '20%'})
     queue.add({'command': 'true'})
@@ -181,8 +181,8 @@ def test_reload(start, queue, host):
     wait_succeeded(queue, 2)
 
 
-def test_stop_while_pressed(start, queue, host):
-    """A pressed worker stops like any other."""
+def test_stop_under_pressure(start, queue, host):
+    """A worker under pressure stops like any other."""
     host.set('pressure/cpu', pressure(50))
     worker = start({'cpu_pressure': '20%'})
     queue.add({'command': 'true'})
@@ -193,8 +193,8 @@ def test_stop_while_pressed(start, queue, host):
 
 
 @pytest.mark.parametrize('text', ['', 'full avg10=99.00\n', 'some avg10=x\n'])
-def test_a_kernel_that_does_not_tell(start, queue, host, text):
-    """A figure that cannot be read is said once, at the start, and its limit has no effect."""
+def test_an_unreadable_value(start, queue, host, text):
+    """A value that cannot be read is logged once, at the start, and its limit has no effect."""
     host.set('pressure/memory', text)
     worker = start({'memory_pressure': '1%', 'io_pressure': '100%'})
     assert '[admission] memory_pressure: has no effect: cannot read /proc/pressure/memory' in worker.log()
@@ -205,7 +205,7 @@ def test_a_kernel_that_does_not_tell(start, queue, host, text):
 
 
 def test_a_kernel_without_pressure(start, queue, host, folder):
-    """The same where /proc/pressure is not there at all."""
+    """The same holds if /proc/pressure does not exist."""
     host.words = lambda: ['unshare', '--mount', '--propagation', 'private', 'sh', '-c',
                           'mount -t tmpfs none /proc/pressure && exec "$@"', 'sh']
     worker = start({'memory_pressure': '1%'})
@@ -214,8 +214,8 @@ def test_a_kernel_without_pressure(start, queue, host, folder):
     wait_succeeded(queue, 1)
 
 
-def test_an_idle_worker_looks_at_nothing(start, client, queue, host):
-    """With limits, an idle worker does not wake up for them."""
+def test_an_idle_worker_does_not_wake_up(start, client, queue, host):
+    """An idle worker with limits does not wake up for them."""
     host.set('pressure/memory', pressure(0))
     worker = start({'memory_pressure': '20%', 'load': '100000%'}, {'queue': {'lease': '60s', 'scan': '1h'}})
     queue.add({'command': 'true'})
@@ -233,7 +233,7 @@ def test_an_idle_worker_looks_at_nothing(start, client, queue, host):
     ('free_memory', '1K', 'use 1M to'),
 ])
 def test_wrong_values(daemon, key, value, advice):
-    """A value that is none is refused, with what to write."""
+    """An invalid value is refused with a valid form."""
     worker = daemon({'admission': {key: value}})
     assert worker.wait_exit() == 78
     assert advice in worker.log(), worker.log()

@@ -1,8 +1,8 @@
-"""Tasks that are claimed ahead of free slots: they hold up nobody, and no end of a worker or of its
-connections loses, doubles or counts what it must not.
+"""Tasks that are claimed ahead of free slots wait for no long task, and no end of a worker or its connections
+loses, doubles or miscounts them.
 
-Only short tasks are claimed ahead, and on a busy machine none may be short: then there is nothing to
-be seen here. tests/unit/daemon/test_slots.c has the rules one by one, on any machine."""
+Only short tasks are claimed ahead, and on a busy machine none may be short: then these tests see nothing.
+tests/unit/daemon/test_slots.c has the rules one by one, on any machine."""
 import re
 import time
 
@@ -15,8 +15,8 @@ from harness.tasks import records, wait_succeeded
 
 SHORT = {'command': '/bin/true'}
 MORE = 300     # tasks that are added at once
-AHEAD = 8      # so many begun tasks on a worker of one slot: most of them wait for it
-TRY_S = 15     # so long it is tried
+AHEAD = 8      # this many claimed tasks on a worker of one slot, most of which wait for it
+TRY_S = 15     # time limit for the attempt to see it
 BUSY = 'tasks take too long here for any to be claimed ahead'
 
 
@@ -62,8 +62,8 @@ def steps(log):
 
 
 def test_tasks_behind_a_long_one_run_elsewhere(daemon, queue, client, folder):
-    """Two workers with a slot each; one has claimed tasks ahead when a long task takes its slot: the
-    other one runs them while that runs."""
+    """Two workers have a slot each, and one has claimed tasks ahead when a long task takes its slot: the
+    other worker runs them meanwhile."""
     workers = [daemon().wait_ready(), daemon().wait_ready()]
     wait_blocked(client, 2)
     done = 0
@@ -86,9 +86,8 @@ def test_tasks_behind_a_long_one_run_elsewhere(daemon, queue, client, folder):
     assert queue.counter('crashes') == queue.counter('retried') == queue.counter('fenced') == 0
 
 
-def test_stop_hands_back(daemon, queue, client):
-    """SIGTERM while tasks are held ahead: they go back with nothing counted, and another worker runs
-    each of them, once."""
+def test_stop_requeues(daemon, queue, client):
+    """At SIGTERM the waiting tasks are requeued uncounted, and another worker runs each of them once."""
     first = daemon().wait_ready()
     flood = Flood(queue)
     flood.wait_ahead()
@@ -107,13 +106,13 @@ def test_stop_hands_back(daemon, queue, client):
 
 
 def test_killed_worker(daemon, queue, client):
-    """kill -9 while tasks are held ahead: each of them runs again after the lease, as one crash."""
+    """After kill -9 each waiting task runs again after the lease, with one crash."""
     sections = {'queue': {'lease': '5s'}}
     first = daemon(sections).wait_ready()
     flood = Flood(queue)
     flood.wait_ahead()
     first.kill9()
-    # what it still sent is carried out
+    # Redis still executes what the worker had sent
     wait_until(lambda: not any(row['name'].startswith('leat:') for row in client.client_list()))
     left = queue.pending()
     daemon(sections).wait_ready()
@@ -124,7 +123,7 @@ def test_killed_worker(daemon, queue, client):
 
 @pytest.mark.parametrize('name', ['', 'command', 'work'])
 def test_cut_connection(daemon, queue, proxy, through_proxy, folder, name):
-    """Connections break while tasks are held ahead: every task runs once, none counts as crashed."""
+    """If connections break while tasks wait, every task runs once, and none counts as crashed."""
     first = daemon(through_proxy).wait_ready()
     # a second run of a task fails
     flood = Flood(queue, lambda number: f'/bin/mkdir {folder}/{number}')
@@ -139,9 +138,9 @@ def test_cut_connection(daemon, queue, proxy, through_proxy, folder, name):
     assert len(started) == len(set(started)) == flood.count
 
 
-def test_suspects_are_not_claimed_ahead(daemon, queue):
-    """Tasks with a crash behind them come while others are claimed ahead: each starts when nothing
-    else runs, and nothing starts beside it."""
+def test_poison_candidates_are_not_claimed_ahead(daemon, queue):
+    """A poison candidate that comes while others are claimed ahead starts when no other task runs, and
+    nothing starts beside it."""
     queue.register('gone', lease=120000)
     suspects = queue.add(*[SHORT] * 5)
     crashed = [task.token for task in queue.begin('gone', 5)]

@@ -1,7 +1,7 @@
-"""leatd is killed at each of its calls, before or after it, while tasks succeed, fail and are retried, die, leave
-processes behind, share a process and are renewed. The next one on the host finishes the work: no task is lost or
-counted twice, no two runs of one overlap, whatever they have left, and nothing of the dead one stays.
-Here at some calls; `make inject` goes through them all."""
+"""leatd is killed at each of its calls, before or after it, while tasks succeed, fail, are retried, die,
+leave processes behind, share a process and are renewed. The next daemon on the host finishes the work: no
+task is lost or counted twice, no two runs of one overlap, and nothing is left of the dead daemon. These tests
+try some calls; `make inject` tries all."""
 import contextlib
 import fcntl
 import os
@@ -16,25 +16,25 @@ WHEN = pytest.mark.parametrize('when', ['before', 'after'])
 
 @WHEN
 def test_work(daemon, queue, folder, injector, heartbeats, when):
-    """While it works; whoever inherits what it has started reaps that at once, as process 1 does."""
+    """The daemon is killed while it works; a reaper stands in for process 1 and reaps its orphans."""
     Crash(daemon, queue, folder, injector, heartbeats).sweep((240,), when)
 
 
 @WHEN
 def test_batches(daemon, queue, folder, injector, heartbeats, when):
-    """The same where tasks share a process."""
+    """The same holds if tasks share a process."""
     Crash(daemon, queue, folder, injector, heartbeats, batch=True).sweep((40,), when)
 
 
 @WHEN
 def test_start(daemon, queue, folder, injector, heartbeats, when):
-    """From its start on, with tasks that wait for it."""
+    """The daemon is killed from its start on, with waiting tasks."""
     Crash(daemon, queue, folder, injector, heartbeats).sweep((50,), when, early=True)
 
 
 @WHEN
 def test_cgroups(caged, queue, folder, group, injector, heartbeats, when):
-    """Tasks have cgroups, of which none is left."""
+    """The same holds for tasks with cgroups, and no cgroup is left."""
     Crash(caged, queue, folder, injector, heartbeats, inherited=False).sweep((60,), when)
     assert group.below() == ['daemon'] and not group.is_populated()
 
@@ -48,8 +48,8 @@ def has_open(pid, path):
 
 
 def test_lock_that_outlives_its_daemon(caged, group):
-    """What a killed daemon was just starting has its descriptors for a moment yet, and with them the lock on the
-    cgroups: the next one waits for that, and does not take it for another daemon."""
+    """A process that a killed daemon was just starting has its descriptors for a moment, and with them the
+    lock on the cgroups: the next daemon waits for it, and does not take it for another daemon."""
     tasks = group / 'tasks'
     tasks.mkdir()
     lock = os.open(tasks, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""LEAT_FENCE: a number by which a task's effects can be guarded against a stale run of it."""
+"""LEAT_FENCE, the fencing token: a task's effects can be guarded against a stale run."""
 import os
 import re
 import shutil
@@ -15,7 +15,7 @@ MANUAL = Path(__file__).resolve().parents[3] / 'src/daemon/leatd.8'
 
 
 def again(queue, how, task):
-    """Lets the task pass on, in that way; how it ended the last time does not matter."""
+    """Makes the task run again in that way, however it ended before."""
     if how in ('retry', 'release'):
         assert queue.finish('w1', task, how, cause='exit', status='1') == 'ok'
     elif how == 'expiry':
@@ -29,7 +29,7 @@ def again(queue, how, task):
 
 
 def begun(queue):
-    """The one task, as soon as it can be begun."""
+    """The one task, as soon as it can be claimed."""
     found = []
 
     def look():
@@ -41,9 +41,9 @@ def begun(queue):
 
 @pytest.mark.parametrize('lane', [{}, {'lane': 'a'}])
 @pytest.mark.parametrize('due', [0, '+1'])
-def test_it_grows_with_every_run(queue, lane, due):
-    """Whatever a task has been through, each of its runs has a greater number than all before, and a dead letter
-    that is retried does not begin at 1 again."""
+def test_every_run_has_a_greater_token(queue, lane, due):
+    """Each run of a task has a greater token than all earlier ones, and a retried dead letter does not begin
+    at 1 again."""
     queue.register('w1', max_crashes=100)
     [tid] = queue.add({'command': 'x', **lane}, due=due)
     ways = ['retry', 'release', 'expiry', 'worker proved dead', 'dead letter retried'] * 2
@@ -57,8 +57,8 @@ def test_it_grows_with_every_run(queue, lane, due):
     assert numbers[0] == 1 and all(a < b for a, b in zip(numbers, numbers[1:])), numbers
 
 
-def test_tasks_see_it_grow(daemon, queue, leat, folder):
-    """The same on real workers: stopped, killed, failing, dead and retried."""
+def test_tasks_get_a_greater_token(daemon, queue, leat, folder):
+    """The same holds on real workers: stopped, killed, failing, dead and retried tasks."""
     lines, mode = folder / 'lines', folder / 'mode'
     command = (f'echo "$LEAT_TASK $LEAT_FENCE" >>{lines}; '
                f'case $(cat {mode}) in fail) exit 1;; hang) exec sleep 1000;; esac')
@@ -98,7 +98,7 @@ def example(number):
 
 
 def test_the_manual_s_example_with_redis(redis_server, client):
-    """What a stale run wants to write is refused, and its task fails."""
+    """A write of a stale run is refused, and its task fails."""
     if not shutil.which('redis-cli'):
         pytest.skip('redis-cli is not installed')
     script = example(0)
@@ -123,7 +123,7 @@ def test_the_manual_s_example_with_redis(redis_server, client):
 
 
 def test_the_manual_s_example_with_sql():
-    """The same with a statement for PostgreSQL and SQLite."""
+    """The same holds for a statement for PostgreSQL and SQLite."""
     sqlite3 = pytest.importorskip('sqlite3')
     statement = example(1)
     base = sqlite3.connect(':memory:')

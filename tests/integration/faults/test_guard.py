@@ -1,5 +1,5 @@
-"""Guards: whatever becomes of the daemon, no process of a task outlives its lease, and when the daemon is dead
-its tasks die with it."""
+"""Guards: no process of a task outlives its lease, whatever happens to the daemon, and the tasks of a dead
+daemon are killed."""
 import os
 import signal
 import sys
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.usefixtures('short_leases')
 SURVIVORS = Path(__file__).parents[1] / 'harness' / 'faults' / 'survivors.py'
 LONG = {'queue': {'lease': '60s', 'scan': '10s'}, 'task': {'kill_grace': '300ms'}}
 SOON_S = 5.0  # far less than that lease
-TICK_S = 0.02  # more than what the kernel tells of when a process began is rounded by
-MARGIN_S = 0.05  # a guard's, for a lease of the usual length here
+TICK_S = 0.02  # more than the kernel rounds the start time of a process by
+MARGIN_S = 0.05  # a guard's margin, for the usual lease here
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def add(queue, command, **fields):
 
 
 def tree(heartbeats, seconds=60):
-    """A task of five processes that are deaf to TERM: a shell, three of its group, and one in a group of its own.
-    What a guard leaves of the shell says so."""
+    """A task of five processes that ignore TERM: a shell, three of its group, and one in its own group. A
+    file tells if the shell goes on after them."""
     heartbeat = heartbeats.task(seconds, stubborn=True)
     return (f"trap '' TERM; {heartbeat} & {heartbeat} & {heartbeat} & set -m; {heartbeat} & wait; "
             f'touch {heartbeats.path}.went-on')
@@ -44,7 +44,7 @@ def lock_text(worker_locks, consumer):
 
 
 def assert_dead_with(worker, heartbeats, since, late):
-    """The tasks of a dead daemon are dead soon, as if they had never gone on; not a lease later."""
+    """The tasks of a dead daemon are dead soon, without going on, and not a lease later."""
     runs = heartbeats.wait_dead()
     assert max(run.last for run in runs) - since < SOON_S + late(), runs
     assert not Path(f'{heartbeats.path}.went-on').exists()
@@ -53,9 +53,9 @@ def assert_dead_with(worker, heartbeats, since, late):
 
 # ---- the daemon is killed
 
-def test_killed_daemon_s_tasks_die(daemon, queue, heartbeats, worker_locks, late):
-    """kill -9 of the daemon: every process of its tasks' sessions is dead at once, the guards say so in the hold
-    file and are gone, and the next start runs the task without waiting for the lease."""
+def test_tasks_of_a_killed_daemon_die(daemon, queue, heartbeats, worker_locks, late):
+    """After kill -9 of the daemon, every process of its tasks' sessions is dead at once, the guards write so
+    into the worker's lock file and exit, and the next daemon runs the task without waiting for the lease."""
     worker = daemon({**LONG, 'queue': {'lease': '60s', 'concurrency': 2}}).wait_ready()
     consumer, guards = consumer_of(worker), worker.guards()
     assert len(guards) == 2
@@ -79,12 +79,12 @@ def test_killed_daemon_s_tasks_die(daemon, queue, heartbeats, worker_locks, late
 
 @pytest.mark.parametrize('first', [0, 1])
 def test_one_guard_and_the_daemon_killed(daemon, queue, heartbeats, worker_locks, late, first):
-    """kill -9 of one guard and at once of the daemon: the other one does the work of both."""
+    """If a guard and then the daemon are killed, the other guard does the work of both."""
     worker = daemon(LONG).wait_ready()
     consumer = consumer_of(worker)
     add(queue, tree(heartbeats))
     heartbeats.wait_runs(4)
-    worker.stop()  # so that it has no moment to replace it
+    worker.stop()  # so that it has no time to replace the guard
     processes.send(worker.guards()[first], signal.SIGKILL)
     killed = boot_s()
     worker.kill9()
@@ -93,8 +93,8 @@ def test_one_guard_and_the_daemon_killed(daemon, queue, heartbeats, worker_locks
 
 
 def test_all_killed(daemon, queue, heartbeats, worker_locks):
-    """kill -9 of both guards and the daemon: nobody is left to say that the tasks are dead, so nothing is
-    said, and the lease is waited out."""
+    """If both guards and the daemon are killed, no one proves that the tasks are dead, and the lease must
+    expire."""
     worker = daemon().wait_ready()
     consumer = consumer_of(worker)
     add(queue, f'exec {heartbeats.task(1)}')
@@ -109,9 +109,9 @@ def test_all_killed(daemon, queue, heartbeats, worker_locks):
     assert 'reclaimed' not in second.log()
 
 
-def test_all_killed_and_tasks_that_go_on(daemon, queue, heartbeats, folder, worker_locks):
-    """What is left of the tasks is killed by the next start on the host, long before the lease runs out, as far
-    as it is known by its environment. That is no proof: nothing is adopted."""
+def test_all_killed_and_tasks_survive(daemon, queue, heartbeats, folder, worker_locks):
+    """The next daemon on the host kills the surviving tasks that it knows by their environment, long before
+    the lease expires. That is no proof: nothing is reclaimed."""
     worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
     consumer = consumer_of(worker)
     add(queue, f'{heartbeats.task(60)} & exec {sys.executable} -S -E {SURVIVORS} {folder}/survivors 3')
@@ -129,11 +129,11 @@ def test_all_killed_and_tasks_that_go_on(daemon, queue, heartbeats, folder, work
 
 @pytest.mark.parametrize('batch, cleared', [(None, ''), (2, ''), (None, 'env -i ')],
                          ids=['single', 'batch', 'no environment'])
-def test_leader_reaped_before_the_guards_look(daemon, queue, heartbeats, latch, worker_locks, late, batch,
+def test_leader_reaped_before_the_guards_scan(daemon, queue, heartbeats, latch, worker_locks, late, batch,
                                               cleared):
-    """A task ends, and the daemon is killed before it sees to what the task has left; whoever inherits the leader
-    reaps it before the guards look at it, so that its number says nothing any more: they know what it left by its
-    environment, or since it is older than the daemon's last sign of life, and kill it at once."""
+    """A task ends, the daemon is killed before it handles the processes that the task left, and the leader is
+    reaped before the guards scan, so that its pid means nothing: the guards find these processes by their
+    environment, or because they are older than the daemon's last sign of life, and kill them at once."""
     left = f'{cleared}{heartbeats.task(60)} & {latch.wait}'
     config = {'queue': {'lease': '60s', 'concurrency': 2}, 'isolation': {'cgroup': 'off'},
               'task': {'command': left, 'batch': batch} if batch else {}}
@@ -160,19 +160,21 @@ def test_leader_reaped_before_the_guards_look(daemon, queue, heartbeats, latch, 
     wait_until(lambda: f'dead {consumer}\n' in lock_text(worker_locks, consumer))
 
 
-def test_killed_before_it_can_say_anything(daemon, queue, worker_locks):
-    """A daemon without tasks is killed: its hold file gets its proof all the same, and the guards exit well."""
+def test_killed_without_tasks(daemon, queue, worker_locks):
+    """If a daemon without tasks is killed, its lock file still gets the proof, and the guards exit with
+    success."""
     worker = daemon(LONG).wait_ready()
     consumer, guards = consumer_of(worker), worker.guards()
     worker.kill9()
-    # they are ours now; their output is nobody's, so a sanitizer has nothing but the status
+    # the guards are the test's children now, and their output goes nowhere, so that only the status shows a
+    # sanitizer's report
     assert [os.waitpid(pid, 0)[1] for pid in guards] == [0, 0]
     assert f'dead {consumer}\n' in lock_text(worker_locks, consumer)
 
 
 def test_killed_under_load(daemon, queue, worker_locks, folder):
-    """kill -9 in the midst of short tasks: wherever a start was, nothing is left alive and all is proved; all
-    tasks succeed."""
+    """After kill -9 amid short tasks, wherever a start was, no process is left and all is proved; every task
+    succeeds."""
     sections = {'queue': {'lease': '60s', 'concurrency': 4, 'max_crashes': 100}}
     count = 400
     queue.add(*[{'command': f'echo $LEAT_TASK $LEAT_FENCE >> {folder}/ran'}] * count)
@@ -194,10 +196,11 @@ def test_killed_under_load(daemon, queue, worker_locks, folder):
 # ---- the daemon is stopped
 
 @pytest.mark.parametrize('network', ['there', 'gone'])
-def test_stopped_daemon_s_tasks_die_in_time(daemon, queue, client, proxy, through_proxy, heartbeats, late,
-                                            network):
-    """SIGSTOP for longer than the lease, with Redis in reach or not: all processes of the task are dead before
-    another worker may run it, and after SIGCONT nothing that the first one knows is taken."""
+def test_tasks_of_a_stopped_daemon_die_in_time(daemon, queue, client, proxy, through_proxy, heartbeats, late,
+                                               network):
+    """If the daemon is stopped by SIGSTOP for longer than the lease, with Redis reachable or not, all
+    processes of the task are dead before another worker may run it, and after SIGCONT the first worker's
+    outcome is refused."""
     first = daemon(through_proxy).wait_ready()
     wait_blocked(client)
     tid = add(queue, tree(heartbeats))
@@ -223,9 +226,9 @@ def test_stopped_daemon_s_tasks_die_in_time(daemon, queue, client, proxy, throug
     assert second.running() and first.running()
 
 
-def test_stopped_and_nobody_else(daemon, queue, client, heartbeats):
-    """SIGSTOP, and nobody takes the task over: it is dead, goes back with no attempt used, and runs again on the
-    same worker."""
+def test_stopped_and_no_other_worker(daemon, queue, client, heartbeats):
+    """If no other worker takes over the task of a stopped daemon, the task is killed, requeued with no
+    attempt used, and runs again on the same worker."""
     worker = daemon({'queue': {'scan': '10m'}}).wait_ready()
     wait_blocked(client)
     tid = add(queue, f'test $LEAT_FENCE = 1 && exec {heartbeats.task(60, stubborn=True)}; '
@@ -244,7 +247,7 @@ def test_stopped_and_nobody_else(daemon, queue, client, heartbeats):
 
 
 def test_short_stop_costs_nothing(daemon, queue, client, heartbeats):
-    """Stopped for less than the lease: the task goes on, and so do renewals."""
+    """If the stop is shorter than the lease, the task and its renewals go on."""
     worker = daemon({'queue': {'lease': '6s'}}).wait_ready()
     wait_blocked(client)
     add(queue, heartbeats.task(9))
@@ -258,7 +261,7 @@ def test_short_stop_costs_nothing(daemon, queue, client, heartbeats):
 
 
 def test_batch_dies_in_time(daemon, queue, heartbeats, late):
-    """A process with several tasks is one to the guard, too."""
+    """A guard treats the process of several tasks like that of one."""
     worker = daemon({'task': {'command': heartbeats.task(60, stubborn=True), 'batch': 4, 'batch_wait': '500ms'}})
     worker.wait_ready()
     queue.add(*[{'payload': str(number)} for number in range(4)])
@@ -272,7 +275,7 @@ def test_batch_dies_in_time(daemon, queue, heartbeats, late):
 
 
 def test_check_dies_in_time(daemon, queue, heartbeats, late):
-    """So is the check of a task whose worker was lost."""
+    """The check of a task whose worker was lost is killed in time, too."""
     queue.register('gone', lease=2000)
     add(queue, 'true')
     [task] = queue.begin('gone')
@@ -286,7 +289,7 @@ def test_check_dies_in_time(daemon, queue, heartbeats, late):
 
 
 def test_many_at_once(daemon, queue, heartbeats, late):
-    """Sixty tasks at a time, all of them in time."""
+    """Sixty tasks at a time are all killed in time."""
     worker = daemon({'queue': {'concurrency': 60, 'lease': '4s'}}).wait_ready()
     queue.add(*[{'command': f"trap '' TERM; {heartbeats.task(60)} & wait"}] * 60)
     heartbeats.wait_runs(60)
@@ -297,9 +300,9 @@ def test_many_at_once(daemon, queue, heartbeats, late):
 
 
 def test_start_that_hangs(caged, queue, group, heartbeats, late):
-    """The daemon waits for a child until it executes. One that does not come so far, as where its cgroup is frozen
-    or somebody stops it on its way, is ended long before leases are lost: nothing is counted, and neighbours go
-    on."""
+    """The daemon waits for a child until it executes its program. A child that does not get there, because
+    its cgroup is frozen or it is stopped, is killed long before leases are lost: nothing is counted, and
+    other tasks go on."""
     worker = caged({'queue': {'lease': '8s', 'concurrency': 2}}).wait_ready()
     add(queue, heartbeats.task(1.5))
     heartbeats.wait_runs(1)
@@ -313,7 +316,7 @@ def test_start_that_hangs(caged, queue, group, heartbeats, late):
     assert [(run.attempt, run.ended) for run in heartbeats.runs()] == [(1, True)] * 2
 
 
-# ---- who escapes, and who does not
+# ---- processes that escape
 
 def survivors_of(folder):
     wait_file(folder / 'survivors.all')
@@ -321,8 +324,9 @@ def survivors_of(folder):
 
 
 def test_double_fork_and_setsid(daemon, queue, folder, heartbeats, worker_locks):
-    """Without cgroups, descendants with sessions of their own are known by their environment: they are dead
-    before the guards say so, so before the task runs again. What earlier tasks have left is not touched."""
+    """Without cgroups, descendants in sessions of their own are found by their environment, and are dead
+    before the guards say so, and so before the task runs again. Processes that earlier tasks left are not
+    touched."""
     worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
     consumer = consumer_of(worker)
     add(queue, f'{sys.executable} -S -E {SURVIVORS} {folder}/left 1 0')
@@ -340,8 +344,8 @@ def test_double_fork_and_setsid(daemon, queue, folder, heartbeats, worker_locks)
     assert (folder / 'again').read_text().split() == [str(pid) for pid in survivors]
 
 
-def test_double_fork_and_setsid_of_a_stopped_daemon_s_task(daemon, queue, folder, late):
-    """So they are where a guard kills one task, since its lease has passed."""
+def test_double_fork_and_setsid_if_the_daemon_is_stopped(daemon, queue, folder, late):
+    """The same holds if a guard kills one task, because its lease is over."""
     worker = daemon({'isolation': {'cgroup': 'off'}}).wait_ready()
     add(queue, f'exec {sys.executable} -S -E {SURVIVORS} {folder}/survivors 2')
     survivors = survivors_of(folder)
@@ -351,8 +355,8 @@ def test_double_fork_and_setsid_of_a_stopped_daemon_s_task(daemon, queue, folder
     assert boot_s() - begun < LEASE_S + late()
 
 
-def test_who_escapes(daemon, queue, folder, heartbeats):
-    """Who has left the session and cleared its environment escapes: the documented limit."""
+def test_escape(daemon, queue, folder, heartbeats):
+    """A process that has left the session and cleared its environment escapes, which is the documented limit."""
     worker = daemon({**LONG, 'isolation': {'cgroup': 'off'}}).wait_ready()
     add(queue, f'{heartbeats.task(60)} & exec env -i {sys.executable} -S -E {SURVIVORS} {folder}/survivors 1')
     [survivor] = survivors_of(folder)
@@ -365,8 +369,8 @@ def test_who_escapes(daemon, queue, folder, heartbeats):
 
 @pytest.mark.parametrize('fault', ['stopped', 'killed', 'guards replaced, stopped'])
 def test_nothing_escapes_with_cgroups(caged, queue, group, folder, late, fault):
-    """With cgroups everything dies, double-forked and with sessions of its own: in time where the daemon is
-    stopped, at once where it is killed; also by guards that came later."""
+    """With cgroups every process dies, double-forked ones in sessions of their own too: in time if the daemon
+    is stopped, at once if it is killed; also by guards that were started later."""
     worker = caged().wait_ready()
     path = folder / 'survivors'
     add(queue, f'exec {sys.executable} -S -E {SURVIVORS} {path} 15')
@@ -387,7 +391,7 @@ def test_nothing_escapes_with_cgroups(caged, queue, group, folder, late, fault):
 # ---- the guards themselves
 
 def replace_guards(worker):
-    """Kills both, one after the other, and waits until there are others."""
+    """Kills both guards, one after the other, and waits for their replacements."""
     former = worker.guards()
     for pid in former:
         processes.send(pid, signal.SIGKILL)
@@ -396,7 +400,7 @@ def replace_guards(worker):
 
 
 def test_replaced_guards_know_what_runs(daemon, queue, heartbeats, late):
-    """Killed guards are replaced within a second; tasks go on, and the new ones hold them to their lease."""
+    """Killed guards are replaced within a second; tasks go on, and the new guards enforce their leases."""
     worker = daemon().wait_ready()
     add(queue, heartbeats.task(1.5))
     heartbeats.wait_runs(1)
@@ -419,7 +423,7 @@ def test_replaced_guards_know_what_runs(daemon, queue, heartbeats, late):
 
 
 def test_stopped_guards_are_replaced(daemon, queue, latch):
-    """A guard that is stopped is none: while tasks run it is ended and replaced."""
+    """A stopped guard is useless: while tasks run, it is killed and replaced."""
     worker = daemon({'queue': {'lease': '1s'}, 'task': {'kill_grace': '100ms'}}).wait_ready()
     former = worker.guards()
     add(queue, latch.command)

@@ -1,4 +1,4 @@
-"""The guards as processes: what they hear and hold, where none can be had, and what they leave behind."""
+"""The guards as processes: their signals and descriptors, failures to start them, and what they leave behind."""
 import os
 import signal
 import subprocess
@@ -33,9 +33,9 @@ def add(queue, command, **fields):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='needs root, to look at the descriptors of the daemon')
-def test_no_guard_to_be_had(daemon, queue, client, latch, folder, manager):
-    """Where a guard cannot be replaced the worker claims nothing and says so; what runs goes on. When there is one
-    again, so does the worker."""
+def test_no_guard_can_be_started(daemon, queue, client, latch, folder, manager):
+    """If a guard cannot be replaced, the worker claims nothing and says so; running tasks go on. As soon as a
+    guard can be started, the worker claims again."""
     worker = daemon({'queue': {'concurrency': 2}}, env=manager.environment()).wait_ready()
     wait_blocked(client)
     add(queue, latch.command)
@@ -43,7 +43,7 @@ def test_no_guard_to_be_had(daemon, queue, client, latch, folder, manager):
     rows = Path(f'/proc/{worker.pid}/limits').read_text().splitlines()
     [before] = [row for row in rows if 'open files' in row]
     hard = before.split()[4]
-    # one is free, which is enough for a status, and not for a guard: what the dead one leaves is out of the way
+    # one process may start, which is enough for a status but not for a guard
     wait_until(lambda: any('1 of 2 running' in text for text in manager.having('STATUS')),
                message=lambda: f'{manager.messages}')
     looks = []
@@ -65,9 +65,9 @@ def test_no_guard_to_be_had(daemon, queue, client, latch, folder, manager):
     assert len(worker.guards()) == 2
 
 
-def test_guards_that_die_again_and_again(daemon, queue):
-    """A guard that dies as soon as it does its work is replaced at once a few times, and then after growing
-    pauses, in which the worker claims nothing: no loop of starts, and no flood of records."""
+def test_guards_that_die_repeatedly(daemon, queue):
+    """A guard that dies at its start is replaced at once a few times, and then after growing pauses in which
+    the worker claims nothing: there is no loop of starts and no flood of records."""
     worker = daemon().wait_ready()
 
     trouble = 'no guard over running tasks: it keeps dying; claiming nothing, retrying in {} s'
@@ -91,9 +91,9 @@ def limit(pid, files):
     subprocess.run(['prlimit', f'--pid={pid}', f'--nofile={files}'], check=True)
 
 
-def test_guards_are_deaf(daemon, queue, heartbeats):
-    """What would end another process does not end a guard; it has a session of its own, a name, and no more
-    descriptors than it needs, none of the daemon's connections among them."""
+def test_guards_ignore_signals(daemon, queue, heartbeats):
+    """Signals that end other processes do not end a guard. It has its own session and name, and only the
+    descriptors that it needs, none of the daemon's connections among them."""
     worker = daemon().wait_ready()
     guards = worker.guards()
     for pid in guards:
@@ -111,7 +111,7 @@ def test_guards_are_deaf(daemon, queue, heartbeats):
 
 
 def test_leaves_nothing_behind(daemon, queue, worker_locks):
-    """A clean stop: no guard, no hold file."""
+    """After a clean stop there is no guard and no lock file."""
     worker = daemon().wait_ready()
     guards, consumer = worker.guards(), consumer_of(worker)
     assert is_locked(worker_locks.path / consumer)
@@ -126,9 +126,9 @@ def test_leaves_nothing_behind(daemon, queue, worker_locks):
     assert list(worker_locks.path.iterdir()) == []
 
 
-def test_gives_up(daemon, queue, redis_server, heartbeats, worker_locks):
-    """A stop that Redis does not hear of is no clean one: the hold file stays, with the proof, so that the next
-    worker need not wait."""
+def test_unclean_stop(daemon, queue, redis_server, heartbeats, worker_locks):
+    """If Redis does not learn of a stop, the stop is not clean: the lock file stays, with the proof, so that
+    the next worker need not wait."""
     worker = daemon({'shutdown': {'drain': '100ms'}, 'redis': {'command_timeout': '30s'}}).wait_ready()
     consumer = consumer_of(worker)
     add(queue, heartbeats.task(60))
@@ -142,8 +142,8 @@ def test_gives_up(daemon, queue, redis_server, heartbeats, worker_locks):
     heartbeats.wait_dead()
 
 
-def test_state_folder_that_cannot_be(daemon, queue, heartbeats, folder):
-    """Without a place for hold files the worker says so once, and all else is as it was."""
+def test_state_folder_that_cannot_be_made(daemon, queue, heartbeats, folder):
+    """Without a folder for lock files the worker says so once, and everything else works."""
     (folder / 'file').touch()
     worker = daemon({'isolation': {'state': f'{folder}/file'}}).wait_ready()
     assert worker.log().count('if this worker dies') == 1
@@ -156,14 +156,14 @@ def test_state_folder_that_cannot_be(daemon, queue, heartbeats, folder):
 
 
 def test_configured_state_folder(daemon, queue, folder):
-    """[isolation] state says where hold files are."""
+    """[isolation] state is the folder of the lock files."""
     worker = daemon({'isolation': {'state': f'{folder}/elsewhere'}}).wait_ready()
     assert (folder / 'elsewhere' / 'emails' / consumer_of(worker)).exists()
     assert not (folder / 'state').exists()
 
 
-def test_stranger_with_that_name():
-    """The program is not to be started by hand as a guard."""
+def test_started_by_hand():
+    """The program refuses to be started by hand as a guard."""
     from harness.daemon import program
     done = subprocess.run(['leat-guard', 'a', 'b', '0'], executable=program('leatd'), stdin=subprocess.DEVNULL,
                           capture_output=True, timeout=20, check=False)

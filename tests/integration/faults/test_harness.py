@@ -1,4 +1,4 @@
-"""The harness itself: what the other tests rely on."""
+"""The harness itself, as far as other tests rely on it."""
 import random
 import socket
 import subprocess
@@ -9,7 +9,7 @@ from harness.servers import replicated
 
 
 def test_server_restarts_and_loses_what_it_did_not_save(redis_server):
-    """A killed server comes back on the same socket, empty: persistence is off by default."""
+    """A killed server starts again on the same socket, empty, because persistence is off by default."""
     redis_server.client().set('k', 'v')
     redis_server.kill()
     redis_server.restart()
@@ -17,7 +17,7 @@ def test_server_restarts_and_loses_what_it_did_not_save(redis_server):
 
 
 def test_orphans_are_found_and_ended():
-    """A process whose parent died and that left the session is still found by the clean-up."""
+    """The clean-up finds a process whose parent died and that left the session."""
     script = 'setsid sleep 1000 & echo'
     parent = processes.start(['sh', '-c', script], stdout=-1)
     parent.stdout.close()
@@ -25,8 +25,8 @@ def test_orphans_are_found_and_ended():
     wait_until(lambda: processes.end_orphans() > 0, 5, 'an orphan was found')
 
 
-def test_only_what_runs_is_ended():
-    """The number of a process that has ended may be another's by now, of whoever uses this machine."""
+def test_only_running_processes_are_killed():
+    """The pid of a process that has ended is not killed, because it may belong to another process by now."""
     ended = processes.start(['true'])
     other = processes.start(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     ended.wait()
@@ -36,8 +36,8 @@ def test_only_what_runs_is_ended():
     processes.end(other)
 
 
-def test_what_processes_do_is_told():
-    """A failure shows where each process below is, or how the one that was started has ended."""
+def test_failures_show_processes():
+    """A failure shows the state of each process below the daemon, or how the daemon ended."""
     parent = processes.start(['sh', '-c', 'sleep 1000; echo'], stdout=subprocess.DEVNULL)
     wait_until(lambda: 'sleep 1000' in processes.told(parent).partition('\n')[2])
     assert f' of {parent.pid}: S, wchan ' in processes.told(parent)
@@ -56,8 +56,8 @@ def test_queue_round_trip(queue):
 
 
 def test_node_finds_two_free_ports(folder, monkeypatch):
-    """A node of a Cluster starts also where the first ports that it comes by, its own and that for other nodes,
-    are taken."""
+    """A node of a Cluster starts even if the first ports that it tries, its own and the cluster bus's, are
+    taken."""
     pick = random.randint
     with socket.create_server(('127.0.0.1', 0)) as taken:
         number = taken.getsockname()[1]

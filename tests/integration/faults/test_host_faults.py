@@ -1,4 +1,4 @@
-"""A host that cannot run tasks: they go back unharmed, and others run them."""
+"""A host that cannot run tasks: they are requeued unharmed, and other hosts run them."""
 import os
 import resource
 import shutil
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 @pytest.fixture
 def script(folder):
-    """A configured program: /…/bin/job, that notes what it runs."""
+    """A configured program /…/bin/job that records its runs."""
     (folder / 'bin').mkdir()
     path = folder / 'bin/job'
     path.write_text(f'#!/bin/sh\necho $LEAT_TASK $LEAT_ATTEMPT >> {folder}/runs\n')
@@ -56,8 +56,8 @@ def break_shell(folder, script):
 @pytest.mark.parametrize('make', [break_program, break_mode, break_interpreter, break_search,
                                   break_directory, break_shell])
 def test_broken_host(daemon, queue, client, folder, script, make):
-    """On one host the configured program, directory or shell is missing: it says so and stops claiming,
-    with growing pauses; every task succeeds on the other host, with no attempt used."""
+    """If the configured program, directory or shell is missing on one host, its worker says so and stops
+    claiming, with growing pauses; every task succeeds on the other host with no attempt used."""
     sections, reason = make(folder, script)
     broken = daemon(sections).wait_ready()
     tids = queue.add(*[{'x': '1'}] * 20)
@@ -66,7 +66,7 @@ def test_broken_host(daemon, queue, client, folder, script, make):
     assert reason in broken.log()
     assert queue.counter('succeeded') == queue.counter('retried') == 0
 
-    # it neither burns tasks nor goes on taking them
+    # it neither burns tasks nor goes on claiming
     daemon({'task': {'command': str(script)}}).wait_ready()
     wait_succeeded(queue, 20, 10)
     assert letters(queue) == [] and queue.counter('retried') == 0
@@ -78,8 +78,8 @@ def test_broken_host(daemon, queue, client, folder, script, make):
 
 
 def test_faults_end(daemon, queue, folder, script):
-    """When what was missing is there again, the host's next try succeeds and it takes tasks in full;
-    its pauses grow until then."""
+    """If the missing file is there again, the host's next try succeeds and it claims normally; its pauses
+    grow until then."""
     (folder / 'bin').rename(folder / 'away')
     worker = daemon({'task': {'command': str(script)}}).wait_ready()
     queue.add(*[{'x': '1'}] * 8)
@@ -90,8 +90,8 @@ def test_faults_end(daemon, queue, folder, script):
     assert letters(queue) == [] and queue.counter('retried') == 0
 
 
-def test_tasks_of_their_own_are_not_the_host_s_fault(daemon, queue, client):
-    """A task that brings a command that is not there has failed itself: 127 counts as an attempt."""
+def test_own_commands_are_no_host_fault(daemon, queue, client):
+    """A task whose own command is missing has failed itself: 127 uses an attempt."""
     worker = daemon({'retry': {'max_attempts': 2}}).wait_ready()
     queue.add({'command': '/no/such/program'}, {'command': 'no-such-program'})
     wait_until(lambda: len(letters(queue)) == 2)
@@ -100,7 +100,7 @@ def test_tasks_of_their_own_are_not_the_host_s_fault(daemon, queue, client):
 
 
 def test_127_with_a_meaning(daemon, queue):
-    """Where the config gives 127 a meaning of its own, it is no fault of the host."""
+    """If the configuration has a rule for 127, it is no host fault."""
     worker = daemon({'task': {'command': 'exit 127'}, 'retry': {'permanent': '127'}}).wait_ready()
     queue.add({'x': '1'})
     wait_until(lambda: len(letters(queue)) == 1)
@@ -108,7 +108,7 @@ def test_127_with_a_meaning(daemon, queue):
 
 
 def test_stop_and_reload_with_a_host_fault(daemon, queue, folder, script):
-    """A worker that pauses for a host fault stops at once, and a reload that mends it is taken."""
+    """A worker that pauses for a host fault stops at once, and a reload that repairs it takes effect."""
     worker = daemon({'task': {'command': f'{folder}/gone/job'}}).wait_ready()
     queue.add({'x': '1'})
     worker.wait_log('this host cannot run tasks')
@@ -122,7 +122,8 @@ def test_stop_and_reload_with_a_host_fault(daemon, queue, folder, script):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='needs root, to run the worker as another user')
 def test_no_more_processes(daemon, queue, redis_server, folder):
-    """fork fails with EAGAIN: the tasks go back with no attempt used, and run when there is room."""
+    """If fork fails with EAGAIN, tasks are requeued with no attempt used, and run when processes can be
+    started."""
     uid = 60000 + os.getpid() % 5000
     redis_server.restart(unixsocketperm='777')
     queue.redis = redis_server.client()
@@ -141,7 +142,7 @@ def test_no_more_processes(daemon, queue, redis_server, folder):
     queue.add(*[{'command': f'echo $LEAT_ATTEMPT >> {folder}/runs'}] * 3)
     worker.wait_log('cannot start a process')
     assert 'temporarily unavailable' in worker.log()
-    # as the worker's user, since root may not everywhere
+    # as the worker's user, because root is not allowed to everywhere
     subprocess.run(['prlimit', f'--pid={worker.pid}', '--nproc=100:100'], check=True, user=uid,
                    group=uid, extra_groups=[])
     wait_succeeded(queue, 3, 10)
@@ -150,7 +151,7 @@ def test_no_more_processes(daemon, queue, redis_server, folder):
 
 
 def test_no_more_descriptors(daemon, queue, folder):
-    """The daemon's limit of open files is reached: the same."""
+    """The same holds if the daemon's limit of open files is reached."""
     worker = daemon({'queue': {'concurrency': 40}}, start=False)
     worker.popen = {'preexec_fn': lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))}
     worker.start().wait_ready()
@@ -161,8 +162,8 @@ def test_no_more_descriptors(daemon, queue, folder):
     wait_empty(queue)
 
 
-def test_directory_on_a_full_disk_is_no_matter(daemon, queue, folder):
-    """A payload needs no disk: it is in memory, whatever TMPDIR is."""
+def test_payloads_need_no_disk(daemon, queue, folder):
+    """A payload is in memory, whatever TMPDIR is."""
     daemon(env={'TMPDIR': '/nonexistent'}).wait_ready()
     queue.add({'command': f'cat > {folder}/out', 'payload': 'x' * 100000})
     assert len(wait_file(folder / 'out', 100000)) == 100000

@@ -1,4 +1,4 @@
-"""Hostile fields on the real daemon: nothing of them takes effect, and the daemon stays small."""
+"""Hostile fields have no effect on the real daemon, and it stays small."""
 import json
 
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 
 def xadd(client, *flat):
-    """By hand, since redis-py takes no name twice."""
+    """Calls XADD directly, because redis-py accepts no name twice."""
     return client.execute_command('XADD', 'emails', '*', *flat).decode()
 
 
@@ -37,8 +37,8 @@ NAMES = {
 
 @pytest.mark.parametrize('name', NAMES)
 def test_name_refused(daemon, client, queue, folder, name):
-    """A name that can be no variable, or forges leat's own: dead letter with the reason, whole, not
-    run; the log stays one record a line."""
+    """A name that cannot be a variable, or that forges one of leat's, makes a complete dead letter with the
+    reason, without a run, and the log has one record per line."""
     worker = daemon().wait_ready()
     xadd(client, 'command', f'touch {folder}/ran', NAMES[name], '1')
     [letter] = wait_letters(queue)
@@ -52,7 +52,7 @@ def test_name_refused(daemon, client, queue, folder, name):
 
 
 def test_harmless_names(daemon, client, queue, folder):
-    """LD_PRELOAD, BASH_ENV, ENV, PATH, IFS and the like are but TASK_… to a task."""
+    """LD_PRELOAD, BASH_ENV, ENV, PATH, IFS and the like become only TASK_… variables."""
     daemon({'task': {'shell': '/bin/bash'}}).wait_ready()
     (folder / 'evil').write_text(f'touch {folder}/owned\n')
     evil = {'LD_PRELOAD': '/nonexistent.so', 'LD_LIBRARY_PATH': '/x', 'BASH_ENV': f'{folder}/evil',
@@ -70,8 +70,8 @@ def test_harmless_names(daemon, client, queue, folder):
     assert not {name for name in found if name.startswith((b'LD_', b'BASH_E', b'ENV', b'IFS'))}
 
 
-def test_values_are_no_code(daemon, client, queue, folder):
-    """What fields hold reaches a configured command as data: quotes, substitutions, newlines."""
+def test_values_are_data(daemon, client, queue, folder):
+    """Values reach a configured command as data: quotes, substitutions, newlines."""
     daemon({'task': {'command': f'printf %s "$TASK_v" > {folder}/new; mv {folder}/new {folder}/out'}}
            ).wait_ready()
     value = f"'; touch {folder}/owned; \"$(touch {folder}/owned)`touch {folder}/owned`\n\\\xff%s"
@@ -93,7 +93,7 @@ def test_command_that_looks_like_an_option(daemon, client, queue):
 
 @pytest.mark.parametrize('doubled', ['command', 'payload', 'id', 'x', 'timeout'])
 def test_doubled_fields(daemon, client, queue, folder, doubled):
-    """A field given twice: readers might take different ones, so it is refused."""
+    """A field that is given twice is refused, because readers might take different values."""
     daemon().wait_ready()
     flat = ['command', f'touch {folder}/ran'] if doubled != 'command' else []
     flat += [doubled, f'touch {folder}/ran', doubled, 'true']
@@ -105,7 +105,7 @@ def test_doubled_fields(daemon, client, queue, folder, doubled):
 
 
 def test_nul_in_values(daemon, client, queue, folder):
-    """NUL in a value that would be a variable is refused; in the payload and the id it is kept."""
+    """NUL in a value that becomes a variable is refused; in the payload and the id it is kept."""
     daemon().wait_ready()
     xadd(client, 'command', f'touch {folder}/ran', 'x', b'a\0b')
     [letter] = wait_letters(queue)
@@ -116,7 +116,7 @@ def test_nul_in_values(daemon, client, queue, folder):
 
 @pytest.mark.parametrize('size, runs', [(131071 - 7, True), (131071 - 6, False), (131072, False)])
 def test_long_value(daemon, client, queue, folder, size, runs):
-    """A variable may be as long as the kernel takes, to the byte; longer ones are refused."""
+    """A variable may be as long as the kernel allows, to the byte; longer ones are refused."""
     daemon({'retry': {'max_attempts': 1}}).wait_ready()
     xadd(client, 'command', f'printf %s "$TASK_x" | wc -c > {folder}/out', 'x', b'v' * size)
     if runs:
@@ -129,7 +129,7 @@ def test_long_value(daemon, client, queue, folder, size, runs):
 
 
 def test_longest_command(daemon, client, queue):
-    """A command as long as the kernel takes runs, and one byte more is refused."""
+    """A command as long as the kernel allows runs, and one byte more is refused."""
     daemon({'retry': {'max_attempts': 1}}).wait_ready()
     for size in (131071, 131072):
         xadd(client, 'command', 'true #' + 'x' * (size - 6))
@@ -139,7 +139,7 @@ def test_longest_command(daemon, client, queue):
 
 
 def test_many_fields(daemon, client, queue, folder):
-    """1,000 fields run; 1,001, 5,000 and 100,000 are refused, and none of their bytes is lost."""
+    """1,000 fields run; 1,001, 5,000 and 100,000 are refused, and no byte of them is lost."""
     daemon().wait_ready()
     command = ['command', f'env | grep -c ^TASK_f > {folder}/out']
     for count in (1000, 1001, 5000, 100000):
@@ -156,7 +156,7 @@ def test_many_fields(daemon, client, queue, folder):
 
 
 def test_many_long_fields(daemon, client, queue, folder):
-    """More than the environment takes in all is refused before the kernel has to."""
+    """A task whose fields are too large for an environment is refused before the kernel refuses it."""
     daemon().wait_ready()
     big = b'v' * 100000
     xadd(client, 'command', f'touch {folder}/a', *[part for i in range(10) for part in (f'x{i}', big)])
@@ -168,8 +168,8 @@ def test_many_long_fields(daemon, client, queue, folder):
 
 
 def test_forged_trailer(daemon, client, queue, folder):
-    """A producer that imitates leat's own fields in its entry gains nothing: neither attempts nor
-    another's id are taken from there."""
+    """A producer that imitates leat's own fields in its entry gains nothing: neither attempts nor another
+    task's id are read from them."""
     daemon().wait_ready()
     tid = xadd(client, 'command', f'touch {folder}/ran', 'leat.tid', '1-1', 'leat.attempts', '-5',
                'leat.crashes', '0', 'leat.fence', '99', 'leat.enqueued', '0', 'leat.fields', '1')
@@ -179,7 +179,7 @@ def test_forged_trailer(daemon, client, queue, folder):
 
 
 def test_not_utf8_everywhere(daemon, client, queue, folder, leat):
-    """Bytes that are no UTF-8 in command, value and id: it runs, the log and leat show it escaped."""
+    """If command, value and id are not UTF-8, the task runs, and the log and leat escape them."""
     worker = daemon({'retry': {'max_attempts': 1}}).wait_ready()
     xadd(client, b'command', b"printf '%s' \"\xff$TASK_x\" > " + str(folder).encode() + b'/out; exit 1',
          'x', b'\xc3\x28', 'id', b'\xf0\x9f\x1b[31m')
@@ -196,7 +196,7 @@ def test_not_utf8_everywhere(daemon, client, queue, folder, leat):
 
 @pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer keeps what was freed')
 def test_payloads_of_running_tasks(daemon, client, queue, latch, folder):
-    """Once a task runs, its payload is in what it reads, and the daemon is as small as before."""
+    """The payload of a running task is in its stdin, and the daemon is as small as before."""
     worker = daemon({'queue': {'concurrency': 3}}).wait_ready()
     xadd(client, 'command', 'true')
     wait_succeeded(queue, 1)
@@ -214,8 +214,8 @@ def test_payloads_of_running_tasks(daemon, client, queue, latch, folder):
 
 @pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer keeps what was freed')
 def test_memory_stays_bounded(daemon, client, queue):
-    """64 MiB payloads, and values that are refused, are let go of: after them the daemon is as small as before,
-    though nothing else comes."""
+    """After payloads of 64 MiB, and refused values, the daemon is as small as before, even if no other task
+    comes."""
     worker = daemon({'queue': {'concurrency': 2}}).wait_ready()
     xadd(client, 'command', 'true')
     wait_succeeded(queue, 1)

@@ -1,5 +1,5 @@
-"""Calls that fail, in leatd and leat: each allocation, fork, pipe, write and so on, once and from then on.
-Here at some places; `make inject` goes through them all."""
+"""Calls that fail in leatd and leat: each allocation, fork, pipe, write and so on, once and from then on.
+These tests try some calls; `make inject` tries all."""
 import json
 
 import pytest
@@ -12,7 +12,7 @@ from harness.polling import wait_until
 from harness.short_leases import is_empty
 from harness.tasks import QUICK
 
-# what the exit status may say where the program could not go on
+# exit statuses of a program that could not go on
 FAILED = (69, 70, EX_OSERR, 74, 75)
 CALLS = ('alloc', 'fork', 'pipe', 'send', 'read', 'open', 'payload', 'epoll', 'child', 'file')
 OPENING = ('alloc', 'send', 'read', 'socket', 'epoll', 'timer', 'file', 'open')
@@ -26,35 +26,34 @@ def modes(kinds):
 
 @pytest.mark.parametrize('kind, ever', modes(CALLS))
 def test_work(daemon, queue, folder, injector, kind, ever):
-    """The Nth call fails while tasks succeed, are retried, die, write, read, wait and are due: each ends
-    as it would, no attempt is used up, the daemon goes on and keeps no descriptor."""
+    """The Nth call fails while tasks succeed, are retried, die, write, read, wait and become due: each ends
+    as usual with no attempt used, the daemon goes on and keeps no descriptor."""
     Trial(daemon, queue, folder, injector).sweep((1, 4, 40), kind, ever)
 
 
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'send')))
 def test_batches(daemon, queue, folder, injector, kind, ever):
-    """The same where tasks share a process."""
+    """The same holds if tasks share a process."""
     Trial(daemon, queue, folder, injector, batch=True).sweep((2, 12), kind, ever)
 
 
 @pytest.mark.parametrize('kind, ever', modes(OPENING))
 def test_reconnecting(daemon, queue, folder, injector, kind, ever):
-    """The same while all connections are opened anew."""
+    """The same holds while all connections are opened again."""
     Trial(daemon, queue, folder, injector).sweep((2, 9), kind, ever, lost=True)
 
 
 @pytest.mark.parametrize('ever', [False, True], ids=['once', 'on'])
 def test_libraries(daemon, queue, folder, injector, ever):
-    """hiredis and libcrypto get no memory, which they may not survive: then the next daemon finishes the
-    work."""
+    """hiredis and libcrypto get no memory, which may kill the daemon: then the next one finishes the work."""
     Trial(daemon, queue, folder, injector).sweep((3, 30), 'library', ever, may_crash=True)
 
 
 def sweep_starts(daemon, queue, folder, injector, kind, ever, quick, early):
-    """Starts of daemons in which calls fail until they are ready; early: until they have run a task."""
+    """Starts daemons in which calls fail until they are ready; with early, until they have run a task."""
     trace = folder / 'trace'
     clean = missed = 0
-    lost = set()  # the worker ended before it could tell of its task
+    lost = set()  # tasks whose worker ended before it could report them
     for number in points(quick):
         task = {'command': f'echo {number} >> {trace}'}
         if early:
@@ -75,44 +74,44 @@ def sweep_starts(daemon, queue, folder, injector, kind, ever, quick, early):
         else:
             lost.add(str(number))
             assert worker.wait_exit() in FAILED + (78,), f'{number}: {worker.log()}'
-            assert worker.log() or kind in ('alloc', 'send'), 'it says why'
+            assert worker.log() or kind in ('alloc', 'send'), 'the daemon says why'
         assert 'Sanitizer' not in worker.log()
         worker.close()
         injector.disarm()
         clean, missed = (clean + 1, 0) if failed else (clean, missed + 1)
         if missed == 2:
             break
-    assert clean, 'there are such calls'
+    assert clean, 'no call of this kind failed'
     print(f'clean: {kind}, {clean} calls')
     daemon(daemons.merged(QUICK, SHORT)).wait_ready()
     wait_until(lambda: is_empty(queue))
-    runs = trace.read_text().split() if trace.exists() else []  # no daemon may have come up
-    assert {number for number in runs if runs.count(number) > 1} <= lost, 'none ran twice but with its worker'
+    runs = trace.read_text().split() if trace.exists() else []  # perhaps no daemon started
+    assert {number for number in runs if runs.count(number) > 1} <= lost, 'a task ran twice with its worker alive'
 
 
 @pytest.mark.parametrize('kind, ever', modes(START))
 def test_start(daemon, queue, folder, injector, kind, ever):
-    """The Nth call fails while leatd starts: it comes up all the same, or says why not and ends with a
-    status that tells of a failure; the next start succeeds."""
+    """The Nth call fails while leatd starts: it starts anyway, or says why not and exits with a failure; the
+    next start succeeds."""
     sweep_starts(daemon, queue, folder, injector, kind, ever, (1, 3, 30), early=False)
 
 
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'fork', 'open', 'send', 'file')))
 def test_first_cgroups(caged, queue, folder, injector, kind, ever):
-    """The same where cgroups are made for the daemon and for its first task, which runs in one: once, unless its
-    worker is lost."""
+    """The same holds while cgroups are made for the daemon and for its first task, which runs once, unless
+    its worker is lost."""
     sweep_starts(caged, queue, folder, injector, kind, ever, (2, 12), early=True)
 
 
 @pytest.fixture
 def over_tcp(redis_server, base_config):
-    """Redis over TCP, by a name that is looked up."""
+    """Redis over TCP, by a name that must be looked up."""
     base_config['redis'] = {'host': 'localhost', 'port': redis_server.listen()}
 
 
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'send', 'read', 'socket', 'epoll')))
 def test_tcp(daemon, queue, folder, injector, over_tcp, kind, ever):
-    """Connections are opened anew over TCP, to a name."""
+    """Connections are opened again over TCP, by name."""
     if kind == 'alloc' and daemons.is_sanitized():
         pytest.skip('AddressSanitizer ends a program that begins a thread, as the lookup does, without memory')
     Trial(daemon, queue, folder, injector).sweep((3, 14), kind, ever, lost=True)
@@ -120,7 +119,7 @@ def test_tcp(daemon, queue, folder, injector, over_tcp, kind, ever):
 
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'send', 'open')))
 def test_signed(daemon, queue, folder, injector, kind, ever):
-    """Tasks are signed: none is taken for a forged one."""
+    """No signed task is taken for a forged one."""
     key = Key(folder, '2026a')
     Trial(daemon, queue, folder, injector, tune=key.sign, sections={
         'security': {'signatures': 'required', 'key_files': key.entry}}).sweep((2, 25), kind, ever)
@@ -128,14 +127,15 @@ def test_signed(daemon, queue, folder, injector, kind, ever):
 
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'send', 'epoll')))
 def test_live_output(daemon, queue, folder, injector, kind, ever):
-    """What tasks write is followed in Redis while they run."""
+    """The output of tasks is followed in Redis while they run."""
     Trial(daemon, queue, folder, injector, tune=lambda task: {**task, 'live': '1', 'result_ttl': '10s'}).sweep(
         (5, 50), kind, ever)
 
 
 @pytest.mark.parametrize('kind, ever', modes(('alloc', 'open', 'send')))
 def test_reload(daemon, queue, folder, injector, kind, ever):
-    """The configuration is reloaded meanwhile: it is, or the running one stays and the log says so."""
+    """If the configuration is reloaded meanwhile, the new one is in force, or the old one stays and the log
+    says so."""
     Trial(daemon, queue, folder, injector).sweep((1, 30), kind, ever, reload=True)
 
 
@@ -154,19 +154,19 @@ COMMANDS = {
 @pytest.mark.parametrize('ever', [False, True], ids=['once', 'on'])
 @pytest.mark.parametrize('command', COMMANDS)
 def test_commands(leat, queue, injector, command, ever):
-    """The Nth allocation of a command fails: it does what it was asked to, or says why not."""
+    """If the Nth allocation of a command fails, the command does its work, or says why not."""
     [tid] = queue.add({'command': 'echo hello', 'payload': 'x'})
     for kind in ('alloc', 'send', 'read', 'socket'):
         for number in points((1, 10, 60)):
             before = queue.redis.xlen(queue.stream)
             injector.arm(kind, number, EVER if ever else None)
-            # libc's setlocale leaks where it finds no memory
+            # libc's setlocale leaks if it finds no memory
             env = dict(injector.env, LC_ALL='C')
             done = leat(*[word.format(tid=tid) for word in COMMANDS[command]], env=env)
             failed = injector.failed
             injector.disarm()
             told = f'{kind} {number}: {done.returncode} {done.stdout} {done.stderr}'
-            healthy = (0, 1) if 'status' in command else (0,)  # no worker lives
+            healthy = (0, 1) if 'status' in command else (0,)  # there is no live worker
             assert done.returncode in healthy + FAILED + (78,), told
             assert done.returncode in healthy or done.stderr or kind == 'send', told
             assert 'Sanitizer' not in done.stderr, told

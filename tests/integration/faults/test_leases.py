@@ -1,7 +1,7 @@
-"""Leases on the real daemon: who may run a task, until when, and what a stale worker can still do.
+"""Leases on the real daemon: which worker may run a task, until when, and what a stale worker can still do.
 
-What becomes of the processes of a daemon that was killed or stopped is in test_guard.py; where they are to
-outlive it here, so that something stale is there to be refused, its guards are killed too.
+test_guard.py covers the processes of a daemon that was killed or stopped. If they must survive it here, so
+that there is something stale to refuse, its guards are killed, too.
 """
 import signal
 import threading
@@ -17,17 +17,17 @@ pytestmark = pytest.mark.usefixtures('short_leases')
 NO_SCAN = {'queue': {'scan': '10m'}}  # so that the next claim is the one that is meant
 TELLS = {'log': {'started': 'yes'}}
 AGAIN_S = LEASE_S + SCAN_S + 1
-NAMES_ENTRY = rb'\r\ns[1-9]\d*-\d+\r\n'  # a claim that names what a blocking read brought
+NAMES_ENTRY = rb'\r\ns[1-9]\d*-\d+\r\n'  # a claim that names what a blocking read delivered
 
 
 def add(queue, command, **fields):
-    """Enqueues one task and answers its tid."""
+    """Enqueues one task. Returns its tid."""
     return queue.add({'command': command, **fields})[0]
 
 
-def test_grace_that_does_not_fit_into_the_queue_s_lease(daemon, queue, leat):
-    """Where the lease that the workers agree on is made too short for kill_grace, nothing is claimed: the log says
-    what to do, leat status is not healthy and names it; with a longer one it goes on."""
+def test_kill_grace_longer_than_the_lease(daemon, queue, leat):
+    """If the shared lease is set too short for kill_grace, nothing is claimed: the log says what to do, and
+    leat status is not healthy and names it. With a longer lease the worker claims again."""
     worker = daemon({'queue': {'lease': '30s'}, 'task': {'kill_grace': '5s'}}).wait_ready()
     queue.call('conf', 'lease_ms', 4000)  # leat conf refuses it
     worker.wait_log('kill_grace (5s) is too long for the queue\'s lease (4s): claiming nothing; '
@@ -41,8 +41,9 @@ def test_grace_that_does_not_fit_into_the_queue_s_lease(daemon, queue, leat):
 
 # ---- a killed daemon
 
-def test_killed_daemon_s_task_runs_again(daemon, queue, heartbeats, late):
-    """kill -9 while a task runs: another worker runs it within lease + scan + 1 s, as a crash."""
+def test_task_of_a_killed_daemon_runs_again(daemon, queue, heartbeats, late):
+    """If the daemon is killed while a task runs, another worker runs it within lease + scan + 1 s, with a
+    crash."""
     first = daemon(NO_SCAN).wait_ready()
     tid = add(queue, heartbeats.task(0.3))
     add(queue, heartbeats.task(60, stubborn=True))
@@ -65,8 +66,8 @@ def test_killed_daemon_s_task_runs_again(daemon, queue, heartbeats, late):
     ('leat_finish', 'after', False),
 ])
 def test_killed_at(daemon, queue, client, proxy, through_proxy, heartbeats, late, name, when, reruns):
-    """kill -9 between two steps: the task runs to its end once more, or had been settled; nothing is
-    stranded."""
+    """If the daemon is killed between two steps, the task runs to its end once more, or was finished; nothing
+    is stranded."""
     first = daemon({**through_proxy, **NO_SCAN}).wait_ready()
     wait_blocked(client)
     trap = proxy.trap(name, when, 'hold', NAMES_ENTRY if name == 'leat_claim' else b'')
@@ -94,9 +95,10 @@ def test_killed_at(daemon, queue, client, proxy, through_proxy, heartbeats, late
 @pytest.mark.parametrize('fault', ['refused', 'silent', 'no replies', 'stopped'])
 def test_cut_off_worker_ends_its_tasks(
         daemon, queue, redis_server, proxy, through_proxy, heartbeats, late, fault):
-    """Cut off from Redis, every process of a task's group is dead before lease − margin, even those
-    that ignore SIGTERM; healed, the task runs again, not at the same time, and lost no attempt."""
-    # a scan that lay in the way until then would find the lease run out before the worker can hand the task back
+    """If the daemon is cut off from Redis, every process of a task's group is dead before lease − margin,
+    even if it ignores SIGTERM; after the repair the task runs again, never at the same time, with no attempt
+    used."""
+    # a scan in between could find the lease expired before the worker has requeued the task
     worker = daemon({**through_proxy, **NO_SCAN}).wait_ready()
     heartbeat = heartbeats.task(60, stubborn=True)
     add(queue, f"trap '' TERM; {heartbeat} & {heartbeat} & {heartbeat}; wait")
@@ -133,8 +135,8 @@ def test_term_comes_first(daemon, queue, proxy, through_proxy, folder, late):
 
 
 def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, heartbeats, late):
-    """Redis is killed and comes back after the lease: tasks were stopped before, and no two runs of
-    one overlap."""
+    """If Redis is killed and comes back after the lease, tasks were killed before, and no two runs of one
+    overlap."""
     redis_server.restart(appendonly='yes', appendfsync='always')
     queue.redis = redis_server.client()
     queue.load()
@@ -156,12 +158,12 @@ def test_redis_down_longer_than_the_lease(daemon, queue, redis_server, heartbeat
     assert all(worker.running() for worker in workers)
 
 
-# ---- a daemon that was stopped
+# ---- a daemon that is stopped
 
 @pytest.mark.parametrize('code, outcome', [(0, 'success'), (1, 'retry'), (7, 'dead')])
 def test_stopped_worker_is_fenced(daemon, queue, client, heartbeats, latch, code, outcome):
-    """SIGSTOP for longer than the lease, and no guard is left: whatever the first attempt ended with
-    changes nothing once the second has begun; it is counted and logged."""
+    """If the daemon is stopped for longer than the lease and no guard is left, the outcome of the first
+    attempt changes nothing after the second has started; it is counted and logged."""
     policy = {'retry': {'permanent': 7}}
     first = daemon(policy).wait_ready()
     wait_blocked(client)
@@ -190,8 +192,8 @@ def test_stopped_worker_is_fenced(daemon, queue, client, heartbeats, latch, code
 
 
 def test_stopped_worker_starts_nothing_unchecked(daemon, queue, client, heartbeats):
-    """A task that lies in the socket of a stopped worker goes to another; when the first goes on, it
-    does not start it."""
+    """A task in the socket of a stopped worker goes to another one, and the first worker does not start it
+    when it continues."""
     first = daemon(TELLS).wait_ready()
     wait_blocked(client)
     first.stop()
@@ -209,8 +211,8 @@ def test_stopped_worker_starts_nothing_unchecked(daemon, queue, client, heartbea
 
 @pytest.mark.parametrize('others', [True, False], ids=['passed on', 'still its own'])
 def test_old_claim_is_not_started(daemon, queue, client, proxy, through_proxy, heartbeats, others):
-    """A claim's reply that a stopped worker reads after the lease: the task, begun in Redis, is not
-    started. Another worker has it by then, or it goes back and runs with no attempt used."""
+    """If a stopped worker reads a claim's reply after the lease, it does not start the task: another worker
+    has it by then, or it is requeued and runs with no attempt used."""
     first = daemon({**through_proxy, **NO_SCAN, **TELLS}).wait_ready()
     wait_blocked(client)
     trap = proxy.trap('leat_claim', 'after', 'hold', NAMES_ENTRY)
@@ -235,9 +237,9 @@ def test_old_claim_is_not_started(daemon, queue, client, proxy, through_proxy, h
 
 # ---- long tasks, many tasks
 
-def test_long_task_is_not_redelivered(daemon, queue, client, heartbeats, late):
-    """A task of four leases is renewed all the time: one run, one delivery, beside idle workers."""
-    # long enough for a busy machine, on which a worker may stand still for a second or two
+def test_long_task_is_renewed(daemon, queue, client, heartbeats, late):
+    """A task of four leases is renewed in time: it has one run and one delivery, beside idle workers."""
+    # long enough for a busy machine, on which a worker may stall for a second or two
     sections = {'queue': {'lease': '3s'}, 'task': {'kill_grace': '50ms'}}
     daemon(sections).wait_ready()
     daemon(sections).wait_ready()
@@ -260,15 +262,16 @@ def test_long_task_is_not_redelivered(daemon, queue, client, heartbeats, late):
 
 
 def test_more_tasks_than_one_renewal_names(daemon, queue, client, late):
-    """600 tasks, whose leases take two calls: all are renewed, cancels are heard by way of either, and the worker
-    stops in order and in time."""
+    """600 tasks need two renewal calls: all are renewed, cancels arrive by either call, and the worker stops
+    cleanly and in time."""
     tasks = 600
-    # without pipes: the test needs no more descriptors than others
+    # without pipes, so that the test needs no more descriptors than others
     worker = daemon({'queue': {'concurrency': tasks}, 'output': {'to': 'discard'}, 'dead': {'output_tail': 0},
                      'shutdown': {'drain': '0s'}}).wait_ready()
     tids = []
     while len(tids) < tasks:
-        # few in one turn of its loop: fifty starts may take longer than such a lease on a busy machine
+        # few in one turn of the loop, because fifty starts may take longer than such a lease on a busy
+        # machine
         tids += queue.add(*[{'command': 'sleep 600'}] * 10)
         wait_until(lambda: client.hlen(queue.running) == len(tids))
     pass_time(LEASE_S)
@@ -283,9 +286,9 @@ def test_more_tasks_than_one_renewal_names(daemon, queue, client, late):
     assert queue.counter('released') == tasks - 2 and client.hlen(queue.running) == 0
 
 
-def test_a_suspect_does_not_wait_for_a_busy_worker(daemon, queue, client, latch, leat, folder):
-    """A task whose worker was lost comes to one that is busy: it is held there, which is told, until another
-    worker is idle, and runs at once on that one; the first goes on with other tasks beside its own."""
+def test_a_poison_candidate_does_not_wait_for_a_busy_worker(daemon, queue, client, latch, leat, folder):
+    """A poison candidate that reaches a busy worker is deferred there, which is logged, until another worker
+    is idle and runs it at once; the first worker goes on with other tasks beside its own."""
     sections = {'queue': {'concurrency': 2, 'lease': '4s'}}
     queue.register('gone', lease=4000)
     tid = add(queue, f'echo $LEAT_WORKER > {folder}/ran')
@@ -308,8 +311,9 @@ def test_a_suspect_does_not_wait_for_a_busy_worker(daemon, queue, client, latch,
     assert queue.counter('crashes') == 1 and queue.letters() == []
 
 
-def test_a_renewal_that_finds_no_memory(daemon, queue, client, injector):
-    """It is made up for at once: at the next beat it would be too late for a task with a long grace."""
+def test_a_renewal_without_memory(daemon, queue, client, injector):
+    """The renewal is repeated at once, because the next heartbeat would be too late for a task with a long
+    grace."""
     daemon({'queue': {'lease': '4s', 'concurrency': 2}, 'task': {'kill_grace': '1500ms'}},
            env=injector.env).wait_ready()
     queue.add({'command': 'exec sleep 2.6'})
@@ -321,7 +325,7 @@ def test_a_renewal_that_finds_no_memory(daemon, queue, client, injector):
 
 
 def test_expired_behind_a_thousand_live(daemon, queue, client, heartbeats, late):
-    """1,000 live leases stand before one that has run out: it is taken over within a scan period."""
+    """A lease that expired behind 1,000 live ones is found within a scan period."""
     queue.register('live', lease=2000)
     queue.register('gone')
     queue.add(*[{'command': 'true'}] * 1000)
@@ -330,7 +334,7 @@ def test_expired_behind_a_thousand_live(daemon, queue, client, heartbeats, late)
     add(queue, heartbeats.task(0.05))
     [gone] = queue.begin('gone')
 
-    # the live ones are kept alive for as long as it takes
+    # the live ones are renewed for as long as it takes
     ended = threading.Event()
 
     def keep_alive():
@@ -349,16 +353,16 @@ def test_expired_behind_a_thousand_live(daemon, queue, client, heartbeats, late)
     finally:
         ended.set()
         keeper.join()
-    # a little for the task's own start
+    # allows for the task's own start
     assert run.first - begun < SCAN_S + 0.25 + late.start()
     assert run.fence == 2 and len(queue.pending('live')) == 1000
 
 
-# ---- tasks that take their worker down
+# ---- tasks that kill their worker
 
 def test_worker_killer_ends_in_the_dead_letters(daemon, queue, client, heartbeats):
-    """A task that kills its worker is a dead letter after exactly max_crashes; its neighbour loses
-    nothing to it beyond the first crash."""
+    """A task that kills its worker becomes a dead letter after exactly max_crashes; its neighbour loses
+    nothing beyond the first crash."""
     sections = {'queue': {'concurrency': 2, 'max_crashes': 3}}
     worker = daemon(sections).wait_ready()
     wait_blocked(client)
@@ -380,8 +384,8 @@ def test_worker_killer_ends_in_the_dead_letters(daemon, queue, client, heartbeat
     assert queue.counter('succeeded') == 1
 
 
-def test_crashed_task_runs_alone(daemon, queue, heartbeats):
-    """A task with a crash behind it waits until its worker is empty, and nothing starts beside it."""
+def test_poison_candidate_runs_alone(daemon, queue, heartbeats):
+    """A poison candidate waits until its worker is empty, and nothing starts beside it."""
     queue.register('gone', lease=2000)
     crashed = add(queue, heartbeats.task(0.4))
     [task] = queue.begin('gone')
@@ -397,13 +401,13 @@ def test_crashed_task_runs_alone(daemon, queue, heartbeats):
     assert all(run.last < alone.first or run.first > alone.last for run in others), heartbeats.runs()
 
 
-# ---- replies that are lost
+# ---- lost replies
 
 @pytest.mark.parametrize('when', ['before', 'after'])
 @pytest.mark.parametrize('code, runs', [(0, 1), (1, 2), (7, 1)])
 def test_lost_finish(daemon, queue, client, proxy, through_proxy, heartbeats, when, code, runs):
-    """The connection breaks before a finish runs, or its reply is lost: sent again, it counts once,
-    whatever it was."""
+    """If the connection breaks before a finish runs, or its reply is lost, the outcome is sent again and
+    counts once."""
     worker = daemon({**through_proxy, 'retry': {'permanent': 7, 'max_attempts': 2}}).wait_ready()
     wait_blocked(client)
     trap = proxy.trap('leat_finish', when)
@@ -411,7 +415,7 @@ def test_lost_finish(daemon, queue, client, proxy, through_proxy, heartbeats, wh
     trap.wait()
     wait_until(lambda: worker.log().count('registered with Redis') >= 2)
     wait_empty(queue)
-    # settled after whatever was sent again
+    # it is settled after everything that was sent again
     add(queue, 'true')
     wait_empty(queue)
     assert len(heartbeats.runs(tid)) == runs
@@ -426,15 +430,15 @@ def test_lost_finish(daemon, queue, client, proxy, through_proxy, heartbeats, wh
 
 @pytest.mark.parametrize('others', [False, True], ids=['alone', 'passed on, not begun'])
 def test_late_success(daemon, queue, client, proxy, through_proxy, heartbeats, latch, others):
-    """A success that reaches Redis after its lease has run out still counts while no other attempt
-    has begun, even if the entry has passed on."""
+    """A success that reaches Redis after its lease still counts if no other attempt has started, even if the
+    entry was requeued."""
     first = daemon(through_proxy).wait_ready()
     wait_blocked(client)
     tid = add(queue, heartbeats.task(0.5))
     heartbeats.wait_runs(1)
     proxy.refuse()
     if others:
-        # it scans for expired leases, and has no room for what it finds
+        # it scans for expired leases and has no room for the tasks that it finds
         daemon().wait_ready()
         add(queue, f'{heartbeats.task(0.05)}; {latch.wait}')
         heartbeats.wait_runs(2)
@@ -454,8 +458,7 @@ def test_late_success(daemon, queue, client, proxy, through_proxy, heartbeats, l
 
 
 def test_stop_without_redis(daemon, queue, proxy, through_proxy, heartbeats):
-    """SIGTERM while Redis is away: the daemon ends its tasks in time and exits; the lease does the
-    rest."""
+    """At SIGTERM without Redis, the daemon kills its tasks in time and exits; the lease does the rest."""
     worker = daemon({**through_proxy, 'shutdown': {'drain': '200ms'}}).wait_ready()
     add(queue, heartbeats.task(60))
     heartbeats.wait_runs(1)

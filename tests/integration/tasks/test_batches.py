@@ -1,4 +1,4 @@
-"""Batches on the real daemon: one process for several tasks, each of which keeps what is its own."""
+"""Batches on the real daemon: one process runs several tasks, and each keeps its own state."""
 import json
 import signal
 
@@ -11,7 +11,7 @@ from harness.tasks import (environment, letters, resident_kib, wait_file, wait_l
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
-FOREVER = '1h'  # a wait for more tasks that no test outlasts: a tenth of the lease then
+FOREVER = '1h'  # no test outlasts this wait, which is a tenth of the lease
 LONG_LEASE = {'queue': {'lease': '10m'}}
 
 
@@ -22,7 +22,7 @@ def batched(command, batch=10, wait='0', form='lines', **task):
 
 
 class Seen:
-    """What the processes read: a file each, named by the size of its batch (0: none)."""
+    """The input of each process: a file each, named by the size of its batch (0: no batch)."""
 
     def __init__(self, folder):
         self.folder = folder / 'seen'
@@ -33,7 +33,7 @@ class Seen:
                 f' mv $f.new $f.txt; {then}')
 
     def all(self):
-        """[(size of the batch, what was read)], in the order in which they came."""
+        """[(size of the batch, input)], in order of time."""
         found = sorted(self.folder.glob('*.txt'), key=lambda path: path.stat().st_mtime_ns)
         return [(int(path.name.split('-')[0]), path.read_bytes()) for path in found]
 
@@ -47,7 +47,7 @@ def seen(folder):
 
 
 def add(queue, *payloads, **fields):
-    """Tasks with these payloads, all there at once; answers their tids."""
+    """Adds tasks with these payloads at once. Returns their tids."""
     return queue.add(*[{'payload': payload, **fields} for payload in payloads])
 
 
@@ -55,11 +55,11 @@ def numbers(count):
     return [str(number) for number in range(1, count + 1)]
 
 
-# ---- what is in a batch
+# ---- input of a batch
 
 def test_lines(daemon, queue, seen):
-    """batch_format = lines: each payload and a newline, in the order of the queue, in one process;
-    a payload's own last newline ends its line, and no payload is an empty line."""
+    """batch_format = lines: the input is each payload and a newline, in the order of the queue. A payload's
+    own last newline ends its line, and an empty payload is an empty line."""
     queue.add({'payload': 'one'}, {'payload': 'two\n'}, {'size': '0'},
               {'payload': b'f\xffo\0ur'}, {'payload': '\n'})
     daemon(batched(seen.command())).wait_ready()
@@ -68,7 +68,7 @@ def test_lines(daemon, queue, seen):
 
 
 def test_nul(daemon, queue, seen):
-    """batch_format = nul: each payload and a NUL; newlines are like other bytes."""
+    """batch_format = nul: the input is each payload and a NUL; newlines are plain bytes."""
     queue.add({'payload': 'one\n'}, {'size': '0'}, {'payload': b'\xff\n\n'})
     daemon(batched(seen.command(), form='nul')).wait_ready()
     wait_succeeded(queue, 3)
@@ -76,8 +76,8 @@ def test_nul(daemon, queue, seen):
 
 
 def test_json(daemon, queue, seen):
-    """batch_format = json: an object a line with tid, attempt, id and fields; bytes that are not
-    UTF-8 are under base64, and nothing is lost or mistaken for another field."""
+    """batch_format = json: the input is an object per line with tid, attempt, id and fields. Bytes that are
+    not UTF-8 are under base64, and no value is lost or taken for another field."""
     tids = queue.add({'payload': 'ü\n\0"x"', 'size': '5', 'id': 'order 7'}, {'size': ''},
                      [('payload', b'\xff\xfe'), ('id', b'\x80'), ('payload_base64', 'mine')])
     daemon(batched(seen.command(), form='json')).wait_ready()
@@ -96,9 +96,9 @@ def test_json(daemon, queue, seen):
 @pytest.mark.parametrize('form, payload, reason', [
     ('lines', b'a\nb', 'holds a newline'), ('lines', b'\n\n', 'holds a newline'),
     ('nul', b'a\0', 'holds a NUL byte'), ('nul', b'a\0b', 'holds a NUL byte')])
-def test_what_would_pass_for_several_tasks(daemon, queue, seen, form, payload, reason):
-    """A payload that holds what ends one in that form is a dead letter and never runs; its neighbours
-    do."""
+def test_a_payload_with_a_separator(daemon, queue, seen, form, payload, reason):
+    """A payload that contains the format's separator becomes a dead letter and never runs; the other tasks
+    run."""
     add(queue, 'before', payload, 'after')
     daemon(batched(seen.command(), form=form)).wait_ready()
     [letter] = wait_letters(queue)
@@ -109,7 +109,7 @@ def test_what_would_pass_for_several_tasks(daemon, queue, seen, form, payload, r
 
 
 def test_input_is_sealed(daemon, queue, folder):
-    """Nobody can change what the process reads."""
+    """No process can change the input."""
     daemon(batched(f'(echo x > /dev/stdin) 2>/dev/null; cat > {folder}/out')).wait_ready()
     add(queue, 'one')
     wait_succeeded(queue, 1)
@@ -117,7 +117,7 @@ def test_input_is_sealed(daemon, queue, folder):
 
 
 def test_environment(daemon, queue, seen):
-    """LEAT_BATCH says how many tasks there are; what is a single task's own is there only for one."""
+    """LEAT_BATCH is the number of tasks; variables of a single task are set only for a batch of one."""
     daemon(batched(seen.command(), batch=2)).wait_ready()
     wait_blocked(queue.redis)
     queue.add(*[{'size': 'big', 'id': 'x%d' % number} for number in range(3)])
@@ -131,8 +131,8 @@ def test_environment(daemon, queue, seen):
 
 
 def test_descriptors(daemon, queue, folder):
-    """The process has descriptor 3 to write to, and no other beyond the standard ones; without
-    batches there is no 3."""
+    """The process can write to descriptor 3 and has no other one beyond the standard ones; without batches
+    there is no descriptor 3."""
     program = folder / 'program'
     program.write_text('import os\nfor fd in range(100):\n    try:\n        os.fstat(fd); print("fd", fd)\n'
                        '    except OSError:\n        pass\n')
@@ -145,10 +145,10 @@ def test_descriptors(daemon, queue, folder):
         assert [f'fd {fd} ' in worker.log() for fd in range(6)] == [fd < descriptors for fd in range(6)]
 
 
-# ---- when it starts
+# ---- start of a batch
 
 def test_full_batches_start_at_once(daemon, queue, client, seen):
-    """A full batch waits for nothing; what is left over waits for batch_wait."""
+    """A full batch starts at once; the remaining tasks wait for batch_wait."""
     daemon({**LONG_LEASE, **batched(seen.command(), batch=3, wait=FOREVER)}).wait_ready()
     wait_blocked(client)
     add(queue, *numbers(7))
@@ -161,8 +161,8 @@ def test_full_batches_start_at_once(daemon, queue, client, seen):
 
 
 def test_partly_filled_batch_waits(daemon, queue, client, seen):
-    """A batch that is not full starts when its first task has waited for batch_wait: tasks that come
-    meanwhile are in it."""
+    """A batch that is not full starts when its first task has waited for batch_wait, and contains tasks that
+    came meanwhile."""
     daemon({**LONG_LEASE, **batched(seen.command(), wait='800ms')}).wait_ready()
     wait_blocked(client)
     add(queue, '1')
@@ -176,7 +176,7 @@ def test_partly_filled_batch_waits(daemon, queue, client, seen):
 
 
 def test_no_wait(daemon, queue, client, seen):
-    """batch_wait = 0: what one claim brought starts at once."""
+    """batch_wait = 0: the tasks of one claim start at once."""
     daemon(batched(seen.command(), wait='0')).wait_ready()
     wait_blocked(client)
     add(queue, '1', '2')
@@ -187,7 +187,7 @@ def test_no_wait(daemon, queue, client, seen):
 
 
 def test_wait_is_bounded_by_the_lease(daemon, queue, client, seen):
-    """However long batch_wait is, a tenth of the lease is waited at the most, and the lease holds."""
+    """However long batch_wait is, a batch waits for a tenth of the lease at most, and keeps its leases."""
     daemon(batched(seen.command('sleep 3'), wait=FOREVER, kill_grace='2s')).wait_ready()
     wait_blocked(client)
     add(queue, '1')
@@ -196,7 +196,7 @@ def test_wait_is_bounded_by_the_lease(daemon, queue, client, seen):
 
 
 def test_claims_no_more_than_fit(daemon, queue, folder):
-    """concurrency counts processes: slots × batch tasks are claimed, and no more."""
+    """concurrency counts processes: the worker claims at most slots × batch tasks."""
     daemon({'queue': {'concurrency': 2}, **batched(
         f'echo $LEAT_BATCH >> {folder}/up; cat > /dev/null; until [ -e {folder}/go ];'
         ' do sleep 0.02; done', batch=3)}).wait_ready()
@@ -210,7 +210,7 @@ def test_claims_no_more_than_fit(daemon, queue, folder):
 
 
 def test_large_payloads(daemon, queue, folder):
-    """A batch is also full with 8 MiB, so that it stays within bounds."""
+    """A batch of 8 MiB is full, so that its size is bounded."""
     command = f'echo $LEAT_BATCH $(wc -c) >> {folder}/sizes'
     add(queue, *['x' * (3 << 20)] * 5)
     daemon({'queue': {'concurrency': 1}, **batched(command, batch=100)}).wait_ready()
@@ -225,8 +225,8 @@ def test_large_payloads(daemon, queue, folder):
     ({}, {'max_attempts': '1'}),
     ({}, {'timeout': '30s'}),
 ], ids=['no attempt left', "no attempt left, the task's own", 'a timeout of its own'])
-def test_has_a_process_for_itself(daemon, queue, seen, sections, fields):
-    """What a batch cannot carry runs alone, though it stands between others."""
+def test_runs_in_a_process_of_its_own(daemon, queue, seen, sections, fields):
+    """A task that a batch cannot carry runs alone, also if it is between others."""
     add(queue, '1', **fields)
     add(queue, '2', **fields)
     daemon({**sections, **batched(seen.command())}).wait_ready()
@@ -234,7 +234,7 @@ def test_has_a_process_for_itself(daemon, queue, seen, sections, fields):
     assert sorted(seen.all()) == [(1, b'1\n'), (1, b'2\n')]
 
 
-def test_own_timeout_counts_alone(daemon, queue, folder):
+def test_own_timeout(daemon, queue, folder):
     """A task's own timeout ends it, as without batches."""
     daemon(batched('exec sleep 60')).wait_ready()
     add(queue, 'x', timeout='200ms', max_attempts='1')
@@ -258,14 +258,14 @@ def test_reload(daemon, queue, client, seen):
         assert [count for count, _ in seen.all()[before:]] == sizes
 
 
-# ---- how it ends
+# ---- end of a batch
 
 @pytest.mark.parametrize('end, cause', [
     ('exit 3', 'exit'), ('exit 64', 'exit'), ('kill -9 $$', 'killed'), ('kill -11 $$', 'signal'),
     ('sleep 60', 'timeout')])
-def test_one_bad_task_sinks_itself_only(daemon, queue, seen, end, cause):
-    """A batch that fails (exit status, a permanent one too, signal, timeout) is tried again one by
-    one: the bad task ends in the dead letters, all others succeed, each with its second attempt."""
+def test_one_bad_task_harms_no_other(daemon, queue, seen, end, cause):
+    """If a batch fails, by exit status, signal or timeout, its tasks are retried one by one: the bad task
+    becomes a dead letter, and the others succeed in their second attempt."""
     then = f'grep -qx bad $f.txt && {end}; exit 0'
     tids = add(queue, 'a', 'b', 'bad', 'c')
     daemon({'retry': {'max_attempts': 2, 'permanent': 64, 'base': '50ms'},
@@ -282,7 +282,7 @@ def test_one_bad_task_sinks_itself_only(daemon, queue, seen, end, cause):
 
 
 def test_other_success_codes(daemon, queue):
-    """[retry] success finishes a batch as 0 does."""
+    """An exit status in [retry] success finishes a batch as 0 does."""
     add(queue, *numbers(3))
     daemon({'retry': {'success': '9'}, **batched('cat >/dev/null; exit 9')}).wait_ready()
     wait_succeeded(queue, 3)
@@ -290,8 +290,8 @@ def test_other_success_codes(daemon, queue):
 
 
 def test_verdicts(daemon, queue, seen):
-    """Lines on descriptor 3 decide single tasks: ok and dead for good, retry with an attempt of its
-    own; the rest goes as the process does. Reasons stand in dead letters and in the log."""
+    """Lines on descriptor 3 decide single tasks: ok and dead are final, retry makes another attempt, and the
+    others follow the process. Dead letters and the log have the reasons."""
     tids = add(queue, *numbers(5))
     then = (r'[ $LEAT_BATCH = 1 ] || printf "1 ok\n2\tdead  no \033such user \n3 retry busy\n5 ok" >&3;'
             ' [ $LEAT_BATCH = 1 ]')
@@ -311,8 +311,8 @@ def test_verdicts(daemon, queue, seen):
 
 @pytest.mark.parametrize('end, cause', [('exit 0', 'exit 0'), ('kill -9 $$', 'killed by SIGKILL'),
                                         ('sleep 60', 'timeout')])
-def test_verdicts_stand_however_it_ends(daemon, queue, end, cause):
-    """What was said before the end counts after it, and nothing is finished before it."""
+def test_verdicts_count_however_the_batch_ends(daemon, queue, end, cause):
+    """A verdict counts, however the batch ends, and no task is finished before the end."""
     tids = add(queue, *numbers(2))
     worker = daemon({'retry': {'base': '1h', 'cap': '1h'}, **batched(
         f'echo 1 ok >&3; {end}', timeout='2s' if cause == 'timeout' else '60s')}).wait_ready()
@@ -324,7 +324,7 @@ def test_verdicts_stand_however_it_ends(daemon, queue, end, cause):
 
 
 def test_last_verdict_counts(daemon, queue):
-    """A later line about a task replaces an earlier one, its reason too."""
+    """A later line about a task replaces an earlier one, with its reason."""
     add(queue, '1', '2')
     daemon(batched('echo 1 dead wrong >&3; echo 1 ok >&3; echo 2 ok >&3; echo 2 dead >&3')
            ).wait_ready()
@@ -334,7 +334,8 @@ def test_last_verdict_counts(daemon, queue):
 
 
 def test_verdict_of_one(daemon, queue):
-    """One that runs alone may be decided by its process, too; used up, a retry is a dead letter."""
+    """The process of a task that runs alone can decide it, too; a retry without attempts left makes a dead
+    letter."""
     daemon(batched('echo 1 retry later >&3')).wait_ready()
     add(queue, 'x', max_attempts='1')
     [letter] = wait_letters(queue)
@@ -342,8 +343,7 @@ def test_verdict_of_one(daemon, queue):
 
 
 def test_dead_letters_keep_the_output(daemon, queue):
-    """A task that was reported dead has what the process of its batch wrote; one that succeeded has
-    no claim to it."""
+    """A task that was reported dead has the output of its batch; one that succeeded does not."""
     tids = add(queue, *numbers(3), result_ttl='1h')
     daemon(batched('echo out; echo err >&2; echo 2 dead >&3; printf "3 dead" >&3')).wait_ready()
     for letter in wait_letters(queue, 2):
@@ -354,9 +354,9 @@ def test_dead_letters_keep_the_output(daemon, queue):
     assert sorted(b'out\n' in result for result in results) == [False, True, True]
 
 
-def test_garbage_is_ignored(daemon, queue, folder):
-    """Lines that are no verdicts change nothing and are logged, but not without end; nor does a line
-    that never ends cost memory."""
+def test_invalid_verdicts_are_ignored(daemon, queue, folder):
+    """Lines that are no verdicts are logged, up to a limit, and change nothing; an endless line costs no
+    memory."""
     garbage = [b'', b'ok', b'0 ok', b'3 ok', b'-1 ok', b'1', b'1 OK', b'1 okay', b'99999999999999999 ok',
                b' 1 dead', b'1:dead', b'\xff\0\x1b[31m']
     lines = b'\n'.join(garbage) + b'\n' + b'1 ok ' + b'x' * 5000 + b'\n1 dead last\n' + b'y' * 100
@@ -372,8 +372,8 @@ def test_garbage_is_ignored(daemon, queue, folder):
     assert resident_kib(worker.pid) < 100_000
 
 
-def test_output_is_the_batch_s(daemon, queue):
-    """Lines of a batch's process name the batch, by its first task; so do the ends of its tasks."""
+def test_output_of_a_batch_in_the_log(daemon, queue):
+    """Lines of a batch's process name the batch by its first task, and so do the ends of its tasks."""
     tids = add(queue, '1', '2')
     worker = daemon(batched('cat')).wait_ready()
     wait_succeeded(queue, 2)
@@ -386,7 +386,7 @@ def test_output_is_the_batch_s(daemon, queue):
 
 
 def test_host_faults_count_nothing(daemon, queue, folder, seen):
-    """A program that is missing is the host's fault: the whole batch goes back, told once."""
+    """A missing program is a host fault: the whole batch is requeued, with one record."""
     program = folder / 'program'
     add(queue, *numbers(5))
     worker = daemon(batched(str(program))).wait_ready()
@@ -404,7 +404,7 @@ def test_host_faults_count_nothing(daemon, queue, folder, seen):
 # ---- leases, stops, lost workers
 
 def test_leases_of_all_are_renewed(daemon, queue, seen):
-    """A batch that runs for longer than the lease keeps all of its tasks."""
+    """A batch that runs longer than the lease keeps all of its tasks."""
     add(queue, *numbers(30))
     daemon({'queue': {'lease': '3s', 'concurrency': 1},
             **batched(seen.command('sleep 4.5'), batch=30, kill_grace='100ms')}).wait_ready()
@@ -414,8 +414,8 @@ def test_leases_of_all_are_renewed(daemon, queue, seen):
 
 
 def test_one_lost_lease_ends_the_batch(daemon, queue, client, folder):
-    """When the entry of one task is gone, the process of its batch is killed at once; the others go
-    back with nothing counted and run again; what was reported before counts."""
+    """If the entry of one task is gone, the process of its batch is killed at once; the others are requeued
+    uncounted and run again, and earlier verdicts count."""
     tids = add(queue, *numbers(4))
     command = (f'echo 1 ok >&3; trap "" TERM;'
                f' [ -e {folder}/go ] || {{ echo $$ > {folder}/pid; sleep 60; }}; cat >> {folder}/out')
@@ -433,8 +433,8 @@ def test_one_lost_lease_ends_the_batch(daemon, queue, client, folder):
 
 
 def test_cancelled_task_ends_its_batch(daemon, queue, folder):
-    """When one task of a batch is cancelled, its process gets SIGTERM; the others go back with nothing
-    counted and run again, and the cancelled one never does."""
+    """If one task of a batch is cancelled, its process gets SIGTERM; the others are requeued uncounted and
+    run again, and the cancelled one never does."""
     tids = add(queue, *numbers(3))
     command = (f'[ -e {folder}/up ] && {{ cat >> {folder}/out; exit; }}; trap "touch {folder}/told; exit 1" TERM;'
                f' touch {folder}/up; while :; do sleep 0.02; done')
@@ -450,8 +450,8 @@ def test_cancelled_task_ends_its_batch(daemon, queue, folder):
 
 
 def test_cut_off_worker_ends_its_batch(daemon, queue, proxy, through_proxy, folder):
-    """Cut off from Redis, the batch is ended before its leases are; healed, all of it runs again with
-    no attempt used."""
+    """If the worker is cut off from Redis, the batch is killed before its leases end; after the repair all
+    tasks run again with no attempt used."""
     add(queue, *numbers(3))
     command = (f'[ -e {folder}/go ] && {{ cat >> {folder}/out; exit; }}; trap "touch {folder}/told; exit 1" TERM;'
                f' touch {folder}/up; while :; do sleep 0.02; done')
@@ -468,7 +468,7 @@ def test_cut_off_worker_ends_its_batch(daemon, queue, proxy, through_proxy, fold
 
 
 def test_killed_worker(daemon, queue, seen):
-    """kill -9 of the worker: each task of its batch counts a crash and runs again, by itself."""
+    """If the worker is killed, each task of its batch counts a crash and runs again alone."""
     add(queue, *numbers(4))
     first = daemon({'queue': {'lease': '2s', 'concurrency': 1}, **batched(
         seen.command('sleep 60'), kill_grace='100ms')}).wait_ready()
@@ -481,7 +481,7 @@ def test_killed_worker(daemon, queue, seen):
 
 
 def test_stop_while_waiting(daemon, queue, client, seen):
-    """Tasks that wait for their batch to fill go back at a stop, at once and with nothing counted."""
+    """Tasks that wait for a full batch are requeued at once, uncounted, at a stop."""
     worker = daemon({**LONG_LEASE, **batched(seen.command(), wait=FOREVER)}).wait_ready()
     wait_blocked(client)
     add(queue, *numbers(3))
@@ -497,7 +497,7 @@ def test_stop_while_waiting(daemon, queue, client, seen):
 
 @pytest.mark.parametrize('drain', ['30s', '0'])
 def test_stop_while_running(daemon, queue, folder, drain):
-    """A batch may end within the drain; after it, it is ended and handed back whole."""
+    """A batch may end during the drain; after it, it is killed and requeued as a whole."""
     add(queue, *numbers(3))
     worker = daemon({'shutdown': {'drain': drain}, **batched(
         f'touch {folder}/up; until [ -e {folder}/go ]; do sleep 0.02; done')}).wait_ready()
@@ -513,8 +513,7 @@ def test_stop_while_running(daemon, queue, folder, drain):
 
 
 def test_many_that_cannot_share(daemon, queue, folder):
-    """More tasks that need a process each than there are slots do not pile up with one worker, and
-    batches go on beside them."""
+    """Tasks that need a process each do not pile up at one worker, and batches run beside them."""
     add(queue, *numbers(300), max_attempts='1')
     add(queue, *numbers(300))
     daemon({'queue': {'concurrency': 2}, **batched(
@@ -534,7 +533,7 @@ def test_many_that_cannot_share(daemon, queue, folder):
 
 
 def test_status_counts_tasks(daemon, queue, client, folder):
-    """The worker tells how many tasks run, of how many that may."""
+    """The worker's heartbeat has the number of running tasks and of task slots."""
     add(queue, *numbers(4))
     daemon({'queue': {'lease': '1s', 'concurrency': 2}, **batched(
         f'until [ -e {folder}/go ]; do sleep 0.02; done', kill_grace='100ms', batch=4)}).wait_ready()

@@ -1,5 +1,5 @@
-"""Cancelled tasks on the real daemon: running ones get TERM, grace, KILL and are not tried again; what has not
-started never does; whatever breaks in between, they end as cancelled."""
+"""Cancelled tasks on the real daemon: a running task gets TERM, grace and KILL and is not retried; a task
+that has not started never does. Whatever fails meanwhile, the task ends as cancelled."""
 import signal
 
 import pytest
@@ -8,7 +8,7 @@ from harness.polling import wait_until
 from harness.short_leases import pass_time, wait_blocked, wait_empty
 from harness.tasks import wait_file
 
-CALM = {'queue': {'lease': '10m', 'scan': '10m', 'concurrency': 1}}  # beats each 200 s
+CALM = {'queue': {'lease': '10m', 'scan': '10m', 'concurrency': 1}}  # a heartbeat every 200 s
 BRISK = {'queue': {'lease': '3s', 'scan': '300ms'}}
 
 
@@ -27,7 +27,7 @@ def cancel(leat, *args):
 
 
 def wait_cancelled(queue, count=1):
-    """So many ended so; none became a dead letter, nothing is remembered of the asking."""
+    """This many tasks ended as cancelled; there is no dead letter, and no cancel request is left."""
     wait_until(lambda: queue.counter('cancelled') >= count, 60,
                lambda: f'{count} cancelled: {queue.redis.hgetall(queue.stats)}, {queue.places()}')
     assert queue.counter('cancelled') == count and queue.letters() == []
@@ -39,12 +39,12 @@ def wait_running(queue, count=1):
                lambda: f'{count} run: {queue.redis.hgetall(queue.running)}')
 
 
-# ---- running
+# ---- running tasks
 
 @pytest.mark.parametrize('now', [False, True])
 def test_running(daemon, queue, leat, heartbeats, now):
-    """Told at its next beat, or at once with --now, a task is ended, and not tried again; its names are
-    free, and the log says so."""
+    """The worker learns of the cancel at its next heartbeat, or at once with --now: the task is killed and
+    not retried, its names are free, and the log says so."""
     worker = daemon(None if now else BRISK).wait_ready()
     [tid] = queue.add({'command': heartbeats.task(600), 'id': 'label', 'unique': 'key'})
     heartbeats.wait_runs(1)
@@ -62,8 +62,8 @@ def test_running(daemon, queue, leat, heartbeats, now):
     assert '0 retried, 0 dead, 0 returned, 1 cancelled' in worker.log()
 
 
-def test_who_ignores_it_is_killed(daemon, queue, leat, heartbeats):
-    """SIGTERM has its grace, then comes SIGKILL."""
+def test_a_task_that_ignores_term_is_killed(daemon, queue, leat, heartbeats):
+    """SIGKILL follows SIGTERM after the grace."""
     worker = daemon().wait_ready()
     queue.add({'command': heartbeats.task(600, stubborn=True)})
     heartbeats.wait_runs(1)
@@ -74,7 +74,7 @@ def test_who_ignores_it_is_killed(daemon, queue, leat, heartbeats):
 
 
 def test_exit_0_after_term_is_no_success(daemon, queue, leat, folder):
-    """Who is told to end and then says that all is well was cancelled all the same."""
+    """A task that exits with 0 after SIGTERM counts as cancelled."""
     worker = daemon().wait_ready()
     [tid] = queue.add({'command': f"trap 'exit 0' TERM; touch {folder}/on; while :; do sleep 0.02; done"})
     wait_file(folder / 'on', 0)
@@ -85,9 +85,9 @@ def test_exit_0_after_term_is_no_success(daemon, queue, leat, folder):
 
 
 @pytest.mark.parametrize('code', [0, 1])
-def test_ends_before_it_is_told(daemon, queue, leat, latch, code):
-    """Asked, and it ends by itself before its worker hears of it: success is success; a failure is not
-    tried again, and the log tells why."""
+def test_ends_before_its_worker_learns(daemon, queue, leat, latch, code):
+    """If the task ends before its worker learns of the cancel, success is success; a failure is not retried,
+    and the log tells why."""
     worker = daemon().wait_ready()
     [tid] = queue.add({'command': f'{latch.wait}; exit {code}'})
     wait_running(queue)
@@ -102,9 +102,9 @@ def test_ends_before_it_is_told(daemon, queue, leat, latch, code):
         worker.wait_log(f'task {tid}: cancelled meanwhile; not retried')
 
 
-def test_while_the_claim_is_under_way(daemon, queue, leat, proxy, through_proxy, heartbeats):
-    """Cancelled with --now when it has begun in Redis and its worker does not know it yet: it is told as
-    soon as it does, not with the next beat."""
+def test_during_a_claim(daemon, queue, leat, proxy, through_proxy, heartbeats):
+    """A task that is cancelled with --now after its claim, but before its worker has the reply, is killed as
+    soon as the reply is there, not with the next heartbeat."""
     daemon(through_proxy).wait_ready()
     wait_blocked(queue.redis)
     trap = proxy.trap('leat_claim', 'after', 'hold', rb'\r\ns[1-9]\d*-\d+\r\n')
@@ -116,8 +116,8 @@ def test_while_the_claim_is_under_way(daemon, queue, leat, proxy, through_proxy,
     heartbeats.wait_dead()
 
 
-def test_while_a_renewal_is_under_way(daemon, queue, leat, proxy, through_proxy, heartbeats):
-    """Cancelled with --now while a renewal that ran before waits for its answer: another one follows."""
+def test_during_a_renewal(daemon, queue, leat, proxy, through_proxy, heartbeats):
+    """If a task is cancelled with --now while an older renewal waits for its reply, another renewal follows."""
     daemon({**through_proxy, 'queue': {'concurrency': 2}}).wait_ready()
     first, second = queue.add(*[{'command': heartbeats.task(600)}] * 2)
     heartbeats.wait_runs(2)
@@ -125,14 +125,14 @@ def test_while_a_renewal_is_under_way(daemon, queue, leat, proxy, through_proxy,
     cancel(leat, '--now', first)
     trap.wait()
     cancel(leat, '--now', second)
-    pass_time(0.1)  # for the bell
+    pass_time(0.1)  # for the wakeup
     trap.release()
     wait_cancelled(queue, 2)
     heartbeats.wait_dead()
 
 
-def test_others_run_on(daemon, queue, leat, latch, heartbeats):
-    """Only the one that is meant is ended."""
+def test_other_tasks_go_on(daemon, queue, leat, latch, heartbeats):
+    """Only the cancelled task is killed."""
     daemon({'queue': {'concurrency': 3}}).wait_ready()
     queue.add({'command': latch.command}, {'command': latch.command})
     [tid] = queue.add({'command': heartbeats.task(600)})
@@ -147,7 +147,8 @@ def test_others_run_on(daemon, queue, leat, latch, heartbeats):
 
 
 def test_of_a_batch(daemon, queue, leat, folder):
-    """One of a batch: its process is ended, the others run again with no attempt used up, it does not."""
+    """If one task of a batch is cancelled, its process is killed; the other tasks run again with no attempt
+    used, and the cancelled one does not."""
     script = f'cat > {folder}/$$; if [ $(ls {folder} | grep -c "^[0-9]") = 1 ]; then exec sleep 600; fi'
     tids = queue.add(*[{'payload': str(number)} for number in range(3)])
     worker = daemon({'task': {'command': script, 'batch': 10, 'batch_format': 'lines',
@@ -163,10 +164,10 @@ def test_of_a_batch(daemon, queue, leat, folder):
     assert 'attempt 2' not in worker.log()
 
 
-# ---- not started yet
+# ---- tasks that have not started
 
 def test_waiting_for_its_batch(daemon, queue, client, leat, folder):
-    """Begun, and waiting for others to share a process: cancelled, it never starts, and they do."""
+    """A claimed task that waits for its batch never starts, and the others do."""
     worker = daemon({'queue': {'lease': '600s'}, 'task': {
         'command': f'cat >> {folder}/read', 'batch': 4, 'batch_wait': '60s', 'kill_grace': '300ms'}})
     worker.wait_ready()
@@ -182,9 +183,9 @@ def test_waiting_for_its_batch(daemon, queue, client, leat, folder):
     assert f'task {tids[0]}: attempt' not in worker.log()
 
 
-def test_held_suspect(daemon, queue, leat, latch):
-    """A task with a crash behind it waits until its worker is empty; cancelled it is gone at once, the
-    worker hears of it, and takes other tasks beside the one that runs."""
+def test_deferred_poison_candidate(daemon, queue, leat, latch):
+    """A poison candidate waits until its worker is empty. If it is cancelled it is gone at once, and the
+    worker takes other tasks beside the running one."""
     queue.register('gone', lease=3000)
     [tid] = queue.add({'command': 'true'})
     queue.begin('gone')
@@ -208,8 +209,8 @@ def test_held_suspect(daemon, queue, leat, latch):
     assert f'task {tid}: attempt' not in worker.log() and queue.counter('cancelled') == 1
 
 
-def test_what_a_block_brought(daemon, queue, leat, proxy, through_proxy):
-    """Cancelled while it was on its way to a blocked worker: it never starts, and the worker goes on."""
+def test_delivered_to_a_blocked_worker(daemon, queue, leat, proxy, through_proxy):
+    """A task that was cancelled on its way to a blocked worker never starts, and the worker goes on."""
     worker = daemon(through_proxy).wait_ready()
     wait_blocked(queue.redis)
     trap = proxy.trap('XREADGROUP', 'after', 'hold')
@@ -224,8 +225,8 @@ def test_what_a_block_brought(daemon, queue, leat, proxy, through_proxy):
 
 
 def test_everywhere_else(daemon, queue, leat, latch, heartbeats):
-    """Ready behind others, delayed, between two attempts, in a lane, behind a task with its unique key:
-    gone at once, and nothing of it ever runs."""
+    """A task that is ready, delayed, between two attempts, in a lane, or waits for a unique key is gone at
+    once and never runs."""
     daemon({'retry': {'base': '10m', 'cap': '10m', 'jitter': 'none'}}).wait_ready()
     tids = []
     failing = queue.add({'command': 'exit 1'})
@@ -244,11 +245,11 @@ def test_everywhere_else(daemon, queue, leat, latch, heartbeats):
     assert queue.counter('cancelled') == 7 and queue.counter('succeeded') == 1 and heartbeats.runs() == []
 
 
-# ---- and then something breaks
+# ---- failures in between
 
 @pytest.mark.parametrize('restarted', [False, True])
 def test_killed_worker(daemon, queue, leat, heartbeats, restarted):
-    """kill -9 of the worker after the asking: the task does not run again, wherever it would have."""
+    """If the worker is killed after the cancel, the task does not run again, wherever it would have."""
     first = daemon({'queue': {'lease': '2s', 'scan': '300ms'}}).wait_ready()
     [tid] = queue.add({'command': heartbeats.task(600), 'id': 'label', 'unique': 'key'})
     heartbeats.wait_runs(1)
@@ -267,7 +268,8 @@ def test_killed_worker(daemon, queue, leat, heartbeats, restarted):
 
 @pytest.mark.parametrize('name', ['command', 'wakeup', ''])
 def test_cut_connection(daemon, queue, leat, proxy, through_proxy, heartbeats, name):
-    """Connections break when it is asked: the registration answers what the bell would have told."""
+    """If connections break at the cancel, the reply to the registration tells what the wakeup would have
+    told."""
     daemon({**through_proxy, 'redis': {**through_proxy['redis'], 'backoff_base': '50ms'}}).wait_ready()
     [tid] = queue.add({'command': heartbeats.task(600)})
     heartbeats.wait_runs(1)
@@ -276,14 +278,14 @@ def test_cut_connection(daemon, queue, leat, proxy, through_proxy, heartbeats, n
     cancel(leat, '--now', tid)
     proxy.accept()
     if name == 'wakeup':
-        # the others are closed only with it
+        # the other connections are closed only with this one
         proxy.cut('')
     wait_cancelled(queue)
     heartbeats.wait_dead()
 
 
 def test_stopping_worker(daemon, queue, leat, heartbeats):
-    """Cancelled while its worker drains: it is ended, and not handed back."""
+    """A task that is cancelled while its worker drains is killed and not requeued."""
     worker = daemon({'shutdown': {'drain': '10m'}}).wait_ready()
     [tid] = queue.add({'command': heartbeats.task(600)})
     heartbeats.wait_runs(1)

@@ -1,4 +1,4 @@
-"""How attempts end, and what [retry] makes of each cause: on the real daemon, with real processes."""
+"""How attempts end, and what [retry] does for each cause, with real processes on the real daemon."""
 import json
 import os
 import re
@@ -18,13 +18,13 @@ RETRY = {'max_attempts': 3, 'base': '10ms', 'cap': '20ms'}
 
 
 def tried(queue):
-    """{what the task was: (cause, status, attempts)} of all dead letters."""
+    """{the task's name: (cause, status, attempts)} of all dead letters."""
     return {letter.bytes[b'what'].decode(): (letter.cause, letter.status, int(letter.attempts))
             for letter in letters(queue)}
 
 
 def ends(*lines):
-    """A task for each shell line, by which it is known."""
+    """Adds a task for each shell line, which is also its name."""
     return [{'command': line, 'what': line} for line in lines]
 
 
@@ -40,8 +40,8 @@ def settled(queue, count):
 # ---- exit codes
 
 def test_exit_codes(daemon, queue):
-    """A code's own line goes before ranges and lists, and these before the line for all: dead at once,
-    so many attempts, as many as any, or success."""
+    """A code's own line outranks ranges and lists, and these outrank the line for all: dead at once, a number
+    of attempts, the default number, or success."""
     daemon({'queue': {'concurrency': 8}, 'retry': {
         **RETRY, 'exit.75': 'retry 5', 'exit.64-78': 'dead', 'exit.70': 'retry', 'permanent': '9',
         'success': '3', 'exit.4': 'success', 'exit': '2'}}).wait_ready()
@@ -54,8 +54,8 @@ def test_exit_codes(daemon, queue):
 
 
 def test_all_attempts_count(daemon, queue):
-    """A rule's number is of all attempts, however they ended: a failure of another kind, after more than
-    it may have had, is the last."""
+    """A rule's limit counts all attempts, however they ended: a failure of another kind is the last if the
+    limit is reached."""
     daemon({'retry': {**RETRY, 'exit.75': 'retry 20', 'timeout': '1'}}).wait_ready()
     queue.add(*ends('test $LEAT_ATTEMPT = 6 && exit 1; exit 75'))
     [letter] = wait_letters(queue)
@@ -64,7 +64,7 @@ def test_all_attempts_count(daemon, queue):
 
 
 def test_a_task_s_own_attempts(daemon, queue):
-    """What a task allows itself is never exceeded, and holds where no rule has a smaller number."""
+    """A task's own max_attempts is never exceeded, and applies if no rule has a smaller number."""
     daemon({'retry': {**RETRY, 'exit.75': 'retry 6'}}).wait_ready()
     queue.add(*[{'command': f'exit {code}', 'what': f'{code} {own}', 'max_attempts': str(own)}
                 for code in (1, 75) for own in (1, 4, 9)])
@@ -82,8 +82,8 @@ PRESETS = {
 
 @pytest.mark.parametrize('preset', PRESETS)
 def test_presets(daemon, queue, preset):
-    """A preset makes codes temporary (2 attempts here), permanent (1) or success (0), as the
-    convention of its name has it."""
+    """A preset makes codes temporary (2 attempts here), permanent (1) or success (0), by the convention of
+    its name."""
     daemon({'queue': {'concurrency': 8},
             'retry': {**RETRY, 'max_attempts': 2, 'preset': preset}}).wait_ready()
     expected = PRESETS[preset]
@@ -93,8 +93,8 @@ def test_presets(daemon, queue, preset):
         f'exit {code}': attempts for code, attempts in expected.items() if attempts}
 
 
-def test_lines_go_before_the_preset(daemon, queue):
-    """What the file says of a code goes before the preset; what it says of all does not."""
+def test_lines_outrank_the_preset(daemon, queue):
+    """A line for a code outranks the preset; the line for all does not."""
     daemon({'queue': {'concurrency': 8}, 'retry': {
         **RETRY, 'preset': 'qmail', 'exit.100': 'retry 2', 'exit.64-65': 'success', 'permanent': '99',
         'exit': 'dead'}}).wait_ready()
@@ -105,8 +105,7 @@ def test_lines_go_before_the_preset(daemon, queue):
 
 
 def test_a_line_gives_127_a_meaning(daemon, queue):
-    """A configured command's 126 and 127 are the host's fault, but not where a line or a range names
-    them."""
+    """126 and 127 of a configured command are host faults, unless a line or a range names them."""
     worker = daemon({'task': {'command': 'exit $TASK_code'},
                      'retry': {'exit.127': 'dead', 'exit.120-126': '1'}}).wait_ready()
     queue.add({'code': '127', 'what': '127'}, {'code': '126', 'what': '126'})
@@ -115,11 +114,11 @@ def test_a_line_gives_127_a_meaning(daemon, queue):
     assert 'this host' not in worker.log()
 
 
-# ---- signals, and what else ends attempts
+# ---- signals and other causes
 
 def test_signals(daemon, queue):
-    """A signal's own line goes before the one for all, and none of them before killed: a KILL that leat
-    did not send."""
+    """A signal's own line outranks the line for all signals; neither applies to killed, a KILL that leat did
+    not send."""
     daemon({'queue': {'concurrency': 8}, 'retry': {
         **RETRY, 'signal.SEGV': 'dead', 'signal.SIGTERM': '4', 'signal.40': 'dead', 'signal': '2',
         'killed': 'retry 5'}}).wait_ready()
@@ -131,9 +130,9 @@ def test_signals(daemon, queue):
         'kill -9 $$': ('killed', 'SIGKILL', 5)}
 
 
-def test_killed_from_without(daemon, queue, folder):
-    """A KILL from anybody else, here the test, is killed; the shell that outlives a killed program
-    exits with 137, and that is an exit code."""
+def test_killed_by_others(daemon, queue, folder):
+    """A KILL by another process, here the test, has the cause killed; a shell that survives a killed program
+    exits with 137, which is an exit code."""
     daemon({'retry': {**RETRY, 'killed': 'dead', 'exit.137': 'dead'}}).wait_ready()
     queue.add(*ends(f'echo $$ > {folder}/pid; exec sleep 60'))
     os.kill(int(wait_file(folder / 'pid', 2)), signal.SIGKILL)
@@ -144,8 +143,7 @@ def test_killed_from_without(daemon, queue, folder):
 
 
 def test_timeouts(daemon, queue):
-    """Time that has run out has a number of attempts of its own; also where TERM is not heard, and
-    leat itself sends KILL."""
+    """A timeout has its own number of attempts, also if the task ignores TERM and leat sends KILL."""
     daemon({'task': {'timeout': '400ms', 'kill_grace': '100ms'},
             'retry': {**RETRY, 'timeout': '2', 'killed': 'dead'}}).wait_ready()
     queue.add(*ends('exec sleep 60', 'trap "" TERM; sleep 60; sleep 60'))
@@ -155,8 +153,8 @@ def test_timeouts(daemon, queue):
 
 @pytest.mark.parametrize('rule, attempts', [(None, 1), ('retry 2', 2)])
 def test_too_long_to_execute(daemon, queue, folder, rule, attempts):
-    """Variables that are too long for this system are no fault of the host, and no refused fields: the
-    start itself has failed, for good unless a line says otherwise."""
+    """Variables that are too long for this system are neither a host fault nor refused fields: the start
+    fails, permanently unless a line says otherwise."""
     worker = daemon({'retry': {**RETRY, 'cannot-execute': rule}}, start=False)
     worker.popen = {'preexec_fn': lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))}
     worker.start().wait_ready()
@@ -169,7 +167,7 @@ def test_too_long_to_execute(daemon, queue, folder, rule, attempts):
 
 
 def test_check_has_a_rule(daemon, queue, folder):
-    """A check that cannot tell has a number of attempts of its own, and no rule of an exit code's."""
+    """An undecided check has its own number of attempts, and no rule of an exit code applies."""
     queue.register('gone', lease=5000)
     queue.add(*ends(f'touch {folder}/ran'))
     [task] = queue.begin('gone')
@@ -182,7 +180,7 @@ def test_check_has_a_rule(daemon, queue, folder):
 
 
 def test_batches_fail_alone_first(daemon, queue):
-    """How a batch fails as a whole decides nothing but that its tasks run alone; then rules hold."""
+    """A batch that fails as a whole only makes its tasks run alone; then the rules apply."""
     queue.add(*[{'payload': name, 'what': name} for name in ('a', 'bad', 'c')])
     daemon({'task': {'command': 'if grep -qx bad; then exit 65; fi; exit 0', 'batch': 3},
             'queue': {'concurrency': 1},
@@ -191,10 +189,10 @@ def test_batches_fail_alone_first(daemon, queue):
     assert tried(queue) == {'bad': ('exit', '65', 2)} and queue.counter('retried') == 3
 
 
-# ---- where causes are read
+# ---- where causes appear
 
 def test_filters_know_the_causes(daemon, queue, leat):
-    """leat dead list --cause chooses by them, and shows them; so do the log's fields and leat wait."""
+    """leat dead list --cause filters by causes and shows them; so do the log's fields and leat wait."""
     worker = daemon({'retry': {'killed': 'dead', 'signal': 'dead', 'exit.7': 'dead'}}).wait_ready()
     [killed, signalled, _] = queue.add(*[
         {'command': line, 'result_ttl': '1h'} for line in ('kill -9 $$', 'kill -8 $$', 'exit 7')])
@@ -209,11 +207,10 @@ def test_filters_know_the_causes(daemon, queue, leat):
     worker.wait_log(f'task={killed} attempt=1 cause=killed')
 
 
-# ---- the file
+# ---- the configuration file
 
 def test_rules_are_reloaded(daemon, queue):
-    """Rules hold from the reload on, also for what runs meanwhile, and go where the file has them no
-    more."""
+    """Rules apply from the reload on, also to running tasks, and vanish if the file no longer has them."""
     worker = daemon({'retry': {**RETRY, 'exit.9': 'dead', 'preset': 'qmail'}}).wait_ready()
     queue.add(*exits(9, 100))
     wait_letters(queue, 2)
@@ -250,7 +247,7 @@ exit.100-101 = dead
 
 
 def test_wrong_rules(folder):
-    """Everything that is wrong is listed at once, in the order of the file, with what was probably meant."""
+    """All wrong rules are listed at once, in the order of the file, with the probable spelling."""
     path = folder / 'wrong.ini'
     path.write_text(WRONG)
     done = subprocess.run([program('leatd'), '-c', path, '-t'], capture_output=True, text=True, timeout=120,
@@ -262,5 +259,5 @@ def test_wrong_rules(folder):
                  'did you mean oom?', 'did you mean output-limit?', 'max_crashes', 'did you mean qmail?',
                  'is also in a range of exit codes'):
         assert part in done.stderr, done.stderr
-    # and the command says the same
+    # leat says the same
     assert run_leat(path, 'status').returncode == 78

@@ -1,4 +1,4 @@
-"""[task] check on the real daemon: was a task done after all, before its worker was lost?"""
+"""[task] check on the real daemon: whether a task was already done when its worker was lost."""
 import pytest
 
 from harness.polling import wait_until
@@ -12,19 +12,19 @@ LINES = 'cat > {0}/$1.new; env -0 > {0}/$1.env; mv {0}/$1.new {0}/$1; echo $1 >>
 
 @pytest.fixture
 def script(folder):
-    """A shell line that notes what it got under a name, and then goes on: script(name, then)."""
+    """A shell line that records its input under a name, and then goes on: script(name, then)."""
     (folder / 'note').write_text('#!/bin/sh\n' + LINES.format(folder) + '\n')
     (folder / 'note').chmod(0o755)
     return lambda name, then='exit 0': f'{folder}/note {name}; {then}'
 
 
 def checked(script, says, **task):
-    """Sections with a command and a check that ends like that."""
+    """Sections with a command, and a check that ends like this."""
     return {'task': {'command': script('ran'), 'check': script('checked', says), **task}}
 
 
 def add_crashed(queue, lease=2000, **fields):
-    """A task whose worker was lost while it ran; answers its tid."""
+    """Adds a task whose worker was lost while it ran. Returns its tid."""
     queue.register('gone', lease=lease)
     [tid] = queue.add(fields or {'payload': 'x'})
     [task] = queue.begin('gone')
@@ -37,10 +37,10 @@ def order(folder):
     return path.read_text().split() if path.exists() else []
 
 
-# ---- when it is asked
+# ---- when the check runs
 
 def test_only_after_a_lost_worker(daemon, queue, folder, script):
-    """A task that never ran is not checked, nor one that failed by itself."""
+    """A task that never ran is not checked, and neither is one that failed by itself."""
     sections = checked(script, 'exit 0')
     sections['task']['command'] = script('ran', 'test $LEAT_ATTEMPT = 2')
     daemon(sections).wait_ready()
@@ -50,7 +50,7 @@ def test_only_after_a_lost_worker(daemon, queue, folder, script):
 
 
 def test_without_a_check_it_runs(daemon, queue, folder, script):
-    """No check configured: a task whose worker was lost runs again."""
+    """Without a check, a task whose worker was lost runs again."""
     add_crashed(queue)
     daemon({'task': {'command': script('ran')}}).wait_ready()
     wait_succeeded(queue, 1)
@@ -58,7 +58,7 @@ def test_without_a_check_it_runs(daemon, queue, folder, script):
 
 
 def test_after_kill_9(daemon, queue, folder, script):
-    """A task that was done, but whose worker was killed before it could say so, does not run twice."""
+    """A task that was done does not run twice, although its worker was killed before it could report it."""
     sections = checked(script, f'test -e {folder}/done')
     sections['task']['command'] = script('ran', f'touch {folder}/done; sleep 60')
     first = daemon(sections).wait_ready()
@@ -85,7 +85,7 @@ def test_after_a_timeout_or_a_kill(daemon, queue, folder, script, after, end):
 
 @pytest.mark.parametrize('after', ['lost', 'lost killed'])
 def test_not_after_other_ends(daemon, queue, folder, script, after):
-    """An end that check_after does not name: the task runs again without a check."""
+    """After an end that check_after does not name, the task runs again without a check."""
     sections = checked(script, 'exit 0', check_after=after, timeout='1s')
     sections['task']['command'] = script('ran', 'test $LEAT_ATTEMPT = 2 || sleep 60')
     daemon(sections).wait_ready()
@@ -95,7 +95,7 @@ def test_not_after_other_ends(daemon, queue, folder, script, after):
 
 
 def test_any_earlier_attempt_counts(daemon, queue, folder, script):
-    """A timeout is asked about until the check has an answer, and again after a later failure."""
+    """After a timeout the check runs until it has decided, and again after a later failure."""
     sections = checked(script, 'exit 1', check_after='timeout', timeout='1s')
     sections['task']['command'] = script('ran', 'case $LEAT_ATTEMPT in 1) sleep 60;; 2) exit 1;; esac')
     daemon(sections).wait_ready()
@@ -104,10 +104,10 @@ def test_any_earlier_attempt_counts(daemon, queue, folder, script):
     assert order(folder) == ['ran', 'checked', 'ran', 'checked', 'ran']
 
 
-# ---- what it says
+# ---- results of the check
 
 def test_done_already(daemon, queue, folder, script):
-    """Exit 0: the task has succeeded without running, and the log says so in its own words."""
+    """Exit status 0: the task has succeeded without running, and the log says so."""
     tid = add_crashed(queue)
     worker = daemon(checked(script, 'exit 0')).wait_ready()
     wait_succeeded(queue, 1)
@@ -119,7 +119,7 @@ def test_done_already(daemon, queue, folder, script):
 
 
 def test_to_run(daemon, queue, folder, script):
-    """Exit 1: the task runs, in the same attempt; both have the same environment and payload."""
+    """Exit status 1: the task runs in the same attempt, with the same environment and payload as the check."""
     tid = add_crashed(queue, payload=b'one\0two', size='big', id='order 7')
     daemon(checked(script, 'exit 1')).wait_ready()
     wait_succeeded(queue, 1)
@@ -135,7 +135,7 @@ def test_to_run(daemon, queue, folder, script):
 
 
 def test_task_with_a_command_of_its_own(daemon, queue, folder, script):
-    """Tasks that bring their command are checked likewise."""
+    """A task with its own command is checked, too."""
     add_crashed(queue, command=script('own'), payload='x')
     daemon({'task': {'check': script('checked', 'exit 1')}}).wait_ready()
     wait_succeeded(queue, 1)
@@ -143,7 +143,7 @@ def test_task_with_a_command_of_its_own(daemon, queue, folder, script):
 
 
 def test_in_a_queue_of_batches(daemon, queue, folder, script):
-    """With batches the check gets what the process of one task gets."""
+    """In a queue with batches, the check gets the input of a single task."""
     add_crashed(queue, payload='line')
     daemon(checked(script, 'exit 1', batch=10)).wait_ready()
     wait_succeeded(queue, 1)
@@ -155,8 +155,8 @@ def test_in_a_queue_of_batches(daemon, queue, folder, script):
 @pytest.mark.parametrize('says, reason', [
     ('exit 2', 'exit 2'), ('exit 64', 'exit 64'), ('kill -9 $$', 'killed by SIGKILL'), ('sleep 60', 'timeout')])
 def test_does_not_know(daemon, queue, folder, script, says, reason):
-    """Any other status, a signal, or the check's own timeout: asked again after the pause that
-    [retry] says, up to max_attempts, then a dead letter, cause check. The task never runs."""
+    """After any other status, a signal, or its own timeout, the check runs again after the pause of [retry],
+    up to max_attempts; then the task is a dead letter with the cause check, and never runs."""
     tid = add_crashed(queue)
     sections = {'retry': {'max_attempts': 3, 'permanent': 64, 'base': '200ms', 'factor': 2,
                           'jitter': 'none'},
@@ -174,7 +174,7 @@ def test_does_not_know(daemon, queue, folder, script, says, reason):
 
 
 def test_knows_later(daemon, queue, folder, script):
-    """A check that could not tell is asked again, and then it runs."""
+    """An undecided check runs again, and then the task runs."""
     add_crashed(queue)
     daemon(checked(script, f'test -e {folder}/asked && exit 1; touch {folder}/asked; exit 3')
            ).wait_ready()
@@ -183,8 +183,8 @@ def test_knows_later(daemon, queue, folder, script):
     assert environment(folder / 'ran.env')[b'LEAT_ATTEMPT'] == b'2'
 
 
-def test_missing_check_is_the_host_s_fault(daemon, queue, folder, script):
-    """A check that cannot be executed uses up no attempt and sinks no task."""
+def test_missing_check_is_a_host_fault(daemon, queue, folder, script):
+    """A check that cannot be executed uses no attempt and makes no dead letter."""
     add_crashed(queue)
     sections = {'retry': {'max_attempts': 1},
                 'task': {'command': script('ran'), 'check': f'{folder}/missing x'}}
@@ -196,11 +196,11 @@ def test_missing_check_is_the_host_s_fault(daemon, queue, folder, script):
     assert order(folder) == ['ran'] and letters(queue) == []
 
 
-# ---- what is left of it
+# ---- processes and output of the check
 
-def test_nothing_of_it_meets_the_task(daemon, queue, folder, script):
-    """Whatever the check left in its process group is dead before the task starts; its output is in
-    the log as the check's, and not in the task's dead letter."""
+def test_the_check_is_gone_before_the_task_starts(daemon, queue, folder, script):
+    """Processes that the check left in its group are killed before the task starts. Its output is in the log
+    as the check's, and not in the task's dead letter."""
     add_crashed(queue)
     sections = checked(script, f'echo asked; (while :; do sleep 0.02; echo >> {folder}/left; done) & '
                                f'until [ -s {folder}/left ]; do sleep 0.02; done; exit 1')
@@ -216,7 +216,7 @@ def test_nothing_of_it_meets_the_task(daemon, queue, folder, script):
 
 
 def test_dead_letter_has_the_check_s_output(daemon, queue, script):
-    """A task that died of its check has what the check wrote."""
+    """The dead letter of a task that died of its check has the check's output."""
     add_crashed(queue)
     daemon({'retry': {'max_attempts': 1}, **checked(script, 'echo why >&2; exit 7')}).wait_ready()
     [letter] = wait_letters(queue)
@@ -235,8 +235,8 @@ def test_lease_is_renewed(daemon, queue, folder, script):
 
 
 def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, script, heartbeats):
-    """Cut off from Redis, the check is dead before the lease ends; healed, it is asked again, with no
-    attempt used."""
+    """If the worker is cut off from Redis, the check is dead before the lease ends; after the repair it runs
+    again with no attempt used."""
     add_crashed(queue)
     says = f'[ -e {folder}/go ] && exit 1; exec {heartbeats.task(60, stubborn=True)}'
     daemon({**through_proxy, **checked(script, says)}).wait_ready()
@@ -257,7 +257,7 @@ def test_cut_off_while_checking(daemon, queue, folder, proxy, through_proxy, scr
 
 
 def test_cancel_while_checking(daemon, queue, folder, script):
-    """A task that is cancelled while it is checked: the check is ended, and it never runs."""
+    """If a task is cancelled during its check, the check is killed, and the task never runs."""
     tid = add_crashed(queue, lease=20000)
     says = f'trap "touch {folder}/told; exit 1" TERM; touch {folder}/up; while :; do sleep 0.02; done'
     daemon({'queue': {'lease': '20s'}, **checked(script, says, kill_grace='5s')}).wait_ready()
@@ -273,8 +273,8 @@ def test_cancel_while_checking(daemon, queue, folder, script):
 
 @pytest.mark.parametrize('drain', ['30s', '0'])
 def test_stop_while_checking(daemon, queue, folder, script, drain):
-    """A check, and the task after it, may end within the drain; after it the check is ended, and the
-    task handed back with nothing counted."""
+    """A check, and the task after it, may end during the drain; after it the check is killed and the task
+    requeued uncounted."""
     add_crashed(queue)
     worker = daemon({'shutdown': {'drain': drain}, **checked(
         script, f'touch {folder}/up; until [ -e {folder}/go ]; do sleep 0.02; done; exit 1')}
@@ -292,7 +292,7 @@ def test_stop_while_checking(daemon, queue, folder, script, drain):
 
 
 def test_reload_takes_the_command_away(daemon, queue, folder, script):
-    """A reload while the check runs that takes the command away: the task is judged anew."""
+    """If a reload removes the command during the check, the task is judged again."""
     add_crashed(queue)
     says = f'touch {folder}/up; until [ -e {folder}/go ]; do sleep 0.02; done; exit 1'
     worker = daemon(checked(script, says)).wait_ready()

@@ -1,4 +1,5 @@
-"""Dead letters that gather are warned of: once for each power of ten, whoever's beat it is."""
+"""Growing numbers of dead letters cause a warning, once for each power of ten, whichever worker's heartbeat
+finds it."""
 import pytest
 
 from harness.polling import wait_until
@@ -8,7 +9,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 
 def letters(queue, count):
-    """Makes the dead letters so many."""
+    """Makes this number of dead letters."""
     queue.redis.delete(queue.dead)
     pipeline = queue.redis.pipeline(transaction=False)
     for i in range(count):
@@ -22,7 +23,7 @@ def growth(queue):
 
 
 def test_each_power_of_ten_once(queue):
-    """99 are no matter; with 100 the next beat tells, and no further one until there are 1,000."""
+    """99 dead letters cause no warning; at 100 the next heartbeat warns, and no other until there are 1,000."""
     queue.register('w')
     told = []
     for count in (0, 99, 100, 100, 101, 999, 1000, 1001, 9999, 12345, 12345):
@@ -32,8 +33,8 @@ def test_each_power_of_ten_once(queue):
 
 
 def test_around_a_limit(queue):
-    """Letters that come and go around a limit are told once; when more than half of them have gone, a
-    later growth is told again."""
+    """A number that moves around a limit warns once; if more than half of the dead letters are removed, a
+    later growth warns again."""
     queue.register('w')
     told = []
     for count in (1000, 999, 1000, 500, 1000, 499, 500, 999, 1000, 49, 99, 100):
@@ -43,7 +44,7 @@ def test_around_a_limit(queue):
 
 
 def test_a_foreign_key_stops_no_renewal(queue):
-    """Where dead letters cannot be counted, leases are renewed all the same."""
+    """If dead letters cannot be counted, leases are still renewed."""
     queue.register('w')
     queue.add({'command': 'x'})
     [task] = queue.begin('w')
@@ -53,7 +54,7 @@ def test_a_foreign_key_stops_no_renewal(queue):
 
 
 def test_one_worker_warns(daemon, queue):
-    """Of two workers one writes one record, with the number and how to look."""
+    """Of two workers, one writes one record, with the number and the command to list them."""
     letters(queue, 99)
     workers = [daemon({'retry': {'max_attempts': 1}}).wait_ready() for _ in range(2)]
     queue.add({'command': 'exit 3'})

@@ -1,4 +1,4 @@
-"""[dead] notify: a program is run by one worker for each dead letter."""
+"""[dead] notify: one worker runs a program, the hook, for each dead letter."""
 import json
 import signal
 
@@ -29,7 +29,7 @@ def begun(queue):
 
 
 def wait_begun(queue):
-    """The first worker that tells has said so: letters from now on are told."""
+    """A worker has asked for dead letters, so that later ones are handed to the hook."""
     wait_until(lambda: begun(queue), 20, 'the group is there')
 
 
@@ -45,8 +45,8 @@ def wait_settled(queue, told=None):
 
 
 @pytest.fixture
-def teller(daemon, queue, quick_tasks):
-    """A function that starts a worker with notify = SHELL LINE, and waits until it tells."""
+def hook(daemon, queue, quick_tasks):
+    """A function that starts a worker with notify = SHELL LINE, and waits until its hook is active."""
     def start(notify, sections=None, **dead):
         config = {'dead': {'notify': notify, **dead}, **DEAD_AT_ONCE}
         for section, values in (sections or {}).items():
@@ -57,9 +57,10 @@ def teller(daemon, queue, quick_tasks):
     return start
 
 
-def test_what_the_program_gets(queue, teller, folder):
-    """The letter in its environment, the end of stderr on its stdin, nothing of leat's own."""
-    teller(f'env -0 > {folder}/env; cat > {folder}/in.new; mv {folder}/in.new {folder}/in')
+def test_environment_and_input(queue, hook, folder):
+    """The hook has the dead letter in its environment and the end of stderr on its stdin, and neither the payload
+    nor variables that only tasks have."""
+    hook(f'env -0 > {folder}/env; cat > {folder}/in.new; mv {folder}/in.new {folder}/in')
     [tid] = queue.add([('command', "printf 'no\\0space\\n' >&2; exit 3"), ('client', 'b c'),
                        ('id', 'order-7'), ('payload', 'secret'), ('timeout', '5s')])
     wait_until(lambda: (folder / 'in').exists(), 20, 'it was run')
@@ -77,9 +78,9 @@ def test_what_the_program_gets(queue, teller, folder):
     wait_settled(queue, 1)
 
 
-def test_fields_that_no_variable_can_be(queue, teller, folder):
-    """A letter that was refused for its fields is told all the same, with those that fit."""
-    teller(f'env -0 > {folder}/new; mv {folder}/new {folder}/env')
+def test_fields_that_cannot_be_variables(queue, hook, folder):
+    """The hook also runs for a task that was refused for its fields, with those that fit."""
+    hook(f'env -0 > {folder}/new; mv {folder}/new {folder}/env')
     queue.redis.execute_command(
         'XADD', queue.stream, '*', 'command', b'a\0b', 'good', '1', 'good', '2', 'bad-name', 'x',
         'nul', b'a\0b', 'big', 'x' * 200000, 'leat.tid', 'forged', 'last', 'z')
@@ -90,10 +91,10 @@ def test_fields_that_no_variable_can_be(queue, teller, folder):
     assert found[b'TASK_good'] == b'1' and b'LEAT_COMMAND' not in found
 
 
-def test_letters_of_lost_workers_are_not_checked(queue, teller, folder):
-    """[task] check asks about tasks that may have been done; of a dead letter somebody is told in any case."""
+def test_dead_letters_of_lost_workers_are_not_checked(queue, hook, folder):
+    """[task] check does not run for dead letters; the hook does in any case."""
     told, checked = folder / 'told', folder / 'checked'
-    teller(f'echo "$LEAT_CAUSE" >> {told}', {'task': {'check': f'touch {checked}; exit 0'}})
+    hook(f'echo "$LEAT_CAUSE" >> {told}', {'task': {'check': f'touch {checked}; exit 0'}})
     queue.redis.execute_command('XADD', queue.dead, '*', 'payload', 'x', 'leat.tid', '5-5', 'leat.crashes', '3',
                                 'leat.cause', 'crash', 'leat.fields', '1')
     queue.add({'command': 'exit 3'})
@@ -102,11 +103,11 @@ def test_letters_of_lost_workers_are_not_checked(queue, teller, folder):
     assert not checked.exists()
 
 
-def test_each_letter_once(queue, teller, folder):
-    """Two workers, all kinds of letters: each is told exactly once."""
+def test_each_dead_letter_once(queue, hook, folder):
+    """With two workers and all kinds of dead letters, the hook runs exactly once for each."""
     told = folder / 'told'
     for _ in range(2):
-        teller(f'echo "$LEAT_TASK $LEAT_CAUSE" >> {told}', {'queue': {'concurrency': 3}})
+        hook(f'echo "$LEAT_TASK $LEAT_CAUSE" >> {told}', {'queue': {'concurrency': 3}})
     tids = queue.add(*[{'command': f'exit {i % 3 + 1}'} for i in range(40)])
     tids += queue.add({'command': 'true', 'expires': '1'}, {'command': ''},
                       {'command': 'kill -9 $$', 'max_attempts': '1'})
@@ -116,11 +117,11 @@ def test_each_letter_once(queue, teller, folder):
     assert {row.split()[1] for row in rows} == {'exit', 'expired', 'refused', 'killed'}
 
 
-def test_so_many_at_a_time(queue, teller, folder):
-    """notify_jobs of them run together, never more; and they take no slot of a task."""
+def test_notify_jobs(queue, hook, folder):
+    """At most notify_jobs hooks run at a time, and they take no slot of a task."""
     trace = folder / 'trace'
-    teller(f'echo + >> {trace}; sleep 0.2; echo - >> {trace}', {'queue': {'concurrency': 1}},
-           notify_jobs=3)
+    hook(f'echo + >> {trace}; sleep 0.2; echo - >> {trace}', {'queue': {'concurrency': 1}},
+         notify_jobs=3)
     queue.add(*[{'command': 'exit 1'}] * 12)
     running, most = 0, 0
     for sign in wait_lines(trace, 24):
@@ -129,9 +130,9 @@ def test_so_many_at_a_time(queue, teller, folder):
     assert most == 3
 
 
-def test_tasks_are_not_held_up(queue, teller, folder):
-    """While notify hangs, a worker with one slot runs its tasks."""
-    teller(f'echo x >> {folder}/told; exec sleep 60', {'queue': {'concurrency': 1}}, notify_jobs=1)
+def test_a_hanging_hook_blocks_no_task(queue, hook, folder):
+    """A worker with one slot runs its tasks while the hook hangs."""
+    hook(f'echo x >> {folder}/told; exec sleep 60', {'queue': {'concurrency': 1}}, notify_jobs=1)
     queue.add({'command': 'exit 1'}, {'command': 'exit 1'})
     wait_lines(folder / 'told', 1)
     queue.add(*[{'command': f'echo y >> {folder}/ran'}] * 20)
@@ -140,32 +141,32 @@ def test_tasks_are_not_held_up(queue, teller, folder):
     assert len(lines(folder / 'told')) == 1
 
 
-def test_letters_of_batches(queue, teller, folder):
-    """Where tasks run in batches, their letters are still told one by one, stderr on stdin."""
-    teller(f'cat >> {folder}/in; echo $LEAT_TASK $TASK_n >> {folder}/told',
-           {'task': {'command': 'cat > /dev/null; exit 3', 'batch': 10, 'batch_format': 'json'}})
+def test_dead_letters_of_batches(queue, hook, folder):
+    """If tasks run in batches, the hook still runs once for each dead letter, with stderr on stdin."""
+    hook(f'cat >> {folder}/in; echo $LEAT_TASK $TASK_n >> {folder}/told',
+         {'task': {'command': 'cat > /dev/null; exit 3', 'batch': 10, 'batch_format': 'json'}})
     tids = queue.add(*[{'n': str(i)} for i in range(5)])
     rows = wait_lines(folder / 'told', 5)
     assert sorted(rows) == sorted(f'{tid} {i}' for i, tid in enumerate(tids))
     assert (folder / 'in').read_bytes() == b''
 
 
-def test_old_letters_are_not_told(queue, daemon, teller, folder):
-    """What died before notify was configured first stays silent."""
+def test_no_hook_for_old_dead_letters(queue, daemon, hook, folder):
+    """The hook does not run for tasks that died before it was first configured."""
     one = daemon(DEAD_AT_ONCE).wait_ready()
     queue.add({'command': 'exit 1'}, {'command': 'exit 1'})
     wait_letters(queue, 2)
     one.terminate()
     assert one.wait_exit() == 0
-    teller(f'echo $LEAT_TASK >> {folder}/told')
+    hook(f'echo $LEAT_TASK >> {folder}/told')
     [tid] = queue.add({'command': 'exit 1'})
     assert wait_lines(folder / 'told', 1) == [tid]
 
 
-def test_letters_of_others(queue, daemon, teller, folder, latch):
-    """A worker that tells also tells of letters that another one made: within a scan period. And
-    those that died while nobody told are told when somebody does again."""
-    one = teller(f'echo $LEAT_TASK >> {folder}/told', {'queue': {'concurrency': 1}})
+def test_dead_letters_of_other_workers(queue, daemon, hook, folder, latch):
+    """The hook also runs for dead letters of other workers, within a scan period. It runs later for those
+    that died while no worker had a hook."""
+    one = hook(f'echo $LEAT_TASK >> {folder}/told', {'queue': {'concurrency': 1}})
     queue.register('w')
     queue.redis.hset(queue.conf, 'dead_keep_ms', '0')
     [first] = queue.add({'command': f'{latch.wait}; exit 1'})
@@ -183,13 +184,13 @@ def test_letters_of_others(queue, daemon, teller, folder, latch):
     [second] = queue.add({'command': 'exit 1'})
     [task] = queue.begin('w')
     queue.finish('w', task, 'dead', cause='exit')
-    teller(f'echo $LEAT_TASK >> {folder}/told')
+    hook(f'echo $LEAT_TASK >> {folder}/told')
     assert wait_lines(folder / 'told', 2) == [first, second]
 
 
-def test_a_failure_is_logged_and_not_repeated(queue, teller, folder):
-    """Exit status, signal, output and all: one run, one record; the letter stays."""
-    one = teller(f'echo $LEAT_STATUS >> {folder}/told; echo moan >&2; exit 7')
+def test_a_failure_is_logged_and_not_repeated(queue, hook, folder):
+    """A hook that fails runs once, and its exit status and output are logged once; the dead letter stays."""
+    one = hook(f'echo $LEAT_STATUS >> {folder}/told; echo moan >&2; exit 7')
     queue.add({'command': 'exit 1'}, {'command': 'exit 2'})
     wait_lines(folder / 'told', 2)
     one.wait_log('dead-letter hook failed: exit 7').wait_log('moan')
@@ -198,10 +199,11 @@ def test_a_failure_is_logged_and_not_repeated(queue, teller, folder):
     assert one.log().count('; not retried') == 2
 
 
-def test_a_timeout(queue, teller, folder):
-    """It is ended with all that it started, by KILL where it does not listen, and not run again."""
-    one = teller(f"trap '' TERM; echo $$ >> {folder}/told; sleep 61 & wait; sleep 62",
-                 notify_timeout='2s')
+def test_a_timeout(queue, hook, folder):
+    """After the timeout the hook is killed with all its processes, by KILL if it ignores TERM, and does not
+    run again."""
+    one = hook(f"trap '' TERM; echo $$ >> {folder}/told; sleep 61 & wait; sleep 62",
+               notify_timeout='2s')
     queue.add({'command': 'exit 1'})
     [pid] = wait_lines(folder / 'told', 1)
     one.wait_log('dead-letter hook failed: timeout')
@@ -209,35 +211,35 @@ def test_a_timeout(queue, teller, folder):
     assert not processes.alive(int(pid)) and one.descendants() == []
 
 
-def test_a_worker_that_dies_over_it(queue, daemon, teller, folder, base_config):
-    """Its letter is told by another, when its time is over."""
+def test_a_worker_that_dies_in_the_hook(queue, daemon, hook, folder, base_config):
+    """If the worker dies, another one runs the hook after the timeout."""
     base_config['queue'].update(SHORT['queue'])
     notify = f'echo $LEAT_TASK >> {folder}/told; test -e {folder}/second || exec sleep 60'
-    one = teller(notify, notify_timeout='2s')
+    one = hook(notify, notify_timeout='2s')
     [tid] = queue.add({'command': 'exit 1'})
     wait_lines(folder / 'told', 1)
     one.kill9()
     (folder / 'second').touch()
-    teller(notify, notify_timeout='2s')
+    hook(notify, notify_timeout='2s')
     assert wait_lines(folder / 'told', 2) == [tid, tid]
     wait_settled(queue, 1)
 
 
-def test_a_host_that_cannot_run_it(queue, teller, folder):
-    """A missing program is no failure of the letter's: a worker on a better host is given it."""
-    bad = teller(f'{folder}/program', {'queue': {'scan': '1h'}})
+def test_a_host_that_cannot_run_it(queue, hook, folder):
+    """A missing program does not count against the dead letter: a worker on a better host gets it."""
+    bad = hook(f'{folder}/program', {'queue': {'scan': '1h'}})
     [tid] = queue.add({'command': 'exit 1'})
     bad.wait_log('left to another worker')
     wait_until(lambda: pending(queue, 30000), 10, 'it was given back')
-    teller(f'echo $LEAT_TASK >> {folder}/told')
+    hook(f'echo $LEAT_TASK >> {folder}/told')
     assert wait_lines(folder / 'told', 1) == [tid]
     wait_settled(queue, 1)
     assert bad.running()
 
 
-def test_stopping_waits_for_it(queue, teller, folder):
-    """A running notify has the rest of the drain, and is settled before the worker goes."""
-    one = teller(f'echo >> {folder}/begun; sleep 1; echo $LEAT_TASK >> {folder}/told')
+def test_stopping_waits_for_it(queue, hook, folder):
+    """A running hook has the rest of the drain, and is finished before the worker exits."""
+    one = hook(f'echo >> {folder}/begun; sleep 1; echo $LEAT_TASK >> {folder}/told')
     [tid] = queue.add({'command': 'exit 1'})
     wait_lines(folder / 'begun', 1)
     one.terminate()
@@ -245,25 +247,25 @@ def test_stopping_waits_for_it(queue, teller, folder):
     wait_settled(queue, 1)
 
 
-def test_stopping_ends_it(queue, teller, folder):
-    """After the drain it gets TERM, then KILL; the next worker tells of the letter at once."""
-    one = teller(f"trap 'echo term >> {folder}/told' TERM; echo begun >> {folder}/told;"
-                 'while :; do sleep 0.1; done',
-                 {'shutdown': {'drain': '200ms'}, 'queue': {'lease': '60s'},
-                  'task': {'kill_grace': '5s'}})
+def test_stopping_ends_it(queue, hook, folder):
+    """After the drain the hook gets TERM, then KILL; the next worker runs it at once."""
+    one = hook(f"trap 'echo term >> {folder}/told' TERM; echo begun >> {folder}/told;"
+               'while :; do sleep 0.1; done',
+               {'shutdown': {'drain': '200ms'}, 'queue': {'lease': '60s'},
+                'task': {'kill_grace': '5s'}})
     [tid] = queue.add({'command': 'exit 1'})
     wait_lines(folder / 'told', 1)
     one.terminate()
     assert one.wait_exit() == 0 and lines(folder / 'told') == ['begun', 'term']
-    teller(f'echo $LEAT_TASK >> {folder}/told')
+    hook(f'echo $LEAT_TASK >> {folder}/told')
     assert wait_lines(folder / 'told', 3)[2] == tid
     wait_settled(queue, 1)
 
 
-def test_a_hurried_stop(queue, teller, folder):
-    """A second and third signal end it as they end tasks."""
-    one = teller(f"trap '' TERM; echo begun >> {folder}/told; while :; do sleep 0.1; done",
-                 {'task': {'kill_grace': '2s'}})
+def test_a_hurried_stop(queue, hook, folder):
+    """A second and a third signal kill hooks as they kill tasks."""
+    one = hook(f"trap '' TERM; echo begun >> {folder}/told; while :; do sleep 0.1; done",
+               {'task': {'kill_grace': '2s'}})
     queue.add({'command': 'exit 1'})
     wait_lines(folder / 'told', 1)
     one.terminate()
@@ -276,7 +278,7 @@ def test_a_hurried_stop(queue, teller, folder):
 
 
 def test_reload(queue, daemon, quick_tasks, folder):
-    """notify can be turned on, changed and turned off while the worker runs."""
+    """The hook can be switched on, changed and switched off while the worker runs."""
     one = daemon(DEAD_AT_ONCE).wait_ready()
 
     def configure(line):
@@ -303,10 +305,10 @@ def test_reload(queue, daemon, quick_tasks, folder):
     assert one.wait_exit() == 0 and len(lines(folder / 'told')) == 2
 
 
-def test_redis_away_meanwhile(queue, teller, folder, proxy, through_proxy):
-    """The connection breaks while notify runs: what was told is settled afterwards, once."""
-    teller(f'echo $LEAT_TASK >> {folder}/told; while test ! -e {folder}/go; do sleep 0.05; done',
-           through_proxy)
+def test_broken_connection(queue, hook, folder, proxy, through_proxy):
+    """If the connection breaks while hooks run, the finished ones are reported afterwards, once."""
+    hook(f'echo $LEAT_TASK >> {folder}/told; while test ! -e {folder}/go; do sleep 0.05; done',
+         through_proxy)
     [tid] = queue.add({'command': 'exit 1'})
     wait_lines(folder / 'told', 1)
     proxy.cut()
@@ -315,9 +317,9 @@ def test_redis_away_meanwhile(queue, teller, folder, proxy, through_proxy):
     assert lines(folder / 'told') == [tid]
 
 
-def test_a_broken_dead_stream_disturbs_no_task(queue, teller, folder):
-    """Whatever is wrong with the letters, tasks run on and it is said once."""
-    one = teller(f'echo >> {folder}/told')
+def test_a_broken_dead_letter_stream_blocks_no_task(queue, hook, folder):
+    """Whatever is wrong with the dead letters, tasks run on, and the log says so once."""
+    one = hook(f'echo >> {folder}/told')
     queue.redis.delete(queue.dead)
     queue.redis.set(queue.dead, 'x')
     one.wait_log('dead-letter hook: cannot fetch dead letters: WRONGTYPE')
@@ -330,8 +332,9 @@ def test_a_broken_dead_stream_disturbs_no_task(queue, teller, folder):
     assert one.log().count('cannot fetch dead letters') == 1
 
 
-def test_records(queue, daemon, folder, quick_tasks, leat):
-    """status counts what was told; nothing is left open in the worker."""
+def test_counters(queue, daemon, folder, quick_tasks, leat):
+    """leat status counts dead letters that were handed to the hook, and no descriptor stays open in the
+    worker."""
     one = daemon({'dead': {'notify': 'true'}, **DEAD_AT_ONCE}).wait_ready()
     wait_begun(queue)
     files = open_files(one.pid)

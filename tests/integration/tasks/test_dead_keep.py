@@ -1,4 +1,4 @@
-"""Retention of dead letters: by age, by number, never more than is due, and counted."""
+"""Retention of dead letters by age and by number: the right ones are removed, and counted."""
 import json
 
 import pytest
@@ -9,7 +9,7 @@ DAY_MS = 86400000
 
 
 def letters_of_ages(queue, *ages_ms):
-    """Letters that died so long ago, oldest first; answers their entry ids."""
+    """Makes dead letters of these ages, oldest first. Returns their entry ids."""
     now = queue.now()
     return [queue.redis.execute_command(
         'XADD', queue.dead, f'{now - age}-{i}', 'command', f'x{i}', 'leat.tid', f'{i + 1}-0',
@@ -27,21 +27,21 @@ def ids(queue):
 
 
 def sweep(queue):
-    """What a worker's scan does once in ten leases."""
+    """Does what a worker's scan does once in ten leases."""
     queue.redis.hdel(queue.stats, 'swept')
     queue.scan('w')
 
 
 @pytest.fixture
 def keep(queue):
-    """A function that registers the first worker: its configuration is what counts."""
+    """A function that registers the first worker, whose configuration counts."""
     def register(**kept):
         return queue.register('w', **kept)
     return register
 
 
 def test_off_by_default(queue, keep):
-    """Nobody asked for it: nothing goes, however old and many."""
+    """By default no dead letter is removed, however old and many."""
     keep()
     old = letters_of_ages(queue, *[1000 * DAY_MS] * 200)
     sweep(queue)
@@ -49,7 +49,7 @@ def test_off_by_default(queue, keep):
 
 
 def test_by_age(queue, keep):
-    """Older ones go, to the letter, and the others stay; what went is counted."""
+    """Exactly the dead letters beyond the age are removed, and counted."""
     keep(dead_keep=30 * DAY_MS)
     made = letters_of_ages(queue, 90 * DAY_MS, 31 * DAY_MS, 30 * DAY_MS + 1, 30 * DAY_MS - 60000,
                            DAY_MS, 0)
@@ -61,7 +61,7 @@ def test_by_age(queue, keep):
 
 
 def test_many_by_age(queue, keep):
-    """Far more than one call removes, and no more than is due."""
+    """Far more dead letters than one call removes are removed, and no others."""
     keep(dead_keep=DAY_MS)
     now, pipe = queue.now(), queue.redis.pipeline(transaction=False)
     for i in range(25250):
@@ -80,7 +80,7 @@ def test_many_by_age(queue, keep):
 
 
 def test_by_number(queue, keep):
-    """With one letter more the oldest goes, in the same call; the newest stay."""
+    """One dead letter too many removes the oldest in the same call; the newest stay."""
     keep(dead_keep_number=5)
     bury(queue, 5)
     five = ids(queue)
@@ -91,7 +91,7 @@ def test_by_number(queue, keep):
 
 
 def test_a_lower_number(queue, keep):
-    """Set by an operator: what is too much then goes with the next sweep, whatever its age."""
+    """If an operator sets a lower number, the next sweep removes the surplus, whatever its age."""
     keep()
     made = letters_of_ages(queue, *range(5000, 0, -1))
     queue.conf_set('dead_keep_number', 7)
@@ -103,15 +103,15 @@ def test_a_lower_number(queue, keep):
 
 
 def test_both(queue, keep):
-    """Whichever says so first."""
+    """The limit that is reached first counts."""
     keep(dead_keep=DAY_MS, dead_keep_number=3)
     made = letters_of_ages(queue, 3 * DAY_MS, 2 * DAY_MS, 400, 300, 200, 100)
     sweep(queue)
     assert ids(queue) == made[3:] and queue.counter('dead_trimmed') == 3
 
 
-def test_the_queue_s_value_rules(queue):
-    """The first registration seeds it, later ones learn it, conf changes it; 0 turns it off."""
+def test_the_queue_s_value_overrides_the_file(queue):
+    """The first registration sets the value, later ones learn it, conf changes it, and 0 turns it off."""
     assert queue.register('w', dead_keep=5000, dead_keep_number=9)['kept'] == (5000, 9)
     assert queue.register('w2', dead_keep=7, dead_keep_number=7)['kept'] == (5000, 9)
     queue.conf_set('dead_keep_ms', 0)
@@ -122,7 +122,7 @@ def test_the_queue_s_value_rules(queue):
 
 
 def test_a_failing_trim_stops_nothing(queue, keep):
-    """A conf damaged by hand: the task is buried all the same."""
+    """If conf was damaged by hand, the task still becomes a dead letter."""
     keep()
     queue.redis.hset(queue.conf, 'dead_keep_number', 'x')
     bury(queue, 1)
@@ -132,8 +132,8 @@ def test_a_failing_trim_stops_nothing(queue, keep):
 
 
 def test_a_worker_applies_it(queue, daemon, leat):
-    """End to end: the file's values rule, old letters go, status tells how many, a differing
-    worker is told."""
+    """End to end: the file's values apply, old dead letters are removed, leat status has their number, and a
+    worker with other values is told."""
     old = letters_of_ages(queue, 40 * DAY_MS, 35 * DAY_MS)
     daemon({'dead': {'keep': '30d', 'keep_number': '1000'}}).wait_ready()
     wait_until(lambda: not set(old) & set(ids(queue)), 20, 'the old letters are dropped')

@@ -1,4 +1,4 @@
-"""The working directory of tasks: their user's home, the configuration's, or their own."""
+"""The working directory of tasks: their user's home, the configured one, or the task's own."""
 import os
 import subprocess
 
@@ -23,12 +23,12 @@ def home(folder):
 
 @pytest.fixture
 def homed(daemon, home):
-    """A function that starts a daemon whose user has that home."""
+    """A function that starts a daemon whose user has this home."""
     return lambda sections=None: daemon(sections, env={'HOME': str(home)}).wait_ready()
 
 
 def where(path):
-    """A line that writes down where it runs and what its environment says of that."""
+    """A line that writes its working directory, and what its environment says of it."""
     return f'(readlink /proc/self/cwd; echo "$PWD"; echo "$HOME") >{path}.new; mv {path}.new {path}'
 
 
@@ -39,7 +39,7 @@ def told(path):
 # ---- the home
 
 def test_tasks_start_in_the_home(homed, queue, folder, home):
-    """A relative path is one below the home of the tasks' user, with a shell and without; HOME and PWD agree."""
+    """A relative path is below the home of the tasks' user, with a shell and without; HOME and PWD agree."""
     homed()
     queue.add({'command': where(folder / 'out')}, {'command': 'touch plain'}, {'command': ': > shell'})
     wait_succeeded(queue, 3)
@@ -58,7 +58,7 @@ def test_run_unpacks_into_the_home(homed, leat, folder, home):
 
 
 def test_the_configured_directory(homed, queue, folder, home):
-    """[task] directory goes before the home, and a reload without it leads back; HOME stays the home."""
+    """[task] directory outranks the home, and a reload without it leads back; HOME stays the home."""
     worker = homed({'task': {'directory': folder}})
     queue.add({'command': where(folder / 'set')})
     assert told(folder / 'set') == [str(folder), str(folder), str(home)]
@@ -70,7 +70,7 @@ def test_the_configured_directory(homed, queue, folder, home):
 
 
 def test_another_home_in_the_environment(homed, queue, folder, home):
-    """A HOME of [task] environment is a variable like others: tasks start in their user's home."""
+    """HOME in [task] environment is a plain variable: tasks start in their user's home."""
     homed({'task': {'environment': f'HOME={folder}'}})
     queue.add({'command': where(folder / 'out')})
     assert told(folder / 'out') == [str(home), str(home), str(folder)]
@@ -80,7 +80,7 @@ def test_another_home_in_the_environment(homed, queue, folder, home):
                                         (lambda home: (home.rmdir(), home.write_text('')), 'Not a directory')],
                          ids=['missing', 'file'])
 def test_without_a_home(homed, queue, folder, home, spoil, why):
-    """Where the home is missing tasks start in /, and HOME says so; there is one warning, and one more after a
+    """If the home is missing, tasks start in /, and HOME says so; there is one warning, and one more after a
     reload."""
     spoil(home)
     worker = homed()
@@ -99,15 +99,15 @@ def test_without_a_home(homed, queue, folder, home, spoil, why):
 
 
 def test_a_relative_home(daemon, queue, folder):
-    """A HOME that is no absolute path is none."""
+    """A HOME that is not an absolute path counts as missing."""
     worker = daemon(env={'HOME': 'tmp'}).wait_ready()
     queue.add({'command': where(folder / 'out')})
     assert told(folder / 'out') == ['/', '/', '/']
     assert 'home tmp: tasks cannot enter it' in worker.log()
 
 
-def test_a_home_that_comes_later(homed, queue, folder, home):
-    """A home that was missing and is there now is used, without a reload."""
+def test_a_home_that_is_created_later(homed, queue, folder, home):
+    """A home that was missing and exists now is used, without a reload."""
     home.rmdir()
     homed()
     queue.add({'command': where(folder / 'before')})
@@ -118,7 +118,7 @@ def test_a_home_that_comes_later(homed, queue, folder, home):
 
 
 def test_a_set_directory_that_is_missing(homed, queue, folder):
-    """A directory that the configuration sets and that is missing is the host's fault: no attempt is used."""
+    """A configured directory that is missing is a host fault: no attempt is used."""
     worker = homed({'task': {'directory': folder / 'gone'}, **ONCE})
     queue.add({'command': 'true'})
     worker.wait_log(f'cannot change to directory {folder}/gone: No such file or directory')
@@ -130,7 +130,7 @@ def test_a_set_directory_that_is_missing(homed, queue, folder):
 
 @pytest.fixture
 def other(daemon, redis_server, folder):
-    """A function that starts a daemon whose tasks are another user's."""
+    """A function that starts a daemon whose tasks run as another user."""
     host = Host(folder)
     os.chmod(redis_server.socket, 0o777)
     folder.chmod(0o777)
@@ -157,7 +157,7 @@ def test_the_home_of_another_user(other, queue, folder):
 
 @needs_root
 def test_a_closed_home(other, queue, folder):
-    """A home that its user may not enter is like a missing one, also where the daemon could enter it."""
+    """A home that its user cannot enter counts as missing, even if the daemon could enter it."""
     os.chown(other.home, 0, 0)
     other.home.chmod(0o700)
     worker = other()
@@ -169,7 +169,7 @@ def test_a_closed_home(other, queue, folder):
 
 @needs_root
 def test_the_own_directory_is_entered_as_the_user(other, queue, folder):
-    """A task's directory is entered with the rights of its user, not with the daemon's."""
+    """A task's own directory is entered with the rights of its user, not with the daemon's."""
     (folder / 'closed').mkdir(mode=0o700)
     worker = other()
     queue.add({'command': 'true', 'directory': f'{folder}/closed'})
@@ -183,7 +183,7 @@ def test_the_own_directory_is_entered_as_the_user(other, queue, folder):
 
 @pytest.mark.parametrize('configured', [False, True])
 def test_the_own_directory(homed, queue, folder, home, configured):
-    """The field directory goes before all others, with a shell and without, and is no variable."""
+    """The field directory outranks all others, with a shell and without, and is no variable."""
     own = folder / 'own'
     own.mkdir()
     homed({'task': {'directory': folder}} if configured else None)
@@ -200,7 +200,7 @@ def test_the_own_directory(homed, queue, folder, home, configured):
 
 
 def test_the_own_directory_is_missing(homed, queue, folder):
-    """A directory that the task brings and that is missing is the task's failure: others run on, here and now."""
+    """If a task's own directory is missing, the task fails, and others run on."""
     worker = homed()
     queue.add({'command': 'true', 'directory': f'{folder}/gone'}, {'command': 'true'})
     [letter] = wait_letters(queue)
@@ -210,8 +210,8 @@ def test_the_own_directory_is_missing(homed, queue, folder):
     assert 'this host cannot run tasks' not in worker.log()
 
 
-def test_cannot_execute_may_be_tried_again(homed, queue, folder):
-    """[retry] cannot-execute = retry holds for a missing directory, too: it may be there the next time."""
+def test_cannot_execute_may_be_retried(homed, queue, folder):
+    """[retry] cannot-execute = retry applies to a missing directory, which may exist at the next attempt."""
     homed({'retry': {'max_attempts': 3, 'base': '300ms', 'jitter': 'none', 'cannot-execute': 'retry'}})
     queue.add({'command': 'touch file', 'directory': f'{folder}/later'})
     wait_until(lambda: queue.counter('retried') >= 1)
@@ -221,7 +221,7 @@ def test_cannot_execute_may_be_tried_again(homed, queue, folder):
 
 
 def test_strange_bytes_of_a_directory(homed, queue, folder):
-    """The reason escapes the bytes of a directory, and cuts a long one so that what failed is still told."""
+    """The reason escapes the bytes of a directory, and cuts a long one so that the failure is still in it."""
     homed()
     queue.add({'command': 'true', 'directory': b'/no/\x1b[31m\xff\n'},
               {'command': 'true', 'directory': '/no' + '/x' * 2000})
@@ -238,7 +238,7 @@ def test_strange_bytes_of_a_directory(homed, queue, folder):
     ('/' + 'x' * 4095, 'directory is longer than 4095 bytes'),
 ], ids=['relative', 'tilde', 'NUL', 'long'])
 def test_wrong_directories_are_refused(homed, queue, value, reason):
-    """A directory that cannot be one makes the task a dead letter that never ran."""
+    """An invalid directory makes the task a dead letter that never ran."""
     homed()
     queue.add({'command': 'true', 'directory': value})
     [letter] = wait_letters(queue)
@@ -246,7 +246,7 @@ def test_wrong_directories_are_refused(homed, queue, value, reason):
 
 
 def test_a_batch_of_one(homed, queue, folder, home):
-    """A task with a directory of its own has a process of its own, and the others share theirs."""
+    """A task with its own directory has its own process, and the others share theirs."""
     (folder / 'own').mkdir()
     sections = {'task': {'command': f'echo $LEAT_BATCH $PWD >> {folder}/out; cat >> {folder}/read',
                          'batch': 10, 'batch_wait': '500ms'}}
@@ -258,7 +258,7 @@ def test_a_batch_of_one(homed, queue, folder, home):
 
 
 def test_the_check_runs_there_too(homed, queue, folder, home):
-    """[task] check looks from the directory in which its task runs."""
+    """[task] check runs in the directory of its task."""
     own = folder / 'own'
     own.mkdir()
     queue.register('gone', lease=2000)
@@ -271,7 +271,7 @@ def test_the_check_runs_there_too(homed, queue, folder, home):
 
 
 def test_the_dead_hook_runs_in_the_home(homed, queue, folder, home):
-    """[dead] notify runs where tasks without a directory of their own do."""
+    """[dead] notify runs in the directory of tasks without their own."""
     (folder / 'own').mkdir()
     homed({'dead': {'notify': f'env -0 > {folder}/env; {where(folder / "out")}'}, **ONCE})
     queue.add({'command': 'exit 3', 'directory': f'{folder}/own'})
@@ -281,9 +281,8 @@ def test_the_dead_hook_runs_in_the_home(homed, queue, folder, home):
 
 # ---- listed commands, and leat
 
-def test_listed_commands_know_no_directory(homed, queue, leat, folder):
-    """Where commands are listed, a task that brings a directory is refused: by the worker, and by leat before
-    it is sent."""
+def test_listed_commands_refuse_a_directory(homed, queue, leat, folder):
+    """If commands are listed, a task with its own directory is refused, by the worker and by leat."""
     listed = {'security': {'commands': 'listed'}, 'command.bare': {'program': 'true'}}
     why = 'field directory is not allowed: commands of this queue are listed'
     done = leat('enqueue', '--directory', '/tmp', 'bare', config=listed)
@@ -299,7 +298,7 @@ def test_listed_commands_know_no_directory(homed, queue, leat, folder):
 
 
 def test_run_in_a_directory(homed, leat, folder):
-    """leat run --directory starts the command there; where it cannot, the status is 126, with the reason."""
+    """leat run --directory starts the command there; if it cannot, the exit status is 126, with the reason."""
     homed()
     done = leat('run', '--directory', str(folder), 'pwd')
     assert (done.stdout, done.returncode) == (f'{folder}\n', 0)
@@ -309,7 +308,7 @@ def test_run_in_a_directory(homed, leat, folder):
 
 
 def test_enqueue_with_a_directory(leat, queue):
-    """leat enqueue --directory makes it the field of that name; a relative one is an error of usage."""
+    """leat enqueue --directory sets the field; a relative directory is a usage error."""
     assert leat('enqueue', '--directory', '/srv', 'true').returncode == 0
     [(_, fields)] = queue.entries('stream')
     assert dict(zip(fields[::2], fields[1::2])) == {b'directory': b'/srv', b'command': b'true'}
@@ -318,7 +317,7 @@ def test_enqueue_with_a_directory(leat, queue):
         assert done.returncode == os.EX_USAGE and '--directory' in done.stderr
 
 
-def test_items_of_lists_bring_none(leat):
+def test_items_of_lists_have_no_directory(leat):
     """Items of producers' lists cannot become a directory."""
     done = leat('status', config={'intake': {'lists': 'work', 'field': 'directory'}})
     assert done.returncode == os.EX_CONFIG and 'cannot become directory' in done.stderr

@@ -1,4 +1,4 @@
-"""The examples in conf/, as they are shipped, run by the real daemon."""
+"""The examples in conf/ work as they are shipped, on the real daemon."""
 import configparser
 import gzip
 import hashlib
@@ -30,7 +30,7 @@ def shipped(name, **changes):
     sections['task']['command'] = sections['task']['command'].replace(INSTALLED, f'{CONF}/')
     for section, values in changes.items():
         sections.setdefault(section, {}).update(values)
-    # the server is the test's
+    # the test has its own server
     sections.pop('redis', None)
     return sections
 
@@ -82,7 +82,7 @@ def receiver():
 
 @pytest.fixture
 def webhook(client, daemon):
-    """A worker with conf/webhook.ini that tries twice, at once."""
+    """A worker with conf/webhook.ini that makes two attempts without a pause."""
     def start(**changes):
         daemon(shipped('webhook.ini', retry={'max_attempts': 2, 'base': '10ms'},
                        **changes)).wait_ready()
@@ -91,7 +91,8 @@ def webhook(client, daemon):
 
 
 def test_webhook_posts_the_payload(webhook, receiver, wait_until):
-    """2xx: the body arrives byte for byte with the task's id and type, and the task is done."""
+    """If the answer is 2xx, the body arrived byte for byte with the task's id and type, and the task
+    succeeds."""
     queue = webhook()
     body = b'{"n": 1}\n\x00\xff@-'
     tid = queue.redis.xadd('webhook', {'url': receiver.url('/200'), 'payload': body,
@@ -105,7 +106,7 @@ def test_webhook_posts_the_payload(webhook, receiver, wait_until):
 
 
 def test_webhook_4xx_is_dead_at_once(webhook, receiver, wait_until):
-    """404: one request, and a dead letter that holds the task, the cause and the answer."""
+    """A 404 makes one request, and a dead letter with the task, the cause and the answer."""
     queue = webhook()
     queue.redis.xadd('webhook', {'url': receiver.url('/404'), 'payload': 'x'})
     wait_until(queue.letters)
@@ -118,7 +119,7 @@ def test_webhook_4xx_is_dead_at_once(webhook, receiver, wait_until):
 
 @pytest.mark.parametrize('path', ['/500', '/429'])
 def test_webhook_5xx_is_retried(webhook, receiver, wait_until, path):
-    """500, and 429 (come later): all attempts are made, with one key, then the task is dead."""
+    """After 500 or 429 all attempts are made with the same key, and then the task is dead."""
     queue = webhook()
     queue.redis.xadd('webhook', {'url': receiver.url(path), 'payload': 'x'})
     wait_until(queue.letters)
@@ -129,9 +130,9 @@ def test_webhook_5xx_is_retried(webhook, receiver, wait_until, path):
 
 
 def test_webhook_unreachable_is_retried(webhook, wait_until):
-    """Nobody listens: retried like a 5xx, then dead with what curl said."""
+    """If no server listens, the task is retried as for 5xx, and its dead letter has curl's message."""
     queue = webhook()
-    # nobody else gets this port while it is bound
+    # a bound port is taken by no other process
     with socket.socket() as silent:
         silent.bind(('127.0.0.1', 0))
         url = f'http://127.0.0.1:{silent.getsockname()[1]}/200'
@@ -145,8 +146,8 @@ def test_webhook_unreachable_is_retried(webhook, wait_until):
     {'url': 'file:///etc/passwd'}, {'url': ''}, {},
     {'url': 'http://127.0.0.1:1/', 'type': 'a/b\r\nX-Forged: 1'},
 ], ids=['file', 'empty', 'none', 'forged header'])
-def test_webhook_refuses_what_is_no_web_address(webhook, wait_until, fields):
-    """What can never be sent is dead after one attempt."""
+def test_webhook_refuses_invalid_urls(webhook, wait_until, fields):
+    """A request that can never be sent is dead after one attempt."""
     queue = webhook()
     queue.redis.xadd('webhook', {'payload': 'x', **fields})
     wait_until(queue.letters)
@@ -155,7 +156,7 @@ def test_webhook_refuses_what_is_no_web_address(webhook, wait_until, fields):
 
 
 def test_webhook_fixed_address_wins(webhook, receiver, wait_until):
-    """With WEBHOOK_URL configured, producers cannot choose where leat sends."""
+    """With WEBHOOK_URL configured, producers cannot choose the address."""
     queue = webhook(task=fixed(WEBHOOK_URL=receiver.url('/204')))
     queue.redis.xadd('webhook', {'payload': 'x', 'url': receiver.url('/500')})
     wait_until(lambda: queue.counter('succeeded') == 1)
@@ -180,7 +181,7 @@ def archive(client, daemon, folder):
 
 
 def test_archive_keeps_the_file(archive, wait_until):
-    """The file ends compressed in the archive, with its checksum, and nowhere else."""
+    """The file ends up compressed in the archive, with its checksum, and nowhere else."""
     queue, came, kept = archive
     data = bytes(range(256)) * 1000
     (came / 'a b.bin').write_bytes(data)
@@ -194,7 +195,7 @@ def test_archive_keeps_the_file(archive, wait_until):
 
 
 def steps_done(came: Path, kept: Path, data, count):
-    """What an attempt that died after so many steps leaves behind."""
+    """Makes the state of an attempt that died after this number of steps."""
     packed = gzip.compress(data, mtime=0)
     (came / 'file').write_bytes(data)
     if count >= 1:
@@ -207,7 +208,7 @@ def steps_done(came: Path, kept: Path, data, count):
 
 @pytest.mark.parametrize('count', range(4))
 def test_archive_goes_on_where_an_attempt_died(archive, wait_until, count):
-    """After any step of an earlier attempt the next one ends in the same state."""
+    """After any step of an earlier attempt, the next attempt ends in the same state."""
     queue, came, kept = archive
     steps_done(came, kept, b'data', count)
     queue.redis.xadd('archive', {'file': 'file'})
@@ -218,7 +219,7 @@ def test_archive_goes_on_where_an_attempt_died(archive, wait_until, count):
 
 @pytest.mark.parametrize('name', ['../secret', '.hidden', '', 'missing', 'link', 'taken', 'a\nb'])
 def test_archive_refuses(archive, folder, wait_until, name):
-    """Names outside the folder, links and names that are taken: dead at once, nothing touched."""
+    """Names outside the folder, links, and names that are taken are dead at once, and nothing is changed."""
     queue, came, kept = archive
     (folder / 'secret').write_text('secret')
     (came / 'link').symlink_to(folder / 'secret')
@@ -242,8 +243,8 @@ def unit_of(name):
 
 
 def test_nightly_timers_of_three_hosts(daemon, queue, leat, folder, wait_until):
-    """nightly.service on three hosts whose timers fire one after the other: the task runs once, although it is
-    over before the next timer fires; and the unit succeeds on each host."""
+    """If the timers of nightly.service fire on three hosts one after the other, the task runs once, although
+    it has ended before the next timer fires, and the unit succeeds on each host."""
     service = unit_of('nightly.service')
     *before, line = shlex.split(service['ExecStart'])[3:]
     (folder / 'thumbnails').mkdir()
@@ -263,7 +264,7 @@ def test_nightly_timers_of_three_hosts(daemon, queue, leat, folder, wait_until):
 
 
 def test_nightly_task_makes_its_folder(daemon, queue, leat, folder, wait_until):
-    """Typed as it is shipped, on a host that has no thumbnails yet, the task succeeds."""
+    """As shipped, on a host without thumbnails, the task succeeds."""
     daemon({'task': {'directory': folder}}).wait_ready()
     assert leat(*shlex.split(unit_of('nightly.service')['ExecStart'])[3:]).returncode == 0
     wait_until(lambda: queue.counter('succeeded') == 1)

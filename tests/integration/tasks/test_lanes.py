@@ -1,5 +1,5 @@
-"""Lanes, caps and rates on real workers: what the config seeds, fairness from the tasks' own stamps, caps across
-crashes, and that nobody polls."""
+"""Lanes, caps and rates on real workers: the shared settings, fairness by the tasks' own timestamps, caps
+across crashes, and no polling."""
 import random
 import time
 
@@ -16,7 +16,7 @@ CAP = 3
 
 @pytest.fixture(autouse=True)
 def patient(base_config):
-    """Nothing happens by chance: scans and beats are rare."""
+    """Scans and heartbeats are rare, so that nothing is found by chance."""
     base_config['queue'].update(lease='60s', scan='60s', concurrency=1)
     base_config['shutdown'] = {'drain': '10ms'}
 
@@ -27,7 +27,7 @@ def stamps(folder):
 
 
 def stamp(path, after='true'):
-    """A shell line that notes its lane and the time, by the wall clock."""
+    """A shell line that writes its lane and the wall-clock time."""
     return f'date "+$TASK_LANE %s%N" >> {path}; {after}'
 
 
@@ -42,10 +42,10 @@ def stamped(path):
     return [(line.split()[0], int(line.split()[1]) / 1e9) for line in text.splitlines()]
 
 
-# ---------------------------------------------------------------- what workers agree on
+# ---- shared settings
 
-def test_the_file_seeds_what_all_agree_on(daemon, queue, client):
-    """The first worker's lanes and rates go into conf, a later one's differing ones are told, and conf rules."""
+def test_the_first_file_sets_the_shared_settings(daemon, queue, client):
+    """The first worker's lanes and rates go into conf; a later worker with others is told, and conf applies."""
     daemon({'limits': {'rate': '20/s', 'burst': 40}, 'lanes': {'big': '2,3', 'a b': 'strict'}}).wait_ready()
     conf = queue.conf_set()
     assert (conf['rate'], conf['burst'], conf['lane:big'], conf['lane:a b']) == ('20/s', '40', '2, 3', 'strict')
@@ -56,8 +56,8 @@ def test_the_file_seeds_what_all_agree_on(daemon, queue, client):
     assert (conf['rate'], conf['lane:big'], conf['lane:new']) == ('20/s', '2, 3', '0.5, -, 100/m')
 
 
-def test_what_an_operator_took_away_stays_away(daemon, queue):
-    """A worker's file does not bring it back."""
+def test_a_removed_setting_stays_removed(daemon, queue):
+    """A worker's file does not restore a setting that an operator removed."""
     sections = {'limits': {'rate': '20/s'}, 'lanes': {'big': '2'}}
     daemon(sections).wait_ready()
     queue.conf_set('lane:big', '')
@@ -66,8 +66,8 @@ def test_what_an_operator_took_away_stays_away(daemon, queue):
     assert queue.conf_set()['lane:big'] == queue.conf_set()['rate'] == ''
 
 
-def test_a_reload_says_that_lanes_want_a_restart(daemon, base_config):
-    """The running settings are Redis's; the file is read when a worker begins."""
+def test_a_reload_says_that_lanes_need_a_restart(daemon, base_config):
+    """The settings in force are in Redis; the file is read when a worker starts."""
     worker = daemon({'lanes': {'a': '1'}}).wait_ready()
     text = worker.config_path.read_text()
     worker.config_path.write_text(text.replace('a = 1', 'a = 2') + '[limits]\nrate = 1/s\n')
@@ -77,22 +77,22 @@ def test_a_reload_says_that_lanes_want_a_restart(daemon, base_config):
 
 
 def test_lanes_that_were_there_before_any_worker(daemon, queue, stamps):
-    """Tasks wait in a lane that only the first worker's file makes strict: it goes first."""
+    """If only the first worker's file makes a lane strict, its waiting tasks start first."""
     queue.add(task(stamps, 'x'))
     queue.add(*[task(stamps, 'a')] * 5, *[task(stamps, 'now')] * 5)
     daemon({'lanes': {'now': 'strict'}}).wait_ready()
     wait_empty(queue)
     lanes = [lane for lane, _ in stamped(stamps)]
-    # one may be on its way before the settings are there
+    # one may have been claimed before the settings were there
     assert lanes[:6].count('now') == 5
 
 
-# ---------------------------------------------------------------- fairness
+# ---- fairness
 
 @pytest.mark.parametrize('how', ['function', 'XADD'])
 @pytest.mark.parametrize('slots', [1, 4])
-def test_a_backlog_holds_up_no_other_lane(daemon, queue, client, stamps, how, slots):
-    """Thousands wait in lane a; one task of lane b starts within slots + 1 starts."""
+def test_a_backlog_blocks_no_other_lane(daemon, queue, client, stamps, how, slots):
+    """While thousands of tasks wait in lane a, a task of lane b starts within slots + 1 starts."""
     long = task(stamps, 'a', after='sleep 0.03')
     if how == 'function':
         for _ in range(10):
@@ -110,7 +110,7 @@ def test_a_backlog_holds_up_no_other_lane(daemon, queue, client, stamps, how, sl
         added = time.time()
         rows = wait_for(stamps, lambda rows, number=number: [lane for lane, _ in rows].count('b') == number)
         mine = [at for lane, at in rows if lane == 'b'][-1]
-        # its neighbours of one claim may stamp before it
+        # tasks of the same claim may write their timestamp before it
         assert sum(added < at < mine for lane, at in rows if lane == 'a') <= slots + 1 + slots
 
 
@@ -120,7 +120,7 @@ def wait_for(path, condition, timeout=60):
 
 
 def test_an_expired_task_of_a_lane(daemon, queue, stamps):
-    """Not started in time, it is a dead letter; the lane goes on."""
+    """A task that expired before its start becomes a dead letter, and the lane goes on."""
     queue.conf_set('lane:a', '1, 1')
     queue.add(task(stamps, 'a', after='sleep 1'))
     queue.add(dict(task(stamps, 'late'), lane='a', expires=str(time.time() + 0.3)), task(stamps, 'a'))
@@ -131,14 +131,14 @@ def test_an_expired_task_of_a_lane(daemon, queue, stamps):
     assert [lane for lane, _ in stamped(stamps)] == ['a', 'a']
 
 
-# ---------------------------------------------------------------- rates
+# ---- rates
 
 def between(rows, begin, end, lane=None):
     return sum(begin <= at < end for name, at in rows if lane in (None, name))
 
 
 def test_a_rate_over_two_workers(daemon, queue, stamps, late):
-    """20 a second with a burst, from the tasks' own stamps, to 5 %; and no busy loop."""
+    """20 tasks a second, after a burst, start within 5 % by the tasks' own timestamps, without a busy loop."""
     queue.add(*[task(stamps)] * 300)
     workers = [daemon({'queue': {'concurrency': 4}, 'limits': {'rate': '20/s', 'burst': 10}}) for _ in range(2)]
     rows = wait_for(stamps, lambda rows: len(rows) >= 15)
@@ -149,14 +149,15 @@ def test_a_rate_over_two_workers(daemon, queue, stamps, late):
     first = rows[0][1]
     assert abs(between(rows, first + 0.5, first + 3.5) - 60) <= 3 + 20 * late()
     assert between(rows, first, first + 0.1) <= 10 + 4
-    # each start: a timer, a claim and its answer, the task's start, output and end; the other one asks, too
+    # each start is a timer, a claim and its reply, the task's start, output and end; the other worker asks,
+    # too
     for mine, theirs in zip(before, after):
         assert theirs - mine <= 4 * 20 * 12
     assert share < 0.2
 
 
 def test_the_rate_of_a_lane(daemon, queue, stamps, late):
-    """A lane of 20 a second beside one without: each as it should be, on two workers."""
+    """A lane of 20 tasks a second and one without a rate start as configured, on two workers."""
     queue.conf_set('lane:slow', '1, -, 20/s')
     for _ in range(2):
         daemon({'queue': {'concurrency': 2}}).wait_ready()
@@ -168,8 +169,8 @@ def test_the_rate_of_a_lane(daemon, queue, stamps, late):
     assert max(at for lane, at in rows if lane == 'free') < max(at for lane, at in rows if lane == 'slow')
 
 
-def test_waiting_for_a_token_is_sleep(daemon, queue, client):
-    """A queue and a lane whose next start is an hour away: workers do nothing until their beats."""
+def test_no_wakeups_while_waiting_for_a_token(daemon, queue, client):
+    """If the next start of a queue and a lane is an hour away, workers do nothing between their heartbeats."""
     workers = [daemon().wait_ready() for _ in range(2)]
     queue.conf_set('lane:a', '1, -, 1/h')
     queue.add(*[{'command': 'true', 'lane': 'a'}] * 5)
@@ -181,14 +182,14 @@ def test_waiting_for_a_token_is_sleep(daemon, queue, client):
     queue.add(*[{'command': 'true'}] * 3)
     pass_time(0.5)
     assert cpu_share(workers[0].pid, 3) < 0.01
-    # the bell twice, what was enqueued, a task, and a beat
+    # two wakeups, the enqueued tasks, a task, and a heartbeat
     assert all(wakeups(worker.pid) - mine <= 40 for worker, mine in zip(workers, before))
 
 
-# ---------------------------------------------------------------- caps across crashes
+# ---- caps across crashes
 
 def at_once(runs):
-    """How many of them lived at the same time at the most."""
+    """The largest number of them that lived at the same time."""
     moments = sorted([(run.first, 1) for run in runs] + [(run.last, -1) for run in runs])
     most = now = 0
     for _, change in moments:
@@ -198,8 +199,8 @@ def at_once(runs):
 
 
 def test_a_cap_holds_across_crashes(daemon, queue, client, heartbeats, short_leases):
-    """Three workers of two slots, a lane of which three may run: of fifty kill -9, with all that they run, none
-    lets a fourth beat; the count is exact after each, and in the end everything has run."""
+    """Three workers of two slots share a lane with a cap of three: after each of fifty kill -9, with all
+    their tasks, no fourth task runs, the count is exact, and in the end every task has run."""
     chance = random.Random(7)
     sections = {'queue': {'concurrency': 2, 'lease': '1s', 'scan': '200ms', 'max_crashes': 1000},
                 'task': {'kill_grace': '100ms'}, 'lanes': {'a': f'1, {CAP}'}}

@@ -1,4 +1,4 @@
-"""Listed commands: tasks name what runs, and their fields become single arguments."""
+"""Listed commands: tasks name a command of the configuration, and their fields become single arguments."""
 import json
 import os
 import subprocess
@@ -21,7 +21,7 @@ with open(sys.argv[0] + '.out', 'a') as out:
 
 @pytest.fixture
 def tool(folder):
-    """A program that writes down what it was given."""
+    """A program that records its arguments and input."""
     path = folder / 'tool'
     path.write_text(SHOW)
     path.chmod(0o755)
@@ -44,7 +44,7 @@ def listed(tool):
 
 
 def test_fields_become_arguments(daemon, listed, tool, queue):
-    """Whatever stands in a value is one argument; payload and environment are as ever; no shell sees it."""
+    """Any value is one argument; payload and environment are as usual; no shell reads it."""
     daemon(listed).wait_ready()
     evil = '"; touch /tmp/x $(id) `id` \'{B}\' * \\ \n é'
     queue.add({'command': 'show', 'A': evil, 'B': '', 'payload': 'in'}, {'command': 'show', 'A': 'x y'},
@@ -57,7 +57,8 @@ def test_fields_become_arguments(daemon, listed, tool, queue):
 
 
 def test_an_option_as_the_fallback(daemon, listed, tool, queue):
-    """What stands in the config may begin with a '-': it is the operator's. What a task brings may not."""
+    """A fallback in the configuration may begin with '-', because it is the operator's; a task's value may
+    not."""
     daemon(merged(listed, {'command.show': {'arguments': '{A=-9}{B=--all}'}})).wait_ready()
     queue.add({'command': 'show'}, {'command': 'show', 'A': ''}, {'command': 'show', 'B': '-x'})
     wait_succeeded(queue, 3)
@@ -67,8 +68,9 @@ def test_an_option_as_the_fallback(daemon, listed, tool, queue):
     assert letter.reason == 'field B begins with -: it would be taken for an option'
 
 
-def test_what_is_not_listed_is_refused(daemon, listed, tool, queue, client, folder):
-    """Shell lines, unknown names, missing fields, options, NUL, what is too long: dead letters with the reason."""
+def test_unlisted_commands_are_refused(daemon, listed, tool, queue, client, folder):
+    """Shell lines, unknown names, missing fields, options, NUL and too long values make dead letters with the
+    reason."""
     daemon(listed).wait_ready()
     cases = [
         ({'command': f'touch {folder}/ran'}, 'is not listed'),
@@ -91,7 +93,7 @@ def test_what_is_not_listed_is_refused(daemon, listed, tool, queue, client, fold
 
 @pytest.mark.parametrize('program_name', ['/none/tool', 'no-such-tool'])
 def test_a_missing_program(daemon, listed, queue, tool, program_name):
-    """Its tasks are handed back to wait, with no attempt counted; one that has the program runs them."""
+    """Tasks of a missing program are requeued to wait, uncounted; a worker that has the program runs them."""
     broken = dict(listed, **{'command.show': {'program': program_name, 'arguments': '{A}'}})
     first = daemon(broken).wait_ready()
     first.wait_log(f'[command.show]: {program_name}: No such file')
@@ -106,8 +108,8 @@ def test_a_missing_program(daemon, listed, queue, tool, program_name):
 
 
 def test_a_program_that_is_missing_everywhere(daemon, listed, queue, tool):
-    """However many wait for it, tasks of other commands run, and its own are not tried again and again; when it is
-    there they run, as first attempts."""
+    """However many tasks wait for a missing program, tasks of other commands run, and the waiting ones are
+    not claimed in a loop. If the program is installed they run as first attempts."""
     place = tool.path + '.later'
     worker = daemon(merged(listed, {'queue': {'concurrency': 1}, 'command.show': {'program': place}})).wait_ready()
     begun = boot_s()
@@ -115,7 +117,7 @@ def test_a_program_that_is_missing_everywhere(daemon, listed, queue, tool):
     wait_until(lambda: queue.counter('released') >= 30)
     queue.add(*[{'command': 'bare'}] * 20)
     wait_until(lambda: queue.counter('succeeded') >= 20)
-    # each waits for half a second at least, then for a second, and so on
+    # each waits for at least half a second, then for a second, and so on
     released = queue.counter('released')
     tries = 1 + sum(number * (number + 1) / 4 <= boot_s() - begun for number in range(1, 60))
     assert released <= 30 * tries and queue.entries('dead') == []
@@ -127,7 +129,7 @@ def test_a_program_that_is_missing_everywhere(daemon, listed, queue, tool):
 
 
 def test_a_program_without_mode(daemon, listed, queue, folder, tool):
-    """One that cannot be executed is like one that is missing; the host's own faults close it as ever."""
+    """A program that cannot be executed counts as missing; other host faults pause it as usual."""
     copy = folder / 'without-mode'
     copy.write_text(SHOW)
     gone = folder / 'gone'
@@ -144,7 +146,7 @@ def test_a_program_without_mode(daemon, listed, queue, folder, tool):
 
 
 def test_reload(daemon, listed, tool, queue):
-    """A reload brings new commands and takes old ones; what runs is what the file says then."""
+    """A reload adds new commands and removes old ones; tasks run with the commands of the current file."""
     worker = daemon(listed).wait_ready()
     text = worker.config_path.read_text()
     text = text.replace('[command.show]', '[command.other]')
@@ -160,22 +162,22 @@ def test_reload(daemon, listed, tool, queue):
 
 
 def test_reload_with_a_missing_program(daemon, listed, tool):
-    """A program that is missing is told of when the file comes to name it."""
+    """If the new file names a missing program, the log says so."""
     worker = daemon(listed).wait_ready()
     worker.config_path.write_text(worker.config_path.read_text().replace(tool.path, '/none/tool'))
     worker.reload()
     worker.wait_log('[command.show]: /none/tool: No such file')
 
 
-def test_notify_and_check_are_the_operator_s(daemon, listed, queue, folder):
-    """[dead] notify is a shell line also where tasks may not bring any."""
+def test_notify_is_a_shell_line(daemon, listed, queue, folder):
+    """[dead] notify is a shell line even if tasks may not bring any."""
     daemon(dict(listed, dead={'notify': f'echo $LEAT_COMMAND > {folder}/told'})).wait_ready()
     queue.add({'command': 'none'})
     wait_until(lambda: (folder / 'told').exists() and (folder / 'told').read_text() == 'none\n')
 
 
 def config_errors(folder, base_config, text):
-    """What leatd -t says of a file with that text behind the base."""
+    """What leatd -t prints for a file with this text after the base."""
     path = write_config(folder / 'test.ini', base_config)
     first = path.read_text().count('\n')
     path.write_text(path.read_text() + text)
@@ -203,15 +205,15 @@ def config_errors(folder, base_config, text):
     ('[task]\nprogram = /bin/true\n', 2, 'program: not a key of [task]; move it to [command.NAME]'),
 ])
 def test_errors_name_file_and_line(folder, base_config, text, line, said):
-    """Each with what to do."""
+    """Each error names file and line, and says what to do."""
     first, done = config_errors(folder, base_config, text)
     assert done.returncode == 78
     rows = [row for row in done.stderr.splitlines() if f'test.ini:{first + line}: ' in row]
     assert any(said in row for row in rows), done.stderr
 
 
-def test_a_missing_program_is_told_by_leatd_t(folder, base_config):
-    """As a warning: another host may have it."""
+def test_leatd_t_warns_of_a_missing_program(folder, base_config):
+    """leatd -t only warns of a missing program, because another host may have it."""
     _, done = config_errors(folder, base_config, '[security]\ncommands = listed\n'
                             '[command.x]\nprogram = /none/tool\n[command.y]\nprogram = no-such-tool\n'
                             '[command.z]\nprogram = true\n')
@@ -223,7 +225,7 @@ def test_a_missing_program_is_told_by_leatd_t(folder, base_config):
 
 
 def test_sections_are_merged_for_two_workers(daemon, listed, queue, tool):
-    """Two commands with one program: each has its own arguments."""
+    """Two commands may share a program, each with its own arguments."""
     sections = merged(listed, {'command.second': {'program': tool.path, 'arguments': 'second {A=default}'}})
     daemon(sections).wait_ready()
     queue.add({'command': 'second'})

@@ -1,4 +1,4 @@
-"""[intake]: producers that know nothing of leat push items onto lists, and each becomes a task."""
+"""[intake]: producers that know nothing of leat push items onto lists, and each item becomes a task."""
 import statistics
 import time
 
@@ -17,8 +17,8 @@ def output(folder):
 
 @pytest.fixture(autouse=True)
 def intake(base_config, quick_tasks, output):
-    """One slot, so that tasks end in the order in which they were begun; no lease runs out, even where the machine
-    stops for a while. Nothing is found by the scan unless a test makes it frequent."""
+    """The worker has one slot, so that tasks end in the order in which they started. No lease expires, even
+    if the machine stalls, and the scan finds nothing unless a test makes it frequent."""
     base_config['queue'].update(concurrency=1, lease='60s')
     base_config['task']['command'] = output.command
     base_config['intake'] = {'lists': 'work other', 'prefix': 'work:', 'scan': '1h'}
@@ -35,8 +35,8 @@ def wait_watching(client, keys=2, workers=1):
                message=lambda: f'{client.client_list()}, {watched(client)} keys')
 
 
-def test_in_the_order_of_rpop(daemon, client, output):
-    """What LPUSH brought first is run first, what was there before the worker started too."""
+def test_rpop_order(daemon, client, output):
+    """The item that LPUSH added first runs first, also if it was there before the worker."""
     client.lpush('work', *range(50))
     daemon().wait_ready()
     client.lpush('work', *range(50, 100))
@@ -58,8 +58,8 @@ def test_every_byte_arrives(daemon, client, folder, queue):
     wait_empty(queue)
 
 
-def test_the_field_that_items_become(daemon, client, folder):
-    """A shell line, or a variable."""
+def test_the_field_of_items(daemon, client, folder):
+    """An item can become a shell line or a variable."""
     target = folder / 'field'
     one = daemon({'task': {'command': None}, 'intake': {'field': 'command'}}).wait_ready()
     client.lpush('work', f'echo line > {target}')
@@ -72,8 +72,8 @@ def test_the_field_that_items_become(daemon, client, folder):
 
 
 def test_prompt(daemon, client, output, late):
-    """An idle worker starts an item of a known list within 50 ms: of one that is named, and of one with the
-    prefix in which something had come before."""
+    """An idle worker starts an item of a known list within 50 ms: of a named list, and of one with the prefix
+    that has had items before."""
     stamps = output.path.with_name('stamps')
     command = f'date "+%s%N" >> {stamps}'
     daemon({'task': {'command': command}, 'intake': {'scan': '100ms'}}).wait_ready()
@@ -94,7 +94,7 @@ def test_prompt(daemon, client, output, late):
 
 
 def test_idle_costs_nothing(daemon, client):
-    """Between two looks nothing is asked of Redis, and the daemon does nothing."""
+    """Between two scans an idle worker sends nothing to Redis and does not wake up."""
     worker = daemon().wait_ready()
     wait_watching(client)
     wait_blocked(client)
@@ -105,8 +105,8 @@ def test_idle_costs_nothing(daemon, client):
 
 
 def test_new_lists_are_found(daemon, client, output):
-    """A list with the prefix that nobody knew is found in time, once more when it comes back, and is never
-    looked for by KEYS; others' lists and other types are left alone."""
+    """A new list with the prefix is found in time, also if it comes back, and never with KEYS; other lists
+    and types are left alone."""
     base = {'intake': {'lists': None, 'prefix': 'w*[k]?:\\', 'scan': '200ms'}}
     client.mset({f'filler:{n}': n for n in range(3000)})
     client.lpush('wxk1:\\a', 'not one')
@@ -124,8 +124,8 @@ def test_new_lists_are_found(daemon, client, output):
     assert 'cmdstat_scan' in stats and 'cmdstat_keys' not in stats
 
 
-def test_one_of_all_workers_scans(daemon, client):
-    """Two workers walk through the keys no more often than one."""
+def test_one_worker_scans_for_all(daemon, client):
+    """Two workers scan the keys no more often than one."""
     for _ in range(2):
         daemon({'intake': {'scan': '200ms'}}).wait_ready()
     wait_watching(client, workers=2)
@@ -137,8 +137,8 @@ def test_one_of_all_workers_scans(daemon, client):
 
 
 def test_clients_lists_are_lanes(daemon, client, queue, output, folder):
-    """lane_from = suffix: a client with one item does not wait behind another one's backlog; a list that is
-    named is no lane."""
+    """lane_from = suffix: a client's single item does not wait behind another client's backlog; a named list
+    is no lane."""
     latch = folder / 'latch'
     wait = f'while ! test -e {latch}; do sleep 0.01; done; '
     daemon({'task': {'command': Output(output.path, wait).command},
@@ -151,12 +151,13 @@ def test_clients_lists_are_lanes(daemon, client, queue, output, folder):
     latch.write_text('')
     wait_until(lambda: len(output.lines()) == 62, 30.0, output.lines)
     assert output.lines()[0] == 'first' and 'b' in output.lines()[:8]
-    # one that was claimed ahead and handed back may run after the next of its lane
+    # a task that was claimed ahead and requeued may run after the next one of its lane
     assert sorted(output.lines()) == sorted(['first', 'b', *[f'a{n}' for n in range(60)]])
 
 
-def test_a_paused_queue_takes_in(daemon, client, queue, output):
-    """Items leave their lists while the queue is paused, wait in it, and run in their order afterwards."""
+def test_a_paused_queue_takes_items(daemon, client, queue, output):
+    """Items leave their lists while the queue is paused, wait in the queue, and run in order after the
+    resume."""
     daemon().wait_ready()
     wait_watching(client)
     queue.gate('paused', True)
@@ -168,7 +169,7 @@ def test_a_paused_queue_takes_in(daemon, client, queue, output):
 
 
 def test_equal_items_run_once(daemon, client, queue, output, folder):
-    """unique = item: while one waits or runs, an equal one is taken away; afterwards it runs again."""
+    """unique = item: an equal item is removed while the first one waits or runs; afterwards it runs again."""
     latch = folder / 'latch'
     wait = f'while ! test -e {latch}; do sleep 0.01; done; '
     daemon({'task': {'command': Output(output.path, wait).command},
@@ -183,8 +184,8 @@ def test_equal_items_run_once(daemon, client, queue, output, folder):
     wait_lines(output, ['a', 'b', 'x' * 300, 'a'])
 
 
-def test_a_name_that_cannot_be_a_lane(daemon, client, output):
-    """Its items stay, which the log says once; others go on."""
+def test_an_invalid_lane_name(daemon, client, output):
+    """The items of that list stay, with one record in the log; other lists go on."""
     worker = daemon({'intake': {'lane_from': 'suffix', 'scan': '100ms'}}).wait_ready()
     long = 'work:' + 'x' * 201
     client.lpush(long, 'stays')
@@ -198,7 +199,8 @@ def test_a_name_that_cannot_be_a_lane(daemon, client, output):
 
 
 def test_a_full_queue_waits(daemon, client, queue, folder, output):
-    """max_length holds items back in their list; they go on as soon as there is room, each once and in order."""
+    """At max_length items stay in their list; as soon as there is room they become tasks, each once and in
+    order."""
     latch = folder / 'latch'
     wait = f'while ! test -e {latch}; do sleep 0.01; done; '
     worker = daemon({'queue': {'max_length': 5},
@@ -214,7 +216,7 @@ def test_a_full_queue_waits(daemon, client, queue, folder, output):
 
 
 def test_full_memory_waits(daemon, client, output):
-    """Redis refuses writes: items stay, the log says why once, and they are taken when there is memory."""
+    """If Redis refuses writes, items stay, the log says why once, and they are taken when there is memory."""
     worker = daemon().wait_ready()
     wait_watching(client)
     client.config_set('maxmemory-policy', 'noeviction')
@@ -230,8 +232,8 @@ def test_full_memory_waits(daemon, client, output):
     assert worker.log().count('cannot take items') == 1
 
 
-def test_a_key_of_another_type_holds_up_nothing(daemon, client, output):
-    """It is told once, others go on, and when a list is there instead it is taken in."""
+def test_a_key_of_another_type_blocks_no_list(daemon, client, output):
+    """The log says so once, other lists go on, and a list under that name is taken later."""
     client.set('work', 'a string')
     worker = daemon({'intake': {'scan': '100ms'}}).wait_ready()
     worker.wait_log('list work: cannot take items: WRONGTYPE')
@@ -245,7 +247,8 @@ def test_a_key_of_another_type_holds_up_nothing(daemon, client, output):
 
 
 def test_connections_for_lists_are_lost(daemon, client, output):
-    """Whichever of the two breaks: both come back, and what came meanwhile is taken in. The others stay."""
+    """Whichever of the two connections breaks, both come back, and new items are taken. The other connections
+    stay."""
     worker = daemon().wait_ready()
     sent = 0
     for name in ('leat:emails:watch', 'leat:emails:lists') * 3:
@@ -260,8 +263,9 @@ def test_connections_for_lists_are_lost(daemon, client, output):
     assert worker.log().count('registered with Redis') == 1
 
 
-def test_listening_is_not_answered(daemon, client, output, proxy, through_proxy):
-    """The one connection is silent before it listens, all others go on: it is made anew, and all is taken in."""
+def test_no_reply_to_the_subscription(daemon, client, output, proxy, through_proxy):
+    """If one connection gets no reply before it listens while the others work, the worker opens it again and
+    takes all items."""
     trap = proxy.trap('SUBSCRIBE', action='hold')
     client.lpush('work', 'a')
     worker = daemon({'redis': {**through_proxy['redis'], 'command_timeout': '500ms'}}).wait_ready()
@@ -272,7 +276,7 @@ def test_listening_is_not_answered(daemon, client, output, proxy, through_proxy)
 
 
 def test_redis_restarts(daemon, redis_server, client, output):
-    """With an empty function library, even: lists are taken in again."""
+    """Items are taken again after a restart of Redis, even with an empty function library."""
     worker = daemon().wait_ready()
     redis_server.restart()
     client = redis_server.client()
@@ -285,7 +289,7 @@ def test_redis_restarts(daemon, redis_server, client, output):
 
 
 def test_a_flushed_database(daemon, client, output):
-    """FLUSHALL says that anything may have changed: what comes then is noticed."""
+    """FLUSHALL means that anything may have changed, and new items are noticed."""
     daemon().wait_ready()
     wait_watching(client)
     client.flushall()
@@ -293,8 +297,8 @@ def test_a_flushed_database(daemon, client, output):
     wait_lines(output, ['after'])
 
 
-def test_the_rights_that_are_needed(daemon, client, output):
-    """What leatd(8) names for lists is enough beside what every worker needs."""
+def test_the_documented_acl_suffices(daemon, client, output):
+    """The rights that leatd(8) names for lists suffice beside those that every worker needs."""
     lists = '+llen +lrange +ltrim +scan +subscribe +client|tracking +client|caching'
     others = '+client|setname +client|id +client|unblock +client|kill'
     client.execute_command(
@@ -309,8 +313,9 @@ def test_the_rights_that_are_needed(daemon, client, output):
     assert 'does not notify' not in worker.log() and 'cannot take items' not in worker.log()
 
 
-def test_without_the_right_to_listen(daemon, client, output):
-    """The ACL does not let the worker subscribe: it says what it needs, once, and looks at every scan."""
+def test_without_the_right_to_subscribe(daemon, client, output):
+    """If the ACL forbids the subscription, the worker says once what it needs, and checks the lists with
+    every scan."""
     client.execute_command('ACL', 'SETUSER', 'worker', 'on', '>pw', '~*', '+@all', 'resetchannels')
     worker = daemon({'redis': {'user': 'worker', 'password': 'pw'}, 'intake': {'scan': '200ms'}})
     worker.wait_ready().wait_log('Redis does not notify of changes')
@@ -322,7 +327,7 @@ def test_without_the_right_to_listen(daemon, client, output):
 
 
 def test_without_the_right_to_track(daemon, client, output):
-    """The same where CLIENT TRACKING is what is forbidden."""
+    """The same holds if the ACL forbids CLIENT TRACKING."""
     client.execute_command('ACL', 'SETUSER', 'worker', 'on', '>pw', '~*', '&*', '+@all',
                            '-client|tracking')
     worker = daemon({'redis': {'user': 'worker', 'password': 'pw'}, 'intake': {'scan': '200ms'}})
@@ -349,7 +354,7 @@ def test_a_stopping_worker_takes_nothing(daemon, client, queue, folder, output):
 
 
 def test_a_reload_changes_the_lists(daemon, client, output):
-    """From none to some, to others, to none."""
+    """A reload adds, changes and removes lists."""
     worker = daemon({'intake': {'lists': None, 'prefix': None}}).wait_ready()
 
     def reload(**values):
@@ -381,8 +386,8 @@ def test_a_reload_changes_the_lists(daemon, client, output):
 
 
 def test_a_cluster_with_keys_in_several_slots(daemon, redis_servers, folder, output):
-    """A list in another slot is refused by the server: the log says what to do, once, and the list with the
-    queue's tag is taken in."""
+    """The server refuses a list in another hash slot: the log says once what to do, and the list with the
+    queue's hash tag is taken."""
     server = redis_servers(port=0, cluster_enabled='yes', cluster_config_file=str(folder / 'nodes.conf'))
     client = server.client()
     client.execute_command('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)

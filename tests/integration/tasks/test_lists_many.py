@@ -25,9 +25,9 @@ def intake(base_config, short_leases, output):
     base_config['intake'] = {'lists': 'work', 'prefix': 'work:', 'scan': '200ms'}
 
 
-def test_a_worker_is_killed_amid_ten_thousand_items(daemon, client, queue, output):
-    """kill -9 of one of two workers while 10,000 items are pushed: none is lost, and only what the killed one
-    had begun may run twice."""
+def test_a_worker_is_killed_during_ten_thousand_items(daemon, client, queue, output):
+    """If one of two workers is killed while 10,000 items are pushed, no item is lost, and only tasks that it
+    had claimed may run twice."""
     total, step = (2_000, 20) if is_sanitized() else (10_000, 100)
     killed, other = daemon().wait_ready(), daemon().wait_ready()
     for first in range(0, total, step):
@@ -48,7 +48,7 @@ def test_a_worker_is_killed_amid_ten_thousand_items(daemon, client, queue, outpu
 
 
 def test_order_is_kept_by_many_workers(daemon, client, queue, output):
-    """Four workers take from one list at once: the queue has the items in the list's order, each once."""
+    """If four workers take from one list at once, the queue has the items in the list's order, each once."""
     for _ in range(4):
         daemon({'task': {'command': 'sleep 60'}, 'queue': {'concurrency': 1},
                 'shutdown': {'drain': '10ms'}}).wait_ready()
@@ -60,7 +60,7 @@ def test_order_is_kept_by_many_workers(daemon, client, queue, output):
 
 
 def test_a_thousand_clients(daemon, client, output):
-    """Each client has a list of its own, most come and go: every item runs, and once known a list is watched."""
+    """Each client has its own list, and most lists come and go: every item runs, and a known list is watched."""
     worker = daemon({'queue': {'scan': '1s'}}).wait_ready()
     names = [f'work:client-{n}' for n in range(1000)]
     pipeline = client.pipeline(transaction=False)
@@ -70,7 +70,7 @@ def test_a_thousand_clients(daemon, client, output):
     wait_until(lambda: len(output.lines()) == 1000, 60.0, lambda: f'{len(output.lines())} lines')
     assert sorted(output.lines()) == sorted(names)
     wait_until(lambda: watched(client) >= 1000)
-    # known ones are told without the scan, also after a reload
+    # known lists need no scan, also after a reload
     text = worker.config_path.read_text()
     worker.config_path.write_text(text.replace('scan = 200ms', 'scan = 1h'))
     worker.reload()
@@ -83,8 +83,9 @@ def test_a_thousand_clients(daemon, client, output):
     assert worker.wait_exit() == 0
 
 
-def test_losers_leave_a_busy_list_alone(daemon, client, queue):
-    """Eight workers hear of each item; under a stream of them most leave it to whoever is faster."""
+def test_most_workers_leave_a_busy_list_alone(daemon, client, queue):
+    """Eight workers learn of each item, but under a stream of items most of them leave the list to the faster
+    one."""
     for _ in range(8):
         daemon({'task': {'command': 'true'}, 'intake': {'scan': '1h'}}).wait_ready()
     wait_until(lambda: watching(client) == 8)

@@ -1,4 +1,4 @@
-"""Live output: what tasks that ask for it write, as the worker sends it to Redis."""
+"""Live output: what tasks write, as the worker sends it to Redis while they run."""
 import hashlib
 import signal
 
@@ -16,8 +16,8 @@ LIVE = {'live': '1', 'max_attempts': '1', 'result_ttl': '1m'}
 
 
 def test_live(daemon, queue, client):
-    """Begin, data of both descriptors and end stand in the stream, each with attempt, fence and offset; it
-    is whole before the result is there, and goes a while after the end."""
+    """The stream has a begin, data of both descriptors and an end, each with attempt, fencing token and
+    offset. It is complete before the result exists, and expires a while after the end."""
     worker = daemon().wait_ready()
     [tid] = queue.add({'command': r"printf 'a\0b'; sleep 0.7; echo err >&2; sleep 0.7; printf end", **LIVE})
     wait_result(queue, tid)
@@ -31,7 +31,7 @@ def test_live(daemon, queue, client):
 
 
 def test_while_it_runs(daemon, queue, latch, wait_until, client):
-    """What it has written is there at once, and the stream never stands without an end to its time."""
+    """Output is in the stream at once, and the stream always has an expiry."""
     daemon().wait_ready()
     [tid] = queue.add({'command': f'printf one; {latch.wait}; exit 3', **LIVE})
     wait_until(lambda: follow(queue, tid).data(1) == b'one', 20)
@@ -42,8 +42,8 @@ def test_while_it_runs(daemon, queue, latch, wait_until, client):
 
 
 @pytest.mark.parametrize('live', [None, '0', ''])
-def test_only_who_asks(daemon, queue, client, live):
-    """Others leave nothing."""
+def test_only_on_request(daemon, queue, client, live):
+    """Tasks that do not ask for live output leave no stream."""
     daemon().wait_ready()
     [tid] = queue.add({'command': 'echo x', **({} if live is None else {'live': live})})
     wait_succeeded(queue, 1)
@@ -51,7 +51,7 @@ def test_only_who_asks(daemon, queue, client, live):
 
 
 def test_attempts(daemon, queue):
-    """Each attempt is told apart, and how those ended that were not the last."""
+    """Each attempt has its own entries, and the end of an earlier one tells its outcome."""
     daemon({'retry': {'base': '200ms'}}).wait_ready()
     [tid] = queue.add({'command': 'echo $LEAT_ATTEMPT; kill -USR1 $$', **LIVE, 'max_attempts': '2'})
     wait_letters(queue)
@@ -63,7 +63,7 @@ def test_attempts(daemon, queue):
 
 
 def test_no_output(daemon, queue):
-    """A silent task has a beginning and an end; one that closes its output, too."""
+    """A silent task has a begin and an end; so has one that closes its output."""
     daemon().wait_ready()
     tids = queue.add({'command': 'true', **LIVE}, {'command': 'exec >&- 2>&-; sleep 0.1', **LIVE})
     for tid in tids:
@@ -73,7 +73,7 @@ def test_no_output(daemon, queue):
 
 
 def test_output_of_a_batch(daemon, queue):
-    """Where tasks share processes, one whose output is followed has one for itself."""
+    """If tasks share processes, a task with live output runs alone."""
     daemon({'task': {'command': 'cat; wc -l >&2', 'batch': 10}}).wait_ready()
     tids = queue.add(*[{'payload': 'x', 'live': '1', 'result_ttl': '1m'}] * 20)
     for tid in tids:
@@ -81,11 +81,10 @@ def test_output_of_a_batch(daemon, queue):
         assert follow(queue, tid).data(1) == b'x\n'
 
 
-# ---- much of it
+# ---- large output
 
 def test_ten_megabytes(daemon, queue, folder, wait_until):
-    """10 MB at once: the task is slowed down, and a reader that keeps up gets every byte of both
-    descriptors."""
+    """10 MB at once slow the task down, and a reader that keeps up gets every byte of both descriptors."""
     daemon().wait_ready()
     size = 10_000_000
     [tid] = queue.add({'command': f'tee {folder}/copy < /dev/urandom 2>/dev/null | head -c {size}; '
@@ -100,7 +99,8 @@ def test_ten_megabytes(daemon, queue, folder, wait_until):
 
 
 def test_a_slow_reader_loses_the_oldest(daemon, queue, client):
-    """The stream is bounded: what nobody has read goes, and offsets tell how much that was."""
+    """The stream is bounded: entries that were not read are trimmed, and offsets tell how many bytes are
+    lost."""
     daemon().wait_ready()
     [tid] = queue.add({'command': 'head -c 12000000 /dev/zero', **LIVE})
     wait_result(queue, tid, 60)
@@ -111,8 +111,8 @@ def test_a_slow_reader_loses_the_oldest(daemon, queue, client):
     assert reader.lost + len(reader.data['1']) == reader.offset == 12_000_000
 
 
-def test_a_flood_delays_nobody(daemon, queue, client, wait_until, late):
-    """Tasks that write without end are slowed down: leases are renewed in time, others go on, and the
+def test_a_flood_delays_no_other_task(daemon, queue, client, wait_until, late):
+    """Tasks that write without end are slowed down: leases are renewed in time, other tasks go on, and the
     daemon stays small."""
     worker = daemon({'queue': {'lease': '2s', 'concurrency': 4}, 'output': {'to': 'discard'}}).wait_ready()
     before = resident_kib(worker.pid)
@@ -140,7 +140,7 @@ def test_a_flood_delays_nobody(daemon, queue, client, wait_until, late):
 
 
 def test_many_at_once(daemon, queue, wait_until):
-    """Many tasks that end with full pipes: each is whole."""
+    """Many tasks that end with full pipes all have complete streams."""
     daemon({'queue': {'concurrency': 16}}).wait_ready()
     tids = queue.add(*[{'command': 'head -c 100000 /dev/zero; head -c 50000 /dev/zero >&2', **LIVE}] * 64)
     for tid in tids:
@@ -151,8 +151,8 @@ def test_many_at_once(daemon, queue, wait_until):
 
 # ---- failures
 
-def test_redis_that_takes_nothing(daemon, queue, redis_server, folder, latch):
-    """While Redis is silent a task waits for two seconds, and then goes on; what is lost is counted in the
+def test_silent_redis(daemon, queue, redis_server, folder, latch):
+    """While Redis is silent a task waits for two seconds and then goes on; lost bytes are counted in the
     stream."""
     worker = daemon({'redis': {'command_timeout': '60s'}, 'queue': {'lease': '60s'}}).wait_ready()
     [tid] = queue.add({'command': f'touch {folder}/begun; {latch.wait}; head -c 3000000 /dev/zero; '
@@ -173,7 +173,7 @@ def test_redis_that_takes_nothing(daemon, queue, redis_server, folder, latch):
 
 @pytest.mark.parametrize('when', ['before', 'after'])
 def test_broken_connection(daemon, queue, proxy, through_proxy, wait_until, when):
-    """What was not answered is sent again; readers see by the offset what comes twice, and lose nothing."""
+    """Output without a reply is sent again; readers see by the offset what comes twice, and lose nothing."""
     daemon(through_proxy).wait_ready()
     trap = proxy.trap('leat_output', when=when, holding=HOLDS_DATA)
     [tid] = queue.add({'command': 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.05; done', **LIVE})
@@ -185,8 +185,8 @@ def test_broken_connection(daemon, queue, proxy, through_proxy, wait_until, when
     assert reader.lost == 0 and (reader.twice > 0) == (when == 'after')
 
 
-def test_ended_while_redis_was_away(daemon, queue, proxy, through_proxy, folder, latch, wait_until):
-    """The rest of a task's output waits for Redis with its outcome, and comes before it."""
+def test_end_while_redis_is_away(daemon, queue, proxy, through_proxy, folder, latch, wait_until):
+    """The rest of a task's output waits for Redis with the outcome, and is sent before it."""
     worker = daemon(through_proxy).wait_ready()
     [tid] = queue.add({'command': f'{latch.wait}; head -c 100000 /dev/zero; '
                                   f'echo x > {folder}/done', **LIVE})
@@ -200,7 +200,7 @@ def test_ended_while_redis_was_away(daemon, queue, proxy, through_proxy, folder,
 
 
 def test_worker_is_killed(daemon, queue, client, folder, wait_until):
-    """The stream of a task whose worker died goes by itself; the next attempt has a higher fence."""
+    """The stream of a task whose worker died expires; the next attempt has a higher fencing token."""
     worker = daemon({'queue': {'lease': '1s'}}).wait_ready()
     [tid] = queue.add({'command': f'[ -e {folder}/x ] && {{ echo $LEAT_FENCE; exit; }}; touch {folder}/x; '
                                   'echo $LEAT_FENCE; exec sleep 60', **LIVE})
@@ -217,7 +217,7 @@ def test_worker_is_killed(daemon, queue, client, folder, wait_until):
 
 
 def test_memory_is_full(daemon, queue, client, wait_until):
-    """Where Redis refuses to take output, that is logged once, and the task goes on."""
+    """If Redis refuses output, the log says so once, and the task goes on."""
     worker = daemon().wait_ready()
     client.config_set('maxmemory', 1)
     [tid] = queue_past_oom(queue, client, {'command': 'echo a; sleep 0.1; echo b', **LIVE})
@@ -228,7 +228,7 @@ def test_memory_is_full(daemon, queue, client, wait_until):
 
 
 def queue_past_oom(queue, client, task):
-    """Adds a task while nothing can be added."""
+    """Adds a task although Redis refuses to grow."""
     client.config_set('maxmemory', 0)
     tids = queue.add(task)
     client.config_set('maxmemory', 1)
@@ -247,9 +247,9 @@ def test_acl_forbids_output(daemon, queue, client, folder, base_config):
     assert not client.exists(key_of(queue, 'output', tid))
 
 
-def test_who_waits_goes_on(daemon, queue, folder, wait_until):
-    """So much is to be sent that all tasks are held, and all but one end then: that one goes on when Redis has
-    taken it, though nothing is left to be sent."""
+def test_a_held_task_goes_on(daemon, queue, folder, wait_until):
+    """If so much output waits that all tasks are held, and all but one end, that one goes on when Redis has
+    taken the output, though nothing is left to send."""
     others = 12
     worker = daemon({'output': {'to': 'discard'}, 'queue': {'concurrency': others + 1}}).wait_ready()
     [tid] = queue.add({'command': f'until [ -e {folder}/end ]; do head -c 50 /dev/zero; done; '
@@ -257,8 +257,8 @@ def test_who_waits_goes_on(daemon, queue, folder, wait_until):
     floods = queue.add(*[{'command': 'exec yes', **LIVE}] * others)
     wait_until(lambda: follow(queue, tid).data(1) and all(len(follow(queue, one).entries) > 20 for one in floods))
     before = len(follow(queue, tid).entries)
-    wait_until(lambda: len(follow(queue, tid).entries) > before)  # all it has written was sent now, most likely
-    worker.stop()  # so that it hears of all ends at once, and sends what they have left
+    wait_until(lambda: len(follow(queue, tid).entries) > before)  # all its output was probably sent by now
+    worker.stop()  # so that it learns of all ends at once, and sends the rest of their output
     ended = [pid for pid in worker.descendants() if processes.name(pid) == 'yes']
     for pid in ended:
         processes.send(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Records of the real daemon, as lines: what happened to a task, with its fields behind it."""
+"""Log records of the real daemon: what happened to a task, with its fields."""
 import re
 
 import pytest
@@ -39,8 +39,8 @@ ENDS = {
 
 @pytest.mark.parametrize('kind', ENDS)
 def test_end_of_a_task(daemon, queue, kind):
-    """Each end of an attempt is one record: with its priority, what happened in words, task, attempt,
-    label, cause, status, duration, CPU time and size."""
+    """Each end of an attempt is one record with its priority, what happened in words, task, attempt, label,
+    cause, status, duration, CPU time and size."""
     command, priority, how, then, fields = ENDS[kind]
     worker = daemon({'retry': {'permanent': '64', 'base': '60s'},
                      'task': {'timeout': '200ms' if kind == 'timeout' else '10m'}}).wait_ready()
@@ -55,7 +55,7 @@ def test_end_of_a_task(daemon, queue, kind):
 
 
 def test_start_of_a_task(daemon, queue):
-    """With started = yes an attempt's start is a record too."""
+    """With started = yes the start of an attempt is a record, too."""
     worker = daemon({'log': {'started': 'yes'}, 'retry': {'base': '10ms'}}).wait_ready()
     [tid] = queue.add({'command': 'test $LEAT_ATTEMPT = 2'})
     wait_succeeded(queue, 1)
@@ -65,8 +65,7 @@ def test_start_of_a_task(daemon, queue):
 
 
 def test_life_of_a_worker(daemon, queue, client):
-    """Registered, ready, stopping and stopped are records, in this order, each once; the last tells
-    what was done."""
+    """Registered, ready, stopping and stopped are one record each, in this order; the last one has totals."""
     worker = daemon({'retry': {'max_attempts': 2, 'base': '1ms'}}).wait_ready()
     queue.add({'command': 'true'}, {'command': 'false'})
     wait_letters(queue)

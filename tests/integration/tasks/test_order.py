@@ -1,4 +1,4 @@
-"""One slot: tasks run in the order in which they came, also while the worker claims ahead."""
+"""With one slot, tasks run in the order in which they came, also while the worker claims ahead."""
 import pytest
 
 from harness.tasks import wait_succeeded
@@ -10,8 +10,8 @@ SLOW = 'if [ $((item % 50)) = 0 ]; then sleep 0.04; fi; '
 
 @pytest.mark.parametrize('slow', ['', SLOW])
 def test_one_slot_keeps_the_order(daemon, client, queue, folder, slow):
-    """Short tasks are claimed ahead, and what then waits too long for the slot goes back: it still runs before
-    whatever came after it."""
+    """A task that was claimed ahead and waits too long for the slot is requeued, and still runs before later
+    tasks."""
     output, total = folder / 'output', 600
     command = f'read -r item; {slow}echo "$item" >> {output}'
     pipeline = client.pipeline(transaction=False)

@@ -1,4 +1,4 @@
-"""Output of tasks on the real daemon: who holds it open, how much there is, and what is in it."""
+"""Output of tasks on the real daemon: who holds it open, how much there is, and how it is logged."""
 import os
 import re
 import threading
@@ -15,7 +15,7 @@ from harness.tasks import (LINE, letters, open_files, records, resident_kib, wai
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 
-# ---- a grandchild that holds it open
+# ---- grandchildren that hold the output open
 
 HOLDERS = {
     'in the group': 'sleep 60 & echo $! > PID',
@@ -28,15 +28,15 @@ HOLDERS = {
 
 @pytest.mark.parametrize('holder', HOLDERS)
 def test_grandchild_holds_output(daemon, queue, folder, late, holder):
-    """A grandchild keeps stdout open: the attempt still closes within 1 s of the exit, with all that
-    was written before, and nothing in the session survives."""
+    """If a grandchild keeps stdout open, the attempt ends within 1 s of the exit, with all earlier output,
+    and no process of the session survives."""
     worker = daemon({'retry': {'max_attempts': 1}}).wait_ready()
     before = open_files(worker.pid)
     line = HOLDERS[holder].replace('PID', f'{folder}/pid')
     queue.add({'command': f'{line}\necho written; exit 3'})
     [letter] = wait_letters(queue)
     [(_, _, begun, ended, _, _)] = letter.lines()
-    assert ended - begun < 1000 + 700 + 1000 * late.start()  # with the start
+    assert ended - begun < 1000 + 700 + 1000 * late.start()  # including the start
     assert (letter.cause, letter.status, letter.tail('stdout')) == ('exit', '3', b'written\n')
     pid = int((folder / 'pid').read_text())
     if holder != 'in a session of its own':
@@ -45,7 +45,7 @@ def test_grandchild_holds_output(daemon, queue, folder, late, holder):
 
 
 def test_grandchild_that_writes_on(daemon, queue, folder, late):
-    """One that left the session and writes without end does not hold the attempt open either."""
+    """A grandchild that left the session and writes without end does not keep the attempt open either."""
     daemon({'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': f"setsid sh -c 'echo > {folder}/up; exec yes' & "
                           f'until [ -e {folder}/up ]; do sleep 0.01; done; sleep 0.2; exit 3'})
@@ -57,7 +57,7 @@ def test_grandchild_that_writes_on(daemon, queue, folder, late):
 
 
 def test_no_descriptor_growth(daemon, queue, client):
-    """2,000 tasks, some with a payload, failing, refused or leaving somebody behind: the daemon has as
+    """After 2,000 tasks, some with a payload, failing, refused or leaving processes behind, the daemon has as
     many descriptors as before, and no zombies."""
     worker = daemon({'queue': {'concurrency': 8}, 'retry': {'max_attempts': 1}}).wait_ready()
     wait_blocked(client)
@@ -83,10 +83,10 @@ def parent(pid):
     return stat[1] if stat else None
 
 
-# ---- a flood
+# ---- floods
 
 class LogReader(threading.Thread):
-    """Reads a daemon's log from a pipe, without keeping what tasks wrote: own holds all other lines."""
+    """Reads a daemon's log from a pipe without keeping the output of tasks; `own` has all other lines."""
 
     def __init__(self, worker):
         super().__init__(daemon=True)
@@ -125,8 +125,8 @@ FLOODS = {
 
 @pytest.mark.parametrize('kind', FLOODS)
 def test_flood(daemon, queue, client, late, kind):
-    """A task writes without end and at full speed: the daemon stays small, renews in time with a lease
-    of 4 s, other tasks go on, and its own records are neither lost nor forged."""
+    """A task writes without end at full speed: the daemon stays small and renews a lease of 4 s in time,
+    other tasks go on, and the daemon's own records are neither lost nor forged."""
     seconds = 4
     worker = daemon({'queue': {'lease': '4s', 'concurrency': 2},
                      'task': {'kill_grace': '200ms'}}, start=False)
@@ -141,7 +141,7 @@ def test_flood(daemon, queue, client, late, kind):
     others, largest = [], before
 
     def over():
-        """Quick tasks one after the other, while the flood lasts."""
+        """Quick tasks run one after the other while the flood lasts."""
         nonlocal largest
         largest = max(largest, resident_kib(worker.pid))
         for row in client.execute_command('XPENDING', queue.stream, queue.group, '-', '+', 10):
@@ -158,7 +158,7 @@ def test_flood(daemon, queue, client, late, kind):
     assert len(others) >= 5
     assert queue.counter('crashes') == queue.counter('fenced') == 0
 
-    # the log: every own record, and what was dropped is told
+    # the log has every own record, and the number of dropped lines
     worker.terminate()
     assert worker.wait_exit() == 0
     flood.join(PATIENCE_S)
@@ -169,7 +169,7 @@ def test_flood(daemon, queue, client, late, kind):
 
 
 def test_log_that_nobody_reads(daemon, queue, client):
-    """The log goes to a pipe that is full: tasks go on, and how much was dropped is told later."""
+    """If the log is a full pipe, tasks go on, and the number of dropped lines is logged later."""
     worker = daemon({'output': {'rate': 'none'}}, start=False)
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
@@ -196,10 +196,10 @@ def test_log_that_nobody_reads(daemon, queue, client):
         os.close(reader)
 
 
-# ---- what is in it
+# ---- log records
 
 def logged(worker, tid):
-    """[(priority, message)] of a task's output, without the fields behind it."""
+    """[(priority, message)] of a task's output, without the fields."""
     found = []
     for _, priority, message in records(worker.log()):
         match = re.match(r'^(.*) \(task=(\S+) attempt=(\d+) stream=(std\w+)\)$', message)
@@ -215,8 +215,8 @@ def run_one(worker, queue, command):
 
 
 def test_lines_are_records(daemon, queue):
-    """Each line of stdout and stderr is a record with the task's id, attempt and stream; a last line
-    without its newline counts."""
+    """Each line of stdout and stderr is a record with the task's id, attempt and stream, also a last line
+    without a newline."""
     worker = daemon().wait_ready()
     tid = run_one(worker, queue, "echo one; echo; printf 'two \\303\\274\\tx'; echo bad >&2")
     found = logged(worker, tid)
@@ -226,8 +226,7 @@ def test_lines_are_records(daemon, queue):
 
 
 def test_forged_output(daemon, queue, folder):
-    """Output that looks like a record of leat's, or like fields of the journal, stays a line of output
-    of that task."""
+    """Output that looks like a record of leat, or like journal fields, stays one line of that task's output."""
     worker = daemon().wait_ready()
     text = ('LEAT_TASK=1-0\nMESSAGE=forged\nPRIORITY=0\n<0>urgent\n'
             '2026-11-21T10:00:00.000Z leatd[emails] error: task 1-0: dead (task=1-0 attempt=1)\n'
@@ -241,8 +240,8 @@ def test_forged_output(daemon, queue, folder):
 
 
 def test_control_characters_are_escaped(daemon, queue, folder):
-    """Escape sequences, carriage returns, NUL, invalid UTF-8 and text that turns direction cannot do
-    anything to the terminal that shows the log."""
+    """Escape sequences, carriage returns, NUL, invalid UTF-8 and bidirectional controls have no effect on a
+    terminal that shows the log."""
     worker = daemon().wait_ready()
     raw = b'\x1b[2J\x1b]0;owned\x07 a\rb \0 \xff\xfe\xc3( \x7f \xc2\x9b31m \xe2\x80\xaeback\n'
     (folder / 'text').write_bytes(raw)
@@ -255,7 +254,7 @@ def test_control_characters_are_escaped(daemon, queue, folder):
 
 
 def test_long_lines_are_split(daemon, queue):
-    """A line longer than max_line becomes several records; nothing of it is lost."""
+    """A line longer than max_line becomes several records, and no byte is lost."""
     worker = daemon({'output': {'max_line': 100}}).wait_ready()
     tid = run_one(worker, queue, "seq -s '' 200; echo end")
     found = [row[2] for row in logged(worker, tid)]
@@ -264,7 +263,7 @@ def test_long_lines_are_split(daemon, queue):
 
 
 def test_discard(daemon, queue):
-    """With to = discard nothing of it goes to the log; dead letters keep it all the same."""
+    """With to = discard no output goes to the log; dead letters still have it."""
     worker = daemon({'output': {'to': 'discard'}, 'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': 'echo secret; exit 1'})
     [letter] = wait_letters(queue)
@@ -274,7 +273,7 @@ def test_discard(daemon, queue):
 
 
 def test_own_device_files(daemon, queue, folder):
-    """A task may write to /dev/stdout and /dev/stderr by name."""
+    """A task may open /dev/stdout and /dev/stderr by name."""
     worker = daemon().wait_ready()
     tid = run_one(worker, queue, f'echo out > /dev/stdout; echo err > /dev/stderr; touch {folder}/x')
     wait_file(folder / 'x', 0)
@@ -282,7 +281,7 @@ def test_own_device_files(daemon, queue, folder):
 
 
 def test_exit_with_output_left(daemon, queue):
-    """What a task wrote just before it exited is all there, however much the pipe held."""
+    """Output that a task writes just before its exit is complete, however much the pipe held."""
     daemon({'retry': {'max_attempts': 1}, 'dead': {'output_tail': '1M'}}).wait_ready()
     queue.add(*[{'command': f'head -c {size} /dev/zero; exit 1'} for size in (1, 65536, 300000)])
     found = wait_letters(queue, 3)
@@ -290,7 +289,7 @@ def test_exit_with_output_left(daemon, queue):
 
 
 def test_closed_output(daemon, queue, client, latch):
-    """A task that closes its output goes on, and costs the daemon no turns of its loop meanwhile."""
+    """A task that closes its output goes on, and the daemon does not spin meanwhile."""
     worker = daemon().wait_ready()
     [tid] = queue.add({'command': f'exec >&- 2>&-; {latch.command}'})
     wait_until(worker.descendants)

@@ -1,4 +1,4 @@
-"""Output of tasks in files: one for each task, whatever stands in its way."""
+"""Output of tasks in files: one file for each task, whatever is in its place."""
 import os
 import re
 import shutil
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 @pytest.fixture
 def files(folder, base_config):
-    """The folder of files, not there yet; every daemon of the test writes there."""
+    """The folder of the output files, which does not exist yet; every daemon of the test writes there."""
     path = folder / 'files'
     base_config['output'] = {'to': 'file', 'directory': path}
     return path
@@ -28,8 +28,8 @@ def told(worker, text):
 
 
 def test_one_file_for_each_task(daemon, queue, files):
-    """All that a task writes is in its file, byte for byte and of all attempts, and not in the log; dead
-    letters keep the end as ever. A silent task has no file."""
+    """The output of all attempts of a task is in its file, byte for byte, and not in the log; dead letters
+    have the end as usual. A silent task has no file."""
     worker = daemon({'retry': {'max_attempts': 2}}).wait_ready()
     before = open_files(worker.pid)
     bad, silent, good = queue.add(
@@ -46,7 +46,7 @@ def test_one_file_for_each_task(daemon, queue, files):
 
 
 def test_modes(daemon, queue, files):
-    """Others cannot read what tasks write."""
+    """Other users cannot read the output files."""
     daemon().wait_ready()
     [tid] = queue.add({'command': 'echo x'})
     wait_succeeded(queue, 1)
@@ -55,7 +55,7 @@ def test_modes(daemon, queue, files):
 
 
 def test_logs_directory(daemon, queue, folder):
-    """Without a folder in the config it is the queue's below $LOGS_DIRECTORY."""
+    """Without a configured folder the files are in the queue's folder below $LOGS_DIRECTORY."""
     daemon({'output': {'to': 'file'}}, env={'LOGS_DIRECTORY': f'{folder}:/nowhere'}).wait_ready()
     [tid] = queue.add({'command': 'echo x; echo $LOGS_DIRECTORY'})
     wait_succeeded(queue, 1)
@@ -63,9 +63,9 @@ def test_logs_directory(daemon, queue, folder):
 
 
 @pytest.mark.parametrize('kind', ['link', 'fifo', 'folder'])
-def test_what_is_planted(daemon, queue, files, folder, kind, latch):
-    """A link, a fifo or a folder in the file's place is not written to, followed or waited for: that is
-    told once, and the task goes on."""
+def test_planted_files(daemon, queue, files, folder, kind, latch):
+    """A link, a fifo or a folder in place of the file is neither written, followed nor waited for; the log
+    says so once, and the task goes on."""
     worker = daemon().wait_ready()
     target = folder / 'target'
     target.write_text('as it was')
@@ -84,7 +84,7 @@ def test_what_is_planted(daemon, queue, files, folder, kind, latch):
 
 
 def test_no_folder(daemon, queue, folder):
-    """A folder that cannot be made costs the output and nothing else."""
+    """If the folder cannot be made, only the output is lost."""
     worker = daemon({'output': {'to': 'file', 'directory': folder / 'a' / 'b'}}).wait_ready()
     queue.add({'command': 'echo x'}, {'command': 'echo y'})
     wait_succeeded(queue, 2)
@@ -92,7 +92,7 @@ def test_no_folder(daemon, queue, folder):
 
 
 def test_limit(daemon, queue, files):
-    """max_output holds for files."""
+    """max_output applies to files."""
     daemon({'output': {'max_output': '10'}}).wait_ready()
     [tid] = queue.add({'command': 'echo 12345; echo 67890 >&2; echo abc'})
     wait_succeeded(queue, 1)
@@ -101,7 +101,7 @@ def test_limit(daemon, queue, files):
 
 
 def test_rate(daemon, queue, files):
-    """So does the rate: nothing is lost."""
+    """The rate applies to files, and no byte is lost."""
     daemon({'output': {'rate': '100K'}}).wait_ready()
     [tid] = queue.add({'command': 'seq 50000'})
     wait_succeeded(queue, 1)
@@ -109,7 +109,7 @@ def test_rate(daemon, queue, files):
 
 
 def test_live_and_file(daemon, queue, files, leat):
-    """leat run shows what its task writes, and it is in the file."""
+    """leat run prints the output of its task, and the file has it, too."""
     daemon().wait_ready()
     done = leat('run', 'echo seen; echo told >&2')
     assert (done.returncode, done.stdout, done.stderr) == (0, 'seen\n', 'told\n')
@@ -118,14 +118,13 @@ def test_live_and_file(daemon, queue, files, leat):
 
 
 def small_disk(path):
-    """A file system of 64 KiB at the path, in the caller's mounts only."""
+    """Mounts a file system of 64 KiB at the path, in the caller's mount namespace only."""
     return ['unshare', '--mount', '--propagation', 'private', 'sh', '-c',
             f'mount -t tmpfs -o size=64k tmpfs {path} && exec "$@"', 'sh']
 
 
 def test_full_disk(daemon, queue, files):
-    """On a full disk tasks go on and succeed; that is told once, and so is the end of it, with what was
-    lost."""
+    """On a full disk tasks go on and succeed. The log says once that output is lost, and at the end how much."""
     files.mkdir()
     if subprocess.run(small_disk(files) + ['true'], capture_output=True, check=False).returncode != 0:
         pytest.skip('this machine does not let us mount')
@@ -147,8 +146,7 @@ def test_full_disk(daemon, queue, files):
 
 
 def test_logrotate(folder):
-    """The file for logrotate that is installed removes what nobody has written to for long, and nothing
-    else."""
+    """The installed logrotate file removes files that were not written for long, and no others."""
     program = shutil.which('logrotate', path='/usr/sbin:/usr/bin:/sbin:/bin')
     if not program:
         pytest.skip('logrotate is not installed')

@@ -1,4 +1,4 @@
-"""How much of a task's output is taken, how fast, and where it goes that is not kept."""
+"""How much of a task's output is read, how fast, and where discarded output goes."""
 import os
 import re
 
@@ -14,7 +14,7 @@ ONCE = {'retry': {'max_attempts': 1}}
 
 
 def lines_of(worker, tid):
-    """What of a task's output is in the log, a line each."""
+    """The lines of a task's output in the log."""
     found = []
     for _, _, message in records(worker.log()):
         match = re.match(r'^(.*) \(task=(\S+) attempt=\d+ stream=std\w+\)$', message)
@@ -27,11 +27,11 @@ def told(worker, text):
     return [message for _, _, message in records(worker.log()) if text in message]
 
 
-# ---- how much
+# ---- max_output
 
 def test_truncate(daemon, queue):
-    """Of a task that writes more than max_output the beginning is logged, the rest is dropped, which is
-    told once, and it goes on; a dead letter keeps what came last."""
+    """The log has the beginning of a task's output up to max_output; the rest is dropped with one record, and
+    the task goes on. A dead letter has the end of the output."""
     worker = daemon({'output': {'max_output': '1K'}, **ONCE}).wait_ready()
     [tid] = queue.add({'command': 'seq -w 99999; echo last >&2; exit 3'})
     [letter] = wait_letters(queue)
@@ -43,8 +43,8 @@ def test_truncate(daemon, queue):
     assert len(told(worker, f'task {tid}: wrote more than 1024 bytes; dropping the rest')) == 1
 
 
-def test_exactly_so_much(daemon, queue):
-    """A task that writes just as much as it may is not over the limit."""
+def test_exactly_max_output(daemon, queue):
+    """Output of exactly max_output is not over the limit."""
     worker = daemon({'output': {'max_output': '1000', 'at_max': 'kill'}, **ONCE}).wait_ready()
     queue.add({'command': "head -c 500 /dev/zero; head -c 500 /dev/zero >&2"})
     wait_succeeded(queue, 1)
@@ -53,8 +53,8 @@ def test_exactly_so_much(daemon, queue):
 
 @pytest.mark.parametrize('command', ['exec yes', 'seq 1000', 'trap "" TERM; exec yes'])
 def test_kill(daemon, queue, command):
-    """With at_max = kill it is stopped, whether it would write on, has ended first, or does not want to
-    end: cause output-limit, tried again, and then a dead letter."""
+    """With at_max = kill the task is killed, whether it writes on, has exited first, or ignores TERM. The
+    cause is output-limit; it is retried, and then becomes a dead letter."""
     worker = daemon({'output': {'max_output': '1K', 'at_max': 'kill'}, 'retry': {'max_attempts': 2}})
     worker.wait_ready()
     [tid] = queue.add({'command': command})
@@ -69,7 +69,7 @@ def test_kill(daemon, queue, command):
 
 
 def test_own_limit(daemon, queue):
-    """A task's own max_output can lower the config's, and not raise it."""
+    """A task's own max_output can lower the configured one, but not raise it."""
     worker = daemon({'output': {'max_output': '4K', 'at_max': 'kill'}, **ONCE}).wait_ready()
     queue.add({'command': 'head -c 3000 /dev/zero', 'max_output': '2K'},
               {'command': 'head -c 5000 /dev/zero', 'max_output': '1G'})
@@ -82,8 +82,8 @@ def test_own_limit(daemon, queue):
 
 
 @pytest.mark.parametrize('value', ['0', 'x', '-1', '1K\0', '10 bytes'])
-def test_limit_that_is_none(daemon, queue, value):
-    """A max_output that is no size is refused, with the reason."""
+def test_invalid_limit(daemon, queue, value):
+    """An invalid max_output is refused with the reason."""
     daemon().wait_ready()
     queue.add({'command': 'true', 'max_output': value})
     [letter] = wait_letters(queue)
@@ -91,7 +91,7 @@ def test_limit_that_is_none(daemon, queue, value):
 
 
 def test_limit_by_enqueue(leat, queue):
-    """leat enqueue says what is no size before it enqueues anything."""
+    """leat enqueue refuses an invalid size before it enqueues anything."""
     done = leat('enqueue', '--max-output', '1 mile', 'true')
     assert done.returncode == os.EX_USAGE and "invalid size '1 mile'; use one such as 64K" in done.stderr
     assert leat('enqueue', '--max-output', '64K', 'true').returncode == 0
@@ -100,7 +100,7 @@ def test_limit_by_enqueue(leat, queue):
 
 
 def test_limit_of_a_batch(daemon, queue):
-    """A batch that writes too much is tried again one by one, and only who is to blame dies."""
+    """A batch that writes too much is retried one by one, and only the offending task dies."""
     command = 'while read -r line; do if [ $line = bad ]; then seq 1000; fi; done'
     daemon({'output': {'max_output': '1K', 'at_max': 'kill'}, 'queue': {'concurrency': 1},
             'task': {'command': command, 'batch': 3, 'batch_wait': '1s'},
@@ -112,39 +112,39 @@ def test_limit_of_a_batch(daemon, queue):
 
 
 def test_limit_without_the_log(daemon, queue):
-    """What is discarded is counted all the same."""
+    """Discarded output counts, too."""
     daemon({'output': {'to': 'discard', 'max_output': '1K', 'at_max': 'kill'},
             'dead': {'output_tail': 0}, **ONCE}).wait_ready()
     queue.add({'command': 'exec yes'})
     assert wait_letters(queue)[0].cause == 'output-limit'
 
 
-def test_limit_of_what_is_followed(daemon, queue, leat):
-    """Who follows a task gets as much of its output as it may write, and hears how much was dropped."""
+def test_limit_of_live_output(daemon, queue, leat):
+    """A client that follows a task gets its output up to the limit, and the number of dropped bytes."""
     daemon({'output': {'max_output': '10', 'to': 'discard'}}).wait_ready()
     done = leat('run', 'echo 12345678901234567890')
     assert (done.returncode, done.stdout) == (0, '1234567890')
     assert '11 bytes of output lost' in done.stderr
 
 
-# ---- how fast
+# ---- rate
 
 def test_rate(daemon, queue):
-    """A task that writes faster than the rate waits; nothing of what it wrote is lost."""
+    """A task that writes faster than the rate waits, and no byte is lost."""
     worker = daemon({'output': {'rate': '50K'}, **ONCE}).wait_ready()
     [tid] = queue.add({'command': "line=$(head -c 900 /dev/zero | tr '\\0' x); "
                                   'for i in $(seq 200); do echo $line$i; done; exit 1'})
     [letter] = wait_letters(queue)
     [(_, _, begun, ended, _, _)] = letter.lines()
-    # what the first second may have, and what the pipe holds at the end, is not waited for
+    # the burst of the first second, and what the pipe holds at the end, cost no time
     assert ended - begun > (200 - 50 - 64 - 10) * 1000 // 50
     worker.wait_log('; dead-lettered')
     assert [line.lstrip('x') for line in lines_of(worker, tid)] == [str(i) for i in range(1, 201)]
 
 
 def test_rate_is_for_one_task(daemon, queue, late):
-    """While many tasks write without end, others run as fast as ever, leases of 4 s are renewed in time,
-    and the daemon stays small."""
+    """While many tasks write without end, others run as fast as usual, leases of 4 s are renewed in time, and
+    the daemon stays small."""
     noisy = 8
     worker = daemon({'queue': {'lease': '4s', 'concurrency': noisy + 1},
                      'task': {'kill_grace': '200ms'}, **ONCE}).wait_ready()
@@ -175,7 +175,7 @@ def test_rate_is_for_one_task(daemon, queue, late):
 
 
 def test_rate_without_the_log(daemon, queue):
-    """What is discarded is taken as fast as it comes: 1 GiB and more."""
+    """Discarded output has no rate: 1 GiB and more is read at full speed."""
     worker = daemon({'output': {'to': 'discard', 'rate': '1K'}, **ONCE}).wait_ready()
     before = resident_kib(worker.pid)
     queue.add({'command': 'yes | head -c 1G; exit 1'})
@@ -185,7 +185,7 @@ def test_rate_without_the_log(daemon, queue):
 
 
 def test_rate_and_a_stop(daemon, queue, client):
-    """A task that waits for its output to be taken ends like any other, at a stop too."""
+    """A task that is slowed down ends like any other, also at a stop."""
     worker = daemon({'output': {'rate': '1K'}, 'shutdown': {'drain': '100ms'}}).wait_ready()
     queue.add({'command': 'exec yes'})
     wait_until(lambda: 'stream=stdout' in worker.log())
@@ -194,7 +194,7 @@ def test_rate_and_a_stop(daemon, queue, client):
     assert client.hlen(queue.running) == 0 and 'returned to the queue' in worker.log()
 
 
-# ---- where to
+# ---- destination
 
 def test_discard_without_tails(daemon, queue, folder):
     """With to = discard and output_tail = 0 tasks write to /dev/null itself."""
@@ -207,7 +207,7 @@ def test_discard_without_tails(daemon, queue, folder):
 
 
 def test_inherit(daemon, queue, folder):
-    """With to = inherit tasks write straight to the daemon's own stdout and stderr."""
+    """With to = inherit tasks write directly to the daemon's own stdout and stderr."""
     with open(folder / 'out', 'wb') as out, open(folder / 'err', 'wb') as err:
         worker = daemon({'output': {'to': 'inherit'}, **ONCE}, start=False)
         worker.popen = {'stdout': out, 'stderr': err}
@@ -219,8 +219,9 @@ def test_inherit(daemon, queue, folder):
     assert b'\nbad\n' in wait_file(folder / 'err') and b'stream=' not in wait_file(folder / 'err')
 
 
-def test_inherit_of_what_is_closed(daemon, queue, folder):
-    """Where the daemon was started without stdin, stdout and stderr, tasks get none of what it opens instead."""
+def test_inherit_closed_descriptors(daemon, queue, folder):
+    """If the daemon was started without stdin, stdout and stderr, tasks get none of the descriptors that it
+    opens instead."""
     worker = daemon({'output': {'to': 'inherit'}, **ONCE}, start=False)
     worker.prefix = ['sh', '-c', 'exec "$@" <&- >&- 2>&-', 'sh']
     worker.start()
@@ -231,7 +232,7 @@ def test_inherit_of_what_is_closed(daemon, queue, folder):
 
 
 def test_inherit_and_a_limit(daemon, queue, folder):
-    """A task with a limit of its own is read all the same, and its lines are records."""
+    """The output of a task with its own limit is still read, and its lines are records."""
     worker = daemon({'output': {'to': 'inherit', 'at_max': 'kill'}, **ONCE}).wait_ready()
     [tid] = queue.add({'command': 'seq 1000', 'max_output': '1K'})
     assert wait_letters(queue)[0].cause == 'output-limit'
@@ -240,14 +241,14 @@ def test_inherit_and_a_limit(daemon, queue, folder):
 
 
 def test_inherit_and_run(daemon, queue, leat):
-    """leat run shows what its task writes, also where others inherit."""
+    """leat run prints the output of its task, even if others inherit."""
     daemon({'output': {'to': 'inherit'}}).wait_ready()
     done = leat('run', 'echo seen; echo told >&2')
     assert (done.returncode, done.stdout, done.stderr) == (0, 'seen\n', 'told\n')
 
 
 def test_inherit_cannot_be_limited(leat, folder):
-    """A config that wants limits on what it does not read is refused, with the line."""
+    """A configuration with limits on output that is not read is refused, with the line."""
     done = leat('status', config={'output': {'to': 'inherit', 'max_output': '1M', 'rate': '1M'}})
     assert done.returncode == os.EX_CONFIG
     assert ':17: max_output: has no effect with to = inherit' in done.stderr

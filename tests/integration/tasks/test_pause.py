@@ -1,4 +1,5 @@
-"""Pause, resume and drain on real daemons: nothing begins, whatever workers were doing, and all of it goes on."""
+"""Pause, resume and drain on real daemons: no task starts, in whatever state the workers are, and all goes on
+afterwards."""
 import ctypes
 import os
 import re
@@ -18,7 +19,7 @@ SHORT = {'command': '/bin/true'}
 
 @pytest.fixture(autouse=True)
 def calm(base_config):
-    """Nothing happens by chance: beats and scans are rare."""
+    """Heartbeats and scans are rare, so that nothing is found by chance."""
     base_config['queue'].update(lease='60s', scan='10m', concurrency=1)
     base_config['task'] = {'kill_grace': '300ms'}
     base_config['retry'] = {'base': '50ms', 'jitter': 'none'}
@@ -67,8 +68,8 @@ class Flood:
 
 
 def test_nothing_starts(daemon, queue, client, redis_server, leat, folder, late):
-    """Under a flood of short tasks of all kinds, with a worker that is busy, one that claims ahead and one
-    that is idle: nothing starts later than 1 s after the answer; resumed, everything runs, once."""
+    """Under a flood of short tasks of all kinds, with a busy worker, one that claims ahead and an idle one,
+    nothing starts later than 1 s after the reply; after the resume every task runs, once."""
     workers = [daemon().wait_ready(), daemon({'queue': {'concurrency': 4}}).wait_ready()]
     stamps = folder / 'stamps'
     with Flood(redis_server, queue, f'date +%s%N >> {stamps}') as flood:
@@ -80,7 +81,7 @@ def test_nothing_starts(daemon, queue, client, redis_server, leat, folder, late)
         while_paused = flood.count
         wait_until(lambda: flood.count > while_paused)
     last = max(int(line) for line in stamps.read_text().split()) / 1e9
-    assert last - paused < STOPS_WITHIN_S + late.start()  # when they say so, a program has started
+    assert last - paused < STOPS_WITHIN_S + late.start()  # by the time that a task writes, a program has started
     before = stamps.read_text().count('\n')
     assert before < flood.count
     wait_until(lambda: not queue.pending() and not client.hlen(queue.running), 10,
@@ -94,9 +95,9 @@ def test_nothing_starts(daemon, queue, client, redis_server, leat, folder, late)
     assert queue.counter('crashes') == queue.counter('retried') == 0
 
 
-def test_running_ones_go_on(daemon, queue, leat, folder, latch):
-    """What runs when the queue is paused is renewed and finishes: with success, or to be tried again, but
-    not before it is resumed; pause --wait waits for that."""
+def test_running_tasks_go_on(daemon, queue, leat, folder, latch):
+    """A task that runs during a pause is renewed and finishes, with success or with a retry after the resume;
+    pause --wait waits for it."""
     worker = daemon({'queue': {'concurrency': 3, 'lease': '3s'}}).wait_ready()
     once = f'mkdir {folder}/once && exit 1; true'
     queue.add({'command': latch.command}, {'command': f'{latch.wait}; {once}'})
@@ -118,8 +119,8 @@ def test_running_ones_go_on(daemon, queue, leat, folder, latch):
     wait_succeeded(queue, 3)
 
 
-def test_busy_worker_hears_of_it(daemon, queue, leat, latch):
-    """A worker without a free slot hears of a pause at once, too, and of the end of it."""
+def test_busy_worker_learns_of_a_pause(daemon, queue, leat, latch):
+    """A worker without a free slot also learns of a pause, and of its end, at once."""
     worker = daemon().wait_ready()
     queue.add({'command': latch.command})
     wait_running(queue, 1)
@@ -135,8 +136,8 @@ def test_busy_worker_hears_of_it(daemon, queue, leat, latch):
     wait_empty(queue)
 
 
-def test_what_waits_for_its_batch_goes_back(daemon, queue, client, leat, folder):
-    """Begun tasks that wait for others to share a process go back when the queue is paused, uncounted."""
+def test_tasks_that_wait_for_their_batch_are_requeued(daemon, queue, client, leat, folder):
+    """Claimed tasks that wait for their batch are requeued uncounted if the queue is paused."""
     worker = daemon({'queue': {'lease': '600s'}, 'task': {
         'command': f'cat >> {folder}/read', 'batch': 3, 'batch_wait': '60s', 'kill_grace': '300ms'}})
     worker.wait_ready()
@@ -155,8 +156,8 @@ def test_what_waits_for_its_batch_goes_back(daemon, queue, client, leat, folder)
 
 
 def test_resume_overtakes_an_answer(daemon, queue, client, proxy, through_proxy, leat):
-    """The answer that the queue is paused arrives when the bell has rung for its end already: the worker
-    does not wait for the next bell."""
+    """If the reply that the queue is paused arrives after the wakeup for the resume, the worker does not wait
+    for another wakeup."""
     worker = daemon(through_proxy).wait_ready()
     wait_blocked(client)
     run(leat, 'pause')
@@ -166,19 +167,20 @@ def test_resume_overtakes_an_answer(daemon, queue, client, proxy, through_proxy,
         wait_blocked(client)
         run(leat, 'pause')
         wait_until(lambda number=number: worker.log().count('the queue is paused') > number)
-        # a bell that opens nothing makes it ask; its answer is held up until the queue is resumed
+        # a wakeup that resumes nothing makes the worker ask; the reply is held until the queue is resumed
         trap = proxy.trap('leat_claim', 'after', 'hold')
         client.xadd(queue.bell, {'why': 'conf'})
         trap.wait()
         run(leat, 'resume')
-        pass_time(0.1)  # for the bell
+        pass_time(0.1)  # for the wakeup
         trap.release()
         queue.add(SHORT)
         wait_succeeded(queue, number)
 
 
 def test_new_rate_overtakes_an_answer(daemon, queue, client, proxy, through_proxy):
-    """Likewise where the rate says when to ask again, and is taken away before that has arrived."""
+    """If the reply with the rate's next time arrives after the rate was removed, the worker does not wait for that
+    time."""
     daemon(through_proxy).wait_ready()
     queue.conf_set('rate', '1/h')
     queue.add(SHORT)
@@ -188,14 +190,14 @@ def test_new_rate_overtakes_an_answer(daemon, queue, client, proxy, through_prox
     client.xadd(queue.bell, {'why': 'conf'})
     trap.wait()
     queue.conf_set('rate', '')
-    pass_time(0.1)  # for the bell
+    pass_time(0.1)  # for the wakeup
     trap.release()
     wait_succeeded(queue, 2)
 
 
 @pytest.mark.parametrize('how', ['restart', 'cut'])
 def test_pause_outlives_workers(daemon, queue, proxy, through_proxy, leat, how):
-    """A worker that starts, or connects anew, while the queue is paused starts nothing, and says why."""
+    """A worker that starts, or connects again, while the queue is paused starts no task, and says why."""
     run(leat, 'pause')
     queue.add(SHORT)
     worker = daemon(through_proxy).wait_ready().wait_log('the queue is paused')
@@ -215,7 +217,7 @@ def test_pause_outlives_workers(daemon, queue, proxy, through_proxy, leat, how):
 # ---- drain
 
 def on_host(name):
-    """What a process does to be on a host of that name."""
+    """Makes the calling process be on a host of that name."""
     def move():
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.unshare(CLONE_NEWUTS) or libc.sethostname(name.encode(), len(name)):
@@ -232,7 +234,7 @@ def two_hosts(daemon):
         worker.popen = {'preexec_fn': on_host(name)}
         try:
             workers.append(worker.start())
-        except Exception as error:  # what preexec_fn raises loses its kind
+        except Exception as error:  # exceptions of preexec_fn lose their type
             if os.geteuid() != 0:
                 pytest.skip(f'no other host name here: {error}')
             raise
@@ -240,8 +242,8 @@ def two_hosts(daemon):
 
 
 def test_drain(two_hosts, queue, client, leat, latch):
-    """Drained, a host's worker starts nothing more, and goes on with what it runs; the other one takes
-    everything. Undrained, it takes tasks again at once."""
+    """The worker of a drained host starts no further task and finishes those that run; the other worker takes
+    all tasks. After undrain it takes tasks at once."""
     alpha, beta = two_hosts
     wait_blocked(client, 2)
     assert run(leat, 'drain', 'alpha') == 'alpha: drained\n'
@@ -264,7 +266,7 @@ def test_drain(two_hosts, queue, client, leat, latch):
 
 
 def test_drain_all(two_hosts, queue, leat):
-    """Every host is drained, and what is enqueued waits for undrain --all."""
+    """If every host is drained, new tasks wait for undrain --all."""
     run(leat, 'drain', '--all')
     for worker in two_hosts:
         worker.wait_log('this host is drained')

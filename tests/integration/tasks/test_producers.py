@@ -1,4 +1,4 @@
-"""The programs of tests/producers against a real worker, and what the manual shows of them."""
+"""The programs of tests/producers work against a real worker, and the manual shows parts of them."""
 import fcntl
 import os
 import re
@@ -16,7 +16,7 @@ from harness.queue import KEYS
 PRODUCERS = ROOT / 'tests/producers'
 LANGUAGES = ('sh', 'py', 'cjs', 'c')
 COMMANDS = {'sh': ['sh'], 'py': [sys.executable, '-B'], 'cjs': ['node']}
-# the manual's examples for each, and how a definition in them begins
+# the manual's examples for each language, and how a definition in them begins
 MANUAL = {
     'sh': (['Shell (redis-cli)', 'Signing in sh (openssl)'], r'^\w+\(\) \{'),
     'py': (['Python (redis-py)', 'Signing in Python'], r'^def '),
@@ -46,14 +46,16 @@ def resolves_ioredis(modules):
 
 
 def node_modules():
-    """NODE_PATH for a program that needs ioredis: Debian does not have it. Skips where it cannot be had."""
+    """NODE_PATH for a program that needs ioredis, which Debian does not have. Skips the test if it cannot be
+    installed."""
     if not shutil.which('node'):
         pytest.skip('no node here')
     given, own = os.environ.get('NODE_PATH', ''), BUILD / 'node'
     if resolves_ioredis(given):
         return given
     own.mkdir(exist_ok=True)
-    # one asks npm, those beside it wait; what another has half installed resolves too
+    # one test runs npm, and the others wait; a half-finished installation of another process would be found,
+    # too
     with open(own / 'lock', 'w', encoding='ascii') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (own / 'node_modules').exists():
@@ -62,7 +64,7 @@ def node_modules():
 
 
 def install_ioredis(own):
-    """Into node_modules there, all at once: whatever is there is whole."""
+    """Installs ioredis into node_modules in one step, so that it is complete or absent."""
     if not shutil.which('npm'):
         pytest.skip('no ioredis for node here (NODE_PATH), and no npm to get it')
     fresh = own / 'fresh'
@@ -83,7 +85,7 @@ def install_ioredis(own):
 
 
 def produce(language, folder, server, **env):
-    """Runs the program; the completed process."""
+    """Runs the program and returns the completed process."""
     env = dict(os.environ, REDIS_SOCKET=server.socket, **env)
     path = PRODUCERS / f'producer.{language}'
     if language == 'sh':
@@ -100,7 +102,7 @@ def produce(language, folder, server, **env):
 
 @pytest.fixture
 def queue_of_examples(folder, leat):
-    """A configuration, and its library loaded."""
+    """A configuration, with the library loaded."""
     sections = {'queue': {'name': 'thumbnails'}, 'task': {'directory': str(folder)}}
     done = leat('conf', config=sections)
     assert done.returncode == 0, done.stderr
@@ -109,7 +111,7 @@ def queue_of_examples(folder, leat):
 
 @pytest.mark.parametrize('language', LANGUAGES)
 def test_a_producer(language, queue_of_examples, folder, redis_server, daemon, wait_until):
-    """Each answer is what the protocol says, and each task runs, once, with its fields and its bytes."""
+    """Each answer is as the protocol says, and each task runs once, with its fields and bytes."""
     done = produce(language, folder, redis_server)
     assert done.returncode == 0, done.stderr
     assert 'REFUSED task 1: result_ttl: not a duration: soon' in done.stdout + done.stderr
@@ -130,7 +132,7 @@ def test_a_producer(language, queue_of_examples, folder, redis_server, daemon, w
 
 @pytest.mark.parametrize('language', LANGUAGES)
 def test_a_producer_that_signs(language, queue_of_examples, folder, redis_server, daemon, wait_until):
-    """Of its tasks, a worker that wants signatures runs the one that it has signed; the others never run."""
+    """A worker that requires signatures runs the signed task of the program, and never the others."""
     key, client = Key(folder, '2026a'), redis_server.client()
     done = produce(language, folder, redis_server, LEAT_KEY=str(key.path))
     assert done.returncode == 0, done.stderr
@@ -143,7 +145,7 @@ def test_a_producer_that_signs(language, queue_of_examples, folder, redis_server
 
 @pytest.mark.parametrize('language', LANGUAGES)
 def test_a_producer_of_a_full_queue(language, queue_of_examples, folder, redis_server, leat):
-    """A queue at its length limit is an error that says so: exit code 75, and nothing was added."""
+    """A queue at its length limit gives an error that says so, exit code 75, and no task."""
     done = leat('conf', 'max_length', '1', config=queue_of_examples)
     assert done.returncode == 0, done.stderr
     done = produce(language, folder, redis_server)
@@ -169,8 +171,8 @@ def shown(language):
 
 @pytest.mark.parametrize('language', LANGUAGES)
 def test_the_manual_shows_the_producers(language):
-    """The definitions in leat-protocol.7 stand in the program word for word, calls of leat_add and signing among
-    them; no program names another key than the stream."""
+    """The definitions in leat-protocol.7, calls of leat_add and signing among them, are in the program word
+    for word, and no program names a key other than the stream."""
     source = (PRODUCERS / f'producer.{language}').read_text()
     parts = [part for part in shown(language) if 'def wait(' not in part]
     assert [part for part in parts if part not in source] == []

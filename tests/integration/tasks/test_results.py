@@ -1,4 +1,4 @@
-"""Results: what is kept of a task's end, for how long, and of whom."""
+"""Results: what is kept of a task's end, for how long, and for which tasks."""
 import pytest
 import redis
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 
 def test_success(daemon, queue, client):
-    """A task with result_ttl leaves exit status, times, worker and both tails, for that long."""
+    """A task with result_ttl leaves exit status, times, worker and the ends of its output for that long."""
     worker = daemon({'retry': {'success': '0, 3'}}).wait_ready()
     before = queue.now()
     [tid] = queue.add({'command': 'echo out; echo err >&2; exit 3', 'result_ttl': '2h'})
@@ -23,8 +23,8 @@ def test_success(daemon, queue, client):
     assert 7_100_000 < client.pttl(key_of(queue, 'result', tid)) <= 7_200_000
 
 
-def test_death(daemon, queue):
-    """The result of a dead letter says why it died; attempts before the last leave none."""
+def test_dead_letter(daemon, queue):
+    """The result of a dead letter has its cause; earlier attempts leave no result."""
     daemon({'retry': {'max_attempts': 2, 'base': '300ms'}}).wait_ready()
     command = '[ $LEAT_ATTEMPT = 1 ] && exit 4; echo gone >&2; kill -KILL $$'
     [tid] = queue.add({'command': command, 'result_ttl': '60'})
@@ -35,7 +35,7 @@ def test_death(daemon, queue):
 
 
 def test_no_result_unless_asked(daemon, queue):
-    """Without result_ttl nothing is kept."""
+    """Without result_ttl no result is kept."""
     daemon().wait_ready()
     queue.add({'command': 'true'}, {'command': 'exit 1', 'max_attempts': 1},
               {'command': 'true', 'result_ttl': '0'}, {'command': 'true', 'result_ttl': ''})
@@ -45,7 +45,7 @@ def test_no_result_unless_asked(daemon, queue):
 
 
 def test_config(daemon, queue, client):
-    """[task] result_ttl counts for tasks that do not say it themselves; a reload takes it."""
+    """[task] result_ttl applies to tasks without their own, and a reload changes it."""
     worker = daemon({'task': {'result_ttl': '1h'}}).wait_ready()
     mine, none, own = queue.add({'command': 'echo x'}, {'command': 'echo x', 'result_ttl': '0'},
                                 {'command': 'echo x', 'result_ttl': '2m'})
@@ -65,7 +65,7 @@ def test_config(daemon, queue, client):
 
 
 def test_result_expires(daemon, queue, wait_until):
-    """After its time a result is gone."""
+    """A result is gone after its time."""
     daemon().wait_ready()
     [tid] = queue.add({'command': 'true', 'result_ttl': '1500ms'})
     wait_result(queue, tid)
@@ -73,7 +73,7 @@ def test_result_expires(daemon, queue, wait_until):
 
 
 def test_result_without_a_worker(queue):
-    """Where no worker reports the end, the task's own result_ttl counts: expired, cancelled."""
+    """If no worker reports the end, as for expired and cancelled tasks, the task's own result_ttl applies."""
     queue.register('w1')
     [late] = queue.add({'command': 'x', 'expires': '1', 'result_ttl': '1m'})
     [waiting] = queue.add({'command': 'x', 'result_ttl': '1m'}, due='+600000')
@@ -86,7 +86,7 @@ def test_result_without_a_worker(queue):
 @pytest.mark.parametrize('text', ['90', '90s', '5m', '2h', '1h30m', '1h 30m', '2w', '250ms', '0',
                                   '36525d'])
 def test_durations(leat, queue, client, text):
-    """leat and the functions take the same durations, and understand them alike."""
+    """leat and the functions accept the same durations, with the same meaning."""
     done = leat('enqueue', '--result-ttl', text, 'true')
     assert done.returncode == 0, done.stderr
     tid = done.stdout.strip()
@@ -104,8 +104,8 @@ def test_durations(leat, queue, client, text):
 
 @pytest.mark.parametrize('text', ['x', '-1', '1.5', '30m1h', '1h30', '5 m', '1m1m', 'm',
                                   '36526d', '9' * 30, '1min', '1H', ' 1m'])
-def test_what_is_no_duration(leat, queue, text):
-    """What leat refuses, the functions refuse."""
+def test_invalid_durations(leat, queue, text):
+    """The functions refuse the durations that leat refuses."""
     assert leat('enqueue', '--result-ttl', text, 'true').returncode == 64
     with pytest.raises(redis.ResponseError, match='^REFUSED task 1: result_ttl: not a duration'):
         queue.add({'command': 'true', 'result_ttl': text})

@@ -1,4 +1,4 @@
-"""Signed tasks: what is signed runs, once; anything else becomes a dead letter and never runs."""
+"""Signed tasks: a validly signed task runs once; any other becomes a dead letter and never runs."""
 import signal
 import time
 
@@ -19,13 +19,13 @@ def key(folder):
 
 @pytest.fixture
 def required(key):
-    """The sections of a worker that wants signatures."""
+    """The sections of a worker that requires signatures."""
     return {'security': {'signatures': 'required', 'key_files': key.entry}}
 
 
 @pytest.fixture
 def ran(folder):
-    """A command that leaves a line in a file, and what the file has."""
+    """A command that writes a line into a file, and a function that reads the file."""
     class Ran:
         command = f'echo "$TASK_SIZE" >> {folder}/ran'
 
@@ -36,10 +36,11 @@ def ran(folder):
     return Ran
 
 
-# ---- what runs
+# ---- valid tasks
 
 def test_a_signed_task_runs(daemon, required, key, queue, client, ran):
-    """By any way into the queue: XADD, enqueue, delayed, in a lane, with id and unique key; with bytes."""
+    """A signed task runs whether it came by XADD or enqueue, delayed, in a lane, with id and unique key, or
+    with any bytes."""
     daemon(required).wait_ready()
     client.xadd('emails', key.sign({'command': ran.command, 'SIZE': 1, 'payload': b'\0\xff\n'}))
     queue.add(key.sign({'command': ran.command, 'SIZE': 2, 'lane': 'a', 'id': 'x', 'unique': 'y', 'EMPTY': ''}))
@@ -49,7 +50,7 @@ def test_a_signed_task_runs(daemon, required, key, queue, client, ran):
 
 
 def test_fields_in_another_order_are_the_same_task(daemon, required, key, queue, client, ran):
-    """The order of fields means nothing, and so is not signed."""
+    """The order of fields has no meaning and is not signed."""
     daemon(required).wait_ready()
     signed = key.sign({'command': ran.command, 'SIZE': 1, 'b': 'x', 'Z': ''})
     client.xadd('emails', dict(reversed(signed.items())))
@@ -57,7 +58,7 @@ def test_fields_in_another_order_are_the_same_task(daemon, required, key, queue,
 
 
 def test_signatures_are_no_variables(daemon, required, key, queue, folder):
-    """Tasks see neither their signature nor not_after, nor do they get the daemon's keys in any way."""
+    """Tasks see neither their signature nor not_after, and have no access to the daemon's keys."""
     daemon(required).wait_ready()
     queue.add(key.sign({'command': f'env > {folder}/out; ls -l /proc/self/fd >> {folder}/out'}))
     wait_succeeded(queue, 1)
@@ -65,10 +66,10 @@ def test_signatures_are_no_variables(daemon, required, key, queue, folder):
     assert 'leat1:' not in text and 'not_after' not in text and key.secret not in text
 
 
-# ---- what does not
+# ---- invalid tasks
 
 def altered(key, ran):
-    """{what was done to it: (the task's flat fields, what the reason says)}"""
+    """{the alteration: (the task's flat fields, what the reason says)}"""
     def signed(**options):
         return key.sign({'command': ran.command, 'SIZE': 1, 'lane': 'a'}, **options)
 
@@ -112,8 +113,9 @@ def altered(key, ran):
     }
 
 
-def test_what_is_not_as_it_was_signed_never_runs(daemon, required, key, queue, client, ran):
-    """Each becomes a dead letter, cause refused, with the reason; none runs, and nothing else suffers."""
+def test_altered_tasks_never_run(daemon, required, key, queue, client, ran):
+    """Each altered task becomes a dead letter with the cause refused and a reason, never runs, and affects no
+    other task."""
     worker = daemon(required).wait_ready()
     cases = altered(key, ran)
     tids = {}
@@ -131,7 +133,7 @@ def test_what_is_not_as_it_was_signed_never_runs(daemon, required, key, queue, c
 
 
 def test_another_key_of_that_name(daemon, required, folder, key, queue, client, ran):
-    """What was signed with another key is refused, whatever it calls itself."""
+    """A task that was signed with another key is refused, whatever key it names."""
     daemon(required).wait_ready()
     other = folder / 'other'
     other.mkdir()
@@ -143,7 +145,8 @@ def test_another_key_of_that_name(daemon, required, folder, key, queue, client, 
 # ---- replays
 
 def test_a_replay_never_runs(daemon, required, key, queue, client, ran):
-    """The same signature again, by any way and on any worker, also after restarts of worker and Redis's script."""
+    """The same signature never runs again, by whichever path and on whichever worker, also after restarts of
+    worker and Redis."""
     one, two = daemon(required).wait_ready(), daemon(required).wait_ready()
     signed = key.sign({'command': ran.command, 'SIZE': 1})
     first = client.xadd('emails', signed).decode()
@@ -163,8 +166,8 @@ def test_a_replay_never_runs(daemon, required, key, queue, client, ran):
     assert ran.lines() == ['1'] and queue.counter('succeeded') == 1
 
 
-def test_of_many_that_come_at_once_one_runs(daemon, required, key, queue, client, ran):
-    """Two workers get a hundred copies in one moment: exactly one of them runs."""
+def test_one_of_many_copies_runs(daemon, required, key, queue, client, ran):
+    """If two workers get a hundred copies at once, exactly one runs."""
     workers = [daemon(dict(required, queue={'concurrency': 16})) for _ in range(2)]
     signed = key.sign({'command': ran.command, 'SIZE': 1})
     pipe = client.pipeline()
@@ -178,8 +181,8 @@ def test_of_many_that_come_at_once_one_runs(daemon, required, key, queue, client
     assert ran.lines() == ['1']
 
 
-def test_a_task_that_waits_is_not_run_by_its_double(daemon, required, key, queue, client, ran):
-    """A copy under an id that leat gave to the task that waits does not pass for that task."""
+def test_a_copy_does_not_replace_a_waiting_task(daemon, required, key, queue, client, ran):
+    """A copy with the id of the waiting task does not pass for that task."""
     daemon(required).wait_ready()
     signed = key.sign({'command': ran.command + '; exit 1', 'SIZE': 1, 'max_attempts': 9})
     [tid] = queue.add(signed, due='+1')
@@ -191,8 +194,9 @@ def test_a_task_that_waits_is_not_run_by_its_double(daemon, required, key, queue
     wait_until(lambda: queue.counter('cancelled') == 1 or len(ran.lines()) == 9)
 
 
-def test_a_double_that_goes_from_hand_to_hand(daemon, required, key, queue, client, ran):
-    """Nor when its entry was passed on before anybody asked: the worker that had read it was lost."""
+def test_a_requeued_copy_does_not_run(daemon, required, key, queue, client, ran):
+    """The same holds if the copy's entry was requeued before its claim, because the worker that had read it
+    was lost."""
     signed = key.sign({'command': ran.command, 'SIZE': 1})
     [tid] = queue.add(signed, due='+3600000')
     client.xadd('emails', signed, id=tid)
@@ -204,7 +208,7 @@ def test_a_double_that_goes_from_hand_to_hand(daemon, required, key, queue, clie
 
 
 def test_retries_are_no_replays(daemon, required, key, queue, folder):
-    """A task that fails is tried again under its signature, and so is one whose worker was lost."""
+    """A failed task is retried under its signature, and so is one whose worker was lost."""
     worker = daemon(dict(required, queue={'lease': '1s', 'scan': '200ms'}), start=False).start().wait_ready()
     queue.add(key.sign({'command': f'echo >> {folder}/tries; test $LEAT_ATTEMPT = 3'}))
     wait_succeeded(queue, 1)
@@ -218,8 +222,8 @@ def test_retries_are_no_replays(daemon, required, key, queue, folder):
     assert letters(queue) == []
 
 
-def test_a_dead_letter_is_tried_again_while_its_signature_is_good(daemon, leat, required, key, queue, folder):
-    """leat dead retry works up to not_after; behind it, the letter comes back with that as its reason."""
+def test_a_dead_letter_can_be_retried_until_not_after(daemon, leat, required, key, queue, folder):
+    """leat dead retry works up to not_after; later the task becomes a dead letter again with that reason."""
     daemon(required).wait_ready()
     good = key.sign({'command': f'test -e {folder}/fixed', 'max_attempts': 1})
     short = key.sign({'command': f'test -e {folder}/fixed', 'max_attempts': 1}, valid=3)
@@ -234,8 +238,8 @@ def test_a_dead_letter_is_tried_again_while_its_signature_is_good(daemon, leat, 
     assert letter.cause == 'refused' and 'expired at' in letter.reason
 
 
-def test_what_is_remembered_is_bounded_by_not_after(queue, client):
-    """Marks are dropped some time after their not_after, some with each call; until then they are kept."""
+def test_used_signatures_are_kept_until_not_after(queue, client):
+    """Used signatures are removed some time after their not_after, a few with each call, and kept until then."""
     keys = ['{emails}:seen', '{emails}:seen_until']
     now = int(time.time() * 1000)
 
@@ -260,7 +264,7 @@ def test_what_is_remembered_is_bounded_by_not_after(queue, client):
 # ---- keys
 
 def test_rotation(daemon, required, key, folder, queue, client, ran):
-    """Several keys are good at once; with a reload a new one is good, and an old one is not any more."""
+    """Several keys are valid at once; a reload adds a new key and removes an old one."""
     new = Key(folder, '2026b')
     worker = daemon(required).wait_ready()
     client.xadd('emails', new.sign({'command': ran.command, 'SIZE': 'early'}))
@@ -299,8 +303,8 @@ def broken_keys(folder, key):
 
 
 @pytest.mark.parametrize('name', ['missing', 'short', 'open', 'folder', 'relative', 'no name', 'twice'])
-def test_a_key_that_cannot_be_had_stops_the_start(daemon, folder, key, queue, client, ran, name):
-    """The daemon does not start, and says which line is wrong; at a reload the keys that are stay."""
+def test_an_unreadable_key_stops_the_start(daemon, folder, key, queue, client, ran, name):
+    """The daemon does not start, and names the wrong line; at a reload the current keys stay."""
     entry, reason = broken_keys(folder, key)[name]
     client.xadd('emails', {'command': ran.command})
     worker = daemon({'security': {'signatures': 'required', 'key_files': entry}})
@@ -317,7 +321,7 @@ def test_a_key_that_cannot_be_had_stops_the_start(daemon, folder, key, queue, cl
 
 
 def test_credentials(daemon, folder, key, queue, ran):
-    """A key can be a systemd credential, by its own name or another."""
+    """A key can be a systemd credential, under its own name or another."""
     other = Key(folder, '2026b')
     (folder / 'credentials').mkdir()
     (folder / 'credentials/2026a').write_text(key.secret)
@@ -336,15 +340,15 @@ def test_credentials(daemon, folder, key, queue, ran):
      'is also in key_files'),
     ({'security': {'signatures': 'yes'}}, 'signatures'),
 ])
-def test_what_contradicts_itself(daemon, sections, reason):
-    """Is an error of the configuration."""
+def test_contradictions(daemon, sections, reason):
+    """Contradictory settings are an error of the configuration."""
     worker = daemon(sections)
     assert worker.wait_exit() == 78
     assert reason in worker.log()
 
 
 def test_off(daemon, key, queue, client, ran):
-    """Without signatures = required nobody looks at them: producers can begin first."""
+    """Without signatures = required no signature is checked, so that producers can start first."""
     daemon({'security': {'key_files': key.entry}}).wait_ready()
     client.xadd('emails', {'command': ran.command, 'SIZE': 1, 'signature': 'x', 'not_after': 'y'})
     queue.add(key.sign({'command': ran.command, 'SIZE': 2}))
@@ -354,8 +358,8 @@ def test_off(daemon, key, queue, client, ran):
 
 # ---- faults
 
-def test_redis_goes_while_it_is_asked(daemon, required, key, redis_server, proxy, through_proxy, queue, ran):
-    """Connections that break at any moment: every signed task runs, once each, and none is taken for a replay."""
+def test_broken_connections(daemon, required, key, redis_server, proxy, through_proxy, queue, ran):
+    """If connections break at any moment, every signed task runs once, and none counts as a replay."""
     worker = daemon(dict(required, **through_proxy)).wait_ready()
     for i in range(5):
         queue.add(*[key.sign({'command': ran.command, 'SIZE': f'{i}-{j}'}) for j in range(20)])
@@ -365,8 +369,9 @@ def test_redis_goes_while_it_is_asked(daemon, required, key, redis_server, proxy
     assert len(set(ran.lines())) == 100
 
 
-def test_an_answer_that_is_lost(daemon, required, key, proxy, through_proxy, queue, ran):
-    """Redis has noted the signature, and the worker does not hear of it: the task is no replay of itself."""
+def test_a_lost_reply(daemon, required, key, proxy, through_proxy, queue, ran):
+    """If Redis has recorded the signature and the reply is lost, the task does not count as a replay of
+    itself."""
     daemon(dict(required, **through_proxy)).wait_ready()
     trap = proxy.trap('leat_once')
     queue.add(key.sign({'command': ran.command, 'SIZE': 1}))
@@ -376,7 +381,7 @@ def test_an_answer_that_is_lost(daemon, required, key, proxy, through_proxy, que
 
 
 def test_clocks_that_differ(daemon, required, key, queue, client, ran):
-    """A worker whose clock is far ahead refuses nothing that is good by Redis's, and runs nothing either."""
+    """A worker whose clock is far ahead refuses no task that is valid by Redis's clock, and runs none either."""
     source, first = LIBRARY.read_text(), '  local q = open(keys, 2)\n'
     queue.load(source.replace(first, f'{first}  q.now = q.now - 7200000\n'))
     worker = daemon(required).wait_ready()
@@ -386,7 +391,7 @@ def test_clocks_that_differ(daemon, required, key, queue, client, ran):
     queue.load()
     [letter] = wait_letters(queue)
     assert 'expired at' in letter.reason and ran.lines() == []
-    # by a little less than a minute: it is late
+    # less than a minute: the signature has expired
     queue.load(source.replace(first, f'{first}  q.now = q.now - 30000\n'))
     client.xadd('emails', key.sign({'command': ran.command}, valid=-5))
     wait_letters(queue, 2)
@@ -394,8 +399,8 @@ def test_clocks_that_differ(daemon, required, key, queue, client, ran):
 
 
 @pytest.mark.parametrize('answer, reason', [("return 'late'", 'expired at 20'), ("return 'perhaps'", None)])
-def test_what_redis_says_counts(daemon, required, key, queue, client, ran, answer, reason):
-    """A task that is late by Redis's clock alone is refused, too; an answer that nobody knows lets nothing run."""
+def test_the_reply_of_redis_counts(daemon, required, key, queue, client, ran, answer, reason):
+    """A task that has expired by Redis's clock alone is refused; after an unknown reply nothing runs."""
     source = LIBRARY.read_text()
     begin = 'local function judge_mark(q, token, tid, mark, until_ms)\n'
     queue.load(source.replace(begin, f'{begin}  if q.now > 0 then {answer} end\n'))
@@ -412,7 +417,7 @@ def test_what_redis_says_counts(daemon, required, key, queue, client, ran, answe
 
 
 def test_batches(daemon, required, key, queue, client, folder):
-    """Of tasks that would share a process, those that are not signed well are left out."""
+    """A task without a valid signature is left out of its batch."""
     sections = dict(required, task={'command': f'cat >> {folder}/out', 'batch': 10, 'batch_wait': '1s'})
     for i in range(10):
         fields = {'payload': f'line {i}'}
@@ -425,7 +430,7 @@ def test_batches(daemon, required, key, queue, client, folder):
 
 
 def test_a_large_task(daemon, required, key, queue, folder):
-    """Payloads of any size and hundreds of fields are signed, all of them."""
+    """Payloads of any size and hundreds of fields are covered by the signature."""
     daemon(required).wait_ready()
     payload = bytes(range(256)) * 65536
     fields = {f'F{i}': 'x' * 100 for i in range(900)}
@@ -436,8 +441,8 @@ def test_a_large_task(daemon, required, key, queue, folder):
     assert 'does not match' in wait_letters(queue)[0].reason
 
 
-def test_a_task_that_is_cancelled_while_redis_is_asked(daemon, required, key, proxy, through_proxy, queue, ran):
-    """It does not run, and the worker goes on."""
+def test_a_task_that_is_cancelled_during_the_check(daemon, required, key, proxy, through_proxy, queue, ran):
+    """The task does not run, and the worker goes on."""
     daemon(dict(required, **through_proxy)).wait_ready()
     trap = proxy.trap('leat_once', action='hold')
     [tid] = queue.add(key.sign({'command': ran.command, 'SIZE': 1}))
@@ -449,8 +454,9 @@ def test_a_task_that_is_cancelled_while_redis_is_asked(daemon, required, key, pr
     wait_until(lambda: '2' in ran.lines())
 
 
-def test_a_worker_that_stops_hands_back(daemon, required, key, queue, client, ran):
-    """With its memory of signatures damaged a worker runs nothing, and stops cleanly; put right, all runs."""
+def test_a_stopping_worker_requeues(daemon, required, key, queue, client, ran):
+    """If the record of used signatures is damaged, a worker runs nothing and stops cleanly; after the repair
+    all tasks run."""
     client.set('{emails}:seen', 'damaged')
     worker = daemon(required).wait_ready()
     queue.add(key.sign({'command': ran.command, 'SIZE': 1}))

@@ -1,4 +1,4 @@
-"""Tasks on the real daemon: what they are given, and what becomes of them."""
+"""Tasks on the real daemon: their input and environment, and their outcomes."""
 import hashlib
 import os
 import signal
@@ -14,10 +14,10 @@ from harness.tasks import environment, letters, wait_file, wait_letters, wait_su
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 
-# ---- in by any way
+# ---- ways into the queue
 
 def test_plain_xadd_runs(daemon, client, folder):
-    """A task by plain XADD, before any worker was there, runs and leaves nothing in Redis."""
+    """A task that was added by plain XADD, before the first worker, runs and leaves nothing in Redis."""
     tid = client.xadd('emails', {'command': f'echo done > {folder}/out'}).decode()
     worker = daemon().wait_ready()
     wait_file(folder / 'out')
@@ -27,7 +27,7 @@ def test_plain_xadd_runs(daemon, client, folder):
 
 
 def test_fcall_runs(daemon, client, queue, folder):
-    """A task by a bare FCALL of leat_enqueue runs; its id is answered."""
+    """A task of a bare FCALL of leat_enqueue runs, and its id is answered."""
     daemon().wait_ready()
     reply = client.execute_command(
         'FCALL', 'leat_enqueue', 9, *queue.keys[:9], '0', '1', 'command',
@@ -40,15 +40,15 @@ def test_fcall_runs(daemon, client, queue, folder):
 # ---- standard input
 
 def bytes_of(size):
-    """Every byte there is, NUL and newlines among them, in no period that a buffer has."""
+    """Every byte value, NUL and newlines included, without a period of a buffer's size."""
     return (bytes(range(256)) + b'\0\0leat')[:size] * (size // 262 + 1) if size else b''
 
 
 @pytest.mark.parametrize('size', [0, 1, 131072, 64 << 20])
 def test_payload_is_stdin(daemon, queue, folder, size):
-    """The payload is what the task reads, byte for byte and whatever its size."""
+    """The payload is the task's stdin, byte for byte, whatever its size."""
     payload = bytes_of(size)[:size]
-    # what takes so long to arrive that too little of its lease is left goes back
+    # a task that takes so long to arrive that too little of its lease is left is requeued
     daemon({'queue': {'lease': '60s'}}).wait_ready()
     queue.add({'command': f'sha256sum > {folder}/out', 'payload': payload})
     digest = wait_file(folder / 'out', 64, 120).split()[0].decode()
@@ -57,7 +57,7 @@ def test_payload_is_stdin(daemon, queue, folder, size):
 
 
 def test_payload_cannot_be_changed(daemon, queue, folder):
-    """Several readers of one task see the same payload from its beginning; nobody can write to it."""
+    """Several readers in one task see the same payload from its beginning, and no process can write to it."""
     daemon().wait_ready()
     queue.add({'payload': b'one\0two', 'command':
                f'cat /dev/stdin > {folder}/first; (echo x > /dev/stdin) 2>/dev/null;'
@@ -81,8 +81,8 @@ def test_stdin_null(daemon, queue, folder, config, fields):
 # ---- environment
 
 def test_environment(daemon, queue, folder):
-    """A task's environment is what the manual lists and nothing of the daemon's own; the second
-    attempt sees its number and a greater fence."""
+    """A task's environment is what the manual lists, without the daemon's own variables; the second attempt
+    has its number and a greater fencing token."""
     home = {'HOME': '/root-of-test', 'USER': 'tester', 'LOGNAME': 'tester', 'LANG': 'C.UTF-8'}
     foreign = {'SECRET': 'x', 'LD_LIBRARY_PATH': '/nowhere', 'TASK_FORGED': 'x', 'LEAT_TASK': 'x'}
     daemon({'task': {'directory': folder, 'timeout': '30s',
@@ -96,7 +96,7 @@ def test_environment(daemon, queue, folder):
     first, second = environment(folder / 'env-1'), environment(folder / 'env-2')
     [worker] = queue.redis.hkeys(queue.workers)
 
-    # times are checked apart
+    # times are compared separately
     enqueued, deadline = first.pop(b'LEAT_ENQUEUED_AT'), float(first.pop(b'LEAT_DEADLINE'))
     assert enqueued.replace(b'.', b'') == tid.split('-')[0].encode()
     assert before + 29 < deadline < time.time() + 31
@@ -114,7 +114,7 @@ def test_environment(daemon, queue, folder):
 
 
 def test_no_deadline_without_timeout(daemon, queue, folder):
-    """timeout = none: LEAT_DEADLINE is absent, unless the task has a timeout of its own."""
+    """timeout = none: LEAT_DEADLINE is unset unless the task has its own timeout."""
     daemon({'task': {'timeout': 'none'}}).wait_ready()
     queue.add({'command': f'env -0 > {folder}/a'},
               {'command': f'env -0 > {folder}/b', 'timeout': '5s'})
@@ -124,7 +124,7 @@ def test_no_deadline_without_timeout(daemon, queue, folder):
 
 
 def test_environment_without_a_shell(daemon, queue, folder):
-    """A simple command that needs no shell sees the same variables as one that goes through it."""
+    """A simple command that needs no shell has the same variables as one with a shell."""
     daemon({'task': {'directory': folder}}).wait_ready()
     script = folder / 'script'
     script.write_text(f'#!/bin/sh\nenv -0 > {folder}/new.$$\nmv {folder}/new.$$ $1\n')
@@ -139,8 +139,8 @@ def test_environment_without_a_shell(daemon, queue, folder):
 
 
 def test_config_command(daemon, queue, folder):
-    """The config's own command runs for every task, with its fields and payload; a task that brings
-    one is refused and never runs."""
+    """The configured command runs for every task, with its fields and payload; a task with its own command is
+    refused and never runs."""
     daemon({'task': {'command': f'cat > {folder}/new; mv {folder}/new "{folder}/$TASK_name"'}}
            ).wait_ready()
     queue.add({'name': 'a b', 'payload': 'text'})
@@ -151,7 +151,7 @@ def test_config_command(daemon, queue, folder):
     assert not (folder / 'forbidden').exists() and not (folder / 'c').exists()
 
 
-# ---- how a task ends
+# ---- end of a task
 
 @pytest.mark.parametrize('code, config, outcome', [
     (0, {}, 'succeeded'),
@@ -165,7 +165,7 @@ def test_config_command(daemon, queue, folder):
     (127, {}, 'retried'),
 ])
 def test_exit_codes(daemon, queue, code, config, outcome):
-    """Exit codes mean what [retry] success and permanent say."""
+    """[retry] success and permanent decide about exit codes."""
     daemon({'retry': {'base': '1h', 'cap': '1h', **config}}).wait_ready()
     queue.add({'command': f'exit {code}'})
     wait_until(lambda: queue.counter(outcome) == 1)
@@ -175,7 +175,7 @@ def test_exit_codes(daemon, queue, code, config, outcome):
 
 
 def test_backoff(daemon, queue, late):
-    """Without jitter the pauses are base · factor^n up to the cap; the dead letter tells all of it."""
+    """Without jitter the pauses are base · factor^n up to the cap, and the dead letter has them."""
     daemon({'retry': {'base': '100ms', 'factor': '2.5', 'cap': '400ms', 'max_attempts': 4,
                       'jitter': 'none'}}).wait_ready()
     queue.add({'command': 'exit 9'})
@@ -189,7 +189,7 @@ def test_backoff(daemon, queue, late):
 
 
 def test_full_jitter(daemon, queue):
-    """With full jitter pauses are spread between nothing and what was computed."""
+    """With full jitter the pauses vary between zero and the computed pause."""
     daemon({'retry': {'base': '1h', 'cap': '1h', 'jitter': 'full'}}).wait_ready()
     before = queue.now()
     queue.add(*[{'command': 'false'}] * 30)
@@ -200,8 +200,8 @@ def test_full_jitter(daemon, queue):
     assert min(pauses) < 0.4 and max(pauses) > 0.6
 
 
-def test_task_s_own_max_attempts(daemon, queue, folder):
-    """A task's own max_attempts rules over the config's, either way."""
+def test_own_max_attempts(daemon, queue, folder):
+    """A task's own max_attempts overrides the configured one, up or down."""
     daemon({'retry': {'max_attempts': 3, 'base': '1ms'}}).wait_ready()
     for name, most in (('one', 1), ('five', 5)):
         queue.add({'command': f'echo $LEAT_MAX_ATTEMPTS >> {folder}/{name}; false',
@@ -212,8 +212,8 @@ def test_task_s_own_max_attempts(daemon, queue, folder):
 
 
 def test_dead_letter_keeps_every_byte(daemon, queue, folder):
-    """A dead letter has every field as it came, in order, and what happened: cause, status, attempts,
-    worker, times, history and exactly the last 4 KiB of both outputs."""
+    """A dead letter has every field unchanged, in order, and the task's end: cause, status, attempts, worker,
+    times, history, and exactly the last 4 KiB of both outputs."""
     output = bytes_of(20000)[:20000]
     (folder / 'text').write_bytes(output)
     fields = [('command', f'cat {folder}/text; tac {folder}/text >&2; exit 5'), ('id', b'\xff\0id'),
@@ -228,7 +228,7 @@ def test_dead_letter_keeps_every_byte(daemon, queue, folder):
     assert (letter.cause, letter.status, letter.attempts) == ('exit', '5', '2')
     assert letter.tid == tid and letter.enqueued == tid.split('-')[0]
 
-    # who and when
+    # worker and times
     [consumer] = queue.redis.hkeys(queue.workers)
     assert letter.worker == consumer.decode() and f':{worker.pid}:' in letter.worker
     assert os.uname().nodename in letter.worker
@@ -238,7 +238,7 @@ def test_dead_letter_keeps_every_byte(daemon, queue, folder):
     for number, line in enumerate((first, second), 1):
         assert line[:2] == (number, letter.worker) and line[4:] == ('exit', '5')
 
-    # what it wrote
+    # the output
     assert letter.tail('stdout') == output[-4096:]
     backwards = b''.join(reversed(output.splitlines(keepends=True)))
     assert len(letter.tail('stderr')) == 4096 and len(backwards) == len(output)
@@ -247,7 +247,7 @@ def test_dead_letter_keeps_every_byte(daemon, queue, folder):
 
 @pytest.mark.parametrize('size, kept', [(99, 99), (100, 100), (101, 100), (200, 100), (100000, 100)])
 def test_output_tail(daemon, queue, folder, size, kept):
-    """[dead] output_tail bounds what is kept, to the byte."""
+    """[dead] output_tail limits the kept output, to the byte."""
     output = bytes_of(size)[:size]
     (folder / 'text').write_bytes(output)
     daemon({'dead': {'output_tail': 100}, 'retry': {'max_attempts': 1}}).wait_ready()
@@ -256,10 +256,10 @@ def test_output_tail(daemon, queue, folder, size, kept):
     assert letter.tail('stdout') == output[-kept:] and letter.tail('stderr') == b''
 
 
-# ---- too long, or ended by a signal
+# ---- timeouts and signals
 
 def test_timeout_is_term_then_kill(daemon, queue, late):
-    """A task past its time gets TERM, and KILL after the grace if it goes on; the cause is timeout."""
+    """A task past its timeout gets TERM, and KILL after the grace; the cause is timeout."""
     daemon({'task': {'timeout': '10m'}}).wait_ready()
     queue.add({'command': "trap '' TERM; exec sleep 60", 'timeout': '1500ms', 'max_attempts': 1})
     [letter] = wait_letters(queue)
@@ -270,7 +270,7 @@ def test_timeout_is_term_then_kill(daemon, queue, late):
 
 
 def test_timeout_term_is_enough(daemon, queue):
-    """A task that ends at TERM is not waited for longer; however it exits, it has timed out."""
+    """If the task ends at TERM, leat waits no longer; whatever its exit status, it has timed out."""
     daemon({'task': {'timeout': '1500ms', 'kill_grace': '20s'}, 'queue': {'lease': '60s'},
             'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': "trap 'echo bye; exit 0' TERM; sleep 60 & wait"})
@@ -280,8 +280,8 @@ def test_timeout_term_is_enough(daemon, queue):
     assert letter.tail('stdout') == b'bye\n'
 
 
-def test_timeout_is_tried_again(daemon, queue, folder):
-    """A timeout uses up an attempt and no more: the next may succeed."""
+def test_timeout_is_retried(daemon, queue, folder):
+    """A timeout uses one attempt, and the next one may succeed."""
     daemon({'task': {'timeout': '2s'}}).wait_ready()
     queue.add({'command': f'echo >> {folder}/runs; test $LEAT_ATTEMPT = 2 || exec sleep 60'})
     wait_succeeded(queue, 1)
@@ -305,8 +305,8 @@ def test_directory(daemon, queue, folder, started_in):
 
 @pytest.mark.parametrize('number', [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
 def test_signal_death(daemon, queue, number):
-    """A task that dies of a signal has failed, with the signal as its status; where that is KILL, which
-    nobody here has sent, the cause says so."""
+    """A task that dies of a signal has failed, with the signal as its status; for a KILL that leat did not
+    send, the cause says so."""
     worker = daemon({'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': f'kill -{int(number)} $$'})
     [letter] = wait_letters(queue)
@@ -315,10 +315,10 @@ def test_signal_death(daemon, queue, number):
     worker.wait_log(number.name)
 
 
-# ---- when
+# ---- due times
 
 def test_delayed_task(daemon, queue, folder, late):
-    """A delayed task starts when it is due: never before, and at once then."""
+    """A delayed task starts when it is due: never before, and not much later."""
     daemon().wait_ready()
     before = queue.now()
     queue.add({'command': f'date +%s.%N > {folder}/new; mv {folder}/new {folder}/out'}, due='+700')
@@ -327,8 +327,7 @@ def test_delayed_task(daemon, queue, folder, late):
 
 
 def test_expired_task(daemon, queue, client, folder):
-    """A task whose `expires` has passed is not started but becomes a dead letter; one that has time
-    runs."""
+    """A task whose `expires` has passed becomes a dead letter without a start; one that has time runs."""
     daemon().wait_ready()
     now = time.time()
     tid = client.xadd('emails', {'command': f'touch {folder}/late', 'expires': f'{now - 1:.3f}'})
@@ -340,7 +339,7 @@ def test_expired_task(daemon, queue, client, folder):
 
 
 def test_id_exists(daemon, queue, folder):
-    """An id is held while its task lives, retries included, and free once it has ended."""
+    """An id is in use while its task exists, retries included, and free after its end."""
     daemon({'retry': {'base': '2s'}}).wait_ready()
     task = {'id': 'mail-1', 'command': f'echo >> {folder}/runs; test $LEAT_ATTEMPT = 2'}
     [tid] = queue.add(task)
@@ -354,7 +353,7 @@ def test_id_exists(daemon, queue, folder):
     assert (folder / 'runs').read_text().count('\n') == 4
 
 
-# ---- what must not run
+# ---- refused tasks
 
 REFUSED = {
     'no command': ({'size': '1'}, 'no command'),
@@ -372,7 +371,7 @@ REFUSED = {
 
 @pytest.mark.parametrize('name', REFUSED)
 def test_refused(daemon, queue, client, folder, name):
-    """What cannot be run as it says becomes a dead letter with the reason, whole, and never runs."""
+    """A task that cannot run as it says becomes a complete dead letter with the reason, and never runs."""
     fields, reason = REFUSED[name]
     fields = {key: f'touch {folder}/ran' if value == 'RUN' else value
               for key, value in fields.items()}
@@ -383,7 +382,7 @@ def test_refused(daemon, queue, client, folder, name):
     assert len(letter.lines()) <= 1 and letter.tid == tid
     assert letter.fields == [part if isinstance(part, bytes) else part.encode()
                              for item in fields.items() for part in item]
-    # what the gate itself refuses is told without its reason
+    # the log does not have the reason of a refusal by the claim check
     worker.wait_log('refused' if name == 'bad lane' else reason)
     wait_empty(queue)
     assert not (folder / 'ran').exists() and queue.counter('retried') == 0
