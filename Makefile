@@ -12,17 +12,24 @@ FAILOVER_TIMES ?= 10
 CHAOS_FAULTS ?= all
 VERSION = 0.1.0
 
-# ---- installation folders; the unit reads QUEUE.ini from sysconfdir/leat
+# ---- installation folders, with the names of the GNU coding standards; PREFIX is another name of prefix. The
+# programs and the unit look for QUEUE.ini in sysconfdir/leat.
 PREFIX ?= /usr/local
 DESTDIR ?=
-bindir = $(PREFIX)/bin
-mandir = $(PREFIX)/share/man
-docdir = $(PREFIX)/share/doc/leat
-unitdir = $(PREFIX)/lib/systemd/system
-sysusersdir = $(PREFIX)/lib/sysusers.d
-tmpfilesdir = $(PREFIX)/lib/tmpfiles.d
-completionsdir = $(PREFIX)/share/bash-completion/completions
+prefix = $(PREFIX)
+exec_prefix = $(prefix)
+bindir = $(exec_prefix)/bin
+# Debian has the manual of leatd in section 8, and root is not the only one who runs it
+sbindir = $(bindir)
+datarootdir = $(prefix)/share
+datadir = $(datarootdir)
+mandir = $(datarootdir)/man
+docdir = $(datarootdir)/doc/leat
 sysconfdir = /etc
+unitdir = $(prefix)/lib/systemd/system
+sysusersdir = $(prefix)/lib/sysusers.d
+tmpfilesdir = $(prefix)/lib/tmpfiles.d
+completionsdir = $(datadir)/bash-completion/completions
 
 # ---- Debian packages
 BUILD_PACKAGES = gcc libc6-dev pkg-config libhiredis-dev libev-dev libinih-dev libsystemd-dev \
@@ -45,19 +52,27 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -W
 	-Wvla -Wformat=2 -Wundef $(if $(WERROR),-Werror)
 SANITIZE = $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer)
-HARDEN = -fstack-protector-strong -fPIE $(if $(SAN),,-D_FORTIFY_SOURCE=2)
-PACKAGES = hiredis inih libsystemd jansson libcrypto
-# evaluated once, when the first file is compiled: pkg-config may have to be installed before
-PACKAGE_CFLAGS = $(eval PACKAGE_CFLAGS := $(patsubst -I%,-isystem %,$(shell \
-	pkg-config --cflags $(PACKAGES) 2>/dev/null)))$(PACKAGE_CFLAGS)
+HARDEN = -fstack-protector-strong -fPIE $(if $(SAN)$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-D_FORTIFY_SOURCE=2)
+PKG_CONFIG ?= pkg-config
+PACKAGES = $(if $(TLS),hiredis_ssl libssl) hiredis inih libsystemd jansson libcrypto
+# libev has no file for pkg-config
+LIBEV ?= -lev
 
-# TLS is built in if hiredis has it: version 1.0 or later, built with TLS; that of Debian 12 is not
-TLS = $(eval TLS := $(shell pkg-config --exists hiredis_ssl libssl 2>/dev/null && echo yes))$(TLS)
-LIBRARIES = $(if $(TLS),-lhiredis_ssl -lssl) -lhiredis -lev -linih -lsystemd -ljansson -lcrypto -lm
+# These three are evaluated once, when they are first used: pkg-config may have to be installed before.
+# TLS is built in if hiredis has it: version 1.0 or later, built with TLS; that of Debian 12 is not.
+TLS = $(eval TLS := $(shell $(PKG_CONFIG) --exists hiredis_ssl libssl 2>/dev/null && echo yes))$(TLS)
+PACKAGE_CFLAGS = $(eval PACKAGE_CFLAGS := $(call as-system,$(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)))$(PACKAGE_CFLAGS)
+LIBRARIES = $(eval LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(LIBEV) -lm)$(LIBRARIES)
+# Headers are included as <hiredis/…>; some versions name only the folder of that name.
+as-system = $(patsubst -I%,-isystem %,$(1) $(filter-out -I/usr/include,$(patsubst %/hiredis,%,$(filter -I%/hiredis,$(1)))))
 
-ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DLEAT_VERSION='"$(VERSION)"' \
-	-DLEAT_LIBRARY='"$(BUILD)/leat.lua"' -Isrc $(WARNINGS) $(HARDEN) \
-	$(if $(TLS),-DLEAT_TLS) $(SANITIZE) $(PACKAGE_CFLAGS) $(CFLAGS)
+# Times after 2038 on 32-bit systems. client.c passes a time to hiredis, in the form of the system's libraries.
+TIME64 = -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64
+$(BUILD)/src/redis/server/client.o: private TIME64 =
+
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE $(TIME64) -DLEAT_VERSION='"$(VERSION)"' \
+	-DLEAT_LIBRARY='"$(BUILD)/leat.lua"' -DLEAT_SYSCONFDIR='"$(sysconfdir)"' -Isrc $(WARNINGS) $(HARDEN) \
+	$(if $(TLS),-DLEAT_TLS) $(SANITIZE) $(PACKAGE_CFLAGS) -ffile-prefix-map='$(CURDIR)'=. $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--as-needed $(SANITIZE) $(LDFLAGS)
 
 SOURCES = $(wildcard src/*/*.c src/*/*/*.c)
@@ -82,7 +97,7 @@ $(BUILD)/libdaemon.a: $(call object,$(call PROGRAM_SOURCES,daemon))
 $(BUILD)/libcli.a: $(call object,$(call PROGRAM_SOURCES,cli))
 # q (append, do not replace): files in different folders may have the same name
 $(BUILD)/%.a:
-	rm -f $@ && ar qcs $@ $^
+	rm -f $@ && $(AR) qcs $@ $^
 
 LINK = $(CC) $(ALL_LDFLAGS) -o $@ $^
 $(BUILD)/leatd: $(BUILD)/src/daemon/main.o $(BUILD)/libdaemon.a $(BUILD)/libleat.a
@@ -235,7 +250,7 @@ lint-cppcheck:
 	cppcheck --quiet --std=c11 --enable=warning,performance --inline-suppr \
 		--suppress=missingIncludeSystem --suppress=comparePointers --suppress=invalidFunctionArg \
 		--library=posix --cppcheck-build-dir=$(BUILD)/cppcheck \
-		--error-exitcode=1 -D_GNU_SOURCE -DLEAT_VERSION='""' -Isrc src tests
+		--error-exitcode=1 -D_GNU_SOURCE -DLEAT_VERSION='""' -DLEAT_SYSCONFDIR='""' -Isrc src tests
 lint-shell:
 	shellcheck $(SCRIPTS)
 # all parts as one chunk, since they use each other
@@ -276,36 +291,39 @@ EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.se
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 
+# all files but those of docdir
+INSTALLED = $(addprefix $(DESTDIR),$(bindir)/leat $(sbindir)/leatd $(unitdir)/leatd@.service $(unitdir)/leat.slice \
+	$(sysusersdir)/leat.conf $(tmpfilesdir)/leat.conf $(completionsdir)/leat $(sysconfdir)/logrotate.d/leat \
+	$(foreach page,$(MAN_PAGES),$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page))))
+# names the installation's folders in them
+RELOCATE = sed -i -e 's|/usr/bin/leatd\b|$(sbindir)/leatd|g' -e 's|/usr/bin/leat\b|$(bindir)/leat|g' \
+	-e 's|/usr/local/share/doc/leat\b|$(docdir)|g' \
+	-e 's|/etc/leat\b|$(sysconfdir)/leat|g' -e 's|/etc/logrotate[.]d\b|$(sysconfdir)/logrotate.d|g'
+
 install: all ## install into PREFIX=/usr/local below DESTDIR=; if systemd runs here, also create the user leat
 	@$(SUBMAKE) install-files
 
 install-files: # install without building
-	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) \
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) \
 		$(DESTDIR)$(tmpfilesdir) $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/leat
-	install -m 755 $(BUILD)/leatd $(BUILD)/leat $(DESTDIR)$(bindir)/
+	install -m 755 $(BUILD)/leat $(DESTDIR)$(bindir)/
+	install -m 755 $(BUILD)/leatd $(DESTDIR)$(sbindir)/
 	install -m 644 systemd/leatd@.service systemd/leat.slice $(DESTDIR)$(unitdir)/
-	sed -i 's|/usr/bin/leatd|$(bindir)/leatd|' $(DESTDIR)$(unitdir)/leatd@.service
 	install -m 644 systemd/leat.sysusers $(DESTDIR)$(sysusersdir)/leat.conf
 	install -m 644 systemd/leat.tmpfiles $(DESTDIR)$(tmpfilesdir)/leat.conf
 	install -D -m 644 conf/leat.logrotate $(DESTDIR)$(sysconfdir)/logrotate.d/leat
 	install -m 644 README.md LICENSE $(EXAMPLES) $(DESTDIR)$(docdir)/
 	install -m 755 $(EXAMPLE_SCRIPTS) $(DESTDIR)$(docdir)/
-	sed -i 's|/usr/local/share/doc/leat|$(docdir)|' $(DESTDIR)$(docdir)/*.ini
-	sed -i 's|/usr/bin/leat|$(bindir)/leat|' $(DESTDIR)$(docdir)/*.service
 	install -D -m 644 src/cli/leat.bash $(DESTDIR)$(completionsdir)/leat
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) \
 		$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
+	$(RELOCATE) $(filter-out $(addprefix $(DESTDIR),$(bindir)/% $(sbindir)/%),$(INSTALLED)) $(DESTDIR)$(docdir)/*
 	$(if $(LIVE),systemd-sysusers $(sysusersdir)/leat.conf)
 	$(if $(LIVE),systemd-tmpfiles --create $(tmpfilesdir)/leat.conf)
 	$(if $(LIVE),systemctl daemon-reload)
 
 uninstall: ## remove the installed files; keep /etc/leat if it has files
-	rm -f $(addprefix $(DESTDIR)$(bindir)/,leatd leat) \
-		$(addprefix $(DESTDIR)$(unitdir)/,leatd@.service leat.slice) \
-		$(DESTDIR)$(sysusersdir)/leat.conf $(DESTDIR)$(tmpfilesdir)/leat.conf \
-		$(DESTDIR)$(completionsdir)/leat $(DESTDIR)$(sysconfdir)/logrotate.d/leat \
-		$(foreach page,$(MAN_PAGES),\
-			$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)))
+	rm -f $(INSTALLED)
 	rm -rf $(DESTDIR)$(docdir)
 	rmdir $(DESTDIR)$(sysconfdir)/leat 2>/dev/null || true
 	$(if $(LIVE),systemctl daemon-reload)

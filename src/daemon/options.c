@@ -17,7 +17,7 @@ static const char usage[] =
     "\n"
     "Options:\n"
     "  -c, --config FILE  use this configuration file, see leat.ini(5)\n"
-    "  -q, --queue QUEUE  use /etc/leat/QUEUE.ini; with --redis or $LEAT_REDIS, no\n"
+    "  -q, --queue QUEUE  use " CONFIG_SOURCE_FOLDER "/QUEUE.ini; with --redis or $LEAT_REDIS, no\n"
     "                     file is read, and every key has its default\n"
     "  --redis URL        use this Redis server: redis://HOST[:PORT][/DB],\n"
     "                     rediss://HOST... for TLS, or unix:///PATH[?db=DB]\n"

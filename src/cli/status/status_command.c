@@ -34,7 +34,7 @@ static const char help[] =
     "per queue. A queue that cannot be reached has a line with the reason.\n"
     "\n"
     "Options:\n"
-    "  --all              print one line per queue of /etc/leat\n"
+    "  --all              print one line per queue of " CONFIG_SOURCE_FOLDER "\n"
     "  --json             print JSON; with --watch, one object per line\n"
     "  --watch [SECONDS]  repeat every SECONDS (default: 2)\n"
     "  --lanes [N]        also show the N longest lanes (default: 10)\n"

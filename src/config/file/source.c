@@ -11,7 +11,6 @@
 #include "config/types/strings.h"
 #include "config/types/url.h"
 
-#define FOLDER "/etc/leat"
 #define URL_OPTION "--redis"
 
 int config_source_open(struct config_source *source)
@@ -93,7 +92,7 @@ const char *config_source_folder(void)
 {
     const char *folder = getenv("LEAT_CONFIG_DIR");
 
-    return folder && *folder != '\0' ? folder : FOLDER;
+    return folder && *folder != '\0' ? folder : CONFIG_SOURCE_FOLDER;
 }
 
 char *config_source_queue_path(const char *queue)

@@ -42,7 +42,8 @@ int config_source_check(const struct config_source *source, struct buffer *why);
 /* The URL that takes precedence, or NULL if the file names the server. */
 const char *config_source_url(const struct config_source *source);
 
-/* The folder of the queues' files: /etc/leat, or LEAT_CONFIG_DIR. */
+/* The folder of the queues' files; LEAT_CONFIG_DIR replaces it. */
+#define CONFIG_SOURCE_FOLDER LEAT_SYSCONFDIR "/leat"
 const char *config_source_folder(void);
 
 /* The path of the queue's file there, which the caller frees; NULL if memory ran out. */

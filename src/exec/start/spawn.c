@@ -61,7 +61,7 @@ struct disposition {
     void (*handler)(int);
     unsigned long flags;
     void (*restorer)(void);
-    unsigned long mask;
+    uint32_t mask[2]; /* 64 signals also if a long has 32 bits; the kernel refuses another size */
 };
 
 /* Resets ignored and handled signals. Signals are unblocked before exec, and a handler of the

@@ -42,7 +42,8 @@ static void tell(const struct trouble *trouble, enum redis_error error, const ch
 
 static struct timeval to_timeval(int64_t ms)
 {
-    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    return (struct timeval){.tv_sec = (time_t)(ms / 1000),
+                            .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
 }
 
 /* ---- calls ---- */

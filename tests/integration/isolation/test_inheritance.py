@@ -17,7 +17,9 @@ from harness.tasks import wait_file, wait_succeeded
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 LIMIT = 200
-SIGACTION = {'x86_64': 13, 'aarch64': 134}[os.uname().machine]  # rt_sigaction
+# numbers of system calls; a 32-bit Python has its own
+MACHINE = os.uname().machine if ctypes.sizeof(ctypes.c_void_p) == 8 else 'i386'
+SIGACTION = {'x86_64': 13, 'aarch64': 134, 'i386': 174}[MACHINE]  # rt_sigaction
 MASK = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR1, signal.SIGALRM}
 IGNORED = [signal.SIGPIPE, signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT,
            signal.SIGCHLD, signal.SIGQUIT, signal.SIGTSTP, signal.SIGRTMIN, signal.SIGRTMAX, 32, 33]
@@ -26,7 +28,7 @@ IGNORED = [signal.SIGPIPE, signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM, signal
 def ignore_raw(number):
     """Also 32 and 33, which libc keeps for itself."""
     libc = ctypes.CDLL(None)
-    action = (ctypes.c_ulong * 4)(1, 0, 0, 0)
+    action = (ctypes.c_ulong * 5)(1)
     libc.syscall(SIGACTION, int(number), ctypes.byref(action), None, 8)
 
 
@@ -178,7 +180,7 @@ def test_daemon_is_not_stopped_by_sigpipe(daemon, queue, folder):
     assert worker.running()
 
 
-SCHED_GETATTR = {'x86_64': 315, 'aarch64': 275}[os.uname().machine]
+SCHED_GETATTR = {'x86_64': 315, 'aarch64': 275, 'i386': 352}[MACHINE]
 
 
 def schedule(pid):
