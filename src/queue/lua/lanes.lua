@@ -16,6 +16,7 @@ do -- Lanes: tasks that wait for their turn, in weighted fair order.
 -- stats has 'r:LANE', how many of the lane's tasks run, and 't:LANE', its rate. leat_claim enforces caps and rates
 -- and returns tasks that may not start; the order of lanes is only a preview of that.
 
+local JOINS_EARLIER = 2 ^ -10 -- share of a step; it must show beside STRICT
 local STRICT = 1e12 -- subtracted from the tags of strict lanes
 local ID_WIDTH = 20 -- of each half of a padded tid: ids are two numbers of 64 bits
 local LANES_AT_ONCE = 100 -- lanes that one call examines without finding a task
@@ -89,9 +90,11 @@ local function is_capped(q, lane, spec)
   return spec.most and running(q, lane) >= spec.most
 end
 
--- Part of a whole step: the lane joins at the present clock.
+-- Part of a whole step: the lane joins at the present clock. A lane that joins others goes before those that it would
+-- tie with, whatever their names are: each of them has just been served, or has a task in the stream.
 local function put_at_present(q, lane, spec)
-  zset_put(q, LANES, tag_text(clock_of(q, spec) + spec.step - (spec.strict and STRICT or 0)), lane)
+  local step = spec.step * (1 - redis.call('EXISTS', q[LANES]) * JOINS_EARLIER)
+  zset_put(q, LANES, tag_text(clock_of(q, spec) + step - (spec.strict and STRICT or 0)), lane)
   q.plain = false
 end
 
@@ -255,12 +258,12 @@ local function start_step(q, lane, tag, member)
   return true
 end
 
--- Puts the next task of all lanes into go. If `before` is given, only a lane with a lower tag counts. Returns
+-- Puts the next task of all lanes into go. If `before` is given, only a lane with no higher tag counts. Returns
 -- whether there was one.
 local function start_next(q, before)
   for _ = 1, LANES_AT_ONCE do
     local lane, tag, member = first_lane(q)
-    if not lane or before and tag >= before then
+    if not lane or before and tag > before then
       return false
     end
     local spec = spec_of(q, lane)
@@ -285,7 +288,7 @@ local function stream_tag(q)
   return math.max(number_or(v[1], 0), number_or(v[2], 0))
 end
 
--- Puts tasks of lanes with lower tags than the stream's (tag; nil: all) into go and claims them, up to `wanted`.
+-- Puts tasks of lanes whose tags are not above the stream's (tag; nil: all) into go and claims them, up to `wanted`.
 -- Returns how many were put there and how many of them were claimed.
 local function read_lanes(q, wanted, tag, read)
   local up = 0

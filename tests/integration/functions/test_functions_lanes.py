@@ -453,6 +453,21 @@ def test_100000_of_one_lane_hold_up_no_other(queue, how):
     assert 'b' in [lane_of(task) for task in queue.begin('w2', SLOTS + 1)]
 
 
+@pytest.mark.parametrize('how', ['function', 'XADD', 'plain'])
+@pytest.mark.parametrize('heavy', ['a', 'z'])
+@pytest.mark.parametrize('before', [0, 1, 2, 7])
+def test_a_task_of_another_lane_is_next(queue, how, heavy, before):
+    """Of a lane with many tasks at most one more starts before the first task of another lane: the one that was
+    already put up for a worker. It does not matter which name sorts first."""
+    if how == 'plain':
+        queue.redis.eval("for i = 1, 50 do redis.call('XADD', KEYS[1], '*', 'command', 'x') end", 1, queue.stream)
+    else:
+        pile_up(queue, heavy, 50, how)
+    run(queue, before, slots=1)
+    queue.add(*laned('b'))
+    assert 'b' in run(queue, 2, slots=1)
+
+
 def test_a_thousand_lanes(queue):
     """With 100 tasks in each of 1,000 lanes, and one lane that is refilled at each start, each lane gets 10 ±
     1 of the first 10,000 starts, and the refilled one at most two shares."""
