@@ -1,5 +1,5 @@
-"""Many tasks under random faults: nothing is lost, nothing is left, and only a kill lets a task run
-again. (The chaos checker proper, with its events and invariants, comes with the guard.)"""
+"""Many tasks under random faults: nothing is lost, nothing is left, and only a kill makes a task run again.
+tests/chaos has the full checker."""
 import random
 
 import pytest
@@ -11,13 +11,13 @@ pytestmark = pytest.mark.usefixtures('short_leases')
 
 TASKS, FAILING = 500, 50
 FAULTS_S = 14
-LEASE = '4s'  # on a busy machine a worker may stand still for a second, or two
+LEASE = '4s'  # on a busy machine a worker may stall for a second or two
 SEEDS = [1, 2]
-CLOCK_S = 0.02  # of /proc/uptime, which tasks read without a process
+CLOCK_S = 0.02  # resolution of /proc/uptime, which tasks can read without a process
 
 
 class History:
-    """What the tasks wrote: BEGIN or END, tid, fence, process id of the worker, time."""
+    """The tasks' records: BEGIN or END, tid, fencing token, pid of the worker, time."""
 
     def __init__(self, path):
         self.path = path
@@ -39,8 +39,8 @@ class History:
         return found
 
 
-def put_up(queue, number, task, randomly):
-    """One more task, in one of three ways; answers its tid."""
+def add_one(queue, number, task, randomly):
+    """Adds a task in one of three ways. Returns its tid."""
     fields = {'command': task, 'NUMBER': number}
     if number % 3 == 0:
         return queue.redis.xadd(queue.stream, fields).decode()
@@ -49,8 +49,8 @@ def put_up(queue, number, task, randomly):
 
 
 def break_one(workers, ways, randomly):
-    """Kills a worker, which starts again a little later, or cuts its connections. Answers whom it has
-    killed and when: {pid: seconds}."""
+    """Kills a worker, which is started again a little later, or cuts its connections. Returns the killed
+    worker and the time: {pid: seconds}."""
     number = randomly.randrange(len(workers))
     if randomly.random() < 0.4:
         ways[number].cut(randomly.choice(['', 'work', 'command']))
@@ -64,8 +64,8 @@ def break_one(workers, ways, randomly):
 
 
 def assert_explained(history, failing, kills):
-    """Every run beyond the first of a task follows its own failure, or the kill of the worker that began the
-    last run. (A process may say that it begins some time after that.)"""
+    """Every run of a task beyond the first follows its own failure, or the kill of the worker that started
+    the previous run. (A process may write BEGIN some time after that.)"""
     for tid, events in history.items():
         begins = [(pid, now) for kind, _, pid, now in events if kind == 'BEGIN']
         unexplained = tid in failing
@@ -78,7 +78,7 @@ def assert_explained(history, failing, kills):
 
 @pytest.mark.parametrize('seed', SEEDS)
 def test_many_tasks_under_faults(daemon, queue, proxy, second_proxy, folder, seed):
-    """500 tasks, 10 % of which fail once, on two workers of four slots that are killed and cut off at
+    """500 tasks, 10 % of which fail once, run on two workers of four slots that are killed and cut off at
     random: in the end each has succeeded, nothing is left, and only kills explain further runs."""
     randomly = random.Random(seed)
     history, ways = History(folder / 'history'), [proxy, second_proxy]
@@ -90,7 +90,7 @@ def test_many_tasks_under_faults(daemon, queue, proxy, second_proxy, folder, see
     while (now := boot_s() - begun) < FAULTS_S or len(tids) < TASKS:
         while len(tids) < min(TASKS, TASKS * now / (FAULTS_S - 2)):
             task = history.task(randomly.uniform(0, 0.12), len(tids) in failing_numbers)
-            tids.append(put_up(queue, len(tids), task, randomly))
+            tids.append(add_one(queue, len(tids), task, randomly))
         if now >= next_fault:
             kills.update(break_one(workers, ways, randomly))
             next_fault += randomly.uniform(0.5, 1.5)
@@ -111,14 +111,14 @@ def test_many_tasks_under_faults(daemon, queue, proxy, second_proxy, folder, see
 
 
 class Network:
-    """Faults that kill nobody. Each lasts for a while, and others may come meanwhile."""
+    """Faults that kill no process. Each lasts for a while, and several may overlap."""
 
     def __init__(self, queue, server, ways, randomly):
         self.queue, self.server, self.ways, self.randomly = queue, server, ways, randomly
         self.healing = []  # (when, what to call)
 
     def begin(self):
-        """Begins one; those of a worker's way last up to more than a lease."""
+        """Begins a fault; a fault of a worker's connection lasts up to more than a lease."""
         way = self.randomly.choice(self.ways)
         kind = self.randomly.choice(['cut', 'silent', 'deaf', 'dumb', 'refused', 'stopped', 'group'])
         lasts = self.randomly.uniform(0.1, 6)
@@ -148,9 +148,9 @@ class Network:
 
 @pytest.mark.parametrize('seed', SEEDS)
 def test_two_runs_never_overlap(daemon, queue, redis_server, proxy, second_proxy, heartbeats, seed):
-    """100 tasks of up to 5 s on two workers whose ways to Redis break in every manner, while the
-    group is destroyed at times: no two runs of a task overlap, fences grow, no attempt is used up,
-    each succeeds and nothing is left."""
+    """100 tasks of up to 5 s run on two workers whose connections fail in every way, while the group is
+    destroyed at times: no two runs of a task overlap, fencing tokens grow, no attempt is used up, each task
+    succeeds and nothing is left."""
     randomly, ways = random.Random(seed), [proxy, second_proxy]
     sections = {'queue': {'concurrency': 6, 'max_crashes': 1000, 'lease': LEASE}}
     workers = [daemon({**sections, 'redis': {'socket': way.path}}).wait_ready() for way in ways]
@@ -160,7 +160,7 @@ def test_two_runs_never_overlap(daemon, queue, redis_server, proxy, second_proxy
         while len(tids) < min(tasks, tasks * now / (FAULTS_S - 2)):
             length = randomly.choice([0.02, 0.1, 0.3, 1, randomly.uniform(1, 5)])
             line = heartbeats.task(f'{length:.2f}', stubborn=randomly.random() < 0.5)
-            tids.append(put_up(queue, len(tids), line, randomly))
+            tids.append(add_one(queue, len(tids), line, randomly))
         if now >= next_fault:
             network.begin()
             next_fault += randomly.uniform(0.3, 1.5)

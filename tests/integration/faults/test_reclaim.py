@@ -1,5 +1,5 @@
-"""Adopting: what a worker that died on this host left runs again at once, where it is proved that nothing
-of it is left; where it is not, its leases run out first."""
+"""Reclaiming: if it is proved that nothing is left of a dead worker on this host, its tasks run again at
+once; otherwise its leases expire first."""
 import os
 
 import pytest
@@ -11,7 +11,7 @@ from harness.tasks import wait_succeeded
 from harness.worker_locks import NOBODY, WorkerLocks, consumer_of, kill_with_tasks
 
 LONG = {'queue': {'lease': '60s', 'scan': '10s', 'concurrency': 1}}
-RARE = {'queue': {'lease': '60s', 'scan': '10m', 'concurrency': 1}}  # the folder's changes must do
+RARE = {'queue': {'lease': '60s', 'scan': '10m', 'concurrency': 1}}  # only changes of the folder start a reclaim
 LEASE_S = 1.0
 SHORT = {'queue': {'lease': '1s', 'scan': '200ms', 'concurrency': 1}, 'task': {'kill_grace': '100ms'}}
 SOON_S = 10  # far less than the lease
@@ -23,7 +23,7 @@ def worker_locks(folder):
 
 
 def die(worker, heartbeats):
-    """Kills a worker with all its tasks; answers its consumer."""
+    """Kills a worker with all its tasks. Returns its consumer."""
     consumer = consumer_of(worker)
     kill_with_tasks(worker)
     heartbeats.wait_dead()
@@ -31,7 +31,7 @@ def die(worker, heartbeats):
 
 
 def crashed(queue, consumer, count):
-    """A dead worker's begun tasks."""
+    """Claimed tasks of a dead worker."""
     queue.register(consumer, lease=60000)
     tids = []
     for _ in range(0, count, 500):
@@ -46,8 +46,8 @@ def crashed(queue, consumer, count):
 
 
 def test_next_start_runs_it_at_once(daemon, queue, heartbeats, worker_locks, late):
-    """A task runs again long before the lease has passed, never beside its first run, and as a crash; the dead
-    worker stands in no list any more, and its file is gone."""
+    """A task runs again long before the lease is over, never beside its first run, and counts a crash; the
+    dead worker is in no list any more, and its lock file is gone."""
     first = daemon(LONG).wait_ready()
     [tid] = queue.add({'command': heartbeats.task(60) + ' & wait'})
     heartbeats.wait_runs(1)
@@ -65,10 +65,9 @@ def test_next_start_runs_it_at_once(daemon, queue, heartbeats, worker_locks, lat
     wait_until(lambda: consumer not in worker_locks.names())
 
 
-def test_idle_worker_of_the_host_hears_of_it(daemon, queue, client, heartbeats, worker_locks, late):
-    """A worker that runs already takes it over as soon as the proof is there: nobody has to start, and no scan
-    is waited for."""
-    worker_locks.put(NOBODY, dead=False)  # the folder is there
+def test_idle_worker_of_the_host_reclaims(daemon, queue, client, heartbeats, worker_locks, late):
+    """A running worker takes the task over as soon as the proof exists, without a start or a scan."""
+    worker_locks.put(NOBODY, dead=False)  # the folder exists
     first = daemon(RARE).wait_ready()
     queue.add({'command': heartbeats.task(60)})
     heartbeats.wait_runs(1)
@@ -84,8 +83,8 @@ def test_idle_worker_of_the_host_hears_of_it(daemon, queue, client, heartbeats, 
     second.wait_log(': reclaimed 1 task')
 
 
-def test_machine_was_started_anew(daemon, queue, worker_locks):
-    """Another boot is a proof, too, as where the folder is on a disk."""
+def test_reboot(daemon, queue, worker_locks):
+    """A reboot is a proof, too, if the folder is on a disk."""
     crashed(queue, NOBODY, 1)
     worker_locks.put(NOBODY, dead=False, boot='00000000-0000-4000-8000-000000000000')
     worker = daemon(LONG).wait_ready()
@@ -95,7 +94,7 @@ def test_machine_was_started_anew(daemon, queue, worker_locks):
 
 @pytest.mark.parametrize('shift_s', [-3600, 3600, -10 ** 9])
 def test_wall_clock_does_not_matter(daemon, queue, worker_locks, shift_s):
-    """The wall clock was set meanwhile: a proof is no matter of time."""
+    """A change of the wall clock does not matter, because a proof does not depend on time."""
     crashed(queue, NOBODY, 1)
     worker_locks.put(NOBODY)
     path = worker_locks.path / NOBODY
@@ -106,7 +105,7 @@ def test_wall_clock_does_not_matter(daemon, queue, worker_locks, shift_s):
 
 
 def test_many_pending(daemon, queue, worker_locks):
-    """2,500 tasks of one dead worker: all are adopted, and the worker says so once."""
+    """2,500 tasks of one dead worker are all reclaimed, and the worker says so once."""
     tids = crashed(queue, NOBODY, 2500)
     worker_locks.put(NOBODY)
     worker = daemon({**LONG, 'queue': {'lease': '60s', 'scan': '10s', 'concurrency': 4}})
@@ -116,7 +115,7 @@ def test_many_pending(daemon, queue, worker_locks):
 
 
 def test_claimed_ahead(daemon, queue, heartbeats, worker_locks):
-    """What a killed worker had claimed ahead of its slots runs again at once, too."""
+    """Tasks that a killed worker had claimed ahead of its slots run again at once."""
     quick = {**LONG, 'task': {'kill_grace': '300ms'}}
     first = daemon(quick).wait_ready()
     tids = queue.add(*[{'command': 'true'}] * 500)
@@ -131,8 +130,8 @@ def test_claimed_ahead(daemon, queue, heartbeats, worker_locks):
     assert queue.counter('crashes') == held and queue.letters() == []
 
 
-def test_two_adopters(daemon, queue, worker_locks):
-    """Two workers meet the same file: every task moves once."""
+def test_two_reclaimers(daemon, queue, worker_locks):
+    """If two workers find the same lock file, every task moves once."""
     crashed(queue, NOBODY, 1200)
     worker_locks.put(NOBODY)
     workers = [daemon(LONG), daemon(LONG)]
@@ -144,7 +143,7 @@ def test_two_adopters(daemon, queue, worker_locks):
 
 
 def test_dead_letter_by_the_last_crash(daemon, queue, worker_locks):
-    """A task whose last crash it was is a dead letter, and the worker that adopts it says so."""
+    """A task with its last crash becomes a dead letter, and the worker that reclaims it says so."""
     [tid] = crashed(queue, NOBODY, 1)
     queue.conf_set('max_crashes', 1)
     worker_locks.put(NOBODY)
@@ -155,12 +154,12 @@ def test_dead_letter_by_the_last_crash(daemon, queue, worker_locks):
     wait_empty(queue)
 
 
-# ---- without one
+# ---- without a proof
 
 
-def test_no_proof_no_adoption(daemon, queue, heartbeats, worker_locks, late):
-    """A free lock alone proves nothing, since the tasks may live: the lease runs out first. The file, of no use by
-    then, goes in the end."""
+def test_no_proof_no_reclaim(daemon, queue, heartbeats, worker_locks, late):
+    """A free lock alone proves nothing, because the tasks may live: the lease must expire first. The lock
+    file is useless by then, and is removed."""
     first = daemon(SHORT).wait_ready()
     queue.add({'command': f'exec setsid -w {heartbeats.task(0.6)}'})
     heartbeats.wait_runs(1)
@@ -172,7 +171,7 @@ def test_no_proof_no_adoption(daemon, queue, heartbeats, worker_locks, late):
     second.wait_log(f'worker {consumer} is gone, but its tasks may still be running')
     runs = heartbeats.wait_runs(2)
     assert_apart(runs)
-    # its last renewal was at most a third of the lease before
+    # the last renewal was at most a third of the lease before
     assert runs[1].first > killed + LEASE_S * 0.6 - late()
     assert 'reclaimed' not in second.log() and second.log().count('may still be running') == 1
     wait_until(lambda: worker_locks.names() == set())
@@ -180,8 +179,8 @@ def test_no_proof_no_adoption(daemon, queue, heartbeats, worker_locks, late):
 
 
 def test_locked_though_its_daemon_is_gone(daemon, queue, worker_locks, late):
-    """The guard is still at work: it is looked at again soon, though not busily, and adopted when the proof is
-    there."""
+    """While the guard is at work, the file is checked again soon, but not in a busy loop, and the tasks are
+    reclaimed when the proof exists."""
     crashed(queue, NOBODY, 1)
     file = worker_locks.put(NOBODY, dead=False, lock=True)
     worker = daemon(LONG).wait_ready()
@@ -197,8 +196,8 @@ def test_locked_though_its_daemon_is_gone(daemon, queue, worker_locks, late):
 
 
 def test_unknown_worker(daemon, queue, worker_locks):
-    """A file of a worker that this Redis does not know, which may be another one's: nothing happens, and it
-    stays for its own."""
+    """A lock file of a worker that this Redis does not know may belong to another Redis: nothing happens, and
+    it stays."""
     worker_locks.put(NOBODY)
     crashed(queue, 'other:1:00000000', 1)
     worker = daemon({'queue': {'lease': '60s', 'scan': '100ms'}}).wait_ready()
@@ -208,7 +207,7 @@ def test_unknown_worker(daemon, queue, worker_locks):
 
 
 def test_other_files_in_the_folder(daemon, queue, worker_locks):
-    """What is no hold file disturbs nothing."""
+    """Files that are no lock files do no harm."""
     crashed(queue, NOBODY, 1)
     worker_locks.put(NOBODY)
     (worker_locks.path / 'folder').mkdir()
@@ -222,7 +221,7 @@ def test_other_files_in_the_folder(daemon, queue, worker_locks):
 
 
 def test_redis_goes_away_meanwhile(daemon, queue, worker_locks, proxy, through_proxy):
-    """The session ends in the middle of an adoption: the next one goes on with it."""
+    """If the session ends in the middle of a reclaim, the next one continues it."""
     crashed(queue, NOBODY, 300)
     worker_locks.put(NOBODY)
     trap = proxy.trap('leat_requeue', 'after')
@@ -233,19 +232,19 @@ def test_redis_goes_away_meanwhile(daemon, queue, worker_locks, proxy, through_p
     assert queue.counter('crashes') == 300
 
 
-# ---- the real guard
+# ---- with the real guard
 
 
 def beating(heartbeats, seconds=60):
-    """A task, in the session that leat gives it, and one more process that nobody waits for, in a process group of
-    its own: without cgroups nothing reaches further."""
+    """A task in the session that leat gives it, and one more process without a parent, in its own process
+    group: without cgroups nothing reaches further."""
     heartbeat = heartbeats.task(seconds, stubborn=True)
     return f"sh -mc '( {heartbeat} & ) &'; exec {heartbeat}"
 
 
 def test_killed_daemon_restarted_at_once(daemon, queue, heartbeats, worker_locks, late):
-    """kill -9 of the daemon alone, restarted at once: its guards end all of the task before the new one's
-    first run begins, and that is far ahead of the lease's end."""
+    """If only the daemon is killed, and restarted at once, its guards kill the whole task before the next run
+    starts, and that is long before the end of the lease."""
     first = daemon(LONG).wait_ready()
     [tid] = queue.add({'command': beating(heartbeats)})
     heartbeats.wait_runs(2)
@@ -261,8 +260,8 @@ def test_killed_daemon_restarted_at_once(daemon, queue, heartbeats, worker_locks
     wait_until(lambda: worker_locks.names() == set())
 
 
-def test_killed_daemon_s_neighbour(daemon, queue, client, heartbeats, worker_locks, late):
-    """The same without a restart: another worker of the host runs it, though it scans for nothing."""
+def test_another_worker_of_the_host(daemon, queue, client, heartbeats, worker_locks, late):
+    """The same holds without a restart: another worker of the host runs the task, though it does not scan."""
     first = daemon(RARE).wait_ready()
     queue.add({'command': beating(heartbeats)})
     heartbeats.wait_runs(2)
@@ -276,7 +275,8 @@ def test_killed_daemon_s_neighbour(daemon, queue, client, heartbeats, worker_loc
 
 
 def test_worker_killer_with_long_leases(daemon, queue, heartbeats):
-    """A task that kills its daemon each time is a dead letter after its crashes, and no lease is waited for."""
+    """A task that kills its daemon each time becomes a dead letter after its crashes, without waiting for a
+    lease."""
     worker = daemon(LONG).wait_ready()
     killer, begun = queue.add({'command': f'{heartbeats.task(0.05)}; kill -9 $PPID'})[0], boot_s()
 
@@ -293,7 +293,7 @@ def test_worker_killer_with_long_leases(daemon, queue, heartbeats):
 
 
 def test_clean_stop_leaves_nothing(daemon, queue, worker_locks):
-    """Stopped as asked, a worker leaves no file, and the next has nothing to adopt."""
+    """A clean stop leaves no lock file, and the next worker has nothing to reclaim."""
     first = daemon(LONG).wait_ready()
     assert (worker_locks.path / consumer_of(first)).exists()
     first.terminate()
@@ -308,13 +308,13 @@ def test_clean_stop_leaves_nothing(daemon, queue, worker_locks):
 
 
 def kill_group(group, worker):
-    """All at once, guards included: nobody could say any more that it is dead."""
+    """Kills all at once, guards included, so that no process is left to write the proof."""
     (group / 'cgroup.kill').write_text('1')
     worker.process.wait()
 
 
-def test_service_was_killed_as_a_whole(caged, queue, heartbeats, group, worker_locks, late):
-    """As where systemd kills a unit: there is no line of the guard's, but nobody is left in the group."""
+def test_service_killed_as_a_whole(caged, queue, heartbeats, group, worker_locks, late):
+    """If systemd kills the unit, there is no proof by the guards, but the group is empty."""
     first = caged(LONG).wait_ready()
     queue.add({'command': f'setsid -w {heartbeats.task(60)} & exec {heartbeats.task(60)}'})
     heartbeats.wait_runs(2)
@@ -328,8 +328,8 @@ def test_service_was_killed_as_a_whole(caged, queue, heartbeats, group, worker_l
     second.wait_log(f'worker {consumer} (no process left): reclaimed 1 task')
 
 
-def test_another_group_says_nothing(daemon, queue, group, worker_locks):
-    """An empty group proves something only of workers that were in it."""
+def test_another_group_proves_nothing(daemon, queue, group, worker_locks):
+    """An empty group is a proof only for workers that were in it."""
     crashed(queue, NOBODY, 1)
     worker_locks.put(NOBODY, dead=False, cgroup='/another')
     worker = daemon(LONG, start=False)

@@ -1,5 +1,5 @@
-"""Every error that Redis can answer: the daemon survives it, says so once, does not spin, keeps what it
-knows, and goes on by itself once it is healed."""
+"""The daemon survives every error that Redis can answer: it logs it once, does not spin, keeps its state, and
+goes on by itself after the repair."""
 import os
 import threading
 from contextlib import contextmanager
@@ -14,9 +14,9 @@ from harness.short_leases import (LEASE_S, SHORT, assert_apart, boot_s, cpu_shar
 
 pytestmark = pytest.mark.usefixtures('short_leases')
 
-BACK_S = 1.5  # after healing: the longest pause between two tries, and a start
+BACK_S = 1.5  # after the repair: the longest pause between two tries, and a start
 CPU_SHARE, WATCHED_S = 0.05, 1.5
-# outages end before the lease, and a busy machine is none
+# outages end before the lease, and a busy machine does not count as one
 CALM = {'queue': {'lease': '40s', 'scan': '1s', 'concurrency': 1},
         'redis': {'command_timeout': '5s', 'connect_timeout': '5s'}}
 OUTAGE = 'no session with Redis'
@@ -27,7 +27,7 @@ def outages(worker):
 
 
 class Faults:
-    """Each fault is a context manager: broken within, healed after."""
+    """Each fault is a context manager: the fault begins inside and is repaired at its end."""
 
     def __init__(self, server, folder):
         self.server, self.folder, self.client = server, folder, server.client()
@@ -55,7 +55,7 @@ class Faults:
             try:
                 other.eval('while true do end', 0)
             except redis.exceptions.ResponseError:
-                pass  # it is killed
+                pass  # the script is killed
         thread = threading.Thread(target=spin)
         thread.start()
         yield
@@ -64,14 +64,14 @@ class Faults:
 
     @contextmanager
     def replica(self):
-        """The server becomes a replica of nobody: READONLY, and blocked readers are sent away."""
+        """The server becomes a replica without a master: READONLY, and blocked readers are disconnected."""
         self.client.execute_command('REPLICAOF', '127.0.0.1', '1')
         yield
         self.client.execute_command('REPLICAOF', 'NO', 'ONE')
 
     @contextmanager
     def stale_replica(self):
-        """The same, and it serves nothing without its master: MASTERDOWN."""
+        """The same, and the server serves nothing without its master: MASTERDOWN."""
         self.config('replica-serve-stale-data', 'no')
         self.client.execute_command('REPLICAOF', '127.0.0.1', '1')
         yield
@@ -79,7 +79,7 @@ class Faults:
 
     @contextmanager
     def failing_save(self):
-        """No snapshot can be written: MISCONF."""
+        """Snapshots cannot be written: MISCONF."""
         obstacle = self.server.folder / 'dump.rdb'
         obstacle.mkdir()
         self.config('save', '3600 1')
@@ -94,7 +94,7 @@ class Faults:
 
     @contextmanager
     def no_permission(self):
-        """The user may not call functions any more: NOPERM."""
+        """The user may no longer call functions: NOPERM."""
         self.client.execute_command('ACL', 'SETUSER', 'worker', '-fcall')
         yield
         self.client.execute_command('ACL', 'SETUSER', 'worker', '+fcall')
@@ -109,7 +109,7 @@ class Faults:
 
     @contextmanager
     def too_many_clients(self):
-        """No connection is taken any more."""
+        """The server accepts no connection."""
         self.config('maxclients', 1)
         self.kill_clients()
         yield
@@ -125,7 +125,7 @@ class Faults:
 
     @contextmanager
     def killed(self):
-        """The server is gone; it comes back with its data."""
+        """The server is killed and comes back with its data."""
         self.server.kill()
         yield
         self.server.restart()
@@ -136,7 +136,7 @@ class Faults:
         """The server was restarted and reads its data for some seconds: LOADING."""
         for number in range(30):
             self.client.set(f'large:{number}', os.urandom(2000))
-        # as a snapshot, since the server hears nobody while it reads a short log of commands
+        # as a snapshot, because the server answers nothing while it reads a short log of commands
         self.client.bgrewriteaof()
         wait_until(lambda: not self.client.info('persistence')['aof_rewrite_in_progress'])
         self.server.kill()
@@ -178,8 +178,9 @@ FAULTS = {
 @pytest.mark.parametrize('fault', FAULTS)
 @pytest.mark.usefixtures('user')
 def test_error_while_running(daemon, faults, redis_server, heartbeats, late, folder, latch, fault):
-    """With one task running and one behind it: the fault is logged once, costs < 5 % of a processor,
-    and leaves the daemon and the ended task's result alone; healed, all goes on by itself."""
+    """With one task running and another waiting, the fault is logged once, costs less than 5 % of a
+    processor, and harms neither the daemon nor the ended task's outcome; after the repair all goes on by
+    itself."""
     queue = Queue(faults.client).load()
     worker = daemon(CALM).wait_ready()
     wait_blocked(faults.client)
@@ -193,7 +194,7 @@ def test_error_while_running(daemon, faults, redis_server, heartbeats, late, fol
         wait_until(lambda: [run.ended for run in heartbeats.runs()] == [True])
         assert cpu_share(worker.pid, WATCHED_S) < CPU_SHARE
         assert len(heartbeats.runs()) == 1
-        # the first trouble may be the closed connection, the second its reason
+        # the first error may be the closed connection, the second its reason
         assert outages(worker) <= 2
     healed = boot_s()
     runs = heartbeats.wait_runs(2)
@@ -208,7 +209,7 @@ def test_error_while_running(daemon, faults, redis_server, heartbeats, late, fol
 
 
 def test_full_memory_stops_only_growth(daemon, faults, heartbeats):
-    """OOM: producers are refused; what is there is worked off, with its retries."""
+    """On OOM producers are refused, and existing tasks run, with their retries."""
     queue = Queue(faults.client).load()
     worker = daemon({'retry': {'max_attempts': 2}}).wait_ready()
     wait_blocked(faults.client)
@@ -224,8 +225,8 @@ def test_full_memory_stops_only_growth(daemon, faults, heartbeats):
     assert worker.running() and outages(worker) == 0
 
 
-def test_vanished_library_comes_back(daemon, faults, heartbeats, late):
-    """FUNCTION FLUSH alone: it is loaded again at once, and nobody is told to do that."""
+def test_flushed_library_is_loaded_again(daemon, faults, heartbeats, late):
+    """FUNCTION FLUSH alone has the library loaded again at once, without a message to the operator."""
     queue = Queue(faults.client).load()
     worker = daemon().wait_ready()
     wait_blocked(faults.client)
@@ -241,8 +242,8 @@ def test_vanished_library_comes_back(daemon, faults, heartbeats, late):
 
 @pytest.mark.parametrize('name', KEYS)
 def test_key_of_another_type(daemon, faults, heartbeats, name):
-    """One of the queue's keys is overwritten with a string while a task runs that then fails: nothing
-    spins; when the key is back the outcome is told, and the task ends in the dead letters once."""
+    """If a key of the queue is overwritten with a string while a task runs and then fails, nothing spins;
+    after the repair the outcome is sent, and the task becomes one dead letter."""
     queue, client = Queue(faults.client).load(), faults.client
     worker = daemon({'queue': {**CALM['queue'], 'lease': '9s'},
                      'redis': CALM['redis'], 'retry': {'max_attempts': 2}}).wait_ready()
@@ -278,8 +279,8 @@ def test_key_of_another_type(daemon, faults, heartbeats, name):
     ['XGROUP', 'DESTROY', '{emails}:go', 'leat'], ['RENAME', 'emails', 'elsewhere'], ['FLUSHALL'],
 ], ids=' '.join)
 def test_stream_or_group_is_gone(daemon, queue, client, heartbeats, late, fault, busy):
-    """Whatever is deleted, the groups are there again, from 0, within 2 s, and what was enqueued
-    meanwhile runs, at the latest one lease later; two runs of a task do not overlap."""
+    """Whatever is deleted, the groups exist again, from 0, within 2 s, and tasks that were enqueued meanwhile
+    run, at the latest one lease later; two runs of a task do not overlap."""
     worker = daemon().wait_ready()
     wait_blocked(client)
     length = 2.5 if busy else 0
@@ -305,14 +306,14 @@ def test_stream_or_group_is_gone(daemon, queue, client, heartbeats, late, fault,
     assert min(run.first for tid in tids for run in heartbeats.runs(tid)) - begun < (
         2 + LEASE_S + 2 * length + 1 + late.start())
     assert [len(heartbeats.runs(tid)) for tid in tids] == [1, 1, 1]
-    # of one slot all runs are apart: those of the task that ran, too
+    # a worker of one slot has no overlapping runs, those of the running task included
     assert_apart(heartbeats.runs())
     assert worker.running()
 
 
 def test_lost_group_while_another_works(daemon, queue, client, heartbeats):
-    """The group is destroyed while one worker runs a task and another waits: the other makes it anew
-    at once, and does not start what may still run elsewhere; no attempt is used up. Nobody is busy meanwhile."""
+    """If the group is destroyed while one worker runs a task and another waits, the other recreates it at
+    once and does not start tasks that may still run; no attempt is used up, and neither worker spins."""
     first = daemon().wait_ready()
     wait_blocked(client)
     queue.add({'command': heartbeats.task(2.5, stubborn=True)})
@@ -340,7 +341,7 @@ def start_and_exit(daemon, sections=None):
 
 @pytest.mark.parametrize('secret', [{}, {'user': 'worker', 'password': 'wrong'}, {'password': 'x'}])
 def test_wrong_credentials_at_start(daemon, faults, secret):
-    """Wrong or no credentials: exit 77, and the log says whose matter it is."""
+    """With wrong or missing credentials the exit status is 77, and the log says which setting to check."""
     faults.client.config_set('requirepass', 'other')
     code, log = start_and_exit(daemon, {'redis': secret})
     assert code == 77, log
@@ -349,7 +350,7 @@ def test_wrong_credentials_at_start(daemon, faults, secret):
 
 
 def test_no_permission_at_start(daemon, faults):
-    """A user that may not do what a worker needs: exit 77."""
+    """If the user lacks a right of a worker, the exit status is 77."""
     faults.client.execute_command(
         'ACL', 'SETUSER', 'worker', '-@all', '+@read', '+@connection', '+info')
     code, log = start_and_exit(daemon, {'redis': {'user': 'worker', 'password': 'secret'}})
@@ -357,7 +358,8 @@ def test_no_permission_at_start(daemon, faults):
 
 
 def test_foreign_group_at_start(daemon, client):
-    """The stream is read by somebody else's group: exit 78 with a message, nothing changed."""
+    """If another program's group reads the stream, the exit status is 78, with a message, and nothing
+    changes."""
     client.xadd('emails', {'kind': 'theirs'})
     client.xgroup_create('emails', 'theirs', 0)
     client.xreadgroup('theirs', 'me', {'emails': '>'})
@@ -369,7 +371,7 @@ def test_foreign_group_at_start(daemon, client):
 
 @pytest.mark.parametrize('name', KEYS)
 def test_foreign_key_at_start(daemon, queue, client, name):
-    """A key of another type: exit 78 with its name, nothing changed."""
+    """If a key has another type, the exit status is 78, with the key's name, and nothing changes."""
     key = getattr(queue, name)
     client.set(key, 'theirs')
     code, log = start_and_exit(daemon)
@@ -379,7 +381,7 @@ def test_foreign_key_at_start(daemon, queue, client, name):
 
 @pytest.mark.parametrize('state', ['killed', 'loading', 'replica', 'busy_script', 'no_replicas'])
 def test_redis_not_ready_at_start(daemon, faults, heartbeats, redis_server, late, state):
-    """Redis is away or not ready when the daemon starts: it waits, says so, and comes up by itself."""
+    """If Redis is away or not ready at the start, the daemon waits, says so, and starts by itself."""
     queue = Queue(faults.client).load()
     queue.add({'command': heartbeats.task(0.05)})
     with getattr(faults, state)():
@@ -409,7 +411,7 @@ def test_default_backoff_is_idle(daemon, redis_server, base_config):
 
 
 def test_slow_redis_is_not_dead(daemon, queue, proxy, through_proxy, heartbeats):
-    """Every command takes 150 ms longer each way: leases are renewed, tasks run once."""
+    """If every command takes 150 ms longer each way, leases are renewed and tasks run once."""
     proxy.delay(0.15)
     worker = daemon({'redis': {**CALM['redis'], **through_proxy['redis']},
                      'queue': {'lease': '9s'}}).wait_ready()

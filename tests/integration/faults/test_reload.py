@@ -1,4 +1,4 @@
-"""Configuration of the real daemon: at its start, with -t, and reloaded."""
+"""Configuration of the real daemon: at its start, with -t, and at a reload."""
 import re
 import subprocess
 
@@ -33,7 +33,7 @@ def leatd(*argv):
 # ---- options
 
 def test_help_and_version():
-    """--help and --version answer on stdout with status 0."""
+    """--help and --version print to stdout and exit with 0."""
     for option in ('--help', '-h'):
         done = leatd(option)
         assert done.returncode == 0 and 'Usage: leatd [-c FILE | -q QUEUE]' in done.stdout and done.stderr == ''
@@ -43,7 +43,7 @@ def test_help_and_version():
 
 
 def test_output_that_cannot_be_written(folder):
-    """What -t, --help and --version say is not lost in silence: 74."""
+    """If the output of -t, --help and --version cannot be written, the exit status is 74."""
     (folder / 'queue.ini').write_text('[queue]\nname = emails\n')
     for argv in (['--help'], ['--version'], ['-t', '-c', folder / 'queue.ini']):
         with open('/dev/full', 'w', encoding='utf-8') as full:
@@ -55,7 +55,7 @@ def test_output_that_cannot_be_written(folder):
 @pytest.mark.parametrize('key, mode, warned', [
     ('password', 0o644, True), ('password', 0o640, False), ('password_file', 0o644, False)])
 def test_password_that_all_users_can_read(folder, key, mode, warned):
-    """A password in a configuration that is open to all is warned of, with what to do; it is no error."""
+    """A configuration with a password that all users can read is no error, but a warning says what to do."""
     (folder / 'secret').write_text('secret')
     (folder / 'secret').chmod(0o600)
     path = write_config(folder / 'queue.ini', {'queue': {'name': 'emails'}, 'redis': {key: f'{folder}/secret'}})
@@ -71,7 +71,7 @@ def test_password_that_all_users_can_read(folder, key, mode, warned):
     (['-c', 'a', 'b'], 'unexpected argument: b'),
 ])
 def test_usage_errors(argv, said):
-    """Wrong options are 64, with what is wrong and where help is on stderr."""
+    """Wrong options exit with 64, and stderr has the mistake and the way to the help."""
     done = leatd(*argv)
     assert done.returncode == 64 and done.stdout == ''
     assert said in done.stderr and done.stderr.endswith('see leatd --help\n')
@@ -81,7 +81,7 @@ def test_usage_errors(argv, said):
 
 @pytest.mark.parametrize('option', [[], ['-t']])
 def test_all_errors_at_once(folder, option):
-    """Every error is listed with file and line, and a suggestion where there is one; status 78."""
+    """Every error is listed with file and line, and a suggestion if there is one; the exit status is 78."""
     path = folder / 'bad.ini'
     path.write_text(BROKEN)
     done = leatd('-c', path, *option)
@@ -96,13 +96,13 @@ def test_all_errors_at_once(folder, option):
 
 
 def test_missing_file(folder):
-    """A file that is not there is 78, with its name."""
+    """A missing file is named, with exit status 78."""
     done = leatd('-c', folder / 'none.ini')
     assert done.returncode == 78 and str(folder / 'none.ini') in done.stderr
 
 
-def test_check_asks_no_redis(folder):
-    """-t says ok for a good file, without a Redis."""
+def test_check_needs_no_redis(folder):
+    """-t accepts a good file without a Redis."""
     path = write_config(folder / 'good.ini', {'redis': {'socket': folder / 'no.sock'},
                                               'queue': {'name': 'emails'}})
     done = leatd('-c', path, '-t')
@@ -114,8 +114,9 @@ def test_check_asks_no_redis(folder):
     ('directory', '/no/such/folder', '/no/such/folder: No such file'),
     ('shell', '/bin/no-such-shell', '/bin/no-such-shell: No such file'),
 ])
-def test_check_tells_what_this_host_lacks(folder, key, value, said):
-    """-t warns of what tasks would need here; the file is right all the same, since others may have it."""
+def test_check_warns_of_missing_files(folder, key, value, said):
+    """-t warns of files that tasks would need on this host; the configuration is valid, because other hosts
+    may have them."""
     path = write_config(folder / 'good.ini', {'queue': {'name': 'emails'}, 'task': {key: value}})
     done = leatd('-c', path, '-t')
     assert done.returncode == 0 and done.stdout == f'{path}: ok\n'
@@ -126,7 +127,7 @@ def test_check_tells_what_this_host_lacks(folder, key, value, said):
 # ---- reload
 
 def reload(worker, sections=None, text=None, told='configuration reloaded'):
-    """Writes the file anew and waits until the daemon says what it made of it."""
+    """Writes the file again and waits until the daemon logs the result."""
     if text is None:
         write_config(worker.config_path, sections)
     else:
@@ -137,13 +138,13 @@ def reload(worker, sections=None, text=None, told='configuration reloaded'):
 
 
 def changed(worker, **sections):
-    """The daemon's sections with some keys set anew."""
+    """The daemon's sections with some keys changed."""
     return {name: {**values, **sections.get(name, {})}
             for name, values in {**{name: {} for name in sections}, **worker.sections}.items()}
 
 
 def test_broken_file_changes_nothing(daemon, queue, folder):
-    """SIGHUP with a broken file: the running configuration stays, all errors are told, tasks go on."""
+    """At SIGHUP with a broken file the running configuration stays, all errors are logged, and tasks go on."""
     worker = daemon({'task': {'environment': f'PLACE={folder}/out'}}).wait_ready()
     reload(worker, text=BROKEN, told='the running one stays')
     for line in (3, 4, 5, 8, 9, 11):
@@ -152,7 +153,7 @@ def test_broken_file_changes_nothing(daemon, queue, folder):
     wait_succeeded(queue, 1)
     assert (folder / 'out').exists() and worker.running()
 
-    # a missing file is no different
+    # a missing file is treated alike
     worker.config_path.unlink()
     before = worker.log().count('the running one stays')
     worker.reload()
@@ -162,7 +163,7 @@ def test_broken_file_changes_nothing(daemon, queue, folder):
 
 
 def test_concurrency_is_reloaded(daemon, queue, latches):
-    """More slots are used at once, without waiting for anything else to happen; fewer as tasks end."""
+    """More slots are used at once, without any other event; fewer apply as tasks end."""
     worker = daemon({'queue': {'concurrency': 1}}).wait_ready()
     first, later = latches(), latches()
     queue.add(*[{'command': first.command}] * 3, *[{'command': later.command}] * 3)
@@ -180,8 +181,8 @@ def test_concurrency_is_reloaded(daemon, queue, latches):
 
 
 def test_task_and_retry_keys_are_reloaded(daemon, queue, folder, latch):
-    """Timeout, environment, directory, umask, attempts and codes hold for tasks that start after the
-    reload; a task that runs goes on with what it had."""
+    """Timeout, environment, directory, umask, attempts and codes apply to tasks that start after the reload;
+    a running task keeps the old ones."""
     worker = daemon({'task': {'timeout': '10m'}}).wait_ready()
     queue.add({'command': f'{latch.wait}; echo "$NEW" > {folder}/old'})
     wait_until(lambda: worker.descendants())
@@ -202,7 +203,7 @@ def test_task_and_retry_keys_are_reloaded(daemon, queue, folder, latch):
 
 
 def test_command_is_reloaded(daemon, queue, folder):
-    """A config's own command is another after a reload."""
+    """A configured command changes with a reload."""
     worker = daemon({'task': {'command': f'touch {folder}/one'}}).wait_ready()
     queue.add({'x': '1'})
     wait_succeeded(queue, 1)
@@ -213,7 +214,7 @@ def test_command_is_reloaded(daemon, queue, folder):
 
 
 def test_scan_is_reloaded(daemon, queue, client):
-    """A shorter period counts at once, however far away the next scan was."""
+    """A shorter period applies at once, however far away the next scan was."""
     queue.register('gone')
     queue.add({'command': 'true'})
     queue.begin('gone')
@@ -225,7 +226,7 @@ def test_scan_is_reloaded(daemon, queue, client):
 
 
 def test_log_level_is_reloaded(daemon, queue):
-    """The log's level and whether output goes there change with a reload."""
+    """The log's level, and whether output goes there, change with a reload."""
     worker = daemon().wait_ready()
     reload(worker, changed(worker, log={'level': 'info', 'started': 'yes'},
                            output={'to': 'discard'}))
@@ -239,8 +240,8 @@ def test_log_level_is_reloaded(daemon, queue):
     ('queue', 'name', 'others'), ('queue', 'lease', '30s'), ('queue', 'stream', 'others'),
     ('redis', 'socket', '/nowhere'), ('queue', 'max_crashes', '7'),
 ])
-def test_restart_keys_are_told(daemon, queue, folder, section, key, value):
-    """A key that needs a restart keeps its value, and the log names it; the others are taken."""
+def test_restart_keys_are_logged(daemon, queue, folder, section, key, value):
+    """A key that needs a restart keeps its value and is named in the log; the other keys change."""
     worker = daemon().wait_ready()
     reload(worker, changed(worker, **{section: {key: value}, 'task': {'umask': '027'}}))
     worker.wait_log(f'[{section}] {key}: takes effect only after a restart')
@@ -250,7 +251,7 @@ def test_restart_keys_are_told(daemon, queue, folder, section, key, value):
 
 
 def test_many_reloads(daemon, queue):
-    """Reloads in quick succession, with tasks running, neither leak descriptors nor lose a task."""
+    """Reloads in quick succession, with running tasks, neither leak descriptors nor lose a task."""
     worker = daemon().wait_ready()
     before = open_files(worker.pid)
     for _ in range(40):

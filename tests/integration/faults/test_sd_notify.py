@@ -1,4 +1,4 @@
-"""What the daemon tells its service manager: ready, status, watchdog, reload, stop."""
+"""Messages of the daemon to its service manager: ready, status, watchdog, reload, stop."""
 import signal
 import time
 
@@ -20,12 +20,12 @@ def manager(folder):
 
 
 def test_ready_once_registered(daemon, queue, client, manager):
-    """READY=1 comes once, and not before the worker stands in Redis and could take tasks."""
+    """READY=1 is sent once, and not before the worker is registered in Redis and could take tasks."""
     worker = daemon(env=manager.environment())
     seen = []
 
     def ready():
-        # the order matters: what Redis knew is asked after READY was seen
+        # the order matters: Redis is asked after READY was seen
         if manager.having('READY'):
             seen.append(client.hlen(queue.workers))
             return True
@@ -40,8 +40,8 @@ def test_ready_once_registered(daemon, queue, client, manager):
 
 
 def test_not_ready_before_an_answer(daemon, redis_server, manager):
-    """While Redis neither answers nor refuses, the worker is not ready; it is, with the outage in its
-    status, once that is known."""
+    """While Redis neither answers nor refuses, the worker is not ready; as soon as the outage is known it is,
+    with the outage in its status."""
     redis_server.stop()
     worker = daemon({'redis': {'connect_timeout': '1s', 'command_timeout': '1s'}},
                     env=manager.environment())
@@ -56,7 +56,7 @@ def test_not_ready_before_an_answer(daemon, redis_server, manager):
 
 
 def test_reload_before_ready(daemon, redis_server, manager):
-    """A reload that comes before the worker is ready does not make it ready."""
+    """A reload before the worker is ready does not make it ready."""
     redis_server.stop()
     worker = daemon({'redis': {'connect_timeout': '5s'}}, env=manager.environment(), start=False)
     worker.start()
@@ -69,7 +69,8 @@ def test_reload_before_ready(daemon, redis_server, manager):
 
 
 def test_ready_without_redis(daemon, redis_server, manager):
-    """Started while Redis is away: ready, waiting, and the status says so; then it registers."""
+    """If Redis is away at the start, the worker is ready, and its status says that it waits; then it
+    registers."""
     redis_server.kill()
     worker = daemon(env=manager.environment())
     manager.wait('READY')
@@ -82,7 +83,7 @@ def test_ready_without_redis(daemon, redis_server, manager):
 
 
 def test_status_has_figures(daemon, queue, manager, latch):
-    """The status tells what runs and what became of tasks, soon after it changed."""
+    """The status has running tasks and outcomes, soon after a change."""
     daemon({'retry': {'max_attempts': 2}}, env=manager.environment()).wait_ready()
     queue.add({'command': 'true'}, {'command': 'false'}, {'command': latch.command})
     wanted = '1 of 4 running; 1 succeeded, 1 retried, 1 dead'
@@ -92,8 +93,8 @@ def test_status_has_figures(daemon, queue, manager, latch):
 
 @pytest.mark.parametrize('outage', ['none', 'killed', 'stopped'])
 def test_watchdog(daemon, redis_server, client, manager, late, outage):
-    """The watchdog is fed at least every half of its time while Redis answers, and while an outage is
-    declared, be it that Redis is gone or that it is silent."""
+    """The worker feeds the watchdog at least every half of its period while Redis answers, and also during an
+    outage, whether Redis is gone or silent."""
     worker = daemon({'redis': {'command_timeout': '1s', 'connect_timeout': '1s'}},
                     env=manager.environment(1_000_000)).wait_ready()
     if outage == 'killed':
@@ -110,7 +111,7 @@ def test_watchdog(daemon, redis_server, client, manager, late, outage):
 
 
 def test_watchdog_starves(daemon, manager):
-    """A worker whose loop does not turn feeds no watchdog."""
+    """A worker whose loop does not run feeds no watchdog."""
     worker = daemon(env=manager.environment(600_000)).wait_ready()
     manager.wait('WATCHDOG', 2)
     worker.stop()
@@ -122,9 +123,8 @@ def test_watchdog_starves(daemon, manager):
     manager.wait('WATCHDOG', before + 1)
 
 
-def test_reload_is_told(daemon, manager):
-    """A reload is RELOADING=1 with the time of day of the monotonic clock, then READY=1; with a broken
-    file too."""
+def test_reload_messages(daemon, manager):
+    """A reload sends RELOADING=1 with the monotonic time, then READY=1; also with a broken file."""
     worker = daemon(env=manager.environment()).wait_ready()
     manager.wait('READY')
     for count, text in ((1, None), (2, '[queue\n')):
@@ -139,8 +139,8 @@ def test_reload_is_told(daemon, manager):
         assert before <= int(manager.having('MONOTONIC_USEC')[-1]) <= after
 
 
-def test_stop_is_told(daemon, queue, client, manager):
-    """A stop is STOPPING=1 with more time than drain and grace take; a second signal shortens it."""
+def test_stop_messages(daemon, queue, client, manager):
+    """A stop sends STOPPING=1 and asks for more time than drain and grace take; a second signal shortens it."""
     worker = daemon({'shutdown': {'drain': '20s'}, 'task': {'kill_grace': '1s'}},
                     env=manager.environment()).wait_ready()
     queue.add({'command': 'sleep 60'})

@@ -1,4 +1,4 @@
-"""Stopping the real daemon: running tasks finish or go back, and nothing new begins."""
+"""Stopping the real daemon: running tasks finish or are requeued, and no task starts."""
 import signal
 import time
 
@@ -18,7 +18,7 @@ def running(worker):
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_idle_worker_stops_at_once(daemon, queue, client, late, number):
-    """Without tasks a stop is immediate, with status 0; the consumer is struck off."""
+    """Without tasks a stop is immediate, with status 0, and the consumer is deleted."""
     worker = daemon().wait_ready()
     wait_blocked(client)
     began = time.monotonic()
@@ -31,7 +31,7 @@ def test_idle_worker_stops_at_once(daemon, queue, client, late, number):
 
 
 def test_idle_worker_stops_without_memory(daemon, client, injector):
-    """One allocation fails on the way, whichever: that is made up for at once, not at the next beat."""
+    """If any one allocation fails during the stop, it is repeated at once, not at the next heartbeat."""
     for number in range(1, 9):
         worker = daemon({'queue': {'lease': '60s'}, 'shutdown': {'drain': '20s'}}, env=injector.env).wait_ready()
         wait_blocked(client)
@@ -43,8 +43,8 @@ def test_idle_worker_stops_without_memory(daemon, client, injector):
 
 
 def test_running_tasks_finish(daemon, queue, client, folder, late):
-    """SIGTERM during work: the running task finishes and counts; nothing else is claimed, not even
-    what comes then; the lease is renewed to the end."""
+    """At SIGTERM the running task finishes and counts; no other task is claimed, not even a new one; the
+    lease is renewed to the end."""
     worker = daemon({'queue': {'lease': '2s', 'concurrency': 1}, 'shutdown': {'drain': '60s'}}
                     ).wait_ready()
     queue.add({'command': f'sleep 3; echo > {folder}/finished'}, {'command': f'touch {folder}/second'})
@@ -66,13 +66,13 @@ def test_running_tasks_finish(daemon, queue, client, folder, late):
     assert queue.counter('succeeded') == 1 and client.xlen(queue.stream) + client.xlen(queue.go) == 2
     assert queue.pending() == [] and worker.descendants() == []
 
-    # the next worker does the rest
+    # the next worker runs the others
     daemon().wait_ready()
     wait_succeeded(queue, 3)
 
 
 def test_failures_count_while_stopping(daemon, queue):
-    """A task that fails during the drain is tried again later, with its attempt counted."""
+    """A task that fails during the drain is retried later, with its attempt counted."""
     worker = daemon({'retry': {'base': '1h', 'cap': '1h'}}).wait_ready()
     queue.add({'command': 'sleep 0.5; exit 1'})
     running(worker)
@@ -82,8 +82,8 @@ def test_failures_count_while_stopping(daemon, queue):
 
 
 def test_drain_deadline(daemon, queue, folder, late):
-    """At the drain deadline tasks get TERM, after the grace KILL, and go back: no attempt used, and
-    they run elsewhere; the daemon is gone in time, with status 0."""
+    """At the drain deadline tasks get TERM, after the grace KILL, and are requeued: no attempt is used, and
+    they run elsewhere; the daemon exits in time with status 0."""
     sections = {'shutdown': {'drain': '300ms'}, 'task': {'kill_grace': '500ms'}}
     worker = daemon(sections).wait_ready()
     polite = (f"trap 'echo got TERM >> {folder}/polite; exit 0' TERM; echo > {folder}/listens; "
@@ -103,13 +103,13 @@ def test_drain_deadline(daemon, queue, folder, late):
     assert queue.counter('released') == 2 and queue.counter('crashes') == 0
     assert worker.log().count('returned to the queue') >= 2
 
-    # on another worker, as if it had not begun
+    # on another worker, as if it had not started
     daemon(sections).wait_ready()
     wait_succeeded(queue, 2)
     assert (folder / 'again').read_text() == '1\n1\n'
 
 
-def test_second_signal_hastens(daemon, queue, client, folder):
+def test_second_signal(daemon, queue, client, folder):
     """A second signal ends the drain at once; a third does not wait for the grace."""
     worker = daemon({'shutdown': {'drain': '60s'}, 'queue': {'lease': '100s'},
                      'task': {'kill_grace': '40s'}}).wait_ready()
@@ -127,8 +127,8 @@ def test_second_signal_hastens(daemon, queue, client, folder):
 
 
 def test_stop_during_a_flood_of_tasks(daemon, queue, client, folder):
-    """Stopped while tasks stream in: every one runs exactly once, here or elsewhere, and none is left
-    in a closed connection."""
+    """If the worker is stopped while tasks stream in, each task runs exactly once, here or elsewhere, and
+    none is left in a closed connection."""
     script = f'echo $LEAT_TASK >> {folder}/runs'
     first = daemon().wait_ready()
     other = daemon().wait_ready()
@@ -145,8 +145,8 @@ def test_stop_during_a_flood_of_tasks(daemon, queue, client, folder):
 
 @pytest.mark.parametrize('tasks', [0, 1])
 def test_stop_without_redis(daemon, queue, client, redis_server, late, tasks):
-    """Stopped while Redis is down: the daemon ends in time all the same. Without tasks status 0; with
-    a result that Redis did not take, 75."""
+    """If Redis is down the daemon stops in time: without tasks with status 0, and with 75 if Redis did not
+    take an outcome."""
     worker = daemon({'queue': {'lease': '20s'}, 'shutdown': {'drain': '200ms'}}).wait_ready()
     if tasks:
         queue.add({'command': 'sleep 60'})
@@ -162,8 +162,7 @@ def test_stop_without_redis(daemon, queue, client, redis_server, late, tasks):
 
 
 def test_redis_comes_back_while_stopping(daemon, queue, redis_server, folder):
-    """Redis is away when the daemon is stopped and comes back during the drain: the result is sent,
-    and counts once."""
+    """If Redis is away at the stop and comes back during the drain, the outcome is sent and counts once."""
     redis_server.restart(appendonly='yes', appendfsync='always')
     queue.redis = redis_server.client()
     queue.load()
@@ -181,7 +180,7 @@ def test_redis_comes_back_while_stopping(daemon, queue, redis_server, folder):
 
 
 def test_killed_group_leaves_nothing(daemon, queue, folder):
-    """What a task has started in its group and session is gone too when the daemon has stopped."""
+    """Processes that a task started in its group and session are gone when the daemon has stopped."""
     worker = daemon({'shutdown': {'drain': '0'}}).wait_ready()
     queue.add({'command': f"(trap '' TERM; exec sleep 61) & (trap '' TERM; exec sleep 62) & "
                           f"echo > {folder}/runs; wait"})
@@ -194,7 +193,7 @@ def test_killed_group_leaves_nothing(daemon, queue, folder):
 
 
 def test_reload_while_stopping(daemon, queue, client, latch):
-    """A reload during the drain does not let the worker claim again."""
+    """A reload during the drain does not make the worker claim again."""
     worker = daemon({'queue': {'concurrency': 1}}).wait_ready()
     queue.add({'command': latch.command}, {'command': 'true'})
     running(worker)
@@ -209,7 +208,7 @@ def test_reload_while_stopping(daemon, queue, client, latch):
 
 
 def test_stop_at_the_start(daemon, redis_server):
-    """SIGTERM before there is any session: a clean and quick end."""
+    """SIGTERM before the first session gives a clean and quick end."""
     redis_server.stop()
     worker = daemon()
     wait_until(worker.listens)

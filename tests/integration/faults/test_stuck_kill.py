@@ -1,4 +1,4 @@
-"""Tasks that were killed and do not end: killed again, told of once, they hold up nothing but their slot."""
+"""Tasks that survive their KILL: they are killed again, logged once, and block nothing but their slot."""
 import signal
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ OFF = {'isolation': {'cgroup': 'off'}, 'retry': {'max_attempts': 1}, 'task': {'k
 
 @pytest.fixture
 def held():
-    """Processes that the test traces; what is left of them at its end."""
+    """Processes that the test traces; the fixture ends those that are left."""
     pids = []
     yield pids
     for pid in pids:
@@ -34,15 +34,16 @@ def pid_of(path):
 
 
 def cancel_now(queue):
-    """The one task that runs: not by a time limit, which on a busy machine may pass before the task is traced."""
+    """Cancels the one running task. A timeout would not do, because on a busy machine it may pass before the
+    task is traced."""
     [token] = queue.pending()
     [state] = queue.call_off((token[1:], token), now=True)
     assert state.startswith('asked ')
 
 
-def test_who_comes_after_the_kill(caged, queue, group, folder, held, latch):
-    """With cgroups: what somebody moves into the task's group after its KILL is killed, too, and the slot is free
-    for the next task."""
+def test_a_process_that_joins_after_the_kill(caged, queue, group, folder, held, latch):
+    """With cgroups, a process that is moved into the task's group after the KILL is killed, too, and the slot
+    is free for the next task."""
     worker = caged({'queue': {'concurrency': 1}}).wait_ready()
     queue.add({'command': f'sleep 600 & echo $! > {folder}/pid; {latch.wait}'}, {'command': 'true'})
     held.append(pid_of(folder / 'pid'))
@@ -58,8 +59,9 @@ def test_who_comes_after_the_kill(caged, queue, group, folder, held, latch):
 
 
 def test_traced_by_its_own_descendant(daemon, queue, folder):
-    """Without cgroups: a descendant with a session of its own that traces its first process keeps that one's death
-    from the daemon. It is found by its environment, and the task's end is what it was ended for."""
+    """Without cgroups, a descendant in its own session that traces the task's first process hides that one's
+    death from the daemon. The descendant is found by its environment, and the task's outcome is the reason
+    for its kill."""
     worker = daemon(OFF).wait_ready()
     queue.add({'command': f'exec {sys.executable} -S -E {TRACER} {folder}/pid'})
     pid = pid_of(folder / 'pid')
@@ -69,9 +71,9 @@ def test_traced_by_its_own_descendant(daemon, queue, folder):
     assert 'was killed' not in worker.log() and worker.running()
 
 
-def test_what_does_not_end(daemon, queue, folder, held):
-    """A process that no KILL ends is told of once; its task keeps its slot, the other slot goes on, and a stop
-    ends in its time, with everything proved that can be."""
+def test_a_process_that_survives_kill(daemon, queue, folder, held):
+    """A process that survives KILL is logged once; its task keeps its slot, the other slot goes on, and a
+    stop ends in time, with everything proved that can be."""
     worker = daemon({**OFF, 'queue': {'concurrency': 2}}).wait_ready()
     consumer = consumer_of(worker)
     [tid] = queue.add({'command': f'echo $$ > {folder}/pid; exec sleep 600'})
@@ -88,9 +90,9 @@ def test_what_does_not_end(daemon, queue, folder, held):
     wait_until(lambda: f'dead {consumer}\n' in text.read_text())
 
 
-def test_renewals_that_tell_again(daemon, queue, client, folder, held):
-    """With a short lease: each renewal says anew that the task is lost, which must not begin the wait for its end
-    anew. What does not end is told of, and once."""
+def test_repeated_reports_of_a_lost_lease(daemon, queue, client, folder, held):
+    """With a short lease each renewal reports the lost task again, which must not restart the wait for its
+    end. The stuck process is logged, once."""
     worker = daemon({**OFF, 'queue': {'lease': '1s'}}).wait_ready()
     queue.add({'command': f'echo $$ > {folder}/pid; exec sleep 600'})
     held.append(pid_of(folder / 'pid'))

@@ -1,8 +1,8 @@
-"""No missed wake-up, and none too many: whatever becomes startable starts within 50 ms on an idle
-worker, and an idle daemon does nothing.
+"""No wakeup is missed, and none is needless: a task that may start does so within 50 ms on an idle worker,
+and an idle daemon does nothing.
 
-Every case is measured several times from the task itself: the median must be within 50 ms, and what a
-busy machine takes away; a missed wake-up is later by far each time, and one that is missed now and then
+Every case is measured several times by the task itself. The median must be within 50 ms plus the delay of a
+busy machine. A wakeup that is missed each time is later by far, and one that is missed now and then is late
 by seconds.
 """
 import statistics
@@ -14,20 +14,20 @@ from harness.polling import wait_until
 from harness.short_leases import boot_s, cpu_share, pass_time, wait_blocked, wait_empty, wakeups
 
 WITHIN_S = 0.05
-AT_MOST_S = 5  # one start on a machine that has other things to do
+AT_MOST_S = 5  # one start on a busy machine
 ROUNDS = 5
 
 
 @pytest.fixture(autouse=True)
 def patient(base_config):
-    """Nothing happens by chance: scans and beats are rare."""
+    """Scans and heartbeats are rare, so that nothing is found by chance."""
     base_config['queue'].update(lease='60s', scan='60s', concurrency=1)
     base_config['task'] = {'kill_grace': '300ms'}
     base_config['shutdown'] = {'drain': '10ms'}
 
 
 class Stamps:
-    """Tasks that say when they run, by the wall clock, which is also the server's."""
+    """Tasks that write the time at which they run, by the wall clock, which is also the server's."""
 
     def __init__(self, path):
         self.path = path
@@ -64,12 +64,12 @@ def assert_prompt(late):
 
 
 def test_delayed_task_starts_on_the_other_worker(daemon, queue, client, stamps, latches, assert_prompt):
-    """Two idle workers of one slot and a task that is due soon; half-way one of them is filled: it starts
-    on the other when it is due. Both get to be the one that is filled."""
+    """Of two idle workers with one slot each, one gets a long task before a delayed task is due: the delayed
+    task starts on the other one. Each worker is filled in some round."""
     for _ in range(2):
         daemon().wait_ready()
     delays, filled, half_ms = [], set(), 250
-    # which of the two is filled is Redis's choice: mostly they take turns
+    # Redis chooses which of the two is filled; mostly they alternate
     for number in range(1, 6 * ROUNDS):
         if len(delays) >= ROUNDS and len(filled) == 2:
             break
@@ -87,15 +87,14 @@ def test_delayed_task_starts_on_the_other_worker(daemon, queue, client, stamps, 
             filled.add(busy)
             delays.append(started - due / 1000)
         else:
-            # this machine was too slow to fill one in time: the round says nothing
+            # the machine was too slow to fill one in time, so the round does not count
             half_ms = min(2 * half_ms, 8000)
     assert_prompt(delays)
     assert len(filled) == 2
 
 
 def test_delayed_tasks_start_on_time(daemon, queue, client, stamps, assert_prompt):
-    """Delayed tasks start when they are due, also one that is due earlier than what the worker waits
-    for."""
+    """Delayed tasks start when they are due, also one that is due before the time that the worker waits for."""
     daemon().wait_ready()
     wait_blocked(client)
     begun = queue.now()
@@ -107,9 +106,8 @@ def test_delayed_tasks_start_on_time(daemon, queue, client, stamps, assert_promp
 
 
 @pytest.mark.parametrize('how', ['XADD', 'enqueue', 'enqueue into a lane', 'dead_retry'])
-def test_what_is_put_up_starts_at_once(daemon, queue, client, redis_server, stamps, assert_prompt, how):
-    """A plain XADD, an enqueue from another client and a dead letter that is tried again wake an idle
-    worker."""
+def test_a_new_task_starts_at_once(daemon, queue, client, redis_server, stamps, assert_prompt, how):
+    """A plain XADD, an enqueue of another client and a retried dead letter wake an idle worker."""
     daemon({'retry': {'max_attempts': 1}}).wait_ready()
     other = redis_server.client()
     if how == 'dead_retry':
@@ -133,14 +131,14 @@ def test_what_is_put_up_starts_at_once(daemon, queue, client, redis_server, stam
 
 
 def test_released_task_starts_at_once(daemon, queue, client, stamps, assert_prompt):
-    """A worker that stops hands its task back: an idle one starts it at once."""
-    patient_end = {'task': {'kill_grace': '20s'}}  # it says that it was told, which starts a program
+    """A worker that stops requeues its task, and an idle one starts it at once."""
+    patient_end = {'task': {'kill_grace': '20s'}}  # the task reports the signal, which starts a program
     keeper = daemon(patient_end).wait_ready()
     wait_blocked(client)
     told = stamps.line('told', after='exit 1')
     delays = []
     for number in range(1, ROUNDS + 1):
-        # the one that runs it leaves, and the next becomes the keeper
+        # the worker that runs it leaves, and the next one becomes the keeper
         task = f"trap '{told}' TERM; {stamps.line('run')}; while :; do sleep 0.01; done"
         if number == 1:
             queue.add({'command': task})
@@ -167,8 +165,8 @@ def test_retried_task_starts_when_its_pause_is_over(daemon, queue, client, stamp
     assert_prompt(delays)
 
 
-def test_what_fell_due_while_the_worker_was_full(daemon, queue, client, stamps, assert_prompt):
-    """A task that falls due while nobody has room starts as soon as somebody has."""
+def test_a_task_that_fell_due_while_the_worker_was_full(daemon, queue, client, stamps, assert_prompt):
+    """A task that falls due while no worker has room starts as soon as one has."""
     daemon().wait_ready()
     delays = []
     for number in range(1, ROUNDS + 1):
@@ -182,8 +180,8 @@ def test_what_fell_due_while_the_worker_was_full(daemon, queue, client, stamps, 
 
 
 def test_a_freed_slot_of_a_full_lane_wakes(daemon, queue, client, stamps, assert_prompt):
-    """Two workers, a lane of which one task may run: the next starts when that has ended, on a worker that
-    was blocked or on the one that is free again."""
+    """Of a lane with a cap of one, the next task starts when the first has ended, on a blocked worker or on
+    the one that is free again."""
     for _ in range(2):
         daemon().wait_ready()
     queue.conf_set('lane:a', '1, 1')
@@ -200,7 +198,7 @@ def test_a_freed_slot_of_a_full_lane_wakes(daemon, queue, client, stamps, assert
 
 
 def test_a_higher_cap_wakes(daemon, queue, client, redis_server, stamps, latches, assert_prompt):
-    """An operator raises it: what waited starts at once on the worker that was blocked."""
+    """If an operator raises the cap, waiting tasks start at once on the blocked worker."""
     for _ in range(2):
         daemon().wait_ready()
     operator = type(queue)(redis_server.client())
@@ -210,7 +208,7 @@ def test_a_higher_cap_wakes(daemon, queue, client, redis_server, stamps, latches
         wait_blocked(client, 2)
         latch = latches()
         queue.add({'command': stamps.line('first', after=latch.command), 'lane': 'a'})
-        # of two that are there at once either may be the one that begins
+        # of two ready tasks either may start first
         stamps.wait('first', number)
         queue.add({'command': stamps.line('next'), 'lane': 'a'})
         wait_blocked(client, 1)
@@ -224,7 +222,7 @@ def test_a_higher_cap_wakes(daemon, queue, client, redis_server, stamps, latches
 
 @pytest.mark.parametrize('of', ['queue', 'lane'])
 def test_a_rate_token_wakes(daemon, queue, client, stamps, assert_prompt, of):
-    """Four a second, with every worker idle: each starts when its token is there, on either worker."""
+    """At four tasks a second, with idle workers, each task starts when its token is there, on either worker."""
     for _ in range(2):
         daemon().wait_ready()
     wait_blocked(client, 2)
@@ -233,15 +231,15 @@ def test_a_rate_token_wakes(daemon, queue, client, stamps, assert_prompt, of):
     stamps.wait('go', 2 * ROUNDS)
     wait_empty(queue)
     times = [at for _, _, at in stamps.named('go')]
-    # when the next token is there, and so when each of these was, unless the machine has stopped for so long
-    # meanwhile that time was lost; the first one waited for none
+    # when the next token is there, and so when each of these was, unless the machine stalled for so long that
+    # time was lost; the first task waited for none
     following = int(queue.redis.hget(queue.stats, 'tat' if of == 'queue' else 't:a')) / 1e6
     delays = [at - (following - 0.25 * (len(times) - number)) for number, at in enumerate(times)]
     assert_prompt([max(delay, 0.) for delay in delays[1:]])
 
 
 def test_a_follow_up_wakes(daemon, queue, client, stamps, assert_prompt):
-    """A rerun that was wanted while the first one ran starts when that has ended."""
+    """A follow-up that was requested while the first task ran starts when that has ended."""
     for _ in range(2):
         daemon().wait_ready()
     delays = []
@@ -257,7 +255,7 @@ def test_a_follow_up_wakes(daemon, queue, client, stamps, assert_prompt):
 
 
 def test_delayed_tasks_of_a_lane_start_on_time(daemon, queue, client, stamps, assert_prompt):
-    """As those without one."""
+    """Delayed tasks of a lane start like those without a lane."""
     daemon().wait_ready()
     wait_blocked(client)
     begun = queue.now()
@@ -269,7 +267,7 @@ def test_delayed_tasks_of_a_lane_start_on_time(daemon, queue, client, stamps, as
 
 
 def test_full_worker_takes_when_it_has_room(daemon, queue, client, stamps, late):
-    """What is enqueued while all slots are busy starts when the first is free."""
+    """A task that is enqueued while all slots are busy starts when the first is free."""
     daemon({'queue': {'concurrency': 2}}).wait_ready()
     wait_blocked(client)
     tasks = [{'command': f'sleep 0.2; {stamps.line("end")}'}] * (2 * ROUNDS)
@@ -292,7 +290,7 @@ def test_resumed_queue_starts_at_once(daemon, queue, client, redis_server, stamp
         wait_blocked(client, 2)
         operator.gate(pause_name, True)
         wait_blocked(client, 0)
-        both = latches()  # none is free for the other before
+        both = latches()  # neither latch is free for the other task before
         queue.add({'command': stamps.line('one', after=both.command)})
         client.xadd(queue.stream, {'command': stamps.line('two', after=both.command)})
         pass_time(0.1)
@@ -307,7 +305,7 @@ def test_resumed_queue_starts_at_once(daemon, queue, client, redis_server, stamp
 
 
 def test_paused_daemon_sleeps(daemon, queue, client, base_config):
-    """Neither does a paused worker wake up between its beats, though tasks wait and become due."""
+    """A paused worker does not wake up between its heartbeats, though tasks wait and become due."""
     base_config['queue'].update(lease=None, scan=None)
     base_config['task']['kill_grace'] = None
     worker = daemon().wait_ready()
@@ -319,13 +317,13 @@ def test_paused_daemon_sleeps(daemon, queue, client, base_config):
     pass_time(0.3)
     before = wakeups(worker.pid)
     assert cpu_share(worker.pid, 4) < 0.004
-    # as below; and the bell for the delayed one
+    # as below, and the wakeup for the delayed task
     assert wakeups(worker.pid) - before <= 4
 
 
 def test_idle_daemon_sleeps(daemon, queue, client, base_config):
-    """Between its beats an idle daemon does not wake up at all, whether or not something is delayed
-    for later; nor does it with the settings that a config without any has."""
+    """An idle daemon does not wake up between its heartbeats, with and without a delayed task, and also not
+    with the default settings."""
     base_config['queue'].update(lease=None, scan=None)
     base_config['task']['kill_grace'] = None
     worker = daemon().wait_ready()
@@ -334,5 +332,5 @@ def test_idle_daemon_sleeps(daemon, queue, client, base_config):
     pass_time(0.3)
     before = wakeups(worker.pid)
     assert cpu_share(worker.pid, 4) < 0.004
-    # a beat each 20 s, a scan each 15 s
+    # a heartbeat each 20 s, a scan each 15 s
     assert wakeups(worker.pid) - before <= 3

@@ -1,5 +1,5 @@
-"""The wall clock of a worker or of Redis is set by an hour: no worker goes beyond its own deadline, which no wall
-clock touches; and what a step of Redis's clock may do is fenced and counted."""
+"""The wall clock of a worker or of Redis is set by an hour: no worker exceeds its own deadline, which does
+not depend on a wall clock, and the effects of a step of Redis's clock are fenced and counted."""
 import time
 from datetime import datetime
 
@@ -25,7 +25,7 @@ def wall(folder):
 
 @pytest.fixture
 def redis_server(redis_servers, wall):
-    """One whose clock is `wall`."""
+    """A server whose clock is `wall`."""
     return redis_servers(prefix=wall.words())
 
 
@@ -38,8 +38,8 @@ def add(queue, command, **fields):
 @pytest.mark.skipif(is_sanitized(), reason='AddressSanitizer wants to be the first library')
 @both_ways
 def test_of_a_worker(daemon, queue, folder, proxy, through_proxy, heartbeats, late, step_s):
-    """What runs goes on, and retries and timeouts come when they would have; cut off from Redis the worker is not
-    a moment later or earlier with its tasks than without the step."""
+    """Running tasks go on, and retries and timeouts come at their time; cut off from Redis, the worker kills
+    its tasks exactly when it would without the step."""
     own = Wall(folder / 'own')
     worker = daemon({**through_proxy, **TWO}, env=own.env).wait_ready()
     tid = add(queue, heartbeats.task(60, stubborn=True))
@@ -64,8 +64,8 @@ def test_of_a_worker(daemon, queue, folder, proxy, through_proxy, heartbeats, la
 # ---- of Redis
 
 def test_of_redis_ahead(daemon, queue, wall, heartbeats, late):
-    """All leases seem to have run out: a task may run again, once; its first attempt hears of it with its next
-    renewal, is ended, and changes nothing any more."""
+    """All leases seem to have expired: a task may run again, once; its first attempt learns of it at its next
+    renewal, is killed, and changes nothing."""
     first = daemon().wait_ready()
     tid = add(queue, heartbeats.task(1.2))
     heartbeats.wait_runs(1)
@@ -82,7 +82,7 @@ def test_of_redis_ahead(daemon, queue, wall, heartbeats, late):
 
 
 def test_of_redis_back(daemon, queue, wall, heartbeats, folder):
-    """Nothing runs twice; what is enqueued runs, what runs is renewed."""
+    """No task runs twice; new tasks run, and running ones are renewed."""
     daemon(TWO).wait_ready()
     daemon(TWO).wait_ready()
     add(queue, heartbeats.task(LEASE_S + 0.3))
@@ -108,7 +108,7 @@ def test_rate_after_a_step_back(queue, wall):
 
 
 def test_hold_after_a_step_back(queue, wall):
-    """Nor does the lease that is waited for where a group was made anew."""
+    """The pause after a recreated group does not last longer either."""
     queue.register('a', lease=1000)
     queue.redis.xgroup_destroy(queue.stream, queue.group)
     queue.register('a', lease=1000)

@@ -1,4 +1,4 @@
-"""Rare meetings of events in the worker: what comes while something else is under way."""
+"""Rare coincidences in the worker: events that come while another is being handled."""
 import pytest
 
 from harness import processes
@@ -6,13 +6,13 @@ from harness.polling import wait_until
 from harness.queue import LIBRARY
 from harness.short_leases import pass_time, wait_blocked, wait_empty
 
-# a claim of one task by an idle worker, nothing named
+# a claim of one task by an idle worker that names no token
 CLAIM_ONE = rb'\$1\r\n1\r\n\$1\r\n0\r\n\$0\r\n\r\n$'
 
 
 @pytest.fixture(autouse=True)
 def patient(base_config):
-    """Nothing happens by chance: scans and beats are rare."""
+    """Scans and heartbeats are rare, so that nothing is found by chance."""
     base_config['queue'].update(lease='60s', scan='60s', concurrency=1)
     base_config['task'] = {'kill_grace': '300ms'}
     base_config['shutdown'] = {'drain': '10ms'}
@@ -23,7 +23,7 @@ def lines(path):
 
 
 def most_at_once(marks):
-    """How many ran side by side, from lines + and -."""
+    """The largest number that ran side by side, from lines + and -."""
     now = most = 0
     for mark in marks:
         now += 1 if mark == '+' else -1
@@ -31,9 +31,9 @@ def most_at_once(marks):
     return most
 
 
-def test_bell_during_a_claim(daemon, queue, client, proxy, through_proxy, folder):
-    """The bell rings after a claim ran and before its reply is read: the due time that it tells
-    of is not missed."""
+def test_wakeup_during_a_claim(daemon, queue, client, proxy, through_proxy, folder):
+    """If the wakeup comes after a claim ran and before its reply is read, the due time that it announces is
+    not missed."""
     out = folder / 'out'
     daemon(through_proxy).wait_ready()
     wait_blocked(client)
@@ -48,8 +48,8 @@ def test_bell_during_a_claim(daemon, queue, client, proxy, through_proxy, folder
 
 
 def test_never_beyond_the_slots(daemon, queue, client, proxy, through_proxy, folder):
-    """A blocking read that finds tasks in both streams brings twice as many as asked for: no
-    more of them start than there are slots, the others go back."""
+    """If a blocking read finds tasks in both streams it delivers twice as many as asked for: no more of them
+    start than there are slots, and the others are requeued."""
     out = folder / 'out'
     line = f'echo + >> {out}; sleep 0.3; echo - >> {out}'
     read = proxy.trap('XREADGROUP', when='before', action='hold')
@@ -66,8 +66,8 @@ def test_never_beyond_the_slots(daemon, queue, client, proxy, through_proxy, fol
     assert most_at_once(lines(out)) == 1
 
 
-def test_a_thousand_and_more_at_once(daemon, queue, client):
-    """With thousands of slots a read never brings more than one claim may name."""
+def test_more_than_a_thousand_at_once(daemon, queue, client):
+    """With thousands of slots a read never delivers more tasks than one claim may name."""
     one = daemon({'queue': {'concurrency': 10000}}).wait_ready()
     wait_blocked(client)
     queue.enqueue(*[{'command': 'true'}] * 1200)
@@ -76,8 +76,8 @@ def test_a_thousand_and_more_at_once(daemon, queue, client):
 
 
 def test_nothing_is_taken_while_redis_refuses(daemon, queue, client):
-    """While outcomes are kept since Redis refuses them, no further tasks are begun, also not
-    when they are sent again."""
+    """While outcomes wait because Redis refuses them, no further tasks are claimed, also when they are sent
+    again."""
     one = daemon({'queue': {'concurrency': 2}, 'retry': {'max_attempts': 1}}).wait_ready()
     wait_blocked(client)
     client.set(queue.dead, 'somebody else')
@@ -91,8 +91,8 @@ def test_nothing_is_taken_while_redis_refuses(daemon, queue, client):
 
 
 def test_work_connection_half_open(daemon, queue, client, proxy, through_proxy, folder):
-    """The connection of the blocking read is dead without an end: a worker that has to claim
-    does not ask for the end of the read for ever."""
+    """If the connection of the blocking read is dead without an end, a worker that has to claim does not wait
+    for it forever."""
     out = folder / 'out'
     through_proxy['redis']['command_timeout'] = '500ms'
     read = proxy.trap('XREADGROUP', when='before', action='hold')
@@ -103,7 +103,7 @@ def test_work_connection_half_open(daemon, queue, client, proxy, through_proxy, 
 
 
 def expired(queue, client):
-    """A task in the stream whose lease has run out, without waking those who wait for tasks."""
+    """A task in the stream with an expired lease, added without waking blocked workers."""
     pipe = client.pipeline(transaction=True)
     pipe.xadd(queue.stream, {'command': 'true'})
     pipe.xreadgroup(queue.group, 'other', {queue.stream: '>'})
@@ -112,8 +112,7 @@ def expired(queue, client):
 
 
 def test_stop_while_scanning(daemon, queue, client, proxy, through_proxy):
-    """A worker that stops while a scan is under way does not go on with it after it has left: no
-    consumer stays behind."""
+    """A worker that stops during a scan does not continue it after it has left: no consumer stays behind."""
     through_proxy['queue'] = {'scan': '500ms'}
     one = daemon(through_proxy).wait_ready()
     wait_blocked(client)
@@ -133,8 +132,8 @@ def test_stop_while_scanning(daemon, queue, client, proxy, through_proxy):
     assert [consumer['name'] for consumer in consumers] == [b'other']
 
 
-def test_a_lasting_error_is_not_told_over_and_over(daemon, queue):
-    """What is wrong with every claim and with no registration: the pauses grow all the same."""
+def test_a_lasting_error_is_not_logged_repeatedly(daemon, queue):
+    """If every claim fails and every registration succeeds, the pauses still grow."""
     source, head = LIBRARY.read_text(), 'function leat.claim(keys, args)\n'
     assert head in source
     queue.load(source.replace(head, head + "  fail('ERR made to fail')\n"))
@@ -145,8 +144,8 @@ def test_a_lasting_error_is_not_told_over_and_over(daemon, queue):
 
 
 def test_failed_attempt_leaves_nothing_in_its_session(daemon, queue, folder):
-    """A failed attempt's silent processes in other groups of its session are dead before the
-    next attempt may begin."""
+    """Silent processes of a failed attempt, in other groups of its session, are dead before the next attempt
+    may start."""
     pid = folder / 'pid'
     stray = f'sleep 60 </dev/null >/dev/null 2>&1 & echo $! > {pid}'
     line = f"bash -c 'set -m; {stray}; sleep 0.2; exit 1'"
@@ -157,8 +156,8 @@ def test_failed_attempt_leaves_nothing_in_its_session(daemon, queue, folder):
 
 
 def test_shorter_lease_ends_nothing(daemon, queue, client, folder):
-    """A lease made so short that kill_grace does not fit any more: nothing is claimed, but what
-    runs is renewed and finishes."""
+    """If the lease is set too short for kill_grace, nothing is claimed, but running tasks are renewed and
+    finish."""
     out = folder / 'out'
     one = daemon({'queue': {'lease': '12s'}, 'task': {'kill_grace': '4s'}}).wait_ready()
     queue.add({'command': f'echo + >> {out}; sleep 7; echo - >> {out}'})
@@ -175,8 +174,8 @@ def test_shorter_lease_ends_nothing(daemon, queue, client, folder):
 
 
 def test_stop_while_a_claim_s_reply_is_lost(daemon, queue, client, proxy, through_proxy):
-    """SIGTERM just after a task was begun for this worker and the connection broke: it registers
-    once more and hands the task back."""
+    """If the connection breaks at SIGTERM, just after a task was claimed for this worker, it registers once
+    more and requeues the task."""
     claim = proxy.trap('leat_claim', action='hold', holding=rb'\r\ns\d+-\d+\r\n$')
     one = daemon(through_proxy).wait_ready()
     wait_blocked(client)
