@@ -95,7 +95,7 @@ static bool is_lane(const char *name)
     return strncmp(name, LANE, sizeof LANE - 1) == 0;
 }
 
-/* Returns false after printing the error. */
+/* Checks the length of a lane's name. Returns false after printing the error. */
 static bool is_lane_name(const struct cli *cli, const char *name)
 {
     size_t size = strlen(name) - strlen(LANE);
@@ -121,7 +121,7 @@ static const struct setting *find_setting(const struct cli *cli, const char *nam
     }
     names[SETTING_COUNT] = LANE "NAME";
     cli_suggest(name, names, SETTING_COUNT + 1, hint, sizeof hint);
-    (void)cli_usage(cli, "unknown setting: %s;%s leat conf lists them", name, hint);
+    (void)cli_usage(cli, "unknown setting: %s;%s leat conf lists all", name, hint);
     return NULL;
 }
 
@@ -197,7 +197,7 @@ static const char *read_setting(const struct cli *cli, const char *name, const c
 
 #define VALUE_SIZE 64
 
-/* Formats a stored value for people. */
+/* Formats a stored value as people write it. */
 static void format_value(const struct setting *setting, const char *stored, char *text)
 {
     bool none = *stored == '\0' || (setting->may_be_none && strcmp(stored, "0") == 0);
@@ -437,7 +437,8 @@ static int run(struct cli *cli, int argc, char **argv)
         json = true;
     }
     if (argc - optind != 0 && argc - optind != 2) {
-        return cli_usage(cli, "give a name and a value, or nothing to see all");
+        return cli_usage(cli, argc - optind == 1 ? "missing operand: give a name and a value"
+                                                 : "give only one name and one value");
     }
     if (argc > optind) {
         change.name = argv[optind];

@@ -23,8 +23,8 @@ struct dead_options {
 };
 
 struct dead_letter {
-    char dead_id[48]; /* of the entry */
-    char tid[48];     /* of the task */
+    char dead_id[48]; /* id of the entry */
+    char tid[48];     /* id of the task */
 };
 
 /* The selected dead letters. Letters that are added after the selection do not belong to it, above

@@ -18,7 +18,7 @@
 #include "queue/calls.h"
 #include "redis/error.h"
 
-#define BATCH 100    /* letters per call, the maximum of leat_dead */
+#define BATCH 100    /* letters per call, the maximum of the function */
 #define MOST_TOLD 20 /* refusals that are printed one by one */
 #define WHY_SIZE 512
 
@@ -41,7 +41,7 @@ static const char *verb(const struct act *act)
 }
 
 /* Prints a refusal. Those of the queue itself are a sentence after their first word. */
-static void tell_refusal(struct act *act, const struct dead_letter *letter, struct bytes answer)
+static void print_refusal(struct act *act, const struct dead_letter *letter, struct bytes answer)
 {
     static const char refused[] = "REFUSED ";
     char what[128], why[WHY_SIZE];
@@ -74,7 +74,7 @@ static void count_answer(struct act *act, const struct dead_letter *letter, stru
     } else if (bytes_equal(answer, "gone")) {
         act->gone++;
     } else {
-        tell_refusal(act, letter, answer);
+        print_refusal(act, letter, answer);
     }
 }
 

@@ -1,3 +1,6 @@
+/*
+ * A task before it is sent: its fields, and the checks that leatd would make.
+ */
 #include "cli/enqueue/draft.h"
 
 #include <stdio.h>

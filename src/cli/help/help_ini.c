@@ -1,5 +1,5 @@
 /*
- * What the table of configuration keys knows of a key: leat help ini.
+ * leat help ini: explains keys of the configuration from their table.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { WORD_SIZE = 128 };
 
-/* What was asked for. */
+/* The operands of leat help ini. */
 struct question {
     char section[WORD_SIZE]; /* "": any section */
     char key[WORD_SIZE];     /* "": all keys of the section */

@@ -106,6 +106,9 @@ int cli_call_failed(const char *what, enum redis_error error, const char *why);
  * status after printing the error. */
 int cli_check_reply(const struct redisReply *reply, size_t elements);
 
+/* Prints that a reply has an unknown form, as of another version. Returns EX_PROTOCOL. */
+int cli_unexpected_reply(void);
+
 /* Sends the command, waits for its reply and checks it. Returns the reply for freeReplyObject, or
  * NULL after printing the error and setting *status. Does not free the command. */
 struct redisReply *cli_call(struct cli *cli, struct command *command, const char *what,

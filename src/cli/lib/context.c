@@ -183,6 +183,13 @@ void cli_free(struct cli *cli)
     config_source_close(&cli->source);
 }
 
+int cli_unexpected_reply(void)
+{
+    cli_error("unexpected reply from Redis: the queue's function library is of another version; "
+              "install the same version everywhere");
+    return EX_PROTOCOL;
+}
+
 int cli_check_reply(const struct redisReply *reply, size_t elements)
 {
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
@@ -196,10 +203,7 @@ int cli_check_reply(const struct redisReply *reply, size_t elements)
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= elements) {
         return EX_OK;
     }
-    cli_error(
-        "unexpected reply from Redis: the queue's function library is of another version; install "
-        "the same version everywhere");
-    return EX_PROTOCOL;
+    return cli_unexpected_reply();
 }
 
 struct redisReply *cli_call(struct cli *cli, struct command *command, const char *what,

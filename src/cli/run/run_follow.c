@@ -220,7 +220,7 @@ static void write_out(struct follow *follow, int number, struct bytes data)
     }
 }
 
-static void tell_lost(const struct follow *follow, int64_t bytes)
+static void report_lost(const struct follow *follow, int64_t bytes)
 {
     if (bytes > 0) {
         cli_error("task %s: %lld bytes of output lost", follow->tid, (long long)bytes);
@@ -238,14 +238,14 @@ static void take_data(struct follow *follow, int64_t offset, int number, struct 
         data = (struct bytes){data.data + known, data.size - known};
         offset = follow->offset;
     }
-    tell_lost(follow, offset - follow->offset);
+    report_lost(follow, offset - follow->offset);
     follow->offset = offset + (int64_t)data.size;
     if (number == STDOUT_FILENO || number == STDERR_FILENO) {
         write_out(follow, number, data);
     }
 }
 
-static void tell_end(struct follow *follow, const struct redisReply *fields)
+static void report_end(struct follow *follow, const struct redisReply *fields)
 {
     char how[64], wait[MOMENT_SIZE];
 
@@ -294,7 +294,7 @@ static void take_output(struct follow *follow, const struct queue_entry *entry)
     }
     take_data(follow, offset, (int)fields_number(fields, "fd", 0), fields_bytes(fields, "data"));
     if (fields_bytes(fields, "ended").size > 0) {
-        tell_end(follow, fields);
+        report_end(follow, fields);
     }
 }
 
@@ -344,10 +344,7 @@ static int take_reply(struct follow *follow, struct redisReply *reply)
 
     freeReplyObject(reply);
     if (count < 0) {
-        cli_error(
-            "unexpected reply from Redis: the queue's function library is of another version; "
-            "install the same version everywhere");
-        follow->retry.status = EX_PROTOCOL;
+        follow->retry.status = cli_unexpected_reply();
     }
     return count;
 }

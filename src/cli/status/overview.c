@@ -37,7 +37,7 @@ struct round {
     struct ev_loop *loop;
     struct asked *queues;
     size_t count, waiting; /* all; those that have not answered yet */
-    bool failed;           /* for want of memory */
+    bool failed;           /* there was no memory */
 };
 
 static void note(struct overview_line *line, enum overview_state state, int exit_status)
@@ -214,7 +214,7 @@ static int ask_all(struct round *round, struct overview *overview)
         }
     }
     if (round->waiting > 0) {
-        (void)ev_run(round->loop, 0); /* what it returns tells only why it was left */
+        (void)ev_run(round->loop, 0); /* its result only tells why it returned */
     }
     return round->failed ? -1 : 0;
 }

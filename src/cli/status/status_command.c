@@ -191,7 +191,7 @@ static int show(const struct cli *cli, const struct status_options *options,
     return result;
 }
 
-static int look(struct cli *cli, const struct status_options *options)
+static int print_one(struct cli *cli, const struct status_options *options)
 {
     struct lanes lanes = {.most = (size_t)options->lanes};
     struct redisReply *reply;
@@ -215,7 +215,7 @@ static int look(struct cli *cli, const struct status_options *options)
     return status;
 }
 
-static int look_at_all(const struct status_options *options)
+static int print_all(const struct status_options *options)
 {
     bool watching = options->interval_ms > 0;
     struct overview overview;
@@ -247,7 +247,7 @@ static int watch(struct cli *cli, const struct status_options *options)
     (void)sigaddset(&resized, SIGWINCH);
     (void)sigprocmask(SIG_BLOCK, &resized, NULL);
     for (;;) {
-        status = options->all ? look_at_all(options) : look(cli, options);
+        status = options->all ? print_all(options) : print_one(cli, options);
         if (status == EX_UNAVAILABLE || status == EX_TEMPFAIL) {
             cli_disconnect(cli);
         } else if (status != EX_OK && status != STATUS_EXIT_UNHEALTHY) {
@@ -365,7 +365,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (options.interval_ms > 0) {
         return watch(cli, &options);
     }
-    return options.all ? look_at_all(&options) : look(cli, &options);
+    return options.all ? print_all(&options) : print_one(cli, &options);
 }
 
 const struct subcommand status_command = {

@@ -148,10 +148,7 @@ static int take_results(struct await *await, struct redisReply *reply)
 
     freeReplyObject(reply);
     if (result < 0) {
-        cli_error(
-            "unexpected reply from Redis: the queue's function library is of another version; "
-            "install the same version everywhere");
-        fail(await, EX_PROTOCOL);
+        fail(await, cli_unexpected_reply());
     }
     return has_failed(await) ? -1 : 0;
 }
