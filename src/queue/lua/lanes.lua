@@ -21,6 +21,8 @@ local STRICT = 1e12 -- subtracted from the tags of strict lanes
 local ID_WIDTH = 20 -- of each half of a padded tid: ids are two numbers of 64 bits
 local LANES_AT_ONCE = 100 -- lanes that one call examines without finding a task
 local MAX_LANE = 200 -- bytes of a lane's name
+local DEFAULT = '*' -- conf 'lane:*' has the settings of lanes without settings of their own
+local REJOIN_AT_ONCE = 1000 -- lanes that one call puts under a new default
 
 leat.LANE_PROBLEM = 'lane: longer than ' .. MAX_LANE .. ' bytes, or with a NUL; shorten it'
 
@@ -33,12 +35,20 @@ local function tag_text(tag)
 end
 
 -- The settings of a lane: conf 'lane:NAME' is 'WEIGHT, MAX_RUNNING, RATE, BURST', with 'strict' for a weight. A
--- missing part or '-' means 1, no limit, no limit, 1.
+-- missing part or '-' means 1, no limit, no limit, 1. 'lane:*' is the default of lanes with a name.
+function leat.lane_settings(q, lane)
+  local own = redis.call('HGET', q[CONF], 'lane:' .. lane) or ''
+  if own ~= '' or lane == '' then
+    return own, own ~= ''
+  end
+  return redis.call('HGET', q[CONF], 'lane:' .. DEFAULT) or '', false
+end
+
 local function spec_of(q, lane)
   q.specs = q.specs or {}
   local spec = q.specs[lane]
   if not spec then
-    local parts = leat.spec_parts(redis.call('HGET', q[CONF], 'lane:' .. lane) or '')
+    local parts = leat.spec_parts(leat.lane_settings(q, lane))
     spec = {
       strict = parts[1] == 'strict', step = 1 / math.max(number_or(parts[1], 1), 0.001),
       most = number_or(parts[2]), every_us = leat.interval_us(parts[3]), burst = number_or(parts[4], 1),
@@ -134,11 +144,45 @@ function leat.wake_lane(q, lane)
 end
 
 -- Part of a whole step: the lane's settings have changed. It no longer waits for a slot or token of the old ones.
-function leat.lane_changed(q, lane)
+local function rejoin(q, lane)
   zset_drop(q, LANES, lane)
   zset_drop(q, DELAYED, 'l:' .. lane)
   leat.wake_lane(q, lane)
   leat.forget_rate(q, 't:' .. lane)
+end
+
+-- Part of a whole step: the default has changed for one page of lanes after `after` (nil: from the first). stats has
+-- where the next page begins. Each scan continues there.
+local function rejoin_page(q, after)
+  local last = leat.walk_lanes(q, after, REJOIN_AT_ONCE, function(lane)
+    local _, has_own = leat.lane_settings(q, lane)
+    if not has_own then
+      rejoin(q, lane)
+    end
+  end)
+  if last then
+    hash_set(q, STATS, 'rejoin', last)
+  else
+    hash_drop(q, STATS, 'rejoin')
+  end
+  q.freed = true
+end
+
+function leat.lane_changed(q, lane)
+  q.specs = nil
+  rejoin(q, lane)
+  if lane == DEFAULT then
+    rejoin_page(q)
+  end
+end
+
+-- For the scan. Returns true if there was a page of lanes whose default had changed.
+function leat.continue_rejoin(q)
+  local after = redis.call('HGET', q[STATS], 'rejoin')
+  if after then
+    whole_step(rejoin_page, q, after)
+  end
+  return after and true
 end
 
 -- Counts of running tasks belong to the steps that start and end them, because caps rely on them.

@@ -121,7 +121,7 @@ function leat.lanes(keys, args)
   local last = leat.walk_lanes(q, after, limit, function(lane, tid)
     rows[#rows + 1] = {
       'lane', lane, 'waiting', leat.lane_length(q, lane), 'running', leat.lane_running(q, lane),
-      'oldest_ms', tid:match('^%d+'), 'settings', redis.call('HGET', q[CONF], 'lane:' .. lane) or '',
+      'oldest_ms', tid:match('^%d+'), 'settings', (leat.lane_settings(q, lane)),
     }
   end)
   return { PROTOCOL, last and 'l' .. last or '', rows }

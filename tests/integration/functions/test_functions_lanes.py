@@ -418,6 +418,61 @@ def test_a_cap_that_is_changed(queue):
     assert sum(len(queue.begin('w1', 10)) for _ in range(2)) == 12
 
 
+# ---- the default
+
+def started(queue, *lanes):
+    """How many tasks of each lane run after workers have claimed what they can."""
+    begin_all(queue, 'w1', 'w2')
+    return {lane: runs(queue, lane) for lane in lanes}
+
+
+@pytest.mark.parametrize('how', ['function', 'XADD'])
+def test_a_default_for_lanes_without_settings(queue, how):
+    """lane:* binds each lane that has no settings of its own, but no tasks without a lane; leat_lanes shows it."""
+    queue.conf_set('lane:*', '1, 1')
+    queue.conf_set('lane:own', '1')
+    for lane in ('a', 'b', '*', 'own'):
+        pile_up(queue, lane, 4, how)
+    queue.add(*[{'command': 'true'}] * 5)
+    assert started(queue, 'a', 'b', '*', 'own') == {'a': 1, 'b': 1, '*': 1, 'own': 4}
+    shown = {name: (row['settings'], row['waiting']) for name, row in queue.lane_rows().items()}
+    assert shown == dict.fromkeys([b'*', b'a', b'b'], (b'1, 1', 3))  # the tasks without a lane run
+
+
+def test_a_default_that_is_changed(queue):
+    """A changed default applies at once to lanes that waited for a slot or a token of the old one, and again to a
+    lane that loses its own settings."""
+    queue.conf_set('lane:*', '1, 1')
+    queue.conf_set('lane:own', '1, 2')
+    for lane in ('a', 'b', 'own'):
+        queue.add(*laned(lane, 9))
+    assert started(queue, 'a', 'b', 'own') == {'a': 1, 'b': 1, 'own': 2}
+    queue.conf_set('lane:*', '1, 3')
+    assert started(queue, 'a', 'b', 'own') == {'a': 3, 'b': 3, 'own': 2}
+    queue.conf_set('lane:own', '')
+    assert started(queue, 'own') == {'own': 3}
+    queue.conf_set('lane:*', '1, -, 1/h')
+    assert started(queue, 'a', 'b') == {'a': 4, 'b': 4}
+    queue.conf_set('lane:*', '')
+    assert started(queue, 'a', 'b', 'own') == {'a': 9, 'b': 9, 'own': 9}
+
+
+def test_a_default_for_very_many_lanes(queue):
+    """A changed default reaches a first page of lanes at once, and the rest with the next scan."""
+    queue.conf_set('lane:*', '1, -, 1/h')
+    for number in range(0, 1500, 50):
+        queue.add(*[task for i in range(50) for task in laned(f'client {number + i:04}', 2)])
+    while queue.begin('w1', 100):
+        pass
+    queue.conf_set('lane:*', '')
+    assert queue.redis.hget(queue.stats, 'rejoin') == b'client 0999'
+    queue.scan('w1')
+    assert queue.redis.hget(queue.stats, 'rejoin') is None
+    while queue.begin('w2', 100):
+        pass
+    assert [runs(queue, f'client {number:04}') for number in (0, 999, 1000, 1499)] == [2] * 4
+
+
 def test_one_that_was_passed_on_keeps_its_late_success_in_its_lane(queue):
     """If the lease expired while the lane was full again, the task waits unclaimed, and its late success ends
     it there."""

@@ -98,7 +98,8 @@ class Snapshot:
     # ---- lanes
 
     def spec(self, lane):
-        parts = self.conf.get('lane:' + lane.decode('latin-1'), b'').decode().split(',')
+        own = self.conf.get('lane:' + lane.decode('latin-1')) or (lane and self.conf.get('lane:*'))
+        parts = (own or b'').decode().split(',')
         parts = [part.strip() for part in parts]
         return dict(zip(('weight', 'most', 'rate', 'burst'), parts))
 
