@@ -19,6 +19,7 @@
 
 static const char help[] =
     "Usage: leat conf [OPTION]... [NAME VALUE]\n"
+    "       leat conf [OPTION]... --apply\n"
     "Show or change the settings that all workers of the queue share. Redis stores\n"
     "them; the configuration file only sets them for the first worker.\n"
     "\n"
@@ -34,9 +35,12 @@ static const char help[] =
     "                    no limit\n"
     "  burst             starts at once after a pause\n"
     "  lane:NAME         weight, max_running, rate and burst of a lane, such as\n"
-    "                    '2, 10' or 'strict, -, 5/s'; none: weight 1, no limits\n"
+    "                    '2, 10' or 'strict, -, 5/s'; none: those of lane:*\n"
+    "  lane:*            default for lanes without settings of their own; none:\n"
+    "                    weight 1, no limits\n"
     "\n"
     "Options:\n"
+    "  --apply     set all settings to the values in the configuration file\n"
     "  --json      print everything that is stored as JSON\n"
     "  -q, -c, -h  see leat --help\n"
     "\n"
@@ -55,10 +59,11 @@ static const char help[] =
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 
-enum { OPTION_JSON = 256 };
+enum { OPTION_JSON = 256, OPTION_APPLY };
 
 static const struct option options_table[] = {
     CLI_COMMON_OPTIONS,
+    {"apply", no_argument, NULL, OPTION_APPLY},
     {"json", no_argument, NULL, OPTION_JSON},
     {0},
 };
@@ -210,6 +215,16 @@ static void format_value(const struct setting *setting, const char *stored, char
     }
 }
 
+/* The same for a lane, too, whose parts are bounded and fit; setting is NULL for one. */
+static void format_any(const struct setting *setting, const char *stored, char *text, size_t size)
+{
+    if (setting) {
+        format_value(setting, stored, text);
+    } else {
+        (void)snprintf(text, size, "%s", *stored ? stored : "none");
+    }
+}
+
 /* The value in the configuration, as it would be stored. */
 static void configured_value(const struct cli *cli, const struct setting *setting, char *stored)
 {
@@ -240,37 +255,71 @@ static bool shared_value(const struct redisReply *conf, const char *key, char *s
 
 /* ---- comparison with the configuration */
 
-static void compare_lane(const struct redisReply *conf, const char *entry, conf_visit *visit,
-                         void *context)
-{
-    char name[sizeof LANE + LIMITS_LANE_MOST], shared[4 * VALUE_SIZE];
+/* A value of the file that is not the queue's, both as Redis would store them. */
+struct difference {
+    const struct setting *setting; /* NULL: a lane */
+    const char *name, *key;
+    const char *shared; /* NULL: the queue has none */
     const char *configured;
-    int length = (int)limits_split_lane(entry, &configured);
+};
 
-    (void)snprintf(name, sizeof name, LANE "%.*s", length, entry);
-    if (shared_value(conf, name, shared, sizeof shared) && strcmp(shared, configured) != 0) {
-        visit(context, name, *shared ? shared : "none", configured);
+typedef void difference_visit(void *context, const struct difference *difference);
+
+static void compare_value(const struct redisReply *conf, struct difference *difference,
+                          difference_visit *visit, void *context)
+{
+    char shared[4 * VALUE_SIZE];
+    bool is_there = shared_value(conf, difference->key, shared, sizeof shared);
+
+    if (!is_there || strcmp(shared, difference->configured) != 0) {
+        difference->shared = is_there ? shared : NULL;
+        visit(context, difference);
     }
+}
+
+static void each_difference(const struct cli *cli, const struct redisReply *conf,
+                            difference_visit *visit, void *context)
+{
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        char configured[VALUE_SIZE];
+        struct difference difference = {&settings[i], settings[i].name, settings[i].key, NULL,
+                                        configured};
+        configured_value(cli, &settings[i], configured);
+        compare_value(conf, &difference, visit, context);
+    }
+    for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++) {
+        char name[sizeof LANE + LIMITS_LANE_MOST];
+        struct difference difference = {NULL, name, name, NULL, NULL};
+        int length = (int)limits_split_lane(*lane, &difference.configured);
+        (void)snprintf(name, sizeof name, LANE "%.*s", length, *lane);
+        compare_value(conf, &difference, visit, context);
+    }
+}
+
+struct comparison {
+    conf_visit *visit;
+    void *context;
+};
+
+static void show_difference(void *context, const struct difference *difference)
+{
+    const struct comparison *comparison = context;
+    char shared[4 * VALUE_SIZE], configured[4 * VALUE_SIZE];
+
+    if (!difference->shared) {
+        return;
+    }
+    format_any(difference->setting, difference->shared, shared, sizeof shared);
+    format_any(difference->setting, difference->configured, configured, sizeof configured);
+    comparison->visit(comparison->context, difference->name, shared, configured);
 }
 
 void conf_compare(const struct cli *cli, const struct redisReply *conf, conf_visit *visit,
                   void *context)
 {
-    char shared[VALUE_SIZE], configured[VALUE_SIZE], ours[VALUE_SIZE], theirs[VALUE_SIZE];
+    struct comparison comparison = {visit, context};
 
-    for (size_t i = 0; i < SETTING_COUNT; i++) {
-        configured_value(cli, &settings[i], configured);
-        if (!shared_value(conf, settings[i].key, shared, sizeof shared) ||
-            strcmp(shared, configured) == 0) {
-            continue;
-        }
-        format_value(&settings[i], shared, theirs);
-        format_value(&settings[i], configured, ours);
-        visit(context, settings[i].name, theirs, ours);
-    }
-    for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++) {
-        compare_lane(conf, *lane, visit, context);
-    }
+    each_difference(cli, conf, show_difference, &comparison);
 }
 
 /* ---- output */
@@ -361,13 +410,20 @@ static int print_conf(const struct cli *cli, const struct redisReply *conf)
     return EX_OK;
 }
 
-/* Prints a reply, which has the protocol version, and then names and values. */
-static int print_reply(const struct cli *cli, const struct redisReply *reply, bool json)
+/* A reply has the protocol version, and then names and values. */
+static struct redisReply conf_of(const struct redisReply *reply)
 {
     struct redisReply conf = *reply;
 
     conf.element = reply->element + 1;
     conf.elements = reply->elements - 1;
+    return conf;
+}
+
+static int print_reply(const struct cli *cli, const struct redisReply *reply, bool json)
+{
+    struct redisReply conf = conf_of(reply);
+
     return json ? output_json(fields_json(&conf), true) : print_conf(cli, &conf);
 }
 
@@ -378,11 +434,7 @@ static void record_change(const struct cli *cli, const char *name, const char *s
     const struct setting *setting = is_lane(name) ? NULL : find_setting(cli, name);
     char text[4 * VALUE_SIZE];
 
-    if (setting) {
-        format_value(setting, stored, text);
-    } else {
-        (void)snprintf(text, sizeof text, "%s", *stored ? stored : "none");
-    }
+    format_any(setting, stored, text, sizeof text);
     audit_record(cli, &act, "set %s to %s", name, text);
 }
 
@@ -392,41 +444,85 @@ struct change {
     struct buffer stored;
 };
 
-static int call(struct cli *cli, const struct change *change, bool json)
+/* Sets stored, or only reads if key is NULL. Returns all settings for freeReplyObject, or NULL with
+ * *status after printing the error. */
+static struct redisReply *call(struct cli *cli, const char *name, const char *key,
+                               const char *stored, int *status)
 {
     struct command command = {0};
     struct redisReply *reply;
+
+    *status = EX_OK;
+    if (key && strcmp(key, "lease_ms") == 0) {
+        *status = conf_check_lease(cli, strtoll(stored, NULL, 10));
+    }
+    if (*status != EX_OK) {
+        return NULL;
+    }
+    queue_conf(&command, &cli->queue, key, stored);
+    reply = cli_call(cli, &command, key ? "cannot change the setting" : "cannot read the settings",
+                     1, status);
+    command_free(&command);
+    if (reply && key) {
+        record_change(cli, name, stored);
+    }
+    return reply;
+}
+
+struct application {
+    struct cli *cli;
+    int status;
+};
+
+static void apply_one(void *context, const struct difference *difference)
+{
+    struct application *application = context;
+    struct redisReply *reply;
+
+    if (application->status == EX_OK) {
+        reply = call(application->cli, difference->name, difference->key, difference->configured,
+                     &application->status);
+        freeReplyObject(reply);
+    }
+}
+
+/* Sets each value of the file that is not the queue's. */
+static int apply(struct cli *cli)
+{
+    struct application application = {cli, EX_OK};
+    struct redisReply *reply = call(cli, NULL, NULL, NULL, &application.status);
+
+    if (reply) {
+        struct redisReply conf = conf_of(reply);
+        each_difference(cli, &conf, apply_one, &application);
+        freeReplyObject(reply);
+    }
+    return application.status;
+}
+
+static int set_and_print(struct cli *cli, const struct change *change, bool applies, bool json)
+{
+    struct redisReply *reply;
     int status = cli_connect(cli);
 
-    if (status != EX_OK) {
-        return status;
-    }
-    if (change->key && strcmp(change->key, "lease_ms") == 0) {
-        status = conf_check_lease(cli, strtoll(change->stored.data, NULL, 10));
+    if (status == EX_OK && applies) {
+        status = apply(cli);
     }
     if (status != EX_OK) {
         return status;
     }
-    queue_conf(&command, &cli->queue, change->key, change->stored.data);
-    reply = cli_call(cli, &command,
-                     change->key ? "cannot change the setting" : "cannot read the settings", 1,
-                     &status);
-    command_free(&command);
-    if (!reply) {
-        return status;
+    reply = call(cli, change->name, change->key, change->stored.data, &status);
+    if (reply) {
+        status = print_reply(cli, reply, json);
+        freeReplyObject(reply);
     }
-    if (change->key) {
-        record_change(cli, change->name, change->stored.data);
-    }
-    status = print_reply(cli, reply, json);
-    freeReplyObject(reply);
     return status;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct change change = {0};
-    bool json = false;
+    bool json = false, applies = false;
     int letter, status = EX_OK;
 
     while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
@@ -434,7 +530,14 @@ static int run(struct cli *cli, int argc, char **argv)
         if (letter == CLI_OPTION_STOP) {
             return status;
         }
-        json = true;
+        json = json || letter == OPTION_JSON;
+        applies = applies || letter == OPTION_APPLY;
+    }
+    if (applies && argc > optind) {
+        return cli_usage(cli, "--apply takes no name and value; remove one of them");
+    }
+    if (applies && !conf_reads_file(cli)) {
+        return cli_usage(cli, "--apply requires a configuration file; name it with -c FILE");
     }
     if (argc - optind != 0 && argc - optind != 2) {
         return cli_usage(cli, argc - optind == 1 ? "missing operand: give a name and a value"
@@ -445,7 +548,7 @@ static int run(struct cli *cli, int argc, char **argv)
         change.key = read_setting(cli, change.name, argv[optind + 1], &change.stored, &status);
     }
     if (status == EX_OK) {
-        status = call(cli, &change, json);
+        status = set_and_print(cli, &change, applies, json);
     }
     buffer_free(&change.stored);
     return status;

@@ -28,14 +28,18 @@ static int refuse(int64_t lease_ms, const char *whose, int64_t kill_grace_ms)
     return EX_DATAERR;
 }
 
+bool conf_reads_file(const struct cli *cli)
+{
+    return cli->source.file || !config_source_url(&cli->source);
+}
+
 /* Without a file, the configuration says nothing about the workers. */
 static int check_file(const struct cli *cli, int64_t lease_ms)
 {
     int64_t grace_ms = cli->config->task.kill_grace_ms;
-    bool is_read = cli->source.file || !config_source_url(&cli->source);
     char whose[512];
 
-    if (!is_read || lease_rule_fits(grace_ms, lease_ms)) {
+    if (!conf_reads_file(cli) || lease_rule_fits(grace_ms, lease_ms)) {
         return EX_OK;
     }
     (void)snprintf(whose, sizeof whose, "%s has", cli->config->path);

@@ -42,8 +42,8 @@ static const struct doctor_kind kinds[] = {
      "Workers of several versions share the queue. This should last only during an upgrade.", NULL,
      "Upgrade the other workers.", false},
     {"conf-differs", "a setting that differs from the configuration file",
-     "The queue's shared setting overrides the file.", NULL,
-     "Change it with leat conf, or change the file.", false},
+     "The queue's shared setting overrides the file, which only sets it for the first worker.",
+     NULL, "leat conf --apply makes the file's values the queue's.", true},
     {"foreign", "another consumer group on the stream",
      "leat deletes finished tasks, so another group would miss them. No worker of leat starts "
      "here, and nothing else was examined.",

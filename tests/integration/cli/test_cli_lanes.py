@@ -1,7 +1,10 @@
 """Lanes, unique keys and rates on the command line: leat enqueue, conf, status and list."""
 import json
+import subprocess
 
 import pytest
+
+from harness.daemon import program
 
 EXISTS, EX_USAGE, EX_DATAERR = 1, 64, 65
 
@@ -117,6 +120,33 @@ def test_lanes_are_shown_and_set(leat, queue):
     assert text.index('lane:all') < text.index('lane:big')
     assert 'lane:big' not in conf(leat, 'lane:big', 'none')
     assert queue.conf_set()['lane:big'] == ''
+
+
+def test_the_file_is_applied(leat, queue):
+    """--apply makes the file's values the queue's, also those that it leaves at their defaults; lanes that the
+    file does not name keep their settings."""
+    queue.register('w1', rate='1/h', max_length=5)
+    queue.conf_set('lane:big', '9')
+    queue.conf_set('lane:kept', '2')
+    file = {'limits': {'rate': '20/s'}, 'queue': {'lease': '90s'}, 'lanes': {'big': '2,3', '*': '1, 1'}}
+    done = leat('conf', '--apply', config=file)
+    assert done.returncode == 0
+    shown = dict(line.split(None, 1) for line in done.stdout.splitlines())
+    for name, value in {'rate': '20/s', 'lease': '1m30s', 'max_length': 'none', 'lane:big': '2, 3',
+                        'lane:*': '1, 1', 'lane:kept': '2'}.items():
+        assert shown[name] == value
+    short = leat('conf', '--apply', config={'queue': {'lease': '1s'}, 'task': {'kill_grace': '1ms'}})
+    assert short.returncode == 0 and 'lease             1s' in short.stdout
+
+
+def test_what_apply_takes(leat, queue, client):
+    """--apply takes no setting, and it requires a file."""
+    done = leat('conf', '--apply', 'rate', '1/s')
+    assert done.returncode == EX_USAGE and '--apply takes no name and value' in done.stderr
+    socket = client.connection_pool.connection_kwargs['path']
+    argv = [program('leat'), '-q', 'emails', '--redis', f'unix:{socket}', 'conf', '--apply']
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == EX_USAGE and '--apply requires a configuration file' in done.stderr
 
 
 def test_names_of_lanes_are_shown_safely(leat, queue):
