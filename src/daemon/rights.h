@@ -1,5 +1,5 @@
 /*
- * What the process may do, and what others may do to it: tasks cannot look into it, and it can run
+ * The rights of the process, and of others towards it: tasks cannot look into it, and it can run
  * tasks as the configured user.
  */
 #ifndef LEAT_DAEMON_RIGHTS_H

@@ -26,13 +26,13 @@ struct worker_status {
     const struct claim_loop *claim_loop;
 };
 
-/* Returns whether a state of this worker, not of the queue, forbids to claim tasks. */
+/* Returns whether a state of this worker, not of the queue, forbids claiming tasks. */
 bool worker_status_is_closed(const struct worker_status *worker_status);
 
 /* "running", "draining", "host-fault", "lease-short", "outcome-kept" or "pressed". */
 const char *worker_status_state(const struct worker_status *worker_status);
 
-/* Why nothing is claimed, for people; "" if tasks are claimed. */
+/* Returns why nothing is claimed, for people; "" if tasks are claimed. */
 const char *worker_status_trouble(const struct worker_status *worker_status);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Admission by pressure: if [admission] sets limits, the worker claims nothing while its processes
- * wait too much for memory, disks or processors, or little memory is free. The kernel's figures are
- * read when tasks are about to be claimed, at most once a second, and every second while a limit is
- * exceeded; an idle worker reads nothing.
+ * Admission by pressure: if [admission] sets limits, the worker claims nothing while its host's
+ * processes wait too much for memory, disks or processors, or little memory is free. The kernel's
+ * figures are read when tasks are about to be claimed, at most once a second, and every second
+ * while a limit is exceeded; an idle worker reads nothing.
  */
 #ifndef LEAT_DAEMON_CLAIM_ADMISSION_H
 #define LEAT_DAEMON_CLAIM_ADMISSION_H

@@ -56,13 +56,13 @@ void claim_loop_forget(struct claim_loop *claim_loop, const struct token_set *lo
 void claim_loop_close(struct claim_loop *claim_loop);
 void claim_loop_open(struct claim_loop *claim_loop);
 
-/* Nothing is in flight, and no token is kept. */
+/* Returns whether nothing is in flight, and no token is kept. */
 bool claim_loop_is_quiet(const struct claim_loop *claim_loop);
 
-/* A claim is in flight. */
+/* Returns whether a claim is in flight. */
 bool claim_loop_is_claiming(const struct claim_loop *claim_loop);
 
-/* Whether Redis lets this worker start tasks, by its last reply. */
+/* Returns whether Redis lets this worker start tasks, by its last reply. */
 enum pause_kind claim_loop_pause(const struct claim_loop *claim_loop);
 
 /* Adds the tokens that were read and not claimed. */

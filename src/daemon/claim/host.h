@@ -1,6 +1,7 @@
 /*
- * Whether this host can run tasks at all. After a fault that is not a task's own (missing program,
- * full disk) the worker claims nothing for a while, longer each time, and then tries one task.
+ * The health of this host: whether it can run tasks at all. After a fault that is not a task's own
+ * (missing program, full disk) the worker claims nothing for a while, longer each time, and then
+ * tries one task.
  */
 #ifndef LEAT_DAEMON_CLAIM_HOST_H
 #define LEAT_DAEMON_CLAIM_HOST_H
@@ -37,10 +38,10 @@ void host_unguarded(struct host *host, bool unguarded);
 
 bool host_is_closed(const struct host *host);
 
-/* Why the host is closed, for people. */
+/* Returns why the host is closed, for people. */
 const char *host_trouble(const struct host *host);
 
-/* The last task that was tried here could not run. */
+/* Returns whether the last task that was tried here could not run. */
 bool host_is_doubtful(const struct host *host);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * How tasks are contained on this host, with cgroups or without, and what the log says about it.
+ * The containment of tasks on this host: with cgroups or without, and what the log says about it.
  */
 #ifndef LEAT_DAEMON_CLAIM_ISOLATION_H
 #define LEAT_DAEMON_CLAIM_ISOLATION_H

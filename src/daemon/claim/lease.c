@@ -53,7 +53,7 @@ static int64_t margin_ms(const struct lease *lease)
     return lease_rule_margin_ms(lease->lease_ms);
 }
 
-/* The time that a task has from SIGTERM to the end of its lease. */
+/* Returns the time that a task has from SIGTERM to the end of its lease. */
 static int64_t notice_ms(const struct lease *lease)
 {
     return lease->config->task.kill_grace_ms + margin_ms(lease);
@@ -103,7 +103,7 @@ static bool is_killed(const struct attempt *attempt)
            attempt->state != JOB_ENDING;
 }
 
-/* When the attempt's deadline needs the next action. */
+/* Returns when the attempt's deadline needs the next action. */
 static int64_t next_action_ns(const struct lease *lease, const struct attempt *attempt)
 {
     /* if a new lease is too short for the grace, running tasks get less grace, but are not ended

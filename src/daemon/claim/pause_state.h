@@ -1,5 +1,5 @@
 /*
- * Whether Redis lets this worker start tasks, by its last reply to a claim. Redis may say no for a
+ * The permission of Redis to start tasks, by its last reply to a claim. Redis may say no for a
  * time, or until an operator resumes the queue, which the wakeup stream announces.
  */
 #ifndef LEAT_DAEMON_CLAIM_PAUSE_STATE_H
@@ -32,10 +32,10 @@ void pause_state_down(struct pause_state *pause_state);
 
 bool pause_state_is_open(const struct pause_state *pause_state);
 
-/* What the last reply said. */
+/* Returns what the last reply said. */
 enum pause_kind pause_state_kind(const struct pause_state *pause_state);
 
-/* An operator has paused the queue or drained this host. */
+/* Returns whether an operator has paused the queue or drained this host. */
 bool pause_state_is_paused(const struct pause_state *pause_state);
 
 /* A wakeup announced changed settings: the queue may be open. check: an operator has paused or

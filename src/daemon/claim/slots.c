@@ -93,7 +93,7 @@ size_t slots_room(const struct slots *slots)
     return room < most ? room : most;
 }
 
-/* How many tasks may wait for a slot beyond the free ones. */
+/* Returns how many tasks may wait for a slot beyond the free ones. */
 static size_t most_ahead(const struct slots *slots)
 {
     size_t concurrency = (size_t)slots->config->queue.concurrency;
@@ -215,8 +215,8 @@ static int64_t slot_wait_ns(const struct slots *slots)
                                : SLOT_WAIT_MS * CLOCK_NS_PER_MS;
 }
 
-/* How long a batch waits to be filled. Not at all if a task is dead-lettered after its first crash:
- * waiting tasks have not run yet. */
+/* Returns how long a batch waits to be filled. It does not wait if a task is dead-lettered after
+ * its first crash, since waiting tasks have not run yet. */
 static int64_t fill_ns(const struct slots *slots)
 {
     int64_t wanted_ns =

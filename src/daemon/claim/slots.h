@@ -49,17 +49,18 @@ void slots_set_config(struct slots *slots, const struct config *config);
 void slots_set_max_crashes(struct slots *slots, int64_t max_crashes);
 void slots_free(struct slots *slots);
 
-/* How many more tasks may start now, and how many more may be claimed ahead of that. */
+/* They return how many more tasks may start now, and how many more may be claimed ahead of that. */
 size_t slots_room(const struct slots *slots);
 size_t slots_ahead(const struct slots *slots);
 
-/* How many tasks may run at a time, at most. */
+/* Returns how many tasks may run at a time, at most. */
 size_t slots_most(const struct slots *slots);
 
-/* The number of tasks that run or wait for a slot. */
+/* Returns how many tasks run or wait for a slot. */
 size_t slots_taken(const struct slots *slots);
 
-/* Enough tasks wait or run that no slot idles while outcomes and the next claim are coalesced. */
+/* Returns whether enough tasks wait or run that no slot idles while outcomes and the next claim are
+ * coalesced. */
 bool slots_busy(const struct slots *slots);
 
 /* Takes a task whose claim was sent at sent_ns: starts it, keeps it for the next free slot, or puts

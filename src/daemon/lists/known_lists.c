@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many of the oldest lists are tried before there is no room. */
+/* The number of oldest lists that are tried before there is no room. */
 #define TRIES 64
 
 static int compare(const void *left, const void *right)

@@ -34,7 +34,7 @@ void dead_hook_close(struct dead_hook *dead_hook);
 /* Ends the running hooks; event: JOB_STOP or JOB_KILL_NOW. Another worker gets their letters. */
 void dead_hook_end(struct dead_hook *dead_hook, enum job_event event);
 
-/* No hook runs, and no result can be sent to Redis now. */
+/* Returns whether no hook runs, and no result can be sent to Redis now. */
 bool dead_hook_is_quiet(const struct dead_hook *dead_hook);
 
 /* Sends what is due. Call it once in each turn of the loop. */

@@ -21,7 +21,7 @@ struct live_chunks {
     struct chunk *first, *last;
 };
 
-/* What the chunk costs to keep and send: its bytes, and a fixed overhead. */
+/* Returns the cost of keeping and sending the chunk: its bytes, and a fixed overhead. */
 size_t chunk_cost(const struct chunk *chunk);
 void chunk_free(struct chunk *chunk);
 

@@ -1,8 +1,8 @@
 /*
- * What Redis still has to learn: the outcome of each attempt, and the tokens of entries that go
- * back unstarted. Each is kept until Redis has settled it, and sent again after a lost reply; all
- * that is queued in one loop turn goes out in one call. With [redis] wait_replicas it is kept
- * longer: see replicas.h.
+ * The worker's unsettled reports to Redis: the outcome of each attempt, and the tokens of entries
+ * that go back unstarted. Each is kept until Redis has settled it, and sent again after a lost
+ * reply; all that is queued in one loop turn goes out in one call. With [redis] wait_replicas it is
+ * kept longer: see replicas.h.
  */
 #ifndef LEAT_DAEMON_REPORT_OUTCOMES_H
 #define LEAT_DAEMON_REPORT_OUTCOMES_H
@@ -52,10 +52,11 @@ void outcomes_flush(struct outcomes *outcomes);
  * over. */
 bool outcomes_coalesce(struct outcomes *outcomes);
 
-/* The number that is not settled, sent or not. */
+/* Returns how many are not settled, sent or not. */
 size_t outcomes_count(const struct outcomes *outcomes);
 
-/* Redis has refused an outcome that is not settled yet: no new tasks should be claimed. */
+/* Returns whether Redis has refused an outcome that is not settled yet: no new tasks should be
+ * claimed. */
 bool outcomes_troubled(const struct outcomes *outcomes);
 
 /* Adds the tokens of outcomes that are not in flight. Those in flight are settled before any later

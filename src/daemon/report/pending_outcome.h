@@ -41,7 +41,7 @@ const struct attempt *pending_outcome_attempt(const struct pending_outcome *pend
 const char *pending_outcome_token(const struct pending_outcome *pending);
 enum verdict pending_outcome_verdict(const struct pending_outcome *pending);
 
-/* It was sent, and no reply came: Redis may have settled it. */
+/* Returns whether it was sent and no reply came: Redis may have settled it. */
 bool pending_outcome_sent_before(const struct pending_outcome *pending);
 
 /* Adds it to a leat_finish. */

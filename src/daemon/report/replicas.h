@@ -24,10 +24,10 @@ struct replicas *replicas_new(const struct config *config, struct session *sessi
                               void *context);
 void replicas_free(struct replicas *replicas); /* NULL does nothing */
 
-/* The config asks for replicas. */
+/* Returns whether the config asks for replicas. */
 bool replicas_are_wanted(const struct replicas *replicas);
 
-/* A question is in flight. */
+/* Returns whether a question is in flight. */
 bool replicas_are_asked(const struct replicas *replicas);
 
 /* Asks about everything that Redis has answered so far; no question may be in flight. tasks: how

@@ -1,5 +1,5 @@
 /*
- * Which errors a worker does not retry at its start.
+ * Decides which errors a worker does not retry at its start.
  */
 #ifndef LEAT_DAEMON_SESSION_RECONNECT_H
 #define LEAT_DAEMON_SESSION_RECONNECT_H

@@ -59,13 +59,13 @@ const struct config_redis *session_redis(const struct session *session);
 void session_start(struct session *session);
 bool session_is_up(const struct session *session);
 
-/* There is no session, and at least one try to reconnect has failed. */
+/* Returns whether there is no session, and at least one try to reconnect has failed. */
 bool session_is_away(const struct session *session);
 
-/* True after the first registration, or after a first failure that is worth retrying. */
+/* Returns true after the first registration, or after a first failure that is worth retrying. */
 bool session_has_answer(const struct session *session);
 
-/* Why there is no session, for STATUS; "" while up. */
+/* Returns why there is no session, for STATUS; "" while up. */
 const char *session_trouble(const struct session *session);
 
 /* Sets the queue's lease: Redis must answer a command within a third of it. */

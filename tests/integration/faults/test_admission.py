@@ -103,7 +103,7 @@ def test_a_worker_under_pressure_claims_nothing(start, queue, leat, host, folder
     wait_until(lambda: state(leat) == 'pressed')
     host.set(path, make(still))
     pass_time(LOOKED_S)
-    assert queue.counter('succeeded') == 1 and 'no more' not in worker.log()
+    assert queue.counter('succeeded') == 1 and 'has eased' not in worker.log()
 
     host.set(path, make(eased))
     wait_succeeded(queue, 2)
@@ -156,7 +156,7 @@ def test_two_limits(start, queue, host):
     worker.wait_log('host under pressure')
     host.set('loadavg', load(0))
     pass_time(LOOKED_S)
-    assert 'no more' not in worker.log() and queue.counter('succeeded') == 0
+    assert 'has eased' not in worker.log() and queue.counter('succeeded') == 0
     host.set('pressure/memory', pressure(0))
     wait_succeeded(queue, 1)
 

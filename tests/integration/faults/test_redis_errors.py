@@ -321,7 +321,7 @@ def test_lost_group_while_another_works(daemon, queue, client, heartbeats):
     second = daemon().wait_ready()
     wait_blocked(client)
     client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
-    second.wait_log('made anew')
+    second.wait_log('lost and recreated')
     before = client.info('commandstats')['cmdstat_fcall']['calls']
     runs = heartbeats.wait_runs(2)
     assert client.info('commandstats')['cmdstat_fcall']['calls'] - before < 200, 'they do not ask all the time'

@@ -73,7 +73,7 @@ def test_of_redis_ahead(daemon, queue, wall, heartbeats, late):
     wall.set(HOUR_S)
     stepped = boot_s()
     runs = heartbeats.wait_runs(2)
-    wait_until(lambda: 'its lease went to another attempt' in first.log())
+    wait_until(lambda: 'killing it: lease lost' in first.log())
     wait_succeeded(queue, 1)
     runs = heartbeats.runs()
     assert [(run.tid, run.fence, run.ended) for run in runs] == [(tid, 1, False), (tid, 2, True)]

@@ -82,7 +82,7 @@ def test_nothing_is_taken_while_redis_refuses(daemon, queue, client):
     wait_blocked(client)
     client.set(queue.dead, 'somebody else')
     queue.add(*[{'command': 'exit 1'}] * 20)
-    one.wait_log('it is kept')
+    one.wait_log('keeping it and retrying')
     pass_time(3.5)
     # as many again may have been claimed before the first refusal was known
     assert client.hlen(queue.running) <= 4

@@ -166,7 +166,7 @@ def test_adopted_by_cgroup(caged, queue, group, folder):
     second = caged(slow)
     wait_succeeded(queue, 1)
     assert not processes.alive(pid)
-    second.wait_log('of which nothing is left')
+    second.wait_log('(no process left): reclaimed ')
 
 
 def test_not_adopted_beside_others(daemon, queue, group, folder):

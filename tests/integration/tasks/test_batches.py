@@ -423,7 +423,7 @@ def test_one_lost_lease_ends_the_batch(daemon, queue, client, folder):
     wait_file(folder / 'pid')
     (folder / 'go').touch()
     client.xdel(queue.stream, tids[2])
-    worker.wait_log(f'task {tids[2]} is ended')
+    worker.wait_log(f'task {tids[2]}: killing it: lease lost')
     worker.wait_log(f'ended with task {tids[2]}')
     wait_until(lambda: queue.counter('succeeded') == 3 and is_empty(queue))
     assert sorted((folder / 'out').read_bytes().split()) == [b'2', b'4']

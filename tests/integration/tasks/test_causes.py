@@ -219,7 +219,7 @@ def test_rules_are_reloaded(daemon, queue):
     worker.config_path.write_text(text.replace('preset = qmail', 'exit.100-101 = 2'))
     worker.reload()
     worker.wait_log('configuration reloaded')
-    assert 'need a restart' not in worker.log()
+    assert 'after a restart' not in worker.log()
     queue.add(*exits(8, 9, 100), *ends('kill -1 $$'))
     wait_until(lambda: len(letters(queue)) == 6)
     assert sorted((letter.status, int(letter.attempts)) for letter in letters(queue)) == [
