@@ -1,5 +1,5 @@
-"""What the controllers of cgroups do to tasks, and what it looks like. Few machines let a test have them: `make
-check-nightly` runs this file in a guest."""
+"""Effects of the cgroup controllers on tasks, and how leat reports them. Few machines let a test have the
+controllers: `make check-nightly` runs this file in a guest."""
 import json
 import os
 import re
@@ -25,7 +25,7 @@ def bounded(caged, group):
 
 
 def touches(mib):
-    """Uses so much memory at the same time, beside the interpreter's own."""
+    """A command that uses this much memory at once, beside the interpreter's own."""
     return f"{PYTHON} 'bytearray({mib} << 20)'"
 
 
@@ -34,7 +34,7 @@ def usage(leat, tid):
 
 
 def test_rule_for_oom(bounded, queue):
-    """[retry] oom says what follows: here the task is tried again, though other failures are final."""
+    """[retry] oom decides what follows: here the task is retried, though other failures are permanent."""
     bounded({'retry': {'max_attempts': 3, 'exit.1-255': 'dead', 'oom': 'retry'},
              'isolation': {'memory_max': '64M'}}).wait_ready()
     queue.add({'command': f'[ $LEAT_ATTEMPT -gt 1 ] || exec {touches(200)}'})
@@ -42,7 +42,7 @@ def test_rule_for_oom(bounded, queue):
 
 
 def test_share_of_a_cpu(bounded, queue, group, folder):
-    """With cpu_max a task that would take a whole CPU is made to wait."""
+    """With cpu_max a task that would use a whole CPU is throttled."""
     bounded({**ONCE, 'isolation': {'cpu_max': '25%'}}).wait_ready()
     burn = f"{PYTHON} 'import time\nwhile time.process_time() < 0.5: pass'"
     queue.add({'command': f'{burn}; cd {group / "tasks/0"}; cat cpu.max cpu.stat > {folder}/stat'})
@@ -52,7 +52,8 @@ def test_share_of_a_cpu(bounded, queue, group, folder):
 
 
 def test_accounts(bounded, queue, leat):
-    """CPU time and memory of an attempt stand in the log, in its result, and in what leat tells of the letter."""
+    """CPU time and memory of an attempt are in the log, in its result, and in the output of leat for the dead
+    letter."""
     worker = bounded(ONCE).wait_ready()
     [tid] = queue.add({'command': f'{touches(50)}; exit 3', 'result_ttl': '1m'})
     [letter] = wait_letters(queue)
@@ -70,7 +71,7 @@ def weighs(group):
 
 
 def test_weight_of_io(bounded, queue, group, folder):
-    """io_weight stands in the group's file, lowered by the task; the next one has the queue's again."""
+    """io_weight is in the cgroup's file, lowered by the task; the next task has the queue's value again."""
     if not weighs(group):
         pytest.skip('this kernel cannot weigh I/O: it was built without CONFIG_BLK_CGROUP_IOCOST')
     bounded({**ONCE, 'queue': {'concurrency': 1}, 'isolation': {'io_weight': '200'}}).wait_ready()
@@ -81,9 +82,9 @@ def test_weight_of_io(bounded, queue, group, folder):
     assert (folder / 'weights').read_text() == 'default 50\ndefault 200\ndefault 200\n'
 
 
-def test_weight_of_io_where_none_is_weighed(bounded, queue, group):
-    """There a task that brings one runs without; a queue that asks for it is warned, and one that has to hold it
-    does not start."""
+def test_weight_of_io_without_a_controller(bounded, queue, group):
+    """Without the controller a task with io_weight runs without it; a queue with it gets a warning, and with
+    cgroup = required the worker does not start."""
     if weighs(group):
         pytest.skip('this kernel weighs I/O')
     worker = bounded(ONCE).wait_ready()
@@ -101,7 +102,8 @@ def test_weight_of_io_where_none_is_weighed(bounded, queue, group):
 
 
 def test_accounts_of_io(bounded, queue, leat):
-    """What a task reads from a disk and writes to it stands in its result, and is not the next one's."""
+    """The bytes that a task reads from a disk and writes to it are in its result, and do not count for the
+    next task."""
     disk = os.environ.get('LEAT_TEST_DISK')
     if not disk:
         pytest.skip('no disk to write to ($LEAT_TEST_DISK): make check-nightly')
@@ -116,7 +118,7 @@ def test_accounts_of_io(bounded, queue, leat):
 
 
 def test_memory_of_the_daemon(bounded, queue, group):
-    """Many tasks, large payloads and a flood of output: the daemon's own group stays small."""
+    """With many tasks, large payloads and a flood of output the daemon's own cgroup stays small."""
     bounded({**ONCE, 'queue': {'concurrency': 4}}).wait_ready()
     queue.add(*[{'command': 'true'}] * 100)
     queue.add(*[{'command': 'wc -c', 'payload': b'x' * (4 * MIB)}] * 3)

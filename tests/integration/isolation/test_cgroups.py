@@ -1,5 +1,5 @@
-"""Cgroups of tasks on the real daemon: nothing of a task survives it, whatever it has become. Only the limits and
-accounts that need controllers are left to hosts that have them."""
+"""Cgroups of tasks on the real daemon: no process of a task survives it, whatever it has become. Limits and
+accounting that need controllers are left to hosts that have them."""
 import ctypes
 import json
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 COUNT = 15
 ONE = {'queue': {'concurrency': 1}}
 SURVIVORS = Path(__file__).parents[1] / 'harness' / 'faults' / 'survivors.py'
-STAYS = 'tail -f /dev/null > /dev/null'  # where it writes to a pipe it ends with the reader
+STAYS = 'tail -f /dev/null > /dev/null'  # if it wrote to a pipe it would end with the reader
 WHERE = 'sed -n s/^0:://p /proc/self/cgroup'
 
 
@@ -49,10 +49,10 @@ class Survivors:
         return [pid for pid in self.pids() if processes.alive(pid)]
 
 
-# ---- no survivors
+# ---- survivors
 
 def end_by_timeout(worker, queue, leat, tid):
-    pass  # its own
+    pass  # the task's own end
 
 
 def end_by_cancel(worker, queue, leat, tid):
@@ -66,8 +66,8 @@ def end_by_drain(worker, queue, leat, tid):
 @pytest.mark.parametrize('end, counter', [
     (end_by_timeout, 'dead'), (end_by_cancel, 'cancelled'), (end_by_drain, 'released')])
 def test_no_survivors(caged, queue, leat, group, survivors, end, counter):
-    """At its timeout, a cancel or the end of a drain all of a task dies, double-forked and with sessions of their
-    own or not, before anybody else can hear of its end."""
+    """At a timeout, a cancel or the end of a drain all processes of a task die, double-forked and in sessions
+    of their own or not, before the outcome is sent."""
     worker = caged({'retry': {'max_attempts': 1}, 'shutdown': {'drain': 0}}).wait_ready()
     fields = {'timeout': '5s'} if counter == 'dead' else {}
     [tid] = queue.add({'command': survivors.command(), **fields})
@@ -81,7 +81,7 @@ def test_no_survivors(caged, queue, leat, group, survivors, end, counter):
 
 
 def test_no_survivors_of_an_exit(caged, queue, survivors):
-    """What a task leaves that exits by itself is dead before its success counts."""
+    """The processes that a task leaves at its exit are dead before its success counts."""
     caged().wait_ready()
     queue.add({'command': survivors.command(0)})
     wait_succeeded(queue, 1)
@@ -89,7 +89,7 @@ def test_no_survivors_of_an_exit(caged, queue, survivors):
 
 
 def test_no_survivors_of_a_lost_lease(caged, queue, short_leases, proxy, through_proxy, survivors):
-    """A worker that is cut off from Redis kills all of its task."""
+    """A worker that is cut off from Redis kills all processes of its task."""
     caged(through_proxy).wait_ready()
     queue.add({'command': survivors.command()})
     survivors.wait()
@@ -98,7 +98,7 @@ def test_no_survivors_of_a_lost_lease(caged, queue, short_leases, proxy, through
 
 
 def test_output_ends_with_the_task(caged, queue, folder):
-    """A survivor that holds the task's output ends with the task, and so does the output."""
+    """A survivor that holds the task's output is killed with the task, and the output ends."""
     caged().wait_ready()
     queue.add({'command': f'setsid setsid sh -c "echo $$ > {folder}/pid; exec {STAYS}" &'
                f' until [ -s {folder}/pid ]; do :; done; echo over'})
@@ -107,13 +107,14 @@ def test_output_ends_with_the_task(caged, queue, folder):
 
 
 def test_leftovers_die_first(caged, queue, group, survivors):
-    """What a killed worker has left is dead before the next one in that group says anything to Redis."""
+    """The processes of a killed worker are dead before the next worker in that cgroup sends anything to
+    Redis."""
     first = caged(ONE).wait_ready()
     queue.add({'command': f'test $LEAT_FENCE = 1 || exit 0; {survivors.command()}'})
     wait_file(survivors.path.with_name('survivors.all'))
     pids = survivors.wait()
     first.kill9()
-    # a leftover that no guard knows of
+    # a leftover that no guard knows
     stray = processes.start(['tail', '-f', '/dev/null'],
                             preexec_fn=lambda: (group / 'tasks/0/cgroup.procs').write_text('0'))
     second = caged({**ONE, 'shutdown': {'drain': 0}})
@@ -125,19 +126,20 @@ def test_leftovers_die_first(caged, queue, group, survivors):
 
 @pytest.mark.parametrize('fields', [{'timeout': '3s'}, {}], ids=['timeout', 'exit 3'])
 def test_orphans_without_cgroups(daemon, queue, survivors, fields):
-    """Without cgroups what has left group and session comes to the daemon when its parent ends: it is known by its
-    environment, killed and reaped before the task's end counts."""
+    """Without cgroups, a process that left group and session becomes the daemon's child when its parent ends:
+    it is found by its environment, killed and reaped before the task's end counts."""
     worker = daemon({'isolation': {'cgroup': 'off'}, 'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': survivors.command(*[] if fields else [3]), **fields})
     wait_until(lambda: queue.counter('dead') == 1)
-    # how many there were at the timeout is the machine's matter
+    # their number at the timeout depends on the machine
     assert survivors.alive() == [] and len(survivors.pids()) in ([COUNT] if not fields else range(1, COUNT + 1))
     wait_until(lambda: not worker.descendants())
     wait_until(lambda: not [pid for pid in survivors.pids() if Path(f'/proc/{pid}').exists()])
 
 
-def test_others_are_not_orphans(daemon, queue, survivors, folder, latch):
-    """Without cgroups the end of one task touches nothing of another, nor what a successful one has left."""
+def test_other_tasks_are_not_touched(daemon, queue, survivors, folder, latch):
+    """Without cgroups, the end of one task touches no process of another task, nor those that a successful
+    one has left."""
     daemon({'isolation': {'cgroup': 'off'}, 'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': survivors.command(0)})
     wait_succeeded(queue, 1)
@@ -150,9 +152,9 @@ def test_others_are_not_orphans(daemon, queue, survivors, folder, latch):
     wait_succeeded(queue, 2)
 
 
-def test_adopted_by_cgroup(caged, queue, group, folder):
-    """Daemon and guards are killed at once, and nobody can say of their task that it is dead but the group itself:
-    the next worker in it runs the task again at once, and not a lease later."""
+def test_reclaimed_by_cgroup(caged, queue, group, folder):
+    """If daemon and guards are killed at once, only the empty cgroup proves that their task is dead: the next
+    worker in it runs the task at once, and not a lease later."""
     slow = {'queue': {'lease': '10m', 'scan': '500ms'}, 'isolation': {'state': folder / 'state'}}
     first = caged(slow).wait_ready()
     queue.add({'command': f'echo $$ >> {folder}/pids; [ $LEAT_FENCE != 1 ] || exec {STAYS}'})
@@ -169,9 +171,9 @@ def test_adopted_by_cgroup(caged, queue, group, folder):
     second.wait_log('(no process left): reclaimed ')
 
 
-def test_not_adopted_beside_others(daemon, queue, group, folder):
-    """Without cgroups of their own the same two: as long as anything else is in the group, nothing is proved; when
-    it has gone, it is."""
+def test_not_reclaimed_beside_others(daemon, queue, group, folder):
+    """Without task cgroups, nothing is proved as long as any other process is in the cgroup; as soon as it is
+    gone, it is."""
     slow = {'queue': {'lease': '10m', 'scan': '200ms'},
             'isolation': {'state': folder / 'state', 'cgroup': 'off'}}
     first = daemon(slow, start=False)
@@ -179,7 +181,7 @@ def test_not_adopted_beside_others(daemon, queue, group, folder):
     first.start().wait_ready()
     queue.add({'command': f'echo $$ >> {folder}/pids; [ $LEAT_FENCE != 1 ] || exec {STAYS}'})
     task = int(wait_file(folder / 'pids'))
-    # all at once, so that no guard does its work
+    # all at once, so that no guard acts
     others = [pid for pid in group.pids() if pid != task]
     for pid in others:
         os.kill(pid, signal.SIGSTOP)
@@ -198,7 +200,8 @@ def test_not_adopted_beside_others(daemon, queue, group, folder):
 # ---- kept groups
 
 def test_groups_are_kept(caged, queue, group, folder):
-    """Each task runs in a group of its own, which the next one at its place finds empty; the daemon in another."""
+    """Each task runs in a cgroup of its own, which the next task in its slot finds empty; the daemon is in
+    another one."""
     worker = caged(ONE).wait_ready()
     line = f'{{ {WHERE}; wc -l < {group.path}/tasks/0/cgroup.procs; stat -c %i {group.path}/tasks/0; }}'
     queue.add(*[{'command': f'{line} >> {folder}/out'}] * 3)
@@ -206,13 +209,13 @@ def test_groups_are_kept(caged, queue, group, folder):
     lines = (folder / 'out').read_text().splitlines()
     assert lines[0].endswith(f'/{group.path.name}/tasks/0') and lines[1] == '2'
     if 'memory' in group.controllers():
-        del lines[2::3]  # before Linux 6.12 it is made anew, for the peak of memory
+        del lines[2::3]  # before Linux 6.12 it is created again for the peak of memory
     assert lines == lines[:len(lines) // 3] * 3
     assert worker.pid in group.pids('daemon') and group.pids('.') == []
 
 
 def test_tasks_beside_each_other(caged, queue, folder, latch):
-    """Two tasks at a time are in two groups."""
+    """Two tasks at a time are in two cgroups."""
     caged({'queue': {'concurrency': 2}}).wait_ready()
     queue.add(*[{'command': f'{WHERE} >> {folder}/out; {latch.wait}'}] * 2)
     wait_until(lambda: len(wait_file(folder / 'out').split()) == 2)
@@ -221,18 +224,18 @@ def test_tasks_beside_each_other(caged, queue, folder, latch):
     assert len(set((folder / 'out').read_text().split())) == 2
 
 
-@pytest.mark.parametrize('mischief', [
+@pytest.mark.parametrize('damage', [
     'mkdir {0}/below && echo $$ > {0}/below/cgroup.procs',
     'mkdir -p {0}/' + '/'.join(['deep'] * 60),
-    '! mkdir $(seq -f {0}/%g 300) 2> /dev/null',  # so many are refused
+    '! mkdir $(seq -f {0}/%g 300) 2> /dev/null',  # this many are refused
     'echo 1 > {0}/cgroup.freeze',
     'echo 1 > {0}/cgroup.kill',
     f'setsid setsid {STAYS} > /dev/null 2>&1 &',
 ], ids=['moved', 'made deep groups', 'made many groups', 'froze', 'killed', 'left a process'])
-def test_next_task_finds_a_clean_group(caged, queue, group, folder, mischief):
-    """Whatever a task has done to its group, the next one runs in one that is as new."""
+def test_next_task_finds_a_clean_group(caged, queue, group, folder, damage):
+    """Whatever a task has done to its cgroup, the next one runs in one that is like new."""
     caged({**ONE, 'retry': {'max_attempts': 1}}).wait_ready()
-    queue.add({'command': mischief.format(group / 'tasks/0'), 'timeout': '1s'})
+    queue.add({'command': damage.format(group / 'tasks/0'), 'timeout': '1s'})
     wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 1)
     queue.add(*[{'command': f'{WHERE} >> {folder}/out; ls -d {group.path}/tasks/0/*/ >> {folder}/out'}] * 2)
     wait_until(lambda: queue.counter('succeeded') + queue.counter('dead') == 3)
@@ -241,7 +244,7 @@ def test_next_task_finds_a_clean_group(caged, queue, group, folder, mischief):
 
 
 def test_nothing_is_left(caged, queue, group):
-    """A clean stop leaves no group of tasks, and one start after the other works."""
+    """A clean stop leaves no task cgroup, and repeated starts work."""
     for number in range(3):
         worker = caged().wait_ready()
         queue.add(*[{'command': 'true'}] * 5)
@@ -251,9 +254,9 @@ def test_nothing_is_left(caged, queue, group):
         assert group.below() == ['daemon'] and not group.is_populated()
 
 
-# ---- what a task has used
+# ---- accounting
 
-# a process in a session of its own that its parent never waits for uses CPU time, until the task ends
+# a process in a session of its own, which its parent never waits for, uses CPU time until the task ends
 BURNS = ('mkfifo {0}/fifo; setsid sh -c "i=0; while [ \\$i -lt 300000 ]; do i=\\$((i+1)); done; echo > {0}/fifo" &'
          ' read x < {0}/fifo; exit {1}')
 
@@ -265,7 +268,8 @@ def used_cpu(log):
 
 @pytest.mark.parametrize('code', [0, 3])
 def test_usage(caged, queue, leat, folder, code):
-    """CPU time of all of a task, waited for or not, is in the log, in its result, and in its dead letter."""
+    """The CPU time of all processes of a task, waited for or not, is in the log, in its result, and in its
+    dead letter."""
     worker = caged({'retry': {'max_attempts': 1}}).wait_ready()
     alone = {'command': 'exit 0', 'result_ttl': '1m'}
     [tid, small] = queue.add({'command': BURNS.format(folder, code), 'result_ttl': '1m'}, alone)
@@ -282,7 +286,7 @@ def test_usage(caged, queue, leat, folder, code):
 
 
 def test_usage_without_cgroups(daemon, queue, leat):
-    """Without cgroups it is the CPU time of what was waited for."""
+    """Without cgroups it is the CPU time of the processes that were waited for."""
     daemon({'isolation': {'cgroup': 'off'}}).wait_ready()
     [tid] = queue.add({'command': 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done', 'result_ttl': '1m'})
     wait_succeeded(queue, 1)
@@ -290,10 +294,10 @@ def test_usage_without_cgroups(daemon, queue, leat):
     assert set(usage) == {'cpu_us', 'max_rss'} and usage['cpu_us'] > 20_000
 
 
-# ---- how it is started
+# ---- start
 
 def forbid_clone3():
-    """As RestrictNamespaces= does it: a filter by which clone3 answers ENOSYS."""
+    """As RestrictNamespaces= does: a filter that makes clone3 fail with ENOSYS."""
     libc = ctypes.CDLL(None, use_errno=True)
     load, jump, answer = 0x20, 0x15, 0x06
     allow, enosys = 0x7fff0000, 0x00050000 | 38
@@ -306,7 +310,7 @@ def forbid_clone3():
 
 
 def test_without_clone3(caged, queue, group, survivors, folder):
-    """Where clone3 cannot be had, tasks move into their groups by themselves before they execute."""
+    """Without clone3, tasks move into their cgroups by themselves before they execute."""
     if 'Seccomp:' not in Path('/proc/self/status').read_text():
         pytest.skip('this kernel has no seccomp')
     worker = caged(ONE, start=False)
@@ -327,7 +331,7 @@ def cgroup_of(pid):
 
 @pytest.mark.parametrize('mode', ['not delegated', 'off'])
 def test_without_cgroups(daemon, queue, group, folder, mode):
-    """In a group that is not left to the service, and with off, tasks run in the daemon's own."""
+    """In a cgroup that is not delegated, and with off, tasks run in the daemon's own cgroup."""
     sections = {'isolation': {'cgroup': 'off'}} if mode == 'off' else {}
     if mode == 'off':
         os.setxattr(group.path, 'user.delegate', b'1')
@@ -342,7 +346,7 @@ def test_without_cgroups(daemon, queue, group, folder, mode):
 
 @pytest.mark.parametrize('mark', ['user.delegate', 'trusted.delegate'])
 def test_delegated(daemon, queue, group, folder, mark):
-    """auto uses cgroups where the service manager says that the group is the service's."""
+    """auto uses cgroups if the service manager says that the cgroup is delegated."""
     os.setxattr(group.path, mark, b'1')
     worker = daemon(start=False)
     worker.popen = {'preexec_fn': group.enter}
@@ -357,7 +361,7 @@ NOBODY = 65534
 
 
 def test_delegated_by_ownership(daemon, queue, client, group, survivors, folder):
-    """auto uses the group where it belongs to the daemon's user, who is not root."""
+    """auto uses the cgroup if it belongs to the daemon's user, who is not root."""
     for name in ('.', 'cgroup.procs', 'cgroup.subtree_control', 'cgroup.threads'):
         os.chown(group / name, NOBODY, NOBODY)
     os.chown(folder, NOBODY, NOBODY)
@@ -382,7 +386,8 @@ def test_delegated_by_ownership(daemon, queue, client, group, survivors, folder)
 
 
 def test_required_and_refused(caged, daemon, group):
-    """required: without a way to make groups leatd does not start, and says why; auto says so and goes on."""
+    """With required leatd does not start if it cannot make cgroups, and says why; with auto it says so and
+    goes on."""
     (group / 'cgroup.max.descendants').write_text('0')
     worker = caged()
     assert worker.wait_exit() == 78
@@ -395,8 +400,8 @@ def test_required_and_refused(caged, daemon, group):
     assert 'warning: tasks have no cgroups: ' in other.log()
 
 
-def test_one_daemon_a_group(caged, queue, survivors, group):
-    """A second daemon in the same group leaves the first one's tasks alone, and does not start."""
+def test_one_daemon_per_group(caged, queue, survivors, group):
+    """A second daemon in the same cgroup leaves the first one's tasks alone, and does not start."""
     first = caged(ONE).wait_ready()
     queue.add({'command': survivors.command()})
     survivors.wait()
@@ -406,7 +411,7 @@ def test_one_daemon_a_group(caged, queue, survivors, group):
 
 
 def test_missing_controllers(caged, daemon, group):
-    """A limit that no controller holds: required refuses to start, auto warns."""
+    """If no controller enforces a limit, required refuses to start, and auto warns."""
     if 'memory' in group.controllers():
         pytest.skip('this host has the memory controller')
     worker = caged({'isolation': {'memory_max': '64M', 'pids_max': 100}})
@@ -416,7 +421,7 @@ def test_missing_controllers(caged, daemon, group):
     assert 'warning: [isolation] memory_max: cannot be enforced here: tasks have no cgroups' in other.log()
 
 
-# ---- limits and accounts that need controllers
+# ---- limits and accounting that need controllers
 
 LIMITS = ('memory.max', 'memory.high', 'pids.max', 'cpu.max', 'cpu.weight')
 SIZE = 'import sys; x = bytearray(int(sys.argv[1]) << 20); print(len(x))'
@@ -433,7 +438,7 @@ def allocate(mebibytes):
 
 
 def test_limits_of_a_task(caged, queue, group, folder):
-    """The queue's limits are in the files of the task's group; a task's own count where they are lower, and the
+    """The queue's limits are in the files of the task's cgroup; a task's own apply if they are lower, and the
     next task has the queue's again."""
     need(group, 'memory', 'pids', 'cpu')
     worker = caged({**ONE, 'isolation': {'memory_max': '64M', 'pids_max': 50, 'cpu_max': '150%'}})
@@ -450,7 +455,7 @@ def test_limits_of_a_task(caged, queue, group, folder):
 
 
 def test_limits_are_checked(caged, queue):
-    """A task whose limit is no such value is refused."""
+    """A task with an invalid limit is refused."""
     caged().wait_ready()
     queue.add({'command': 'true', 'memory_max': 'much'})
     [letter] = wait_letters(queue)
@@ -458,8 +463,8 @@ def test_limits_are_checked(caged, queue):
 
 
 def test_out_of_memory(caged, queue, leat, group, folder, latch):
-    """A task that needs more memory than it may have ends with cause oom, with all that it has started; daemon and
-    neighbours go on."""
+    """A task that needs more memory than its limit ends with the cause oom, with all its processes; daemon
+    and other tasks go on."""
     need(group, 'memory')
     worker = caged({'isolation': {'memory_max': '32M'}, 'retry': {'max_attempts': 1},
                     'queue': {'concurrency': 2}}).wait_ready()
@@ -476,7 +481,7 @@ def test_out_of_memory(caged, queue, leat, group, folder, latch):
 
 
 def test_too_many_processes(caged, queue, group, folder):
-    """pids_max ends a fork bomb where it is."""
+    """pids_max stops a fork bomb."""
     need(group, 'pids')
     caged({'isolation': {'pids_max': 20}}).wait_ready()
     bomb = ('import os\nn = 0\ntry:\n while True:\n  n += 1\n  if not os.fork(): os.read(os.pipe()[0], 1)\n'
@@ -487,7 +492,8 @@ def test_too_many_processes(caged, queue, group, folder):
 
 
 def test_memory_peak(caged, queue, leat, group):
-    """The most memory that all of a task had at a time is told; a smaller task after it has its own, or none."""
+    """The peak memory of all processes of a task is reported; a smaller task after it has its own value, or
+    none."""
     need(group, 'memory')
     caged(ONE).wait_ready()
     [large, small] = queue.add({'command': f'{allocate(40)} & {allocate(40)}; wait', 'result_ttl': '1m'},
@@ -498,10 +504,10 @@ def test_memory_peak(caged, queue, leat, group):
     assert small.get('memory_peak', 0) < 20 << 20
 
 
-# ---- a start that fails
+# ---- failed starts
 
-def test_group_is_taken_away(caged, queue, group, folder):
-    """Somebody removes the group of a place: tasks run on, in a new one."""
+def test_group_is_removed(caged, queue, group, folder):
+    """If the cgroup of a slot is removed, tasks run on, in a new one."""
     caged(ONE).wait_ready()
     queue.add({'command': 'true'})
     wait_succeeded(queue, 1)
@@ -512,8 +518,8 @@ def test_group_is_taken_away(caged, queue, group, folder):
     assert (folder / 'out').read_text().endswith('/tasks/0\n')
 
 
-def test_log_tells(caged, group):
-    """The log says where the groups are, and with which controllers."""
+def test_log_names_the_groups(caged, group):
+    """The log says where the cgroups are, and which controllers they have."""
     worker = caged().wait_ready()
     [text] = [text for _, _, text in records(worker.log()) if text.startswith('tasks have cgroups')]
     found = text.split('controllers: ')[1]

@@ -1,4 +1,4 @@
-"""A daemon that was started with a bad inheritance: neither it nor its tasks keep any of it."""
+"""A daemon that inherits bad state keeps none of it, and neither do its tasks."""
 import ast
 import ctypes
 import fcntl
@@ -67,7 +67,7 @@ def spoiled(daemon, folder):
 
 # cat tells what the shell has passed on: the shell itself blocks signals while it forks, and opens
 # descriptors of its own
-LOOK = r'''
+PRINT_STATE = r'''
 (ulimit -Sn; ulimit -Hn; umask; ps -o sid= -o pgid= -o tty= -p $$; echo $$) > $OUT/about
 cat /proc/self/status > $OUT/status
 touch $OUT/made
@@ -99,9 +99,9 @@ def test_tasks_inherit_nothing(spoiled, queue, folder, kind):
     """Tasks see a clean mask, default dispositions, descriptors 0 to 2, a session without a terminal,
     the configured umask and the limit of open files that the daemon found."""
     if kind == 'shell':
-        command = LOOK.replace('$OUT', str(folder))
+        command = PRINT_STATE.replace('$OUT', str(folder))
     else:
-        (folder / 'look').write_text('#!/bin/sh\n' + LOOK.replace('$OUT', str(folder)))
+        (folder / 'look').write_text('#!/bin/sh\n' + PRINT_STATE.replace('$OUT', str(folder)))
         (folder / 'look').chmod(0o755)
         command = f'{folder}/look'
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -120,7 +120,7 @@ def test_tasks_inherit_nothing(spoiled, queue, folder, kind):
     assert (folder / 'made').stat().st_mode & 0o777 == 0o640
 
 
-def test_daemon_hears_its_signals(spoiled, queue):
+def test_daemon_receives_its_signals(spoiled, queue):
     """Blocked or ignored TERM, HUP and CHLD: the daemon reloads, notices exits and stops all the same,
     and a terminal's hangup does not end it unawares."""
     worker = spoiled()

@@ -1,4 +1,4 @@
-"""What each process of a task may use, and how it stands against others."""
+"""Limits of each process of a task, and its priorities."""
 import re
 from pathlib import Path
 
@@ -23,9 +23,9 @@ def last_lines(path):
     return dict(re.findall(r'^(nice|io|oom) (.*)$', path.read_text(), re.M))
 
 
-def test_limits_are_the_tasks(daemon, queue, folder):
-    """[limits] and [task] give tasks their rlimits, nice, I/O priority and OOM score, also in what
-    they start; the daemon's own stay."""
+def test_limits_apply_to_tasks(daemon, queue, folder):
+    """[limits] and [task] set the rlimits, nice, I/O priority and OOM score of tasks and their children; the
+    daemon keeps its own."""
     worker = daemon({
         'limits': {'open_files': 100, 'core': '1M', 'cpu_time': '1h', 'file_size': '10M',
                    'processes': 4000, 'stack': '4M', 'locked_memory': 0, 'address_space': '4G'},
@@ -45,7 +45,7 @@ def test_limits_are_the_tasks(daemon, queue, folder):
 
 
 def test_inherit_and_none(daemon, queue, folder):
-    """Without a setting a task has what the daemon was started with; none is without limit."""
+    """Without a setting a task has the daemon's inherited value; none means no limit."""
     worker = daemon({'limits': {'core': 'none'}}).wait_ready()
     queue.add({'command': LOOK.format(folder, 'out')})
     wait_succeeded(queue, 1)
@@ -59,16 +59,16 @@ def test_inherit_and_none(daemon, queue, folder):
     ({'cpu_time': '1s'}, 'while :; do :; done', 'SIGXCPU'),
     ({'file_size': '4K'}, 'exec head -c 100000 /dev/zero > {0}/large', 'SIGXFSZ'),
 ])
-def test_limits_hold(daemon, queue, folder, limits, command, status):
-    """What passes its limit ends by the signal that tells of it."""
+def test_limits_are_enforced(daemon, queue, folder, limits, command, status):
+    """A process that exceeds its limit dies of the signal for it."""
     daemon({'limits': limits, 'retry': {'max_attempts': 1}}).wait_ready()
     queue.add({'command': command.format(folder)})
     [letter] = wait_letters(queue)
     assert letter.status == status
 
 
-def test_reload_takes_limits(daemon, queue, folder):
-    """A reload gives tasks that start from then on the new limits."""
+def test_reload_changes_limits(daemon, queue, folder):
+    """After a reload new tasks have the new limits."""
     worker = daemon({'limits': {'open_files': 100}}).wait_ready()
     queue.add({'command': LOOK.format(folder, 'one')})
     wait_file(folder / 'one')
@@ -83,7 +83,7 @@ def test_reload_takes_limits(daemon, queue, folder):
 
 
 def test_limit_that_cannot_be_set(daemon, queue):
-    """A limit that this host does not grant is its fault: the key is named, and no attempt is lost."""
+    """A limit that this host does not grant is a host fault: the key is named, and no attempt is used."""
     most = int(Path('/proc/sys/fs/nr_open').read_text())
     if most >= 1 << 30:
         pytest.skip('this host grants any number of open files')

@@ -19,7 +19,7 @@ ROLES = ('admin', 'worker', 'producer', 'enqueuer', 'operator')
 
 
 def acl_lines(queue='emails'):
-    """The users of the file, as its head tells to make them."""
+    """The users of the file, made as its head says."""
     text = (ROOT / 'conf/leat.acl').read_text().replace('thumbnails', queue)
     for role in ROLES:
         text = text.replace(f'HASH_OF_{role.upper()} ', hashlib.sha256(role.encode()).hexdigest() + ' ')
@@ -46,13 +46,13 @@ def as_role(redis_server, users):
 
 @pytest.fixture
 def config(base_config, users):
-    """What a worker's file says under these rights; a function for others."""
+    """A function that writes a configuration for a user of the file; by default a worker's."""
     base_config['queue']['load_library'] = 'never'
     return lambda role, **sections: {'redis': login(role), **sections}
 
 
 def denied(client, role):
-    """What Redis refused that user, with what was to be touched."""
+    """The commands that Redis refused this user, with their keys."""
     found = []
     for row in client.execute_command('ACL', 'LOG', '100'):
         row = row if isinstance(row, dict) else dict(zip(row[::2], row[1::2]))
@@ -64,7 +64,7 @@ def denied(client, role):
 
 @pytest.fixture
 def init(leat, config, folder):
-    """Runs leat init as the administrator, on the config of the workers."""
+    """Runs leat init as the administrator, with the workers' configuration."""
     path = folder / 'admin.password'
     path.write_text('admin\n')
     path.chmod(0o600)
@@ -78,7 +78,7 @@ def init(leat, config, folder):
 
 @pytest.mark.parametrize('way', ['aclfile', 'include'])
 def test_redis_reads_the_file(folder, way):
-    """As an aclfile without its comments, and included with them."""
+    """Redis reads the file as an aclfile without its comments, and includes it with them."""
     hashed = (ROOT / 'conf/leat.acl').read_text()
     for role in ROLES:
         hashed = hashed.replace(f'HASH_OF_{role.upper()} ', hashlib.sha256(role.encode()).hexdigest() + ' ')
@@ -94,14 +94,14 @@ def test_redis_reads_the_file(folder, way):
 
 
 def test_redis_does_not_start_without_passwords(folder):
-    """A file that nobody has put passwords into gives nobody access."""
+    """A file without passwords gives access to no one."""
     done = subprocess.run([PROGRAM, '--port', '0', '--include', ROOT / 'conf/leat.acl'],
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0 and 'HASH_OF_ADMIN' in done.stdout + done.stderr
 
 
 def test_the_file_knows_every_command_of_the_library():
-    """A command that a part of the library newly uses has to be in leat.acl, or workers with those rights fail."""
+    """Every command that the library uses must be in leat.acl, or workers with those rights fail."""
     parts = sorted((ROOT / 'src/queue/lua').glob('*.lua'))
     used = set()
     for path in parts:
@@ -110,7 +110,7 @@ def test_the_file_knows_every_command_of_the_library():
         used |= set(re.findall(r"scanning\('([A-Z]+)'", text)) | set(re.findall(r"undo_with\(q, '([A-Z]+)'", text))
     allowed = {line.split()[1].rsplit('-', 1)[1]: set(re.findall(r'\+(\w+)', line)) for line in acl_lines()}
     missing = {command for command in used if command.lower() not in allowed['operator']}
-    assert len(used) > 40 and missing == {'LTRIM'}, missing  # of lists that are taken in: see the file
+    assert len(used) > 40 and missing == {'LTRIM'}, missing  # of the lists of [intake]: see the file
     looks = {'HVALS', 'HSCAN', 'SSCAN', 'ZSCAN'}  # leat doctor
     missing = {command for command in used - looks if command.lower() not in allowed['worker']}
     assert missing == {'LTRIM'}, missing
@@ -119,8 +119,8 @@ def test_the_file_knows_every_command_of_the_library():
 # ---- leat init
 
 def test_init(init, config, leat, client, daemon):
-    """It loads the functions and makes the group, once; until then a worker says what it waits for, and begins
-    as soon as it is there."""
+    """leat init loads the functions and makes the group, once; until then a worker says that it waits, and
+    starts as soon as they exist."""
     worker = daemon(config('worker')).wait_log('the function library is missing and load_library is never')
     assert leat('status', config=config('operator')).returncode == 78
     done = json.loads(init('--json').stdout)
@@ -143,8 +143,8 @@ def test_init_after_an_upgrade(init, as_role, queue):
 
 
 def test_init_without_the_right(init, config, leat, queue, client, folder):
-    """Who may not load functions is told so: 77, be they missing or old; wrong use is 64, a file that others may
-    read 78."""
+    """If the user must not load functions, leat says so with 77, whether they are missing or old; a usage
+    error gives 64, and a file that others can read 78."""
     client.execute_command('FUNCTION', 'FLUSH')
     assert leat('init', config=config('worker')).returncode == 77
     text = LIBRARY.read_text()
@@ -164,8 +164,8 @@ def test_init_without_the_right(init, config, leat, queue, client, folder):
 
 # ---- worker
 
-def test_a_worker_has_what_it_needs(init, daemon, config, client, folder, redis_server):
-    """Everything that a worker does, with load_library = never, and Redis refuses nothing of it."""
+def test_a_worker_has_the_rights_it_needs(init, daemon, config, client, folder, redis_server):
+    """With load_library = never Redis refuses nothing that a worker does."""
     assert init().returncode == 0
     queue = Queue(client)
     queue.register('lost', lease=5000, dead_keep_number=2, dead_keep=3600000)
@@ -189,7 +189,7 @@ def test_a_worker_has_what_it_needs(init, daemon, config, client, folder, redis_
     wait_until(lambda: queue.counter('cancelled') == 1)
     wait_file(folder / 'told')
 
-    # a group that is lost, a task that is too late, and connections that break
+    # a lost group, an expired task, and broken connections
     client.execute_command('XGROUP', 'DESTROY', 'emails', 'leat')
     worker.wait_log('group was lost')
     client.xadd('emails', {'command': 'true'})
@@ -204,8 +204,8 @@ def test_a_worker_has_what_it_needs(init, daemon, config, client, folder, redis_
     assert refused == []
 
 
-def test_a_worker_that_wants_signatures(init, daemon, config, client, folder):
-    """It may remember which have run."""
+def test_a_worker_that_requires_signatures(init, daemon, config, client, folder):
+    """A worker may record used signatures."""
     assert init().returncode == 0
     key, queue = Key(folder, 'a'), Queue(client)
     worker = daemon(config('worker', security={'signatures': 'required', 'key_files': key.entry})).wait_ready()
@@ -233,9 +233,9 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize('role', ['worker', 'operator', 'enqueuer', 'producer', 'admin'])
-def test_what_nobody_may(as_role, init, client, role):
-    """No user of the file can do more to Redis, to the functions or to foreign keys; but the administrator can
-    load functions. (ACL DRYRUN asks Redis without doing anything.)"""
+def test_forbidden_commands(as_role, init, client, role):
+    """No user of the file can do more to Redis, to the functions or to foreign keys; only the administrator
+    can load functions. (ACL DRYRUN asks Redis without an effect.)"""
     assert init().returncode == 0
     for line in FORBIDDEN:
         if role == 'admin' and line == 'FUNCTION LOAD x':
@@ -254,8 +254,8 @@ def test_what_nobody_may(as_role, init, client, role):
             mine.execute_command(*words)
 
 
-def test_functions_reach_no_other_queue(as_role, init):
-    """leat's functions give a worker or operator no way to another queue's keys."""
+def test_functions_cannot_reach_another_queue(as_role, init):
+    """leat's functions give a worker or operator no access to another queue's keys."""
     assert init().returncode == 0
     for role in ('worker', 'operator', 'enqueuer'):
         other = Queue(as_role(role), 'other')
@@ -267,7 +267,7 @@ def test_functions_reach_no_other_queue(as_role, init):
 # ---- producers
 
 def test_a_plain_producer_can_only_add(as_role, queue, client):
-    """XADD to the stream is all that its user may."""
+    """A plain producer may only XADD to the stream."""
     assert as_role('producer').xadd('emails', {'command': 'true'})
     user = client.execute_command('ACL', 'GETUSER', 'emails-producer')
     user = user if isinstance(user, dict) else dict(zip([str(k, 'ascii') for k in user[::2]], user[1::2]))
@@ -279,7 +279,8 @@ def test_a_plain_producer_can_only_add(as_role, queue, client):
 
 
 def test_an_enqueuer(leat, config, init, client, daemon, folder):
-    """leat enqueue with all it can say; it sees no other's tasks, nor can it put anything up itself."""
+    """An enqueuer can use every option of leat enqueue; it cannot read other tasks, and cannot write to the
+    streams itself."""
     assert init().returncode == 0
     daemon(config('worker')).wait_ready()
     for words in (['true'], ['--delay', '1ms', 'true'], ['--unique', 'k', '--lane', 'a', '--id', 'x', 'true']):
@@ -293,8 +294,8 @@ def test_an_enqueuer(leat, config, init, client, daemon, folder):
 
 
 def test_a_program_as_enqueuer(as_role, init, client, daemon, config):
-    """leat_add and leat_add_many need nothing beyond what leat_enqueue needs: no right of the file is missing, and
-    another queue is closed to them."""
+    """leat_add and leat_add_many need the rights of leat_enqueue and no others, and another queue is out of
+    reach."""
     assert init().returncode == 0
     daemon(config('worker')).wait_ready()
     mine = Queue(as_role('enqueuer'))
@@ -310,7 +311,7 @@ def test_a_program_as_enqueuer(as_role, init, client, daemon, config):
 
 
 def test_a_program_with_too_few_rights(queue, client, redis_server):
-    """A user who may not touch one of the derived keys is refused before anything is written."""
+    """A user without access to one of the derived keys is refused before anything is written."""
     for missing in queue.keys[1:9]:
         client.execute_command('ACL', 'SETUSER', 'few', 'reset', 'on', '>few', '+@all',
                                *['~' + key for key in queue.keys[:9] if key != missing])
@@ -323,7 +324,7 @@ def test_a_program_with_too_few_rights(queue, client, redis_server):
 # ---- operators
 
 def test_an_operator_can_use_every_command(leat, config, init, client, daemon, folder):
-    """Every command but init, and Redis refuses nothing of it."""
+    """An operator can use every command but init."""
     assert init().returncode == 0
     queue = Queue(client)
     daemon(config('worker', retry={'max_attempts': 1}, queue={'scan': '200ms'})).wait_ready()

@@ -1,4 +1,5 @@
-"""Tasks of another user than the daemon's: what they get, what they cannot, and a host that does not know them."""
+"""Tasks of another user than the daemon's: their identity, what they cannot do, and hosts that do not know
+the user."""
 import os
 import shutil
 import signal
@@ -23,7 +24,8 @@ def host(folder):
 
 @pytest.fixture
 def start(daemon, queue, redis_server, folder, host):
-    """A function that starts a daemon as some user on a host of its own; Redis and the folder are open to all."""
+    """A function that starts a daemon as some user on a host of its own; Redis and the folder are open to
+    all."""
     os.chmod(redis_server.socket, 0o777)
     folder.chmod(0o777)
 
@@ -38,7 +40,7 @@ def start(daemon, queue, redis_server, folder, host):
 
 
 def status(path):
-    """What a task copied of /proc/self/status."""
+    """A task's copy of /proc/self/status."""
     return dict(line.split(':\t', 1) for line in wait_file(path).decode().splitlines() if ':\t' in line)
 
 
@@ -57,7 +59,8 @@ UNPRIVILEGED = as_user(capabilities=CAPABILITIES, groups=[OTHERS, OTHERS + 2])
 
 @pytest.mark.parametrize('before', [[], UNPRIVILEGED], ids=['root', 'three capabilities'])
 def test_a_user_by_name(start, queue, folder, host, before):
-    """User, groups, environment; no capability of the daemon's; and the pipes can be opened by their names."""
+    """User, groups and environment are set; the task has none of the daemon's capabilities and can open its
+    pipes by name."""
     worker = start({'task': {'user': 'thumbs', 'umask': '027'}, 'retry': {'max_attempts': 1}}, before)
     queue.add({'command': f'cp /proc/self/status {folder}/status; env -0 >{folder}/env; umask >{folder}/umask; '
                           'cat /dev/stdin >/dev/stderr; echo out >/dev/stdout; echo err >>/dev/stderr; exit 3',
@@ -82,8 +85,8 @@ def test_a_user_by_name(start, queue, folder, host, before):
     ({}, DAEMON, DAEMON, [OTHERS, OTHERS + 2], None),
 ])
 def test_users_and_groups(start, queue, folder, host, task, uid, gid, groups, user):
-    """Numbers, another group, a number that nobody has, a group alone, and neither: then tasks are what the daemon
-    is, and have none of its capabilities all the same."""
+    """user and group take names, numbers and unknown numbers; without either, tasks run as the daemon's user
+    without its capabilities."""
     start({'task': task}, UNPRIVILEGED)
     queue.add({'command': f'cp /proc/self/status {folder}/status; echo "$USER $HOME" >{folder}/user'})
     wait_succeeded(queue, 1)
@@ -93,8 +96,8 @@ def test_users_and_groups(start, queue, folder, host, task, uid, gid, groups, us
         assert (folder / 'user').read_text() == f'{user} {home}\n'
 
 
-def test_batches_checks_and_notices(start, queue, folder):
-    """What else is run for tasks is run as their user: batches with their descriptor 3, checks, notices."""
+def test_batches_checks_and_hooks(start, queue, folder):
+    """Batches with their descriptor 3, checks and the dead-letter hook run as the tasks' user, too."""
     own = f'id -u >>{folder}/'
     start({'task': {'user': 'thumbs', 'command': f'{own}command; : >>/dev/fd/3; exit 1', 'batch': 3},
            'retry': {'max_attempts': 1}, 'dead': {'notify': own + 'notify'}}, UNPRIVILEGED)
@@ -103,8 +106,8 @@ def test_batches_checks_and_notices(start, queue, folder):
     assert wait_file(folder / 'notify', 6) == wait_file(folder / 'command', 6) == f'{TASKS}\n'.encode()
 
 
-def test_the_daemon_ends_them(start, queue, folder):
-    """At a timeout TERM, then KILL; also what went into other process groups."""
+def test_the_daemon_kills_them(start, queue, folder):
+    """A timeout sends TERM, then KILL, also to processes in other process groups."""
     start({'task': {'user': 'thumbs', 'timeout': '2s'}, 'retry': {'max_attempts': 1}}, UNPRIVILEGED)
     queue.add({'command': f"trap 'echo TERM >>{folder}/told' TERM; set -m; sleep 1000 & "
                           f'echo $$ $! >{folder}/pids; while :; do wait; done'})
@@ -115,8 +118,8 @@ def test_the_daemon_ends_them(start, queue, folder):
     wait_until(lambda: not any(alive(pid) for pid in pids))
 
 
-def test_the_guard_ends_them(start, queue, folder):
-    """When the daemon is killed, its tasks of another user are, too."""
+def test_the_guard_kills_them(start, queue, folder):
+    """If the daemon is killed, its tasks of another user are, too."""
     worker = start({'task': {'user': 'thumbs'}}, UNPRIVILEGED)
     queue.add({'command': f"trap '' TERM; set -m; sleep 1000 & echo $$ $! >{folder}/pids; while :; do wait; done"})
     wait_file(folder / 'pids', 3)
@@ -126,7 +129,7 @@ def test_the_guard_ends_them(start, queue, folder):
 
 
 def test_the_daemon_is_out_of_their_reach(start, queue, folder):
-    """A task of another user can neither signal the daemon nor look into it."""
+    """A task of another user can neither signal the daemon nor read its memory."""
     worker = start({'task': {'user': 'thumbs'}}, UNPRIVILEGED)
     queue.add({'command': 'kill -KILL $PPID; cat /proc/$PPID/environ; ls /proc/$PPID/fd; true'})
     wait_succeeded(queue, 1)
@@ -134,8 +137,9 @@ def test_the_daemon_is_out_of_their_reach(start, queue, folder):
     assert worker.log().count('ermi') >= 3, worker.log()
 
 
-def test_hold_files_are_out_of_their_reach(start, queue, folder):
-    """A task of another user cannot lock a hold file, by which the next worker would be kept from its tasks."""
+def test_worker_locks_are_out_of_their_reach(start, queue, folder):
+    """A task of another user cannot lock the worker's lock file, which would keep the next worker from its
+    tasks."""
     worker = start({'task': {'user': 'thumbs'}, 'isolation': {'state': folder / 'state'}}, UNPRIVILEGED)
     queue.add({'command': f'for file in {folder}/state/emails/*; do flock -n "$file" true; echo $?; done '
                           f'> {folder}/out'})
@@ -151,15 +155,15 @@ def test_hold_files_are_out_of_their_reach(start, queue, folder):
     ({'user': 'nosuch'}, ('kill',), 'CAP_SETUID, CAP_SETGID'),
 ])
 def test_without_the_capabilities(start, task, capabilities, lacking):
-    """The daemon says what it lacks, and what to do, and does not start: 78."""
+    """The daemon says which capability is missing, and what to do, and exits with 78."""
     worker = start({'task': task}, as_user(capabilities=capabilities), ready=False)
     assert worker.wait_exit() == 78
     [name] = task
     assert f'[task] {name} = {task[name]}: {LACKING}{lacking}; use the drop-in leatd-other-' in worker.log()
 
 
-def test_oneself_needs_no_capabilities(start, queue, folder, host):
-    """A daemon may be told to run tasks as its own user."""
+def test_the_own_user_needs_no_capabilities(start, queue, folder, host):
+    """A daemon may be configured to run tasks as its own user."""
     start({'task': {'user': 'leatd'}}, as_user(groups=[OTHERS, OTHERS + 2]))
     queue.add({'command': f'cp /proc/self/status {folder}/status; echo "$USER $HOME" >{folder}/user'})
     wait_succeeded(queue, 1)
@@ -168,7 +172,8 @@ def test_oneself_needs_no_capabilities(start, queue, folder, host):
 
 
 def test_a_proc_that_hides_tasks(start, queue, folder):
-    """Where /proc shows only own processes (ProtectProc=invisible) those of tasks cannot be found: it says so."""
+    """If /proc shows only own processes (ProtectProc=invisible), those of tasks cannot be found, and the
+    daemon says so."""
     hidden = ['sh', '-c', 'mount -t proc -o hidepid=invisible proc /proc && exec "$@"', 'sh']
     worker = start({'task': {'user': 'thumbs'}}, [*hidden, *UNPRIVILEGED], ready=False)
     assert worker.wait_exit() == 78
@@ -183,7 +188,8 @@ def test_a_proc_that_hides_tasks(start, queue, folder):
     ({'user': 'thumbs', 'group': '4294967295'}, 'there is no group 4294967295 on this host'),
 ])
 def test_a_host_without_the_user(start, daemon, queue, folder, task, why):
-    """Its tasks go back with no attempt used and it stops claiming; all of them succeed on another host."""
+    """Tasks are requeued with no attempt used, and the worker stops claiming; all of them succeed on another
+    host."""
     worker = start({'task': task}, UNPRIVILEGED)
     queue.add(*[{'command': f'echo $LEAT_ATTEMPT $(id -u) >>{folder}/runs'}] * 20)
     worker.wait_log(why)
@@ -195,8 +201,8 @@ def test_a_host_without_the_user(start, daemon, queue, folder, task, why):
     assert letters(queue) == [] and queue.counter('retried') == 0 and worker.running()
 
 
-def test_a_user_that_comes_later(start, queue, folder, host):
-    """The host learns to know the user while the daemon runs: the next task that it tries succeeds."""
+def test_a_user_that_is_created_later(start, queue, folder, host):
+    """If the user is created while the daemon runs, the next task that it tries succeeds."""
     worker = start({'task': {'user': 'late'}}, UNPRIVILEGED)
     queue.add({'command': f'id -u >{folder}/uid'})
     worker.wait_log('there is no user late')
@@ -208,7 +214,7 @@ def test_a_user_that_comes_later(start, queue, folder, host):
 
 
 def test_reload(start, queue, folder):
-    """A reload takes another user; one that cannot be taken on leaves everything as it was."""
+    """A reload sets another user; a reload with a user that cannot be set changes nothing."""
     def run(sections, expected, note):
         text = ''.join(f'[{name}]\n' + ''.join(f'{key} = {value}\n' for key, value in values.items())
                        for name, values in merged(worker.sections, sections).items())
@@ -246,7 +252,7 @@ def gainful(folder):
 @pytest.mark.parametrize('sections, euid', [({}, DAEMON), ({'task': {'no_new_privileges': 'yes'}}, DAEMON),
                                             ({'task': {'no_new_privileges': 'no'}}, 0)])
 def test_no_new_privileges(start, queue, folder, gainful, sections, euid):
-    """By default a program with the set-user-ID bit does not get it; where the config allows it, it does."""
+    """By default the set-user-ID bit of a program has no effect; if the configuration allows it, it has."""
     start(sections, as_user())
     queue.add({'command': f'{gainful} -u >{folder}/uid'})
     wait_succeeded(queue, 1)
@@ -257,7 +263,7 @@ def test_no_new_privileges(start, queue, folder, gainful, sections, euid):
 
 @pytest.fixture
 def password(redis_server, client, folder):
-    """A password that Redis wants, in a file that only the daemon's user may read."""
+    """A password that Redis requires, in a file that only the daemon's user can read."""
     word = 'Pa55-of-the-worker'
     client.execute_command('ACL', 'SETUSER', 'worker', 'on', '>' + word, '~*', '&*', '+@all')
     path = folder / 'password'
@@ -300,9 +306,9 @@ print("traced" if libc.ptrace(16, int(sys.argv[1]), None, None) == 0 else os.str
 
 
 def test_the_password_stays_with_the_daemon(start, queue, folder, password):
-    """It is not in argv, environment, descriptors or the log, whatever the level; and a task of the same user
-    cannot read it from the daemon's /proc, nor trace the daemon. (From a password_file of the same user it can:
-    a credential of systemd is no better, another user for tasks is.)"""
+    """The password is not in argv, environment, descriptors or the log at any level. A task of the same user
+    cannot read it from the daemon's /proc, nor trace the daemon. (The task can read a password_file of its
+    user. A systemd credential does not prevent that; another user for tasks does.)"""
     worker = start({'redis': {'user': 'worker', 'password_file': folder / 'password'}, 'log': {'level': 'debug'},
                     'retry': {'max_attempts': 1}}, as_user())
     look = [f'for what in environ mem maps auxv stack; do cat /proc/$PPID/$what >>{folder}/seen; done',
@@ -326,8 +332,8 @@ def test_the_password_stays_with_the_daemon(start, queue, folder, password):
         assert password.encode() not in variables.read() + argv.read()
 
 
-def test_no_core(start, password, folder):
-    """A crash leaves no core, whatever the limit."""
+def test_no_core_dump(start, password, folder):
+    """A crash leaves no core dump, whatever the limit."""
     worker = start({'redis': {'user': 'worker', 'password_file': folder / 'password'}},
                    ['prlimit', '--core=unlimited', *as_user()])
     worker.signal(signal.SIGQUIT)

@@ -19,7 +19,7 @@ def base_config():
 
 @pytest.fixture
 def cluster(folder, base_config):
-    """Three masters; the queue's slot is the first one's, which has a replica."""
+    """Three masters; the queue's hash slot is on the first one, which has a replica."""
     one = replicated.Cluster(folder, replicas=1)
     base_config.update(merged(base_config, one.sections()))
     yield one
@@ -27,9 +27,9 @@ def cluster(folder, base_config):
 
 
 def test_move_and_failover(daemon, leat, cluster, late, start):
-    """The queue's slot moves to another master, which gets leat's functions, and back; then its master
-    hangs, and the replica takes over. Worker and leat follow, from whichever nodes they were given, and
-    every task that was taken runs once."""
+    """The queue's hash slot moves to another master, which gets leat's functions, and back. Then its master
+    hangs, and the replica takes over. Worker and leat follow, whichever nodes they were given, and every
+    accepted task runs once."""
     slot, home, away = cluster.slot('emails'), cluster.masters[0], cluster.masters[1]
     assert cluster.owner(slot) is home
     worker = daemon(cluster.sections(cluster.masters[1:])).wait_log(REGISTERED)
@@ -49,7 +49,7 @@ def test_move_and_failover(daemon, leat, cluster, late, start):
 
     cluster.wait_whole()
     home.ask('SET', '{emails}:mark', '')
-    wait_until(lambda: home.ask('WAIT', 1, 100) == 1)  # what the replica does not have may be lost
+    wait_until(lambda: home.ask('WAIT', 1, 100) == 1)  # writes that the replica does not have may be lost
     home.stop()
     new = cluster.wait_failover(slot, home)
     with replicated.measured() as took:
@@ -62,7 +62,7 @@ def test_move_and_failover(daemon, leat, cluster, late, start):
 
 
 def test_not_a_cluster(daemon, leat, redis_servers, base_config):
-    """A server that is none of a Cluster: a mistake in the file, status 78."""
+    """A server outside a Cluster is an error of the file, with exit status 78."""
     one = replicated.start_server(redis_servers().folder / 'alone')
     try:
         base_config['redis'].update({'socket': None, 'cluster': one.address})
@@ -75,7 +75,7 @@ def test_not_a_cluster(daemon, leat, redis_servers, base_config):
 
 
 def test_a_node_as_the_only_server(daemon, leat, cluster, base_config):
-    """A node of a Cluster as [redis] host, which does not have the slot: what the answer means stands with it."""
+    """If [redis] host is a node of a Cluster without the hash slot, the error explains the answer."""
     base_config['redis'].update({'cluster': None, 'host': '127.0.0.1', 'port': cluster.masters[1].port})
     daemon().wait_log('or to name the sentinels or the Cluster that know it')
     refused = leat('enqueue', 'true')
@@ -83,9 +83,9 @@ def test_a_node_as_the_only_server(daemon, leat, cluster, base_config):
 
 
 def test_the_named_node_is_gone(daemon, leat, cluster):
-    """The only node that the file names dies: a worker that has been with the Cluster goes on asking those that
-    it has learnt of, and follows the slot, also after its connections were cut; leat, which starts anew, says
-    who did not answer."""
+    """If the only configured node dies, a worker that knows the Cluster asks the nodes that it has learnt,
+    and follows the hash slot, also after its connections were cut; leat, which starts afresh, says which node
+    did not answer."""
     slot, home, away, named = cluster.slot('emails'), cluster.masters[0], cluster.masters[1], cluster.nodes[3]
     worker = daemon(cluster.sections([named])).wait_log(REGISTERED)
     named.kill()

@@ -1,10 +1,10 @@
-"""Redis by name where the name servers are away, too: nothing that leatd does waits for them."""
+"""Redis by name while the name servers are away: nothing in leatd waits for them."""
 import subprocess
 
 import pytest
 from harness.short_leases import LEASE_S, MARGIN_S, boot_s, wait_empty
 
-# stands before libc's: while a file is there, names take long to look up
+# replaces libc's function: while a file exists, lookups take long
 SLOW = r"""
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -44,7 +44,7 @@ def by_name(redis_server, base_config):
 
 
 def test_by_name(daemon, by_name, queue):
-    """A name is looked up, at the start and after a lost connection."""
+    """A name is looked up at the start and after a lost connection."""
     one = daemon().wait_ready()
     queue.add({'command': 'true'})
     wait_empty(queue)
@@ -55,16 +55,16 @@ def test_by_name(daemon, by_name, queue):
 
 
 def test_unknown_name(daemon, base_config):
-    """A name that nobody knows is said so, and tried again; SIGTERM ends it."""
+    """An unknown name is logged and looked up again; SIGTERM ends the daemon."""
     base_config['redis'] = {'host': 'no-such-host.invalid'}
     one = daemon().wait_log('no-such-host.invalid')
     one.terminate()
     assert one.wait_exit() == 0
 
 
-def test_names_are_away(daemon, slow_names, by_name, short_leases, redis_server, queue, heartbeats, late):
-    """Redis is gone and its name takes 10 s to look up: tasks are dead before their lease
-    passes, and SIGTERM is obeyed meanwhile."""
+def test_no_name_servers(daemon, slow_names, by_name, short_leases, redis_server, queue, heartbeats, late):
+    """If Redis is gone and the lookup of its name takes 10 s, tasks are killed before their lease ends, and
+    SIGTERM works meanwhile."""
     switch, env = slow_names
     one = daemon(env=env).wait_ready()
     queue.add({'command': heartbeats.task(60, stubborn=True)})

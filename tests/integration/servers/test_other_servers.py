@@ -1,4 +1,4 @@
-"""Servers other than the Redis that leat was written for, and what of Redis it uses."""
+"""Servers other than Redis 7 or later, and the features of Redis that leat uses."""
 import re
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def info(version, *more):
 
 @pytest.fixture
 def other(folder, redis_server, base_config):
-    """A function that puts such a server before redis_server, for leatd and leat."""
+    """A function that puts such a server in front of redis_server, for leatd and leat."""
     made = []
 
     def make(*args):
@@ -44,8 +44,8 @@ def other(folder, redis_server, base_config):
     ('7.4.0', ['dragonfly_version:df-v1.21.2'], ['unknown command `FCALL`']),
 ], ids=['Redis 6', 'KeyDB', 'Dragonfly'])
 def test_refused(daemon, leat, redis_server, other, version, more, words):
-    """A server that is too old, or new enough by its word but without functions: leatd ends with 78, leat with
-    78, and both say what is needed; nothing was written."""
+    """If the server is too old, or claims to be new but has no functions, leatd and leat exit with 78 and say
+    what is needed; nothing is written."""
     other(info(version, *more), ('FCALL', 'FUNCTION'))
     worker = daemon()
     assert worker.wait_exit() == 78
@@ -57,7 +57,7 @@ def test_refused(daemon, leat, redis_server, other, version, more, words):
 
 
 def test_valkey_passes(daemon, leat, redis_server, other, base_config):
-    """Valkey gives itself out as Redis 7.2.4 and has all that is needed."""
+    """Valkey, which reports Redis 7.2.4, has all that is needed."""
     other(info('7.2.4', 'server_name:valkey', 'valkey_version:8.0.1'))
     daemon().wait_ready()
     assert leat('enqueue', 'true').returncode == 0
@@ -68,8 +68,8 @@ def test_valkey_passes(daemon, leat, redis_server, other, base_config):
 
 
 def test_missing_right_of_newer_servers(daemon, leat, other):
-    """Redis 7.2 and Valkey word a right that a function lacks in their own way: leatd ends with 77, and so does
-    leat."""
+    """Redis 7.2 and Valkey have their own texts for a missing right of a function: leatd and leat exit with
+    77."""
     other(info('7.2.4', 'server_name:valkey', 'valkey_version:8.1.1'), (), {
         'FCALL': "ERR ACL failure in script: User worker has no permissions to run the 'xgroup|create' command "
                  'script: leat_register, on @user_function:600.'})
@@ -80,7 +80,8 @@ def test_missing_right_of_newer_servers(daemon, leat, other):
 
 
 def test_sentinel_of_valkey_as_host(daemon, leat, other):
-    """INFO of Valkey 8 says server_mode, and a sentinel's has no role: status 78, and the message says so."""
+    """INFO of Valkey 8 has server_mode, and that of a sentinel no role: the exit status is 78, and the
+    message says so."""
     other(info('7.2.4', 'server_name:valkey', 'valkey_version:8.1.1', 'server_mode:sentinel')
           .replace('role:master\n', ''), ('FCALL', 'FUNCTION'))
     worker = daemon()
@@ -89,9 +90,9 @@ def test_sentinel_of_valkey_as_host(daemon, leat, other):
 
 
 @pytest.mark.parametrize('version, warns', [('7.2.6', True), ('7.2.7', False)])
-def test_cluster_that_a_moved_slot_kills(daemon, folder, base_config, version, warns):
-    """A Cluster of a Redis that dies when a slot moves under a blocked read: a worker warns once and goes on. A
-    later version is taken without a word."""
+def test_cluster_that_crashes_when_a_slot_moves(daemon, folder, base_config, version, warns):
+    """With a Cluster of a Redis that crashes if a slot moves under a blocked read, a worker warns once and
+    goes on. A later version gets no warning."""
     node = replicated.Cluster.start_node(folder / 'node', {})
     other = OtherServer(None, node.socket, info(version, 'redis_mode:cluster'))
     try:
@@ -110,16 +111,16 @@ def test_cluster_that_a_moved_slot_kills(daemon, folder, base_config, version, w
         node.close()
 
 
-# ---- what is used of Redis
+# ---- features
 
 WORD = re.compile(r"""(['"])([A-Z]{2,})\1""")
 SPELLING = ('redis/server_command', 'queue/calls', 'queue/lists', 'queue/signature_use', 'queue/result_streams')
-ERRORS = {'NOGROUP'}  # words of Redis, too
+ERRORS = {'NOGROUP'}  # also words of Redis
 
 
 def used_words():
-    """Upper-case words in quotes: in Lua and in the C files that spell commands these are commands and what
-    stands between their arguments."""
+    """Upper-case words in quotes. In Lua, and in the C files that build commands, these are commands and
+    keywords among their arguments."""
     lua = '\n'.join(re.sub(r'--.*', '', path.read_text()) for path in ROOT.glob('src/queue/lua/*.lua'))
     c = '\n'.join((ROOT / f'src/{name}.c').read_text() for name in SPELLING)
     return {match[2] for match in WORD.finditer(lua + c)} - ERRORS
@@ -134,7 +135,7 @@ def as_dict(flat):
 
 
 def tokens(arguments, since):
-    """{token: the version since which it is there} of a command's arguments."""
+    """{token: the version that introduced it} of a command's arguments."""
     found = {}
     for argument in map(as_dict, arguments):
         own = max(since, number(argument[b'since'])) if b'since' in argument else since
@@ -147,8 +148,8 @@ def tokens(arguments, since):
 
 
 def test_nothing_newer_than_needed(client):
-    """Every command, subcommand and option that leat spells is in this server's COMMAND DOCS and is there since
-    7.0.0 or earlier: by the server's own word, so that a test on a newer one finds what 7.0 lacks."""
+    """Every command, subcommand and option of leat is in this server's COMMAND DOCS and exists since 7.0.0 or
+    earlier, so that a test on a newer server finds what 7.0 lacks."""
     client.response_callbacks.clear()
     docs = {name.decode().upper(): as_dict(value)
             for name, value in as_dict(client.execute_command('COMMAND DOCS')).items()}

@@ -1,4 +1,4 @@
-"""What the daemon finds at its start: servers that endanger tasks, replicas, strangers' keys."""
+"""What the daemon finds at its start: servers that endanger tasks, replicas, keys of other programs."""
 import pytest
 
 from harness.polling import wait_until
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
     ({'appendonly': 'yes'}, []),
 ])
 def test_warnings(daemon, redis_servers, options, texts):
-    """What endangers tasks is said at the start, and only what does."""
+    """Settings that endanger tasks cause a warning at the start, and no others do."""
     server = redis_servers(**options)
     worker = daemon({'redis': {'socket': server.socket}}).wait_ready()
     warned = [line for line in worker.log().splitlines() if 'this Redis can lose tasks' in line]
@@ -31,7 +31,7 @@ def test_warnings(daemon, redis_servers, options, texts):
 
 
 def test_warned_once(daemon, redis_server, client, queue):
-    """The same warning is not repeated at every reconnect."""
+    """A warning is not repeated at every reconnect."""
     worker = daemon().wait_ready()
     for count in (2, 3):
         client.execute_command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
@@ -39,9 +39,9 @@ def test_warned_once(daemon, redis_server, client, queue):
     assert worker.log().count('can lose tasks') == 1
 
 
-def test_others_keep_their_connections(daemon, redis_server, client, proxy, through_proxy):
-    """The worker cuts off what is left of its own former connections, by their numbers: not on a server that
-    was started anew, where those are somebody else's."""
+def test_other_clients_keep_their_connections(daemon, redis_server, client, proxy, through_proxy):
+    """The worker closes its own former connections by their ids, but not on a server that was restarted,
+    where these ids belong to other clients."""
     worker = daemon(through_proxy).wait_ready()
     numbers = {int(one['id']) for one in client.client_list() if one['name'].startswith('leat:')}
     proxy.refuse()
@@ -56,7 +56,7 @@ def test_others_keep_their_connections(daemon, redis_server, client, proxy, thro
 
 
 def test_replica_is_refused(daemon, redis_servers):
-    """A replica takes no writes: the worker says so, waits, and works when it has become a master."""
+    """A replica takes no writes: the worker says so, waits, and works as soon as the server is a master."""
     from harness.queue import Queue
     master, replica = redis_servers(), redis_servers()
     replica.client().execute_command('REPLICAOF', '127.0.0.1', '1')
@@ -71,8 +71,8 @@ def test_replica_is_refused(daemon, redis_servers):
     assert master.client().dbsize() == 0
 
 
-def test_wrong_password_ends_it(daemon, redis_servers):
-    """A wrong password at the start: a clear message and status 77; the password is not in it."""
+def test_wrong_password(daemon, redis_servers):
+    """A wrong password at the start gives a clear message without the password, and exit status 77."""
     server = redis_servers()
     server.client().config_set('requirepass', 'right')
     worker = daemon({'redis': {'socket': server.socket, 'password': 'wrong-secret'}})
@@ -86,8 +86,8 @@ def test_wrong_password_ends_it(daemon, redis_servers):
     lambda client: client.sadd('{emails}:running', 'precious'),
     lambda client: client.xgroup_create('emails', 'strangers', mkstream=True),
 ], ids=['string', 'list', 'set', 'group of others'])
-def test_strangers_keys(daemon, client, set_up):
-    """Keys of another type, or a stream that others read, are not touched: status 78 and a message."""
+def test_keys_of_other_programs(daemon, client, set_up):
+    """Keys of another type, or a stream that others read, are not touched: exit status 78 and a message."""
     set_up(client)
     before = {key: client.dump(key) for key in client.keys()}
     worker = daemon()
@@ -97,8 +97,8 @@ def test_strangers_keys(daemon, client, set_up):
     assert {key: client.dump(key) for key in client.keys()} == before
 
 
-def test_settings_of_the_queue_rule(daemon, queue, client):
-    """A second worker whose file says another lease is told that the queue's own rules."""
+def test_queue_settings_override_the_file(daemon, queue, client):
+    """A second worker whose file has another lease is told that the queue's own setting applies."""
     daemon().wait_ready()
     worker = daemon({'queue': {'lease': '7s'}}).wait_ready()
     worker.wait_log("queue settings override the config file: lease_ms 5000 (not 7000)")
@@ -106,7 +106,7 @@ def test_settings_of_the_queue_rule(daemon, queue, client):
 
 
 def test_database_and_stream_of_its_own(daemon, redis_server, folder):
-    """db, stream and group are where the file says, with the queue's other keys beside the stream."""
+    """db, stream and group are those of the file, with the queue's other keys beside the stream."""
     from harness.queue import Queue
     daemon({'redis': {'db': 3}, 'queue': {'stream': 'jobs:{a}:in', 'group': 'crew'}}).wait_ready()
     client = redis_server.client(db=3)

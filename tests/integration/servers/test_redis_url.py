@@ -1,4 +1,5 @@
-"""A Redis by its URL, from --redis or LEAT_REDIS, without any file: what counts, and who sees the password."""
+"""A Redis by its URL, from --redis or LEAT_REDIS, without any file: which setting wins, and where the
+password is visible."""
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ FILE_DB, VARIABLE_DB, OPTION_DB = 1, 2, 3
 
 
 def run(name, *args, **env):
-    """leat or leatd with nothing of the test's own environment that says where the queue is."""
+    """Runs leat or leatd without the variables of the test's environment that name a queue."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith('LEAT_')}
     return subprocess.run([program(name), *map(str, args)], capture_output=True, text=True, timeout=120,
                           stdin=subprocess.DEVNULL, env={**clean, **env}, check=False)
@@ -21,7 +22,7 @@ def run(name, *args, **env):
 
 @pytest.fixture
 def url(redis_server):
-    """A function: the URL of the server's socket, with database and user information."""
+    """A function that returns the URL of the server's socket, with database and user information."""
     return lambda db=0, user='': f'unix://{user}{redis_server.socket}?db={db}'
 
 
@@ -36,7 +37,7 @@ def etc(folder, redis_server):
 
 
 def ready(redis_server):
-    """Which databases hold a task."""
+    """The databases that have a task."""
     found = []
     for db in (0, FILE_DB, VARIABLE_DB, OPTION_DB):
         found += [db] * redis_server.client(db=db).exists('emails')
@@ -51,11 +52,11 @@ def test_no_file_is_needed(url, folder):
     done = run('leat', '-q', 'emails', 'list', LEAT_CONFIG_DIR=nowhere, LEAT_REDIS=url())
     assert done.returncode == 0 and 'true' in done.stdout
     done = run('leat', 'list', '--redis', url(5), '-q', 'emails')
-    assert done.stdout == 'no tasks\n', 'options may follow the command, and the database counts'
+    assert done.stdout == 'no tasks\n', 'the options follow the command, and the database is used'
 
 
 def test_tcp(redis_server):
-    """HOST:PORT/DB."""
+    """The URL may be HOST:PORT/DB."""
     port = redis_server.listen()
     assert run('leat', '-q', 'emails', '--redis', f'redis://localhost:{port}/3', 'enqueue', 'true').returncode == 0
     assert ready(redis_server) == [OPTION_DB]
@@ -75,8 +76,8 @@ def test_tcp(redis_server):
     (['LEAT_CONFIG'], ['option'], OPTION_DB),
     ([], [], FILE_DB),
 ])
-def test_which_server_counts(redis_server, url, etc, named, given, expected):
-    """An option counts before the environment, the environment before the files of /etc/leat; -c is an option."""
+def test_which_server_is_used(redis_server, url, etc, named, given, expected):
+    """An option overrides the environment, which overrides the files of /etc/leat; -c is an option."""
     path = str(etc / 'emails.ini')
     args, env = [], {'LEAT_CONFIG_DIR': str(etc)}
     args += ['-q', 'emails'] if '-q' in named else ['-c', path] if '-c' in named else []
@@ -88,8 +89,8 @@ def test_which_server_counts(redis_server, url, etc, named, given, expected):
     assert ready(redis_server) == [expected]
 
 
-def test_the_file_says_all_else(redis_server, url, etc):
-    """With -c the URL replaces the server and the login, nothing else; with -q no file is read."""
+def test_the_file_has_all_other_settings(redis_server, url, etc):
+    """With -c the URL replaces the server and the login, and nothing else; with -q no file is read."""
     path = write_config(etc / 'other.ini', {
         'redis': {'sentinels': '127.0.0.1:1', 'master': 'm', 'sentinel_password': 'x', 'user': 'nobody',
                   'password': 'y', 'tls': 'no', 'connect_timeout': '1s'},
@@ -117,9 +118,9 @@ def test_the_file_says_all_else(redis_server, url, etc):
     (['-q', 'emails', '-c', '/x'], {}, EX_USAGE, 'not both'),
     (['-q', '../x'], {}, EX_USAGE, "-q: '../x' is not the name of a queue"),
 ])
-def test_what_is_wrong_is_said(name, args, env, code, said):
-    """Each mistake has its message and its exit code in both programs, before anything is connected; no message
-    has a part of the URL."""
+def test_errors(name, args, env, code, said):
+    """Each mistake has its message and exit code in both programs, before they connect; no message has a part
+    of the URL."""
     done = run(name, *args, *(['list'] if name == 'leat' else []), **env)
     assert done.returncode == code and said in done.stderr, done
     assert 'SECRET' not in done.stderr and 'CRET' not in done.stderr and done.stdout == ''
@@ -127,13 +128,13 @@ def test_what_is_wrong_is_said(name, args, env, code, said):
 
 @pytest.fixture
 def locked(client):
-    """Users: the default one and `me`, with passwords that a URL has to encode."""
+    """Users: the default one and `me`, with passwords that must be encoded in a URL."""
     client.execute_command('ACL', 'SETUSER', 'me', 'on', '>s/e?c#r@e:t%', '~*', '&*', '+@all')
     client.config_set('requirepass', 'open:it')
 
 
 def test_passwords(url, locked, folder):
-    """LEAT_REDIS has the password, or --password-file, which counts first and has to be private."""
+    """The password comes from LEAT_REDIS, or from --password-file, which wins and must be private."""
     def code(*args, **env):
         done = run('leat', '-q', 'emails', *args, 'list', **env)
         assert 's/e' not in done.stderr and 'wrong' not in done.stderr
@@ -178,13 +179,13 @@ def test_a_worker_without_a_file(daemon, url, locked, wait_until, folder):
     assert one.wait_exit() == 0
 
 
-def test_a_worker_s_file_counts(daemon, redis_server):
-    """With -c, LEAT_REDIS does not matter, even if it is malformed: no unit has to guard against it."""
+def test_a_worker_with_a_file_ignores_the_variable(daemon, redis_server):
+    """With -c, LEAT_REDIS is ignored even if it is malformed, so that no unit must unset it."""
     one = daemon(env={'LEAT_REDIS': 'redis://:SE/CRET@nowhere'}).wait_ready()
     assert b'CRET' not in environment(one.pid) and 'CRET' not in one.log()
 
 
-def test_a_url_replaces_a_worker_s_server(daemon, redis_servers, wait_until):
+def test_a_url_replaces_the_server_of_a_worker(daemon, redis_servers, wait_until):
     """leatd -c FILE --redis URL serves the file's queue on the other server."""
     other = redis_servers()
     one = daemon(argv=['--redis', f'unix:{other.socket}'])
@@ -192,7 +193,7 @@ def test_a_url_replaces_a_worker_s_server(daemon, redis_servers, wait_until):
     assert other.client().hlen('{emails}:workers') == 1
 
 
-def test_the_check_of_a_configuration(etc, url):
+def test_check(etc, url):
     """leatd -t takes the same options, and names what it has checked."""
     done = run('leatd', '-q', 'emails', '-t', LEAT_CONFIG_DIR=str(etc))
     assert (done.returncode, done.stdout) == (0, f'{etc}/emails.ini: ok\n')
@@ -202,8 +203,8 @@ def test_the_check_of_a_configuration(etc, url):
     assert done.returncode == EX_CONFIG and f'{etc}/none.ini: cannot open: ' in done.stderr
 
 
-def test_both_say_it_in_their_help():
-    """--help names the options and the variable."""
+def test_help():
+    """--help of both programs names the options and the variable."""
     for name in ('leat', 'leatd'):
         text = run(name, '--help').stdout
         assert re.search(r'^  --redis URL ', text, re.M) and '  --password-file FILE\n' in text

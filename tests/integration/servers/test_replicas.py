@@ -1,4 +1,4 @@
-"""[redis] wait_replicas: what is enqueued, and what became of tasks, on a master with a real replica."""
+"""[redis] wait_replicas: enqueued tasks and outcomes on a master with a real replica."""
 import json
 
 import pytest
@@ -10,7 +10,7 @@ from harness.tasks import wait_succeeded
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 
-SHORT = {'redis': {'wait_timeout': '150ms'}}  # for what no replica answers
+SHORT = {'redis': {'wait_timeout': '150ms'}}  # for waits that no replica ends
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def master(redis_server, queue, base_config):
 
 @pytest.fixture
 def replica(master, redis_servers):
-    """In step with the master."""
+    """A replica that is in step with the master."""
     one = redis_servers()
     one.client().execute_command('REPLICAOF', '127.0.0.1', master.listen())
     wait_until(lambda: master.client().execute_command('WAIT', 1, 100) == 1)
@@ -34,8 +34,8 @@ def unreplicated(queue):
 
 
 def test_healthy(daemon, leat, queue, replica):
-    """leat enqueue answers once the replica has the task, and so do the others that enqueue; the worker
-    asks too, and nothing is said or counted."""
+    """leat enqueue, and the other commands that enqueue, answer as soon as the replica has the task; the
+    worker waits, too, and nothing is logged or counted."""
     enqueued = leat('enqueue', 'true')
     assert replica.client().xlen('emails') == 1
     assert enqueued.returncode == 0 and not enqueued.stderr and enqueued.stdout.strip()
@@ -50,9 +50,9 @@ def test_healthy(daemon, leat, queue, replica):
     assert leat('run', 'exit 3').returncode == 3
 
 
-def test_enqueue_on_too_few(leat, start, queue, replica):
-    """With the replica stopped the task is in the queue, its id is printed, and the exit code is 2; asked
-    again by the same label it answers the same, and well once the replica has it."""
+def test_enqueue_without_the_replica(leat, start, queue, replica):
+    """If the replica is stopped, the task is in the queue, its id is printed, and the exit code is 2; the
+    same label gives the same answer again, and success as soon as the replica has it."""
     replica.stop()
     for option in ([], ['--id', 'one'], ['--id', 'one'], ['--json']):
         done = leat('enqueue', *option, 'true', config=SHORT)
@@ -69,16 +69,16 @@ def test_enqueue_on_too_few(leat, start, queue, replica):
     assert figures['total_unreplicated'] == 6 and figures['total_waited'] == 7
 
 
-def test_run_follows_the_task_all_the_same(daemon, leat, queue, replica):
-    """leat run says that too few replicas have its task, and answers with the task's own exit code."""
+def test_run_without_the_replica(daemon, leat, queue, replica):
+    """leat run says that too few replicas have its task, and exits with the task's own code."""
     daemon().wait_ready()
     replica.stop()
     done = leat('run', 'echo here; exit 5', config=SHORT)
     assert done.returncode == 5 and done.stdout == 'here\n' and 'only 0 of 1' in done.stderr
 
 
-def test_worker_on_too_few(daemon, queue, replica):
-    """With the replica stopped tasks end all the same; it is logged once, and once when it is back."""
+def test_worker_without_the_replica(daemon, queue, replica):
+    """If the replica is stopped tasks still end; it is logged once, and once more when the replica is back."""
     worker = daemon(SHORT).wait_ready()
     replica.stop()
     queue.add({'command': 'true'})
@@ -91,7 +91,7 @@ def test_worker_on_too_few(daemon, queue, replica):
     count = 3
 
     def enough():
-        """On a busy machine that short time may pass once more."""
+        """On a busy machine that short time may be exceeded once more."""
         nonlocal count
         count += len(queue.add({'command': 'true'}))
         wait_succeeded(queue, count)
@@ -103,8 +103,8 @@ def test_worker_on_too_few(daemon, queue, replica):
 
 
 def test_worker_does_not_wait(daemon, queue, replica):
-    """While replicas are waited for, claims, renewals and outcomes go on: one slot works off its tasks,
-    each of which would cost a wait."""
+    """While replicas are waited for, claims, renewals and outcomes go on: one slot runs all its tasks, each
+    of which would cost a wait."""
     daemon({'redis': {'wait_timeout': '1h', 'command_timeout': '1h'},
             'queue': {'concurrency': 1}}).wait_ready()
     replica.stop()
@@ -116,7 +116,7 @@ def test_worker_does_not_wait(daemon, queue, replica):
 
 
 def test_outcomes_survive_a_failover(daemon, folder, queue, latch, master, replica):
-    """An outcome that only the lost master had is told to the new one: the task does not run twice."""
+    """An outcome that only the lost master had is sent to the new one, and the task does not run twice."""
     current = folder / 'current.sock'
     current.symlink_to(master.socket)
     worker = daemon({'redis': {'socket': str(current), 'wait_timeout': '1h', 'command_timeout': '1h'},
@@ -127,7 +127,7 @@ def test_outcomes_survive_a_failover(daemon, folder, queue, latch, master, repli
     wait_until(lambda: there.redis.hlen(there.running) == 1)
     there.redis.execute_command('REPLICAOF', 'NO', 'ONE')  # the old master does not know
     latch.open()
-    wait_until(lambda: queue.counter('waited') == 1)  # the worker has had the answer
+    wait_until(lambda: queue.counter('waited') == 1)  # the worker has had the reply
     master.kill()
     current.unlink()
     current.symlink_to(replica.socket)
@@ -136,7 +136,7 @@ def test_outcomes_survive_a_failover(daemon, folder, queue, latch, master, repli
 
 
 def test_without_the_right_to_wait(daemon, redis_server, queue, replica):
-    """A user without +wait: said once, and the worker goes on."""
+    """If the user lacks +wait, the log says so once, and the worker goes on."""
     redis_server.client().execute_command(
         'ACL', 'SETUSER', 'worker', 'on', '>secret', '~*', '&*', '+@all', '-wait')
     worker = daemon({'redis': {'user': 'worker', 'password': 'secret'}}).wait_ready()

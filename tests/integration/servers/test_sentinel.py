@@ -14,7 +14,7 @@ REGISTERED = 'registered with Redis'
 
 @pytest.fixture
 def servers(folder):
-    """A function that starts whatever it is given a starter for, and ends it: servers(start, …)."""
+    """A function that calls a starter, and ends what it returns after the test: servers(start, …)."""
     made = []
 
     def start(starter, *args, **options):
@@ -49,13 +49,13 @@ def divided(servers):
 
 
 def test_a_stopped_master_is_left(daemon, leat, watched, base_config, late):
-    """The master hangs: an idle worker and leat go on with the promoted one within 1 s, and stay there when
-    the old one answers again and still takes itself for the master."""
+    """If the master hangs, an idle worker and leat use the promoted one within 1 s, and stay there when the
+    old one answers again and still claims to be the master."""
     base_config.update(merged(base_config, watched.sections()))
     worker = daemon().wait_ready().wait_log(REGISTERED)
     assert leat('enqueue', 'true').returncode == 0
     old = watched.master
-    for server in watched.servers:  # what the replicas do not have may be lost
+    for server in watched.servers:  # writes that the replicas do not have may be lost
         wait_succeeded(Queue(server.client()), 1)
     old.stop()
     new = watched.wait_failover(old)
@@ -70,8 +70,8 @@ def test_a_stopped_master_is_left(daemon, leat, watched, base_config, late):
 
 
 def test_a_stale_master_is_refused(daemon, leat, divided, base_config):
-    """Of sentinels that contradict each other the newer one is right, whichever stands first, though the
-    other's master answers as one: it is left as soon as somebody knows better."""
+    """If sentinels contradict each other, the newer state wins, whichever comes first, though the other's
+    master answers as one: it is left as soon as any sentinel knows better."""
     old, new, sentinels = divided
     base_config.update(merged(base_config, replicated.sentinel_sections(sentinels)))
     for sentinel in sentinels[1:]:
@@ -85,7 +85,7 @@ def test_a_stale_master_is_refused(daemon, leat, divided, base_config):
     wait_succeeded(Queue(new.client()), 1)
     assert Queue(old.client()).counter('succeeded') == 1
 
-    # and what was known is not unlearnt: the one that was cut off alone leads back nowhere
+    # newer knowledge is kept: the sentinel that was cut off cannot lead back alone
     sentinels[2].stop()
     count = worker.log().count(REGISTERED)
     new.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
@@ -96,9 +96,9 @@ def test_a_stale_master_is_refused(daemon, leat, divided, base_config):
     assert Queue(old.client()).counter('succeeded') == 1
 
 
-def test_a_named_replica_is_not_taken(daemon, leat, servers, base_config):
-    """What the sentinels name is a replica: nothing is done there, and the message says so; as soon as it is
-    a master it is taken."""
+def test_a_named_replica_is_not_used(daemon, leat, servers, base_config):
+    """If the sentinels name a replica, nothing is written there, and the message says so; as soon as it is a
+    master it is used."""
     server = servers(replicated.start_server)
     sentinel = servers(replicated.start_sentinel, server, 2)
     server.ask('REPLICAOF', '127.0.0.1', 1)
@@ -112,8 +112,8 @@ def test_a_named_replica_is_not_taken(daemon, leat, servers, base_config):
 
 
 def test_login(daemon, leat, servers, base_config):
-    """Sentinels and Redis each have a password of their own; without the sentinels' the message names who
-    refused, and no password is told."""
+    """Sentinels and Redis each have a password of their own; without the sentinels' the message names the
+    server that refused, and no password."""
     server = servers(replicated.start_server)
     sentinel = servers(replicated.start_sentinel, server, 2)
     server.ask('CONFIG', 'SET', 'requirepass', 'for-redis')
@@ -133,7 +133,7 @@ def test_login(daemon, leat, servers, base_config):
 
 
 def test_an_unknown_name(daemon, leat, servers, base_config):
-    """The sentinels know no master of that name: a mistake in the file, status 78."""
+    """If the sentinels know no master of that name, it is an error of the file, with exit status 78."""
     server = servers(replicated.start_server)
     sentinel = servers(replicated.start_sentinel, server, 2)
     base_config.update(merged(
@@ -149,9 +149,9 @@ def test_an_unknown_name(daemon, leat, servers, base_config):
     ('sentinels', 'this server is no sentinel'),
     ('cluster', 'this server is no node of a Cluster'),
 ])
-def test_one_for_the_other(daemon, leat, servers, base_config, named_as, words):
-    """A sentinel where a server or a node should be, a server where a sentinel should be: a mistake in the file,
-    status 78, and the message says which."""
+def test_wrong_kind_of_server(daemon, leat, servers, base_config, named_as, words):
+    """A sentinel in place of a server or a node, or a server in place of a sentinel, is an error of the file,
+    with exit status 78, and the message names the kind."""
     server = servers(replicated.start_server)
     one = server if named_as == 'sentinels' else servers(replicated.start_sentinel, server, 2)
     base_config['redis'].update({
@@ -164,7 +164,7 @@ def test_one_for_the_other(daemon, leat, servers, base_config, named_as, words):
 
 
 def test_no_sentinel(daemon, leat, servers, base_config):
-    """No sentinel is there: leat says so after connect_timeout, the worker waits for one."""
+    """If no sentinel answers, leat says so after connect_timeout, and the worker waits for one."""
     server = servers(replicated.start_server)
     sentinel = servers(replicated.start_sentinel, server, 2)
     sentinel.kill()

@@ -18,7 +18,7 @@ def authority(folder):
 
 @pytest.fixture
 def tunnel(request, folder, redis_server, authority, base_config):
-    """A function that leads leatd and leat through a tunnel to redis_server."""
+    """A function that connects leatd and leat to redis_server through a tunnel."""
     made = []
 
     def make(clients='no', **values):
@@ -36,8 +36,8 @@ def tunnel(request, folder, redis_server, authority, base_config):
 
 @pytest.mark.parametrize('clients', ['no', 'yes'])
 def test_right_certificate(daemon, leat, queue, authority, tunnel, clients):
-    """With the right authority and name tasks go through, blocking reads included; also where Redis asks
-    for a certificate of this host."""
+    """With the right authority and name, tasks and blocking reads work, also if Redis requires a certificate
+    of this host."""
     own = {}
     if clients == 'yes':
         own['cert'], own['key'] = authority.sign('client')
@@ -55,7 +55,7 @@ def test_right_certificate(daemon, leat, queue, authority, tunnel, clients):
 ])
 def test_wrong_server(daemon, leat, folder, queue, client, tunnel, wrong, words):
     """A server with a certificate of another authority, or for another name, is refused: the tunnel's log
-    says why, leatd's and leat's message that the tunnel closed the connection and where to look."""
+    says why, and leatd and leat say that the tunnel closed the connection and which log to read."""
     one = tunnel(**({'CAfile': Authority(folder, 'wrong').path} if wrong == 'authority'
                     else {'checkHost': 'redis.example.org'}))
     keys = client.dbsize()
@@ -68,7 +68,7 @@ def test_wrong_server(daemon, leat, folder, queue, client, tunnel, wrong, words)
 
 
 def test_without_a_certificate_of_this_host(daemon, queue, tunnel):
-    """Where Redis asks for one and the tunnel has none, both logs say that it is not let in."""
+    """If Redis requires a certificate and the tunnel has none, both logs say that it is refused."""
     one = tunnel('yes')
     daemon().wait_log('before any answer: the log of Redis, or of a TLS tunnel')
     wait_until(lambda: 'alert' in one.log() and 'certificate required' in one.log())

@@ -1,4 +1,4 @@
-"""[redis] tls: TLS by leat itself, where hiredis has it; where it has not, the config is refused."""
+"""[redis] tls: TLS by leat itself, if hiredis has it; otherwise the configuration is refused."""
 import pytest
 
 from harness.polling import wait_until
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 @pytest.fixture
 def built_in(leat):
-    """Skips the test where TLS is not."""
+    """Skips the test if TLS is not built in."""
     if 'built without TLS' in leat('status', config={'redis': {'tls': 'yes'}}).stderr:
         pytest.skip('hiredis has no hiredis_ssl here')
 
@@ -22,7 +22,7 @@ def authority(folder):
 
 @pytest.fixture
 def spoken(redis_server, authority, base_config):
-    """A function that has leatd and leat speak TLS with redis_server; keys is what else [redis] says."""
+    """A function that makes leatd and leat use TLS with redis_server; keys are further keys of [redis]."""
     def speak(clients='no', **keys):
         port = open_tls_port(redis_server, authority, *authority.sign('server'), clients)
         base_config['redis'] = {'host': NAME, 'port': port, 'tls': 'yes', 'tls_ca': authority.path, **keys}
@@ -31,7 +31,8 @@ def spoken(redis_server, authority, base_config):
 
 
 def test_not_built_in(leat, daemon, base_config):
-    """Without it tls = yes is an error that says why, and what to do; the other keys want tls = yes."""
+    """Without TLS built in, tls = yes is an error that says why, and what to do; the other keys require tls =
+    yes."""
     base_config['redis'] = {'tls': 'yes'}
     done = leat('status')
     if 'built without TLS' not in done.stderr:
@@ -47,7 +48,7 @@ def test_not_built_in(leat, daemon, base_config):
     ({'tls': 'yes', 'tls_versions': '1.1'}, 'tls_versions'),
 ])
 def test_wrong_keys(leat, base_config, keys, words):
-    """What does not fit together in a file is said."""
+    """Settings that contradict each other are errors."""
     base_config['redis'] = keys
     done = leat('status')
     assert done.returncode == 78 and words in done.stderr
@@ -55,8 +56,8 @@ def test_wrong_keys(leat, base_config, keys, words):
 
 @pytest.mark.parametrize('clients, versions', [('no', '1.2 1.3'), ('no', '1.2'), ('yes', '1.3')])
 def test_right_certificate(built_in, daemon, leat, queue, authority, spoken, clients, versions):
-    """Tasks go through, blocking reads, payloads of several records and live output included; also where
-    Redis asks for a certificate of this host."""
+    """Tasks, blocking reads, payloads of several records and live output work, also if Redis requires a
+    certificate of this host."""
     own = dict(zip(('tls_cert', 'tls_key'), authority.sign('client'))) if clients == 'yes' else {}
     spoken(clients, tls_versions=versions, **own)
     daemon().wait_ready()
@@ -77,7 +78,7 @@ def test_right_certificate(built_in, daemon, leat, queue, authority, spoken, cli
 ])
 def test_wrong_server(built_in, daemon, leat, folder, queue, client, spoken, wrong, words):
     """A server with a certificate of another authority, or for another name, is refused; leatd and leat say
-    why. leatd goes on trying."""
+    why. leatd keeps trying."""
     spoken(**{'authority': {'tls_ca': Authority(folder, 'wrong').path},
               'name': {'tls_server_name': 'redis.example.org'},
               'address': {'host': '127.0.0.1'}, 'file': {'tls_ca': '/nonexistent'}}[wrong])
@@ -90,7 +91,7 @@ def test_wrong_server(built_in, daemon, leat, folder, queue, client, spoken, wro
 
 
 def test_key_with_a_passphrase(built_in, daemon, leat, authority, queue, client, spoken):
-    """Nobody is asked for the passphrase of a key: it is refused, and what is read from stdin stays a task."""
+    """leat never asks for the passphrase of a key: the key is refused, and stdin stays the task's."""
     certificate, key = authority.sign('client')
     spoken('yes', tls_cert=certificate, tls_key=authority.lock(key))
     done = leat('enqueue', '--file', '-', input='secret\n')
@@ -100,7 +101,7 @@ def test_key_with_a_passphrase(built_in, daemon, leat, authority, queue, client,
 
 
 def test_without_a_certificate_of_this_host(built_in, daemon, leat, redis_server, queue, spoken):
-    """Where Redis asks for one and there is none, nothing comes of it; Redis's log says why."""
+    """If Redis requires a certificate and there is none, no task runs; Redis's log says why."""
     spoken('yes')
     worker = daemon()
     worker.wait_log('no session with Redis')
@@ -110,7 +111,7 @@ def test_without_a_certificate_of_this_host(built_in, daemon, leat, redis_server
 
 
 def test_outage(built_in, daemon, redis_server, queue, client, spoken):
-    """Connections that break are made anew."""
+    """Broken connections are opened again."""
     spoken()
     worker = daemon().wait_ready()
     for count in (2, 3):
