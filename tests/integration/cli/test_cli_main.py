@@ -181,7 +181,7 @@ def test_a_closed_pipe(folder, base_config, queue):
      '22s222ms; set that, or first lower [task] kill_grace to 6s750ms and reload the workers'),
     (10000, '1s', '22221ms', EX_DATAERR, 'at least 22s222ms'),
     (10000, '1s', '22222ms', 0, ''),
-    (1000, '5s', '4s', EX_DATAERR, '.ini has kill_grace 5s, which requires a lease of at least 11s111ms'),
+    (1000, '5s', '4s', EX_DATAERR, '.ini has kill_grace 5s, which requires a lease of at least 11s110ms'),
     (None, '100ms', '1s', 0, ''),
 ])
 def test_a_lease_that_is_too_short(leat, queue, worker_ms, file, lease, code, said):
