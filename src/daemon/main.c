@@ -24,6 +24,7 @@
 #include "daemon/options.h"
 #include "daemon/rights.h"
 #include "daemon/sd_notify.h"
+#include "daemon/unit_user.h"
 #include "daemon/worker.h"
 #include "exec/guard/guard_process.h"
 #include "exec/start/commands.h"
@@ -99,12 +100,31 @@ static void warn_of_surroundings(const struct config *config)
     }
 }
 
-static int test(const struct config *config)
+/* Warns of what this host lacks. user: whom this process became, or "". */
+static int test_host(const struct config *config, const char *user)
 {
     warn_of_surroundings(config);
     rights_warn(config);
     warn_of_programs(config, false);
-    return options_say("%s: ok\n", config->path);
+    return *user ? options_say("%s: ok (checked as user %s)\n", config->path, user)
+                 : options_say("%s: ok\n", config->path);
+}
+
+/* leatd -t. Returns an exit code. */
+static int test(const struct options *options, struct config **config, struct buffer *errors)
+{
+    char user[128];
+    if (unit_user_become(options->path, user, sizeof user)) {
+        return EX_CONFIG;
+    }
+    if (options_load(options, config, errors)) {
+        log_lines(LOG_ERR, NULL, errors, "");
+        if (*user) {
+            log_text(LOG_ERR, "%s: checked as user %s", options->path, user);
+        }
+        return EX_CONFIG;
+    }
+    return test_host(*config, user);
 }
 
 /* Signal dispositions of the parent must not change how leatd or its tasks end. */
@@ -173,6 +193,12 @@ static enum log_target log_target_of(enum config_log target)
         return LOG_TARGET_STDERR;
     }
     return LOG_TARGET_AUTO;
+}
+
+/* The log until the configuration is read. Messages of leatd -t have no prefix. */
+static int open_first_log(bool test)
+{
+    return log_open(test ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO, test ? NULL : "leatd");
 }
 
 static int open_log(const struct config *config)
@@ -366,7 +392,7 @@ destroy:
 /* Returns an exit code. */
 static int serve(const struct options *options)
 {
-    if (log_open(options->test ? LOG_TARGET_STDERR : LOG_TARGET_AUTO, LOG_INFO, "leatd")) {
+    if (open_first_log(options->test)) {
         (void)fputs("leatd: cannot reach the journal\n", stderr); /* the log then writes there */
     }
 
@@ -379,11 +405,11 @@ static int serve(const struct options *options)
     struct buffer errors = BUFFER_INIT;
     struct rlimit nofile;
     int code;
-    if (options_load(options, &daemon.config, &errors)) {
+    if (options->test) {
+        code = test(options, &daemon.config, &errors);
+    } else if (options_load(options, &daemon.config, &errors)) {
         log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors, "");
         code = EX_CONFIG;
-    } else if (options->test) {
-        code = test(daemon.config);
     } else if (reset_signals() || raise_nofile(&nofile) || open_log(daemon.config)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         code = EX_OSERR;

@@ -26,7 +26,8 @@ enum log_target {
     LOG_TARGET_STDERR,
 };
 
-/* Opens the sink; a second call changes it. identifier must outlive the log. Records with a
+/* Opens the sink; a second call changes it. identifier must outlive the log; if
+ * it is NULL, a line on stderr is the message alone. Records with a
  * priority number above max_priority are not written. Returns 0, or -1 with errno if the journal's
  * socket cannot be opened; the log then goes to stderr. */
 int log_open(enum log_target target, int max_priority, const char *identifier);

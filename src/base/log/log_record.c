@@ -208,10 +208,9 @@ static int append_shown(struct buffer *buffer, const struct log_field *fields, s
     return any ? buffer_append(buffer, ")", 1) : 0;
 }
 
-int log_record_line(struct buffer *buffer, const struct log_common *common,
-                    const struct log_record *record)
+static void append_prefix(struct buffer *buffer, const struct log_common *common,
+                          const struct log_record *record)
 {
-    /* the buffer remembers a failure, so the last append returns it */
     (void)append_time(buffer);
     (void)buffer_append_text(buffer, record->identifier);
     if (common->queue.size > 0) {
@@ -222,6 +221,15 @@ int log_record_line(struct buffer *buffer, const struct log_common *common,
     (void)buffer_append_text(buffer, " ");
     (void)buffer_append_text(buffer, priority_name(record->priority));
     (void)buffer_append_text(buffer, ": ");
+}
+
+int log_record_line(struct buffer *buffer, const struct log_common *common,
+                    const struct log_record *record)
+{
+    /* the buffer remembers a failure, so the last append returns it */
+    if (record->identifier) {
+        append_prefix(buffer, common, record);
+    }
     (void)escape_append(buffer, record->message, record->size);
     (void)append_shown(buffer, record->fields, record->count);
     return buffer_append(buffer, "\n", 1);

@@ -18,7 +18,7 @@ struct log_common {
 
 struct log_record {
     int priority;
-    const char *identifier;
+    const char *identifier; /* NULL: a line has no prefix */
     const char *message_id; /* or NULL */
     const struct log_field *fields;
     size_t count;

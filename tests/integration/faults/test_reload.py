@@ -1,4 +1,5 @@
 """Configuration of the real daemon: at its start, with -t, and at a reload."""
+import os
 import re
 import subprocess
 
@@ -8,6 +9,7 @@ from harness.daemon import program, write_config
 from harness.polling import wait_until
 from harness.short_leases import pass_time, wait_blocked
 from harness.tasks import open_files, wait_file, wait_letters, wait_succeeded
+from harness.users import needs_root, path_with_systemctl
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
@@ -93,6 +95,43 @@ def test_all_errors_at_once(folder, option):
     lines = done.stderr.splitlines()
     assert [int(re.search(r':(\d+): ', line)[1]) for line in lines if f'{path}:' in line] == sorted(
         int(re.search(r':(\d+): ', line)[1]) for line in lines if f'{path}:' in line)
+
+
+def test_errors_of_a_check_have_no_prefix(folder):
+    """-t prints FILE:LINE: and the message alone, as other programs do, so that editors find the place; warnings
+    have the same form."""
+    path = folder / 'bad.ini'
+    path.write_text(BROKEN)
+    assert all(re.match(rf'{path}:\d+: ', line) for line in leatd('-c', path, '-t').stderr.splitlines())
+    write_config(path, {'queue': {'name': 'emails'}, 'task': {'shell': '/no/shell'}})
+    assert leatd('-c', path, '-t').stderr == f'{path}: [task] shell: /no/shell: No such file or directory\n'
+
+
+@needs_root
+@pytest.mark.parametrize('user, group, mode, code', [
+    ('nobody', '', 0o640, 78), ('nobody', '', 0o644, 0), ('nobody', 'root', 0o640, 0), ('', '', 0o600, 0),
+    ('no-such-user', '', 0o644, 78)])
+def test_a_check_as_root_is_of_the_unit_s_user(folder, user, group, mode, code):
+    """Root's leatd -t reads a file of /etc/leat with the rights of User= and Group= of its unit: a file that
+    only root can read is an error there."""
+    folder.chmod(0o755)
+    path = write_config(folder / 'emails.ini', {'queue': {'name': 'emails'}})
+    path.chmod(mode)
+    env = {'LEAT_CONFIG_DIR': str(folder), 'PATH': path_with_systemctl(folder, user, group)}
+    done = subprocess.run([program('leatd'), '-t', '-q', 'emails'], capture_output=True, text=True, check=False,
+                          env=dict(os.environ, **env))
+    assert done.returncode == code, done
+    assert (folder / 'asked').read_text().endswith('-- leatd@emails.service\n')
+    if code == 0:
+        assert done.stdout == f'{path}: ok' + (f' (checked as user {user})\n' if user else '\n')
+    elif user == 'nobody':
+        assert done.stderr.splitlines() == [f'{path}: cannot open: Permission denied',
+                                            f'{path}: checked as user nobody']
+    else:
+        assert f'{path}: cannot check as the user of leatd@emails.service: there is no user' in done.stderr
+    elsewhere = subprocess.run([program('leatd'), '-t', '-c', path], capture_output=True, text=True, check=False,
+                               env=dict(os.environ, PATH=env['PATH']))
+    assert elsewhere.stdout == f'{path}: ok\n'  # not in /etc/leat: checked as root
 
 
 def test_missing_file(folder):

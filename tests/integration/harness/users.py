@@ -33,6 +33,16 @@ def as_user(uid=DAEMON, capabilities=(), groups=()):
             f'--inh-caps={having}', f'--ambient-caps={having}']
 
 
+def path_with_systemctl(folder, user='', group='', state='loaded'):
+    """A PATH on which systemctl knows each unit, or none, and its user."""
+    tool = folder / 'bin' / 'systemctl'
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\necho "$@" > {folder}/asked\n'
+                    f'printf "User={user}\\nGroup={group}\\nLoadState={state}\\n"\n')
+    tool.chmod(0o755)
+    return f'{tool.parent}:{os.environ["PATH"]}'
+
+
 class Host:
     """/etc/passwd, /etc/group and homes of its own, for programs that run in it."""
 

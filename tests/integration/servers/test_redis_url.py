@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.daemon import program, write_config
+from harness.users import path_with_systemctl
 
 EX_USAGE, EX_NOPERM, EX_CONFIG = 64, 77, 78
 FILE_DB, VARIABLE_DB, OPTION_DB = 1, 2, 3
@@ -193,13 +194,14 @@ def test_a_url_replaces_the_server_of_a_worker(daemon, redis_servers, wait_until
     assert other.client().hlen('{emails}:workers') == 1
 
 
-def test_check(etc, url):
+def test_check(etc, url, folder):
     """leatd -t takes the same options, and names what it has checked."""
-    done = run('leatd', '-q', 'emails', '-t', LEAT_CONFIG_DIR=str(etc))
+    path = path_with_systemctl(folder)  # this host may have a user leat
+    done = run('leatd', '-q', 'emails', '-t', LEAT_CONFIG_DIR=str(etc), PATH=path)
     assert (done.returncode, done.stdout) == (0, f'{etc}/emails.ini: ok\n')
     done = run('leatd', '-q', 'emails', '--redis', url(), '-t')
     assert (done.returncode, done.stdout) == (0, '--redis: ok\n')
-    done = run('leatd', '-q', 'none', '-t', LEAT_CONFIG_DIR=str(etc))
+    done = run('leatd', '-q', 'none', '-t', LEAT_CONFIG_DIR=str(etc), PATH=path)
     assert done.returncode == EX_CONFIG and f'{etc}/none.ini: cannot open: ' in done.stderr
 
 
