@@ -80,7 +80,7 @@ UNIT_SOURCES = $(wildcard tests/unit/*/test_*.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-.PHONY: all help clean force check check-nightly run-check unit-tests inject demo bench bench-scale failover chaos \
+.PHONY: all help clean force check check-servers check-nightly run-check unit-tests inject demo bench bench-scale failover chaos \
 	chaos-seeds chaos-mutants fuzz run-fuzz model lint run-lint install install-files uninstall deps deps-build deps-demo deps-check \
 	deps-nightly deps-chaos deps-lint deps-bench deps-fuzz deps-model
 .DELETE_ON_ERROR:
@@ -145,6 +145,11 @@ check: ## run every test (SAN=1: only those that run compiled code, under ASan a
 	@$(SUBMAKE) deps-check
 	@$(SUBMAKE) -j$(JOBS) all unit-tests
 	@$(SUBMAKE) run-check
+
+check-servers: ## run the tests that depend on the server on Redis and Valkey of Debian 13, too (SHORT=1)
+	@$(SUBMAKE) deps-check
+	@$(SUBMAKE) -j$(JOBS) all unit-tests
+	@tests/tools/check-servers $(if $(SHORT),--short) $(BUILD)
 
 check-nightly: ## test cgroup limits in a guest kernel (memory, processes, CPU), then run inject
 	@$(SUBMAKE) deps-nightly

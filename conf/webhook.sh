@@ -13,6 +13,12 @@ set -u
 permanent=65
 later=75
 
+url=${WEBHOOK_URL:-${TASK_url:-}}
+if [ -z "$url" ]; then
+    echo "no URL: set the field url of the task, or WEBHOOK_URL" >&2
+    exit $permanent
+fi
+
 # a line break would let the producer add headers
 type=${TASK_type:-application/json}
 case $type in
@@ -27,7 +33,7 @@ answer=$(curl --disable --silent --show-error --globoff --proto '=http,https' \
     --connect-timeout 10 --max-time 50 \
     --header "Content-Type: $type" --header "Idempotency-Key: $LEAT_TASK" --header 'Expect:' \
     --data-binary @- --write-out '\n%{http_code} %{exitcode}' \
-    --url "${WEBHOOK_URL:-${TASK_url:-}}" | tail -c 1000)
+    --url "$url" | tail -c 1000)
 
 # the last line comes from --write-out; the lines before it are the end of the answer's body
 last=$(printf '%s' "$answer" | tail -n 1)

@@ -45,6 +45,9 @@ def fresh_machine(tmp_path_factory):
     """A machine of its own: the host web1 with Debian's Redis service, and no queue."""
     with installed(tmp_path_factory.mktemp("fresh")) as one:
         one.run("hostname", "web1")
+        # Debian 13's service has a user namespace, which a container may not make
+        one.run("sh", "-c", "d=/run/systemd/system/redis-server.service.d; mkdir -p $d && "
+                "printf '[Service]\\nPrivateUsers=no\\n' >$d/users.conf && systemctl daemon-reload")
         one.run("systemctl", "start", "redis-server")
         wait_until(lambda: one.run("redis-cli", "ping", check=False).returncode == 0, 20, one.tail)
         yield one

@@ -38,8 +38,11 @@ def test_idle_worker_stops_without_memory(daemon, client, injector):
         injector.arm('alloc', number)
         worker.terminate()
         wait_until(lambda: not worker.running(), message=worker.log)
-        assert injector.failed and 'stopping: ending running tasks' not in worker.log(), number
+        assert 'stopping: ending running tasks' not in worker.log(), number
         worker.close()
+        if not injector.failed:  # the stop allocates less often; how often depends on the libraries
+            break
+    assert number > 5
 
 
 def test_running_tasks_finish(daemon, queue, client, folder, late):

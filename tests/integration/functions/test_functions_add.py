@@ -275,6 +275,10 @@ def test_in_a_cluster(cluster, stream):
     assert len(queue.begin('w1', 5)) == 2
 
 
+# newer versions of redis-py take the code from the text
+CODES = {'TryAgainError': 'TRYAGAIN', 'AskError': 'ASK'}
+
+
 @pytest.mark.parametrize('moved', ['none', 'stream', 'others', 'all but one', 'all'])
 def test_while_the_slot_moves(cluster, moved):
     """While a slot moves, no call is half done, whichever keys have moved: the source takes the call while it
@@ -314,7 +318,7 @@ def test_while_the_slot_moves(cluster, moved):
             return Queue(client, stream).program_add('command', 'd', 'id', 'y', 'lane', 'm', 'delay', '1h')[0][0]
         except redis.ResponseError as error:
             assert all_keys() == before
-            return str(error).split()[0]
+            return CODES.get(type(error).__name__, str(error).split()[0])
 
     at_source = add(source, False)
     at_target = add(target, True)

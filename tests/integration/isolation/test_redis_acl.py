@@ -59,6 +59,8 @@ def denied(client, role):
         row = {str(k, 'ascii') if isinstance(k, bytes) else k: v for k, v in row.items()}
         if row['username'] in (f'emails-{role}', f'emails-{role}'.encode()):
             found.append((row['reason'], row['context'], row['object']))
+    # newer versions of redis-py try it, and go on without it; Redis 7.0 does not know the right
+    found = [one for one in found if one[2] not in ('client|setinfo', b'client|setinfo')]
     return found
 
 

@@ -153,6 +153,8 @@ def test_webhook_refuses_invalid_urls(webhook, wait_until, fields):
     wait_until(queue.letters)
     [(_, letter)] = queue.letters()
     assert letter['leat.attempts'] == b'1' and PERMANENT in letter['leat.status'].decode()
+    if not fields.get('url'):
+        assert b'no URL: set the field url of the task' in letter['leat.stderr']
 
 
 def test_webhook_fixed_address_wins(webhook, receiver, wait_until):
