@@ -83,7 +83,8 @@ static void update_rate(struct heartbeat *heartbeat)
 }
 
 const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t running,
-                           int64_t kill_grace_ms, const char *state)
+                           int64_t kill_grace_ms, const char *state,
+                           const struct token_list *unclaimed)
 {
     update_rate(heartbeat);
     buffer_clear(&heartbeat->text);
@@ -92,10 +93,13 @@ const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t run
                         "\",\"slots\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
                         ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64
                         ",\"retried\":%" PRIu64 ",\"dead\":%" PRIu64 ",\"cancelled\":%" PRIu64
-                        ",\"rate\":%.3f}",
+                        ",\"rate\":%.3f,\"unclaimed\":[",
                         heartbeat->host, (long)getpid(), slots, running, state,
                         heartbeat->started_wall_ms, kill_grace_ms, heartbeat->succeeded,
                         heartbeat->retried, heartbeat->dead, heartbeat->cancelled, heartbeat->rate);
-    (void)buffer_append(&heartbeat->text, "", 1);
-    return heartbeat->text.failed ? NULL : heartbeat->text.data;
+    for (size_t i = 0; i < unclaimed->count; i++) {
+        (void)buffer_printf(&heartbeat->text, "%s\"%s\"", i > 0 ? "," : "", unclaimed->tokens[i]);
+    }
+    (void)buffer_append(&heartbeat->text, "]}", sizeof "]}");
+    return heartbeat->text.failed || unclaimed->failed ? NULL : heartbeat->text.data;
 }

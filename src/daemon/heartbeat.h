@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "daemon/session/tokens.h"
 #include "exec/job/outcome.h"
 
 struct heartbeat {
@@ -28,8 +29,10 @@ void heartbeat_free(struct heartbeat *heartbeat);
 
 void heartbeat_count(struct heartbeat *heartbeat, enum verdict verdict);
 
-/* Returns the record, valid until the next call; NULL without memory. */
+/* Returns the record, valid until the next call; NULL without memory. unclaimed: the tokens that
+ * the worker has read but not claimed; all others that it renews are claimed. */
 const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t running,
-                           int64_t kill_grace_ms, const char *state);
+                           int64_t kill_grace_ms, const char *state,
+                           const struct token_list *unclaimed);
 
 #endif

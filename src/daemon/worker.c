@@ -68,9 +68,15 @@ struct worker {
 static const char *make_heartbeat(void *context)
 {
     struct worker *worker = context;
-    return heartbeat_text(&worker->heartbeat, slots_most(worker->slots),
-                          runner_count(worker->runner), worker->config->task.kill_grace_ms,
-                          worker_status_state(&worker->worker_status));
+    struct token_list unclaimed = {0};
+    outcomes_unclaimed_tokens(worker->outcomes, &unclaimed);
+    claim_loop_tokens(worker->claim_loop, &unclaimed);
+    const char *text =
+        heartbeat_text(&worker->heartbeat, slots_most(worker->slots), runner_count(worker->runner),
+                       worker->config->task.kill_grace_ms,
+                       worker_status_state(&worker->worker_status), &unclaimed);
+    token_list_free(&unclaimed);
+    return text;
 }
 
 static void list_tokens(void *context, struct token_list *list)

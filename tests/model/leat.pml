@@ -236,6 +236,11 @@ inline do_renew(c)
        ->
         owner[t] = c;
         idle[t] = 0;
+        /* a record that somebody has deleted is restored; what was not claimed is not named as claimed */
+        if
+        :: record[t] == NONE && state[c] != named -> record[t] = c
+        :: else -> skip
+        fi;
         granted[c] = true
     :: else -> skip
     fi

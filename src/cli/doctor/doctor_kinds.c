@@ -77,6 +77,15 @@ static const struct doctor_kind kinds[] = {
     {"moved", "a lease record that points nowhere", "It takes up memory.", "removes it", NULL,
      false},
     {"record", "an unreadable lease record", "It takes up memory.", "removes it", NULL, false},
+    {"unrecorded", "a running task without a lease record",
+     "Somebody deleted its record. Until it is restored, the task's end is not accepted, and if "
+     "the "
+     "worker is lost, the task runs again without counting a crash.",
+     NULL, "Wait: the worker's next renewal restores it, within a third of the lease.", false},
+    {"unnamed", "a running task that does not hold its label or unique key",
+     "Another task with the same label or key can be enqueued, and would run beside it.",
+     "registers the label and the key for it again",
+     "Wait: the worker's next renewal does the same, within a third of the lease.", false},
     {"lane-count", "a lane with a wrong running counter",
      "If the lane has max_running, it starts too few or too many tasks.",
      "recounts it, and wakes the lane up", NULL, false},

@@ -294,6 +294,19 @@ void outcomes_tokens(const struct outcomes *outcomes, struct token_list *list)
     list_tokens(&outcomes->kept, list);
 }
 
+void outcomes_unclaimed_tokens(const struct outcomes *outcomes, struct token_list *list)
+{
+    const struct pending_outcome_list *const lists[] = {&outcomes->queued, &outcomes->kept};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (const struct pending_outcome *pending = lists[i]->head.next;
+             pending != &lists[i]->head; pending = pending->next) {
+            if (!pending_outcome_attempt(pending)) {
+                token_list_add(list, pending_outcome_token(pending));
+            }
+        }
+    }
+}
+
 struct outcomes *outcomes_new(struct ev_loop *loop, const struct config *config,
                               struct session *session, struct live *live, const struct queue *queue,
                               const char *consumer, const struct outcomes_events *events)

@@ -63,4 +63,7 @@ bool outcomes_troubled(const struct outcomes *outcomes);
  * command runs. */
 void outcomes_tokens(const struct outcomes *outcomes, struct token_list *list);
 
+/* Adds those of them that only go back, without an attempt: they may not have been claimed. */
+void outcomes_unclaimed_tokens(const struct outcomes *outcomes, struct token_list *list);
+
 #endif

@@ -44,6 +44,9 @@ local function claim_step(q, task)
   if task.lane then
     leat.lane_started(q, task.lane)
   end
+  if task.id then
+    leat.hold_id(q, task.id, task.tid)
+  end
   if task.unique then
     leat.hold_unique(q, task.unique, task.tid, task.token)
   end
@@ -92,7 +95,7 @@ local function judge(q, task, record, out)
     return not pass_on(q, task, out) and 'defer' or nil
   elseif task.lane and not leat.lane_is_open(q, task.lane) then
     return whole_step(leat.back_to_lane, q, task)
-  elseif task.lane or task.unique then
+  elseif task.lane or task.unique or task.id then
     whole_step(claim_step, q, task)
     return 'claimed'
   end

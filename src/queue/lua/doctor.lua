@@ -13,6 +13,7 @@ local TAIL = 1000 -- entries of go that one call reads
 local RECORDS_AT_ONCE = 5000 -- running tasks that one call counts
 local SILENT_LEASES = 2 -- a consumer that is silent for longer has lost its tasks to others, if there are others
 local LEFT_OVER_LEASES = 3 * SWEEP_LEASES -- and a consumer that holds nothing has been deleted
+local UNCLAIMED_MS = 100 -- an entry that was read less long ago may be on its way to leat_claim
 local AWAITED_MS = 60000 -- the sweep needs some time
 
 local checks = {} -- kind → function(q, subject) → what is wrong, or nil; and the task that must not be in go
@@ -130,6 +131,32 @@ function checks.consumer(q, name)
   end
   local silence = 'silent for ' .. (one.silent > 1e11 and 'ever' or seconds(one.silent))
   return silence .. ', ' .. one.pending .. ' of its entries pending'
+end
+
+-- A claimed task without a record. Its worker's next renewal restores it; a heartbeat tells what was never claimed.
+function checks.unrecorded(q, token)
+  local lease = lease_of(q, token)
+  if not lease or lease[3] < UNCLAIMED_MS or redis.call('HEXISTS', q[RUNNING], token) == 1 then
+    return nil
+  end
+  local heartbeat = redis.call('HGET', q[WORKERS], lease[2]) or ''
+  local unclaimed = leat.read_unclaimed(heartbeat:match('^%d+ (.*)$') or '')
+  local is_here = consumers(q)[lease[2]].silent <= leat.read_reclaim(q)
+  local task = is_here and unclaimed and not unclaimed[token] and peek(q, token)
+  return task and 'task ' .. task.tid .. ', claimed by ' .. lease[2] or nil
+end
+
+-- A running task whose label or unique key nobody holds: another task with the same one would run beside it.
+function checks.unnamed(q, token)
+  local record = record_of(q, token)
+  if not record or record.moved or not lease_of(q, token) or not peek(q, token) then
+    return nil
+  end
+  for prefix, name in pairs({ ['i:'] = record.id, ['u:'] = record.unique }) do
+    if redis.call('HEXISTS', q[NAMES], prefix .. name) == 0 then
+      return 'task ' .. record.tid .. ' does not hold ' .. shown(name)
+    end
+  end
 end
 
 function checks.vanished(q, token)
@@ -431,6 +458,7 @@ local function pending_of(kind)
       and redis.call('XPENDING', stream_of(q, kind), q.group, start, '+', limit) or {}
     for _, info in ipairs(page) do
       note(q, 'dangling', kind .. info[1])
+      note(q, 'unrecorded', kind .. info[1])
     end
     return #page == limit and page[limit][1] or nil
   end
@@ -450,7 +478,7 @@ end
 parts.entriesg, parts.entriess = entries_of('g'), entries_of('s')
 
 parts.running = scanning('HSCAN', RUNNING, 2, function(q, token, packed)
-  noting('vanished', 'moved', 'record')(q, token)
+  noting('vanished', 'moved', 'record', 'unnamed')(q, token)
   local record = packed:sub(1, 1) == BOUND and unpack_record(packed)
   if record and record.lane and not redis.call('HGET', q[STATS], 'r:' .. record.lane) then
     note(q, 'lane-count', record.lane)

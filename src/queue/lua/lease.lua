@@ -1,9 +1,34 @@
 do -- Renew and register.
 
+-- The tokens that a heartbeat lists as not claimed, or nil: older workers do not list them.
+function leat.read_unclaimed(text)
+  local fine, heartbeat = pcall(cjson.decode, text)
+  local list, unclaimed = fine and type(heartbeat) == 'table' and heartbeat.unclaimed, {}
+  if type(list) ~= 'table' then
+    return nil
+  end
+  for _, token in ipairs(list) do
+    unclaimed[token] = true
+  end
+  return unclaimed
+end
+
+-- Writes the record of a claimed task again after somebody deleted it. Returns it packed, or nil. The lane's counter
+-- still counts the task.
+local function restore_record(q, token)
+  local task = fetch(q, token)
+  if not task or leat.misfit(task) then
+    return nil
+  end
+  local packed = pack_record(q.consumer, q.now_text, task.attempts + 1, task)
+  redis.call('HSET', q[RUNNING], token, packed)
+  return packed
+end
+
 -- Sorts tokens into those that look like this consumer's (lists of ids by kind) and lost ones, and finds which of
--- the former are to be cancelled. Deferred entries have no record: they belong to the consumer while they are
--- pending for it.
-local function sort_tokens(q, tokens, lost, cancelled)
+-- the former are to be cancelled. An entry without a record belongs to the consumer while it is pending for it.
+-- If `unclaimed` does not list it, it was claimed and somebody deleted its record: record and names are put right.
+local function sort_tokens(q, tokens, unclaimed, lost, cancelled)
   local mine = { s = {}, g = {} }
   local plain, bound = PLAIN .. q.consumer .. '\0', BOUND .. q.consumer .. '\0'
   local size, cancels = #plain, redis.call('EXISTS', q[CANCEL]) == 1
@@ -16,6 +41,13 @@ local function sort_tokens(q, tokens, lost, cancelled)
       if head == plain or head == bound or not record and is_pending(q, token) then
         local list = mine[token:sub(1, 1)]
         list[#list + 1] = token:sub(2)
+        if not record and unclaimed and not unclaimed[token] then
+          local fine, restored = pcall(restore_record, q, token)
+          record, head = fine and restored, bound
+        end
+        if record and head == bound then
+          pcall(leat.restore_names, q, token, unpack_record(record))
+        end
         if record and cancels and leat.is_cancelled(q, unpack_record(record).tid) then
           cancelled[#cancelled + 1] = token
         end
@@ -62,9 +94,9 @@ end
 
 -- Renews the tokens that still belong to this consumer; the others are lost. Returns the lost ones, and those that
 -- are to be cancelled.
-local function renew_tokens(q, tokens)
+local function renew_tokens(q, tokens, text)
   local lost, cancelled = {}, {}
-  local mine = sort_tokens(q, tokens, lost, cancelled)
+  local mine = sort_tokens(q, tokens, leat.read_unclaimed(text), lost, cancelled)
   renew_ids(q, 'g', mine.g, lost)
   renew_ids(q, 's', mine.s, lost)
   return lost, cancelled
@@ -80,11 +112,11 @@ end
 -- leat_finish that is not answered yet.
 -- Reply: PROTOCOL, now ms, lease ms, lost tokens, tokens of tasks that are to be cancelled, how many dead letters
 -- to warn of (0: none now).
--- Safe to stop: it only extends leases.
+-- Safe to stop: it only extends leases. If somebody has deleted records or names of tasks that run, it restores them.
 function leat.renew(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   local lease = leat.read_lease(q)
-  local lost, cancelled = renew_tokens(q, rest(args, 4))
+  local lost, cancelled = renew_tokens(q, rest(args, 4), args[3])
   if #lost > 0 then
     count(q, 'fenced', #lost)
   end
@@ -235,7 +267,7 @@ function leat.register(keys, args)
   for _, token in ipairs(tokens) do
     keep[token] = true
   end
-  local lost, cancelled = renew_tokens(q, tokens)
+  local lost, cancelled = renew_tokens(q, tokens, args[3])
   local _, more, problem = leat.hand_back(q, keep, leat.requeue)
   if problem then
     error(problem, 0)

@@ -50,6 +50,23 @@ function leat.hold_unique(q, key, tid, token)
   hash_set(q, NAMES, 'u:' .. key, token and tid .. ' ' .. token or tid)
 end
 
+-- Part of a whole step: the task holds its label, unless another task does. A plain XADD does not register it.
+function leat.hold_id(q, id, tid)
+  if redis.call('HEXISTS', q[NAMES], 'i:' .. id) == 0 then
+    hash_set(q, NAMES, 'i:' .. id, tid)
+  end
+end
+
+-- Part of a whole step: a running attempt holds its label and its unique key, unless another task does.
+function leat.restore_names(q, token, record)
+  if record.id then
+    leat.hold_id(q, record.id, record.tid)
+  end
+  if record.unique and redis.call('HEXISTS', q[NAMES], 'u:' .. record.unique) == 0 then
+    leat.hold_unique(q, record.unique, record.tid, token)
+  end
+end
+
 -- Part of a whole step: the attempt has ended or was requeued. Releases what it held while it ran.
 function leat.stop_holding(q, token, record)
   if record.lane then

@@ -30,6 +30,9 @@ repairs.laned = dropping_member(LANED)
 repairs['empty-lane'] = dropping_member(LANES)
 repairs['lost-lane'] = step(leat.wake_lane)
 repairs.awaited = dropping(AWAITED)
+repairs.unnamed = step(function(q, token)
+  leat.restore_names(q, token, record_of(q, token))
+end)
 
 -- If a worker has claimed the entry, it may still run the task, and a requeued task might run twice. So the entry
 -- is leased to that worker again, as if nobody had acked it. If the worker is there, it goes on; otherwise the

@@ -470,3 +470,21 @@ def test_stop_without_redis(daemon, queue, proxy, through_proxy, heartbeats):
     runs = heartbeats.wait_runs(2)
     assert_apart(runs)
     assert runs[1].attempt == 1
+
+
+def test_deleted_records_and_names_come_back(daemon, queue, leat, latch):
+    """After DEL of {queue}:running and {queue}:names while a task runs, doctor says so until the worker's next
+    renewal; then no second task with the id is added, and the task's end counts."""
+    daemon({'queue': {'lease': '60s'}}).wait_ready()
+    [tid] = queue.add({'command': latch.command, 'id': 'label', 'unique': 'key'})
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1)
+    names = queue.redis.hgetall(queue.names)
+    queue.redis.delete(queue.running, queue.names)
+    wait_until(lambda: '"unrecorded"' in leat('doctor', '--json').stdout)
+    queue.call('conf', 'lease_ms', 2000)  # the next renewal comes at once
+    wait_until(lambda: queue.redis.hlen(queue.running) == 1)
+    assert queue.redis.hgetall(queue.names) == names
+    assert queue.enqueue({'command': 'true', 'id': 'label'}) == [('exists', tid)]
+    latch.open()
+    wait_until(lambda: queue.counter('succeeded') == 1)
+    assert queue.redis.hlen(queue.names) == queue.redis.hlen(queue.running) == 0

@@ -318,3 +318,29 @@ def test_pages_are_bounded(queue):
         assert rows == []
         sizes.append(cursor.split()[1])
     assert '1' in sizes or '2' in sizes
+
+
+def test_a_running_task_without_a_record(queue):
+    """After DEL of the records, doctor finds each running task until its worker renews; a repair leaves it."""
+    [task] = begun(queue)
+    queue.redis.delete(queue.running)
+    queue.register('w1', [task.token], heartbeat='{"unclaimed": []}')
+    clean(queue)
+    queue.redis.delete(queue.running)
+    queue.expire(task.token)
+    [found] = Doctor(queue).look()
+    assert (found.kind, text(found.subject)) == ('unrecorded', task.token) and task.tid in found.detail
+    assert [state[:4] for _, state in Doctor(queue).repair()] == ['left']
+    queue.renew('w1', [task.token], heartbeat='{"unclaimed": []}')
+    clean(queue)
+
+
+@pytest.mark.parametrize('heartbeat', ['{}', '{"unclaimed": ["TOKEN"]}'])
+def test_an_entry_that_is_not_claimed_yet(queue, heartbeat):
+    """An entry that its worker has not claimed, or of an older worker that does not tell, is no finding."""
+    queue.register('w1')
+    queue.add({'command': 'true'})
+    [token] = queue.block('w1')
+    queue.renew('w1', [token], heartbeat.replace('TOKEN', token))
+    queue.expire(token)
+    clean(queue)

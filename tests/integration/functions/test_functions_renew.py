@@ -275,3 +275,45 @@ def test_conf_refuses_what_it_does_not_know(queue, args):
     with pytest.raises(redis.ResponseError, match='^BADARG'):
         queue.conf_set(*args)
     assert queue.conf_set() == before
+
+
+KNOWING = '{"unclaimed": []}'
+NAMED = {'command': 'x', 'id': 'label', 'unique': 'key', 'lane': 'a'}
+
+
+@pytest.mark.parametrize('lost', ['running', 'names', 'both'])
+@pytest.mark.parametrize('call', ['renew', 'register'])
+def test_what_somebody_deleted_is_restored(queue, lost, call):
+    """After DEL of the records or the names, the next renewal restores them: no second task with the id or key is
+    added, and the task's end counts, as ever."""
+    queue.add(NAMED)
+    [task] = queue.begin('w1')
+    before = queue.redis.hgetall(queue.names)
+    for key in {'running': ['running'], 'names': ['names'], 'both': ['running', 'names']}[lost]:
+        queue.redis.delete(getattr(queue, key))
+    assert getattr(queue, call)('w1', [task.token], heartbeat=KNOWING)['lost'] == []
+    assert queue.redis.hgetall(queue.names) == before and queue.redis.hlen(queue.running) == 1
+    assert queue.enqueue(NAMED) == queue.enqueue({'command': 'x', 'unique': 'key'}) == [('exists', task.tid)]
+    assert queue.finish('w1', task) == 'ok' and queue.places() == {}
+    assert queue.redis.hlen(queue.names) == queue.redis.hlen(queue.running) == 0
+    assert queue.redis.hget(queue.stats, 'r:a') is None
+
+
+@pytest.mark.parametrize('heartbeat', ['{}', '{"unclaimed": ["TOKEN"]}', 'junk'])
+def test_what_was_not_claimed_gets_no_record(queue, heartbeat):
+    """A token that was read but not claimed, or of a worker that does not tell, is renewed without a record."""
+    queue.add(dict(NAMED, lane=''))
+    [token] = queue.block('w1')
+    assert queue.renew('w1', [token], heartbeat.replace('TOKEN', token))['lost'] == []
+    assert queue.redis.hlen(queue.running) == 0
+    assert [task.token for task in queue.claim('w1', named=[token])['tasks']] == [token]
+
+
+def test_a_name_that_another_holds_stays(queue):
+    """If another task took the id and the key meanwhile, it keeps them."""
+    queue.add(NAMED)
+    [task] = queue.begin('w1')
+    queue.redis.delete(queue.names)
+    [(_, other)] = queue.enqueue(NAMED)
+    queue.renew('w1', [task.token], heartbeat=KNOWING)
+    assert other != task.tid and set(queue.redis.hvals(queue.names)) == {other.encode()}

@@ -323,6 +323,19 @@ def is_held(queue, tid):
     assert queue.redis.hget(queue.names, 'u:k') == tid.encode()
 
 
+def make_unnamed(queue):
+    [task] = begun(queue, {'command': 'true', 'id': 'label', 'unique': 'k'})
+    before = queue.redis.hgetall(queue.names)
+    queue.redis.delete(queue.names)
+    return task, before
+
+
+def is_named(queue, made):
+    task, before = made
+    assert queue.redis.hgetall(queue.names) == before
+    assert queue.finish('w1', task) == 'ok' and queue.redis.hlen(queue.names) == 0
+
+
 def make_cancel(queue):
     queue.register('w1')
     queue.redis.sadd(queue.cancel, NO_TASK, 'junk')
@@ -381,6 +394,7 @@ CASES = {
     'follows nobody': ('name', make_following_nobody, runs_again),
     'follow-up gone': ('name', make_following_gone, no_names),
     'holder does not run': ('holder', make_holder, is_held),
+    'running, its names gone': ('unnamed', make_unnamed, is_named),
     'cancel of nothing': ('cancel', make_cancel, no_key('cancel')),
     'awaited by nobody': ('awaited', make_awaited, no_key('awaited')),
     'group gone': ('group', make_group, is_read_again),
