@@ -1,11 +1,12 @@
+/* Builds one Redis command in wire form. */
 #include "redis/command.h"
 
 #include <string.h>
 
 #include "base/units.h"
 
-/* The header "*N\r\n" is only known at the end; it is written right before the arguments, into
- * room kept for the longest one, so that nothing has to move. */
+/* The header "*N\r\n" is known only at the end. Room for the longest one is kept before the
+ * arguments, so that writing it moves nothing. */
 enum { HEADER_ROOM = 24 };
 
 void command_begin(struct command *command)
@@ -14,14 +15,15 @@ void command_begin(struct command *command)
 
     buffer_clear(&command->wire);
     command->arguments = 0;
-    (void)buffer_append(&command->wire, room, sizeof room); /* a failure stays marked */
+    (void)buffer_append(&command->wire, room,
+                        sizeof room); /* a failed reservation marks the buffer */
 }
 
 void command_add(struct command *command, const void *data, size_t size)
 {
     struct buffer *wire = &command->wire;
 
-    /* a failure stays marked in the buffer until command_finish */
+    /* a failed append marks the buffer until command_finish */
     if (buffer_reserve(wire, size + 1 + UNITS_INTEGER_SIZE + 2 + 2)) {
         return;
     }

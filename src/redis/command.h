@@ -15,23 +15,23 @@ struct command {
     size_t arguments;
 };
 
-/* Begins anew, keeping the memory of an earlier command. A zeroed struct is ready for this. */
+/* Starts a new command in the memory of an earlier one. A zeroed struct is ready for this. */
 void command_begin(struct command *command);
 void command_add(struct command *command, const void *data, size_t size);
 void command_add_text(struct command *command, const char *text);
 void command_add_texts(struct command *command, const char *const *texts, size_t count);
 
-/* Begins it with these words. */
+/* Starts a new command with these words. */
 void command_begin_texts(struct command *command, const char *const *texts, size_t count);
 void command_add_number(struct command *command, int64_t number);
 
-/* The bytes to send, valid until the next change, with a NUL behind them that is not counted.
- * Returns 0, or -1 without memory. */
+/* Sets *data to the bytes to send, valid until the next change; size does not count the NUL that
+ * follows them. Returns 0, or -1 if there was no memory for any part. */
 int command_finish(struct command *command, const char **data, size_t *size);
 
 void command_free(struct command *command);
 
-/* Frees what held a password: overwritten first. */
+/* Overwrites and frees a command that held a password. */
 void command_wipe(struct command *command);
 
 #endif

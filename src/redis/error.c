@@ -1,3 +1,4 @@
+/* Classifies Redis errors by their words, and says what an operator can do. */
 #include "redis/error.h"
 
 #include <stdbool.h>
@@ -9,7 +10,7 @@ struct pattern {
     enum redis_error error;
 };
 
-/* The word before the first space. */
+/* Error codes: the word before the first space. */
 static const struct pattern codes[] = {
     {"LOADING", REDIS_ERROR_LATER},       {"BUSY", REDIS_ERROR_LATER},
     {"MASTERDOWN", REDIS_ERROR_LATER},    {"CLUSTERDOWN", REDIS_ERROR_LATER},
@@ -25,7 +26,7 @@ static const struct pattern codes[] = {
     {"CROSSSLOT", REDIS_ERROR_CALLER},
 };
 
-/* What generic errors (ERR) begin with. */
+/* The beginnings of generic errors (ERR). */
 static const struct pattern sentences[] = {
     {"max number of clients", REDIS_ERROR_LATER},
     {"Function not found", REDIS_ERROR_NO_LIBRARY},
@@ -63,7 +64,7 @@ static bool has_code(const char *message, size_t size, const char *code)
 
 enum redis_error redis_error_classify(const char *message, size_t size)
 {
-    /* a generic prefix may stand before a code or a sentence */
+    /* a code or a sentence may have a generic prefix */
     while (begins_with(message, size, "ERR ")) {
         message += 4;
         size -= 4;
@@ -81,8 +82,8 @@ enum redis_error redis_error_classify(const char *message, size_t size)
     return REDIS_ERROR_OTHER;
 }
 
-/* Where " script: NAME, on @user_function:LINE." begins, or size. The last one: before it a message
- * may hold a task's own words. */
+/* Returns where " script: NAME, on @user_function:LINE." begins, or size. It is the last match,
+ * since the message before it may quote a task. */
 static size_t find_script(const char *message, size_t size)
 {
     static const char before[] = " script: ", within[] = ", on @";
@@ -148,27 +149,26 @@ const char *redis_error_advice(enum redis_error error)
     case REDIS_ERROR_NONE:
         return "nothing to do";
     case REDIS_ERROR_LOST:
-        return "check that Redis runs and that [redis] leads to it";
+        return "check that Redis runs and that [redis] has its address";
     case REDIS_ERROR_LATER:
-        return "Redis is busy or not ready yet; if that lasts, see its log";
+        return "Redis is busy or not ready; if this lasts, see its log";
     case REDIS_ERROR_ROLE:
-        return "this server does not hold the queue for writing: [redis] has to lead to the "
-               "master, or "
-               "to name the sentinels or the Cluster that know it";
+        return "this server is not the master of the queue: set [redis] to the master, to its "
+               "sentinels or to the Cluster";
     case REDIS_ERROR_NO_WRITE:
-        return "Redis takes no writes: look after its memory, its disk or its replicas";
+        return "Redis refuses writes: check its memory, its disk and its replicas";
     case REDIS_ERROR_DENIED:
-        return "check user and password in [redis] and that user's ACL";
+        return "check user and password in [redis], and the ACL of that user";
     case REDIS_ERROR_NO_GROUP:
-        return "the stream or its group was deleted; a worker makes it again";
+        return "the stream or its group was deleted; a worker recreates it";
     case REDIS_ERROR_NO_LIBRARY:
-        return "load the function library: have an administrator run leat init, or start a worker "
+        return "load the function library: run leat init as an administrator, or start a worker "
                "with load_library = auto";
     case REDIS_ERROR_UNFIT:
         return "leat needs Redis 7.0 or later, or Valkey, with all commands and with functions "
                "(FUNCTION, FCALL); sentinels are not named as host, but as sentinels";
     case REDIS_ERROR_FOREIGN:
-        return "the keys belong to something else: choose another stream in [queue]";
+        return "the keys belong to another program: set another stream in [queue]";
     case REDIS_ERROR_CALLER:
         return "check db, master and cluster in [redis]";
     case REDIS_ERROR_OTHER:

@@ -1,6 +1,6 @@
 /*
- * What a Redis error means here. Every error reply and every broken connection falls into one
- * class, and each class has one treatment in the daemon and one piece of advice for people.
+ * The classes of Redis errors. Every error reply and every broken connection falls into one class;
+ * the daemon treats each class in one way, and people get one piece of advice for it.
  */
 #ifndef LEAT_REDIS_ERROR_H
 #define LEAT_REDIS_ERROR_H
@@ -12,13 +12,13 @@ enum redis_error {
     REDIS_ERROR_LOST,     /* connection refused, closed or timed out: reconnect with backoff */
     REDIS_ERROR_LATER,    /* LOADING, BUSY, MASTERDOWN, CLUSTERDOWN, TRYAGAIN, max clients: wait */
     REDIS_ERROR_ROLE,     /* READONLY, MOVED, ASK: another server has the queue: reconnect */
-    REDIS_ERROR_NO_WRITE, /* OOM, MISCONF, NOREPLICAS: hold what there is, wait */
+    REDIS_ERROR_NO_WRITE, /* OOM, MISCONF, NOREPLICAS: keep outcomes, wait */
     REDIS_ERROR_DENIED,   /* NOAUTH, WRONGPASS, NOPERM: an operator must act */
     REDIS_ERROR_NO_GROUP, /* NOGROUP, UNBLOCKED: register again */
     REDIS_ERROR_NO_LIBRARY, /* function not found: load it, register again */
-    REDIS_ERROR_UNFIT,      /* unknown command: too old, or another server that is like Redis */
-    REDIS_ERROR_FOREIGN,    /* FOREIGN, WRONGTYPE: the keys are somebody else's */
-    REDIS_ERROR_CALLER, /* REFUSED, FULL, BADARG, CROSSSLOT: the call itself was wrong or not taken
+    REDIS_ERROR_UNFIT,      /* unknown command: the server is too old, or not Redis */
+    REDIS_ERROR_FOREIGN,    /* FOREIGN, WRONGTYPE: the keys belong to another program */
+    REDIS_ERROR_CALLER, /* REFUSED, FULL, BADARG, CROSSSLOT: the call itself was wrong or refused
                          */
     REDIS_ERROR_OTHER,
 };
@@ -26,17 +26,18 @@ enum redis_error {
 /* message is the text of an error reply, with or without a leading "ERR ". */
 enum redis_error redis_error_classify(const char *message, size_t size);
 
-/* The part of an error reply that is for people: without "ERR " before it, without the
- * " script: NAME, on @user_function:LINE." that Redis adds, and without a full stop. Sets *text
- * into message, returns its size. */
+/* Finds the part of an error reply that people should read: without a leading "ERR ", without the
+ * " script: NAME, on @user_function:LINE." that Redis adds, and without a full stop. Sets *text to
+ * its beginning in message and returns its size. */
 size_t redis_error_text(const char *message, size_t size, const char **text);
 
-/* The class's name in logs ("refused-writes", …) and what an operator can do; static strings. */
+/* The name of the class in logs ("refused-writes", …), and what an operator can do: static
+ * strings. */
 const char *redis_error_name(enum redis_error error);
 const char *redis_error_advice(enum redis_error error);
 
-/* Both of an error reply, for people: "TEXT; ADVICE". What the queue itself refuses says all there
- * is to say. Cut where it is too long. */
+/* Writes "TEXT; ADVICE" for an error reply, cut to fit. Refusals by the queue itself get no advice:
+ * their text has it. */
 void redis_error_explain(const char *message, size_t size, char *explained, size_t explained_size);
 
 #endif

@@ -1,3 +1,4 @@
+/* Builds commands about the connection and the server, and reads INFO. */
 #include "redis/server_command.h"
 
 #include <errno.h>
@@ -62,8 +63,8 @@ void server_info(struct command *command)
 
 /* ---- INFO ---- */
 
-/* Copies the value of a line "NAME:VALUE\r\n"; cut where it is longer. False where there is none.
- */
+/* Copies the value of the line "NAME:VALUE\r\n", cut to fit. Returns false, with the value
+ * unchanged, if there is no such line. */
 static bool info_value(const char *text, const char *name, char *value, size_t size)
 {
     size_t name_length = strlen(name);
@@ -83,7 +84,7 @@ static bool info_value(const char *text, const char *name, char *value, size_t s
     return false;
 }
 
-/* What is absent or no number counts as `otherwise`. */
+/* A value that is absent or no number counts as `otherwise`. */
 static int64_t info_number(const char *text, const char *name, int64_t otherwise)
 {
     char value[32];
@@ -101,9 +102,9 @@ static bool info_says(const char *text, const char *name, const char *wanted)
     return info_value(text, name, value, sizeof value) && strcmp(value, wanted) == 0;
 }
 
-/* INFO does not say whether snapshots are configured. A server that has changed data and been up
- * for longer than the longest default interval without taking one surely has none; else give it the
- * benefit of the doubt. */
+/* INFO does not say whether snapshots are configured. They are surely not if the server has changed
+ * data and been up for longer than the longest default interval without taking one; otherwise
+ * assume that they are. */
 static bool snapshots_enabled(const char *text)
 {
     enum { LONGEST_DEFAULT_S = 3600, MARGIN_S = 60 };
@@ -115,7 +116,7 @@ static bool snapshots_enabled(const char *text)
     return taken || !overdue;
 }
 
-/* A version as one number that can be compared; a part that is absent is 0. */
+/* Makes a version one number that can be compared; an absent part counts as 0. */
 static long version_number(const char *version)
 {
     enum { MOST = 999 };
@@ -152,8 +153,7 @@ int server_info_read(const redisReply *reply, struct server_info *out)
     char role[16] = "";
     long major = strtol(out->version, NULL, 10);
     out->major = major > INT_MAX ? INT_MAX : (int)major;
-    (void)info_value(text, "role", role, sizeof role); /* absent: no master */
-    /* absent: "" */
+    (void)info_value(text, "role", role, sizeof role); /* without a role it is no master */
     (void)info_value(text, "run_id", out->run_id, sizeof out->run_id);
     out->move_crashes = crashes_on_move(text, out->version);
     /* Redis, and Valkey 8 */
@@ -163,7 +163,6 @@ int server_info_read(const redisReply *reply, struct server_info *out)
     out->loading = info_number(text, "loading", 0) != 0;
     out->aof_enabled = info_number(text, "aof_enabled", 0) != 0;
     out->rdb_enabled = snapshots_enabled(text);
-    /* absent: "" */
     (void)info_value(text, "maxmemory_policy", out->maxmemory_policy, sizeof out->maxmemory_policy);
     out->maxmemory = info_number(text, "maxmemory", 0);
     out->saves_fail = info_says(text, "aof_last_write_status", "err") ||

@@ -12,31 +12,31 @@
 struct redisReply;
 
 void server_unblock(struct command *command, int64_t client_id);
-/* CLIENT KILL ID: a former connection of one's own, whose last commands must not run any more. */
+/* CLIENT KILL ID, for a former connection of the caller whose last commands must no longer run. */
 void server_kill_client(struct command *command, int64_t client_id);
 
-/* What a connection begins with. user NULL: the default user. After server_auth free the command
- * with command_wipe. */
+/* The first commands of a connection. user NULL: the default user. After server_auth free the
+ * command with command_wipe. */
 void server_auth(struct command *command, const char *user, const char *password);
 void server_select(struct command *command, int64_t db);
 void server_client_name(struct command *command, const char *name);
 void server_client_id(struct command *command);
 
-/* INFO everything needed at start-up, in one call. */
+/* One INFO call that has everything needed at start. */
 void server_info(struct command *command);
 
-/* What INFO says that matters to a queue. rdb_enabled is false only where it is sure that there are
- * no snapshots: INFO does not tell the setting. */
+/* The part of INFO that matters to a queue. rdb_enabled is false only if there are surely no
+ * snapshots: INFO does not have the setting. */
 struct server_info {
     char version[32];
-    char run_id[48]; /* of this process of it; "" where INFO does not tell */
+    char run_id[48]; /* of the server process; "" if INFO has none */
     int major;
     /* A blocked read of a stream whose hash slot moves makes this version crash: Redis #13311. */
     bool move_crashes;
     bool is_sentinel, is_master, loading, aof_enabled, rdb_enabled;
     char maxmemory_policy[32];
     int64_t maxmemory;
-    bool saves_fail; /* the last write to the append-only file or snapshot did */
+    bool saves_fail; /* the last write of the append-only file or of a snapshot failed */
 };
 int server_info_read(const struct redisReply *reply, struct server_info *out);
 

@@ -1,3 +1,4 @@
+/* Reads single values of replies. */
 #include "redis/value.h"
 
 #include <hiredis/hiredis.h>

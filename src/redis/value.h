@@ -1,5 +1,5 @@
 /*
- * Single values of a reply, as Redis or the queue's functions answer them.
+ * Reads single values of a reply, as Redis or the queue's functions answer them.
  */
 #ifndef LEAT_REDIS_VALUE_H
 #define LEAT_REDIS_VALUE_H
@@ -12,20 +12,20 @@
 
 struct redisReply;
 
-/* The element of an array, or NULL. */
+/* The element of an array; NULL if reply is no array or is shorter. */
 const struct redisReply *value_at(const struct redisReply *reply, size_t index);
 
-/* False also for NULL, as below. */
+/* These two return false for NULL, too. */
 bool value_is_string(const struct redisReply *value);
 
-/* One without NUL: what is taken as a C string must not be cut by one. */
+/* Whether it is a string without NUL, so that a C string holds all of it. */
 bool value_is_text(const struct redisReply *value);
 
-/* A number from 0 on in an array: integers come as such, or as text where Lua's doubles would round
- * them. Returns 0 or -1. */
+/* Reads a number ≥ 0 from an array. Functions send large integers as text, since Lua's doubles
+ * would round them. Returns 0 or -1. */
 int value_number_at(const struct redisReply *reply, size_t index, int64_t *number);
 
-/* Copies a string to *at, with a NUL behind it, and moves *at behind that. */
+/* Copies a string and a NUL to *at, and moves *at past them. */
 struct bytes value_put(char **at, const struct redisReply *value);
 
 #endif

@@ -135,6 +135,13 @@ def test_design_names_every_folder_and_no_other():
     assert sorted(folders()) == sorted(there)
 
 
+def test_every_source_begins_with_what_it_is_for():
+    """Each .c and .lua file begins with a comment; each header does as well."""
+    wrong = [str(path.relative_to(ROOT)) for path in sources(".c", ".h", ".lua")
+             if not path.read_text().startswith(("/*", "--"))]
+    assert not wrong
+
+
 def test_top_level_is_as_agreed():
     """Nothing but the folders and files of the layout stands at the top."""
     done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)

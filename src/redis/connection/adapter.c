@@ -1,3 +1,4 @@
+/* Connects hiredis to the event loop. */
 #include "redis/connection/adapter.h"
 
 #include <hiredis/hiredis.h>
@@ -28,7 +29,7 @@ static void del_write(void *context)
     fd_watch_stop(&adapter->write, adapter->loop);
 }
 
-/* hiredis is about to free it. */
+/* hiredis is about to free the context. */
 static void cleanup(void *context)
 {
     struct adapter *adapter = context;
@@ -38,8 +39,8 @@ static void cleanup(void *context)
     adapter->broken = false;
 }
 
-/* hiredis keeps the room that a large answer took until the next answer comes, which in an idle
- * queue may be never; it tells only how much is in there. */
+/* Frees the buffer that a large answer needed. hiredis would keep it until the next answer, which
+ * in an idle queue may never come. */
 static void give_back(struct adapter *adapter)
 {
     redisReader *old = adapter->redis->c.reader, *fresh;
@@ -49,7 +50,7 @@ static void give_back(struct adapter *adapter)
     }
     fresh = redisReaderCreateWithFunctions(old->fn);
     if (!fresh) {
-        return; /* with the next answer then */
+        return; /* it is freed with the next answer */
     }
     fresh->privdata = old->privdata;
     adapter->redis->c.reader = fresh;
@@ -107,7 +108,7 @@ int adapter_send(struct adapter *adapter, redisCallbackFn *callback, const char 
         redisAsyncFormattedCommand(redis, callback, NULL, data, size) != REDIS_OK) {
         return -1;
     }
-    /* callbacks of subscriptions stand elsewhere */
+    /* hiredis keeps callbacks of subscriptions elsewhere */
     bool noted = redis->replies.tail != last || (redis->c.flags & REDIS_SUBSCRIBED);
     adapter->broken = !noted || redis->c.err;
     return adapter->broken ? -1 : 0;

@@ -1,7 +1,7 @@
 /*
- * Between hiredis and the event loop, and what it would not do itself: its own adapter is deaf for
- * good where epoll_ctl has failed, a command that version 0.14 has no memory for is lost without a
- * word, and the room that a large answer took is kept until the next one.
+ * Connects hiredis to the event loop, in place of its own adapter. That one hears nothing more once
+ * epoll_ctl has failed, loses a command silently if version 0.14 has no memory for it, and keeps
+ * the buffer of a large answer until the next one.
  */
 #ifndef LEAT_REDIS_CONNECTION_ADAPTER_H
 #define LEAT_REDIS_CONNECTION_ADAPTER_H
@@ -11,24 +11,25 @@
 
 #include "base/fd_watch.h"
 
-/* All zero: attached to nothing. Lies still while it is attached. */
+/* All zero: attached to nothing. It must not move while it is attached. */
 struct adapter {
     struct ev_loop *loop;
     redisAsyncContext *redis;
     struct fd_watch read, write;
-    bool large;  /* the reader's buffer has become so, and is not empty or not given back yet */
-    bool broken; /* answers would go astray: the context is to be freed, outside of its callbacks */
+    bool large;  /* the reader's buffer is large and not freed yet */
+    bool broken; /* answers would reach the wrong callbacks: free the context, outside of its
+                    callbacks */
 };
 
-/* To a context that has a descriptor. */
+/* Attaches it to a context that has a descriptor. */
 void adapter_attach(struct adapter *adapter, struct ev_loop *loop, redisAsyncContext *redis);
 
-/* Before the context is freed by us: hiredis may keep it for a while, and the adapter may meanwhile
- * serve the next. */
+/* To be called before freeing the context: hiredis may keep that for a while, and the adapter may
+ * serve the next one meanwhile. */
 void adapter_detach(struct adapter *adapter);
 
-/* Queues a command. Returns 0; or -1 where it was not taken, or not as a whole: then also all that
- * follow, and `broken` is set. */
+/* Queues a command. Returns 0; or -1 if hiredis has not taken all of it. `broken` is then set, and
+ * all later commands fail, too. */
 int adapter_send(struct adapter *adapter, redisCallbackFn *callback, const char *data, size_t size);
 
 #endif

@@ -1,3 +1,4 @@
+/* Works out the pause before the next try to connect. */
 #include "redis/connection/backoff.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Opens one connection, sends its commands, and closes it when a deadline passes. */
 #include "redis/connection/connection.h"
 
 #include <errno.h>
@@ -18,10 +19,10 @@
 
 enum state {
     CLOSED,
-    CONNECTING, /* the name is looked up, or connect(2) is under way */
+    CONNECTING, /* looking the name up, or in connect(2) */
     GREETING,   /* AUTH … CLIENT ID have been sent */
     UP,
-    FAILED, /* hiredis' context is gone, `lost` is on its way */
+    FAILED, /* hiredis's context is gone; `lost` will be called */
 };
 
 struct connection {
@@ -33,40 +34,40 @@ struct connection {
     enum state state;
     redisAsyncContext *redis; /* NULL when hiredis has freed it or is about to */
     struct adapter adapter;
-    struct lookup *lookup; /* under way, or NULL */
+    struct lookup *lookup; /* running, or NULL */
     struct pending pending;
-    bool subscribed; /* the oldest of them gets whatever comes */
+    bool subscribed; /* the oldest pending command gets every message */
     int64_t client_id;
 
-    ev_timer deadline; /* of connecting, then of the pending commands */
-    int64_t armed_ns;  /* when it is to fire */
-    size_t arrived;    /* bytes of an unfinished answer when the deadline was looked at last */
-    int64_t limit_ms;  /* the time that the last command was given */
-    ev_prepare flush;  /* sends what the turn has queued */
+    ev_timer deadline; /* for connecting, then for the pending commands */
+    int64_t armed_ns;  /* when it will fire */
+    size_t arrived;    /* bytes of an unfinished answer at the last check of the deadline */
+    int64_t limit_ms;  /* the timeout of the last command */
+    ev_prepare flush;  /* sends what this turn has queued */
     bool unsent;
 
-    ev_timer failed; /* carries `lost` out of whatever found it */
+    ev_timer failed; /* calls `lost` later, outside of the code that found the failure */
     enum redis_error error;
     char why[256];
 };
 
-/* ---- the end of a connection ---- */
+/* ---- closing ---- */
 
-/* Only called where hiredis allows it: outside of its connect and disconnect callbacks. */
+/* To be called only outside of hiredis's connect and disconnect callbacks. */
 static void drop_redis(struct connection *connection)
 {
     redisAsyncContext *redis = connection->redis;
     connection->redis = NULL;
     connection->unsent = false;
     if (redis) {
-        redis->data = NULL; /* its callbacks then do nothing */
+        redis->data = NULL; /* from here on its callbacks do nothing */
         adapter_detach(&connection->adapter);
         redisAsyncFree(redis);
     }
 }
 
-/* Every pending command's callback gets NULL. A callback may close the connection or open it anew:
- * what the old one owed must not mix with that. */
+/* Calls the callback of every pending command with NULL. A callback may close or reopen the
+ * connection, so the old commands must not mix with new ones. */
 static void settle_all(struct connection *connection)
 {
     struct pending owed = connection->pending;
@@ -91,13 +92,12 @@ static const char *address(const struct connection *connection, char *text, size
     if (config->socket) {
         return config->socket;
     }
-    /* cut where it is too long */
     (void)snprintf(text, size, "%s:%lld", config->host, (long long)config->port);
     return text;
 }
 
-/* what: "connecting to" …, or NULL where the detail says all. The upcall comes from the loop,
- * later. */
+/* what: "connecting to" …, or NULL if the detail says all. `lost` is called later, from the loop.
+ */
 static void fail(struct connection *connection, enum redis_error error, const char *what,
                  const char *detail)
 {
@@ -105,7 +105,6 @@ static void fail(struct connection *connection, enum redis_error error, const ch
         return;
     }
     char text[128];
-    /* cut where it is too long */
     (void)snprintf(connection->why, sizeof connection->why, "%s %s: %s", what,
                    address(connection, text, sizeof text), detail);
     connection->error = error;
@@ -122,7 +121,7 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
     (void)events;
     struct connection *connection = watcher->data;
 
-    /* where a callback closes it there is nothing to report any more */
+    /* if a callback closes the connection, there is nothing left to report */
     settle_all(connection);
     if (connection->state == FAILED) {
         connection->state = CLOSED;
@@ -144,8 +143,7 @@ void connection_close(struct connection *connection)
 
 /* ---- deadlines ---- */
 
-/* The timer only ever fires too early (libev's time may lie behind): whoever it wakes looks again.
- */
+/* The timer may fire too early, since libev's time may lag; on_deadline checks again. */
 static void arm(struct connection *connection, int64_t deadline_ns)
 {
     double delay = (double)(deadline_ns - clock_boot_ns()) / (double)CLOCK_NS_PER_S;
@@ -170,7 +168,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *watcher, int events)
         return;
     }
 
-    /* a long answer that is still coming in is an answer: it has as long again */
+    /* a long answer that is still arriving extends the deadline */
     size_t arrived = up && connection->redis ? connection->redis->c.reader->len : 0;
     if (arrived != connection->arrived) {
         connection->arrived = arrived;
@@ -181,7 +179,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *watcher, int events)
     int64_t limit_ms = up ? connection->limit_ms : connection->config->connect_timeout_ms;
     char duration[48], detail[80];
     units_format_duration(limit_ms, duration, sizeof duration);
-    (void)snprintf(detail, sizeof detail, "no answer within %s", duration); /* fits */
+    (void)snprintf(detail, sizeof detail, "no answer within %s", duration);
     fail(connection, REDIS_ERROR_LOST, up ? "waiting for" : "connecting to", detail);
 }
 
@@ -198,12 +196,13 @@ static void on_reply(redisAsyncContext *redis, void *reply, void *context)
         pending_tell(&connection->pending, reply);
         return;
     }
-    /* an idle connection wakes nobody */
+    /* an idle connection needs no timer */
     if (connection->state == UP && connection->pending.count == 1) {
         ev_timer_stop(connection->loop, &connection->deadline);
     }
-    (void)pending_settle(&connection->pending,
-                         reply); /* there is one: hiredis answers only what was sent */
+    (void)pending_settle(
+        &connection->pending,
+        reply); /* there is always one: hiredis answers only commands that were sent */
 }
 
 static int enqueue(struct connection *connection, struct command *command, int64_t timeout_ms,
@@ -253,8 +252,9 @@ int connection_subscribe(struct connection *connection, struct command *command,
     return 0;
 }
 
-/* Runs last before the loop waits. hiredis would ask the loop whether the socket is writable first:
- * a turn and two system calls more for every batch. What does not fit goes that way. */
+/* Runs last before the loop waits. hiredis would first ask the loop whether the socket is writable,
+ * at the cost of a turn and two system calls for every batch. Only bytes that the socket does not
+ * take at once go that way. */
 static void on_flush(struct ev_loop *loop, ev_prepare *watcher, int events)
 {
     (void)loop;
@@ -268,7 +268,7 @@ static void on_flush(struct ev_loop *loop, ev_prepare *watcher, int events)
     }
 }
 
-/* ---- greeting: the first commands, sent together; the first error is the one to report ---- */
+/* ---- greeting: the first commands are sent together, and the first error is reported ---- */
 
 static bool greeting_failed(struct connection *connection, const redisReply *reply,
                             const char *what)
@@ -280,7 +280,6 @@ static bool greeting_failed(struct connection *connection, const redisReply *rep
         char detail[192];
         const char *text;
         size_t size = redis_error_text(reply->str, reply->len, &text);
-        /* cut where it is too long */
         (void)snprintf(detail, sizeof detail, "%s: %.*s", what, (int)size, text);
         fail(connection, redis_error_classify(reply->str, reply->len), "connecting to", detail);
         return true;
@@ -290,17 +289,17 @@ static bool greeting_failed(struct connection *connection, const redisReply *rep
 
 static void on_auth(void *context, const struct redisReply *reply)
 {
-    (void)greeting_failed(context, reply, "AUTH"); /* nothing else to do */
+    (void)greeting_failed(context, reply, "AUTH");
 }
 
 static void on_select(void *context, const struct redisReply *reply)
 {
-    (void)greeting_failed(context, reply, "SELECT"); /* nothing else to do */
+    (void)greeting_failed(context, reply, "SELECT");
 }
 
 static void on_set_name(void *context, const struct redisReply *reply)
 {
-    (void)greeting_failed(context, reply, "CLIENT SETNAME"); /* nothing else to do */
+    (void)greeting_failed(context, reply, "CLIENT SETNAME");
 }
 
 static void on_client_id(void *context, const struct redisReply *reply)
@@ -352,7 +351,7 @@ static int send_greeting(struct connection *connection)
 
 /* ---- opening ---- */
 
-/* hiredis frees the context itself after either callback, when they tell of an error. */
+/* After either callback hiredis frees the context itself if there was an error. */
 static void on_connect(const redisAsyncContext *redis, int status)
 {
     struct connection *connection = redis->data;
@@ -366,7 +365,7 @@ static void on_connect(const redisAsyncContext *redis, int status)
     }
     connection->state = GREETING;
     if (send_greeting(connection)) {
-        connection->adapter.broken = true; /* nothing may be freed here */
+        connection->adapter.broken = true; /* hiredis forbids freeing here */
     }
 }
 
@@ -381,7 +380,7 @@ static void on_disconnect(const redisAsyncContext *redis, int status)
 
     char text[192];
     bool known = redis->errstr && *redis->errstr;
-    (void)snprintf(text, sizeof text, "%s", known ? redis->errstr : "closed"); /* may be cut */
+    (void)snprintf(text, sizeof text, "%s", known ? redis->errstr : "closed");
     enum redis_error error = connection->state == GREETING
                                  ? socket_find_last_words(&redis->c, text, sizeof text)
                              : connection->subscribed && redis->err == REDIS_ERR_OTHER
@@ -394,7 +393,7 @@ static int attach(struct connection *connection, redisAsyncContext *redis)
 {
     redis->data = connection;
     adapter_attach(&connection->adapter, connection->loop, redis);
-    /* both are 0, or -1 */
+    /* each returns 0 or -1 */
     return redisAsyncSetConnectCallback(redis, on_connect) |
            redisAsyncSetDisconnectCallback(redis, on_disconnect);
 }
@@ -466,8 +465,8 @@ struct connection *connection_new(struct ev_loop *loop, const struct config_redi
         return NULL;
     }
 
-    /* a reply that lies in the socket counts before the deadline that has passed meanwhile, and the
-     * flush comes after whatever else sends at the end of a turn */
+    /* a reply that waits in the socket counts before a deadline that has passed meanwhile; the
+     * flush runs after everything else that sends at the end of a turn */
     ev_timer_init(&connection->deadline, on_deadline, 0., 0.);
     ev_set_priority(&connection->deadline, EV_MINPRI);
     ev_prepare_init(&connection->flush, on_flush);

@@ -1,3 +1,4 @@
+/* Looks up addresses in a thread. */
 #include "redis/connection/lookup.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 enum {
     ADDRESS_SIZE = 128,      /* an IPv6 address with its scope */
-    STACK_SIZE = 512 * 1024, /* name services are libraries of any kind */
+    STACK_SIZE = 512 * 1024, /* name services may load libraries that need much */
 };
 
 struct lookup {
@@ -19,9 +20,9 @@ struct lookup {
     ev_async done;
     lookup_callback *callback;
     void *context;
-    pthread_mutex_t lock; /* of what follows */
-    int holders;          /* the loop's side and the thread */
-    bool cancelled;       /* the loop may be gone */
+    pthread_mutex_t lock; /* guards the members below */
+    int holders;          /* how many of the loop's side and the thread still use this */
+    bool cancelled;       /* the loop may no longer exist */
     int error;            /* of getaddrinfo */
     char address[ADDRESS_SIZE];
     char host[];
@@ -38,7 +39,7 @@ static void release(struct lookup *lookup)
     }
 }
 
-/* IPv4 first, as hiredis has it. Returns what getaddrinfo does. */
+/* Prefers IPv4, as hiredis does. Returns the result of getaddrinfo. */
 static int find_address(const char *host, char *address, size_t size)
 {
     static const int families[] = {AF_INET, AF_INET6};
@@ -97,7 +98,7 @@ bool lookup_is_needed(const char *host)
     return false;
 }
 
-/* Signals are for the loop's thread. Returns 0 or an errno. */
+/* The thread blocks all signals: they are for the loop's thread. Returns 0 or an errno. */
 static int start_thread(struct lookup *lookup)
 {
     pthread_attr_t attributes;

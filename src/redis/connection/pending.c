@@ -1,3 +1,4 @@
+/* A ring of commands that wait for their answers. */
 #include "redis/connection/pending.h"
 
 #include <stdlib.h>

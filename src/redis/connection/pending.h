@@ -1,6 +1,6 @@
 /*
- * Commands that have been sent and not been answered. Redis answers in order, so this is a queue; a
- * connection keeps its own, since hiredis would call back in the middle of freeing.
+ * Commands that were sent and are not answered yet, oldest first: Redis answers in order. Each
+ * connection has a ring of its own, since hiredis would call back while it frees.
  */
 #ifndef LEAT_REDIS_CONNECTION_PENDING_H
 #define LEAT_REDIS_CONNECTION_PENDING_H
@@ -11,8 +11,8 @@
 
 struct redisReply;
 
-/* reply is NULL when the connection closed before the answer; else it is hiredis's and valid only
- * during the call. */
+/* reply is NULL if the connection closed before the answer came; otherwise it belongs to hiredis
+ * and is valid only during the call. */
 typedef void connection_callback(void *context, const struct redisReply *reply);
 
 struct pending_command {
@@ -27,23 +27,23 @@ struct pending {
     size_t first, count, capacity;
 };
 
-/* Returns 0, or -1 without memory. */
+/* Returns 0, or -1 if there is no memory. */
 int pending_push(struct pending *pending, const struct pending_command *command);
 
-/* Takes back what was pushed last. */
+/* Removes the newest command. */
 void pending_unpush(struct pending *pending);
 
-/* Takes the oldest out and calls its callback, which may push and settle too; false where there is
- * none. */
+/* Removes the oldest command and calls its callback, which may push and settle, too. Returns false
+ * if there is none. */
 bool pending_settle(struct pending *pending, const struct redisReply *reply);
 
-/* Calls the oldest one's callback, and leaves it in. */
+/* Calls the callback of the oldest command, and keeps the command. */
 void pending_tell(const struct pending *pending, const struct redisReply *reply);
 
-/* The earliest deadline of all; 0: none has one. */
+/* The earliest deadline of all commands; 0: none has one. */
 int64_t pending_deadline(const struct pending *pending);
 
-/* Frees the ring; callbacks still in it are not called. */
+/* Frees the ring without calling the callbacks in it. */
 void pending_free(struct pending *pending);
 
 #endif

@@ -1,3 +1,4 @@
+/* Sets options of a connection's socket, and reads the last words of a server. */
 #include "redis/connection/socket.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ static int set_options(int fd, const struct config_redis *config)
     if (config->socket || config->keepalive_s <= 0) {
         return 0;
     }
-    /* a peer that vanished is noticed after twice the idle time at the latest */
+    /* a vanished peer is noticed after twice the idle time at the latest */
     int on = 1, idle = (int)config->keepalive_s, probes = 3;
     int interval = idle / probes > 0 ? idle / probes : 1;
     if (setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) ||
@@ -35,7 +36,7 @@ int socket_prepare(struct redisContext *redis, const struct config_redis *config
                    size_t size)
 {
     if (set_options(redis->fd, config)) {
-        (void)snprintf(why, size, "setting up the socket: %s", strerror(errno)); /* may be cut */
+        (void)snprintf(why, size, "setting up the socket: %s", strerror(errno));
         return -1;
     }
     return tls_begin(redis, config, why, size);
@@ -51,10 +52,10 @@ enum redis_error socket_find_last_words(const struct redisContext *redis, char *
     raw[got > 0 ? got : 0] = '\0';
     raw[strcspn(raw, "\r\n")] = '\0';
     if (raw[0] == '-') {
-        (void)snprintf(text, size, "%s", raw + 1); /* may be cut */
+        (void)snprintf(text, size, "%s", raw + 1);
     } else {
         size_t used = strlen(text);
-        (void)snprintf(text + used, size - used, SOCKET_UNHEARD); /* may be cut */
+        (void)snprintf(text + used, size - used, SOCKET_UNHEARD);
     }
     enum redis_error error = redis_error_classify(text, strlen(text));
     return error == REDIS_ERROR_OTHER ? REDIS_ERROR_LOST : error;

@@ -1,3 +1,4 @@
+/* TLS by hiredis_ssl, or a refusal if it is not built in. */
 #include "redis/connection/tls.h"
 
 #include <stdio.h>
@@ -11,11 +12,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-/* The library's last word, or another one's. */
+/* Writes what failed, on which file, and OpenSSL's last error. */
 static void tell(const char *what, const char *file, char *why, size_t size)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-    /* may be cut */
     (void)snprintf(why, size, "%s%s%s%s%s", what, file ? " " : "", file ? file : "",
                    reason ? ": " : "", reason ? reason : "");
 }
@@ -40,7 +40,7 @@ static int load_files(SSL_CTX *context, const struct config_redis *config, char 
     return 0;
 }
 
-/* Instead of OpenSSL's own, which asks at the terminal, or takes it from stdin. */
+/* Replaces OpenSSL's callback, which would ask on the terminal or read stdin. */
 static int have_no_passphrase(char *text, int size, int writing, void *context)
 {
     (void)text;
@@ -50,7 +50,7 @@ static int have_no_passphrase(char *text, int size, int writing, void *context)
     return -1;
 }
 
-/* Made anew for each connection: a certificate that was renewed is used from the next one on. */
+/* Each connection makes a new context, so a renewed certificate is used from the next one on. */
 static SSL_CTX *make_context(const struct config_redis *config, char *why, size_t size)
 {
     bool old = config->tls_versions != CONFIG_TLS_13;
@@ -72,7 +72,7 @@ static SSL_CTX *make_context(const struct config_redis *config, char *why, size_
     return context;
 }
 
-/* The name, or address, that the certificate has to be for; a name is told to the server, too. */
+/* Sets the name or address that the certificate must have; the server gets a name, too. */
 static int set_name(SSL *ssl, const char *name)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -98,18 +98,18 @@ int tls_begin(struct redisContext *redis, const struct config_redis *config, cha
         return -1;
     }
     SSL *ssl = SSL_new(context);
-    SSL_CTX_free(context); /* ssl holds it */
+    SSL_CTX_free(context); /* ssl keeps a reference */
     const char *name = config->tls_server_name ? config->tls_server_name : config->host;
     if (!ssl || set_name(ssl, name) != 1 || SSL_up_ref(ssl) != 1) {
         tell("TLS: cannot be set up for", name, why, size);
         SSL_free(ssl);
         return -1;
     }
-    redis->privdata = ssl; /* one for tls_explain, the other is hiredis' own */
+    redis->privdata = ssl; /* tls_explain needs one reference, hiredis the other */
     redis->free_privdata = free_kept;
     if (redisInitiateSSL(redis, ssl) != REDIS_OK) {
         if (tls_explain(redis, why, size)) {
-            (void)snprintf(why, size, "TLS: %s", redis->errstr); /* may be cut */
+            (void)snprintf(why, size, "TLS: %s", redis->errstr);
         }
         SSL_free(ssl);
         return -1;
@@ -125,15 +125,14 @@ int tls_explain(const struct redisContext *redis, char *text, size_t size)
     }
     long verdict = SSL_get_verify_result(ssl);
     if (verdict != X509_V_OK) {
-        /* may be cut */
         (void)snprintf(text, size, "TLS: the server's certificate is refused: %s",
                        X509_verify_cert_error_string(verdict));
         return 0;
     }
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-    ERR_clear_error(); /* it is said once, and not of the next connection too */
+    ERR_clear_error(); /* report it once, not for the next connection, too */
     if (reason) {
-        (void)snprintf(text, size, "TLS: %s", reason); /* may be cut */
+        (void)snprintf(text, size, "TLS: %s", reason);
         return 0;
     }
     return -1;
@@ -141,11 +140,11 @@ int tls_explain(const struct redisContext *redis, char *text, size_t size)
 
 #else
 
-/* The config is not taken then, see config/file/check.c. */
+/* config/file/check.c refuses tls = yes in such a build. */
 int tls_begin(struct redisContext *redis, const struct config_redis *config, char *why, size_t size)
 {
     (void)redis;
-    (void)snprintf(why, size, "this leat was built without TLS"); /* may be cut */
+    (void)snprintf(why, size, "this leat was built without TLS");
     return config->tls ? -1 : 0;
 }
 

@@ -1,3 +1,4 @@
+/* Connects, sends and receives, one command after the other. */
 #include "redis/server/client.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ struct client {
     bool heard; /* the server has answered something */
 };
 
-/* Where an error is told. */
+/* Where the caller wants an error. */
 struct trouble {
     enum redis_error *error;
     char *why;
@@ -36,7 +37,6 @@ static void tell(const struct trouble *trouble, enum redis_error error, const ch
                  const char *detail)
 {
     *trouble->error = error;
-    /* cut where it is too long */
     (void)snprintf(trouble->why, trouble->size, "%s%s%s", what, *what ? ": " : "", detail);
 }
 
@@ -53,18 +53,17 @@ static void tell_broken(const struct client *client, const struct trouble *troub
     if (client->redis->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK)) {
         char duration[48], detail[80];
         units_format_duration(client->timeout_ms, duration, sizeof duration);
-        (void)snprintf(detail, sizeof detail, "no answer within %s", duration); /* fits */
+        (void)snprintf(detail, sizeof detail, "no answer within %s", duration);
         tell(trouble, REDIS_ERROR_LOST, "", detail);
         return;
     }
     char detail[256];
-    /* may be cut */
     (void)snprintf(detail, sizeof detail, "%s%s", client->redis->errstr,
                    client->heard ? "" : SOCKET_UNHEARD);
     tell(trouble, REDIS_ERROR_LOST, "", detail);
 }
 
-/* Error replies are told and come back as NULL. */
+/* Turns an error reply into class, message and NULL. */
 static redisReply *judge(redisReply *reply, const struct trouble *trouble)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
@@ -72,7 +71,6 @@ static redisReply *judge(redisReply *reply, const struct trouble *trouble)
         enum redis_error error = redis_error_classify(reply->str, reply->len);
         size_t size = redis_error_text(reply->str, reply->len, &text);
         *trouble->error = error;
-        /* cut where it is too long */
         (void)snprintf(trouble->why, trouble->size, "%.*s", (int)size, text);
         freeReplyObject(reply);
         return NULL;
@@ -80,7 +78,7 @@ static redisReply *judge(redisReply *reply, const struct trouble *trouble)
     return reply;
 }
 
-/* The next reply. */
+/* Waits for the next reply. */
 static redisReply *receive(struct client *client, const struct trouble *trouble)
 {
     void *answer = NULL;
@@ -162,11 +160,9 @@ static int connect_redis(struct client *client, const struct config_redis *confi
     char address[256];
     struct timeval limit = to_timeval(config->connect_timeout_ms);
     if (config->socket) {
-        (void)snprintf(address, sizeof address, "connecting to %s",
-                       config->socket); /* may be cut */
+        (void)snprintf(address, sizeof address, "connecting to %s", config->socket);
         client->redis = redisConnectUnixWithTimeout(config->socket, limit);
     } else {
-        /* may be cut */
         (void)snprintf(address, sizeof address, "connecting to %s:%lld", config->host,
                        (long long)config->port);
         client->redis = redisConnectWithTimeout(config->host, (int)config->port, limit);
@@ -185,8 +181,8 @@ static int connect_redis(struct client *client, const struct config_redis *confi
     return 0;
 }
 
-/* What was found may be a replica yet, or be one again. Who has no right to ask learns it from what
- * it is refused. */
+/* The server that was discovered may still be a replica, or be one again. A user without the right
+ * to ask finds out by the first refused command. */
 static int check_role(struct client *client, const struct trouble *trouble)
 {
     struct command command = {0};
@@ -199,7 +195,7 @@ static int check_role(struct client *client, const struct trouble *trouble)
     bool is_master = endpoint_read_role(reply);
     freeReplyObject(reply);
     if (!is_master) {
-        tell(trouble, REDIS_ERROR_ROLE, "", "the server that was named is a replica");
+        tell(trouble, REDIS_ERROR_ROLE, "", "the discovered server is a replica");
         return -1;
     }
     return 0;
@@ -239,25 +235,25 @@ static int open_found(struct client *client, const struct trouble *trouble)
     return open_at(client, &redis, trouble);
 }
 
-/* Whether another server may soon do what this one did not: with this error it has done nothing. */
+/* Whether another server may soon run the command. With these errors this one has not run it. */
 static bool is_elsewhere(const struct client *client, enum redis_error error)
 {
     return discovery_is_needed(client->config) &&
            (error == REDIS_ERROR_ROLE || error == REDIS_ERROR_LATER);
 }
 
-/* True after a short pause, false at the deadline. */
+/* Pauses and returns true, or returns false if the deadline would pass. */
 static bool pause_until(int64_t deadline_ns)
 {
     struct timespec pause = {.tv_nsec = PAUSE_NS};
     if (clock_boot_ns() + PAUSE_NS > deadline_ns) {
         return false;
     }
-    (void)nanosleep(&pause, NULL); /* a signal makes it shorter */
+    (void)nanosleep(&pause, NULL); /* a signal may shorten it */
     return true;
 }
 
-/* Where others say which server it is, a failover that is under way is waited for. */
+/* If sentinels or a Cluster name the server, waits for a failover to complete. */
 static int open_redis(struct client *client, int64_t deadline_ns, const struct trouble *trouble)
 {
     if (!discovery_is_needed(client->config)) {
@@ -355,7 +351,7 @@ int client_append(struct client *client, struct command *command)
     return 0;
 }
 
-/* Sends what was appended. Returns 0, or -1 where the connection is lost. */
+/* Sends all appended commands. Returns 0, or -1 if the connection is lost. */
 static int flush(struct client *client)
 {
     int done = 0;
@@ -367,7 +363,7 @@ static int flush(struct client *client)
     return 0;
 }
 
-/* Returns 1 where something can be read, 0 after the deadline or a signal, -1 on errors. */
+/* Returns 1 if something can be read, 0 after the deadline or a signal, -1 on errors. */
 static int wait_readable(const struct client *client, int64_t deadline_ns, const sigset_t *mask)
 {
     int64_t left_ns = deadline_ns - clock_boot_ns();

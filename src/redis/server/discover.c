@@ -1,3 +1,4 @@
+/* Discovers the server for a caller that waits, on an event loop of its own. */
 #include <ev.h>
 #include <stdio.h>
 
@@ -16,7 +17,7 @@ static void on_found(void *context, const struct endpoint *endpoint, enum redis_
 {
     struct finding *finding = context;
     *finding->error = error;
-    (void)snprintf(finding->why, finding->why_size, "%s", why); /* cut where it is too long */
+    (void)snprintf(finding->why, finding->why_size, "%s", why);
     if (endpoint) {
         *finding->endpoint = *endpoint;
     }
@@ -31,7 +32,7 @@ int discovery_find(const struct config_redis *config, struct endpoint *endpoint,
     const struct discovery_events events = {.told = on_found, .context = &finding};
     struct discovery *discovery = NULL;
     *error = REDIS_ERROR_OTHER;
-    (void)snprintf(why, why_size, "out of memory"); /* cut where it is too long */
+    (void)snprintf(why, why_size, "out of memory");
     finding.loop = ev_loop_new(EVFLAG_AUTO);
     if (finding.loop) {
         discovery = discovery_new(finding.loop, config, "leat:discovery", &events);

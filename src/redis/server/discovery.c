@@ -1,3 +1,4 @@
+/* Asks all sources in rounds, and reports the best answer of each round. */
 #include "redis/server/discovery.h"
 
 #include <ev.h>
@@ -9,8 +10,8 @@
 
 #include "redis/connection/connection.h"
 
-#define AGAIN_S 0.5 /* a stale master that still answers is left after that */
-#define GRACE_S 0.2 /* for the others, after the first answer */
+#define AGAIN_S 0.5 /* how often to ask: a stale master that still answers is left after that */
+#define GRACE_S 0.2 /* for the other sources, after the first answer */
 #define LEARNT_MOST 16
 
 enum source_state { SOURCE_CLOSED, SOURCE_OPENING, SOURCE_UP };
@@ -19,36 +20,36 @@ enum source_state { SOURCE_CLOSED, SOURCE_OPENING, SOURCE_UP };
 struct source {
     struct discovery *discovery;
     struct endpoint address;
-    struct config_redis redis;     /* how it is spoken to */
-    struct connection *connection; /* NULL: a place that is free */
+    struct config_redis redis;     /* the settings of the connection */
+    struct connection *connection; /* NULL: this element is free */
     enum source_state state;
-    bool asked;             /* and has not answered yet, maybe since earlier rounds */
-    bool silent;            /* in the last round it was */
-    bool settled;           /* in this round: it has answered, or cannot */
-    bool knows;             /* its answer is good */
-    struct endpoint answer; /* then */
+    bool asked;             /* asked and not answered yet, perhaps since earlier rounds */
+    bool silent;            /* it did not answer in the last round */
+    bool settled;           /* in this round: it has answered or failed */
+    bool knows;             /* its answer names the server */
+    struct endpoint answer; /* if it knows */
 };
 
 struct discovery {
     struct ev_loop *loop;
     const struct config_redis *config;
     struct discovery_events events;
-    char *name;             /* of the connections */
-    struct source *sources; /* those of the config, then places for those that were learnt */
-    size_t given, count;    /* of the config; with those places */
-    struct endpoint learnt[LEARNT_MOST]; /* nodes of the Cluster, by the last answer */
+    char *name;             /* the name of the connections */
+    struct source *sources; /* those of the config, then free elements for learnt nodes */
+    size_t given, count;    /* how many the config names; how many elements */
+    struct endpoint learnt[LEARNT_MOST]; /* nodes of the Cluster in the last answer */
     size_t learnt_count;
-    bool stranded; /* what the config names was of no use in the last round */
+    bool stranded; /* the config's sources were useless in the last round */
     struct command command;
 
-    bool asking;            /* a round is under way */
-    bool known;             /* and somebody has told it */
-    bool lost;              /* somebody could not be reached in it */
-    enum redis_error error; /* the most telling in it */
+    bool asking;            /* a round is running */
+    bool known;             /* and the answer was reported */
+    bool lost;              /* a source could not be reached in it */
+    enum redis_error error; /* the most telling error in it */
     char why[512];
-    int64_t epoch;  /* the highest that was believed */
-    ev_timer end;   /* of the round, whoever is still missing */
-    ev_timer again; /* begins the next */
+    int64_t epoch;  /* the highest epoch that was believed */
+    ev_timer end;   /* ends the round, with or without all answers */
+    ev_timer again; /* begins the next round */
 };
 
 bool discovery_is_needed(const struct config_redis *config)
@@ -67,10 +68,10 @@ struct config_redis discovery_apply(const struct config_redis *config, struct en
 
 /* ---- the end of a round ---- */
 
-/* The round's outcome. */
+/* The answers of a round. */
 struct tally {
-    const struct source *best;     /* NULL: nobody knows */
-    size_t asked, knowing, useful; /* useful: of those that know, how many the config names */
+    const struct source *best;     /* NULL: no source knows */
+    size_t asked, knowing, useful; /* useful: how many of the knowing sources the config names */
 };
 
 static struct tally count_answers(const struct discovery *discovery)
@@ -94,11 +95,11 @@ static void tell_nobody(struct discovery *discovery, enum redis_error error, con
     const struct config_redis *config = discovery->config;
     char text[700];
     if (config->cluster) {
-        (void)snprintf(text, sizeof text, "no node tells who has slot %d of the Cluster: %s",
-                       config->slot, why); /* fits */
+        (void)snprintf(text, sizeof text, "no node of the Cluster knows which node has slot %d: %s",
+                       config->slot, why);
     } else {
-        (void)snprintf(text, sizeof text, "no sentinel tells where the master %.100s is: %s",
-                       config->master, why); /* fits */
+        (void)snprintf(text, sizeof text, "no sentinel knows the address of master %.100s: %s",
+                       config->master, why);
     }
     discovery->events.told(discovery->events.context, NULL, error, text);
 }
@@ -123,11 +124,12 @@ static void end_round(struct discovery *discovery)
         discovery->epoch = best->answer.epoch;
         discovery->events.told(discovery->events.context, &best->answer, REDIS_ERROR_NONE, "");
     } else if (outdated) {
-        tell_nobody(discovery, REDIS_ERROR_LOST, "those that answer know less than was known");
+        tell_nobody(discovery, REDIS_ERROR_LOST,
+                    "the sources that answer have older information than before");
     } else if (discovery->error == REDIS_ERROR_NONE) {
-        tell_nobody(discovery, REDIS_ERROR_LOST, "none has answered in time");
+        tell_nobody(discovery, REDIS_ERROR_LOST, "no answer in time");
     } else {
-        /* what only an operator can mend is sure only where all say so */
+        /* an error that only an operator can mend is certain only if all sources report it */
         tell_nobody(discovery, discovery->lost ? REDIS_ERROR_LOST : discovery->error,
                     discovery->why);
     }
@@ -148,7 +150,7 @@ static void end_within(struct discovery *discovery, double delay)
     ev_timer_start(discovery->loop, &discovery->end);
 }
 
-/* Whoever was silent in the last round is waited for only while nobody knows anything. */
+/* A source that was silent in the last round is waited for only while no source knows anything. */
 static bool is_missing(const struct discovery *discovery, const struct source *source)
 {
     return source->connection && !source->settled && !(source->silent && discovery->known);
@@ -169,13 +171,13 @@ static void settle(struct source *source, bool knows)
         missing = missing || is_missing(discovery, &discovery->sources[i]);
     }
     if (!missing) {
-        end_within(discovery, 0.); /* not from within a connection's callback */
+        end_within(discovery, 0.); /* must not run in a connection's callback */
     } else if (first) {
         end_within(discovery, GRACE_S);
     }
 }
 
-/* Of the reasons in a round the first counts that is not just a lost connection. */
+/* The first reason in a round that is more than a lost connection counts. */
 static void note(struct source *source, enum redis_error error, const char *why)
 {
     struct discovery *discovery = source->discovery;
@@ -183,22 +185,22 @@ static void note(struct source *source, enum redis_error error, const char *why)
     if (discovery->error == REDIS_ERROR_NONE ||
         (discovery->error == REDIS_ERROR_LOST && error != REDIS_ERROR_LOST)) {
         discovery->error = error;
-        (void)snprintf(discovery->why, sizeof discovery->why, "%s", why); /* may be cut */
+        (void)snprintf(discovery->why, sizeof discovery->why, "%s", why);
     }
 }
 
 /* ---- asking ---- */
 
-/* Notes what an answer says instead of an address. */
+/* Notes an answer that has no address. */
 static void refuse(struct source *source, enum redis_error error, const char *what)
 {
     char why[512];
     (void)snprintf(why, sizeof why, "%.200s:%lld: %.200s", source->address.host,
-                   (long long)source->address.port, what); /* fits */
+                   (long long)source->address.port, what);
     note(source, error, why);
 }
 
-/* unfit: what to say of a server that does not know the command: it is of another kind. */
+/* unfit: the message if the server does not know the command, since it is of another kind. */
 static bool is_error(struct source *source, const redisReply *reply, const char *unfit)
 {
     if (reply->type != REDIS_REPLY_ERROR) {
@@ -217,11 +219,11 @@ static void on_nodes(void *context, const redisReply *reply)
 {
     struct source *source = context;
     if (!reply) {
-        return; /* the connection's end is told, too */
+        return; /* the loss of the connection is reported as well */
     }
     source->asked = false;
     int found = -1;
-    if (!is_error(source, reply, "this server is no node of a Cluster")) {
+    if (!is_error(source, reply, "this server is not a node of a Cluster")) {
         struct discovery *discovery = source->discovery;
         const char *host = source->address.host;
         found = endpoint_read_nodes(reply, discovery->config->slot, host, &source->answer);
@@ -229,9 +231,9 @@ static void on_nodes(void *context, const redisReply *reply)
             discovery->learnt_count =
                 endpoint_list_nodes(reply, host, discovery->learnt, LEARNT_MOST);
         } else if (found > 0) {
-            refuse(source, REDIS_ERROR_LATER, "no node has it");
+            refuse(source, REDIS_ERROR_LATER, "no node has that slot");
         } else if (found < 0) {
-            refuse(source, REDIS_ERROR_OTHER, "CLUSTER NODES: an answer in an unknown form");
+            refuse(source, REDIS_ERROR_OTHER, "CLUSTER NODES: unexpected reply");
         }
     }
     settle(source, found == 0);
@@ -241,7 +243,7 @@ static void on_master(void *context, const redisReply *reply)
 {
     struct source *source = context;
     source->knows = false;
-    if (!reply || is_error(source, reply, "this server is no sentinel")) {
+    if (!reply || is_error(source, reply, "this server is not a sentinel")) {
         return;
     }
     int found = endpoint_read_master(reply, &source->answer);
@@ -249,11 +251,11 @@ static void on_master(void *context, const redisReply *reply)
     if (found > 0) {
         refuse(source, REDIS_ERROR_CALLER, "this sentinel knows no master of that name");
     } else if (found < 0) {
-        refuse(source, REDIS_ERROR_OTHER, "the master's address: an answer in an unknown form");
+        refuse(source, REDIS_ERROR_OTHER, "the address of the master: unexpected reply");
     }
 }
 
-/* Whoever has no right to ask for it may do without, where there is one sentinel. */
+/* With a single sentinel, a user without the right to ask for the epoch may do without. */
 static void on_epoch(void *context, const redisReply *reply)
 {
     struct source *source = context;
@@ -314,7 +316,7 @@ static void on_lost(void *context, struct connection *connection, enum redis_err
     settle(source, false);
 }
 
-/* Sentinels have users, and no databases, of their own. */
+/* Sentinels have users of their own, and no databases. */
 static void set_redis(struct source *source)
 {
     const struct config_redis *config = source->discovery->config;
@@ -356,8 +358,8 @@ static bool is_source(const struct discovery *discovery, const struct endpoint *
     return false;
 }
 
-/* While what the config names is of no use, the nodes are asked, too, that were learnt last. Not
- * from within a connection's callback. */
+/* While the config's sources are useless, the nodes that were learnt last are asked, too. Must not
+ * run in a connection's callback. */
 static void choose_learnt(struct discovery *discovery)
 {
     size_t wanted = discovery->stranded ? discovery->learnt_count : 0;
@@ -375,7 +377,8 @@ static void choose_learnt(struct discovery *discovery)
         }
         if (!source->connection && next < wanted) {
             *source = (struct source){.address = discovery->learnt[next++]};
-            (void)init_source(source, discovery); /* without memory its place stays free */
+            (void)init_source(source,
+                              discovery); /* if there is no memory, the element stays free */
         }
     }
 }

@@ -1,3 +1,4 @@
+/* Reads the answers of sentinels and of nodes of a Cluster. */
 #include "redis/server/endpoint.h"
 
 #include <hiredis/hiredis.h>
@@ -43,7 +44,7 @@ void endpoint_ask_role(struct command *command)
 
 /* ---- a sentinel's answers ---- */
 
-/* A whole decimal number of that size; -1: it is none. */
+/* Reads a decimal number of exactly that size; -1: it is none. */
 static int64_t number_of(const char *text, size_t size)
 {
     int64_t number = 0;
@@ -59,7 +60,7 @@ static int64_t number_of(const char *text, size_t size)
     return number;
 }
 
-/* Returns 0, or -1 where that is no address. */
+/* Returns 0, or -1 if it is no address. */
 static int set_address(struct endpoint *endpoint, const char *host, size_t host_size,
                        const char *port, size_t port_size)
 {
@@ -88,7 +89,7 @@ int endpoint_read_master(const redisReply *reply, struct endpoint *endpoint)
                        reply->element[1]->str, reply->element[1]->len);
 }
 
-/* Names and values in turn. */
+/* The reply alternates names and values. */
 int64_t endpoint_read_epoch(const redisReply *reply)
 {
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i + 1 < reply->elements; i += 2) {
@@ -111,7 +112,7 @@ struct piece {
     size_t size;
 };
 
-/* Takes the next field off the line; false where there is none. */
+/* Takes the next field off the line; returns false if there is none. */
 static bool next_field(struct piece *line, struct piece *field)
 {
     if (line->size == 0) {
@@ -126,7 +127,7 @@ static bool next_field(struct piece *line, struct piece *field)
     return true;
 }
 
-/* One slot, or a first and a last. What is on its way stands in brackets, and has not moved yet. */
+/* The field is one slot, or a first and a last. A slot in brackets is moving and still here. */
 static bool has_slot(const struct piece *field, int slot)
 {
     const char *dash = memchr(field->text, '-', field->size);
@@ -163,7 +164,7 @@ static int read_address(const struct piece *field, const char *host, struct endp
                          : set_address(endpoint, host, strlen(host), port, (size_t)(at - port));
 }
 
-/* Takes the fields before the slots off the line. Returns 0, or -1 where it has fewer. */
+/* Takes the fields before the slots off the line. Returns 0, or -1 if it has fewer. */
 static int take_fields(struct piece *line, struct piece *fields)
 {
     for (size_t i = 0; i < FIELD_SLOTS; i++) {
@@ -174,7 +175,7 @@ static int take_fields(struct piece *line, struct piece *fields)
     return 0;
 }
 
-/* Returns 1 where the node of that line does not have the slot. */
+/* Returns 1 if the node of that line does not have the slot. */
 static int read_node(struct piece line, int slot, const char *host, struct endpoint *endpoint)
 {
     struct piece fields[FIELD_SLOTS], field;
@@ -192,7 +193,7 @@ static int read_node(struct piece line, int slot, const char *host, struct endpo
     return endpoint->epoch < 0 ? -1 : read_address(&fields[FIELD_ADDRESS], host, endpoint);
 }
 
-/* Takes the next line that is not empty off the text; false where there is none. */
+/* Takes the next non-empty line off the text; returns false if there is none. */
 static bool next_line(struct piece *text, struct piece *line)
 {
     do {

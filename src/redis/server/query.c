@@ -19,9 +19,9 @@ struct query {
     query_callback *callback;
     void *context;
     char *name;
-    struct discovery *discovery; /* NULL: the config says where the server is */
-    struct endpoint endpoint;    /* where it was discovered */
-    struct config_redis redis;   /* how it is spoken to */
+    struct discovery *discovery; /* NULL: the config has the address */
+    struct endpoint endpoint;    /* the discovered address */
+    struct config_redis redis;   /* the settings of the connection */
     struct connection *connection;
     bool finished;
 };
@@ -39,7 +39,7 @@ static void on_reply(void *context, const redisReply *reply)
 {
     struct query *query = context;
     if (!reply) {
-        return; /* `lost` follows, with the reason */
+        return; /* `lost` follows with the reason */
     }
     if (reply->type != REDIS_REPLY_ERROR) {
         finish(query, reply, REDIS_ERROR_NONE, "");
@@ -79,7 +79,7 @@ static int connect_to_server(struct query *query)
     return 0;
 }
 
-/* Discovery goes on asking: only its first answer counts. */
+/* Discovery keeps asking: only its first answer counts. */
 static void on_told(void *context, const struct endpoint *endpoint, enum redis_error error,
                     const char *why)
 {

@@ -1,6 +1,6 @@
 /*
  * One command to the server that has a queue, on an event loop, so that many servers can be asked
- * side by side. Sentinels or nodes of a Cluster are asked first where the config names them.
+ * side by side. Sentinels or nodes of a Cluster are asked first if the config names them.
  */
 #ifndef LEAT_REDIS_SERVER_QUERY_H
 #define LEAT_REDIS_SERVER_QUERY_H
@@ -13,8 +13,8 @@ struct ev_loop;
 struct query;
 struct redisReply;
 
-/* reply is valid only during the call, and never an error. NULL: the query failed, and error and
- * why tell the reason. */
+/* reply is valid only during the call, and never an error. NULL: the query failed; error and why
+ * say the reason. */
 typedef void query_callback(void *context, const struct redisReply *reply, enum redis_error error,
                             const char *why);
 
@@ -25,7 +25,7 @@ typedef void query_callback(void *context, const struct redisReply *reply, enum 
 struct query *query_start(struct ev_loop *loop, const struct config_redis *config, const char *name,
                           struct command *command, query_callback *callback, void *context);
 
-/* Closes and frees; NULL does nothing. Not from within the callback. */
+/* Closes and frees; NULL does nothing. Must not be called from the callback. */
 void query_free(struct query *query);
 
 #endif

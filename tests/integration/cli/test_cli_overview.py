@@ -90,7 +90,7 @@ def test_an_error_of_one_queue_is_in_its_line(etc, status, queue, client, folder
         'broken': 'invalid', 'emails': 'healthy', 'gone': 'unreachable', 'locked': 'denied',
         'master': 'unreachable', 'wrong': 'denied'}
     assert f'{etc.place}/broken.ini:3: lease: ' in done.stdout
-    assert 'none.sock: No such file or directory' in done.stdout and 'no sentinel tells' in done.stdout
+    assert 'none.sock: No such file or directory' in done.stdout and 'no sentinel knows' in done.stdout
     assert 'SECRET' not in done.stdout and (done.returncode, done.stderr) == (EX_CONFIG, '')
 
     page = json.loads(status('--json').stdout)

@@ -89,7 +89,7 @@ def test_a_stale_master_is_refused(daemon, leat, divided, base_config):
     sentinels[2].stop()
     count = worker.log().count(REGISTERED)
     new.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-    worker.wait_log('those that answer know less than was known')
+    worker.wait_log('the sources that answer have older information than before')
     assert worker.log().count(REGISTERED) == count
     sentinels[1].cont()
     wait_until(lambda: worker.log().count(REGISTERED) > count)
@@ -125,7 +125,7 @@ def test_login(daemon, leat, servers, base_config):
     refused = leat('status')
     assert refused.returncode == 77
     for text in (worker.log(), refused.stderr):
-        assert f'no sentinel tells where the master {replicated.NAME} is' in text
+        assert f'no sentinel knows the address of master {replicated.NAME}' in text
         assert sentinel.address in text and 'NOAUTH' in text and 'for-redis' not in text
     base_config['redis']['sentinel_password'] = 'for-sentinels'
     daemon().wait_log(REGISTERED)
@@ -146,8 +146,8 @@ def test_an_unknown_name(daemon, leat, servers, base_config):
 
 @pytest.mark.parametrize('named_as, words', [
     ('host', 'sentinels are not named as host, but as sentinels'),
-    ('sentinels', 'this server is no sentinel'),
-    ('cluster', 'this server is no node of a Cluster'),
+    ('sentinels', 'this server is not a sentinel'),
+    ('cluster', 'this server is not a node of a Cluster'),
 ])
 def test_wrong_kind_of_server(daemon, leat, servers, base_config, named_as, words):
     """A sentinel in place of a server or a node, or a server in place of a sentinel, is an error of the file,
@@ -170,7 +170,7 @@ def test_no_sentinel(daemon, leat, servers, base_config):
     sentinel.kill()
     base_config.update(merged(
         base_config, replicated.sentinel_sections([sentinel], connect_timeout='300ms')))
-    worker = daemon().wait_log('no sentinel tells where the master')
+    worker = daemon().wait_log('no sentinel knows the address of master')
     failed = leat('status')
     assert failed.returncode == 69 and sentinel.address in failed.stderr
     sentinel.revive()
