@@ -168,7 +168,7 @@ const char *redis_error_advice(enum redis_error error)
         return "leat needs Redis 7.0 or later, or Valkey, with all commands and with functions "
                "(FUNCTION, FCALL); sentinels are not named as host, but as sentinels";
     case REDIS_ERROR_FOREIGN:
-        return "the keys belong to another program: set another stream in [queue]";
+        return "choose another stream in [queue]";
     case REDIS_ERROR_CALLER:
         return "check db, master and cluster in [redis]";
     case REDIS_ERROR_OTHER:
@@ -180,7 +180,8 @@ const char *redis_error_advice(enum redis_error error)
 void redis_error_explain(const char *message, size_t size, char *explained, size_t explained_size)
 {
     enum redis_error error = redis_error_classify(message, size);
-    bool complete = error == REDIS_ERROR_CALLER;
+    /* the queue's own refusals say what to do */
+    bool complete = error == REDIS_ERROR_CALLER || begins_with(message, size, "FOREIGN ");
     const char *text = NULL;
     size = redis_error_text(message, size, &text);
     (void)snprintf(explained, explained_size, "%.*s%s%s", (int)size, text, complete ? "" : "; ",

@@ -138,7 +138,7 @@ def test_design_names_every_folder_and_no_other():
 def test_every_source_begins_with_what_it_is_for():
     """Each .c and .lua file begins with a comment; each header does as well."""
     wrong = [str(path.relative_to(ROOT)) for path in sources(".c", ".h", ".lua")
-             if not path.read_text().startswith(("/*", "--"))]
+             if not re.match(r"(#!.*)?\s*(?:do )?(/\*|--)", path.read_text())]
     assert not wrong
 
 

@@ -148,9 +148,10 @@ static void assert_explained(const char *message, size_t room, const char *expec
 static void explains_messages(void **state)
 {
     (void)state;
-    assert_explained("NOPERM User w has no permissions. script: x, on @user_function:1.", 400,
-                     "NOPERM User w has no permissions; check user and password in [redis] and "
-                     "that user's ACL");
+    assert_explained(
+        "NOPERM User w has no permissions. script: x, on @user_function:1.", 400,
+        "NOPERM User w has no permissions; check user and password in [redis], and the "
+        "ACL of that user");
     assert_explained("FULL the queue is full", 400, "FULL the queue is full");
     assert_explained("ERR odd", 400, "odd; see the message and the log of Redis");
     assert_explained("ERR odd", 8, "odd; se");
