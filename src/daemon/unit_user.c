@@ -1,3 +1,4 @@
+/* Finds the user of a queue's unit, so that leatd -t run as root checks files as that user. */
 #include "daemon/unit_user.h"
 
 #include <errno.h>
