@@ -212,14 +212,33 @@ static int open_log(const struct config *config)
 
 /* ---- events ---- */
 
+static void send_status(struct daemon *daemon, const struct worker_figures *figures)
+{
+    /* a truncated text differs from the original, so STATUS is then sent each time */
+    (void)snprintf(daemon->notified_trouble, sizeof daemon->notified_trouble, "%s",
+                   figures->trouble);
+    daemon->notified = *figures;
+    daemon->notified.trouble = daemon->notified_trouble;
+    sd_notify_status(figures);
+}
+
+/* For the service manager, leatd is up even if it waits for Redis: a start that failed would stop
+ * what depends on it. The status, sent before, tells the difference. */
+static void on_started(void *context)
+{
+    struct daemon *daemon = context;
+    struct worker_figures figures = worker_figures(daemon->worker);
+    send_status(daemon, &figures);
+    daemon->ready = true;
+    sd_notify_ready();
+}
+
 static void on_ready(void *context)
 {
     struct daemon *daemon = context;
     struct worker_figures figures = worker_figures(daemon->worker);
     log_event(LOG_INFO, LOG_ID_WORKER_READY, NULL, 0, "ready: queue %s, %zu slots",
               daemon->config->queue.name, figures.slots);
-    daemon->ready = true;
-    sd_notify_ready();
 }
 
 static void on_alive(void *context)
@@ -301,7 +320,7 @@ static bool figures_differ(const struct worker_figures *left, const struct worke
            left->succeeded != right->succeeded || left->retried != right->retried ||
            left->dead != right->dead || left->released != right->released ||
            left->cancelled != right->cancelled || left->state != right->state ||
-           strcmp(left->trouble, right->trouble) != 0;
+           left->connected != right->connected || strcmp(left->trouble, right->trouble) != 0;
 }
 
 static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
@@ -312,12 +331,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     if (!ev_is_active(&daemon->status) && figures_differ(&figures, &daemon->notified)) {
         ev_timer_set(&daemon->status, STATUS_PERIOD_S, 0.);
         ev_timer_start(loop, &daemon->status);
-        /* a truncated text differs from the original, so STATUS is then sent each time */
-        (void)snprintf(daemon->notified_trouble, sizeof daemon->notified_trouble, "%s",
-                       figures.trouble);
-        daemon->notified = figures;
-        daemon->notified.trouble = daemon->notified_trouble;
-        sd_notify_status(&figures);
+        send_status(daemon, &figures);
     }
 }
 
@@ -359,8 +373,11 @@ static void run_loop(struct daemon *daemon)
 
 static int run(struct daemon *daemon, const struct rlimit *nofile)
 {
-    const struct worker_events events = {
-        .ready = on_ready, .alive = on_alive, .stopped = on_stopped, .context = daemon};
+    const struct worker_events events = {.started = on_started,
+                                         .ready = on_ready,
+                                         .alive = on_alive,
+                                         .stopped = on_stopped,
+                                         .context = daemon};
     ev_set_allocator(allocate_for_loop);
     daemon->loop = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL);
     if (!daemon->loop) {

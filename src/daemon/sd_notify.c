@@ -44,13 +44,16 @@ void sd_notify_alive(void)
 
 void sd_notify_status(const struct worker_figures *figures)
 {
-    int sent =
-        sd_notifyf(0,
-                   "STATUS=%s: %zu of %zu running; %" PRIu64 " succeeded, %" PRIu64
-                   " retried, %" PRIu64 " dead, %" PRIu64 " returned, %" PRIu64 " cancelled%s%s",
-                   figures->state, figures->running, figures->slots, figures->succeeded,
-                   figures->retried, figures->dead, figures->released, figures->cancelled,
-                   *figures->trouble ? "; " : "", figures->trouble);
+    const char *trouble = figures->trouble, *prefix = "";
+    if (!figures->connected) {
+        prefix = *trouble ? "no session with Redis: " : "connecting to Redis";
+    }
+    int sent = sd_notifyf(0,
+                          "STATUS=%s%s%s%s: %zu of %zu running; %" PRIu64 " succeeded, %" PRIu64
+                          " retried, %" PRIu64 " dead, %" PRIu64 " returned, %" PRIu64 " cancelled",
+                          prefix, trouble, *prefix || *trouble ? "; " : "", figures->state,
+                          figures->running, figures->slots, figures->succeeded, figures->retried,
+                          figures->dead, figures->released, figures->cancelled);
     if (sent < 0) {
         log_text(LOG_DEBUG, "cannot notify the service manager: STATUS");
     }

@@ -59,7 +59,7 @@ struct worker {
 
     bool leaving; /* leat_requeue of the own consumer is in flight */
     bool renew;   /* renew in the next turn: a task was cancelled, or the status has changed */
-    bool ready_sent;
+    bool started_sent, ready_sent;
     ev_prepare turn;
 };
 
@@ -138,9 +138,13 @@ static void on_settled(void *context, const struct pending_outcome *result,
 
 /* ---- the session ---- */
 
-static void send_ready(struct worker *worker)
+static void send_started(struct worker *worker)
 {
-    if (!worker->ready_sent && session_has_answer(worker->session)) {
+    if (!worker->started_sent && session_has_answer(worker->session)) {
+        worker->started_sent = true;
+        worker->events.started(worker->events.context);
+    }
+    if (!worker->ready_sent && session_is_up(worker->session)) {
         worker->ready_sent = true;
         worker->events.ready(worker->events.context);
     }
@@ -163,7 +167,7 @@ static void on_up(void *context, const struct queue_renew_reply *reply, int64_t 
     claim_loop_up(worker->claim_loop);
     lists_up(worker->lists);
     dead_hook_retry(worker->dead_hook);
-    send_ready(worker);
+    send_started(worker);
 }
 
 static void on_down(void *context)
@@ -174,7 +178,7 @@ static void on_down(void *context)
     lists_down(worker->lists);
     live_down(worker->live);
     slots_down(worker->slots);
-    send_ready(worker);
+    send_started(worker);
 }
 
 static void on_woken(void *context, const struct queue_wakeup *wakeup)
@@ -486,7 +490,8 @@ struct worker_figures worker_figures(const struct worker *worker)
                                    .released = worker->heartbeat.released,
                                    .cancelled = worker->heartbeat.cancelled,
                                    .state = worker_status_state(&worker->worker_status),
-                                   .trouble = worker_status_trouble(&worker->worker_status)};
+                                   .trouble = worker_status_trouble(&worker->worker_status),
+                                   .connected = session_is_up(worker->session)};
 }
 
 void worker_free(struct worker *worker)

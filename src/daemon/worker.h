@@ -19,6 +19,8 @@ struct worker;
 
 struct worker_events {
     /* Called once: the worker has registered, or waits for a Redis that is away. */
+    void (*started)(void *context);
+    /* Called once: the worker has registered for the first time. */
     void (*ready)(void *context);
     /* Called at each heartbeat while the loop and Redis are well, or the log says that there is no
      * session. */
@@ -35,6 +37,7 @@ struct worker_figures {
     uint64_t succeeded, retried, dead, released, cancelled;
     const char *state;   /* "running", "draining", … */
     const char *trouble; /* "" or why nothing is claimed */
+    bool connected;      /* if not, trouble is why, or "" before the first answer */
 };
 
 /* config must outlive the worker or be replaced. nofile: the limit of open files that tasks get.

@@ -1,5 +1,6 @@
 """Messages of the daemon to its service manager: ready, status, watchdog, reload, stop."""
 import signal
+import re
 import time
 
 import pytest
@@ -69,17 +70,20 @@ def test_reload_before_ready(daemon, redis_server, manager):
 
 
 def test_ready_without_redis(daemon, redis_server, manager):
-    """If Redis is away at the start, the worker is ready, and its status says that it waits; then it
-    registers."""
+    """If Redis is away at the start, systemd hears that the worker has started, but before that, at the beginning
+    of the status, that it waits for Redis. The log says "ready" only when it has registered."""
     redis_server.kill()
     worker = daemon(env=manager.environment())
     manager.wait('READY')
     worker.wait_log('no session with Redis')
-    wait_until(lambda: any(redis_server.socket in text for text in manager.having('STATUS')), 5,
-               lambda: f'the outage is in the status: {manager.messages}')
+    before = manager.messages[:[('READY' in one) for one in manager.messages].index(True)]
+    assert re.match(rf'no session with Redis: .*{redis_server.socket}.*; running: 0 of 4 running; ',
+                    [one['STATUS'] for one in before if 'STATUS' in one][-1])
+    assert 'ready' not in worker.log()
     redis_server.restart()
-    worker.wait_log('registered with Redis')
-    assert manager.having('READY') == ['1']
+    worker.wait_log('ready: queue emails, 4 slots')
+    assert 'registered with Redis' in worker.log() and manager.having('READY') == ['1']
+    wait_until(lambda: manager.having('STATUS')[-1].startswith('running: 0 of 4 running; '))
 
 
 def test_status_has_figures(daemon, queue, manager, latch):
