@@ -14,7 +14,7 @@
 #include "cli/lib/table.h"
 
 struct dead_options {
-    char **ids; /* of tasks, or of dead letters' entries; none: the filters select */
+    char **ids; /* of tasks or of dead letters' entries, or labels; none: the filters choose */
     size_t id_count;
     bool all, dry_run, yes, json, payload;
     const char *cause, *lane, *command; /* NULL: any */

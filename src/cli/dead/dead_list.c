@@ -13,14 +13,20 @@
 /* ---- a table of letters */
 
 static const struct table_column columns[] = {
-    {"ID", false, false},   {"DIED", true, false},    {"CAUSE", false, false},
-    {"TRIES", true, false}, {"COMMAND", false, true}, {"REASON", false, true},
+    {.title = "ID"},
+    {.title = "LABEL", .flexible = true, .leave_out = 4, .optional = true},
+    {.title = "DIED", .right = true, .leave_out = 3},
+    {.title = "CAUSE"},
+    {.title = "TRIES", .right = true, .leave_out = 1},
+    {.title = "COMMAND", .flexible = true},
+    {.title = "REASON", .flexible = true, .leave_out = 2},
 };
 
 bool dead_table_add(struct dead_table *dead, const struct redisReply *row)
 {
     struct table *table = &dead->table;
     struct bytes tid = fields_bytes(row, "tid"), reason = fields_bytes(row, "reason");
+    struct bytes label = fields_bytes(row, "id");
 
     table->columns = columns;
     table->column_count = sizeof columns / sizeof *columns;
@@ -29,6 +35,7 @@ bool dead_table_add(struct dead_table *dead, const struct redisReply *row)
         return false;
     }
     table_add(table, tid.data, tid.size);
+    table_add(table, label.data, label.size);
     rows_add_ago(table, fields_number(row, "died_ms", 0), dead->now_ms);
     rows_add_cause(table, row);
     table_printf(table, "%lld", (long long)fields_number(row, "attempts", 0));

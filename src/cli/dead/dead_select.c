@@ -125,10 +125,11 @@ int dead_walk(struct dead_choice *choice, dead_visit *visit, void *context)
 
 /* ---- ids */
 
-/* An id may be that of a dead task and that of another letter's entry. The task is preferred. */
+/* If an id is that of a dead task, it means this task; or else the dead letter whose entry has it;
+ * or else the newest dead letter with this label. */
 struct named {
     const char *id;
-    struct dead_letter by_task, by_entry; /* "": none found yet */
+    struct dead_letter by_task, by_entry, by_label; /* "" if there is none yet */
 };
 
 struct naming {
@@ -148,12 +149,23 @@ static struct named *find_named(const struct naming *naming, const char *id)
     return bsearch(&wanted, naming->list, naming->count, sizeof wanted, compare_named);
 }
 
+static struct named *find_label(const struct naming *naming, struct bytes label)
+{
+    char *text = label.size > 0 ? strndup(label.data, label.size) : NULL;
+    /* an argument has no NUL, so a label with one is not named */
+    struct named *found = text && strlen(text) == label.size ? find_named(naming, text) : NULL;
+
+    free(text);
+    return found;
+}
+
 static bool note_named(void *context, const struct redisReply *row)
 {
     struct naming *naming = context;
     struct dead_letter letter = dead_letter(row);
     struct named *by_task = find_named(naming, letter.tid);
     struct named *by_entry = find_named(naming, letter.dead_id);
+    struct named *by_label = find_label(naming, fields_bytes(row, "id"));
 
     if (by_task && !*by_task->by_task.tid) {
         by_task->by_task = letter;
@@ -161,6 +173,9 @@ static bool note_named(void *context, const struct redisReply *row)
     }
     if (by_entry) {
         by_entry->by_entry = letter;
+    }
+    if (by_label) {
+        by_label->by_label = letter;
     }
     return naming->found < naming->count;
 }
@@ -197,8 +212,11 @@ static int take_named(struct dead_choice *choice, const struct naming *naming)
     }
     for (size_t i = 0; i < naming->count; i++) {
         const struct named *named = &naming->list[i];
-        if (*named->by_task.tid || *named->by_entry.tid) {
-            letters[found++] = *named->by_task.tid ? named->by_task : named->by_entry;
+        const struct dead_letter *letter = *named->by_task.tid    ? &named->by_task
+                                           : *named->by_entry.tid ? &named->by_entry
+                                                                  : &named->by_label;
+        if (*letter->tid) {
+            letters[found++] = *letter;
             continue;
         }
         cli_error("no dead letter %s in queue %s; see leat dead list", named->id,

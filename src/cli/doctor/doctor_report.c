@@ -187,6 +187,7 @@ static int print_page(const struct doctor_report *report)
         /* a failed append marks the buffer */
         (void)buffer_append_text(&page, "\nNot all keys of the queue were examined.\n");
     }
+    (void)text_wrap(&page, 0, output.width);
     status = output_write(&page);
     buffer_free(&page);
     return status;

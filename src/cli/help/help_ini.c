@@ -100,7 +100,8 @@ static int describe_all(const struct question *question)
 
 static int list_keys(const struct question *question)
 {
-    static const struct table_column columns[] = {{"KEY", false, false}, {"MEANING", false, true}};
+    static const struct table_column columns[] = {{.title = "KEY"},
+                                                  {.title = "MEANING", .flexible = true}};
     struct table keys = {.columns = columns, .column_count = sizeof columns / sizeof *columns};
     struct output output = output_look();
     struct buffer text = BUFFER_INIT;

@@ -47,7 +47,7 @@ const struct redisReply *fields_value_at(const struct redisReply *fields, size_t
     return fields->element[index * 2 + 1];
 }
 
-static const struct redisReply *find(const struct redisReply *fields, const char *name)
+const struct redisReply *fields_find(const struct redisReply *fields, const char *name)
 {
     for (size_t i = 0; i < fields_count(fields); i++) {
         if (bytes_equal(fields_name_at(fields, i), name)) {
@@ -59,12 +59,12 @@ static const struct redisReply *find(const struct redisReply *fields, const char
 
 struct bytes fields_bytes(const struct redisReply *fields, const char *name)
 {
-    return fields_value(find(fields, name));
+    return fields_value(fields_find(fields, name));
 }
 
 int64_t fields_number(const struct redisReply *fields, const char *name, int64_t fallback)
 {
-    return fields_integer(find(fields, name), fallback);
+    return fields_integer(fields_find(fields, name), fallback);
 }
 
 int64_t fields_stamp(struct bytes value, struct bytes *by)
@@ -125,4 +125,23 @@ json_t *fields_json(const struct redisReply *fields)
         }
     }
     return object;
+}
+
+json_t *fields_pairs_json(const struct redisReply *fields)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < fields_count(fields) && array; i++) {
+        json_t *field = json_object();
+        if (!field || output_json_bytes(field, "name", fields_name_at(fields, i)) != 0 ||
+            output_json_bytes(field, "value", fields_value(fields_value_at(fields, i))) != 0) {
+            json_decref(field);
+            field = NULL;
+        }
+        if (json_array_append_new(array, field) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
 }

@@ -21,6 +21,9 @@ struct bytes fields_value(const struct redisReply *value);
 /* The value of a number, or of a string that is one; fallback for anything else. */
 int64_t fields_integer(const struct redisReply *value, int64_t fallback);
 
+/* The value of a member, or NULL. */
+const struct redisReply *fields_find(const struct redisReply *fields, const char *name);
+
 /* The value of a member. */
 struct bytes fields_bytes(const struct redisReply *fields, const char *name);
 int64_t fields_number(const struct redisReply *fields, const char *name, int64_t fallback);
@@ -37,5 +40,8 @@ const struct redisReply *fields_value_at(const struct redisReply *fields, size_t
 /* All members as a JSON object: a number if the name says so, or else text (see output_json_bytes).
  * Returns NULL without memory. */
 json_t *fields_json(const struct redisReply *fields);
+
+/* The fields of a task as an array of {"name", "value"}. Returns NULL without memory. */
+json_t *fields_pairs_json(const struct redisReply *fields);
 
 #endif

@@ -13,6 +13,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
+#include "queue/task.h"
 
 #define PAGE 200       /* rows per call: Redis reads whole entries, with their payloads */
 #define PREVIEW 200    /* bytes of a command in a row, as in leat.lua */
@@ -73,6 +74,22 @@ struct bytes rows_command(const struct redisReply *row)
     return whole.size > 0 ? whole : fields_bytes(row, "command");
 }
 
+/* Replaces the preview of the payload by one that ends with a whole character. Returns 0 or −1. */
+static int add_starts(json_t *object, const struct redisReply *row)
+{
+    struct bytes payload = fields_bytes(row, "payload_start");
+    json_t *array = fields_pairs_json(fields_find(row, "fields_start"));
+
+    (void)json_object_del(object, "payload_start_base64");
+    (void)json_object_del(object, "payload_start");
+    (void)json_object_del(object, "fields_start_base64");
+    payload.size = text_whole(payload.data, payload.size);
+    if (json_object_set_new(object, "fields_start", array) != 0) {
+        return -1;
+    }
+    return output_json_bytes(object, "payload_start", payload);
+}
+
 json_t *rows_json(const struct redisReply *row)
 {
     json_t *object = fields_json(row);
@@ -80,6 +97,10 @@ json_t *rows_json(const struct redisReply *row)
     bool cut = command.size == PREVIEW;
     int result;
 
+    if (object && add_starts(object, row) != 0) {
+        json_decref(object);
+        return NULL;
+    }
     if (!object || command.size < PREVIEW) {
         return object;
     }
@@ -102,16 +123,42 @@ json_t *rows_json(const struct redisReply *row)
     return NULL;
 }
 
+/* Appends "  NAME=VALUE". Fields that are options of the task are left out. */
+static void add_field(struct buffer *text, struct bytes name, struct bytes value)
+{
+    struct task_field field = {name, value};
+
+    /* a failed append marks the buffer */
+    if (task_field_is_variable(&field)) {
+        (void)buffer_append_text(text, text->size > 0 ? "  " : "");
+        (void)buffer_append(text, name.data, name.size);
+        (void)buffer_append_text(text, "=");
+        (void)buffer_append(text, value.data, text_whole(value.data, value.size));
+    }
+}
+
 void rows_add_command(struct table *table, const struct redisReply *row)
 {
     struct bytes command = fields_bytes(row, "command");
+    struct bytes payload = fields_bytes(row, "payload_start");
+    const struct redisReply *fields = fields_find(row, "fields_start");
+    struct buffer text = BUFFER_INIT;
 
-    if (command.size > 0) {
-        table_add(table, command.data, text_whole(command.data, command.size));
-    } else {
-        table_printf(table, "(payload of %lld bytes)",
-                     (long long)fields_number(row, "payload_bytes", 0));
+    /* a failed append marks the buffer */
+    (void)buffer_append(&text, command.data, text_whole(command.data, command.size));
+    for (size_t i = 0; i < fields_count(fields); i++) {
+        add_field(&text, fields_name_at(fields, i), fields_value(fields_value_at(fields, i)));
     }
+    if (payload.size > 0) {
+        (void)buffer_append_text(&text, text.size > 0 ? "  < " : "< ");
+        (void)buffer_append(&text, payload.data, text_whole(payload.data, payload.size));
+    }
+    if (text.size == 0) {
+        (void)buffer_append_text(&text, "(no command, no payload)");
+    }
+    table_add(table, text.data, text.size);
+    table->failed |= text.failed;
+    buffer_free(&text);
 }
 
 void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms)

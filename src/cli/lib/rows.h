@@ -27,7 +27,8 @@ struct bytes rows_command(const struct redisReply *row);
  * memory. */
 json_t *rows_json(const struct redisReply *row);
 
-/* Add a cell: the command of the task, or how long ago a time was. */
+/* Add a cell: the command of the task with its fields and the beginning of its payload, or how long
+ * ago a time was. */
 void rows_add_command(struct table *table, const struct redisReply *row);
 void rows_add_ago(struct table *table, int64_t unix_ms, int64_t now_ms);
 

@@ -11,6 +11,7 @@
 
 #define GAP 2       /* blanks between columns */
 #define NARROWEST 8 /* width that a flexible column keeps */
+#define READABLE 10 /* other columns are left out before a flexible one is cut to less */
 #define COLUMNS_MAX 16
 
 void table_add(struct table *table, const void *data, size_t size)
@@ -74,44 +75,79 @@ size_t table_rows(const struct table *table)
     return table->column_count > 0 ? table->cell_count / table->column_count : 0;
 }
 
-static void natural_widths(const struct table *table, size_t *widths)
-{
-    size_t column = 0;
+/* How a table is laid out: the widths of its columns, and which are shown. */
+struct layout {
+    size_t widths[COLUMNS_MAX];
+    bool shown[COLUMNS_MAX];
+    size_t room;
+};
 
+static bool is_empty(const struct table *table, size_t column)
+{
+    for (size_t i = column; i < table->cell_count; i += table->column_count) {
+        if (table->cells[i].size > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void set_natural_widths(const struct table *table, struct layout *layout)
+{
     for (size_t i = 0; i < table->column_count; i++) {
-        widths[i] = strlen(table->columns[i].title);
+        layout->widths[i] = strlen(table->columns[i].title);
+        layout->shown[i] = !table->columns[i].optional || !is_empty(table, i);
     }
     for (size_t i = 0; i < table->cell_count; i++) {
-        if (!table->cells[i].spans && table->cells[i].width > widths[column]) {
-            widths[column] = table->cells[i].width;
+        size_t *width = &layout->widths[i % table->column_count];
+        if (!table->cells[i].spans && table->cells[i].width > *width) {
+            *width = table->cells[i].width;
         }
-        column = column + 1 < table->column_count ? column + 1 : 0;
     }
 }
 
-size_t table_least_width(const struct table *table)
+/* The width of a line whose flexible columns have no more than `most`. */
+static size_t total_width(const struct table *table, const struct layout *layout, size_t most)
 {
-    size_t widths[COLUMNS_MAX] = {0}, total = GAP * (table->column_count - 1);
+    size_t total = 0;
 
-    natural_widths(table, widths);
     for (size_t i = 0; i < table->column_count; i++) {
-        total += table->columns[i].flexible && widths[i] > NARROWEST ? NARROWEST : widths[i];
+        bool cut = table->columns[i].flexible && layout->widths[i] > most;
+        if (layout->shown[i]) {
+            total += (total > 0 ? GAP : 0) + (cut ? most : layout->widths[i]);
+        }
     }
     return total;
 }
 
-/* Narrows the widest flexible column until the line fits or no column can be cut any further. */
-static void fit_widths(const struct table *table, size_t *widths, size_t room)
+/* Leaves out one column. Returns false if no other can be. */
+static bool leave_one_out(const struct table *table, struct layout *layout)
 {
-    size_t total = GAP * (table->column_count - 1), widest;
+    size_t first = SIZE_MAX;
 
     for (size_t i = 0; i < table->column_count; i++) {
-        total += widths[i];
+        int rank = table->columns[i].leave_out;
+        if (layout->shown[i] && rank > 0 &&
+            (first == SIZE_MAX || rank < table->columns[first].leave_out)) {
+            first = i;
+        }
     }
-    while (total > room) {
+    if (first == SIZE_MAX) {
+        return false;
+    }
+    layout->shown[first] = false;
+    return true;
+}
+
+/* Narrows the widest flexible column until the line fits or no column can be cut any further. */
+static void cut_columns(const struct table *table, struct layout *layout)
+{
+    size_t *widths = layout->widths, total = total_width(table, layout, SIZE_MAX), widest;
+
+    while (total > layout->room) {
         widest = SIZE_MAX;
         for (size_t i = 0; i < table->column_count; i++) {
-            if (table->columns[i].flexible && widths[i] > NARROWEST &&
+            if (layout->shown[i] && table->columns[i].flexible && widths[i] > NARROWEST &&
                 (widest == SIZE_MAX || widths[i] > widths[widest])) {
                 widest = i;
             }
@@ -122,6 +158,17 @@ static void fit_widths(const struct table *table, size_t *widths, size_t room)
         widths[widest]--;
         total--;
     }
+}
+
+static struct layout lay_out(const struct table *table, size_t room)
+{
+    struct layout layout = {.room = room};
+
+    set_natural_widths(table, &layout);
+    while (total_width(table, &layout, READABLE) > room && leave_one_out(table, &layout)) {
+    }
+    cut_columns(table, &layout);
+    return layout;
 }
 
 /* Renders a cell in its column. The last cell of a line is not padded. */
@@ -158,13 +205,13 @@ static size_t width_of(const struct table_cell *cell, size_t column_width, size_
 }
 
 /* A line has no blanks after its last cell that is not empty. */
-static void render_row(const struct table *table, size_t row, const size_t *widths,
-                       struct buffer *out, size_t indent, size_t room, bool color)
+static void render_row(const struct table *table, size_t row, const struct layout *layout,
+                       struct buffer *out, size_t indent, bool color)
 {
     const struct table_cell *cells = &table->cells[row * table->column_count];
     size_t count = table->column_count, used = 0;
 
-    while (count > 0 && cells[count - 1].size == 0) {
+    while (count > 0 && (cells[count - 1].size == 0 || !layout->shown[count - 1])) {
         count--;
     }
     /* a failed append marks the buffer, which is checked at the end */
@@ -172,7 +219,11 @@ static void render_row(const struct table *table, size_t row, const size_t *widt
     for (size_t i = 0; i < count; i++) {
         const struct table_cell *cell = &cells[i];
         bool styled = color && cell->style != TEXT_PLAIN, last = i + 1 == count;
-        size_t width = width_of(cell, widths[i], used < room ? used : room, room);
+        size_t width = width_of(cell, layout->widths[i], used < layout->room ? used : layout->room,
+                                layout->room);
+        if (!layout->shown[i]) {
+            continue;
+        }
         if (styled) {
             (void)text_style(out, cell->style, true);
         }
@@ -189,17 +240,25 @@ static void render_row(const struct table *table, size_t row, const size_t *widt
     (void)buffer_append_text(out, "\n");
 }
 
-static void render_titles(const struct table *table, const size_t *widths, struct buffer *out,
-                          size_t indent, bool color)
+static void render_titles(const struct table *table, const struct layout *layout,
+                          struct buffer *out, size_t indent, bool color)
 {
+    size_t count = table->column_count;
+
+    while (count > 0 && !layout->shown[count - 1]) {
+        count--;
+    }
     /* a failed append marks the buffer, which is checked at the end */
     (void)buffer_printf(out, "%*s", (int)indent, "");
     (void)text_style(out, TEXT_BOLD, color);
-    for (size_t i = 0; i < table->column_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const char *title = table->columns[i].title;
-        bool last = i + 1 == table->column_count;
-        render_cell(out, title, strlen(title), strlen(title), widths[i], table->columns[i].right,
-                    last);
+        bool last = i + 1 == count;
+        if (!layout->shown[i]) {
+            continue;
+        }
+        render_cell(out, title, strlen(title), strlen(title), layout->widths[i],
+                    table->columns[i].right, last);
         if (!last) {
             (void)buffer_printf(out, "%*s", GAP, "");
         }
@@ -211,17 +270,15 @@ static void render_titles(const struct table *table, const size_t *widths, struc
 int table_render(const struct table *table, struct buffer *out, size_t indent, size_t width,
                  bool color)
 {
-    size_t widths[COLUMNS_MAX] = {0};
-    size_t room = width == 0 ? SIZE_MAX : width > indent ? width - indent : 0;
+    struct layout layout;
 
     if (table->failed || table->column_count > COLUMNS_MAX) {
         return -1;
     }
-    natural_widths(table, widths);
-    fit_widths(table, widths, room);
-    render_titles(table, widths, out, indent, color);
+    layout = lay_out(table, width == 0 ? SIZE_MAX : width > indent ? width - indent : 0);
+    render_titles(table, &layout, out, indent, color);
     for (size_t row = 0; row < table_rows(table); row++) {
-        render_row(table, row, widths, out, indent, room, color);
+        render_row(table, row, &layout, out, indent, color);
     }
     return out->failed ? -1 : 0;
 }

@@ -1,6 +1,6 @@
 /*
  * A table of text for a terminal. Columns are as wide as their content; if a line would be wider
- * than the terminal, flexible columns are cut.
+ * than the terminal, dispensable columns are left out, and flexible ones are cut.
  */
 #ifndef LEAT_CLI_LIB_TABLE_H
 #define LEAT_CLI_LIB_TABLE_H
@@ -15,6 +15,8 @@ struct table_column {
     const char *title;
     bool right;    /* aligned to the right, for numbers */
     bool flexible; /* may be cut */
+    int leave_out; /* 0: never; the columns with the lowest numbers are left out first */
+    bool optional; /* left out if all its cells are empty */
 };
 
 struct table_cell {
@@ -41,13 +43,11 @@ void table_printf(struct table *table, const char *format, ...)
 /* Sets the style of the last cell that was added. */
 void table_style(struct table *table, enum text_style style);
 
-/* Lets the last cell that was added take the rest of its line. */
+/* Lets the last cell that was added take the rest of its line. Its column and those before it are
+ * always shown. */
 void table_span(struct table *table);
 
 size_t table_rows(const struct table *table);
-
-/* The least width to which the table can be cut. */
-size_t table_least_width(const struct table *table);
 
 /* Appends the titles and all rows, each line indented by `indent` blanks. width 0: no limit.
  * Returns 0, or -1 if there was no memory, now or in an earlier call. */

@@ -109,6 +109,82 @@ size_t text_width(const char *text, size_t size)
     return width;
 }
 
+/* The next character or, with no width, the next style. */
+static size_t piece(const char *text, size_t size, size_t *length)
+{
+    const char *end = size > 1 && memcmp(text, "\033[", 2) == 0 ? memchr(text, 'm', size) : NULL;
+
+    if (!end) {
+        return character(text, size, length);
+    }
+    *length = (size_t)(end - text) + 1;
+    return 0;
+}
+
+/* The number of bytes of the line that go before the break: up to the last blank that leaves at
+ * least half of the width. */
+static size_t break_of(const char *line, size_t size, size_t width)
+{
+    size_t used = 0, blank = 0, length;
+
+    for (size_t at = 0; at < size; at += length) {
+        used += piece(line + at, size - at, &length);
+        if (used > width) {
+            return blank > 0 ? blank : at;
+        }
+        if (line[at] == ' ' && used > width / 2) {
+            blank = at;
+        }
+    }
+    return size;
+}
+
+static void wrap_line(struct buffer *out, const char *line, size_t size, size_t width)
+{
+    size_t indent = 0, left = width;
+
+    while (indent < size && line[indent] == ' ') {
+        indent++;
+    }
+    indent = indent + 2 < width / 2 ? indent + 2 : 0;
+    /* a failed append marks the buffer */
+    for (;;) {
+        size_t part = break_of(line, size, left);
+        part = part > 0 ? part : size; /* a character that is wider than the line */
+        (void)buffer_append(out, line, part);
+        if (part == size) {
+            return;
+        }
+        line += part + (line[part] == ' ');
+        size -= part + (line[-1] == ' ');
+        (void)buffer_printf(out, "\n%*s", (int)indent, "");
+        left = width - indent;
+    }
+}
+
+int text_wrap(struct buffer *text, size_t start, size_t width)
+{
+    struct buffer wrapped = BUFFER_INIT;
+    size_t at = start;
+
+    if (width == 0 || text->failed) {
+        return text->failed ? -1 : 0;
+    }
+    while (at < text->size) {
+        const char *line = text->data + at, *end = memchr(line, '\n', text->size - at);
+        size_t size = end ? (size_t)(end - line) : text->size - at;
+        wrap_line(&wrapped, line, size, width);
+        /* a failed append marks the buffer */
+        (void)buffer_append(&wrapped, "\n", end ? 1 : 0);
+        at += size + 1;
+    }
+    text->size = start;
+    (void)buffer_append(text, wrapped.data, wrapped.size);
+    text->failed |= wrapped.failed;
+    buffer_free(&wrapped);
+    return text->failed ? -1 : 0;
+}
+
 int text_style(struct buffer *out, enum text_style style, bool color)
 {
     static const char *const codes[] = {

@@ -73,8 +73,12 @@ static void add_row(struct table *table, const struct bytes parts[PARTS])
 int history_render(struct bytes history, const struct output *output, struct buffer *out)
 {
     static const struct table_column columns[] = {
-        {"TRY", true, false},    {"BEGUN", false, false}, {"TOOK", true, false},
-        {"CAUSE", false, false}, {"STATUS", false, true}, {"WORKER", false, true},
+        {.title = "TRY", .right = true},
+        {.title = "BEGUN", .leave_out = 2},
+        {.title = "TOOK", .right = true, .leave_out = 1},
+        {.title = "CAUSE"},
+        {.title = "STATUS", .flexible = true},
+        {.title = "WORKER", .flexible = true},
     };
     struct table table = {.columns = columns, .column_count = sizeof columns / sizeof *columns};
     struct bytes parts[PARTS];

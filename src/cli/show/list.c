@@ -18,8 +18,10 @@
 static const char help[] =
     "Usage: leat list [OPTION]...\n"
     "List tasks by state, the oldest first: running, ready, retrying, delayed and\n"
-    "dead ones. TRIES is the number of attempts that have started. DETAIL is the\n"
-    "worker, the time when the task is due, its lane, or the cause of death.\n"
+    "dead ones. LABEL is the label that a task was given, TRIES the number of\n"
+    "attempts that have started. DETAIL is the worker, the time when the task is due,\n"
+    "its lane, or the cause of death. COMMAND also shows the task's fields, and after\n"
+    "'<' the beginning of its payload. A narrow terminal has fewer columns.\n"
     "\n"
     "Options:\n"
     "  --state STATE  only ready, running, delayed, retrying or dead ones\n"
@@ -118,16 +120,16 @@ static void add_detail(struct listing *listing, const struct redisReply *row)
 static void add_row(struct listing *listing, const struct redisReply *row)
 {
     struct table *table = &listing->table;
-    struct bytes tid = fields_bytes(row, "tid");
+    struct bytes tid = fields_bytes(row, "tid"), label = fields_bytes(row, "id");
 
     table_add(table, tid.data, tid.size);
+    table_add(table, label.data, label.size);
     table_printf(table, "%s", is_held(row) ? "held" : listing->state);
     if (strcmp(listing->state, "dead") == 0) {
         table_style(table, TEXT_RED);
     }
     rows_add_ago(table, fields_number(row, "enqueued_ms", 0), listing->now_ms);
-    table_printf(table, "%lld",
-                 (long long)fields_number(row, "attempt", fields_number(row, "attempts", 0)));
+    table_printf(table, "%lld", (long long)fields_number(row, "attempts", 0));
     add_detail(listing, row);
     rows_add_command(table, row);
 }
@@ -207,8 +209,13 @@ static int check_state(const struct cli *cli, const char *state)
 static int run(struct cli *cli, int argc, char **argv)
 {
     static const struct table_column columns[] = {
-        {"ID", false, false},   {"STATE", false, false}, {"AGE", true, false},
-        {"TRIES", true, false}, {"DETAIL", false, true}, {"COMMAND", false, true},
+        {.title = "ID"},
+        {.title = "LABEL", .flexible = true, .leave_out = 4, .optional = true},
+        {.title = "STATE"},
+        {.title = "AGE", .right = true, .leave_out = 2},
+        {.title = "TRIES", .right = true, .leave_out = 1},
+        {.title = "DETAIL", .flexible = true, .leave_out = 3},
+        {.title = "COMMAND", .flexible = true},
     };
     struct listing listing = {
         .limit = DEFAULT_LIMIT,

@@ -8,6 +8,7 @@
 
 #include "cli/lib/entry_id.h"
 #include "cli/lib/reply_fields.h"
+#include "cli/lib/rows.h"
 #include "cli/show/show.h"
 #include "queue/calls.h"
 
@@ -120,11 +121,45 @@ static struct redisReply *find(struct cli *cli, const char *id, int *status)
     return first;
 }
 
+struct labelled {
+    const char *label;
+    char dead_id[CURSOR_SIZE - 1], tid[CURSOR_SIZE]; /* "" if there is none yet */
+};
+
+static bool note_labelled(void *context, const struct redisReply *row)
+{
+    struct labelled *labelled = context;
+
+    if (bytes_equal(fields_bytes(row, "id"), labelled->label)) {
+        bytes_copy(fields_bytes(row, "dead_id"), labelled->dead_id, sizeof labelled->dead_id);
+        bytes_copy(fields_bytes(row, "tid"), labelled->tid, sizeof labelled->tid);
+    }
+    return true;
+}
+
+/* Locates the newest dead letter with that label. */
+static struct redisReply *find_labelled(struct cli *cli, const char *label, int *status)
+{
+    struct labelled labelled = {.label = label};
+
+    *status = rows_walk(cli, "dead", false, note_labelled, &labelled);
+    if (*status != EX_OK || !*labelled.tid) {
+        return NULL;
+    }
+    return show_locate_letter(cli, labelled.dead_id, labelled.tid, status);
+}
+
 static struct redisReply *find_dead(struct cli *cli, const char *id, int *status)
 {
-    struct redisReply *own = only_own(follow(cli, id, "d0-0", status), id);
+    struct redisReply *found = only_own(follow(cli, id, "d0-0", status), id);
 
-    return own || *status != EX_OK ? own : find_letter(cli, id, status);
+    if (!found && *status == EX_OK) {
+        found = find_letter(cli, id, status);
+    }
+    if (!found && *status == EX_OK) {
+        found = find_labelled(cli, id, status);
+    }
+    return found;
 }
 
 static bool is_live(const struct redisReply *reply)
@@ -158,6 +193,9 @@ struct redisReply *show_locate(struct cli *cli, const char *id, bool only_dead, 
 
     *status = EX_OK;
     found = only_dead ? find_dead(cli, id, status) : find(cli, id, status);
+    if (!found && !only_dead && *status == EX_OK) {
+        found = find_labelled(cli, id, status);
+    }
     if (!found && *status == EX_OK) {
         cli_error("no %s %s in queue %s; see leat %s", only_dead ? "dead letter" : "task", id,
                   cli->config->queue.name, only_dead ? "dead list" : "list");

@@ -112,11 +112,13 @@ static int64_t duration_ms(const struct result *result)
     return result->ended_ms - result->begun_ms;
 }
 
-void result_print(const char *tid, const char *asked, const struct result *result)
+/* Fills the line, with as much as `parts` says. */
+enum { PART_WHY = 1, PART_TRIES = 2, PART_ASKED = 4, PART_ALL = 7 };
+static void fill_line(struct buffer *line, const char *tid, const char *asked,
+                      const struct result *result, unsigned parts)
 {
     char why[128], tries[24] = "-", duration[MOMENT_SIZE] = "-";
-    struct buffer line = BUFFER_INIT;
-    size_t width;
+    bool is_other = strcmp(tid, asked) != 0;
 
     result_why(result, why, sizeof why);
     if (result->attempt >= 0) {
@@ -126,15 +128,39 @@ void result_print(const char *tid, const char *asked, const struct result *resul
         moment_span(duration_ms(result), duration, sizeof duration);
     }
     /* a failed append marks the buffer */
-    (void)text_append(&line, tid, strlen(tid));
-    (void)buffer_printf(&line, "  %-9s  ", state_name(result->state));
-    (void)text_append(&line, why, strlen(why));
-    width = strlen(why) < WHY_WIDTH ? WHY_WIDTH - strlen(why) : 0;
-    (void)buffer_printf(&line, "%*s  %3s  %s", (int)width, "", tries, duration);
-    if (strcmp(tid, asked) != 0) {
-        (void)buffer_append_text(&line, "  ");
-        (void)text_append(&line, asked, strlen(asked));
+    buffer_clear(line);
+    (void)text_append(line, tid, strlen(tid));
+    (void)buffer_printf(line, "  %-9s", state_name(result->state));
+    if (parts & PART_WHY) {
+        (void)buffer_append_text(line, "  ");
+        (void)text_append(line, why, strlen(why));
+        if (parts == PART_ALL && strlen(why) < WHY_WIDTH) {
+            (void)buffer_printf(line, "%*s", WHY_WIDTH - (int)strlen(why), "");
+        }
     }
+    if (parts & PART_TRIES) {
+        (void)buffer_printf(line, "  %3s", tries);
+    }
+    (void)buffer_printf(line, "  %s", duration);
+    if (is_other && (parts & PART_ASKED)) {
+        (void)buffer_append_text(line, "  ");
+        (void)text_append(line, asked, strlen(asked));
+    }
+}
+
+void result_print(const char *tid, const char *asked, const struct result *result)
+{
+    static const unsigned choices[] = {PART_ALL, PART_WHY | PART_ASKED, PART_WHY, 0};
+    struct output output = output_look();
+    struct buffer line = BUFFER_INIT;
+
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        fill_line(&line, tid, asked, result, choices[i]);
+        if (output.width == 0 || line.failed || text_width(line.data, line.size) <= output.width) {
+            break;
+        }
+    }
+    /* a failed append marks the buffer */
     (void)buffer_append_text(&line, "\n");
     (void)output_write(&line);
     buffer_free(&line);

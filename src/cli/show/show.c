@@ -24,8 +24,8 @@
 static const char help[] =
     "Usage: leat show [OPTION]... ID\n"
     "Show everything about a task: its fields, its attempts, and the cause if it is a\n"
-    "dead letter. ID is the task's id, its label (--id) while it is in the queue, or\n"
-    "the id of a dead letter's entry.\n"
+    "dead letter. ID is the task's id, its label (--id), or the id of a dead letter's\n"
+    "entry. If no task in the queue has that label, it means the newest dead letter.\n"
     "\n"
     "Options:\n"
     "  --json      print JSON with unshortened fields\n"
@@ -113,9 +113,8 @@ static void add_summary(struct buffer *out, const struct redisReply *row)
     add_text(out, "status", fields_bytes(row, "status"));
     add_text(out, "reason", fields_bytes(row, "reason"));
     add_text(out, "letter", fields_bytes(row, "dead_id"));
-    (void)buffer_printf(
-        out, "%-9s %lld\n", "attempts",
-        (long long)fields_number(row, "attempt", fields_number(row, "attempts", 0)));
+    (void)buffer_printf(out, "%-9s %lld\n", "attempts",
+                        (long long)fields_number(row, "attempts", 0));
     if (fields_number(row, "crashes", 0) > 0) {
         (void)buffer_printf(out, "%-9s %lld\n", "crashes",
                             (long long)fields_number(row, "crashes", 0));
@@ -191,31 +190,13 @@ static int print_text(const struct found *found)
     if (tail.size > 0) {
         add_block(&page, "end of stderr", tail);
     }
+    (void)text_wrap(&page, 0, output.width);
     status = output_write(&page);
     buffer_free(&page);
     return status;
 }
 
 /* ---- as JSON */
-
-static json_t *task_fields_json(const struct redisReply *fields)
-{
-    json_t *array = json_array();
-
-    for (size_t i = 0; i < fields_count(fields) && array; i++) {
-        json_t *field = json_object();
-        if (!field || output_json_bytes(field, "name", fields_name_at(fields, i)) != 0 ||
-            output_json_bytes(field, "value", fields_value(fields_value_at(fields, i))) != 0) {
-            json_decref(field);
-            field = NULL;
-        }
-        if (json_array_append_new(array, field) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
-    }
-    return array;
-}
 
 /* Leaves out the preview of the command, since the fields contain the whole command. */
 static json_t *found_json(const struct found *found)
@@ -240,7 +221,7 @@ static json_t *found_json(const struct found *found)
         json_decref(object);
         return NULL;
     }
-    if (json_object_set_new(object, "fields", task_fields_json(found->fields)) == 0 &&
+    if (json_object_set_new(object, "fields", fields_pairs_json(found->fields)) == 0 &&
         json_object_set_new(object, "history", history_json(found->history)) == 0) {
         return object;
     }

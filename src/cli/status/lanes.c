@@ -3,6 +3,7 @@
  */
 #include "cli/status/lanes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,13 +41,35 @@ static int read_lane(const struct redisReply *row, struct lane *lane)
     return -1;
 }
 
-/* Inserts the lane if it is among the longest. Lanes come in the order of their names. */
+static bool is_kept(const struct lanes *lanes, struct bytes name)
+{
+    for (size_t i = 0; i < lanes->count; i++) {
+        const struct buffer *kept = &lanes->list[i].name;
+        if (kept->size == name.size && memcmp(kept->data, name.data, name.size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The longest first; of those that are equally long, the one with more running tasks. */
+static bool is_before(const struct lane *lane, int64_t waiting, int64_t running)
+{
+    return lane->waiting > waiting || (lane->waiting == waiting && lane->running >= running);
+}
+
+/* Puts it where it belongs, if it is among the longest; they come in the order of their names. A
+ * lane without waiting tasks may come twice. */
 static int keep_lane(struct lanes *lanes, const struct redisReply *row)
 {
+    int64_t waiting = fields_number(row, "waiting", 0), running = fields_number(row, "running", 0);
     size_t place = lanes->count;
 
+    if (waiting == 0 && is_kept(lanes, fields_bytes(row, "lane"))) {
+        return 0;
+    }
     lanes->total++;
-    while (place > 0 && lanes->list[place - 1].waiting < fields_number(row, "waiting", 0)) {
+    while (place > 0 && !is_before(&lanes->list[place - 1], waiting, running)) {
         place--;
     }
     if (place == lanes->most) {
@@ -128,7 +151,10 @@ static void add_lane(struct table *table, const struct lane *lane, int64_t now_m
     }
     table_printf(table, "%lld", (long long)lane->waiting);
     table_printf(table, "%lld", (long long)lane->running);
-    moment_span(now_ms - lane->oldest_ms, age, sizeof age);
+    (void)snprintf(age, sizeof age, "-");
+    if (lane->oldest_ms > 0) {
+        moment_span(now_ms - lane->oldest_ms, age, sizeof age);
+    }
     table_printf(table, "%s", age);
     if (lane->settings.size > 0) {
         table_add(table, lane->settings.data, lane->settings.size);
@@ -141,14 +167,17 @@ int lanes_render(const struct lanes *lanes, int64_t now_ms, const struct output 
                  struct buffer *out)
 {
     static const struct table_column columns[] = {
-        {"LANE", false, true},   {"WAITING", true, false},  {"RUNNING", true, false},
-        {"OLDEST", true, false}, {"SETTINGS", false, true},
+        {.title = "LANE", .flexible = true},
+        {.title = "WAITING", .right = true},
+        {.title = "RUNNING", .right = true},
+        {.title = "OLDEST", .right = true, .leave_out = 2},
+        {.title = "SETTINGS", .flexible = true, .leave_out = 1},
     };
     struct table table = {.columns = columns, .column_count = sizeof columns / sizeof *columns};
     int result;
 
     if (lanes->count == 0) {
-        return buffer_append_text(out, "  no tasks in lanes\n");
+        return buffer_append_text(out, "  no waiting or running tasks in lanes\n");
     }
     for (size_t i = 0; i < lanes->count; i++) {
         add_lane(&table, &lanes->list[i], now_ms);

@@ -9,10 +9,6 @@
 
 enum column { QUEUE, STATE, READY, RUNNING, DELAYED, DEAD, WORKERS, OLDEST, COLUMNS };
 
-/* On a narrow terminal these columns are left out, the first one first. */
-static const enum column dispensable[] = {DELAYED, RUNNING, OLDEST, WORKERS};
-enum { DISPENSABLE = sizeof dispensable / sizeof *dispensable };
-
 static const char *state_name(enum overview_state state)
 {
     switch (state) {
@@ -65,69 +61,42 @@ static void add_figure(struct table *table, const struct overview_line *line, en
     }
 }
 
-/* shown: the columns of the table, of which the first two are always there. */
-static void add_line(struct table *table, const struct overview_line *line,
-                     const enum column *shown)
+static void add_line(struct table *table, const struct overview_line *line)
 {
     table_add(table, line->name, strlen(line->name));
     table_printf(table, "%s", state_name(line->state));
     table_style(table, state_style(line->state));
-    if (line->page) {
-        for (size_t i = 2; i < table->column_count; i++) {
-            add_figure(table, line, shown[i]);
-        }
+    if (!line->page) {
+        table_add(table, line->reason.data, line->reason.size);
+        table_span(table);
         return;
     }
-    table_add(table, line->reason.data, line->reason.size);
-    table_span(table);
-}
-
-/* Without the first `left_out` of the dispensable columns. Returns how many there are. */
-static size_t choose_columns(size_t left_out, enum column *shown, struct table_column *columns)
-{
-    static const struct table_column all[COLUMNS] = {
-        [QUEUE] = {"QUEUE", false, true},     [STATE] = {"STATE", false, false},
-        [READY] = {"READY", true, false},     [RUNNING] = {"RUNNING", true, false},
-        [DELAYED] = {"DELAYED", true, false}, [DEAD] = {"DEAD", true, false},
-        [WORKERS] = {"WORKERS", true, false}, [OLDEST] = {"OLDEST", true, false},
-    };
-    size_t count = 0;
-
-    for (size_t i = 0; i < COLUMNS; i++) {
-        bool out = false;
-        for (size_t j = 0; j < left_out; j++) {
-            out = out || dispensable[j] == i;
-        }
-        if (out) {
-            continue;
-        }
-        shown[count] = (enum column)i;
-        columns[count++] = all[i];
+    for (enum column column = READY; column < COLUMNS; column++) {
+        add_figure(table, line, column);
     }
-    return count;
 }
 
 static int render_table(const struct overview *overview, const struct output *output,
                         struct buffer *out)
 {
-    int result = -1;
-    bool fits = false;
+    static const struct table_column columns[COLUMNS] = {
+        [QUEUE] = {.title = "QUEUE", .flexible = true},
+        [STATE] = {.title = "STATE"},
+        [READY] = {.title = "READY", .right = true},
+        [RUNNING] = {.title = "RUNNING", .right = true, .leave_out = 2},
+        [DELAYED] = {.title = "DELAYED", .right = true, .leave_out = 1},
+        [DEAD] = {.title = "DEAD", .right = true},
+        [WORKERS] = {.title = "WORKERS", .right = true, .leave_out = 4},
+        [OLDEST] = {.title = "OLDEST", .right = true, .leave_out = 3},
+    };
+    struct table table = {.columns = columns, .column_count = COLUMNS};
+    int result;
 
-    for (size_t left_out = 0; left_out <= DISPENSABLE && !fits; left_out++) {
-        struct table_column columns[COLUMNS];
-        enum column shown[COLUMNS];
-        struct table table = {.columns = columns};
-        table.column_count = choose_columns(left_out, shown, columns);
-        for (size_t i = 0; i < overview->count; i++) {
-            add_line(&table, &overview->lines[i], shown);
-        }
-        fits = output->width == 0 || left_out == DISPENSABLE ||
-               table_least_width(&table) <= output->width;
-        if (fits) {
-            result = table_render(&table, out, 0, output->width, output->color);
-        }
-        table_free(&table);
+    for (size_t i = 0; i < overview->count; i++) {
+        add_line(&table, &overview->lines[i]);
     }
+    result = table_render(&table, out, 0, output->width, output->color);
+    table_free(&table);
     return result;
 }
 

@@ -29,36 +29,44 @@ static void render_figure(const struct status *status, const char *name, enum te
     (void)buffer_printf(out, "%s%s\n", *note ? "   " : "", note);
 }
 
+/* "TITLE in 5s", or "" if there is no such time. */
+static void describe_next(const struct status *status, const char *name, const char *title,
+                          char *text, size_t size)
+{
+    int64_t at_ms = status_figure(status, name);
+    char time[MOMENT_SIZE];
+
+    *text = '\0';
+    if (at_ms > 0) {
+        moment_relative(at_ms, status->now_ms, time, sizeof time);
+        (void)snprintf(text, size, "%s %s", title, time);
+    }
+}
+
 static void render_figures(const struct status *status, bool color, struct buffer *out)
 {
     int64_t oldest_ms = status_figure(status, "oldest_ready_ms");
-    int64_t due_ms = status_figure(status, "next_due_ms");
     int64_t laned = status_figure(status, "in_lanes");
-    char time[MOMENT_SIZE], ready[2 * MOMENT_SIZE] = "", due[MOMENT_SIZE + 16] = "",
-                                      running[64] = "";
-    bool delayed;
+    char time[MOMENT_SIZE], ready[2 * MOMENT_SIZE] = "", due[MOMENT_SIZE + 16],
+                                      retry[MOMENT_SIZE + 16], running[64] = "";
 
     if (status_figure(status, "ready") > 0) {
         moment_span(oldest_ms, time, sizeof time);
         (void)snprintf(ready, sizeof ready, "oldest %s", time);
         if (laned > 0) {
-            (void)snprintf(ready + strlen(ready), sizeof ready - strlen(ready),
-                           ", %lld of them in lanes", (long long)laned);
+            (void)snprintf(ready + strlen(ready), sizeof ready - strlen(ready), ", %lld in lanes",
+                           (long long)laned);
         }
     }
-    if (due_ms > 0) {
-        moment_relative(due_ms, status->now_ms, time, sizeof time);
-        (void)snprintf(due, sizeof due, "next due %s", time);
-    }
+    describe_next(status, "next_due_ms", "next due", due, sizeof due);
+    describe_next(status, "next_retry_ms", "next retry", retry, sizeof retry);
     if (status->live_count > 0) {
         (void)snprintf(running, sizeof running, "%.1f tasks/s", status->rate);
     }
     render_figure(status, "ready", TEXT_PLAIN, ready, color, out);
     render_figure(status, "running", TEXT_PLAIN, running, color, out);
-    /* the next task that is due may be a delayed or a retrying one */
-    delayed = status_figure(status, "delayed") > 0;
-    render_figure(status, "delayed", TEXT_PLAIN, delayed ? due : "", color, out);
-    render_figure(status, "retrying", TEXT_YELLOW, delayed ? "" : due, color, out);
+    render_figure(status, "delayed", TEXT_PLAIN, due, color, out);
+    render_figure(status, "retrying", TEXT_YELLOW, retry, color, out);
     render_figure(status, "dead", TEXT_RED, "", color, out);
 }
 
@@ -116,10 +124,16 @@ static int render_workers(const struct status *status, const struct output *outp
                           struct buffer *out)
 {
     static const struct table_column columns[] = {
-        {"HOST", false, true},    {"PID", true, false},  {"STATE", false, false},
-        {"BUSY", true, false},    {"RATE", true, false}, {"DONE", true, false},
-        {"FAILED", true, false},  {"BEAT", true, false}, {"UP", true, false},
-        {"VERSION", false, true},
+        {.title = "HOST", .flexible = true},
+        {.title = "PID", .right = true, .leave_out = 3},
+        {.title = "STATE"},
+        {.title = "BUSY", .right = true},
+        {.title = "RATE", .right = true, .leave_out = 5},
+        {.title = "DONE", .right = true, .leave_out = 4},
+        {.title = "FAILED", .right = true},
+        {.title = "BEAT", .right = true, .leave_out = 6},
+        {.title = "UP", .right = true, .leave_out = 2},
+        {.title = "VERSION", .flexible = true, .leave_out = 1},
     };
     struct table table = {.columns = columns, .column_count = sizeof columns / sizeof *columns};
     int result;
@@ -294,6 +308,7 @@ int status_render(const struct status *status, const struct buffer *problems, co
                   const struct output *output, struct buffer *out)
 {
     bool healthy = problems->size == 0;
+    size_t start = out->size;
 
     /* a failed append marks the buffer */
     (void)text_style(out, TEXT_BOLD, output->color);
@@ -301,7 +316,7 @@ int status_render(const struct status *status, const struct buffer *problems, co
     (void)text_style(out, TEXT_PLAIN, output->color);
     (void)buffer_append_text(out, "  ");
     (void)text_style(out, healthy ? TEXT_GREEN : TEXT_RED, output->color);
-    (void)buffer_append_text(out, healthy ? "healthy" : "NOT HEALTHY");
+    (void)buffer_append_text(out, healthy ? "healthy" : "unhealthy");
     (void)text_style(out, TEXT_PLAIN, output->color);
     render_paused(status, output->color, out);
     (void)buffer_append_text(out, "\n");
@@ -314,7 +329,7 @@ int status_render(const struct status *status, const struct buffer *problems, co
     }
     render_conf(status, out);
     render_totals(status, out);
-    return out->failed ? -1 : 0;
+    return text_wrap(out, start, output->width);
 }
 
 /* ---- JSON */

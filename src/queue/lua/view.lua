@@ -1,5 +1,7 @@
 do -- Status, list and show (no writes).
 
+local FIELD_PREVIEW = 64 -- bytes of a field's value in a list
+
 -- How many entries are pending for our group, the id that it has delivered last, and how many other groups there
 -- are.
 local function group_info(q, key)
@@ -45,6 +47,28 @@ local function oldest_in_lanes(q)
     oldest = math.max(oldest, q.now - number_or(tid:match('^%d+'), q.now))
   end)
   return oldest
+end
+
+local DUE_LOOKED_AT = 200 -- entries of delayed, for the next delayed task and the next retry
+
+-- When (ms) the next delayed task is due, and the next retry; '0' if it is not among the first entries.
+local function next_times(q, retrying)
+  local due, retry, bytes = nil, nil, 0
+  local page = redis.call('ZRANGE', q[DELAYED], '0', str(DUE_LOOKED_AT - 1), 'WITHSCORES')
+  for i = 1, #page, 2 do
+    local packed = page[i]:match('^%d+%-%d+$') and redis.call('HGET', q[WAITING], page[i])
+    local list = packed and leat.unpack_waiting(packed)
+    if list and decode('w', list).attempts > 0 then
+      retry = retry or page[i + 1]
+    elseif list then
+      due = due or page[i + 1]
+    end
+    bytes = bytes + #(packed or '')
+    if due and (retry or retrying == 0) or bytes > MOVE_BYTES then
+      break
+    end
+  end
+  return due or '0', retry or '0'
 end
 
 local TOTALS = {
@@ -94,7 +118,9 @@ function leat.status(keys, args)
   add('in_lanes', laned)
   add('lanes', lanes)
   add('oldest_ready_ms', str(oldest))
-  add('next_due_ms', leat.next_due(q) or '0')
+  local due, retry = next_times(q, retrying)
+  add('next_due_ms', due)
+  add('next_retry_ms', retry)
   add('other_groups', others)
   add('total_enqueued', total_enqueued(q))
   for i, value in ipairs(redis.call('HMGET', q[STATS], unpack(TOTALS))) do
@@ -108,23 +134,59 @@ function leat.status(keys, args)
   }
 end
 
--- leat_lanes: the lanes that have waiting tasks, sorted by name.
+local function lane_row(q, lane, waiting, oldest)
+  return {
+    'lane', lane, 'waiting', waiting, 'running', leat.lane_running(q, lane), 'oldest_ms', oldest,
+    'settings', (leat.lane_settings(q, lane)),
+  }
+end
+
+-- Lanes that have running tasks and no waiting ones. Their counters are among the statistics.
+local function list_running_lanes(q, cursor, limit, rows)
+  local page = redis.call('HSCAN', q[STATS], cursor, 'MATCH', 'r:*', 'COUNT', str(limit))
+  for i = 1, #page[2], 2 do
+    local lane = page[2][i]:sub(3)
+    if number_or(page[2][i + 1], 0) > 0 and #leat.lane_members(q, lane, 1) == 0 then
+      rows[#rows + 1] = lane_row(q, lane, 0, '0')
+    end
+  end
+  return page[1] == '0' and '' or 'r' .. page[1]
+end
+
+-- leat_lanes: the lanes that have waiting tasks, sorted by name, and then those that only have running ones.
 -- KEYS: all.
 -- ARGV: cursor ('' at first), how many lanes at most (CHUNK).
 -- Reply: PROTOCOL, next cursor ('': no more), for each lane {name, value …} of lane, waiting, running, oldest_ms
--- (since when its first task is there, unix), settings (as in conf).
+-- (since when its first task is there, unix; 0: none waits), settings (as in conf). A lane without waiting tasks
+-- may come twice, and a page of those may have more rows than asked for.
 -- Safe to stop: no writes.
 function leat.lanes(keys, args)
   local q = open(keys, ALL_KEYS)
   local limit, rows = math.max(1, math.min(number_arg(args[2], 'the number of lanes'), CHUNK)), {}
+  local scan = args[1]:match('^r(%d+)$')
+  if scan then
+    return { PROTOCOL, list_running_lanes(q, scan, limit, rows), rows }
+  end
   local after = args[1]:match('^l(.*)$')
   local last = leat.walk_lanes(q, after, limit, function(lane, tid)
-    rows[#rows + 1] = {
-      'lane', lane, 'waiting', leat.lane_length(q, lane), 'running', leat.lane_running(q, lane),
-      'oldest_ms', tid:match('^%d+'), 'settings', (leat.lane_settings(q, lane)),
-    }
+    rows[#rows + 1] = lane_row(q, lane, leat.lane_length(q, lane), tid:match('^%d+'))
   end)
-  return { PROTOCOL, last and 'l' .. last or '', rows }
+  return { PROTOCOL, last and 'l' .. last or list_running_lanes(q, '0', limit, rows), rows }
+end
+
+local SHOWN_APART = { command = true, payload = true, id = true, lane = true, unique = true }
+
+-- The beginnings of the other fields: {name, value …}, about PREVIEW bytes in all.
+local function field_starts(task)
+  local starts, bytes = {}, 0
+  for i = 1, task.count, 2 do
+    local name, value = task.fields[i], task.fields[i + 1]:sub(1, FIELD_PREVIEW)
+    if bytes < PREVIEW and not SHOWN_APART[name] then
+      starts[#starts + 1], starts[#starts + 2] = name, value
+      bytes = bytes + #name + #value
+    end
+  end
+  return starts
 end
 
 local function row(task, state, extra)
@@ -138,6 +200,14 @@ local function row(task, state, extra)
   for _, value in ipairs(extra) do
     list[#list + 1] = value
   end
+  return list
+end
+
+-- A row of a list: it also has the beginnings of the payload and the fields.
+local function listed(task, state, extra)
+  local list, payload = row(task, state, extra), field(task, 'payload') or ''
+  list[#list + 1], list[#list + 2] = 'payload_start', payload:sub(1, PREVIEW)
+  list[#list + 1], list[#list + 2] = 'fields_start', field_starts(task)
   return list
 end
 
@@ -187,7 +257,7 @@ local function list_lanes(q, start, limit, rows)
     local packed = redis.call('HGET', q[WAITING], leat.lane_tid(member))
     local list = packed and leat.unpack_waiting(packed)
     if list then
-      rows[#rows + 1] = row(decode('w', list), 'ready', {})
+      rows[#rows + 1] = listed(decode('w', list), 'ready', {})
     end
   end
   return #page == limit and 'l' .. str(start + limit) or ''
@@ -202,7 +272,7 @@ local function list_ready(q, cursor, limit, rows)
   local _, last = group_info(q, key)
   local tasks, following = page_of(key, kind, after == '0-0' and last or after, limit)
   for i, task in ipairs(tasks) do
-    rows[i] = row(task, 'ready', {})
+    rows[i] = listed(task, 'ready', {})
   end
   if following ~= '' then
     return kind .. following
@@ -210,23 +280,64 @@ local function list_ready(q, cursor, limit, rows)
   return kind == 'g' and 's0-0' or redis.call('EXISTS', q[LANED]) == 1 and 'l0' or ''
 end
 
-local function running_extra(record)
-  return { 'worker', record.consumer, 'attempt', record.attempt, 'begun_ms', record.begun }
+-- A running task's attempts include the one that runs.
+local function running_row(make, task, record, extra)
+  task.attempts = record.attempt
+  for _, value in ipairs({ 'worker', record.consumer, 'attempt', record.attempt, 'begun_ms', record.begun }) do
+    extra[#extra + 1] = value
+  end
+  return make(task, 'running', extra)
 end
 
-local function list_running(q, cursor, limit, rows)
-  local page = redis.call('HSCAN', q[RUNNING], cursor, 'COUNT', math.min(limit, PAGE))
-  for i = 1, #page[2], 2 do
-    local token, record = page[2][i], unpack_record(page[2][i + 1])
-    local task = record and not record.moved and fetch(q, token)
-    if task then
-      rows[#rows + 1] = row(task, 'running', running_extra(record))
+-- Both halves of an id have up to 64 bits, more than a number holds: longer text is larger.
+local function is_older(a, b)
+  for _, half in ipairs({ 'time', 'sequence' }) do
+    if #a[half] ~= #b[half] then
+      return #a[half] < #b[half]
+    elseif a[half] ~= b[half] then
+      return a[half] < b[half]
     end
   end
-  for _, task in ipairs(cursor == '0' and redis.call('EXISTS', q[GO]) == 1 and leat.deferred(q) or {}) do
-    rows[#rows + 1] = row(task, 'held', { 'worker', task.deferred_by })
+  return a.tid < b.tid
+end
+
+local function age_of(tid)
+  local time, sequence = tid:match('^0*(%d*)%-0*(%d*)$')
+  return { tid = tid, time = time or '', sequence = sequence or '' }
+end
+
+-- All running tasks that come after the task `after`, the oldest first: {tid, token, record and the halves of tid}.
+local function running_after(q, after)
+  local found, last = {}, age_of(after)
+  local all = redis.call('HGETALL', q[RUNNING])
+  for i = 1, #all, 2 do
+    local record = unpack_record(all[i + 1])
+    if record and not record.moved then
+      local one = age_of(record.tid)
+      one.token, one.record = all[i], record
+      found[#found + 1] = (after == '0' or is_older(last, one)) and one or nil
+    end
   end
-  return page[1] == '0' and '' or page[1]
+  table.sort(found, is_older)
+  return found
+end
+
+-- The deferred tasks come after the last running one.
+local function list_running(q, cursor, limit, rows)
+  local found = running_after(q, cursor)
+  for i = 1, math.min(#found, limit, PAGE) do
+    local task = fetch(q, found[i].token)
+    if task then
+      rows[#rows + 1] = running_row(listed, task, found[i].record, {})
+    end
+  end
+  if #found > math.min(limit, PAGE) then
+    return found[math.min(limit, PAGE)].tid
+  end
+  for _, task in ipairs(redis.call('EXISTS', q[GO]) == 1 and leat.deferred(q) or {}) do
+    rows[#rows + 1] = listed(task, 'held', { 'worker', task.deferred_by })
+  end
+  return ''
 end
 
 local function list_waiting(q, cursor, limit, rows)
@@ -237,7 +348,7 @@ local function list_waiting(q, cursor, limit, rows)
     local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], page[i]))
     if list then
       local task = decode('w', list)
-      rows[#rows + 1] = row(task, waiting_state(q, task), { 'due_ms', page[i + 1] })
+      rows[#rows + 1] = listed(task, waiting_state(q, task), { 'due_ms', page[i + 1] })
     end
   end
   return #page == limit * 2 and str(start + limit) or ''
@@ -253,7 +364,7 @@ local function list_following(q, cursor, limit, rows)
   for i = 2, #page[2], 2 do
     local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], page[2][i]:match('^%S*')))
     if list then
-      rows[#rows + 1] = row(decode('w', list), 'following', {})
+      rows[#rows + 1] = listed(decode('w', list), 'following', {})
     end
   end
   return page[1] == '0' and '' or page[1]
@@ -266,7 +377,7 @@ local function list_dead(q, cursor, limit, rows, whole)
     if #command > PREVIEW then
       extra[#extra + 1], extra[#extra + 2] = 'whole_command', command
     end
-    rows[i] = row(task, 'dead', extra)
+    rows[i] = listed(task, 'dead', extra)
   end
   return following
 end
@@ -279,8 +390,8 @@ local LISTS = {
 -- KEYS: all.
 -- ARGV: group, what (ready, running, waiting, following, dead), cursor (at first: ready g0-0, dead 0-0, others 0),
 -- how many rows at most (1000), 1 for whole_command of dead letters whose command a row cuts short.
--- Reply: PROTOCOL, next cursor ('': no more), rows of {name, value …}, never with a payload. A page may have fewer
--- rows than asked for, or more for running and following.
+-- Reply: PROTOCOL, next cursor ('': no more), rows of {name, value …}, never with a whole payload. A page may have
+-- fewer rows than asked for, or more for running and following.
 -- Safe to stop: no writes.
 function leat.list(keys, args)
   local q = open(keys, ALL_KEYS, args[1])
@@ -307,9 +418,7 @@ local function show_entry(q, token)
   local task = fetch(q, token)
   local record = task and record_of(q, token)
   if record then
-    local extra = running_extra(record)
-    extra[#extra + 1], extra[#extra + 2] = 'token', token
-    return whole(task, 'running', extra)
+    return running_row(whole, task, record, { 'token', token })
   end
   local stream, id = stream_of(q, token)
   local _, last = group_info(q, stream)

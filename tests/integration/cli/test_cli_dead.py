@@ -58,6 +58,21 @@ def test_list_and_filters(leat, queue):
     assert not [line for line in text.splitlines() if line.endswith(' ')], 'no trailing blanks without a reason'
 
 
+def test_labels(leat, queue):
+    """A label means the newest dead letter that has it, for list, show, retry and drop; the table shows it."""
+    old, other, new = [die(queue, {'command': name, 'id': label, 'size': '9'})[0]
+                       for name, label in (('a', 'order-1'), ('b', 'order-2'), ('c', 'order-1'))]
+    text = leat('dead', 'list').stdout
+    assert text.splitlines()[0].split()[:2] == ['ID', 'LABEL'] and 'order-2' in text and 'c  size=9' in text
+    assert [row['tid'] for row in json.loads(leat('dead', 'list', '--json', 'order-1').stdout)] == [new]
+    for args in (['dead', 'show', '--json', 'order-1'], ['show', '--json', 'order-1']):
+        assert json.loads(leat(*args).stdout)['tid'] == new
+    assert leat('dead', 'retry', 'order-1').returncode == 0 and dead_tids(queue) == [old, other]
+    assert leat('dead', 'drop', 'order-1', 'order-2').returncode == 0 and dead_tids(queue) == []
+    done = leat('dead', 'show', 'order-2')
+    assert done.returncode == NOT_FOUND and 'no dead letter order-2' in done.stderr
+
+
 def test_ages(leat, queue):
     """Both age bounds apply, to the time of death on Redis's clock."""
     day, now = 86400000, queue.now()

@@ -1,5 +1,6 @@
 """Lanes, unique keys and rates on the command line: leat enqueue, conf, status and list."""
 import json
+import re
 import subprocess
 
 import pytest
@@ -194,7 +195,7 @@ def test_status_counts_tasks_in_lanes(leat, queue):
     fill(queue, a=5, b=3)
     figures = json.loads(leat('status', '--json').stdout)['figures']
     assert (figures['ready'], figures['in_lanes'], figures['lanes']) == (9, 8, 2)
-    assert '8 of them in lanes' in leat('status').stdout and '--lanes' not in leat('status').stdout
+    assert ', 8 in lanes' in leat('status').stdout and '--lanes' not in leat('status').stdout
 
 
 def test_the_oldest_task_may_be_in_a_lane(leat, queue):
@@ -260,3 +261,14 @@ def test_lists_tell_the_lane(leat, queue):
     assert 'w1, lane a' in leat('list', '--state', 'running').stdout
     rows = json.loads(leat('list', '--json').stdout)
     assert sorted(row['lane'] for row in rows) == ['', 'a', 'a', 'b']
+
+
+def test_lanes_that_only_run(leat, queue):
+    """A lane is listed while its tasks run, though none waits."""
+    queue.add({'command': 'a', 'lane': 'x'}, {'command': 'b', 'lane': 'y'})
+    assert len(queue.begin('w1', 2)) == 2
+    queue.add(*[{'command': 'c', 'lane': 'y'}] * 2)
+    lanes = json.loads(leat('status', '--lanes', '--json').stdout)['lanes']
+    assert [(lane['lane'], lane['running']) for lane in lanes if lane['lane'] == 'x'] == [('x', 1)]
+    assert {lane['lane']: lane['running'] for lane in lanes} == {'x': 1, 'y': 1}
+    assert re.search(r'^  x +0 +1 +- +-$', leat('status', '--lanes').stdout, re.M)

@@ -52,6 +52,54 @@ def test_a_follow_up(leat, queue):
     assert tid in leat('list', '--limit', '1').stdout
 
 
+def test_labels_fields_and_payloads(leat, queue):
+    """Label, fields and the beginning of the payload are listed, in the text and in JSON; options are not."""
+    for state, options in (('ready', {}), ('delayed', {'due': '+60000'})):
+        queue.add({'command': 'resize', 'id': f'order-{state}', 'width': '100', 'timeout': '9',
+                   'payload': 'grün ' + 'x' * 500}, {'payload': '{"a": 1}'}, **options)
+        text = leat('list', '--state', state, env={'LC_ALL': 'C.UTF-8'}).stdout
+        assert re.search(rf' order-{state} .* resize  width=100  < grün x{{194}}$', text, re.M)
+        assert re.search('^ID +LABEL +STATE ', text)
+        assert re.search(r' < {"a": 1}$', text, re.M)
+        first, second = json.loads(leat('list', '--json', '--state', state).stdout)
+        assert first['id'] == f'order-{state}' and len(first['payload_start'].encode()) == 200
+        assert {'name': 'width', 'value': '100'} in first['fields_start']
+        assert (second['payload_start'], second['fields_start']) == ('{"a": 1}', [])
+
+
+def test_no_label(leat, queue):
+    """Without labels there is no column for them."""
+    queue.add({'command': 'true'})
+    assert 'LABEL' not in leat('list').stdout
+
+
+def test_attempts_are_counted_alike(leat, queue):
+    """The table, JSON and leat show count the attempts that have started, the running one too."""
+    queue.register('w1:1:a')
+    [tid] = queue.add({'command': 'x'})
+    for attempt in (1, 2):
+        [task] = queue.begin('w1:1:a')
+        [row] = json.loads(leat('list', '--json').stdout)
+        assert (row['attempts'], json.loads(leat('show', '--json', tid).stdout)['attempts']) == (attempt, attempt)
+        assert re.search(rf' running +\S+ +{attempt} +w1:1 ', leat('list').stdout)
+        queue.finish('w1:1:a', task, 'retry', cause='exit', status='3', delay=0)
+
+
+def test_running_tasks_come_oldest_first(leat, queue):
+    """Running tasks are listed in the order in which they were enqueued, over several pages and after a retry."""
+    queue.register('w1:1:a')
+    tids = queue.add(*[{'command': f'echo {i}'} for i in range(250)])
+    tasks = []
+    while len(tasks) < 250:
+        tasks += queue.begin('w1:1:a', 250 - len(tasks))
+    queue.finish('w1:1:a', tasks[3], 'release')
+    queue.begin('w1:1:a')
+    rows = json.loads(leat('list', '--json', '--state', 'running', '--limit', '0').stdout)
+    assert [row['tid'] for row in rows] == tids
+    rows = json.loads(leat('list', '--json', '--state', 'running', '--limit', '5').stdout)
+    assert [row['tid'] for row in rows] == tids[:5]
+
+
 def test_nothing(leat, queue):
     """An empty queue is no error, and prints an empty array as JSON."""
     assert leat('list').stdout == 'no tasks\n' and json.loads(leat('list', '--json').stdout) == []

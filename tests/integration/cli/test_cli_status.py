@@ -71,7 +71,7 @@ def test_no_live_worker_is_not_healthy(leat, queue):
     page, code = status(leat)
     assert code == UNHEALTHY and page['workers'][0]['live'] is False
     text = leat('status').stdout
-    assert 'NOT HEALTHY' in text and 'lost' in text and re.search(r' [1-9]m(\d+s)? ago', text)
+    assert 'unhealthy' in text and 'lost' in text and re.search(r' [1-9]m(\d+s)? ago', text)
     queue.register('web2:8:y')
     page, code = status(leat)
     assert code == 0 and [worker['live'] for worker in page['workers']] == [True, False]
@@ -147,3 +147,15 @@ def test_foreign_stream(leat, client):
     client.set('emails', 'x')
     done = leat('status')
     assert done.returncode == 78 and 'WRONGTYPE' in done.stderr
+
+
+def test_the_next_delayed_task_and_the_next_retry(leat, queue):
+    """Each of the two numbers has the time of its own next task."""
+    queue.register('w1:1:a')
+    queue.add({'command': 'x'})
+    queue.finish('w1:1:a', queue.begin('w1:1:a')[0], 'retry', cause='exit', status='3', delay=50000)
+    assert re.search(r'^  delayed +0$', leat('status').stdout, re.M)
+    queue.add({'command': 'x'}, due='+9000000')
+    text = leat('status').stdout
+    assert re.search(r'^  delayed +1   next due in 2h', text, re.M)
+    assert re.search(r'^  retrying +1   next retry in [45][0-9]s', text, re.M)

@@ -98,6 +98,46 @@ def test_all_queues_fit(terminal, etc, queue, wait_until, columns):
     assert re.search(r'^emails +unhealthy +12 ', text, re.M) and re.search(r'^gone +unreachable  con', text, re.M)
 
 
+def fill(queue):
+    """Adds tasks with long texts in every state, with ids of the longest kind."""
+    host = 'a-host-with-a-rather-long-name.example.com:12345:abcdef'
+    queue.register(host)
+    task = {'command': '/usr/local/bin/convert --resize 日本語のファイル名.png ' + 'x' * 300, 'id': 'order-' + '1' * 60,
+            'lane': 'customer-1234567890', 'width': '100', 'payload': '{"a": 1}' * 30}
+    other = {'command': task['command'], 'payload': task['payload']}
+    for i in range(4):
+        queue.add({**task, 'id': f'{i}' * 70}, due='1')
+    queue.add(other, other, {**other, 'unique': 'k' * 60}, other)
+    tasks = queue.begin(host, 6)
+    queue.finish(host, tasks[0], 'dead', cause='cannot-execute', status='127', stderr='line\n' * 3 + 'y' * 300,
+                 reason='No such file or directory: ' + 'z' * 200)
+    queue.finish(host, tasks[1], 'retry', cause='timeout', status='SIGKILL', delay=60000)
+    queue.add(task, due='+60000')
+    queue.conf_set('lane:customer-1234567890', '12.5, 100, 1000/s, 50')
+    queue.redis.hset(queue.conf, 'drain:web2', f'{queue.now()} someone@a-long-name-of-a-host.example.com')
+    return tasks[0].tid
+
+
+@pytest.mark.parametrize('columns', [60, 80])
+def test_nothing_wraps(terminal, queue, wait_until, columns):
+    """No line of any page is wider than a terminal of 60 columns; what names a task is always there."""
+    dead = fill(queue)
+    pages = (['status'], ['status', '--lanes'], ['status', '--max-dead', '0', '--max-oldest', '1ms'], ['list'],
+             ['dead', 'list'], ['dead', 'show', dead], ['show', dead], ['wait', dead], ['doctor'])
+    seen = {}
+    for page in pages:
+        for env in ({'NO_COLOR': '1'}, {}):
+            text = finished(terminal(*page, columns=columns, **env), wait_until)
+            for line in re.sub('\x1b\\[[0-9;]*m', '', text.split('\r\x1b[K')[-1]).splitlines():
+                width = sum(2 if ord(letter) > 0x2e80 else 1 for letter in line)
+                assert width <= columns, (page, line)
+            seen[' '.join(page)] = text
+    for page, titles in (('list', 'ID LABEL STATE COMMAND'), ('dead list', 'ID CAUSE COMMAND'),
+                         ('status', 'HOST STATE BUSY FAILED'), ('status --lanes', 'LANE WAITING RUNNING')):
+        assert set(titles.split()) <= set(re.sub('\x1b\\[[0-9;]*m', ' ', seen[page]).split()), seen[page]
+    assert all(dead in seen[page] for page in ('dead list', 'list', f'show {dead}', f'wait {dead}'))
+
+
 def test_all_queues_are_watched(terminal, etc, queue, redis_server, wait_until):
     """--watch draws the overview again, also while queues cannot be reached."""
     watch = terminal('status', '--watch', '100ms', source=(), LEAT_CONFIG_DIR=str(etc))

@@ -81,7 +81,8 @@ static void test_width(void **state)
  * long. */
 static void test_table(void **state)
 {
-    static const struct table_column columns[] = {{"N", true, false}, {"TEXT", false, true}};
+    static const struct table_column columns[] = {{.title = "N", .right = true},
+                                                  {.title = "TEXT", .flexible = true}};
     struct table table = {.columns = columns, .column_count = 2};
     struct buffer out = BUFFER_INIT;
 
