@@ -2,7 +2,9 @@
 import pytest
 
 from harness.polling import wait_until
-from harness.servers.tls import NAME, Authority, open_tls_port
+from harness.queue import Queue
+from harness.servers import replicated
+from harness.servers.tls import NAME, Authority, open_tls_port, server_options
 from harness.tasks import wait_succeeded
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
@@ -119,3 +121,59 @@ def test_outage(built_in, daemon, redis_server, queue, client, spoken):
         wait_until(lambda: worker.log().count('registered with Redis') >= count)
     queue.add({'command': 'true'})
     wait_succeeded(queue, 1)
+
+
+# ---- several servers: each is reached by its address, and all certificates are for one name
+
+@pytest.fixture
+def several(folder, authority, base_config):
+    """A function that starts one replicated.Watched or Cluster in which everyone speaks TLS."""
+    made = []
+
+    def start(kind, **options):
+        tls = server_options(authority, *authority.sign('server'))
+        made.append(kind(folder / 'several', tls=tls, **options))
+        base_config['redis'] = {**made[0].sections()['redis'], 'connect_timeout': '2s', 'tls': 'yes',
+                                'tls_ca': authority.path, 'tls_server_name': NAME}
+        del base_config['redis']['socket']
+        return made[0]
+
+    (folder / 'several').mkdir()
+    yield start
+    for one in made:
+        one.close()
+
+
+def test_sentinels(built_in, daemon, leat, several):
+    """Sentinels and servers are asked over TLS, and a failover is followed. Without the name that the certificates
+    are for nobody is believed."""
+    watched = several(replicated.Watched, replicas=1, sentinels=3)
+    daemon().wait_ready().wait_log('registered with Redis')
+    assert leat('enqueue', 'true').returncode == 0
+    old = watched.master
+    for server in watched.servers:  # what the replica does not have may be lost
+        wait_succeeded(Queue(server.client()), 1)
+    old.kill()
+    new = watched.wait_failover(old)
+    assert leat('enqueue', 'true').returncode == 0
+    wait_succeeded(Queue(new.client()), 2)
+    refused = leat('enqueue', 'true', config={'redis': {'tls_server_name': 'redis.example.org'}})
+    assert refused.returncode == 69 and 'hostname mismatch' in refused.stderr
+
+
+def test_cluster(built_in, daemon, leat, several):
+    """Nodes are asked over TLS for the ports on which they speak it, and a slot that moves is followed."""
+    cluster = several(replicated.Cluster, masters=3, replicas=0)
+    slot = cluster.slot('emails')
+    home = cluster.masters[slot * len(cluster.masters) // replicated.SLOTS]
+    away = next(node for node in cluster.masters if node is not home)
+    worker = daemon(cluster.sections([away])).wait_log('registered with Redis')
+    assert leat('enqueue', 'true').returncode == 0
+    wait_succeeded(Queue(home.client()), 1)
+    cluster.begin_move(slot, home, away)
+    cluster.end_move(slot, home, away)
+    wait_until(lambda: worker.log().count('registered with Redis') == 2)
+    assert leat('enqueue', 'true', config=cluster.sections([home])).returncode == 0
+    wait_succeeded(Queue(away.client()), 2)
+    refused = leat('enqueue', 'true', config={'redis': {'tls_server_name': 'redis.example.org'}})
+    assert refused.returncode == 69 and 'hostname mismatch' in refused.stderr

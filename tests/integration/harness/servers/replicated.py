@@ -39,13 +39,18 @@ def measured():
     ended.append(time.monotonic())
 
 
-class Server(RedisServer):
-    """One that is reached by TCP too; it may be killed and stopped."""
+def listening(port, tls):
+    """The options of a server on this port."""
+    return {'port': 0, 'tls_port': port, **tls} if tls else {'port': port}
 
-    def __init__(self, folder, port, **options):
+
+class Server(RedisServer):
+    """One that is reached by TCP too, or by TLS with the options `tls`; it may be killed and stopped."""
+
+    def __init__(self, folder, port, tls=None, **options):
         folder.mkdir(exist_ok=True)
         super().__init__(folder, **dict(
-            {'port': port, 'bind': '127.0.0.1', 'repl_diskless_sync_delay': 0,
+            {**listening(port, tls), 'bind': '127.0.0.1', 'repl_diskless_sync_delay': 0,
              'repl_ping_replica_period': 1}, **options))
         self.port = port
         self._asked = None
@@ -92,11 +97,12 @@ class Server(RedisServer):
 
 
 class Sentinel(Server):
-    def __init__(self, folder, port, master, quorum, *lines):
+    def __init__(self, folder, port, master, quorum, *lines, tls=None):
         super().__init__(folder, port)
         self.path = folder / 'sentinel.conf'
         self.path.write_text('\n'.join([
-            f'port {port}', 'bind 127.0.0.1', f'dir {folder}', f'unixsocket {self.socket}',
+            *(f"{name.replace('_', '-')} {value}" for name, value in listening(port, tls).items()),
+            'bind 127.0.0.1', f'dir {folder}', f'unixsocket {self.socket}',
             f'logfile {self.log_path}', f'sentinel monitor {NAME} 127.0.0.1 {master.port} {quorum}',
             f'sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}',
             f'sentinel failover-timeout {NAME} 1000', *lines, '']))
@@ -120,8 +126,8 @@ def start_server(folder, **options):
     return start_on_free_port(lambda port: Server(folder, port, **options))
 
 
-def start_sentinel(folder, master, quorum, *lines):
-    return start_on_free_port(lambda port: Sentinel(folder, port, master, quorum, *lines))
+def start_sentinel(folder, master, quorum, *lines, tls=None):
+    return start_on_free_port(lambda port: Sentinel(folder, port, master, quorum, *lines, tls=tls))
 
 
 def sentinel_sections(sentinels, **more):
@@ -133,12 +139,12 @@ def sentinel_sections(sentinels, **more):
 class Watched:
     """A master, its replicas, and the sentinels that watch them."""
 
-    def __init__(self, folder, replicas=2, sentinels=3, **options):
-        self.servers = [start_server(folder / f's{i}', **options) for i in range(replicas + 1)]
+    def __init__(self, folder, replicas=2, sentinels=3, tls=None, **options):
+        self.servers = [start_server(folder / f's{i}', tls=tls, **options) for i in range(replicas + 1)]
         first = self.servers[0]
         for server in self.servers[1:]:
             server.ask('REPLICAOF', '127.0.0.1', first.port)
-        self.sentinels = [start_sentinel(folder / f'w{i}', first, sentinels // 2 + 1)
+        self.sentinels = [start_sentinel(folder / f'w{i}', first, sentinels // 2 + 1, tls=tls)
                           for i in range(sentinels)]
         for sentinel in self.sentinels:
             sentinel.hurry()
@@ -246,6 +252,7 @@ class Cluster:
 
     def begin_move(self, slot, source, target):
         """The slot is on its way, and all that is in it has gone."""
+        wait_until(lambda: self._is_well(source) and self._is_well(target))
         target.ask('CLUSTER', 'SETSLOT', slot, 'IMPORTING', self.id(source))
         source.ask('CLUSTER', 'SETSLOT', slot, 'MIGRATING', self.id(target))
         while keys := source.ask('CLUSTER', 'GETKEYSINSLOT', slot, 100):

@@ -42,6 +42,12 @@ class Authority:
         return locked
 
 
+def server_options(authority, certificate, key):
+    """What replicated.Server takes, to speak TLS with everyone."""
+    return {'tls_cert_file': certificate, 'tls_key_file': key, 'tls_ca_cert_file': authority.path,
+            'tls_auth_clients': 'no', 'tls_replication': 'yes', 'tls_cluster': 'yes'}
+
+
 def open_tls_port(server, authority, certificate, key, clients='no'):
     """A port of the running server on which it speaks TLS only."""
     client = server.client()
