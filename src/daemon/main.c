@@ -21,6 +21,7 @@
 #include "config/config.h"
 #include "config/file/load.h"
 #include "daemon/claim/isolation.h"
+#include "daemon/file_limit.h"
 #include "daemon/options.h"
 #include "daemon/rights.h"
 #include "daemon/sd_notify.h"
@@ -172,16 +173,6 @@ static void *allocate_for_loop(void *old, long size)
     return found;
 }
 
-/* leatd needs a few descriptors per task; tasks get the limit that leatd found. */
-static int raise_nofile(struct rlimit *found)
-{
-    if (getrlimit(RLIMIT_NOFILE, found)) {
-        return -1;
-    }
-    struct rlimit raised = {.rlim_cur = found->rlim_max, .rlim_max = found->rlim_max};
-    return setrlimit(RLIMIT_NOFILE, &raised);
-}
-
 static enum log_target log_target_of(enum config_log target)
 {
     switch (target) {
@@ -284,6 +275,7 @@ static void reload(struct daemon *daemon)
     isolation_warn(&daemon->isolation, merged);
     rights_warn(merged);
     warn_of_programs(merged, true);
+    file_limit_warn(merged, daemon->isolation.cgroups);
     worker_set_config(daemon->worker, merged);
     config_free(daemon->config);
     daemon->config = merged;
@@ -427,7 +419,7 @@ static int serve(const struct options *options)
     } else if (options_load(options, &daemon.config, &errors)) {
         log_lines(LOG_ERR, LOG_ID_CONFIG_REJECTED, &errors, "");
         code = EX_CONFIG;
-    } else if (reset_signals() || raise_nofile(&nofile) || open_log(daemon.config)) {
+    } else if (reset_signals() || file_limit_raise(&nofile) || open_log(daemon.config)) {
         log_text(LOG_ERR, "cannot start: %s", strerror(errno));
         code = EX_OSERR;
     } else if (rights_check(daemon.config)) {
@@ -437,6 +429,7 @@ static int serve(const struct options *options)
         rights_warn(daemon.config);
         warn_of_programs(daemon.config, true);
         code = isolation_open(&daemon.isolation, daemon.config);
+        file_limit_warn(daemon.config, daemon.isolation.cgroups);
         code = code ? code : run(&daemon, &nofile);
         isolation_close(&daemon.isolation);
     }

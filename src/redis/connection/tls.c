@@ -129,7 +129,17 @@ int tls_explain(const struct redisContext *redis, char *text, size_t size)
                        X509_verify_cert_error_string(verdict));
         return 0;
     }
-    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    unsigned long error = ERR_peek_last_error();
+    const char *reason = ERR_reason_error_string(error);
+    if (ERR_GET_REASON(error) == SSL_R_WRONG_VERSION_NUMBER ||
+        (!reason && !SSL_is_init_finished(ssl))) {
+        ERR_clear_error();
+        /* may be cut */
+        (void)snprintf(text, size,
+                       "TLS: the server does not speak TLS on this port, or closed the connection "
+                       "before the handshake was over; set port to a TLS port, or tls = no");
+        return 0;
+    }
     ERR_clear_error(); /* report it once, not for the next connection, too */
     if (reason) {
         (void)snprintf(text, size, "TLS: %s", reason);

@@ -163,6 +163,21 @@ def test_check_warns_of_missing_files(folder, key, value, said):
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_too_few_descriptors(daemon, folder):
+    """If the limit of open files is too low for all slots at once, the log says so at the start and at a reload,
+    with the numbers, and not only when a task cannot start."""
+    off = {'isolation': {'cgroup': 'off'}}
+    worker = daemon({'queue': {'concurrency': 100}, **off}, start=False)
+    worker.prefix = ['prlimit', '--nofile=100:200']
+    worker.start().wait_ready()
+    assert ('[queue] concurrency: 100 slots need up to 264 open files, but the limit is 200; set LimitNOFILE=264 '
+            'in the unit (ulimit -n), or concurrency to 68 or less') in worker.log()
+    reload(worker, changed(worker, queue={'concurrency': 68}, **off))
+    assert worker.log().count('open files') == 1
+    reload(worker, changed(worker, queue={'concurrency': 68}, output={'to': 'file', 'directory': folder}, **off))
+    worker.wait_log('68 slots need up to 268 open files')
+
+
 # ---- reload
 
 def reload(worker, sections=None, text=None, told='configuration reloaded'):

@@ -92,6 +92,16 @@ def test_wrong_server(built_in, daemon, leat, folder, queue, client, spoken, wro
     assert worker.running() and 'registered' not in worker.log() and client.dbsize() == keys
 
 
+def test_plain_port(built_in, daemon, leat, authority, redis_server, base_config):
+    """On a port without TLS, leatd and leat say that the server does not speak it."""
+    base_config['redis'] = {'host': '127.0.0.1', 'port': redis_server.listen(), 'tls': 'yes',
+                            'tls_ca': authority.path}
+    words = 'TLS: the server does not speak TLS on this port'
+    daemon().wait_log(words)
+    done = leat('enqueue', 'true')
+    assert done.returncode == 69 and words in done.stderr and '(null)' not in done.stderr
+
+
 def test_key_with_a_passphrase(built_in, daemon, leat, authority, queue, client, spoken):
     """leat never asks for the passphrase of a key: the key is refused, and stdin stays the task's."""
     certificate, key = authority.sign('client')
