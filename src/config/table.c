@@ -137,7 +137,7 @@ const struct table_row table[TABLE_ROWS] = {
          "Rate limit for the starts of tasks on all workers together, such as 20/s."),
      .type = TABLE_RATE, MEMBER(limits, rate)},
     {KEY("limits", "burst", "integer", "1", false,
-         "Number of tasks that may start at once after a pause, if rate is set."),
+         "Number of tasks that may start at once after a time without starts, if rate is set."),
      .type = TABLE_INTEGER, MEMBER(limits, burst), .low = 1, .high = 1000000000},
     {KEY("limits", "open_files", "integer, none or inherit", "inherit", true,
          "Number of files that each process of a task may have open."),

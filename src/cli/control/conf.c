@@ -33,7 +33,7 @@ static const char help[] =
     "  dead_keep_number  dead letters to keep, the newest. 0 or none: all\n"
     "  rate              starts of all workers together: 20/s, 100/m, 5000/h; none:\n"
     "                    no limit\n"
-    "  burst             starts at once after a pause\n"
+    "  burst             starts at once after a time without starts\n"
     "  lane:NAME         weight, max_running, rate and burst of a lane, such as\n"
     "                    '2, 10' or 'strict, -, 5/s'; none: those of lane:*\n"
     "  lane:*            default for lanes without settings of their own; none:\n"
