@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <hiredis/hiredis.h>
 
@@ -46,17 +49,9 @@ static const char help[] =
     "\n"
     "Exit codes:\n"
     "  N   the exit status of the command\n"
-    "  64  wrong usage\n"
-    "  65  the task was refused\n"
-    "  66  the payload cannot be read\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  the task did not start in time (--expires) or was not enqueued: the\n"
-    "      queue is full, or a task with its --id or --unique key exists\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n"
     "  124 the task ran longer than its timeout\n"
-    "  125 the task wrote too much output, or was lost\n"
+    "  125 leat failed, or the task was not enqueued, was refused, did not start in\n"
+    "      time (--expires), wrote too much output, or was lost; stderr says why\n"
     "  126 the command is too long to be executed, or --directory cannot be entered\n"
     "  128 plus N: signal N ended the command\n"
     "  130 the task was cancelled, or left running\n";
@@ -111,20 +106,13 @@ static int dead_status(const struct result *result)
     if (bytes_equal(result->cause, "cannot-execute")) {
         return RUN_CANNOT_EXECUTE;
     }
-    if (bytes_equal(result->cause, "refused")) {
-        return EX_DATAERR;
-    }
-    if (bytes_equal(result->cause, "expired")) {
-        return EX_TEMPFAIL;
-    }
-
     /* with all other causes, a status is that of the process: exit, signal, killed, oom */
     number = exit_number(result->status);
     if (number > 0) {
         return number;
     }
     number = signal_number(result->status);
-    return number > 0 ? 128 + number : RUN_LOST;
+    return number > 0 ? 128 + number : RUN_FAILED;
 }
 
 int run_status(const struct result *result, char *text, size_t size)
@@ -151,7 +139,7 @@ int run_status(const struct result *result, char *text, size_t size)
         break;
     }
     (void)snprintf(text, size, "no longer queued, and no result was kept");
-    return RUN_LOST;
+    return RUN_FAILED;
 }
 
 /* ---- the command */
@@ -196,7 +184,42 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, char *tid, 
         return EX_OK;
     }
     cli_error("not enqueued: task %s with this id or key is already in the queue", tid);
-    return EX_TEMPFAIL;
+    return RUN_FAILED;
+}
+
+/* Says that the command gets no input, if leat has some. A file that something has begun to read
+ * belongs to that: leat runs in its loop. Returns true if it did. */
+static bool note_stdin(void)
+{
+    struct stat status;
+    int waiting = 0;
+
+    if (fstat(STDIN_FILENO, &status) != 0) {
+        return false;
+    }
+    if (S_ISREG(status.st_mode)) {
+        waiting = lseek(STDIN_FILENO, 0, SEEK_CUR) == 0 && status.st_size > 0;
+    } else if (!(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) ||
+               ioctl(STDIN_FILENO, FIONREAD, &waiting) != 0) {
+        return false;
+    }
+    if (waiting > 0) {
+        cli_error("the command does not get stdin, which has data; pass it with --stdin");
+    }
+    return waiting > 0;
+}
+
+/* Follows the task. The writer of stdin may be slower than leat, so stdin is looked at again at the
+ * end. */
+static int follow(struct cli *cli, const struct enqueue_options *options, const char *tid)
+{
+    bool noted = draft_has(&options->common, "payload") || note_stdin();
+    int status = run_follow(cli, tid);
+
+    if (!noted) {
+        (void)note_stdin();
+    }
+    return status;
 }
 
 static int start(struct cli *cli, struct enqueue_options *options, int argc, char **argv)
@@ -218,13 +241,15 @@ static int start(struct cli *cli, struct enqueue_options *options, int argc, cha
         status = cli_connect(cli);
     }
     if (status != EX_OK) {
-        return status;
+        return RUN_FAILED;
     }
     run_catch_signals();
     status = enqueue(cli, options, tid, sizeof tid);
-    return status == EX_OK ? run_follow(cli, tid) : status;
+    return status == EX_OK ? follow(cli, options, tid) : RUN_FAILED;
 }
 
+/* Numbers of leat's own that the command may use as well would be mistaken for the command's: all
+ * failures of leat have RUN_FAILED. */
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct enqueue_options options = {0};
@@ -234,6 +259,7 @@ static int run(struct cli *cli, int argc, char **argv)
     while (status == EX_OK && (letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS,
                                                    options_table, &status)) != CLI_OPTION_END) {
         if (letter == CLI_OPTION_STOP) {
+            status = status == EX_OK ? EX_OK : RUN_FAILED;
             goto done;
         }
         if (letter == OPTION_STDIN) {
@@ -242,9 +268,7 @@ static int run(struct cli *cli, int argc, char **argv)
         }
         status = task_option(cli, &options, letter);
     }
-    if (status == EX_OK) {
-        status = start(cli, &options, argc, argv);
-    }
+    status = status == EX_OK ? start(cli, &options, argc, argv) : RUN_FAILED;
 done:
     task_options_free(&options);
     return status;

@@ -10,7 +10,7 @@
 #include "cli/show/result.h"
 
 #define RUN_TIMEOUT 124 /* exit statuses, as of timeout(1) and env(1) */
-#define RUN_LOST 125    /* the result is unknown, or the task never finished */
+#define RUN_FAILED 125  /* leat failed, or the command did not run or not to its end */
 #define RUN_CANNOT_EXECUTE 126
 #define RUN_CANCELLED 130 /* as shells report SIGINT */
 

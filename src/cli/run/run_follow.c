@@ -471,11 +471,8 @@ int run_follow(struct cli *cli, const char *tid)
         status = step(&follow);
     } while (status == 0 && !follow.done && !follow.left);
     command_free(&follow.command);
-    if (status != 0) {
-        return status;
-    }
-    if (follow.closed[STDOUT_FILENO] || follow.closed[STDERR_FILENO]) {
-        return EX_IOERR;
+    if (status != 0 || follow.closed[STDOUT_FILENO] || follow.closed[STDERR_FILENO]) {
+        return RUN_FAILED;
     }
     if (follow.left) {
         return RUN_CANCELLED;

@@ -17,8 +17,7 @@ from harness.tasks import wait_file, wait_letters
 
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
-EX_USAGE, EX_DATAERR, EX_NOINPUT, EX_UNAVAILABLE, EX_IOERR, EX_TEMPFAIL = 64, 65, 66, 69, 74, 75
-TIMED_OUT, LOST, CANCELLED = 124, 125, 130
+TIMED_OUT, FAILED, CANCELLED = 124, 125, 130
 
 
 def latch(folder, name='latch'):
@@ -71,7 +70,45 @@ def test_stdin(daemon, leat, queue, option):
     data = bytes(range(256)) * 1000
     done = leat('run', *option, '--', 'cat', input=data)
     assert done.stdout == data
-    assert leat('run', '--', 'cat', input='x').stdout == ''
+    done = leat('run', '--', 'cat', input='x')
+    assert (done.stdout, done.returncode) == ('', 0)
+    assert done.stderr == 'leat: the command does not get stdin, which has data; pass it with --stdin\n'
+    assert 'stdin' not in leat('run', '--payload', 'y', '--', 'cat', input='x').stderr
+
+
+def test_stdin_that_is_not_meant(daemon, leat, queue, folder):
+    """An empty pipe, a file that a loop reads, and a pipe that nobody writes to get no note about stdin."""
+    daemon().wait_ready()
+    path = folder / 'lines'
+    path.write_text('one\ntwo\n')
+    with path.open('rb', buffering=0) as lines:
+        assert 'with --stdin' in leat('run', 'true', input=None, stdin=lines).stderr
+        lines.read(4)
+        assert leat('run', 'true', input=None, stdin=lines).stderr == ''
+    assert leat('run', 'true', input='').stderr == ''
+
+
+def test_a_slow_writer_of_stdin(daemon, start, queue, folder, wait_until):
+    """Data that comes after the start is noted at the end."""
+    daemon().wait_ready()
+    line, go = latch(folder)
+    reader, writer = os.pipe()
+    run = start('run', line, stdin=reader)
+    os.close(reader)
+    wait_until(lambda: queue.list('running'), 20)
+    os.write(writer, b'x')
+    go()
+    assert run.ended() == 0 and 'with --stdin' in run.error
+    os.close(writer)
+
+
+def test_statuses_of_leat_are_not_those_of_the_command(daemon, leat, queue):
+    """A command may use the numbers of sysexits; leat's own failures have another one."""
+    daemon().wait_ready()
+    for number in (64, 69, 75, 78):
+        assert leat('run', f'exit {number}').returncode == number
+    assert leat('run', 'true', config={'nonsense': {'key': '1'}}).returncode == FAILED
+    assert leat('run', '--help').returncode == 0
 
 
 def test_output_comes_while_it_runs(daemon, start, queue, folder, wait_until):
@@ -149,15 +186,15 @@ def test_expired(daemon, start, queue, wait_until):
     tid = queue.entries('stream')[0][0]
     wait_until(lambda: queue.now() > int(tid.split('-')[0]) + 2000, 20)
     daemon().wait_ready()
-    assert run.ended() == EX_TEMPFAIL and 'expired' in run.error
+    assert run.ended() == FAILED and 'expired' in run.error
 
 
 def test_refused(daemon, leat, queue):
     """A task that the worker refuses, or that leat refuses before, is reported."""
     daemon({'task': {'command': 'true'}}).wait_ready()
     done = leat('run', 'true')
-    assert done.returncode == EX_DATAERR and 'refused' in done.stderr
-    assert leat('run', '--field', 'a b=c', 'true').returncode == EX_DATAERR
+    assert done.returncode == FAILED and 'refused' in done.stderr
+    assert leat('run', '--field', 'a b=c', 'true').returncode == FAILED
 
 
 def test_worker_is_killed(daemon, start, queue, folder, wait_until):
@@ -182,7 +219,7 @@ def test_every_worker_is_killed(daemon, start, queue, wait_until):
     first.kill9()
     processes.end_orphans()
     daemon(config).wait_ready()
-    assert run.ended() == LOST and ': crash: ' in run.error
+    assert run.ended() == FAILED and ': crash: ' in run.error
 
 
 def test_worker_stops(daemon, start, queue, folder, wait_until):
@@ -208,7 +245,7 @@ def test_deleted_by_hand(start, queue, wait_until, proxy, through_proxy):
     # leat knows that the task is enqueued, and follows it
     wait_until(lambda: any('b' in one['flags'] for one in queue.redis.client_list()))
     proxy.cut()
-    assert run.ended() == LOST and 'no longer queued, and no result was kept' in run.error
+    assert run.ended() == FAILED and 'no longer queued, and no result was kept' in run.error
 
 
 # ---- Ctrl-C
@@ -447,7 +484,7 @@ def test_closed_pipe(daemon, folder, base_config, queue, wait_until):
         wait_until(lambda: select.select([reader], [], [], 0)[0], 20)
         assert os.read(reader, 4) == b'y\ny\n'
         os.close(reader)
-        assert process.wait(30) == EX_IOERR
+        assert process.wait(30) == FAILED
     wait_until(lambda: queue.counter('cancelled') == 1, 20)
 
 
@@ -459,7 +496,7 @@ def test_the_task_exists_already(leat, start, queue, wait_until):
     run = start('run', '--id', 'nightly', 'true')
     wait_until(lambda: queue.redis.xlen(queue.stream) == 1, 20)
     done = leat('run', '--id', 'nightly', 'true')
-    assert done.returncode == EX_TEMPFAIL and 'is already in the queue' in done.stderr
+    assert done.returncode == FAILED and 'is already in the queue' in done.stderr
     assert run.running()
 
 
@@ -479,20 +516,20 @@ def test_options_of_the_task(start, queue, wait_until):
                                   ['--stdin', '--payload', 'x', 'true'], ['echo > x', '--stdin']])
 def test_usage(leat, args):
     """A wrong command line is refused before leat connects."""
-    assert leat('run', *args, config={'redis': {'socket': '/nowhere'}}).returncode == EX_USAGE
+    assert leat('run', *args, config={'redis': {'socket': '/nowhere'}}).returncode == FAILED
 
 
 def test_redis_is_away_at_first(leat, folder):
     """If Redis is away at the start, nothing is enqueued."""
-    assert leat('run', 'true', config={'redis': {'socket': '/nowhere'}}).returncode == EX_UNAVAILABLE
-    assert leat('run', '--payload-file', folder / 'none', 'true').returncode == EX_NOINPUT
+    assert leat('run', 'true', config={'redis': {'socket': '/nowhere'}}).returncode == FAILED
+    assert leat('run', '--payload-file', folder / 'none', 'true').returncode == FAILED
 
 
 def test_full_queue(leat, queue):
-    """If the queue is full, the exit status means try again later."""
+    """If the queue is full, leat says so and exits as for all its failures."""
     queue.register('w1', max_length=1)
     queue.add({'command': 'x'})
-    assert leat('run', 'true').returncode == EX_TEMPFAIL
+    assert leat('run', 'true').returncode == FAILED
 
 
 def test_left_behind(daemon, start, queue, folder, wait_until):

@@ -147,7 +147,8 @@ def test_no_such_key(leat, required, queue, folder, key, sign, code, said):
                  ['enqueue', '--file', '-', '--sign', sign.replace('FOLDER', str(folder))],
                  ['run', '--sign', sign.replace('FOLDER', str(folder)), 'true']):
         done = leat(*args, config=required)
-        assert done.returncode == code and said in done.stderr and key.secret not in done.stderr
+        assert done.returncode == (125 if args[0] == 'run' else code)
+        assert said in done.stderr and key.secret not in done.stderr
     assert queue.places() == {}
 
 

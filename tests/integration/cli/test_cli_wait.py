@@ -364,7 +364,7 @@ def test_rights(daemon, queue, client, leat, command):
     assert done.returncode == (1 if '1-1' in command else 0), done.stderr
     queue.add({'command': 'sleep 1'})
     done = leat(*command, config={'redis': {'user': 'some', 'password': 'b'}})
-    assert done.returncode == 77 and 'ACL' in done.stderr, done.stderr
+    assert done.returncode == (125 if command[0] == 'run' else 77) and 'ACL' in done.stderr, done.stderr
 
 
 # ---- the whole queue

@@ -171,10 +171,10 @@ class Daemon:
             processes.end(self.process)
 
 
-def run_leat(config_path, *args, input=None, timeout=4 * PATIENCE_S, env=None):
+def run_leat(config_path, *args, input=None, stdin=subprocess.DEVNULL, timeout=4 * PATIENCE_S, env=None):
     """leat -c FILE ARGS…; stdout and stderr are text where input is text or None, else bytes."""
     text = not isinstance(input, (bytes, bytearray))
-    stdin = {'input': input} if input is not None else {'stdin': subprocess.DEVNULL}
+    stdin = {'input': input} if input is not None else {'stdin': stdin}
     return subprocess.run(
         [program('leat'), '-c', str(config_path), *map(str, args)], capture_output=True, text=text,
         timeout=timeout, env=dict(os.environ, **(env or {})), check=False, **stdin)
