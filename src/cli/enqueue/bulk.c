@@ -301,7 +301,10 @@ int enqueue_bulk(struct cli *cli, const struct enqueue_options *options)
     if (status != EX_OK) {
         return status;
     }
-    bulk.input = input_open(options->file, options->input, command_known ? "payload" : "command");
+    bulk.input = input_open(options->file, options->input,
+                            options->line_field ? options->line_field
+                            : command_known     ? "payload"
+                                                : "command");
     if (!bulk.input) {
         cli_error("cannot read %s: %s", options->file, strerror(errno));
         return EX_NOINPUT;

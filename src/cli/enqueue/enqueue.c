@@ -2,6 +2,7 @@
  * leat enqueue: one task from the command line. bulk.c adds many tasks from a file.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include <hiredis/hiredis.h>
 
@@ -25,6 +26,8 @@ static const char help[] =
     /* clang-format on */
     "  --file FILE          add a task for each line of FILE; '-' is stdin. A line\n"
     "                       is a command, or the payload if the command is known\n"
+    "  --as FIELD           each line of FILE becomes this field instead; the command\n"
+    "                       sees it as $TASK_FIELD\n"
     "  --null               tasks in FILE end with a NUL byte, not a newline\n"
     "  --json-lines         each line of FILE is a JSON object of fields;\n"
     "                       payload_base64 holds a binary payload\n"
@@ -38,6 +41,7 @@ static const char help[] =
     "  leat enqueue --delay 5m -- convert \"my photo.png\" small.jpg\n"
     "  find . -name '*.png' -print0 |\n"
     "      leat enqueue --file - --null -- ./convert-stdin\n"
+    "  leat enqueue --file urls.txt --as URL 'curl -O \"$TASK_URL\"'\n"
     "\n"
     "Exit codes:\n"
     "  0   the task is in the queue; with --id it may have been there before\n"
@@ -59,6 +63,7 @@ static const char help[] =
 
 enum {
     OPTION_FILE = TASK_OPTION_END,
+    OPTION_AS,
     OPTION_NULL,
     OPTION_JSON_LINES,
     OPTION_QUIET,
@@ -69,6 +74,7 @@ static const struct option options_table[] = {
     CLI_COMMON_OPTIONS,
     TASK_OPTIONS,
     {"file", required_argument, NULL, OPTION_FILE},
+    {"as", required_argument, NULL, OPTION_AS},
     {"null", no_argument, NULL, OPTION_NULL},
     {"json-lines", no_argument, NULL, OPTION_JSON_LINES},
     {"quiet", no_argument, NULL, OPTION_QUIET},
@@ -93,6 +99,9 @@ static int take_option(const struct cli *cli, struct enqueue_options *options, i
     switch (letter) {
     case OPTION_FILE:
         options->file = optarg;
+        return EX_OK;
+    case OPTION_AS:
+        options->line_field = optarg;
         return EX_OK;
     case OPTION_NULL:
         return set_input(cli, options, ENQUEUE_NULL);
@@ -173,13 +182,32 @@ static int enqueue_one(struct cli *cli, struct enqueue_options *options)
     return status == EX_OK ? cli_wait_replicas(cli, 1) : status;
 }
 
+/* True if the payload of all tasks may be an option, because no line becomes one. */
+static bool takes_payload(const struct enqueue_options *options)
+{
+    return options->line_field && strcmp(options->line_field, "payload") != 0;
+}
+
+/* True if the lines of the file have the command, or may have it. */
+static bool lines_have_command(const struct enqueue_options *options)
+{
+    return options->file && (!options->line_field || strcmp(options->line_field, "command") == 0);
+}
+
 static int check_combination(const struct cli *cli, const struct enqueue_options *options)
 {
     if (!options->file && options->input != ENQUEUE_ONE) {
         return cli_usage(cli, "--null and --json-lines need --file");
     }
+    if (options->line_field && (!options->file || options->input == ENQUEUE_JSON)) {
+        return cli_usage(cli, "--as needs --file, without --json-lines");
+    }
     if (!options->file) {
         return EX_OK;
+    }
+    if (options->line_field && draft_has(&options->common, options->line_field)) {
+        return cli_usage(cli, "the field %s is given twice: by --as and by another option",
+                         options->line_field);
     }
     if (draft_has(&options->common, "id")) {
         return cli_usage(cli, "--id is for one task; with --file, use --json-lines to give ids");
@@ -188,7 +216,8 @@ static int check_combination(const struct cli *cli, const struct enqueue_options
         return cli_usage(cli,
                          "--unique is for one task; with --file, use --json-lines to give keys");
     }
-    if (options->payload_file || draft_has(&options->common, "payload")) {
+    if (!takes_payload(options) &&
+        (options->payload_file || draft_has(&options->common, "payload"))) {
         return cli_usage(cli, "give --payload or --file, not both; payloads come from the file");
     }
     return EX_OK;
@@ -201,8 +230,8 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, int argc, c
     if (status == EX_OK) {
         status = cli_load(cli);
     }
-    if (status == EX_OK && optind == argc && !options->file && !cli->config->task.command &&
-        !draft_has(&options->common, "command")) {
+    if (status == EX_OK && optind == argc && !lines_have_command(options) &&
+        !cli->config->task.command && !draft_has(&options->common, "command")) {
         status = cli_usage(cli, "missing operand: give a command line, or --file");
     }
     if (status == EX_OK) {

@@ -22,6 +22,7 @@ struct enqueue_options {
     struct draft common; /* fields of every task */
     const char *file; /* the source of tasks; "-" is stdin; NULL: one task from the command line */
     enum enqueue_input input;
+    const char *line_field;   /* the field that a line of the file becomes; NULL: as it follows */
     const char *payload_file; /* "-" is stdin; NULL: none */
     char due[32];             /* for leat_enqueue */
     bool quiet, json;

@@ -223,3 +223,27 @@ def test_progress_only_on_a_terminal(folder, base_config, queue):
     os.close(master)
     assert b'%' in shown and b'tasks, ' in shown
     assert len(queue.entries('stream')) == 200000
+
+
+def test_lines_become_a_field(leat, queue):
+    """With --as each line becomes that field, beside the command and the payload of the other options."""
+    done = leat('enqueue', '--file', '-', '--as', 'URL', '--payload', 'p', 'curl "$TASK_URL"', input='a b\nc\n')
+    assert (done.returncode, done.stderr) == (0, '')
+    tasks = [dict(zip(fields[::2], fields[1::2])) for _, fields in queue.entries('stream')]
+    assert tasks == [{b'URL': url, b'command': b'curl "$TASK_URL"', b'payload': b'p'} for url in (b'a b', b'c')]
+    leat('enqueue', '--file', '-', '--as', 'command', '--field', 'A=1', input='true\n')
+    assert dict(zip(*[iter(queue.entries('stream')[-1][1])] * 2)) == {b'command': b'true', b'A': b'1'}
+
+
+@pytest.mark.parametrize('args, code, said', [
+    (['--as', 'URL', 'x'], 64, '--as needs --file'),
+    (['--file', '-', '--json-lines', '--as', 'URL', 'x'], 64, 'without --json-lines'),
+    (['--file', '-', '--as', 'URL'], 64, 'missing operand'),
+    (['--file', '-', '--as', 'URL', '--field', 'URL=1', 'x'], 64, 'twice'),
+    (['--file', '-', '--as', 'payload', '--payload', '1', 'x'], 64, 'twice'),
+    (['--file', '-', '--as', 'a-b', 'x'], 65, 'a-b'),
+])
+def test_wrong_uses_of_as(leat, queue, args, code, said):
+    """--as that cannot mean anything is refused, and nothing is enqueued."""
+    done = leat('enqueue', *args, input='1\n')
+    assert done.returncode == code and said in done.stderr and queue.places() == {}, done.stderr

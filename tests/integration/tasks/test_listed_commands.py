@@ -87,8 +87,20 @@ def test_unlisted_commands_are_refused(daemon, listed, tool, queue, client, fold
     for tid, (fields, reason) in zip(tids, cases):
         assert found[tid].cause == 'refused' and reason in found[tid].reason, (fields, found[tid].own)
     assert tool.runs() == [] and not (folder / 'ran').exists()
-    queue.add({'command': 'bytes', 'payload': b'a' * 131071})
+    longest = 'a' * 131071
+    queue.add({'command': 'bytes', 'payload': longest})
     wait_succeeded(queue, 1)
+    assert tool.runs() == [[[longest], longest, None]]
+
+
+def test_lines_of_a_file_become_arguments(daemon, listed, tool, queue, leat):
+    """leat enqueue --as gives listed commands their arguments, one task for each line."""
+    daemon(listed).wait_ready()
+    config = {'security': {'commands': 'listed'}, 'command.show': {'program': tool.path, 'arguments': '-- {A}'}}
+    done = leat('enqueue', '--file', '-', '--as', 'A', 'show', input='one two\n-x\n', config=config)
+    assert done.returncode == 0, done.stderr
+    wait_succeeded(queue, 2)
+    assert sorted(arguments[-1] for arguments, _, _ in tool.runs()) == ['-x', 'one two']
 
 
 @pytest.mark.parametrize('program_name', ['/none/tool', 'no-such-tool'])
