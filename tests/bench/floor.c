@@ -1,8 +1,5 @@
-/*
- * floor PARALLEL TASKS PROGRAM [ARGUMENT …]: what starting and reaping processes costs by itself.
- * Keeps PARALLEL of them in flight and does nothing else. Prints seconds and CPU seconds (its own
- * and theirs).
- */
+/* floor PARALLEL TASKS PROGRAM [ARGUMENT …]: the cost of starting and reaping processes alone.
+ * Keeps PARALLEL of them running. Prints seconds and CPU seconds (its own and theirs). */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
-/*
- * pipe PROGRAM [ARGUMENT …]: starts the program once for each byte that comes on stdin, and waits
- * for it: the floor of the time from "there is work" to its first instruction.
- */
+/* pipe PROGRAM [ARGUMENT …]: starts the program once for each byte on stdin, and waits for it:
+ * the floor of the time from "there is work" to its first instruction. */
 #include <err.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,5 @@
-/*
- * stamp FIFO: writes the CLOCK_MONOTONIC time of its start, in ns, as one line. To be linked
- * statically, so that its first instruction comes right after exec.
- */
+/* stamp FIFO: writes the CLOCK_MONOTONIC time of its start, in ns, as one line. Link it
+ * statically, so that its first instruction comes right after exec. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <time.h>

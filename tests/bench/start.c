@@ -10,7 +10,7 @@ pid_t bench_start(char *const argv[])
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
 
-    /* the child shares our memory until it execs: it calls nothing but these */
+    /* the child shares our memory until it execs, so it calls nothing but these */
     pid_t pid = vfork();
     if (pid == 0) {
         sigprocmask(SIG_SETMASK, &before, NULL);

@@ -1,36 +1,36 @@
-"""Holds the history of a run against what must hold of a queue: a pure function, check(events).
+"""Checks the history of a run against the invariants of a queue: a pure function, check(events).
 
 Events, all with `t` and `e`:
 
-    meta      lease_ns, late_ns (what the machine was late by), max_attempts, max_crashes, permanent (an exit
-              code that is not tried again), workers, wall_ns (wall clock less CLOCK_BOOTTIME)
+    meta      lease_ns, late_ns (the machine's delay), max_attempts, max_crashes, permanent (an exit
+              code that is not retried), workers, wall_ns (wall clock less CLOCK_BOOTTIME)
     invoke    n, payload, fails, code, kills, key ('' for none): an enqueue is sent; then one of
-              ok {n, what, tid}, fail {n} (it was refused), info {n} (nobody knows)
-    cancel    n, tid is sent; cancelled {n, state} its answer
+              ok {n, what, tid}, fail {n} (it was refused), info {n} (the outcome is unknown)
+    cancel    n, tid is sent; cancelled {n, state} its reply
     up, down {status}  a daemon: w, pid
     fault     id, kind, w (-1: all; kind starved: the machine gave it no processor); healed {id}
-    heal      all faults have been taken back; drained: the queue is empty
-    claim     w, token, n, tid, attempt, crashes, fence: what Redis answered
+    heal      all faults have ended; drained: the queue is empty
+    claim     w, token, n, tid, attempt, crashes, fence: Redis's reply
     finish    w, call, results [[token, outcome, cause]]: it is on its way to Redis;
-              finished {w, call, states} what Redis answered, [] where that was an error
+              finished {w, call, states} Redis's reply, [] for an error
     renewed   w, call: Redis answered a renewal, a claim or a register
     start, beat, end {code}, kill {code: pid of the worker}: n, task, attempt, fence, worker, pid, by the task
-    final     left {place: count}, dead [{n, cause, attempts, crashes, payload, died_ms}], names, stats, orphans,
-              zombies, descriptors [[w, at first, in the end]]
+    final     left {place: count}, dead [{n, cause, attempts, crashes, payload, died_ms}], names, stats,
+              orphans, zombies, descriptors [[w, at the start, at the end]]
 """
 from collections import Counter, defaultdict, namedtuple
 
-Violation = namedtuple('Violation', 'invariant n text')  # n: -1 where it is about no single task
+Violation = namedtuple('Violation', 'invariant n text')  # n: -1 if it is about no single task
 FINISHED = ('ok', 'cancelled')
-# faults that end a daemon, and its status then; 75: Redis did not take all that it had to say
+# faults that end a daemon, with its exit status; 75: Redis did not take all outcomes
 ENDS = {'kill': {-9}, 'guard-kill': {-9}, 'term': {0, 75}}
-CLOCK_NS = 10 ** 7  # what the wall clock in ms may differ by
+CLOCK_NS = 10 ** 7  # resolution of the wall clock in ms
 MORE_DESCRIPTORS = 8
-BUSY = 500  # calls a second that bring no task; a few renewals, scans and bells are usual
+BUSY = 500  # calls per second that bring no task; a few renewals, scans and wakeups are usual
 
 
 class Run:
-    """One process of a task, by what it and its descendant wrote."""
+    """One process of a task, by the records of it and its descendant."""
 
     def __init__(self, event):
         self.n, self.fence, self.attempt = event['n'], event['fence'], event['attempt']
@@ -53,7 +53,7 @@ class Run:
 
 
 class Result:
-    """One try to end one attempt. state is '' where no answer came."""
+    """One try to finish an attempt. state is '' if no reply came."""
 
     def __init__(self, n, token, outcome, sent):
         self.n, self.token, self.outcome, self.sent = n, token, outcome, sent
@@ -64,7 +64,7 @@ class Result:
 
 
 class Facts:
-    """The events, sorted by what they are about."""
+    """The events, sorted by their subjects."""
 
     def __init__(self, events):
         self.of = defaultdict(list)
@@ -77,7 +77,7 @@ class Facts:
         self.ok = {event['n']: event for event in self.of['ok']}
         self.info = {event['n'] for event in self.of['info']}
         self.number_of = {event['tid']: event['n'] for event in self.of['ok'] if event['what'] == 'new'}
-        self.claims = {}  # token → the claim; by the gate it is one
+        self.claims = {}  # token → the claim; each token is claimed once
         self.claims_of = defaultdict(list)
         for claim in self.of['claim']:
             self.number_of[claim['tid']] = claim['n']
@@ -119,7 +119,7 @@ class Facts:
         return found
 
     def _faults(self):
-        """[(begin, until when it can be felt, w, kind)]; the kills of tasks are among them."""
+        """[(begin, end of its effects, w, kind)]; kills by tasks are among them."""
         ends = {event['id']: event['t'] for event in self.of['healed']}
         latest = self.of['heal'][0]['t'] if self.of['heal'] else self.final['t']
         found = []
@@ -127,12 +127,12 @@ class Facts:
             found.append((event['t'], ends.get(event['id'], latest), event['w'], event['kind']))
         for event in self.of['kill']:
             found.append((event['t'], event['t'], self.index_of.get(event['code'], -1), 'killer'))
-        # what a fault begins, such as a lease that runs out, comes to its end this much later
+        # effects of a fault, such as a lease that expires, end this much later
         slack = 2 * self.lease + self.meta['late_ns']
         return [(begin, end + slack, w, kind) for begin, end, w, kind in found]
 
     def disturbances(self, w, since, until):
-        """Faults that this worker may have felt in that time."""
+        """Faults that may have affected this worker in that time."""
         return [fault for fault in self.faults
                 if fault[2] in (w, -1) and fault[0] <= until and fault[1] >= since]
 
@@ -144,20 +144,20 @@ class Facts:
                 and result.state not in FINISHED and result.state != 'fenced']
 
     def succeeded(self, n):
-        """Redis has taken a success, or may have, and has nothing of the task left."""
+        """Redis has accepted a success, or may have, and has nothing left of the task."""
         if self.accepted(n, 'success'):
             return not any(result.state == 'cancelled' for result in self.accepted(n, 'success'))
         return bool(self.unanswered(n, 'success')) and not self.letters[n] and n not in self.cancelled
 
     def was_cancelled(self, n):
-        """By an operator's word before it ran, or while it did."""
+        """An operator cancelled it before or while it ran."""
         return n in self.cancels and (
             n in self.cancelled or bool(self.accepted(n, 'cancelled'))
             or any(result.state == 'cancelled' for result in self.results_of[n])
             or not self.letters[n] and not self.accepted(n, 'success'))
 
     def ended(self, n):
-        """(at the earliest, at the latest known) the task's end, or None where nobody knows."""
+        """The task's end as (earliest, latest known), or None if it is unknown."""
         for result in self.accepted(n, 'success'):
             tries = [other.sent for other in self.results_of[n] if other.outcome == 'success']
             return min(tries), result.answered
@@ -168,7 +168,7 @@ class Facts:
 
 
 def lost(facts):
-    """I1: each answered enqueue ends in exactly one way; what was refused does not appear."""
+    """I1: each enqueue with a reply ends in exactly one way, and a refused task does not appear."""
     for n, task in facts.tasks.items():
         ends = [bool(facts.succeeded(n)), bool(facts.letters[n])]
         if not any(ends) and facts.was_cancelled(n):
@@ -191,7 +191,7 @@ def lost(facts):
 
 
 def unearned(facts):
-    """I2: who has a success accepted has run to an exit 0 before."""
+    """I2: a task with an accepted success ran to exit status 0 before."""
     for n in list(facts.results_of):
         for result in facts.accepted(n, 'success'):
             claim = facts.claims.get(result.token)
@@ -201,7 +201,7 @@ def unearned(facts):
 
 
 def overlapping(facts):
-    """I3: the executions of one task are apart, descendants and all."""
+    """I3: the executions of a task do not overlap, descendants included."""
     for n, runs in list(facts.runs_of.items()):
         last = None
         for run in sorted(runs, key=lambda one: one.start):
@@ -212,7 +212,7 @@ def overlapping(facts):
 
 
 def fences(facts):
-    """I4: they grow, and nothing is accepted from an attempt once a newer one has begun."""
+    """I4: fencing tokens grow, and nothing is accepted from an attempt after a newer one has started."""
     for n, claims in list(facts.claims_of.items()):
         tokens = {}
         for claim in sorted(claims, key=lambda one: one['fence']):
@@ -232,7 +232,7 @@ def fences(facts):
 
 
 def cause_is_right(facts, n, letter):
-    """Whether it had to become a dead letter as it did; else says why not."""
+    """Whether it had to become this dead letter; otherwise returns the reason why not."""
     task, meta = facts.tasks[n], facts.meta
     if letter['cause'] == 'exit':
         if not task['fails']:
@@ -246,7 +246,7 @@ def cause_is_right(facts, n, letter):
         if letter['crashes'] != meta['max_crashes']:
             return f'after {letter["crashes"]} crashes'
         since, until = facts.tasks[n]['t'], letter['died_ms'] * 10 ** 6 - meta['wall_ns']
-        # beside a task that kills its worker it can be lost once, and by nothing else without a fault
+        # beside a task that kills its worker it can be lost once, and otherwise only by a fault
         felt = [fault for fault in facts.faults if fault[0] <= until and fault[1] >= since]
         others = [fault for fault in felt if fault[3] != 'killer']
         if not task['kills'] and len(others) + (len(felt) > len(others)) < meta['max_crashes']:
@@ -257,7 +257,8 @@ def cause_is_right(facts, n, letter):
 
 
 def budgets(facts):
-    """I5: no attempt beyond the last; a dead letter if and only if it has to be one, one, and as it was."""
+    """I5: no attempt beyond the last; exactly one dead letter if the task must become one, with the right
+    content, and none otherwise."""
     for n, runs in list(facts.runs_of.items()):
         if any(run.attempt > facts.meta['max_attempts'] for run in runs):
             yield Violation('I5', n, f'an attempt too many: {runs}')
@@ -293,7 +294,7 @@ def repeated(facts):
 
 
 def unique_keys(facts):
-    """I7: one live task a key; a key is free when its task has ended, not before and not later."""
+    """I7: a key has one live task and is free after its task's end, neither earlier nor later."""
     holders, answers = defaultdict(list), defaultdict(list)
     for n, task in facts.tasks.items():
         if task['key']:
@@ -341,7 +342,7 @@ def remains(facts):
 
 
 def fallen(facts):
-    """Daemons that ended though nobody had ended them, or otherwise than they were asked to."""
+    """Daemons that ended without an order, or with a wrong status."""
     for down in facts.of['down']:
         up = max(event['t'] for event in facts.of['up'] if event['pid'] == down['pid'] and event['t'] <= down['t'])
         allowed = {-9} if any(event['code'] == down['pid'] for event in facts.of['kill']) else set()
@@ -353,7 +354,7 @@ def fallen(facts):
 
 
 def busy(facts):
-    """(worker, second, calls) where one asked Redis all the time, and got nothing for it."""
+    """(worker, second, calls) for each second in which a worker spun with calls in vain."""
     asked = Counter((event['w'], event['t'] // 10 ** 9) for event in facts.of['renewed'])
     brought = Counter((event['w'], event['t'] // 10 ** 9) for event in facts.of['claim'])
     for (w, second), calls in sorted(asked.items()):
@@ -362,8 +363,8 @@ def busy(facts):
 
 
 def recovery(facts):
-    """I9: each worker is at work again within 3 leases of healing, ends for a reason only, and waits where there
-    is nothing to do."""
+    """I9: each worker works again within 3 leases after the repair, ends only for a reason, and waits if
+    there is nothing to do."""
     for w, second, calls in list(busy(facts))[:1]:
         yield Violation('I9', -1, f'worker {w} called Redis {calls} times in second {second} for next to nothing')
     for down in fallen(facts):
@@ -379,7 +380,7 @@ def recovery(facts):
 
 
 def counters(facts):
-    """I10: the queue has counted what has happened."""
+    """I10: the queue's counters agree with the history."""
     stats, known = facts.final['stats'], [n for n in set(facts.tasks) | set(facts.runs_of)]
     accepted = {n for n in known if any(result.state == 'ok' for result in facts.accepted(n, 'success'))}
     likely = {n for n in known if facts.succeeded(n)}
@@ -403,7 +404,7 @@ def check(events):
 
 
 def story(events, n):
-    """The shortest history that says what became of a task: its own events, those of its key's holders left out,
+    """The shortest history that explains a task: its own events, without those of its key's other holders,
     and faults from its enqueue to its end."""
     facts = Facts(sorted(events, key=lambda event: event['t']))
     tokens = {claim['token'] for claim in facts.claims_of[n]}

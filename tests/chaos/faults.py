@@ -1,4 +1,4 @@
-"""Faults, each a step that begins it and one that takes it back; the plan of a run comes from its seed alone."""
+"""Faults, each a step that begins it and one that ends it; the plan of a run comes from its seed alone."""
 import contextlib
 
 import redis
@@ -8,7 +8,7 @@ from hosts import RESET, UNREACHABLE
 LEASE_S = 2.0
 WORKERS = 3
 
-# kind → how long it lasts, in seconds
+# kind → duration, in seconds
 OF_WORKERS = {'kill': (0, 1), 'stop': (0.1, 3 * LEASE_S), 'term': (0, 0.1), 'guard': (0, 0.1),
               'guard-kill': (0, 1), 'no-fork': (0.1, LEASE_S)}
 OF_WAYS = {'cut': (0, 0.1), 'half-open': (0.1, 3 * LEASE_S), 'deaf': (0.1, 3 * LEASE_S),
@@ -17,13 +17,13 @@ OF_WAYS = {'cut': (0, 0.1), 'half-open': (0.1, 3 * LEASE_S), 'deaf': (0.1, 3 * L
 OF_REDIS = {'redis-kill': (0, 1.5 * LEASE_S), 'redis-stop': (0.1, 1.5 * LEASE_S), 'redis-flush': (0, 0.1),
             'redis-group': (0, 0.1), 'redis-oom': (0.1, 1), 'redis-readonly': (0.1, 1),
             'redis-noreplicas': (0.1, 1), 'redis-failover': (0.1, LEASE_S), 'redis-disk-full': (0.1, LEASE_S)}
-# between hosts: each is shorter than the lease, or longer, as likely
+# between hosts: each is equally likely to be shorter or longer than the lease
 OF_LINKS = dict.fromkeys(('link-silent', 'link-lost-to', 'link-lost-from', 'link-reset', 'link-unreachable',
                           'link-down', 'link-flaps'), ((0.1, 0.9 * LEASE_S), (1.1 * LEASE_S, 3 * LEASE_S)))
 KINDS = {**OF_WORKERS, **OF_WAYS, **OF_REDIS, **OF_LINKS}
 GROUPS = {'all': [*OF_WORKERS, *OF_WAYS, *OF_REDIS], 'hosts': list(OF_LINKS)}
-OF_SERVER = 0.2   # how often a fault of links is one of all of them: of the server's host
-FLAP_S = 0.3      # how long a link that flaps is up or down at the most
+OF_SERVER = 0.2   # share of link faults that affect all links, those of the server's host
+FLAP_S = 0.3      # longest time for which a flapping link is up or down
 CALLS = ('leat_claim', 'leat_finish', 'leat_renew', 'leat_register')
 
 
@@ -50,7 +50,7 @@ class Fault:
 
 
 def plan(kinds, seconds, every, randomly):
-    """[Fault] in the order in which they begin."""
+    """[Fault] in the order of their begins."""
     found, at = [], 1.0
     while kinds and at < seconds:
         found.append(Fault(len(found) + 1, randomly.choice(kinds), at, randomly))
@@ -59,16 +59,16 @@ def plan(kinds, seconds, every, randomly):
 
 
 class Chaos:
-    """Carries out a plan on a rig; one fault at a time for each worker, its way, and Redis."""
+    """Carries out a plan on a rig; one fault at a time for each worker, its connection, and Redis."""
 
     def __init__(self, rig, faults, writer):
         self._rig, self._todo, self._writer = rig, list(faults), writer
         self._open = []
-        self.done = {}  # its name → how many began
+        self.done = {}  # name → how many began
 
     def _target(self, fault):
         if fault.kind in OF_LINKS:
-            return 'link', fault.number  # they do not mind each other
+            return 'link', fault.number  # several at a time do not interfere
         part = 'way' if fault.kind in OF_WAYS else 'worker'
         return ('redis', 0) if fault.w < 0 else (part, fault.w)
 
@@ -90,7 +90,7 @@ class Chaos:
             self._begin(fault)
 
     def heal(self):
-        """Takes everything back."""
+        """Ends all faults."""
         self._todo.clear()
         for fault in list(self._open):
             self._heal(fault)
@@ -104,7 +104,7 @@ class Chaos:
         self._open.remove(fault)
         self._writer.say('healed', id=fault.number)
 
-    # ---- workers; who is down at the end of a fault is started again by the rig
+    # ---- workers; the rig restarts a worker that is down at the end of a fault
 
     def _kill(self, fault, begins):
         if begins:
@@ -125,19 +125,19 @@ class Chaos:
             self._rig.workers[fault.w].terminate()
 
     def _guard(self, fault, begins):
-        """One of its guards, as the others have to go on."""
+        """Kills one of its guards, because the others must go on."""
         if begins:
             self._rig.kill_guard(fault.w, fault.share)
 
     def _guard_kill(self, fault, begins):
-        """A guard, and at once the daemon."""
+        """Kills a guard, and at once the daemon."""
         self._guard(fault, begins)
         self._kill(fault, begins)
 
     def _no_fork(self, fault, begins):
         self._rig.forks[fault.w].allow(not begins)
 
-    # ---- the way to Redis
+    # ---- connections to Redis
 
     def _cut(self, fault, begins):
         if begins:
@@ -177,7 +177,7 @@ class Chaos:
             way.run(way.traps.clear)
 
     def _drop_reply(self, fault, begins):
-        """The command has run, and nobody hears of it."""
+        """The command has run, and its reply is lost."""
         self._drop(fault, begins, 'after')
 
     def _drop_command(self, fault, begins):
@@ -202,7 +202,7 @@ class Chaos:
             self._rig.admin.execute_command('FUNCTION', 'FLUSH')
 
     def _redis_group(self, fault, begins):
-        """Of one of the two streams that workers read."""
+        """The group of one of the two streams that workers read."""
         if begins:
             queue = self._rig.queue
             key = queue.stream if fault.share < 0.5 else queue.go
@@ -218,12 +218,12 @@ class Chaos:
         self._configure(begins, 'min-replicas-to-write', 2)
 
     def _redis_readonly(self, _, begins):
-        """A replica of nobody: it keeps what it has, and takes nothing."""
+        """A replica without a master: it keeps its data, and takes no writes."""
         master = ('127.0.0.1', '1') if begins else ('NO', 'ONE')
         self._rig.admin.execute_command('REPLICAOF', *master)
 
     def _redis_failover(self, fault, begins):
-        """The master is killed, or demoted: then it still answers, until clients are told of the new one."""
+        """The master is killed, or demoted: a demoted one answers until clients learn of the new one."""
         servers, killed = self._rig.server, fault.share < 0.5
         if begins:
             fault.began = servers.promote(killed)
@@ -255,11 +255,11 @@ class Chaos:
         self._cut_links(fault, begins, True, True)
 
     def _link_lost_to(self, fault, begins):
-        """Only what workers send."""
+        """Only what workers send is lost."""
         self._cut_links(fault, begins, True, False)
 
     def _link_lost_from(self, fault, begins):
-        """Only what the server sends."""
+        """Only what the server sends is lost."""
         self._cut_links(fault, begins, False, True)
 
     def _link_reset(self, fault, begins):

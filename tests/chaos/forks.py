@@ -1,4 +1,4 @@
-"""Workers that may not fork: each in a cgroup of its own that bounds the number of processes. Needs root."""
+"""Workers that cannot fork: each is in a cgroup that limits the number of processes. Needs root."""
 import contextlib
 import os
 from pathlib import Path
@@ -26,14 +26,14 @@ class Forks:
         raise NotHere('no cgroup with the controller pids can be made')
 
     def prefix(self):
-        """What executes a program in it."""
+        """Words before a program that runs in it."""
         return ['sh', '-c', ENTER, str(self._folder / 'cgroup.procs')]
 
     def allow(self, may_fork):
         (self._folder / 'pids.max').write_text('max' if may_fork else '0')
 
     def close(self):
-        """What ran in it has ended."""
+        """All processes in it have ended."""
         with contextlib.suppress(AssertionError):
             wait_until(self._removed)
 

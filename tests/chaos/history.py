@@ -1,5 +1,5 @@
-"""What happened, as JSON lines: a file for each writer, each event with its time `t` in ns of CLOCK_BOOTTIME,
-its name `e`, and for tasks their number `n`. tests/chaos/checker.py says which events there are."""
+"""The history, as JSON lines: a file for each writer, each event with its time `t` in ns of CLOCK_BOOTTIME,
+its name `e`, and for tasks their number `n`. tests/chaos/checker.py lists the events."""
 import json
 import threading
 import time
@@ -26,7 +26,7 @@ class Writer:
 
 
 def read_file(path):
-    """Its events. What somebody who was killed, or who still writes, has left of a line is none."""
+    """Its events. An incomplete line of a writer that was killed, or still writes, is ignored."""
     for line in path.read_text().split('\n'):
         if line.endswith('}'):
             yield json.loads(line)

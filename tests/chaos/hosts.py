@@ -1,5 +1,5 @@
-"""Hosts of a run: a network, a name and mounts of their own, held by a process that ends with us; links between
-them, and how these are cut. Needs root, nsenter, ip and nft."""
+"""Hosts of a run: network, name and mount namespaces, held by a process that ends with us; links between the
+hosts, and cuts of the links. Needs root, nsenter, ip and nft."""
 import ctypes
 import os
 import shutil
@@ -10,13 +10,13 @@ from harness import processes
 CLONE_NEWNET = 0x40000000
 PROGRAMS = ('unshare', 'nsenter', 'ip', 'nft', 'mount')
 HOLD = 'echo "$1" >/proc/sys/kernel/hostname && ip link set lo up && echo up && exec cat'
-FULL_TRIES, FULL_ROOM = 20, 65536  # room: what may be written while a disk is made small
+FULL_TRIES, FULL_ROOM = 20, 65536  # room: bytes that may be written while a disk is made small
 UNREACHABLE = 'reject with icmp type host-unreachable'
 RESET = 'meta l4proto tcp reject with tcp reset'
 
 
 class NotHere(Exception):
-    """This machine does not allow it, and why."""
+    """This machine does not allow it, for the given reason."""
 
 
 class Host:
@@ -26,7 +26,7 @@ class Host:
         for program in PROGRAMS:
             if not shutil.which(program):
                 raise NotHere(f'{program} is not installed')
-        # cat ends when our end of its stdin is closed, however we end, and the namespaces with it
+        # cat ends when our end of its stdin is closed, however we end, and the namespaces end with it
         self.process = processes.start(
             ['unshare', '--net', '--uts', '--mount', '--propagation', 'private', 'sh', '-c', HOLD, 'sh', name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -40,11 +40,11 @@ class Host:
         return self.process.pid
 
     def prefix(self, mounts=False):
-        """What executes a program there. Without mounts it sees the files that we see."""
+        """Words before a program that runs there. Without mounts it sees our files."""
         return ['nsenter', '-t', str(self.pid), '-n', '-u', *(['-m'] if mounts else []), '--']
 
     def run(self, *argv, text=None):
-        """A program there; what it wrote."""
+        """Runs a program there; returns its output."""
         done = subprocess.run([*self.prefix(mounts=True), *map(str, argv)], input=text, text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               **({} if text else {'stdin': subprocess.DEVNULL}))
@@ -53,7 +53,7 @@ class Host:
         return done.stdout
 
     def enter(self):
-        """The calling thread makes its sockets in this host's network from now on."""
+        """Makes the calling thread create its sockets in this host's network from now on."""
         libc = ctypes.CDLL(None, use_errno=True)
         with open(f'/proc/{self.pid}/ns/net', 'rb') as file:
             if libc.setns(file.fileno(), CLONE_NEWNET) != 0:
@@ -65,7 +65,7 @@ class Host:
         self.run('mount', '-t', 'tmpfs', '-o', f'size={size}', 'leat-chaos', path)
 
     def fill(self, path):
-        """What is there stays, and hardly anything more fits."""
+        """Keeps the data, and leaves room for hardly anything more."""
         for left in reversed(range(FULL_TRIES)):
             about = os.statvfs(f'/proc/{self.pid}/root{path}')
             used = (about.f_blocks - about.f_bfree) * about.f_frsize
@@ -82,7 +82,7 @@ class Host:
     # ---- the network
 
     def reject(self, name, interface, how='drop'):
-        """What comes in there is dropped, or answered as `how` says, until accept(name)."""
+        """Packets that arrive there are dropped, or answered as `how` says, until accept(name)."""
         self.run('nft', '-f', '-', text=f'table ip {name} {{ chain input {{ type filter hook input priority 0; '
                                         f'iifname "{interface}" {how}; }}; }}\n')
 
@@ -99,7 +99,7 @@ class Host:
 
 
 class Link:
-    """Between the host of the server and the one of worker w."""
+    """The link between the server's host and the one of worker w."""
 
     def __init__(self, server, worker, w):
         self.server, self.worker = server, worker
@@ -112,7 +112,7 @@ class Link:
             host.link(interface, True)
 
     def cut(self, name, to_server=True, to_worker=False, how='drop'):
-        """What is sent in these directions is lost on the way, or answered by who gets it."""
+        """Packets in these directions are lost, or answered by the receiver."""
         if to_server:
             self.server.reject(f'{name}_{self.at_server}', self.at_server, how)
         if to_worker:
@@ -126,7 +126,7 @@ class Link:
 
 
 def why_not():
-    """Why no hosts can be made here; '' where they can."""
+    """Why no hosts can be made here, or ''."""
     made = []
     try:
         for name in 'server', 'worker':

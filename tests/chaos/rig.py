@@ -1,4 +1,4 @@
-"""What a run stands on: a redis-server, a proxy for each worker, workers, and what is left of them in the end."""
+"""The parts of a run: a redis-server, a proxy for each worker, workers, and a check of what is left of them."""
 import contextlib
 import os
 import signal
@@ -20,8 +20,8 @@ from workload import PERMANENT
 
 MAX_ATTEMPTS, MAX_CRASHES = 3, 3
 RESTART_S = 0.2
-DRAIN_S = 2 * LEASE_S  # so that a lease that is not renewed meanwhile runs out
-ABROAD = 2  # this worker starts on another host each time: nobody finds a proof that the last one is dead
+DRAIN_S = 2 * LEASE_S  # long enough for a lease to expire that is not renewed meanwhile
+ABROAD = 2  # this worker starts on another host each time, where it finds no proof that the last one is dead
 OF_SERVER_HOST = (*OF_LINKS, 'redis-failover', 'redis-disk-full')
 TASK = BUILD / 'tests' / 'chaos' / 'task'
 
@@ -33,10 +33,10 @@ def descriptors(pid):
 
 
 class Rig:
-    """In hosts of their own where faults want them: what they are cut by, and what a server needs for others."""
+    """The processes of a run, in hosts of their own if faults need them."""
 
     def __init__(self, folder, writer, witnesses, slots, kinds=()):
-        """witnesses: a writer for each proxy; slots: of each worker; kinds: the faults that are to come."""
+        """witnesses: a writer for each proxy; slots: of each worker; kinds: the faults of the run."""
         self.folder, self._writer, self._slots = folder, writer, slots
         self.trace = folder / 'history-tasks'
         self.hosts, self.links, self.ways, self.forks, self.workers, self.server = [], [], [], [], [], None
@@ -79,7 +79,7 @@ class Rig:
         return worker
 
     def follow(self):
-        """Everybody finds the new master; what still stands to the old one is cut."""
+        """All clients find the new master; remaining connections to the old one are cut."""
         self.server.follow()
         for way in self.ways:
             way.cut()
@@ -109,7 +109,7 @@ class Rig:
         return w not in self._held and worker.running() and worker.pid in self._first
 
     def hold(self, w):
-        """It is not started again until release()."""
+        """The worker is not started again until release()."""
         self._held.add(w)
 
     def release(self, w):
@@ -121,7 +121,7 @@ class Rig:
             processes.send(guards[int(share * len(guards))], signal.SIGKILL)
 
     def supervise(self, elapsed):
-        """Starts again who has ended; reaps what daemons that were killed have left to us."""
+        """Restarts workers that have ended; reaps orphans of killed daemons."""
         self.starvation.look([(pid, -1) for pid in self.server.pids()] +
                              [(worker.pid, w) for w, worker in enumerate(self.workers)])
         for w, worker in enumerate(self.workers):
@@ -151,7 +151,7 @@ class Rig:
     # ---- the end
 
     def task_processes(self):
-        """Those of this run."""
+        """Processes of tasks of this run."""
         found = []
         for name in filter(str.isdigit, os.listdir('/proc')):
             if processes.arguments(name)[:2] == [str(TASK), str(self.trace)] and processes.alive(int(name)):
@@ -169,7 +169,7 @@ class Rig:
         return found
 
     def _settled(self, what):
-        """What is there still, when it had a lease to go."""
+        """What still exists after a lease has passed."""
         with contextlib.suppress(AssertionError):
             wait_until(lambda: not what(), LEASE_S)
         return what()
@@ -198,7 +198,7 @@ class Rig:
                          for w, worker in enumerate(self.workers) if worker.pid in self._first])
 
     def stop(self):
-        """Each worker is asked to end, with nothing left to do."""
+        """Each worker is asked to stop, with nothing left to do."""
         for w, worker in enumerate(self.workers):
             self._writer.say('fault', id=-1 - w, kind='term', w=w)
             worker.terminate()
@@ -213,7 +213,7 @@ class Rig:
             max_crashes=MAX_CRASHES, permanent=PERMANENT, workers=WORKERS, wall_ns=wall)
 
     def logs(self, text, most=30):
-        """What daemons say of it."""
+        """The lines of the daemons' logs with this text."""
         found = []
         for worker in self.workers:
             lines = [line for line in worker.log(whole=True).splitlines() if text in line]

@@ -1,4 +1,4 @@
-"""The redis-servers of a run: the one that is asked, and where wanted a replica that can take its place."""
+"""The redis-servers of a run: the master, and if wanted a replica that can take its place."""
 import os
 import time
 
@@ -12,7 +12,7 @@ CAUGHT_UP_S = 2.0
 
 
 class Servers:
-    """What clients connect to is a link to the socket of whoever is master now."""
+    """Clients connect to a link to the current master's socket."""
 
     def __init__(self, folder, host=None, replica=False, disk=False):
         """host: where they run; a replica and a small disk need one."""
@@ -32,7 +32,7 @@ class Servers:
         (folder / 'data').mkdir(parents=True)
         options = {'appendonly': 'yes', 'appendfsync': 'everysec', 'dir': folder / 'data'}
         if replica:
-            # in a network of their own: nobody else can have this port
+            # in a network of their own, where no other process can have this port
             options.update(port=PORT + n, bind='127.0.0.1', repl_diskless_sync_delay=0)
         server = RedisServer(folder, **options)
         server.prefix = self._host.prefix(mounts=True) if self._host else []
@@ -72,8 +72,8 @@ class Servers:
         self._host.fill(self.disks[self.master])
 
     def free_disk(self):
-        """And what Redis could not write it has written. Redis 7.0 goes on behind what it had written half, and
-        could not read its AOF any more: it has to write it anew before it may be killed."""
+        """Frees the disk, and Redis writes what it could not. Redis 7.0 continues after the half of a write,
+        and could not read its AOF: it must rewrite the AOF before it may be killed."""
         self._host.resize(self.disks[self.master], DISK)
         client = self.master.client()
 
@@ -84,16 +84,16 @@ class Servers:
         wait_until(lambda: says(aof_last_write_status='ok', aof_rewrite_in_progress=0),
                    message='Redis writes its AOF again')
         client.execute_command('BGREWRITEAOF')
-        # while an fsync is under way it answers and writes later, so that a kill would lose what was answered
+        # during an fsync it answers and writes later, so that a kill would lose answered writes
         wait_until(lambda: says(aof_rewrite_scheduled=0, aof_rewrite_in_progress=0, aof_pending_bio_fsync=0,
                                 aof_last_bgrewrite_status='ok'), message='Redis has written its AOF anew')
         client.close()
 
-    # ---- failover, by hand and without loss: what is enqueued then must be there
+    # ---- failover by hand, without loss: every enqueued task must survive
 
     def promote(self, kill):
-        """The replica has what the master has, and becomes master; the old one is killed, or is its replica
-        from now on. Answers False where the replica lags behind."""
+        """The replica, which has all data of the master, becomes master; the old one is killed, or becomes
+        its replica. Returns False if the replica lags behind."""
         old, new = self.master.client(), self.replica.client()
         try:
             old.execute_command('CLIENT', 'PAUSE', PAUSE_MS, 'WRITE')
@@ -131,7 +131,7 @@ class Servers:
             client.connection_pool.disconnect()
 
     def revive(self):
-        """The old master, that was killed, as a replica."""
+        """The old master, which was killed, becomes a replica."""
         self.replica.restart()
 
     def close(self):

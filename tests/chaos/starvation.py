@@ -1,13 +1,13 @@
-"""What the machine does to a run beside the faults: processes that got no processor for so long that leases may
-have run out. The kernel counts it; it goes into the history as a fault, kind `starved`."""
+"""Starvation by the machine itself: processes that got no processor for so long that leases may have expired.
+The kernel counts the time; it becomes a fault in the history, kind `starved`."""
 from history import now_ns
 
 LOOK_NS = 200_000_000
-MOST_NS = 400_000_000  # of waiting for a processor, in all between two looks; less is no reason for anything
+MOST_NS = 400_000_000  # waiting for a processor between two checks; shorter waits explain nothing
 
 
 def waited_ns(pid):
-    """How long the process wanted to run and could not; 0 where it is gone."""
+    """How long the process wanted to run and could not; 0 if it is gone."""
     try:
         with open(f'/proc/{pid}/schedstat', encoding='ascii') as file:
             return int(file.read().split()[1])
@@ -20,7 +20,8 @@ class Starvation:
         self._writer, self._looked, self._waited, self.count = writer, now_ns(), {}, 0
 
     def look(self, watched):
-        """watched: [(pid, w)]; w -1 is what all stand on. Who looks may be late itself, and then all may be."""
+        """watched: [(pid, w)]; w -1 is a process that all depend on. The check itself may be late, and then
+        all may be."""
         now = now_ns()
         if now < self._looked + LOOK_NS:
             return
@@ -33,7 +34,7 @@ class Starvation:
                 hungry[w] = max(waited, hungry.get(w, 0))
             self._waited[pid] = total
         for w, waited in hungry.items():
-            # the kernel counts a wait when it is over: it may have begun long before the last look
+            # the kernel counts a wait at its end, so it may have begun long before the last check
             self.count += 1
             self._writer.say('fault', at=self._looked - waited, id=f'starved {self.count}', kind='starved', w=w)
             self._writer.say('healed', at=now, id=f'starved {self.count}')

@@ -1,12 +1,11 @@
-/*
- * task TRACE: a task of the chaos test. It appends what it does to TRACE, as JSON lines with times
- * in ns of CLOCK_BOOTTIME: its start, its end, and every 50 ms a beat of a descendant, which goes
- * on beating where the task was killed: whoever hands the task on has to have ended that too.
+/* task TRACE: a task of the chaos test. It appends its events to TRACE, as JSON lines with times
+ * in ns of CLOCK_BOOTTIME: its start, its end, and every 50 ms a beat of a descendant, which
+ * goes on if the task was killed: whoever requeues the task must have killed the descendant,
+ * too.
  *
- * Its fields say more: N is its number, MS how long it takes, FAILS how many attempts fail, CODE
- * with what, LEFT for how many ms the descendant stays behind, and KILLS=1 that it kills its
- * worker.
- */
+ * Its fields are parameters: N is its number, MS its duration, FAILS how many attempts fail,
+ * CODE with which status, LEFT for how many ms the descendant stays behind, and KILLS=1 makes it
+ * kill its worker. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -48,20 +47,20 @@ static void say(const struct run *run, const char *event, int code)
                         (long long)now.tv_sec * 1000000000 + now.tv_nsec, event, number("TASK_N"),
                         variable("LEAT_TASK"), variable("LEAT_ATTEMPT"), variable("LEAT_FENCE"),
                         variable("LEAT_WORKER"), (int)run->pid, code);
-    /* in one write: others append to the same file. KILL can stop it in the middle, so that a line
-     * does not rely on the one before. */
+    /* in one write, because others append to the same file; KILL can stop it in the middle, so
+     * that a line does not depend on the one before */
     if (size < 0 || (size_t)size >= sizeof line ||
         write(run->trace, line, (size_t)size) != (ssize_t)size) {
         _exit(99);
     }
 }
 
-/* Beats until the task says by a byte that it is done, and then for left_ms; a pipe that ends
- * without one means that it was killed. */
+/* Writes beats until the task sends a byte to say that it is done, and then for left_ms; a pipe
+ * that ends without a byte means that the task was killed. */
 _Noreturn static void beat(const struct run *run, int pipe_end, int left_ms)
 {
     struct pollfd done = {.fd = pipe_end, .events = POLLIN};
-    /* so that only KILL ends some */
+    /* some are ended by KILL only */
     if (number("TASK_N") % 3 == 0) {
         (void)signal(SIGTERM, SIG_IGN);
     }
@@ -109,7 +108,7 @@ int main(int argc, char **argv)
     say(&run, "start", 0);
 
     pid_t child = fork();
-    /* what the worker is short of is not its task's failure */
+    /* a lack of processes is the worker's, and no failure of the task */
     for (int tries = FORK_TRIES; child < 0 && errno == EAGAIN && tries > 0; tries--) {
         (void)poll(NULL, 0, BEAT_MS);
         child = fork();

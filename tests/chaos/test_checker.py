@@ -1,5 +1,5 @@
-"""The checker proves itself on histories made by hand: a sound one passes, and each thing that must not be is
-found, by the invariant that forbids it, and by no other."""
+"""The checker on histories made by hand: a correct one passes, and each violation is found by its invariant,
+and by no other."""
 import copy
 
 import pytest
@@ -12,11 +12,11 @@ META = {'e': 'meta', 'lease_ns': 2 * S, 'late_ns': 0, 'max_attempts': 3, 'max_cr
         'workers': 1, 'wall_ns': 0}
 FINAL = {'e': 'final', 'left': {'stream': 0, 'pending': 0}, 'dead': [], 'names': 0, 'stats': {}, 'orphans': [],
          'zombies': [], 'descriptors': [[0, 20, 22]]}
-PID = 10  # of the worker
+PID = 10  # the worker's
 
 
 class Made:
-    """A history. Times are seconds."""
+    """A history. Times are in seconds."""
 
     def __init__(self):
         self.events, self.final, self.calls = [], copy.deepcopy(FINAL), 0
@@ -40,7 +40,7 @@ class Made:
                  fence=fence)
 
     def run(self, at, n, fence=1, attempt=1, lasts=0.1, code=0, beats=()):
-        """A code of None: it is killed."""
+        """A code of None: the run is killed."""
         self.pid += 1
         who = {'n': n, 'task': f'{n}-0', 'attempt': attempt, 'fence': fence, 'worker': f'h:{PID}:x',
                'pid': self.pid, 'code': 0}
@@ -51,14 +51,14 @@ class Made:
             self.say(at + lasts, 'end', **{**who, 'code': code})
 
     def finish(self, at, n, fence=1, outcome='success', state='ok'):
-        """A state of None: no answer comes."""
+        """A state of None: no reply comes."""
         self.calls += 1
         self.say(at, 'finish', w=0, call=self.calls, results=[[f's{n}-{fence}', outcome, '']])
         if state is not None:
             self.say(at + 0.01, 'finished', w=0, call=self.calls, states=[state])
 
     def attempt(self, at, n, fence=1, attempt=1, outcome='success', code=0, **values):
-        """0.2 s in all."""
+        """A complete attempt of 0.2 s."""
         self.claim(at, n, fence, attempt)
         self.run(at + 0.01, n, fence, attempt, code=code, **values)
         self.finish(at + 0.15, n, fence, outcome)
@@ -88,13 +88,13 @@ class Made:
         return self.events
 
     def found(self, **close):
-        """The invariants that are violated, and the tasks."""
+        """The violated invariants, with their tasks."""
         return sorted({(violation.invariant, violation.n) for violation in check(self.close(**close))})
 
 
 @pytest.fixture
 def made():
-    """With a task that is as it should be."""
+    """A history with one correct task."""
     one = Made()
     one.enqueue(1, 0)
     one.attempt(2, 0)
@@ -102,17 +102,18 @@ def made():
 
 
 def lost_worker(made, n):
-    """A run that its worker's death ends at 4 s, and another one behind the lease."""
+    """A run that its worker's death ends at 4 s, and another one after the lease."""
     made.fault(n, 4, 5)
     made.claim(3.5, n)
     made.run(3.6, n, code=None, beats=[0.1, 0.3])
     made.attempt(7, n, fence=2)
 
 
-# ---- what is as it should be
+# ---- correct histories
 
 def test_sound(made):
-    """Successes, retries up to a dead letter, losses of workers, lost answers, cancels and unique keys."""
+    """Successes, retries up to a dead letter, lost workers, lost replies, cancels and unique keys are
+    correct."""
     made.enqueue(3, 1)
     lost_worker(made, 1)
     made.enqueue(3, 2, fails=1000)
@@ -143,7 +144,7 @@ def test_sound(made):
 
 
 def test_killers(made):
-    """Who kills its worker every time is dead after its budget; who ran beside it runs again."""
+    """A task that kills its worker each time is dead after its budget, and a task beside it runs again."""
     made.enqueue(3, 1, kills=1)
     made.enqueue(3, 2)
     for i in (1, 2, 3):
@@ -158,16 +159,16 @@ def test_killers(made):
     assert made.found() == []
 
 
-# ---- each invariant, violated
+# ---- a violation of each invariant
 
 def test_i1_lost(made):
-    """An answered enqueue of which nothing came."""
+    """An enqueue with a reply has no outcome."""
     made.enqueue(3, 1)
     assert made.found() == [('I1', 1)]
 
 
 def test_i1_two_ends(made):
-    """A success and a dead letter."""
+    """A task has a success and a dead letter."""
     made.enqueue(3, 1, fails=1000, code=100)
     made.attempt(4, 1, code=100, outcome='dead')
     made.letter(4.2, 1, attempts=1)
@@ -175,21 +176,21 @@ def test_i1_two_ends(made):
     assert ('I1', 1) in made.found()
 
 
-def test_i1_refused_but_there(made):
-    """What was answered by an error has run."""
+def test_i1_refused_but_run(made):
+    """A refused task has run."""
     made.enqueue(3, 1, answer='fail')
     made.attempt(4, 1)
     assert made.found() == [('I1', 1)]
 
 
 def test_i1_unknown(made):
-    """A run of what nobody has enqueued."""
+    """A task runs that no producer has enqueued."""
     made.attempt(4, 1)
     assert made.found() == [('I1', 1)]
 
 
 def test_i1_cancelled_but_run(made):
-    """What was called off before it began has succeeded."""
+    """A task that was cancelled before its start has succeeded."""
     made.enqueue(3, 1)
     made.say(3.1, 'cancel', n=1, tid='1-0')
     made.say(3.2, 'cancelled', n=1, state='cancelled')
@@ -204,7 +205,7 @@ def test_i1_not_drained(made):
 
 @pytest.mark.parametrize('code', [1, None])
 def test_i2_success_unearned(made, code):
-    """A failure is told as a success."""
+    """A failure is reported as a success."""
     made.enqueue(3, 1, fails=1)
     made.attempt(4, 1, code=code)
     assert made.found(succeeded=2) == [('I2', 1)]
@@ -219,7 +220,7 @@ def test_i2_success_before_the_end(made):
 
 
 def test_i3_overlap(made):
-    """A second worker begins what the first still does."""
+    """A second worker starts a task that the first still runs."""
     made.enqueue(3, 1)
     made.fault(1, 4, 6)
     made.claim(3.5, 1)
@@ -229,7 +230,7 @@ def test_i3_overlap(made):
 
 
 def test_i3_descendant_lives_on(made):
-    """The run is dead, but not what it had started; a shorter run between does not hide it."""
+    """A run is dead, but not its descendant; a shorter run in between does not hide it."""
     made.enqueue(3, 1, fails=2)
     made.attempt(3.5, 1, code=1, outcome='retry', beats=[1.8])
     made.attempt(4.5, 1, fence=2, attempt=2, code=1, outcome='retry')
@@ -238,7 +239,7 @@ def test_i3_descendant_lives_on(made):
 
 
 def test_i4_fence_twice(made):
-    """Two claims have one fence."""
+    """Two claims have the same fencing token."""
     made.enqueue(3, 1)
     lost_worker(made, 1)
     made.say(6.9, 'claim', w=0, token='g9-9', n=1, tid='1-0', attempt=1, crashes=1, fence=2)
@@ -246,7 +247,7 @@ def test_i4_fence_twice(made):
 
 
 def test_i4_falls(made):
-    """A later run has a smaller one."""
+    """A later run has a smaller fencing token."""
     made.enqueue(3, 1)
     made.fault(1, 4, 5)
     made.run(3.6, 1, fence=5, code=None)
@@ -255,7 +256,7 @@ def test_i4_falls(made):
 
 
 def test_i4_stale_accepted(made):
-    """The old owner's word counts though the new one has begun."""
+    """The old owner's outcome is accepted after a new attempt has started."""
     made.enqueue(3, 1)
     made.fault(1, 4, 5)
     made.claim(3.5, 1)
@@ -277,7 +278,8 @@ def test_i5_attempt_too_many(made):
     {'attempts': 2}, {'cause': 'refused'}, {'payload': 'q'}, {'cause': 'crash', 'crashes': 2},
     {'cause': 'crash', 'crashes': 3}])
 def test_i5_letters(made, values):
-    """Dead too soon, for no reason of ours, with another payload, or of crashes that nothing explains."""
+    """A dead letter that is too early, without a reason, with another payload, or with crashes that nothing
+    explains."""
     made.enqueue(3, 1, fails=1000)
     for i in (1, 2, 3):
         made.attempt(3 + i, 1, i, i, 'dead' if i == 3 else 'retry', code=1)
@@ -309,7 +311,7 @@ def test_i5_must_be_dead(made):
 
 
 def test_i6_unexplained(made):
-    """A second run though the first was fine; a fault of another worker, or long ago, is no reason."""
+    """A second run after a good first one; a fault of another worker, or long ago, is no reason."""
     made.enqueue(20, 1)
     made.fault(1, 2, 3)
     made.fault(2, 20, 21, w=1)
@@ -329,7 +331,7 @@ def test_i7_two_at_once(made):
 
 
 def test_i7_taken_while_held(made):
-    """The key is given away before its holder has ended."""
+    """The key is given to another task before its holder has ended."""
     made.enqueue(3, 1, key='k')
     made.enqueue(3.5, 2, key='k')
     made.attempt(4, 1)
@@ -362,13 +364,13 @@ def test_i8(made, final):
 
 @pytest.mark.parametrize('again', [49.0, 56.5])
 def test_i9(made, again):
-    """A worker that is not heard of again, or too late."""
+    """A worker does not come back, or comes back too late."""
     made.heal(again=again)
     assert made.found() == [('I9', -1)]
 
 
 def test_i9_busy(made):
-    """A worker asks Redis all the time."""
+    """A worker sends calls in a loop."""
     for i in range(600):
         made.say(20 + i / 1000, 'renewed', w=0, call='leat_claim')
     assert made.found() == [('I9', -1)]
@@ -377,7 +379,7 @@ def test_i9_busy(made):
 @pytest.mark.parametrize('kind, status', [
     ('cut', 0), ('cut', -9), ('term', 1), ('term', -6), ('term', -9), (None, -11)])
 def test_i9_ended(made, kind, status):
-    """A daemon ends by itself, or not as it was asked to."""
+    """A daemon ends by itself, or with a wrong status."""
     if kind:
         made.fault(1, 4, 5, kind=kind)
     made.say(4.5, 'down', w=0, pid=PID, status=status)
@@ -397,7 +399,7 @@ def test_i10(made, stats):
 
 
 def test_i10_fenced(made):
-    """Who was refused is counted."""
+    """A refused outcome is counted."""
     made.enqueue(3, 1)
     lost_worker(made, 1)
     made.finish(8, 1, state='fenced')
@@ -405,7 +407,7 @@ def test_i10_fenced(made):
 
 
 def test_story(made):
-    """What is shown of a task is what is about it, and the faults around it."""
+    """The story of a task has its own events and the faults around it."""
     made.enqueue(3, 1)
     lost_worker(made, 1)
     made.fault(9, 30, 31)
@@ -416,7 +418,7 @@ def test_story(made):
 
 
 def test_torn_lines(tmp_path):
-    """Half a line, from a task that was killed while it wrote, costs nobody else's."""
+    """An incomplete line of a task that was killed while it wrote damages no other line."""
     file = tmp_path / 'history'
     file.write_text('\n{"t": 2, "e": "a"}\n\n{"t": 3, "e": \n{"t": 1, "e": "b"}\n{"t": 4')
     assert [event['e'] for event in read([file])] == ['b', 'a']

@@ -1,5 +1,5 @@
-"""A proxy that writes down what a worker and Redis have said to each other about tasks: what Redis answered
-counts, whether it reaches the worker or not."""
+"""A proxy that records what a worker and Redis tell each other about tasks. Redis's reply counts, whether it
+reaches the worker or not."""
 import asyncio
 import itertools
 
@@ -11,7 +11,7 @@ PORT = 6379  # on a link
 
 
 def parse(data, at=0):
-    """(value, where it ends): bytes, int, None, a list, or an Exception for an error."""
+    """(value, its end): bytes, int, None, a list, or an Exception for an error."""
     line = data.index(b'\r\n', at)
     kind, text, after = data[at:at + 1], data[at + 1:line], line + 2
     if kind == b'$':
@@ -29,7 +29,7 @@ def parse(data, at=0):
 
 
 def arguments(command):
-    """What follows the keys, the group and the consumer of an FCALL of ours."""
+    """The arguments of an FCALL of leat after the keys, the group and the consumer."""
     words = parse(command)[0]
     return words[3 + int(words[2]) + 2:]
 
@@ -39,8 +39,8 @@ def field(flat, name):
 
 
 class Witness(Proxy):
-    """Before worker number w; at a unix socket, or where there is a link to the worker's host, at the server's
-    end of that."""
+    """The proxy of worker w, at a unix socket, or at the server's end of the link if the worker's host has
+    one."""
 
     def __init__(self, path, target, w, writer, link=None):
         super().__init__(path, target)

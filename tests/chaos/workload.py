@@ -1,4 +1,4 @@
-"""The tasks of a run, and the producer that puts them up while Redis comes and goes."""
+"""The tasks of a run, and the producer that enqueues them while Redis comes and goes."""
 import contextlib
 
 import redis
@@ -8,14 +8,14 @@ from redis.retry import Retry
 from harness.polling import wait_until
 
 KEYS, LANES = 8, 5
-ALWAYS = 1000          # so many attempts fail
-PERMANENT = 100        # an exit code that is not tried again
+ALWAYS = 1000          # this many attempts fail
+PERMANENT = 100        # an exit code that is not retried
 KILLER_EVERY_S = 20.0
-PAYLOAD = 40           # bytes at the most
+PAYLOAD = 40           # maximum bytes
 
 
 class Task:
-    """What is put up, and how."""
+    """A task, and how it is enqueued."""
 
     def __init__(self, n, randomly):
         self.n, draw = n, randomly.random()
@@ -29,7 +29,7 @@ class Task:
         self.key = f'key-{randomly.randrange(KEYS)}' if randomly.random() < 0.10 else ''
         self.lane = f'lane-{randomly.randrange(LANES)}' if randomly.random() < 0.20 else ''
         self.due = f'+{randomly.randrange(2000)}' if randomly.random() < 0.10 else 0
-        # as producers that know nothing of functions do it
+        # like a producer that does not know the functions
         self.plain = not (self.key or self.lane or self.due) and randomly.random() < 0.5
         self.payload = randomly.randbytes(randomly.randrange(PAYLOAD)).hex()
 
@@ -41,9 +41,9 @@ class Task:
 
 
 class Producer:
-    """Puts up `rate` tasks a second, cancels one at times, and pauses the queue at times."""
+    """Enqueues `rate` tasks a second, sometimes cancels one, and sometimes pauses the queue."""
 
-    CANCEL, PAUSE = 0.01, 0.002  # a task's chance to be followed by one
+    CANCEL, PAUSE = 0.01, 0.002  # chances that one follows a task
     PAUSE_S = 0.5
 
     def __init__(self, queue, writer, randomly, rate):
@@ -54,11 +54,11 @@ class Producer:
 
     @staticmethod
     def connect(server):
-        """A client that does everything once, and knows soon that nobody answers."""
+        """A client that sends everything once and notices soon that there is no answer."""
         return server.client(socket_timeout=0.5, socket_connect_timeout=0.5, retry=Retry(NoBackoff(), 0))
 
     def turn(self, elapsed):
-        """What is due by now."""
+        """Does everything that is due by now."""
         self._resume(elapsed)
         for _ in range(20):
             if self.count >= elapsed * self._rate:
@@ -77,7 +77,7 @@ class Producer:
                 self._gate(True, elapsed)
 
     def _put(self, task):
-        """False where nobody answers."""
+        """Returns False if there is no answer."""
         self._writer.say('invoke', n=task.n, payload=task.payload, fails=task.fails, code=task.code,
                          kills=task.kills, key=task.key)
         try:
@@ -108,7 +108,7 @@ class Producer:
         self._writer.say('cancelled', n=n, state=state)
 
     def _gate(self, close, elapsed):
-        # without an answer it may be closed
+        # without an answer the queue may be paused
         self._paused_until = elapsed + self.PAUSE_S
         with contextlib.suppress(redis.exceptions.RedisError):
             self.queue.gate('paused', close, 'chaos')
@@ -119,7 +119,7 @@ class Producer:
             self._gate(False, elapsed)
 
     def stop(self):
-        """Opens what is closed; Redis is well again, and a worker is about to load the library if need be."""
+        """Resumes the queue; Redis works again, and a worker is about to load the library if necessary."""
         wait_until(self._opened, message='the queue is open')
 
     def _opened(self):

@@ -1,7 +1,5 @@
-/*
- * hiredis allocates an array as long as its header says, up to 16 GiB: with a limit on memory that
- * is no finding, so such inputs are left out.
- */
+/* hiredis allocates an array as long as its header says, up to 16 GiB. With a memory limit that
+ * is no finding, so such inputs are skipped. */
 #ifndef LEAT_FUZZ_BOUNDS_H
 #define LEAT_FUZZ_BOUNDS_H
 
@@ -9,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True where no '*' is followed by more than five digits, signs and zeroes included. */
+/* True if no '*' is followed by more than five digits, signs and zeroes included. */
 static inline bool bounded_arrays(const uint8_t *data, size_t size)
 {
     enum { DIGITS = 5 };

@@ -1,5 +1,5 @@
-/* Any bytes as a configuration: either a config that keeps its own rules, or errors, a line each.
- */
+/* Any bytes as a configuration: the result is a config that keeps its own rules, or errors, one
+ * per line. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void check_config(const struct config *config)
     }
 }
 
-/* A config merged with itself is the same, and needs no restart. */
+/* A config that is merged with itself does not change, and needs no restart. */
 static void check_merge(const uint8_t *data, size_t size, const struct config *config)
 {
     struct config *again;

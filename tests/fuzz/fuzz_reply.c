@@ -1,7 +1,5 @@
-/*
- * Goal: no reply, in whatever form, breaks what takes replies apart. The bytes are RESP as from a
- * socket; each reply in them goes through every reader.
- */
+/* Goal: no reply, in whatever form, breaks the functions that read replies. The bytes are RESP
+ * as from a socket; each reply in them goes through every reader. */
 #include <hiredis/hiredis.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,7 +32,7 @@ static void read_claim(const redisReply *reply)
     if (queue_claim_read(reply, &out) == 0) {
         for (size_t i = 0; i < out.task_count; i++) {
             char reason[64] = "";
-            (void)task_check(out.tasks[i], false, reason, sizeof reason); /* only that it ends */
+            (void)task_check(out.tasks[i], false, reason, sizeof reason); /* it must return */
         }
         queue_claim_reply_free(&out);
     }
@@ -84,7 +82,7 @@ static void read_endpoints(const redisReply *reply)
             abort();
         }
     }
-    (void)endpoint_read_role(reply); /* only that it ends */
+    (void)endpoint_read_role(reply); /* it must return */
     if (endpoint_read_epoch(reply) < 0) {
         abort();
     }
@@ -139,7 +137,7 @@ static void read_lists(const redisReply *reply)
     if (queue_list_length_read(reply, &number) == 0 && number < 0) {
         abort();
     }
-    (void)queue_watch_read(reply, sum_change, &sum); /* only that it ends */
+    (void)queue_watch_read(reply, sum_change, &sum); /* it must return */
 }
 
 static void on_entry(void *context, const struct queue_entry *entry)
@@ -148,7 +146,7 @@ static void on_entry(void *context, const struct queue_entry *entry)
     *count += strlen(entry->tid) < SIZE_MAX && entry->fields->elements % 2 == 0;
 }
 
-/* What is called is what is answered. */
+/* Each callback gets an entry of the reply. */
 static void read_entries(const struct queue *queue, const redisReply *reply)
 {
     int count = 0, result = queue_read_entries(queue, reply, on_entry, &count);
@@ -169,7 +167,7 @@ static void read_rest(const redisReply *reply)
             abort();
         }
     }
-    (void)queue_version_read(reply, &first, &second); /* only that it ends */
+    (void)queue_version_read(reply, &first, &second); /* it must return */
     if (queue_requeue_read(reply, &requeued) == 0) {
         for (size_t i = 0; i < requeued.ended->elements; i++) {
             if (strlen(requeued.ended->element[i]->str) != requeued.ended->element[i]->len) {

@@ -1,9 +1,6 @@
-/*
- * Goal: no text passes for a signature that is none, none is read in two ways, and the canonical
- * form of two tasks is the same only if their fields are. Input: a signature's text, a newline,
- * then two tasks' values, each a length byte and that many bytes, by turns for the one and the
- * other.
- */
+/* Goal: no invalid text passes for a signature, none is read in two ways, and two tasks have the
+ * same canonical form only if their fields are the same. Input: a signature's text, a newline,
+ * then the values of two tasks in turn, each a length byte and that many bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +23,7 @@ static bool same(struct bytes a, struct bytes b)
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-/* What is taken is written again as it was. */
+/* A text that is accepted is formatted as the same text. */
 static bool try_text(struct bytes text, struct signature *signature)
 {
     char again[SIGNATURE_TEXT_SIZE];
@@ -51,7 +48,7 @@ static const struct task_field *find(const struct task_field *fields, size_t cou
     return NULL;
 }
 
-/* Whether each field of the one is in the other; but for the signature. */
+/* Whether each field of one, except the signature, is in other. */
 static bool holds(const struct task_field *one, size_t count, const struct task_field *other,
                   size_t other_count)
 {
@@ -86,7 +83,7 @@ static void compare(const struct signature *signature, struct task_field fields[
     buffer_free(&forms[1]);
 }
 
-/* Whatever the task, it is refused: nobody has signed it. */
+/* The task is refused in any case, because it is not signed. */
 static void verify(struct task_field *fields, size_t count)
 {
     static struct keyring *keyring;
@@ -102,7 +99,7 @@ static void verify(struct task_field *fields, size_t count)
     }
 }
 
-/* A copy with a NUL behind it, as tasks have them. */
+/* A copy with a final NUL, as tasks have them. */
 static struct bytes copy(char **arena, const void *data, size_t size)
 {
     struct bytes bytes = {*arena, size};
@@ -124,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!line) {
         return 0;
     }
-    /* a value is a length byte at the least; the last one may be without */
+    /* a value has at least a length byte; the last one may be without */
     char *const arena = malloc(2 * size + 4), *at_arena = arena;
     if (!arena) {
         return 0;

@@ -1,8 +1,6 @@
-/*
- * Goal: no task that Redis can hand over, in whatever form, breaks decoding or checking, or what a
- * batch makes of it; and no line of a batch's process does. The bytes are RESP as from a socket;
- * what does not parse is tried as the fields of a well-formed task.
- */
+/* Goal: no task that Redis can return, in whatever form, breaks decoding, checking or batches,
+ * and no line of a batch's process does. The bytes are RESP as from a socket; bytes that do not
+ * parse are tried as the fields of a well-formed task. */
 #include <hiredis/hiredis.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* In each form the task ends where the form says, and nowhere before. */
+/* In each form the task ends exactly where the form says. */
 static void try_batch(const struct task *task)
 {
     static const struct {
@@ -45,7 +43,7 @@ static void try_verdict(const char *line, size_t size)
     }
 }
 
-/* What the rest of leat relies on once a task was decoded or accepted. */
+/* The properties of a decoded or accepted task on which the rest of leat relies. */
 static void examine(struct task *task, bool own_command)
 {
     char reason[64] = "";
@@ -60,7 +58,7 @@ static void examine(struct task *task, bool own_command)
             field->name.data[field->name.size] != '\0') {
             abort();
         }
-        /* what becomes a variable has no '=' in its name and no NUL anywhere */
+        /* a field that becomes a variable has no '=' in its name and no NUL */
         if (fine && task_field_is_variable(field) &&
             (memchr(field->name.data, '=', field->name.size) ||
              strlen(field->value.data) != field->value.size)) {

@@ -1,4 +1,4 @@
-/* Goal: any bytes as the URL of a server are either an address that keeps the rules of the file's
+/* Goal: any bytes as the URL of a server give an address that keeps the rules of the file's
  * keys, or a reason. */
 #include <stdint.h>
 #include <stdlib.h>

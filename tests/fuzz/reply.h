@@ -1,7 +1,5 @@
-/*
- * Grows a tree of Redis replies from fuzz input, as hiredis would have read it from a server that
- * says anything it likes.
- */
+/* Builds a tree of Redis replies from fuzz input, as hiredis would have read it from a server
+ * that sends anything. */
 #ifndef LEAT_FUZZ_REPLY_H
 #define LEAT_FUZZ_REPLY_H
 
@@ -27,7 +25,7 @@ static inline uint8_t input_byte(struct input *input)
     return *input->data++;
 }
 
-/* Text up to a zero byte or the end: most of what replies hold is short text or numbers. */
+/* Text up to a zero byte or the end, because most replies have short texts or numbers. */
 static inline size_t input_text(struct input *input, const char **text)
 {
     const uint8_t *end = input->size ? memchr(input->data, 0, input->size) : NULL;

@@ -1,14 +1,12 @@
-/*
- * Makes the Nth call of a kind fail in the program that it is preloaded into: once, some times, or
- * from then on; or kills the program right before or after its Nth call of any kind that others can
- * notice, also where a child that is not executed yet makes it. Which kind and when stands in a
- * file that program and test share ($INJECT_FILE, at least sizeof struct order), so a test can
- * begin to count while the program runs. What the program executes under another name (leatd's
- * guards) is left alone.
+/* Preloaded into a program, makes the Nth call of a kind fail: once, several times, or from then
+ * on; or kills the program right before or after its Nth call of any kind that other processes
+ * can notice, also in a child that has not executed yet. A file that program and test share
+ * ($INJECT_FILE, at least sizeof struct order) has the kind and the number, so that a test can
+ * begin to count while the program runs. Programs that the program executes under another name
+ * (leatd's guards) are left alone.
  *
- * Allocations are told apart by who makes them: hiredis 0.14 and OpenSSL 3.0 end the program in
- * places where they get no memory, which is a matter of their own.
- */
+ * Allocations are distinguished by their caller, because hiredis 0.14 and OpenSSL 3.0 abort in
+ * some places if they get no memory. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,11 +33,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* As inject.py numbers them. */
+/* In the order of inject.py. */
 enum kind {
     KIND_NONE,
-    KIND_ALLOC,   /* malloc and its like, by the program and most libraries */
-    KIND_LIBRARY, /* the same by hiredis and libcrypto, and by libev where it does not ask leatd */
+    KIND_ALLOC,   /* malloc and related, by the program and most libraries */
+    KIND_LIBRARY, /* the same by hiredis and libcrypto, and by libev if it does not use leatd's */
     KIND_FORK,    /* clone3, vfork, fork, posix_spawn */
     KIND_PIPE,    /* pipe2 */
     KIND_SEND,    /* write, send, sendto, sendmsg */
@@ -49,7 +47,7 @@ enum kind {
     KIND_EPOLL,   /* epoll_ctl */
     KIND_TIMER,   /* timerfd_create, timerfd_settime */
     KIND_SOCKET,  /* socket, socketpair, connect */
-    KIND_CHILD,   /* what a child does before it executes: setsid, dup2, dup3, setrlimit, chdir */
+    KIND_CHILD,   /* calls of a child before it executes: setsid, dup2, dup3, setrlimit, chdir */
     KIND_FILE,    /* fsync, rename, unlink, mkdir, ftruncate, fcntl */
     KIND_MAP,     /* mmap, mlock */
     KIND_ENDS,   /* kill, waitid, waitpid, wait4, close: they do not fail, but count for the next */
@@ -64,14 +62,15 @@ struct order {
     _Atomic uint64_t first;
     _Atomic uint64_t last;
     _Atomic uint64_t count;  /* calls so far */
-    _Atomic uint64_t failed; /* and how many of them failed */
+    _Atomic uint64_t failed; /* how many of them failed */
 };
 
 static struct order nobody;
-/* A function that allocates was counted itself. Reached without a call, which would allocate. */
+/* Set in a function that allocates and was counted itself. Accessed without a call, which would
+ * allocate. */
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 static struct order *order = &nobody;
-static pid_t program;           /* not the child that has its memory */
+static pid_t program;           /* not a child that shares its memory */
 static _Atomic bool dies_after; /* the call that is under way */
 
 /* Addresses of the libraries of KIND_LIBRARY. */
@@ -110,7 +109,7 @@ static enum kind allocation_by(const void *caller)
     return KIND_ALLOC;
 }
 
-/* kill(2) without being counted. */
+/* kill(2), without counting it. */
 static int kill_plainly(pid_t pid, int signal)
 {
     return (int)syscall(SYS_kill, pid, signal);
@@ -124,11 +123,11 @@ static void die(void)
     }
 }
 
-/* The program's Nth call, whatever it is. */
+/* The program's Nth call of any kind. */
 static void count(enum kind kind, enum kind when)
 {
     if (atomic_exchange(&dies_after, false)) {
-        die(); /* the call before did not return here: it doubled the process */
+        die(); /* the call before did not return here: it duplicated the process */
     }
     if (kind == KIND_ALLOC || kind == KIND_LIBRARY ||
         !(when == KIND_BEFORE || when == KIND_AFTER) ||
@@ -142,7 +141,7 @@ static void count(enum kind kind, enum kind when)
     atomic_store(&dies_after, true);
 }
 
-/* What the call has answered, if the program is to live. */
+/* The result of the call, if the program is to live. */
 #define AFTER(call)                                                                                \
     ({                                                                                             \
         __typeof__(call) answer = (call);                                                          \
@@ -152,7 +151,7 @@ static void count(enum kind kind, enum kind when)
         answer;                                                                                    \
     })
 
-/* True where this call fails; then with errno. */
+/* True if this call fails; then errno is set. */
 static bool fails(enum kind kind, int error)
 {
     enum kind asked = (enum kind)atomic_load(&order->kind);
@@ -207,7 +206,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
 
 /* ---- memory ---- */
 
-/* dlsym may allocate before it has found calloc: from here, never to be freed. */
+/* dlsym may allocate before it has found calloc: memory from here, which is never freed. */
 static void *calloc_early(size_t size)
 {
     static _Alignas(16) char room[65536];
@@ -277,9 +276,9 @@ char *strndup(const char *text, size_t size)
     return copy;
 }
 
-/* ---- users and hosts: glibc 2.36 ends in a segmentation fault where it gets no memory for the
- * table of its name services (nss_database.c, from the first of these calls). So each of them
- * counts as one allocation, and what it allocates itself never fails. ---- */
+/* ---- users and hosts: glibc 2.36 crashes if it gets no memory for the table of its name
+ * services (nss_database.c, from the first of these calls). So each of them counts as one
+ * allocation, and its own allocations never fail. ---- */
 
 #define LOOKUP(call)                                                                               \
     if (fails(KIND_ALLOC, ENOMEM)) {                                                               \
@@ -358,9 +357,9 @@ pid_t fork(void)
     return fails(KIND_FORK, EAGAIN) ? -1 : real();
 }
 
-/* Must be left before the process doubles: the compiler is to jump to the real one, which it does
- * as long as it is optimising and does not know what it jumps to. Found beforehand: a call would
- * need a frame. */
+/* Must be left before the process is duplicated: the compiler must jump to the real one, which
+ * it does if it optimises and does not know the target. Looked up beforehand, because a call
+ * would need a frame. */
 static pid_t (*real_vfork)(void);
 
 __attribute__((constructor)) static void find_vfork(void)
@@ -386,9 +385,9 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
                : AFTER(real(pid, path, actions, attributes, argv, environment));
 }
 
-/* leatd makes this call itself (spawn_vfork in src/exec/start/spawn.c), by these bytes; they are
- * replaced by a jump to what counts first. Its stack is the same, for the reason that stands there.
- */
+/* leatd makes this call itself (spawn_vfork in src/exec/start/spawn.c), with these bytes; they
+ * are replaced by a jump to code that counts first. Its stack is unchanged, for the reason given
+ * there. */
 #ifdef __x86_64__
 static const unsigned char clone3_call[] = {0x41, 0x58, 0xb8, 0xb3, 0x01, 0x00,
                                             0x00, 0x0f, 0x05, 0x41, 0x50, 0xc3};
@@ -420,7 +419,7 @@ __asm__(".pushsection .text\n"
         "    ret\n"
         ".popsection\n");
 
-/* The bytes have room for a short jump: to a page near them, and from there on. */
+/* The bytes have room for a short jump to a page near them, and from there on. */
 static void divert(unsigned char *call)
 {
     unsigned char far[] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3}; /* r11 */
@@ -529,7 +528,7 @@ int pipe2(int ends[2], int flags)
     return fails(KIND_PIPE, EMFILE) ? -1 : AFTER(real(ends, flags));
 }
 
-/* Descriptors of /proc: there are as many looks at it as processes on the machine. */
+/* Descriptors of /proc: a scan opens as many as there are processes on the machine. */
 enum { LOOKS = 1024 };
 static bool looks[LOOKS];
 
@@ -654,14 +653,14 @@ int connect(int fd, const struct sockaddr *address, socklen_t size)
 
 /* ---- bytes ---- */
 
-/* What a pipe holds can be read. */
+/* A pipe can be read to its end. */
 static bool is_socket(int fd)
 {
     struct stat found;
     return fstat(fd, &found) == 0 && S_ISSOCK(found.st_mode);
 }
 
-/* The wake-up of a loop by another thread, which never fails: libev would not try again. */
+/* The wakeup of a loop by another thread, which never fails: libev would not try again. */
 static bool is_eventfd(int fd)
 {
     struct stat found;

@@ -1,8 +1,6 @@
-/*
- * Preloaded into a program: its wall clock is ahead by what the first eight bytes of the file
- * WALL_FILE say, in nanoseconds, at any moment. All other clocks are as they are. The kernel's own
- * times (of files, and of timers of the wall clock) are not touched.
- */
+/* Preloaded into a program: its wall clock is ahead by the number of nanoseconds in the first
+ * eight bytes of the file WALL_FILE, read at each call. All other clocks are unchanged, and so
+ * are the kernel's own times (of files, and of timers of the wall clock). */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>

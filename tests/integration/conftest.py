@@ -26,7 +26,8 @@ from harness.tasks import QUICK
 
 def pytest_configure(config):
     processes.become_subreaper()
-    # what a shell without job control starts in the background ignores these, and so would all below
+    # a shell without job control starts background commands with these ignored, and all processes below would
+    # inherit it
     for number in (signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -34,7 +35,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
-    """Lets fixtures know at their end whether the test failed."""
+    """Tells fixtures at their end whether the test failed."""
     outcome = yield
     report = outcome.get_result()
     if report.failed:
@@ -48,7 +49,7 @@ def show_on_failure(request, title, *tellers):
 
 @pytest.fixture
 def folder():
-    """A short path: unix sockets hold 107 bytes."""
+    """A short path, because the paths of unix sockets are limited to 107 bytes."""
     path = Path(tempfile.mkdtemp(prefix='leat-'))
     path.chmod(0o755)
     yield path
@@ -62,7 +63,7 @@ def wait_until():
 
 @pytest.fixture
 def late():
-    """What an upper bound on a time has to allow for, in seconds: late()."""
+    """A function that returns the seconds by which an upper bound on a time must be extended on this machine."""
     one = Lateness()
     yield one
     one.close()
@@ -70,7 +71,7 @@ def late():
 
 @pytest.fixture
 def latches(folder):
-    """A function that makes one more gate, shut."""
+    """A function that makes one more closed latch."""
     made = []
 
     def make():
@@ -89,7 +90,8 @@ def latch(latches):
 
 @pytest.fixture
 def redis_servers(request, folder):
-    """A function that starts one more server: redis_servers(appendonly='yes', …); prefix are words before it."""
+    """A function that starts one more server: redis_servers(appendonly='yes', …); prefix has words before the
+    program."""
     servers = []
 
     def start(prefix=(), **options):
@@ -124,31 +126,31 @@ def queue(client):
 
 @pytest.fixture
 def base_config(redis_server):
-    """What every configuration of the test begins with; a test may change it before it starts."""
+    """The beginning of every configuration of the test; a test may change it before it starts a daemon."""
     return {'redis': {'socket': redis_server.socket}, 'queue': {'name': 'emails'}}
 
 
 @pytest.fixture
 def short_leases(base_config):
-    """Makes every daemon of the test one with short leases: see harness.short_leases."""
+    """Gives every daemon of the test short leases: see harness.short_leases."""
     base_config.update(daemons.merged(base_config, SHORT))
 
 
 @pytest.fixture
 def quick_tasks(base_config):
-    """Makes every daemon of the test one with short times: see harness.tasks."""
+    """Gives every daemon of the test short times: see harness.tasks."""
     base_config.update(daemons.merged(base_config, QUICK))
 
 
 @pytest.fixture
 def heartbeats(folder):
-    """The trace of beating tasks."""
+    """The trace of tasks that write heartbeats."""
     return Heartbeats(folder / 'heartbeats')
 
 
 @pytest.fixture
 def proxy(folder, redis_server):
-    """Stands before redis_server and makes faults; through_proxy are a daemon's sections for it."""
+    """A proxy in front of redis_server that makes faults; through_proxy has a daemon's sections for it."""
     one = Proxy(folder / 'proxy.sock', redis_server.socket).start()
     yield one
     one.close()
@@ -156,7 +158,7 @@ def proxy(folder, redis_server):
 
 @pytest.fixture
 def second_proxy(folder, redis_server):
-    """For a second daemon, with faults of its own."""
+    """A proxy for a second daemon, with faults of its own."""
     one = Proxy(folder / 'proxy-2.sock', redis_server.socket).start()
     yield one
     one.close()
@@ -169,8 +171,8 @@ def through_proxy(proxy):
 
 @pytest.fixture
 def daemon(request, folder, base_config):
-    """A function that starts a leatd: daemon({'queue': {'concurrency': 2}}, argv=…, env=…); with
-    start=False it waits for start(). The sections add to base_config."""
+    """A function that starts a leatd: daemon({'queue': {'concurrency': 2}}, argv=…, env=…); with start=False
+    the test calls start(). The sections are added to base_config."""
     numbers, made = itertools.count(), []
 
     def start(sections=None, argv=(), env=None, start=True):
@@ -188,7 +190,7 @@ def daemon(request, folder, base_config):
 
 @pytest.fixture
 def injector(folder):
-    """Makes calls of programs fail that get its environment."""
+    """Makes calls fail in programs that have its environment."""
     try:
         one = inject.Injector(folder / 'inject')
     except inject.NotHere as why:
@@ -199,7 +201,7 @@ def injector(folder):
 
 @pytest.fixture
 def journal(folder):
-    """A journal of the test's own, which every daemon started with its prefix writes to."""
+    """A journal of the test's own, for every daemon that is started with its prefix."""
     try:
         one = Journal(folder)
     except NotHere as why:
@@ -221,7 +223,7 @@ def group():
 
 @pytest.fixture
 def caged(group, daemon):
-    """Like daemon: one that starts in `group` and has to give its tasks cgroups there."""
+    """Like daemon, but the daemon starts in `group` and must give its tasks cgroups there."""
     def start(sections=None, start=True, **options):
         required = {'isolation': {'cgroup': 'required'}}
         one = daemon(daemons.merged(required, sections), start=False, **options)
@@ -246,7 +248,7 @@ def leat(folder, base_config):
 
 @pytest.fixture
 def start(request, folder, base_config):
-    """A function that starts a leat beside the test: start('wait', id, config=sections).ended()"""
+    """A function that starts a leat in the background: start('wait', id, config=sections).ended()"""
     made = []
 
     def run(*args, config=None, **options):

@@ -1,4 +1,4 @@
-"""What make check SAN=1 leaves out runs nothing that was compiled."""
+"""The tests that make check SAN=1 leaves out run no compiled program."""
 import ast
 import importlib.machinery
 import importlib.util
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# fixtures, and names of the harness, that stand for leatd, leat, or a process that runs either
+# fixtures and names of the harness for leatd, leat, or a process that runs either
 PROGRAMS = {"daemon", "caged", "leat", "start", "program", "run_leat", "Daemon", "processes", "subprocess",
             "machine"}
 
@@ -23,14 +23,14 @@ LEFT_OUT = [path for pattern in check_tool().NOT_COMPILED for path in sorted(ROO
             if path.name.startswith("test_") and path.suffix == ".py" and path.parent.name != "layers"]
 
 
-def test_there_are_some():
-    """The patterns name files that there are."""
+def test_patterns_match_files():
+    """The patterns match files."""
     assert len(LEFT_OUT) > 15
 
 
 @pytest.mark.parametrize("path", LEFT_OUT, ids=lambda path: path.name)
 def test_left_out_tests_run_no_program(path):
-    """They ask for no fixture, and import nothing, that starts a program of leat."""
+    """Such a test uses no fixture, and imports nothing, that starts a program of leat."""
     used = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):

@@ -1,4 +1,4 @@
-"""What the documents say about the code, held against it."""
+"""The documents agree with the code."""
 import re
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def source(pattern):
 
 
 def test_leatd_8_names_every_message_id():
-    """Operators filter by MESSAGE_ID: the manual lists the ones of log_ids.h, and no others."""
+    """The manual lists the MESSAGE_IDs of log_ids.h, by which operators filter, and no others."""
     ids = re.findall(r'LOG_ID_\w+ "([0-9a-f]{32})"', source("src/base/log/log_ids.h"))
     assert ids and sorted(ids) == sorted(re.findall(r"^\.It ([0-9a-f]{32})$", source("src/daemon/leatd.8"), re.M))
 
@@ -28,14 +28,14 @@ def test_readme_names_the_requirements():
 
 
 def test_every_message_id_is_used():
-    """A kind of record that nothing writes would be a promise without a keeper."""
+    """Each kind of record in log_ids.h is written somewhere."""
     names = re.findall(r"(LOG_ID_\w+) ", source("src/base/log/log_ids.h"))
     code = source("src/**/*.c")
     assert not [name for name in names if not re.search(rf"\b{name}\b", code)]
 
 
 def test_leatd_8_names_every_variable_and_field():
-    """Each LEAT_… that the code gives to tasks or to the journal is in the manual."""
+    """Each LEAT_… variable of tasks or field of the journal is in the manual."""
     names = set(re.findall(r'"(LEAT_[A-Z_]+)=?"', source("src/exec/**/*.c") + source("src/daemon/**/*.c")))
     assert names
     manual = source("src/daemon/leatd.8")
@@ -43,7 +43,7 @@ def test_leatd_8_names_every_variable_and_field():
 
 
 def test_leatd_8_names_every_event():
-    """Operators filter by LEAT_EVENT: the manual lists what the code writes there."""
+    """The manual lists the values of LEAT_EVENT, by which operators filter."""
     code = source("src/exec/**/*.c") + source("src/daemon/**/*.c")
     forms = (r'"LEAT_EVENT",([^;{}]*?)\)', r"describe_task\(&?fields,([^;]*)\);",
              r"log_about\(child, LOG_\w+, \w+,([^;]*?),", r'LOG_ID_TASK_\w+,( "[a-z]+")\}')
@@ -55,7 +55,8 @@ def test_leatd_8_names_every_event():
 
 
 def test_doctor_s_kinds_are_known_everywhere():
-    """The command's table has each kind of finding that doctor.lua makes, and leat-doctor.1 each of the table."""
+    """The command's table has each kind of finding of doctor.lua, and leat-doctor.1 has each kind of the
+    table."""
     lua, table = source("src/queue/lua/doctor.lua"), source("src/cli/doctor/doctor_kinds.c")
     made = set(re.findall(r"^function checks\.(\w+)|^checks\['([\w-]+)'\]|note_plainly\(q, '([\w-]+)'", lua, re.M))
     made = {name for names in made for name in names if name}
@@ -71,14 +72,14 @@ def test_doctor_s_kinds_are_known_everywhere():
 
 
 def test_links_lead_somewhere():
-    """Files that README.md links to are there."""
+    """Files that README.md links to exist."""
     targets = re.findall(r"\]\(([^):#]+)\)", source("README.md"))
     assert targets and not [target for target in targets if not (ROOT / target).exists()]
 
 
 def test_causes_have_the_same_names_everywhere():
-    """leatd.8 explains every cause that the daemon and the functions give, and no others; what dead letters can
-    have is offered as --cause by the manual, the help text and the completion, and said in leat-protocol.7."""
+    """leatd.8 explains every cause of the daemon and the functions, and no others; the causes of dead letters
+    are offered as --cause by the manual, the help and the completion, and are in leat-protocol.7."""
     code = source("src/exec/job/outcome.c").split("const char *cause_name(")[1].split("\n}\n")[0]
     lua = source("src/queue/lua/*.lua")
     given = set(re.findall(r'return "([a-z-]+)";', code)) - {"unknown"}

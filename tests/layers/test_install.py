@@ -21,7 +21,7 @@ def files(root):
 
 @pytest.mark.parametrize("prefix", ["/usr", "/usr/local"])
 def test_install_and_uninstall(tmp_path, prefix):
-    """Everything lands below the prefix, the unit names the program there, and uninstall takes it all."""
+    """All files are installed below the prefix, the unit names the program there, and uninstall removes all."""
     make("install-files", tmp_path, PREFIX=prefix)
     inside = prefix.lstrip("/")
     expected = {"bin/leat", "bin/leatd", "lib/systemd/system/leatd@.service", "lib/systemd/system/leat.slice",
@@ -40,7 +40,7 @@ def test_install_and_uninstall(tmp_path, prefix):
     assert files(tmp_path) == set()
 
 
-def test_install_leaves_configs_alone(tmp_path):
+def test_install_keeps_configs(tmp_path):
     """A queue's own file in /etc/leat survives both."""
     config = tmp_path / "etc/leat/thumbnails.ini"
     config.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The shape of the source: layers, sizes, and a src/DESIGN.md that names what there is."""
+"""The structure of the source: layers, sizes, and a src/DESIGN.md that names what exists."""
 import re
 import subprocess
 from pathlib import Path
@@ -26,7 +26,7 @@ def layer_of(path):
 
 
 def functions(path):
-    """(name, lines) of each function: clang-format leaves its braces alone in the first column."""
+    """(name, lines) of each function; clang-format puts only its braces into the first column."""
     lines = path.read_text().splitlines()
     start = None
     for number, line in enumerate(lines):
@@ -47,8 +47,8 @@ def includes(path):
 
 
 def test_includes_point_upward():
-    """A file includes headers of its own folder and of folders above it in DESIGN's table; cli and daemon do not
-    know each other, and cli starts no processes."""
+    """A file includes headers of its own folder and of folders above it in DESIGN's table; cli and daemon do
+    not include each other, and cli starts no processes."""
     order = {folder: place for place, folder in enumerate(folders())}
     wrong = []
     for path in sources(".c", ".h"):
@@ -64,17 +64,17 @@ def test_includes_point_upward():
 
 
 def module(path):
-    """A module is a .c and the .h of its name."""
+    """A module is a .c file and the .h file of its name."""
     return str(path).rsplit(".", 1)[0]
 
 
 def test_modules_form_no_cycle():
-    """No module includes, by way of others, itself: each can be read and tested without what stands on it."""
+    """No module includes itself by way of others, so that each can be read and tested without its users."""
     needs = {}
     for path in sources(".c", ".h"):
         name = module(path.relative_to(SRC))
         needs.setdefault(name, set()).update({module(header) for _, header in includes(path)} - {name})
-    # take away what needs nothing that is left, again and again: what stays is in a cycle, or above one
+    # repeatedly remove modules that need no other; those that stay are in a cycle, or above one
     left = dict(needs)
     while free := [name for name, others in left.items() if not others & left.keys()]:
         for name in free:
@@ -85,13 +85,13 @@ def test_modules_form_no_cycle():
 @pytest.mark.parametrize("header, layer", [
     ("hiredis/async.h", "redis"), ("hiredis/adapters/libev.h", "redis"), ("ini.h", "config")])
 def test_each_library_is_known_to_one_layer(header, layer):
-    """Asynchronous hiredis stays in redis, inih in config."""
+    """Asynchronous hiredis is used only in redis, inih only in config."""
     users = {layer_of(path) for path in sources(".c", ".h") if f"<{header}>" in path.read_text()}
     assert users <= {layer}
 
 
 def test_jansson_is_known_to_the_command_and_to_batches():
-    """Only cli and the one file that writes tasks as JSON know jansson."""
+    """Only cli, and the one file that writes tasks as JSON, use jansson."""
     users = {str(path.relative_to(SRC)) for path in sources(".c", ".h")
              if layer_of(path) != "cli" and "<jansson.h>" in path.read_text()}
     assert users == {"exec/attempt/batch.c"}
@@ -106,7 +106,7 @@ def test_redis_commands_are_spelled_in_two_layers_only():
 
 
 def test_no_file_and_no_function_grows_too_long():
-    """C files hold at most 700 lines, functions at most 80."""
+    """C files have at most 700 lines, functions at most 80."""
     wrong = []
     for path in sources(".c", ".h"):
         lines = len(path.read_text().splitlines())
@@ -121,7 +121,7 @@ def test_no_file_and_no_function_grows_too_long():
     (r"(?:if|while|for) \(.*[!=]= NULL", "use the pointer itself as the condition"),
     (r"\bsizeof\(\*|\bsizeof\([a-z]\w*(?:->|\.)", "sizeof without parentheses for what is no type")])
 def test_one_dialect_of_c(form, instead):
-    """What clang-format leaves open is written in one way."""
+    """Forms that clang-format leaves open are written in one way."""
     wrong = [f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
              for path in sources(".c", ".h")
              for number, line in enumerate(path.read_text().splitlines(), 1)
@@ -130,7 +130,7 @@ def test_one_dialect_of_c(form, instead):
 
 
 def test_design_names_every_folder_and_no_other():
-    """src/DESIGN.md has a table row for each folder below src that holds sources."""
+    """src/DESIGN.md has a table row for each folder below src with sources."""
     there = {str(path.parent.relative_to(SRC)) for path in sources(".c", ".h", ".lua")}
     assert sorted(folders()) == sorted(there)
 
@@ -143,7 +143,7 @@ def test_every_source_begins_with_what_it_is_for():
 
 
 def test_top_level_is_as_agreed():
-    """Nothing but the folders and files of the layout stands at the top."""
+    """The top level has the files and folders of the layout, and no others."""
     done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip("not in a git work tree")

@@ -1,4 +1,4 @@
-"""Machines to test in: one that most tests share, each with its own queue, and a fresh one."""
+"""Machines for tests: one that most tests share, each with its own queue, and a fresh one."""
 import contextlib
 import re
 

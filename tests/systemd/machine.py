@@ -18,11 +18,11 @@ CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd")
 
 
 class NotHere(Exception):
-    """This machine does not allow to boot one, and why."""
+    """This machine does not allow to boot one, for the given reason."""
 
 
 def check_host():
-    """Raises NotHere where something is missing before anything is tried."""
+    """Raises NotHere if something is missing, before anything is tried."""
     if os.geteuid() != 0:
         raise NotHere("needs root")
     for program in ("systemd-nspawn", "unshare", "nsenter"):
@@ -93,7 +93,7 @@ class Machine:
         return self.run("journalctl", "-n", "60", "--no-pager", "-o", "short-precise", check=False).stdout
 
     def path(self, inside):
-        """A path inside as seen from here."""
+        """The path, as seen from here, of a path inside."""
         return Path(f"/proc/{self.init}/root{inside}")
 
     def show(self, unit, name):
@@ -109,19 +109,19 @@ class Machine:
             f"{name} of {unit} is {self.show(unit, name)!r}\n{self.tail()}"))[0]
 
     def journal(self, *matches):
-        """The records that match, oldest first, each a dict of its fields."""
+        """The matching records, oldest first, each a dict of its fields."""
         text = self.run("journalctl", "--no-pager", "-q", "-o", "json", "--all", *matches).stdout
         return [json.loads(line) for line in text.splitlines()]
 
     def wait_journal(self, *matches, count=1, timeout=20):
-        """Waits for so many records that match."""
+        """Waits for this many matching records."""
         def there():
             records = self.journal(*matches)
             return records if len(records) >= count else None
         return wait_until(there, timeout, lambda: f"{count} records of {matches}\n{self.tail()}")
 
     def close(self):
-        """Ends the machine with all that is in it."""
+        """Ends the machine with all processes in it."""
         if self.process.poll() is None:
             for pid in (self.init, self.process.pid):
                 with contextlib.suppress(ProcessLookupError):
@@ -133,7 +133,7 @@ class Machine:
 
 
 def remove_cgroup(top):
-    """Removes a cgroup and those below it; false while something is still in there."""
+    """Removes a cgroup and those below it; returns False while there are processes in it."""
     for folder, _, _ in os.walk(top, topdown=False):
         try:
             os.rmdir(folder)

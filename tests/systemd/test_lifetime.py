@@ -1,4 +1,4 @@
-"""What becomes of tasks when systemd stops, kills and restarts the daemon in the middle of work."""
+"""Tasks while systemd stops, kills and restarts the daemon in the middle of work."""
 import pytest
 
 from harness.polling import wait_until
@@ -9,12 +9,12 @@ pytestmark = pytest.mark.xdist_group("systemd")
 
 PYTHON = "/usr/bin/python3 -IS"
 COUNT = 15  # survivors
-# no lease of the tests here runs out by itself
+# no lease of these tests expires by itself
 PATIENT = {"queue": {"lease": "60s"}, "task": {"kill_grace": "300ms"}, "isolation": {"cgroup": "required"}}
 
 
 def home(unit, name):
-    """A file of the tasks as they name it."""
+    """The path of a task's file, as the task names it."""
     return f"/var/lib/leat/{unit.name}.{name}"
 
 
@@ -33,7 +33,7 @@ def survive(unit, *code):
 
 
 def wait_survivors(unit):
-    """Their process ids, once all of them are there."""
+    """Their pids, as soon as all of them exist."""
     def there():
         pids = read(unit, "survivors").split()
         return pids if len(pids) == COUNT else None
@@ -41,7 +41,7 @@ def wait_survivors(unit):
 
 
 def is_alive(unit, pid):
-    """One that its parent has not reaped yet is dead."""
+    """A zombie counts as dead."""
     try:
         return unit.machine.path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -53,8 +53,8 @@ def alive(unit, pids):
 
 
 class Beating:
-    """A task whose first run ends only with all that it has started, among that a beating process that has left
-    group and session and is deaf to TERM; its second run beats for a moment and succeeds."""
+    """A task whose first run ends only if all its processes are killed, among them one with heartbeats that
+    has left group and session and ignores TERM; its second run writes heartbeats for a moment and succeeds."""
 
     def __init__(self, unit):
         self.unit = unit
@@ -65,7 +65,7 @@ class Beating:
         self.heartbeats.wait_runs(1, 60)
 
     def wait_again(self):
-        """The second run begins long before the lease has passed, and after the first one was dead."""
+        """The second run starts long before the lease is over, and after the first was dead."""
         [ended] = self.unit.event("TASK_SUCCEEDED", timeout=45)
         assert ended["LEAT_TASK"] == self.task
         first, second = self.heartbeats.runs()
@@ -74,7 +74,7 @@ class Beating:
 
 
 def assert_nothing_left(unit):
-    """After a stop: no cgroup, thus no process, and no word of a worker that nobody has read."""
+    """After a stop there is no cgroup, so no process, and no lock file that another worker has not read."""
     path = group(unit)
     unit.machine.run("systemctl", "stop", unit.unit)
     assert unit.show("Result") == "success", unit.machine.tail()
@@ -85,8 +85,8 @@ def assert_nothing_left(unit):
 # ---- cgroups
 
 def test_cgroups_of_tasks(unit):
-    """Under the unit's Delegate= each task runs in a cgroup of its own in the unit's; the daemon, with what
-    belongs to it, in another."""
+    """Under the unit's Delegate= each task runs in its own cgroup in the unit's; the daemon and its guards
+    are in another one."""
     unit.configure(**PATIENT).start()
     for _ in range(2):
         unit.add(f"sed -n s/^0:://p /proc/self/cgroup; while ! [ -e {home(unit, 'go')} ]; do sleep 0.05; done")
@@ -102,7 +102,7 @@ def test_cgroups_of_tasks(unit):
 
 
 def test_no_survivors_of_a_timeout(unit):
-    """What a task has forked twice, with sessions of their own, is gone when its timeout is told."""
+    """Double-forked processes in sessions of their own are gone before the timeout is reported."""
     unit.configure(**PATIENT, retry={"max_attempts": 1}).start()
     unit.add(survive(unit), "timeout", "4s")
     pids = wait_survivors(unit)
@@ -116,9 +116,9 @@ def test_no_survivors_of_a_timeout(unit):
 
 @pytest.mark.parametrize("who, mode", [("main", "process"), ("main", "mixed"), ("all", "mixed")])
 def test_kill(unit, who, mode):
-    """Tasks of a killed daemon are dead before they run again, at once and not a lease later. That nothing is left
-    of them the next start knows from the unit's empty cgroup, or from the guards, where systemd
-    (KillMode=process) leaves it to them."""
+    """Tasks of a killed daemon are dead before they run again, at once and not a lease later. The next start
+    knows it from the unit's empty cgroup, or from the guards, if systemd (KillMode=process) leaves that to
+    them."""
     unit.configure(**PATIENT).drop_in(f"[Service]\nRestartSec=100ms\nKillMode={mode}\n").start()
     beating = Beating(unit)
     unit.machine.run("systemctl", "kill", "-s", "KILL", f"--kill-who={who}", unit.unit)
@@ -131,8 +131,7 @@ def test_kill(unit, who, mode):
 
 
 def test_watchdog_restarts_a_hung_worker(unit):
-    """A daemon that hangs is killed by systemd, with what it runs, and started again; the task runs anew at
-    once."""
+    """systemd kills a daemon that hangs, with its tasks, and starts it again; the task runs again at once."""
     unit.configure(**PATIENT).drop_in("[Service]\nWatchdogSec=3s\nRestartSec=100ms\n").start()
     before = unit.pid()
     beating = Beating(unit)
@@ -143,8 +142,8 @@ def test_watchdog_restarts_a_hung_worker(unit):
 
 
 def test_stop_in_the_middle_of_work(unit):
-    """Of running tasks one ends within the drain and counts; the other is killed with all its survivors and goes
-    back, as do those that have not begun. The next start does the rest, and nothing has used up an attempt."""
+    """Of the running tasks one ends within the drain and counts; the other is killed with all its survivors
+    and requeued, and so are tasks that have not started. The next start runs them, with no attempt used."""
     unit.configure(**PATIENT, shutdown={"drain": "3s"}, retry={"max_attempts": 1}).start()
     machine, go = unit.machine, home(unit, "go")
     fast = unit.add(f"while ! [ -e {go} ]; do sleep 0.05; done")
@@ -170,8 +169,8 @@ def test_stop_in_the_middle_of_work(unit):
 
 
 def test_upgrade_under_load(unit):
-    """While tasks come in, the program is replaced and the unit restarted, again and again: each task runs to its
-    end once, none runs twice at a time, and no attempt is used up."""
+    """While tasks come in, the program is replaced and the unit restarted again and again: each task runs to
+    its end once, never twice at a time, and no attempt is used up."""
     count, machine = 200, unit.machine
     unit.configure(**PATIENT, retry={"max_attempts": 1}).configure(queue={"concurrency": 4}).start()
     where = home(unit, "work")
@@ -185,7 +184,7 @@ def test_upgrade_under_load(unit):
     ends = machine.path(f"{where}/ends")
     for restarts in range(1, 3):
         wait_until(lambda: ends.exists() and len(ends.read_text().split()) > 40 * restarts, 60, machine.tail)
-        # a program is never written over while it runs: it gets a new file, here one of another length
+        # a running program is never overwritten: it gets a new file, here one of another length
         machine.run("sh", "-ec", "cp -p /usr/bin/leatd /usr/bin/leatd.new; echo >> /usr/bin/leatd.new; "
                     "mv /usr/bin/leatd.new /usr/bin/leatd")
         before = unit.pid()

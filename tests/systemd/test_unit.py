@@ -1,5 +1,5 @@
-"""leatd@.service as systemd runs it: the unit, the user and the programs that `make install` puts there,
-on a machine that really boots."""
+"""leatd@.service as systemd runs it: the unit, the user and the programs of `make install`, on a machine that
+really boots."""
 import re
 import shutil
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.xdist_group("systemd")
 
 
 def test_starts_and_tells_its_state(unit):
-    """systemctl start returns once the worker is ready; STATUS= is text for people; the user is leat."""
+    """systemctl start returns when the worker is ready; STATUS= is readable text; the user is leat."""
     unit.start()
     assert unit.show("ActiveState") == "active"
     assert unit.show("Type") == "notify"
@@ -23,7 +23,7 @@ def test_starts_and_tells_its_state(unit):
 
 
 def test_soon_runs_beside_busy_tasks(unit):
-    """Nothing in the unit keeps the worker from asking for short time slices, of which its tasks get none."""
+    """The unit lets the worker ask for short time slices, of which its tasks get none."""
     unit.start()
     assert "SCHED_RESET_ON_FORK" in unit.machine.run("chrt", "-p", unit.pid()).stdout
     unit.add("chrt -p $$")
@@ -32,7 +32,7 @@ def test_soon_runs_beside_busy_tasks(unit):
 
 
 def test_journal_fields(unit):
-    """A task's end and its output are records whose fields name queue, task, attempt and stream."""
+    """A task's end and its output are records whose fields have queue, task, attempt and stream."""
     unit.start()
     task = unit.add("echo out; echo err >&2; exit 0")
     [ended] = unit.event("TASK_SUCCEEDED")
@@ -47,7 +47,7 @@ def test_journal_fields(unit):
     assert {(line["LEAT_STREAM"], line["MESSAGE"]) for line in lines} == {("stdout", "out"), ("stderr", "err")}
 
 
-def test_failures_are_told_as_such(unit):
+def test_failures_are_errors(unit):
     """A task without attempts left is an error in the journal, by its status and its priority."""
     unit.configure(retry={"max_attempts": 1}).start()
     task = unit.add("exit 3")
@@ -72,7 +72,7 @@ def test_reload_takes_new_values(unit):
 
 
 def test_reload_of_a_broken_file_changes_nothing(unit):
-    """A broken file is told with its line, and the worker goes on as it was."""
+    """The error in a broken file is logged with its line, and the worker goes on unchanged."""
     unit.start()
     before = unit.pid()
     unit.write("[queue]\nname = x\nconcurency = 3\n")
@@ -86,7 +86,7 @@ def test_reload_of_a_broken_file_changes_nothing(unit):
 
 
 def test_broken_config_is_not_tried_again(unit):
-    """A file that cannot be right fails the start with 78, and systemd leaves it at that."""
+    """An invalid file fails the start with 78, and systemd does not retry."""
     unit.write("[queue]\nnme = x\n")
     assert unit.machine.run("systemctl", "start", unit.unit, check=False).returncode != 0
     assert unit.show("ExecMainStatus") == "78"
@@ -95,7 +95,7 @@ def test_broken_config_is_not_tried_again(unit):
 
 
 def test_watchdog_lives_with_a_redis_outage(unit):
-    """Redis that does not answer is an outage, not a hang: systemd leaves the worker alone."""
+    """If Redis does not answer, it is an outage, not a hang: systemd leaves the worker alone."""
     machine = unit.machine
     own = f"/run/{unit.name}"
     machine.run("systemd-run", f"--unit={unit.name}-redis", "-p", f"RuntimeDirectory={unit.name}",
@@ -108,13 +108,13 @@ def test_watchdog_lives_with_a_redis_outage(unit):
     before = unit.pid()
     machine.run("systemctl", "kill", "-s", "KILL", f"{unit.name}-redis")
     unit.event("REDIS_DOWN")
-    # longer than the watchdog's time: a task of systemd's own is the clock
+    # longer than the watchdog's period: a task of systemd's own is the clock
     machine.run("systemd-run", "--wait", "sleep", "5")
     assert unit.pid() == before and unit.show("NRestarts") == "0"
 
 
 def test_stop_waits_for_running_tasks(unit):
-    """systemctl stop lets a task finish, says what it waits for, and ends clean."""
+    """systemctl stop lets a task finish, says what it waits for, and ends cleanly."""
     unit.configure(shutdown={"drain": "60s"}).start()
     release = f"/run/{unit.name}.go"
     task = unit.add(f"while ! [ -e {release} ]; do sleep 0.05; done; echo finished")
@@ -130,8 +130,8 @@ def test_stop_waits_for_running_tasks(unit):
 
 
 def test_stop_releases_what_does_not_end(unit):
-    """A task that outlives the drain is killed and goes back unspent; TimeoutStopSec is not reached
-    although it is shorter than the drain."""
+    """A task that outlives the drain is killed and requeued uncounted; TimeoutStopSec is not reached although
+    it is shorter than the drain."""
     unit.configure(shutdown={"drain": "3s"}, task={"kill_grace": "300ms"})
     unit.drop_in("[Service]\nTimeoutStopSec=2s\n").start()
     unit.add("trap '' TERM; while :; do sleep 1; done")
@@ -144,7 +144,7 @@ def test_stop_releases_what_does_not_end(unit):
 
 
 def test_hardening_does_not_hurt_shell_tasks(unit):
-    """Under the unit's restrictions a shell task writes files, starts pipelines and uses python and curl."""
+    """Under the unit's restrictions a shell task writes files, starts pipelines and runs python and curl."""
     unit.configure(retry={"max_attempts": 1}).start()
     unit.add("set -e; date > $HOME/file; cat < $HOME/file | sort >/dev/null; touch /tmp/t /var/tmp/t; "
              "python3 -c 'import json, subprocess; subprocess.run([\"true\"], check=True)'; "
@@ -155,8 +155,8 @@ def test_hardening_does_not_hurt_shell_tasks(unit):
 
 
 def test_tasks_start_in_the_home(unit):
-    """A shell task writes files by relative paths: it starts in the home that the unit makes for leat; so does
-    what leat run unpacks there."""
+    """A shell task writes files by relative paths in the home that the unit makes for leat, and so does leat
+    run."""
     unit.configure(retry={"max_attempts": 1}).start()
     file = f"{unit.name}.txt"
     unit.add(f"set -e; date > {file}; pwd; printenv HOME PWD; stat -c '%U %a' .")
@@ -169,7 +169,7 @@ def test_tasks_start_in_the_home(unit):
 
 
 def test_password_as_credential(unit):
-    """LoadCredential and password_credential hand over a password; tasks do not see the credential."""
+    """LoadCredential and password_credential pass a password; tasks do not see the credential."""
     machine = unit.machine
     machine.run("redis-cli", "-s", SOCKET, "acl", "setuser", "worker", "on", ">secret", "~*", "&*", "+@all")
     machine.path("/etc/leat/secret").write_text("secret\n")
@@ -186,8 +186,9 @@ def shipped(name):
 
 
 def test_tasks_of_another_user(unit):
-    """With the drop-in tasks run as another user, without its capabilities: they cannot read the credential with
-    the password, the daemon ends them at a timeout, and what they leave in their session goes with them."""
+    """With the drop-in tasks run as another user, without its capabilities: they cannot read the credential
+    with the password, the daemon kills them at a timeout, and processes of their session are killed with
+    them."""
     machine = unit.machine
     machine.run("redis-cli", "-s", SOCKET, "acl", "setuser", "other", "on", ">secret", "~*", "&*", "+@all")
     machine.path("/etc/leat/other").write_text("secret\n")
@@ -221,7 +222,7 @@ def test_without_the_drop_in(unit):
 
 
 def test_the_strict_drop_in(unit):
-    """Tasks that need little live with all that it takes away; and it is taken away."""
+    """Tasks that need little work under all restrictions of the drop-in, and these are in force."""
     if unit.machine.run("unshare", "-U", "true", check=False).returncode != 0:
         pytest.skip("no user namespaces here, which PrivateUsers= needs, as in a chroot")
     # also without clone3
@@ -239,7 +240,7 @@ def test_the_strict_drop_in(unit):
 
 
 def test_wrong_password_is_not_tried_again(unit):
-    """Refused credentials end the worker with 77, and a person must act."""
+    """Refused credentials end the worker with 77, and an operator must act."""
     unit.configure(redis={"user": "nobody", "password": "wrong"})
     unit.machine.run("systemctl", "start", unit.unit, check=False)
     unit.machine.wait_show(unit.unit, "ActiveState", lambda state: state == "failed")
@@ -247,8 +248,8 @@ def test_wrong_password_is_not_tried_again(unit):
     assert unit.show("NRestarts") == "0"
 
 
-def test_operators_stand_in_the_journal(unit):
-    """What an operator does is a record with who did it, also behind sudo; a look leaves none."""
+def test_operators_are_in_the_journal(unit):
+    """A change by an operator is a record with the user, also behind sudo; a read leaves none."""
     def leat(*words):
         unit.machine.run("env", "SUDO_USER=alice", "leat", "-c", f"/etc/leat/{unit.name}.ini", *words)
 
@@ -276,7 +277,7 @@ def test_operators_stand_in_the_journal(unit):
 
 
 def test_a_periodic_task(machine, request):
-    """The example of a timer: its task goes into the queue as the user leat, once for many hosts, and runs."""
+    """The example of a timer: its task is enqueued as the user leat, once for many hosts, and runs."""
     unit = Unit(machine, "thumbnails").configure()
     request.addfinalizer(lambda: machine.run("systemctl", "stop", "nightly.timer", "nightly.service", unit.unit))
     for name in ("nightly.service", "nightly.timer"):
@@ -306,7 +307,7 @@ def logs(unit, *words, **options):
 
 
 def test_logs_of_a_task(unit):
-    """leat logs shows what a task wrote from the real journal, each stream on its own, and follows to the end."""
+    """leat logs prints a task's output from the real journal, each stream apart, and follows it to the end."""
     unit.configure(retry={"max_attempts": 2, "base": "100ms"}).start()
     task = unit.add("echo out $LEAT_ATTEMPT; echo err $LEAT_ATTEMPT >&2; exit 1")
     unit.event("TASK_DEAD", f"LEAT_TASK={task}")
@@ -321,7 +322,7 @@ def test_logs_of_a_task(unit):
 
 
 def test_logs_are_not_for_everybody(unit):
-    """Who may not read the journal is told so; so is who may not read the files."""
+    """A user who must not read the journal, or the files, is told so."""
     unit.start()
     task = unit.add("echo x")
     unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
@@ -339,8 +340,8 @@ def test_logs_are_not_for_everybody(unit):
 
 
 def test_output_in_files(unit):
-    """Files are in the unit's LogsDirectory, the service's own; leat logs finds them there without being told,
-    and logrotate takes its part."""
+    """Files are in the unit's LogsDirectory, owned by the service; leat logs finds them there without
+    options, and logrotate removes old ones."""
     unit.configure(output={"to": "file"}).start()
     task = unit.add("seq 3")
     unit.event("TASK_SUCCEEDED", f"LEAT_TASK={task}")
@@ -356,7 +357,7 @@ def test_output_in_files(unit):
 
 
 def test_forged_fields(unit):
-    """What a task writes is one value of its record, whatever fields of the journal's protocol it looks like."""
+    """A task's output is one value of its record, even if it looks like fields of the journal's protocol."""
     unit.start()
     task = unit.add("printf 'x\\nLEAT_TASK=9-9\\nMESSAGE=forged\\nPRIORITY=0\\n\\nMESSAGE\\n\\006\\000\\000"
                     "\\000\\000\\000\\000\\000forged\\n<0>forged'")
@@ -367,8 +368,8 @@ def test_forged_fields(unit):
 
 
 def test_flood_in_the_journal(unit):
-    """Floods of several tasks on the real journald: nothing of the daemon's own records is dropped, and neither is
-    a line of a task that wrote little, leases are renewed, the daemon stays small."""
+    """Under floods of several tasks on the real journald no record of the daemon is dropped, and no line of a
+    task that wrote little; leases are renewed, and the daemon stays small."""
     unit.configure(queue={"lease": "4s", "concurrency": 4}, task={"kill_grace": "200ms"},
                    retry={"max_attempts": 1}).start()
     unit.add("true")

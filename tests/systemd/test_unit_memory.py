@@ -1,4 +1,4 @@
-"""A task that takes too much memory, under systemd. Few machines give the machine booted here the controllers of
+"""A task that takes too much memory, under systemd. Few hosts give the machine booted here the controllers of
 cgroups: `make check-nightly` runs this file in a guest that does."""
 import pytest
 
@@ -13,8 +13,8 @@ PATIENCE_S = 120  # a machine in a guest is slow
 @pytest.mark.parametrize("isolation, drop_in", [
     ({"memory_max": "64M"}, ""), ({}, "MemoryMax=160M\n")], ids=["of its own", "of the unit"])
 def test_out_of_memory(unit, isolation, drop_in):
-    """Whether its own limit was reached or the unit's: the task fails with cause oom, and all that it has started
-    with it; its neighbour, the daemon and the unit go on. The journal has its memory."""
+    """If its own limit or the unit's is reached, the task fails with the cause oom, with all its processes;
+    other tasks, the daemon and the unit go on. The journal has its memory."""
     if "memory" not in unit.machine.run("cat", "/sys/fs/cgroup/cgroup.controllers").stdout:
         pytest.skip("units have no memory controller here: make check-nightly")
     unit.configure(isolation={"cgroup": "required", **isolation}, retry={"max_attempts": 1})

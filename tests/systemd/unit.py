@@ -1,4 +1,5 @@
-"""leatd@NAME on a booted machine: what `make install` puts there, configured, started, asked and given tasks."""
+"""leatd@NAME on a booted machine: the files of `make install`, configured and started, with its status and
+tasks."""
 import json
 import os
 import re
@@ -8,11 +9,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOCKET = "/run/test-redis/redis.sock"
-TOOLS = "/usr/lib/leat-tests"  # programs that tasks are made of; the user leat may not see where the tests are
+TOOLS = "/usr/lib/leat-tests"  # programs of tasks, where the user leat can read them
 
 
 def message_id(name):
-    """The identifier that src/base/log/log_ids.h gives to a record."""
+    """The MESSAGE_ID of a kind of record in src/base/log/log_ids.h."""
     text = (ROOT / "src/base/log/log_ids.h").read_text()
     return re.search(rf'LOG_ID_{name} "([0-9a-f]+)"', text).group(1)
 
@@ -26,11 +27,11 @@ def install(stage):
     (stage / TOOLS[1:]).mkdir(parents=True)
     for tool in ("heartbeat.py", "faults/survivors.py"):
         shutil.copy(ROOT / "tests/integration/harness" / tool, stage / TOOLS[1:])
-    # under a sanitizer: the leak check at exit uses ptrace, which the unit does not allow
+    # under a sanitizer the leak check at exit would use ptrace, which the unit does not allow
     drop_in = stage / "etc/systemd/system/leatd@.service.d/sanitizer.conf"
     drop_in.parent.mkdir(parents=True)
     drop_in.write_text("[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n")
-    # packages of this machine may stand where leat would be installed
+    # packages of this machine may be where leat would be installed
     shutil.rmtree(stage / "usr/share", ignore_errors=True)
 
 
@@ -77,12 +78,12 @@ class Unit:
         return done.stdout.strip()
 
     def figures(self):
-        """What leat status counts."""
+        """The numbers of leat status."""
         done = self.machine.run("leat", "-c", f"/etc/leat/{self.name}.ini", "status", "--json", check=False)
         return json.loads(done.stdout)["figures"]
 
     def event(self, name, *matches, **options):
-        """Waits for so many records of that kind of this queue."""
+        """Waits for this many records of that kind and queue."""
         return self.machine.wait_journal(f"MESSAGE_ID={message_id(name)}", f"LEAT_QUEUE={self.name}", *matches,
                                          **options)
 

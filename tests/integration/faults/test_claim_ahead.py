@@ -142,7 +142,7 @@ def test_poison_candidates_are_not_claimed_ahead(daemon, queue):
     """A poison candidate that comes while others are claimed ahead starts when no other task runs, and
     nothing starts beside it."""
     queue.register('gone', lease=120000)
-    suspects = queue.add(*[SHORT] * 5)
+    candidates = queue.add(*[SHORT] * 5)
     crashed = [task.token for task in queue.begin('gone', 5)]
     assert len(crashed) == 5
     first = daemon({'queue': {'concurrency': 2, 'scan': '10m'}}).wait_ready()
@@ -157,6 +157,6 @@ def test_poison_candidates_are_not_claimed_ahead(daemon, queue):
     assert sum(start for _, start in seen) == flood.count + 5
     running = set()
     for at, (tid, start) in enumerate(seen):
-        if tid in suspects and start:
+        if tid in candidates and start:
             assert not running and seen[at + 1] == (tid, False)
         (running.add if start else running.discard)(tid)

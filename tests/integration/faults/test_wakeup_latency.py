@@ -280,8 +280,8 @@ def test_full_worker_takes_when_it_has_room(daemon, queue, client, stamps, late)
 @pytest.mark.parametrize('pause_name', ['paused', 'drain:*'])
 def test_resumed_queue_starts_at_once(daemon, queue, client, redis_server, stamps, latches, assert_prompt,
                                       pause_name):
-    """Every worker is blocked, and then the queue is paused, filled and resumed: all start at once; so it
-    is where all hosts were drained."""
+    """Every worker is blocked while the queue is paused, filled and resumed: all tasks start at once; the
+    same holds if all hosts were drained."""
     for _ in range(2):
         daemon().wait_ready()
     operator = type(queue)(redis_server.client())

@@ -36,7 +36,7 @@ def in_stream(queue):
     return queue.add(TASK)[0]
 
 
-def read_un_begun(queue):
+def read_unclaimed(queue):
     [tid] = queue.add(TASK)
     queue.block('w1')
     return tid
@@ -88,7 +88,7 @@ def in_lane(queue):
 
 
 @pytest.mark.parametrize('place', [
-    in_stream, read_un_begun, in_go, read_from_go, deferred, delayed, retrying, in_lane])
+    in_stream, read_unclaimed, in_go, read_from_go, deferred, delayed, retrying, in_lane])
 @pytest.mark.parametrize('by_label', [False, True])
 def test_not_begun(queue, place, by_label):
     """An unclaimed task is removed at once with all its names, and a worker that has read its entry never

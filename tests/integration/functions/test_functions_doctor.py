@@ -3,7 +3,7 @@ also if any one write of the repair fails."""
 import pytest
 import redis
 
-from harness.functions.damages import ALSO, CASES, NO_TASK, begun, make_dead_consumer, settle, silence
+from harness.functions.damages import ALSO, CASES, NO_TASK, claimed, make_dead_consumer, settle, silence
 from harness.functions.doctor import Doctor
 from harness.functions.failing import Failing
 from harness.queue import Queue, text, trailer
@@ -125,7 +125,7 @@ def busy(queue):
     queue.begin('w2', 20)
     queue.expire(*queue.pending('w2')[:10])
     queue.scan('w1', 5)
-    [holder] = begun(queue, {'command': 'true', 'unique': 'followed'}, consumer='w3')[-1:]
+    [holder] = claimed(queue, {'command': 'true', 'unique': 'followed'}, consumer='w3')[-1:]
     queue.block('w4', 5)
 
 
@@ -146,7 +146,7 @@ def test_a_queue_that_nobody_has_used(queue):
 def test_a_task_that_moves_is_never_an_orphan(queue):
     """A named task that moves between the stream, the requeue stream and waiting during the search is found
     by the second check and by the repair."""
-    [task] = begun(queue, {'command': 'true', 'id': 'label', 'unique': 'k'})
+    [task] = claimed(queue, {'command': 'true', 'id': 'label', 'unique': 'k'})
     doctor = Doctor(queue)
     doctor.read_go()
     queue.finish('w1', task, 'release')
@@ -221,7 +221,7 @@ def test_a_leased_entry_of_a_silent_consumer_stays(queue):
         'XCLAIM', queue.stream, queue.group, 'w1', 0, token[1:], 'IDLE', 0, 'JUSTID')
     queue.redis.execute_command('XGROUP', 'CREATECONSUMER', queue.stream, queue.group, 'w1')
     doctor = Doctor(queue)
-    found = [one for one in doctor.suspects() if one.kind == 'consumer']
+    found = [one for one in doctor.unproved() if one.kind == 'consumer']
     for one, state in doctor.repair(found):
         assert state in ('gone', 'left some of its entries still have a lease')
     assert token in queue.pending('w1')
@@ -322,7 +322,7 @@ def test_pages_are_bounded(queue):
 
 def test_a_running_task_without_a_record(queue):
     """After DEL of the records, doctor finds each running task until its worker renews; a repair leaves it."""
-    [task] = begun(queue)
+    [task] = claimed(queue)
     queue.redis.delete(queue.running)
     queue.register('w1', [task.token], heartbeat='{"unclaimed": []}')
     clean(queue)

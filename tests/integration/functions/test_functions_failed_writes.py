@@ -64,7 +64,7 @@ def moved_and_read(queue):
     return queue.block('w2')[0]
 
 
-def un_begun(queue):
+def unclaimed(queue):
     queue.register('w1')
     queue.add(TASK)
     return queue.block('w1')[0]
@@ -180,7 +180,7 @@ CASES = [
          True),
     Case('claim', lambda q: (q.register('w1'), q.add(TASK)), claim, ['stream'], True),
     Case('claim due', delayed, claim, ['go'], True),
-    Case('claim named', un_begun, lambda q, token: q.claim('w1', 0, named=[token])['tasks'],
+    Case('claim named', unclaimed, lambda q, token: q.claim('w1', 0, named=[token])['tasks'],
          ['stream'], True),
     Case('claim expired', past_its_time, claim, ['dead'], False),
     Case('claim moved', moved_and_read, lambda q, token: q.claim('w2', 0, named=[token])['tasks'],
@@ -194,7 +194,7 @@ CASES = [
     Case('dead', begun, finish('dead', cause='exit', status='65'), ['dead'], False),
     Case('dead from go', claimed_from_requeue, finish('dead', cause='exit', status='65'), ['dead'], False),
     Case('release', begun, finish('release'), ['go'], True),
-    Case('release un-begun', un_begun, finish('release'), ['go'], True),
+    Case('release unclaimed', unclaimed, finish('release'), ['go'], True),
     Case('scan', expired, scan, ['go'], True),
     Case('scan of the last crash', last_crash, scan, ['dead'], False),
     Case('scan of a moved one', moved_and_read, lambda q, _: (q.expire(), q.scan('w1')), ['go'],

@@ -1,1 +1,1 @@
-"""What the integration tests stand on: private servers, the real daemon, the queue."""
+"""Helpers of the integration tests: private servers, the real daemon, the queue."""

@@ -1,4 +1,4 @@
-"""A leat that runs beside the test."""
+"""A leat that runs in the background of the test."""
 import subprocess
 
 from . import processes
@@ -6,7 +6,7 @@ from .polling import wait_until
 
 
 class Beside:
-    """Its output goes to files: `out` and `error` are what it wrote so far."""
+    """A background process whose output goes to files: `out` and `error` are its output so far."""
 
     def __init__(self, folder, number, argv, **options):
         self.paths = [folder / f'beside-{number}.{name}' for name in ('out', 'error')]
@@ -36,7 +36,7 @@ class Beside:
         return self.process.poll() is None
 
     def told(self):
-        """What it said, and what it does."""
+        """Its output, and the state of its processes."""
         return f'{self.out}{self.error}{processes.told(self.process)}'
 
     def wait_error(self, text, timeout=20):

@@ -1,4 +1,4 @@
-"""A cgroup of the test's own, in which it starts daemons: what a service manager would delegate."""
+"""A cgroup of the test's own, in which it starts daemons, as a service manager would delegate it."""
 import contextlib
 import itertools
 import os
@@ -10,7 +10,7 @@ _numbers = itertools.count()
 
 
 def find_mount():
-    """Where cgroup v2 is mounted with its root, or None."""
+    """The mount point of the root of cgroup v2, or None."""
     for line in Path('/proc/self/mountinfo').read_text().splitlines():
         fields, tags = line.split(' - ')
         if tags.split()[0] == 'cgroup2' and fields.split()[3] == '/':
@@ -19,7 +19,7 @@ def find_mount():
 
 
 def enable_controllers(mount):
-    """Without systemd, which sees to it, nobody may have enabled them for groups below."""
+    """Without systemd, which enables controllers for the groups below, this does."""
     if Path('/run/systemd/system').exists():
         return
     for name in (mount / 'cgroup.controllers').read_text().split():
@@ -28,10 +28,10 @@ def enable_controllers(mount):
 
 
 class Group:
-    """Groups below are found by name: group / 'tasks'."""
+    """Groups below have names: group / 'tasks'."""
 
     def __init__(self):
-        """OSError, with the reason, where none can be made."""
+        """Raises OSError with the reason if no cgroup can be made."""
         mount = find_mount()
         if mount is None:
             raise OSError('cgroup v2 is not mounted')
@@ -49,25 +49,25 @@ class Group:
         return (self.path / 'cgroup.controllers').read_text().split()
 
     def enter(self):
-        """For preexec_fn: the process that calls it moves here."""
+        """For preexec_fn: moves the calling process into the group."""
         with contextlib.suppress(OSError):
             (self.path / 'cgroup.procs').write_text('0')
             return
-        # a daemon before has enabled controllers below: then nobody can be in the group itself
+        # an earlier daemon has enabled controllers below, so that no process can be in the group itself
         for place in (self.path / 'tasks', self.path):
             for name in (place / 'cgroup.subtree_control').read_text().split() if place.exists() else []:
                 (place / 'cgroup.subtree_control').write_text(f'-{name}')
         (self.path / 'cgroup.procs').write_text('0')
 
     def below(self):
-        """The groups in it, relative, as they are now."""
+        """The current groups in it, as relative paths."""
         found = []
         for place, folders, _ in os.walk(self.path):
             found += [str((Path(place) / name).relative_to(self.path)) for name in folders]
         return sorted(found)
 
     def pids(self, name='.'):
-        """Processes in it or in one below, and in none below that."""
+        """The processes of the group, or of one below it, without those of its children."""
         return [int(pid) for pid in (self.path / name / 'cgroup.procs').read_text().split()]
 
     def is_populated(self):

@@ -1,4 +1,4 @@
-"""The real leatd and leat, with a configuration file of their own."""
+"""The real leatd and leat, each with a configuration file of its own."""
 import os
 import re
 import signal
@@ -41,7 +41,7 @@ def merged(*parts):
 
 
 def is_sanitized():
-    """AddressSanitizer keeps freed memory for a while: sizes say nothing then."""
+    """AddressSanitizer keeps freed memory for a while, so that sizes mean nothing."""
     return b'__asan_init' in Path(program('leatd')).read_bytes()
 
 
@@ -52,14 +52,14 @@ class Daemon:
         self.config_path = write_config(folder / f'leatd-{number}.ini', sections)
         self.log_path = folder / f'leatd-{number}.log'
         self.sections = sections
-        self.source = ['-c', str(self.config_path)]  # where its configuration is
+        self.source = ['-c', str(self.config_path)]  # the options that name its configuration
         self.argv = list(argv)
-        # what workers of one host leave for each other: not for those of another test
+        # workers of one host share this folder, but not with those of another test
         self.env = dict(os.environ, RUNTIME_DIRECTORY=str(folder / 'state'), **(env or {}))
         self.env.pop('NOTIFY_SOCKET', None)
         self.env.update(env or {})
-        self.prefix = []  # a program that executes it in surroundings of the test's making
-        self.popen = {}  # further options of subprocess.Popen: what the daemon inherits
+        self.prefix = []  # a program that executes it in an environment of the test's making
+        self.popen = {}  # further options of subprocess.Popen, for state that the daemon inherits
         self.process = None
         self.log_start = 0
 
@@ -77,7 +77,7 @@ class Daemon:
         return self.process.pid
 
     def log(self, whole=False):
-        """What this run wrote; with whole also what earlier runs did."""
+        """The log of this run; with whole, of all runs."""
         if not self.log_path.exists():
             return ''
         data = self.log_path.read_bytes()
@@ -104,13 +104,13 @@ class Daemon:
         return self.process.poll() is None
 
     def listens(self):
-        """It hears signals, through a descriptor or a handler: it has made its parts."""
+        """Whether it handles signals, by a descriptor or a handler: then its parts exist."""
         with open(f'/proc/{self.pid}/status', encoding='ascii', errors='replace') as file:
             masks = re.findall(r'^Sig(?:Blk|Cgt):\s+([0-9a-f]+)$', file.read(), re.M)
         return any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in masks)
 
     def told(self):
-        """Whether it runs, and what it and all below it do."""
+        """Whether it runs, and the state of it and all processes below."""
         return processes.told(self.process) if self.process else 'never started'
 
     def signal(self, number):
@@ -123,19 +123,19 @@ class Daemon:
         self.signal(signal.SIGHUP)
 
     def kill9(self):
-        """The daemon alone; what it started is left to the test, or to the clean-up."""
+        """Kills the daemon alone; the test, or the clean-up, ends its other processes."""
         self.signal(signal.SIGKILL)
         self.process.wait()
 
     def kill_guards(self):
-        """They are dead, and hold nothing any more, when it returns."""
+        """Kills the guards, and returns when they are dead and hold no lock."""
         guards = self.guards()
         for pid in guards:
             processes.send(pid, signal.SIGKILL)
         wait_until(lambda: not any(map(processes.alive, guards)), message='guards die')
 
     def kill9_unguarded(self):
-        """The daemon and its guards at once: nobody ends what it had started."""
+        """Kills the daemon and its guards at once, so that no process ends the tasks."""
         self.stop()
         self.kill_guards()
         self.kill9()
@@ -153,7 +153,7 @@ class Daemon:
         return self.process.returncode
 
     def descendants(self):
-        """What runs for it, but for its guards."""
+        """The processes below it, without its guards."""
         guards = self.guards()
         return [pid for pid in self._below() if pid not in guards]
 
@@ -163,7 +163,7 @@ class Daemon:
         return sorted(named, key=lambda pid: processes.arguments(pid)[-1:])
 
     def _below(self):
-        """Nothing once it has ended: its number may be another's."""
+        """Empty after the daemon has ended, because its pid may belong to another process."""
         return processes.descendants(self.pid) if self.running() else []
 
     def close(self):
@@ -172,7 +172,7 @@ class Daemon:
 
 
 def run_leat(config_path, *args, input=None, stdin=subprocess.DEVNULL, timeout=4 * PATIENCE_S, env=None):
-    """leat -c FILE ARGS…; stdout and stderr are text where input is text or None, else bytes."""
+    """Runs leat -c FILE ARGS…; stdout and stderr are text if input is text or None, otherwise bytes."""
     text = not isinstance(input, (bytes, bytearray))
     stdin = {'input': input} if input is not None else {'stdin': stdin}
     return subprocess.run(

@@ -1,10 +1,12 @@
-"""A task that leaves a trace of every moment that it lives: heartbeat.py FILE SECONDS [EXIT [stubborn] [leaves]].
+"""A task that writes a heartbeat at every moment that it lives: heartbeat.py FILE SECONDS [EXIT [stubborn]
+[leaves]].
 
-Lines of FILE: KIND TID ATTEMPT FENCE PID NANOSECONDS, of CLOCK_BOOTTIME; KIND is start, beat or end.
-A stubborn one ignores SIGTERM. One that leaves is over as soon as a child of it beats, which stays behind so
-long; their lines are those of one process. Runs as a program of its own.
+Lines of FILE: KIND TID ATTEMPT FENCE PID NANOSECONDS, of CLOCK_BOOTTIME; KIND is start, beat or end. With
+stubborn it ignores SIGTERM. With leaves it ends as soon as a child of it runs, which writes the heartbeats;
+their lines look like those of one process. It runs as a program of its own.
 """
 import os
+import select
 import signal
 import sys
 import time
@@ -32,7 +34,7 @@ def main():
         os.read(reader, 1)
         os._exit(code)
     while now - begun < seconds * 1e9:
-        time.sleep(PERIOD_NS / 1e9)
+        select.select([], [], [], PERIOD_NS / 1e9)
         now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         say('beat', now)
         os.write(writer, b'.')

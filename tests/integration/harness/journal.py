@@ -1,5 +1,5 @@
-"""A journal for one daemon: the socket that it writes to is ours, and systemd's own program makes journal files
-of what comes, by its own reading of it."""
+"""A journal for one daemon: the socket is the test's, and systemd's own program makes journal files of the
+records that arrive."""
 import os
 import shutil
 import socket
@@ -15,18 +15,18 @@ LARGEST = 4 << 20
 
 
 class NotHere(Exception):
-    """This machine has no journal to offer, and why."""
+    """This machine offers no journal, for the given reason."""
 
 
 def entry(record, now_us, host='here'):
-    """A datagram of the journal's protocol as an entry of its export format: the fields are the same."""
+    """A datagram of the journal's protocol as an entry of its export format, which has the same fields."""
     head = f'__REALTIME_TIMESTAMP={now_us}\n__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n'
     head += f'_BOOT_ID=e6f6a0e0c2d1441ca1d7a1d2a5d5b5c1\n_HOSTNAME={host}\n_TRANSPORT=journal\n'
     return head.encode() + record + b'\n'
 
 
 class Journal:
-    """path is a folder of journal files; prefix starts a program whose journal this is."""
+    """path is a folder of journal files; prefix starts a program with this journal."""
 
     def __init__(self, folder):
         if not os.path.exists(REMOTE) or not shutil.which('unshare'):
@@ -59,7 +59,7 @@ class Journal:
             self.add(record)
 
     def add(self, record, at_us=None, **options):
-        """One more record: bytes as the journal's protocol has them."""
+        """Adds a record: bytes in the form of the journal's protocol."""
         self._remote.stdin.write(entry(record, at_us or time.time_ns() // 1000, **options))
         self._remote.stdin.flush()
 

@@ -1,10 +1,10 @@
-"""Tasks that run until the test lets them end: no test has to be faster than a task."""
+"""Tasks that run until the test lets them end, so that no test must be faster than a task."""
 import fcntl
 import os
 
 
 class Latch:
-    """command is what a task waits with; it is one process, and succeeds once the gate is open."""
+    """A task waits with command, which is one process and succeeds when the latch is open."""
 
     def __init__(self, path):
         self._fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -13,7 +13,7 @@ class Latch:
         self.command = 'exec ' + self.wait
 
     def open(self):
-        """Also for those that come later."""
+        """Opens it, also for later tasks."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,4 +1,4 @@
-"""A service manager's end of sd_notify: a datagram socket."""
+"""The service manager's end of sd_notify: a datagram socket."""
 import os
 import socket
 
@@ -6,7 +6,7 @@ from .polling import PATIENCE_S, wait_until
 
 
 class NotifySocket:
-    """messages holds what came so far: [{NAME: value}]."""
+    """messages has all messages so far: [{NAME: value}]."""
 
     def __init__(self, path):
         self.path = str(path)

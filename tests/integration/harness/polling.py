@@ -1,25 +1,25 @@
-"""Waiting for a condition, never for a time."""
+"""Waits for conditions, never for a time."""
 import os
 import threading
 import time
 
 STEP_S = 0.005
-# A deadline is for what never comes: on a busy machine everything else may take long. Where a time
-# itself is promised it is measured, and allowed for by Lateness.
+# A deadline is for conditions that never come true: on a busy machine everything else may take long. A
+# promised time is measured, and Lateness allows for the machine.
 PATIENCE_S = 30.0
-BUSY = 5  # so many processes for each processor, and more patience is needed
+BUSY = 5  # with this many processes for each processor, deadlines grow
 
 
 def wait_until(condition, timeout=PATIENCE_S, message=None):
-    """Polls until condition() is true and returns what it returned; fails the test at the deadline,
-    which is never shorter than PATIENCE_S, and further away on a machine that is very busy.
+    """Polls until condition() is true and returns its value; fails the test at the deadline, which is never
+    shorter than PATIENCE_S, and further away on a very busy machine.
 
-    message may be text or a function that says what is there instead.
+    message may be text, or a function that returns the actual state.
     """
     timeout = max(timeout, PATIENCE_S) * max(1.0, os.getloadavg()[0] / os.cpu_count() / BUSY)
     deadline = time.monotonic() + timeout
     while True:
-        # a machine that stood still has not given the condition its time either
+        # a machine that stalled has not given the condition its time either
         late = time.monotonic() > deadline
         value = condition()
         if value:
@@ -27,15 +27,15 @@ def wait_until(condition, timeout=PATIENCE_S, message=None):
         if late:
             text = message() if callable(message) else message
             raise AssertionError(f'not within {timeout:.0f} s: {text or condition}')
-        time.sleep(STEP_S)
+        threading.Event().wait(STEP_S)
 
 
 class Lateness:
-    """How much later than promised things may happen on this machine now: some milliseconds on an
-    idle one. Measured by a thread that mostly sleeps."""
+    """How late events may be on this machine now: some milliseconds on an idle one. A thread that mostly
+    sleeps measures it."""
 
-    HOPS = 10     # what waits for a processor one after the other before a task has said something
-    WORK_S = 0.3  # what it takes to start a daemon, or a task in Python, under the sanitizers
+    HOPS = 10     # processes that run one after the other before a task has written something
+    WORK_S = 0.3  # time to start a daemon, or a task in Python, under the sanitizers
     WINDOW_S = 0.5
 
     def __init__(self):
@@ -57,11 +57,11 @@ class Lateness:
                 window, running = now, []
 
     def __call__(self):
-        """Seconds, for what only wakes up."""
+        """Seconds, for an event that only wakes up a process."""
         return self._worst * self.HOPS
 
     def start(self):
-        """Seconds, for what also starts programs."""
+        """Seconds, for an event that also starts programs."""
         return self() + self.WORK_S * max(0.0, self._queue / os.cpu_count() - 1)
 
     def close(self):

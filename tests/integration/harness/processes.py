@@ -1,4 +1,4 @@
-"""Starting, finding and ending processes by pid, so that a test leaves none behind."""
+"""Starts, finds and ends processes by pid, so that a test leaves none behind."""
 import contextlib
 import ctypes
 import os
@@ -13,21 +13,21 @@ _started = {}
 
 
 def become_subreaper():
-    """Orphans of a killed daemon become our children: otherwise nobody could find them."""
+    """Makes orphans of a killed daemon our children, because otherwise no one could find them."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), 'prctl')
 
 
 def start(argv, **options):
-    """subprocess.Popen that the clean-up knows of."""
+    """subprocess.Popen, whose process the clean-up knows."""
     process = subprocess.Popen(argv, **options)
     _started[process.pid] = process
     return process
 
 
 def _stat(pid):
-    """(state, parent, session) from /proc, or None where the process is gone."""
+    """(state, parent, session) from /proc, or None if the process is gone."""
     try:
         with open(f'/proc/{pid}/stat', 'rb') as file:
             values = file.read().rsplit(b')', 1)[1].split()
@@ -52,7 +52,7 @@ def _children():
 
 
 def name(pid):
-    """As ps tells it; '' where it is gone."""
+    """The name that ps shows, or '' if the process is gone."""
     try:
         with open(f'/proc/{pid}/comm', encoding='ascii', errors='replace') as file:
             return file.read().rstrip('\n')
@@ -61,7 +61,7 @@ def name(pid):
 
 
 def arguments(pid):
-    """Its command line; [] where it is gone."""
+    """Its command line, or [] if the process is gone."""
     try:
         with open(f'/proc/{pid}/cmdline', encoding='utf-8', errors='replace') as file:
             return file.read().split('\0')[:-1]
@@ -70,7 +70,7 @@ def arguments(pid):
 
 
 def descendants(pid):
-    """All living descendants of the process, whatever their session."""
+    """All living descendants of the process, in any session."""
     parents = _children()
     found, todo = [], [pid]
     while todo:
@@ -81,7 +81,7 @@ def descendants(pid):
 
 
 def _text(path):
-    """What /proc says; '' where the process is gone, or it is not ours to know."""
+    """The file's text, or '' if the process is gone or the file is not readable."""
     try:
         with open(path, encoding='utf-8', errors='replace') as file:
             return file.read().replace('\0', ' ').strip()
@@ -90,7 +90,7 @@ def _text(path):
 
 
 def told(process):
-    """What it and each process below it do, a line each: for people who look for why it does not end."""
+    """What it and each process below it do, one line each, to find out why it does not end."""
     if process.poll() is not None:
         return f'{process.pid}: ended with {process.returncode}'
     lines = []
@@ -107,7 +107,8 @@ def send(pid, number):
 
 
 def end(process):
-    """Kills a process of ours and everything below it. Nothing where it has ended: its number may be another's."""
+    """Kills a process of ours and all below it. Does nothing if it has ended, because its pid may belong to
+    another process."""
     if process.poll() is None:
         below = descendants(process.pid)
         send(process.pid, signal.SIGKILL)
@@ -118,7 +119,7 @@ def end(process):
 
 
 def _orphans():
-    """Children that we have not started: left by a daemon, in a session of their own."""
+    """Children that we have not started: a daemon left them, in a session of their own."""
     mine = os.getsid(0)
     found = []
     for pid in _children().get(os.getpid(), []):
@@ -129,7 +130,7 @@ def _orphans():
 
 
 def end_orphans():
-    """Kills and reaps what daemons left behind; returns how many still ran."""
+    """Kills and reaps processes that daemons left behind; returns how many still ran."""
     running = 0
 
     def none_left():

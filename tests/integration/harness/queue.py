@@ -24,13 +24,13 @@ def pairs(flat):
 
 
 def flat_fields(task):
-    """A task given as dict or as list of pairs, as a flat list."""
+    """A task, given as dict or as list of pairs, as a flat list."""
     items = task.items() if isinstance(task, dict) else task
     return [part for item in items for part in item]
 
 
 class Task:
-    """An attempt that claim answered."""
+    """A claimed task."""
 
     def __init__(self, row):
         self.token, self.tid = text(row[0]), text(row[1])
@@ -61,7 +61,7 @@ class Queue:
         return self
 
     def call(self, function, *args):
-        """Any function; checks the protocol and answers what follows it."""
+        """Calls any function, checks the protocol, and returns the rest of the reply."""
         count = PRODUCER_KEYS if function == 'enqueue' else len(self.keys)
         reply = self.redis.execute_command(
             'FCALL', 'leat_' + function, count, *self.keys[:count], *args)
@@ -76,8 +76,8 @@ class Queue:
     # ---- producers
 
     def enqueue(self, *tasks, due=0):
-        """Each task is a dict or a list of pairs; due is 0, '+MS' or unix ms, for all of them.
-        Answers [(what, tid)]."""
+        """Each task is a dict or a list of pairs; due is 0, '+MS' or unix ms, for all of them. Returns
+        [(what, tid)]."""
         args = []
         for task in tasks:
             flat = flat_fields(task)
@@ -86,12 +86,12 @@ class Queue:
         return [(text(reply[i]), text(reply[i + 1])) for i in range(0, len(reply), 2)]
 
     def program_add(self, *args, many=False):
-        """leat_add or leat_add_many, as programs call them: with the stream alone. Answers [(what, tid)]."""
+        """leat_add or leat_add_many, as programs call them: with the stream alone. Returns [(what, tid)]."""
         reply = self.redis.execute_command('FCALL', 'leat_add_many' if many else 'leat_add', 1, self.stream, *args)
         return [(text(reply[i]), text(reply[i + 1])) for i in range(0, len(reply), 2)]
 
     def add(self, *tasks, **options):
-        """enqueue that must be new; answers the tids."""
+        """Enqueues tasks that must be new; returns their tids."""
         answers = self.enqueue(*tasks, **options)
         assert all(what == 'new' for what, _ in answers), answers
         return [tid for _, tid in answers]
@@ -127,8 +127,8 @@ class Queue:
         return self.claim(consumer, wanted, busy)['tasks']
 
     def scan(self, consumer, wanted=0):
-        """Follows the scan for expired leases until it has come round; answers the last claim and
-        all tasks begun on the way. Where one of them runs alone, it asks for no more."""
+        """Follows the scan for expired leases for one round; returns the last claim and all tasks that were
+        claimed on the way. If one of them runs alone, it asks for no more."""
         cursor, tasks = SCAN_START, []
         while cursor:
             more = 0 if any(task.crashes for task in tasks) else wanted - len(tasks)
@@ -138,7 +138,7 @@ class Queue:
         return reply, tasks
 
     def block(self, consumer, count=1, client=None):
-        """What the worker's blocking read does, without the block; answers tokens."""
+        """Does what the worker's blocking read does, without the block; returns tokens."""
         client = client or self.redis
         reply = client.execute_command(
             'XREADGROUP', 'GROUP', self.group, consumer, 'COUNT', count, 'STREAMS', self.go,
@@ -165,7 +165,7 @@ class Queue:
         return [text(state) for state in self.call('finish', self.group, consumer, *args)]
 
     def finish(self, consumer, task, outcome='success', **result):
-        """One attempt: a Task or a token; answers its state."""
+        """Finishes one attempt, a Task or a token; returns its state."""
         token = getattr(task, 'token', task)
         return self.finish_many(consumer, [self.result(token, outcome, **result)])[0]
 
@@ -180,7 +180,7 @@ class Queue:
             text(tid): text(cause) for tid, cause in zip(buried[::2], buried[1::2])}
 
     def tell(self, wanted=10, wait=60000, done=()):
-        """Dead letters to tell of: [{id, tid, …}], and the tids of those given up. done: '+ID', '-ID'."""
+        """Dead letters for the hook: [{id, tid, …}], and the tids of those given up. done: '+ID', '-ID'."""
         letters, given_up = self.call('tell', wanted, wait, *done)
         names = ('cause', 'status', 'reason', 'attempts', 'worker', 'stderr')
         return [{'id': text(row[0]), 'tid': text(row[1]), 'fence': row[2], 'enqueued': int(row[3]),
@@ -199,7 +199,7 @@ class Queue:
         return [text(state) for state in self.call('dead_drop', *ids)]
 
     def call_off(self, *tasks, now=False):
-        """leat_cancel. Each is a tid, a label, or a pair (tid, token); answers a state for each."""
+        """leat_cancel. Each task is a tid, a label, or a pair (tid, token); returns a state for each."""
         pairs_of = [task if isinstance(task, tuple) else (task, '') for task in tasks]
         args = [part for pair in pairs_of for part in pair]
         return [text(state) for state in self.call('cancel', self.group, int(now), *args)]
@@ -209,7 +209,7 @@ class Queue:
         return bool(self.call('gate', name, int(close), *by)[0])
 
     def wakeups(self):
-        """What the bell was rung for, oldest first."""
+        """The reasons in the wakeup stream, oldest first."""
         return [text(fields[1]) for _, fields in self.entries('bell')]
 
     def status(self):
@@ -247,14 +247,14 @@ class Queue:
             if not cursor:
                 return None
 
-    # ---- looking into Redis, past the functions
+    # ---- reads of Redis without the functions
 
     def now(self):
         seconds, microseconds = self.redis.time()
         return seconds * 1000 + microseconds // 1000
 
     def entries(self, name):
-        """[(id, flat fields)] of the stream, go, dead or bell."""
+        """[(id, flat fields)] of the stream, the requeue stream, dead letters or wakeups."""
         found = self.redis.execute_command('XRANGE', getattr(self, name), '-', '+')
         return [(text(id), fields) for id, fields in found]
 
@@ -263,7 +263,7 @@ class Queue:
         return [(id, pairs(fields)) for id, fields in self.entries('dead')]
 
     def pending(self, consumer=None):
-        """Tokens pending, for one consumer or for all."""
+        """Pending tokens, for one consumer or for all."""
         tokens = []
         for kind, key in (('g', self.go), ('s', self.stream)):
             rows = self.redis.execute_command(
@@ -279,7 +279,7 @@ class Queue:
         return {text(name): json.loads(text(heartbeat).split(' ', 1)[1]) for name, heartbeat in heartbeats.items()}
 
     def expire(self, *tokens):
-        """Makes the leases of these entries, or of all pending ones, run out: sets them idle."""
+        """Makes the leases of these entries, or of all pending ones, expire, by their idle time."""
         for token in tokens or self.pending():
             key = self.go if token[0] == 'g' else self.stream
             owner = self.redis.execute_command('XPENDING', key, self.group, token[1:], token[1:], 1)
@@ -287,7 +287,7 @@ class Queue:
                 'XCLAIM', key, self.group, owner[0][1], 0, token[1:], 'IDLE', 10 ** 9, 'JUSTID')
 
     def places(self):
-        """Where tasks are: {tid: [place …]}; a place is 'stream', 'go', 'waiting' or 'dead'."""
+        """The places of tasks: {tid: [place …]}; a place is 'stream', 'go', 'waiting' or 'dead'."""
         found = {}
         for name in ('stream', 'go', 'dead'):
             for id, fields in self.entries(name):
@@ -299,7 +299,7 @@ class Queue:
 
 
 def trailer(fields):
-    """leat's own fields behind a task's, as text; {} where there are none."""
+    """leat's own fields behind a task's, as text, or {}."""
     if len(fields) < 2 or fields[-2] != b'leat.fields':
         return {}
     own = fields[int(fields[-1]) * 2:]

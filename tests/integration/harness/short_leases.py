@@ -1,4 +1,4 @@
-"""What tests of faults have in common: short leases, tasks that leave traces, and how a process fares."""
+"""Shared by tests of faults: short leases, tasks that leave traces, and measures of a process."""
 import os
 import time
 from pathlib import Path
@@ -9,7 +9,7 @@ from .polling import PATIENCE_S, wait_until
 HEARTBEAT = Path(__file__).with_name('heartbeat.py')
 
 LEASE_S, SCAN_S, GRACE_S = 2.0, 0.3, 0.3
-MARGIN_S = 0.1  # the daemon's, for a lease of that length
+MARGIN_S = 0.1  # the daemon's margin for a lease of that length
 SHORT = {
     'redis': {'connect_timeout': '1s', 'command_timeout': '1s', 'backoff_base': '50ms',
               'backoff_cap': '400ms'},
@@ -20,21 +20,21 @@ SHORT = {
 
 
 def boot_s():
-    """What tasks write, in seconds."""
+    """The clock of the traces, in seconds."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) / 1e9
 
 
 def pass_time(seconds):
-    """Lets a fault last, or a measurement run: the one place where time itself is the condition."""
+    """Waits while a fault or a measurement lasts: the one place where time itself is the condition."""
     end = time.monotonic() + seconds
     wait_until(lambda: time.monotonic() >= end, seconds + 10)
 
 
 class Run:
-    """One process of a beating task."""
+    """One process of a task with heartbeats."""
 
     def __init__(self, values):
-        # those of a batch are not told
+        # a batch has no attempt and fencing token
         self.tid, self.attempt, self.fence = values[1], *(int(n) if n != '-' else 0 for n in values[2:4])
         self.pid, self.first = int(values[4]), int(values[5]) / 1e9
         self.last, self.ended = self.first, False
@@ -45,18 +45,19 @@ class Run:
 
 
 class Heartbeats:
-    """The trace of beating tasks: a file that they share."""
+    """The trace of tasks with heartbeats: a file that they share."""
 
     def __init__(self, path):
         self.path = path
 
     def task(self, seconds, code=0, stubborn=False, leaves=False):
-        """A shell line that beats so long; or, where it leaves, ends at once and leaves that behind."""
+        """A shell line that writes heartbeats for this long; with leaves, it ends at once and a child of it
+        goes on."""
         words = ['/usr/bin/python3', '-IS', str(HEARTBEAT), str(self.path), str(seconds), str(code)]
         return ' '.join(words + ['stubborn'] * stubborn + ['leaves'] * leaves)
 
     def runs(self, tid=None):
-        """All runs in the order in which they began."""
+        """All runs in the order in which they started."""
         found = {}
         text = self.path.read_text() if self.path.exists() else ''
         for line in text.split('\n')[:-1]:
@@ -82,27 +83,27 @@ class Heartbeats:
 
 
 def assert_apart(runs):
-    """No run began before the one before it was dead."""
+    """No run started before the previous one was dead."""
     for earlier, later in zip(runs, runs[1:]):
         assert earlier.last < later.first, runs
 
 
 def cpu_s(pid):
-    """Processor time of the process alone."""
+    """CPU time of the process alone."""
     with open(f'/proc/{pid}/stat', encoding='ascii', errors='replace') as file:
         values = file.read().rsplit(')', 1)[1].split()
     return (int(values[11]) + int(values[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def cpu_share(pid, seconds):
-    """Processor time over a while, as a share of one processor."""
+    """CPU time during a while, as a share of one processor."""
     before, begun = cpu_s(pid), time.monotonic()
     pass_time(seconds)
     return (cpu_s(pid) - before) / (time.monotonic() - begun)
 
 
 def wakeups(pid):
-    """How often the process has waited for something so far."""
+    """How often the process has waited for an event so far."""
     with open(f'/proc/{pid}/status', encoding='ascii', errors='replace') as file:
         for line in file:
             if line.startswith('voluntary_ctxt_switches:'):

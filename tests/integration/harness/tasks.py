@@ -1,4 +1,4 @@
-"""What tests of the daemon's behaviour have in common: short times, and looks at what became of tasks."""
+"""Shared by tests of the daemon's behaviour: short times, and views of the outcomes of tasks."""
 import os
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ LINE = re.compile(r'^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) leatd(?:\[emails\]
 
 
 class Letter:
-    """A dead letter: the task's fields as they stand, a flat list, and what leat says of it."""
+    """A dead letter: the task's fields, a flat list, and leat's own."""
 
     def __init__(self, fields):
         self.own = trailer(fields)
@@ -29,7 +29,7 @@ class Letter:
         self.fields = fields[:int(self.own['leat.fields']) * 2]
 
     def __getattr__(self, name):
-        """cause, status, reason, attempts … as text; '' where it has none."""
+        """cause, status, reason, attempts … as text, or ''."""
         return self.own.get('leat.' + name, '')
 
     def tail(self, stream):
@@ -54,26 +54,26 @@ def wait_letters(queue, count=1, timeout=PATIENCE_S):
 
 
 def wait_succeeded(queue, count, timeout=PATIENCE_S):
-    """So many tasks have succeeded, and nothing is left of any."""
+    """Waits until this many tasks have succeeded, and nothing is left of any."""
     wait_until(lambda: queue.counter('succeeded') >= count and is_empty(queue), timeout,
                lambda: f'{count} successes: {queue.redis.hgetall(queue.stats)}, {queue.places()}')
     assert queue.counter('succeeded') == count
 
 
 def wait_file(path, size=1, timeout=PATIENCE_S):
-    """The file's bytes, as soon as there are so many."""
+    """The file's bytes, as soon as it has this size."""
     wait_until(lambda: path.exists() and path.stat().st_size >= size, timeout, f'{path} is written')
     return path.read_bytes()
 
 
 def environment(path):
-    """What env -0 wrote, as a dict of bytes."""
+    """The output of env -0, as a dict of bytes."""
     entries = path.read_bytes().split(b'\0')[:-1]
     return dict(entry.split(b'=', 1) for entry in entries)
 
 
 def records(log):
-    """[(time, priority, message)]; every line must be one, but the last where it is being written."""
+    """[(time, priority, message)]; every line must be a record, except a last one that is being written."""
     found = []
     for line in log[:log.rfind('\n') + 1].splitlines():
         match = LINE.match(line)
@@ -83,8 +83,8 @@ def records(log):
 
 
 def open_files(pid):
-    """How many descriptors a process has. Only root may look at those of a daemon; how many there are,
-    newer kernels (6.2) tell everybody."""
+    """How many descriptors a process has. Only root may list those of a daemon; newer kernels (6.2) tell
+    their number to all."""
     try:
         return len(os.listdir(f'/proc/{pid}/fd'))
     except PermissionError:

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-# numbers that nobody has
+# ids that no user has
 DAEMON, TASKS, OTHERS = 60100, 60200, 60300
 CAPABILITIES = ('setuid', 'setgid', 'kill')
 

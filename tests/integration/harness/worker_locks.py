@@ -1,4 +1,5 @@
-"""Hold files, by which a worker knows of dead ones on its host: made here as daemon and guard make them."""
+"""Lock files of workers, by which a worker finds dead ones on its host: made here as daemon and guard make
+them."""
 import fcntl
 import os
 import subprocess
@@ -11,7 +12,7 @@ NOBODY = 'host:7:00c0ffee'
 
 
 def gone_pid():
-    """A process id that was one a moment ago."""
+    """The pid of a process that has just ended."""
     process = subprocess.Popen(['true'])
     process.wait()
     return process.pid
@@ -32,20 +33,20 @@ def is_locked(path):
 
 
 class WorkerLocks:
-    """The folder of a queue's hold files."""
+    """The folder of a queue's lock files."""
 
     def __init__(self, folder):
         self.path = folder
 
     def names(self):
-        """Of files that no living worker holds; what a worker is making begins with a dot, and is left alone: it
-        could not lock what is looked at."""
+        """The names of files that no living worker locks. A file that a worker is making begins with a dot
+        and is left alone, because the worker could not lock a file that is being checked."""
         if not self.path.exists():
             return set()
         return {path.name for path in self.path.glob('[!.]*') if not is_locked(path)}
 
     def put(self, consumer, dead=True, boot=BOOT_ID, pid=None, cgroup='-', lock=False):
-        """Writes one in one step; answers its descriptor, which has the lock, if that is wanted."""
+        """Writes a file in one step; with lock, locks it and returns its descriptor."""
         self.path.mkdir(parents=True, exist_ok=True)
         making = self.path / f'.{consumer}'
         file = os.open(making, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -67,7 +68,7 @@ def consumer_of(daemon):
 
 
 def kill_with_tasks(daemon):
-    """kill -9 of the daemon, and of all that it had started: what its guard does."""
+    """Kills the daemon and all its tasks, as its guard would."""
     below = daemon.descendants()
     daemon.kill9()
     for pid in below:

@@ -17,7 +17,7 @@ from harness.tasks import wait_file, wait_succeeded
 pytestmark = pytest.mark.usefixtures('quick_tasks')
 
 LIMIT = 200
-# numbers of system calls; a 32-bit Python has its own
+# system call numbers; a 32-bit Python has its own
 MACHINE = os.uname().machine if ctypes.sizeof(ctypes.c_void_p) == 8 else 'i386'
 SIGACTION = {'x86_64': 13, 'aarch64': 134, 'i386': 174}[MACHINE]  # rt_sigaction
 MASK = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR1, signal.SIGALRM}
@@ -26,7 +26,7 @@ IGNORED = [signal.SIGPIPE, signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM, signal
 
 
 def ignore_raw(number):
-    """Also 32 and 33, which libc keeps for itself."""
+    """Also signals 32 and 33, which libc keeps for itself."""
     libc = ctypes.CDLL(None)
     action = (ctypes.c_ulong * 5)(1)
     libc.syscall(SIGACTION, int(number), ctypes.byref(action), None, 8)
@@ -44,7 +44,7 @@ def spoil():
 
 @pytest.fixture
 def spoiled(daemon, folder):
-    """A function that starts a daemon with all of it: a terminal and open descriptors too."""
+    """A function that starts a daemon with all of it, and with a terminal and open descriptors."""
     terminal, side = pty.openpty()
     secret = os.open(folder, os.O_RDONLY)
     reader, writer = os.pipe()
@@ -65,7 +65,7 @@ def spoiled(daemon, folder):
         os.close(fd)
 
 
-# cat tells what the shell has passed on: the shell itself blocks signals while it forks, and opens
+# cat shows what the shell has passed on: the shell itself blocks signals while it forks, and opens
 # descriptors of its own
 PRINT_STATE = r'''
 (ulimit -Sn; ulimit -Hn; umask; ps -o sid= -o pgid= -o tty= -p $$; echo $$) > $OUT/about
@@ -88,7 +88,7 @@ os.rename(sys.argv[1] + '.new', sys.argv[1])
 
 
 def descriptors(queue, folder, start=''):
-    """What a task finds open: {number: name}."""
+    """The descriptors that are open in a task: {number: name}."""
     (folder / 'look.py').write_text(DESCRIPTORS)
     queue.add({'command': f'{start}/usr/bin/python3 -IS {folder}/look.py {folder}/fds'})
     return ast.literal_eval(wait_file(folder / 'fds').decode())
@@ -96,8 +96,8 @@ def descriptors(queue, folder, start=''):
 
 @pytest.mark.parametrize('kind', ['shell', 'program'])
 def test_tasks_inherit_nothing(spoiled, queue, folder, kind):
-    """Tasks see a clean mask, default dispositions, descriptors 0 to 2, a session without a terminal,
-    the configured umask and the limit of open files that the daemon found."""
+    """Tasks have an empty signal mask, default dispositions, descriptors 0 to 2, a session without a
+    terminal, the configured umask, and the limit of open files that the daemon inherited."""
     if kind == 'shell':
         command = PRINT_STATE.replace('$OUT', str(folder))
     else:
@@ -121,8 +121,8 @@ def test_tasks_inherit_nothing(spoiled, queue, folder, kind):
 
 
 def test_daemon_receives_its_signals(spoiled, queue):
-    """Blocked or ignored TERM, HUP and CHLD: the daemon reloads, notices exits and stops all the same,
-    and a terminal's hangup does not end it unawares."""
+    """If TERM, HUP and CHLD were blocked or ignored, the daemon still reloads, notices exits and stops, and a
+    terminal's hangup does not kill it."""
     worker = spoiled()
     queue.add({'command': 'exit 0'})
     wait_succeeded(queue, 1)
@@ -142,7 +142,7 @@ def test_timeout_with_term_blocked_at_the_start(spoiled, queue):
 
 
 def test_more_tasks_than_the_soft_limit(spoiled, queue, latch):
-    """The daemon raises its own limit: more tasks at once than the inherited limit has descriptors."""
+    """The daemon raises its own limit, and runs more tasks at once than the inherited limit has descriptors."""
     worker = spoiled({'queue': {'concurrency': 150, 'lease': '20s'}})
     queue.add(*[{'command': latch.command}] * 150)
     wait_until(lambda: len(worker.descendants()) == 150,
@@ -153,8 +153,8 @@ def test_more_tasks_than_the_soft_limit(spoiled, queue, latch):
 
 
 def test_closed_standard_descriptors(daemon, queue, folder):
-    """Started with 0, 1 and 2 closed: its own descriptors do not become the tasks' output, and no
-    record goes into a socket."""
+    """If the daemon was started with 0, 1 and 2 closed, its own descriptors do not become the tasks' output,
+    and no record goes into a socket."""
     worker = daemon(start=False)
     worker.popen = {'preexec_fn': lambda: [os.close(fd) for fd in (0, 1, 2)]}
     worker.start()
@@ -167,7 +167,7 @@ def test_closed_standard_descriptors(daemon, queue, folder):
 
 
 def test_daemon_is_not_stopped_by_sigpipe(daemon, queue, folder):
-    """Whoever reads the log goes away: the daemon and its tasks go on."""
+    """If the reader of the log goes away, the daemon and its tasks go on."""
     reader, writer = os.pipe()
     worker = daemon(start=False)
     worker.popen = {'stdout': writer, 'stderr': writer}
@@ -184,7 +184,7 @@ SCHED_GETATTR = {'x86_64': 315, 'aarch64': 275, 'i386': 352}[MACHINE]
 
 
 def schedule(pid):
-    """Its flags, nice value and time slice (ns; 0: this kernel knows no slices of one's own)."""
+    """Its flags, nice value and time slice (ns; 0: this kernel has no slices per process)."""
     told = (ctypes.c_uint8 * 48)()
     assert ctypes.CDLL(None).syscall(SCHED_GETATTR, pid, told, len(told), 0) == 0
     _, _, flags, nice, _, slice_ns = struct.unpack_from('IIQiIQ', bytes(told))
@@ -193,7 +193,7 @@ def schedule(pid):
 
 @pytest.mark.parametrize('nice', [0, 5, -5])
 def test_time_slices(daemon, queue, folder, latch, nice):
-    """Daemon and guards run soon though all processors are busy; tasks are scheduled as if the daemon were not."""
+    """Daemon and guards run soon though all processors are busy; tasks keep the default schedule."""
     _, _, standard_ns = schedule(os.getpid())
     if standard_ns == 0 or nice < 0 and os.geteuid() != 0:
         pytest.skip('this kernel has no time slices of a process\'s own, or only root may ask for more')

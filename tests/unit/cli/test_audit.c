@@ -1,4 +1,4 @@
-/* Acts of operators: what stands in the journal, and that nothing else hears of them. */
+/* Audit records of operators: their content in the journal, and that nothing else gets them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const char *next_record(struct world *world)
     return world->text.data;
 }
 
-/* Goal: one record says who did what to which tasks, and how many they were. */
+/* Goal: one record names the user, the action, the tasks and their number. */
 static void tells_who_did_what(void **state)
 {
     struct world *world = *state;
@@ -54,7 +54,7 @@ static void tells_who_did_what(void **state)
     assert_string_equal(read_stderr(world), "");
 }
 
-/* Goal: however many tasks, the record names the first ones, and stays small. */
+/* Goal: for any number of tasks, the record names the first ones and stays small. */
 static void names_only_some(void **state)
 {
     struct world *world = *state;
@@ -76,7 +76,7 @@ static void names_only_some(void **state)
     assert_non_null(strstr(record, " and 99980 more"));
 }
 
-/* Goal: an act without tasks has neither a number nor names. */
+/* Goal: an action without tasks has neither a number nor names. */
 static void acts_on_the_queue(void **state)
 {
     struct world *world = *state;
@@ -92,7 +92,7 @@ static void acts_on_the_queue(void **state)
     assert_non_null(strstr(record, " paused the queue\n"));
 }
 
-/* Goal: without a journal, and with one that nobody reads, nothing is said. */
+/* Goal: without a journal, and with one that is not read, leat prints nothing. */
 static void silent_without_a_journal(void **state)
 {
     struct world *world = *state;
@@ -109,8 +109,8 @@ static void silent_without_a_journal(void **state)
     assert_false(receive(world));
 }
 
-/* Goal: the name is the user's and the host's, printable, of bounded length; behind sudo it is the
- * one who called it, but only root is believed that. */
+/* Goal: the name is the user's and the host's, printable and of limited length; behind sudo it
+ * is the caller's, but only root's word for it is trusted. */
 static void knows_who(void **state)
 {
     char who[AUDIT_WHO_SIZE], own[AUDIT_WHO_SIZE], host[256];

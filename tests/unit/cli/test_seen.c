@@ -1,6 +1,4 @@
-/*
- * Names that were seen: none is denied, and hardly any is made up.
- */
+/* The set of seen names: no seen name is denied, and hardly any other is reported as seen. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,14 +11,14 @@
 
 #define MANY 1000000
 
-/* As Redis makes them: alike but for a few digits. */
+/* Names as Redis makes them, which differ in a few digits only. */
 static size_t name_of(unsigned number, char name[32])
 {
     return (size_t)snprintf(name, 32, "17953%08u-%u", number / 7, number % 7);
 }
 
-/* Goal: of a million names none is denied, and of a million others next to none is taken for seen.
- */
+/* Goal: of a million names none is denied, and of a million others almost none is reported as
+ * seen. */
 static void test_many(void **state)
 {
     struct seen *seen = seen_new();
@@ -42,7 +40,7 @@ static void test_many(void **state)
     seen_free(seen);
 }
 
-/* Goal: nothing has been seen at first; names are bytes, and an empty one is a name too. */
+/* Goal: an empty set has seen nothing; names are bytes, and an empty name is a name. */
 static void test_bytes(void **state)
 {
     struct seen *seen = seen_new();

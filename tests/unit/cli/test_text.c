@@ -1,6 +1,4 @@
-/*
- * leat's text, tables and times: pure functions of what they are given.
- */
+/* leat's text, tables and times: pure functions of their arguments. */
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,8 +27,8 @@ static void use_locale(const char *name)
     assert_non_null(setlocale(LC_CTYPE, name));
 }
 
-/* Goal: what a terminal might obey is escaped; what it can show stays, as far as the locale goes.
- */
+/* Goal: bytes that may control a terminal are escaped; printable ones stay if the locale has
+ * them. */
 static void test_append(void **state)
 {
     static const char bytes[] = "a\x1b[2J\n\xc3\xbc\xff\xe2\x80\xa8";
@@ -45,7 +43,7 @@ static void test_append(void **state)
     expect_text(&out, "a\\x1b[2J\\n\\xc3\\xbc\\xff\\xe2\\x80\\xa8");
 }
 
-/* Goal: lines stay lines, each indented, the last one too where it has no newline. */
+/* Goal: each line is indented, also a last one without a newline. */
 static void test_lines(void **state)
 {
     struct buffer out = BUFFER_INIT;
@@ -77,8 +75,7 @@ static void test_width(void **state)
     assert_int_equal(text_whole("", 0), 0);
 }
 
-/* Goal: columns are as wide as their content; the flexible one gives way where the line is too
- * long. */
+/* Goal: columns are as wide as their content; the flexible one shrinks if the line is too long. */
 static void test_table(void **state)
 {
     static const struct table_column columns[] = {{.title = "N", .right = true},
@@ -110,7 +107,7 @@ static void expect_moment(const char *text, int64_t wanted_ms)
     assert_int_equal(ms, wanted_ms);
 }
 
-/* Goal: each documented form of a time is read, and nothing else. */
+/* Goal: each documented form of a time is read, and no other. */
 static void test_moment_parse(void **state)
 {
     static const char *const wrong[] = {
@@ -155,7 +152,7 @@ static void expect_span(int64_t ms, const char *wanted)
     assert_string_equal(text, wanted);
 }
 
-/* Goal: spans have their two largest units; what is due in 5m does not show as 4m59s. */
+/* Goal: spans have their two largest units; a time 5m ahead is not shown as 4m59s. */
 static void test_moment_format(void **state)
 {
     char text[MOMENT_SIZE];

@@ -1,4 +1,5 @@
-// The worker's slots, with real processes: what starts, what waits for how long, what goes back.
+// The worker's slots, with real processes: which tasks start, how long they wait, and which are
+// requeued.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,13 +25,13 @@ struct world {
     struct ev_loop *loop;
     struct config config;
     struct queue queue;
-    struct session *session; /* never opened: nothing here is told to Redis */
+    struct session *session; /* never opened: Redis learns of nothing here */
     struct runner *runner;
     struct lease *lease;
     struct host *host;
     struct slots *slots;
     bool closed;
-    char back[BACK_MOST][TOKEN_SIZE]; /* what went back, in order */
+    char back[BACK_MOST][TOKEN_SIZE]; /* tokens that were requeued, in order */
     size_t back_count, ended;
 };
 
@@ -153,7 +154,7 @@ static void set_concurrency(struct world *world, int64_t concurrency)
     slots_set_config(world->slots, &world->config);
 }
 
-/* The task of that number; crashes as Redis told it. */
+/* The task of that number, with this number of crashes. */
 static struct task *numbered(int number, const char *command, int64_t crashes)
 {
     static char tokens[BACK_MOST][TOKEN_SIZE];
@@ -188,7 +189,7 @@ static void assert_back(const struct world *world, size_t at, int number)
     assert_string_equal(world->back[at], token);
 }
 
-/* Tells of an attempt that never was. */
+/* Reports an attempt that never ran. */
 static void tell_ended(struct world *world, enum cause cause, int64_t duration_us)
 {
     struct task task = {.token = (char *)"s0-0"};
@@ -212,7 +213,7 @@ static void on_patience_over(struct ev_loop *loop, ev_timer *watcher, int events
     fail_msg("nothing happened for %d s", PATIENCE_S);
 }
 
-/* Turns the loop until so many have ended, and so many went back, in all. */
+/* Runs the loop until this many tasks in all have ended, and this many were requeued. */
 static void await(struct world *world, size_t ended, size_t back)
 {
     ev_timer patience;
@@ -226,7 +227,7 @@ static void await(struct world *world, size_t ended, size_t back)
     ev_timer_stop(world->loop, &patience);
 }
 
-/* Kills what runs and waits until it is reported. */
+/* Kills all running tasks and waits until they are reported. */
 static void end_all(struct world *world)
 {
     size_t wanted = world->ended + runner_count(world->runner);
@@ -236,8 +237,8 @@ static void end_all(struct world *world)
     await(world, wanted, 0);
 }
 
-// Goal: nothing is claimed ahead before tasks have proved to be short, nor when they no longer are;
-// what never ran proves nothing.
+// Goal: nothing is claimed ahead before tasks have proved to be short, or after they no longer are;
+// a task that never ran proves nothing.
 static void ahead_only_while_short(void **state)
 {
     struct world *world = *state;
@@ -258,8 +259,8 @@ static void ahead_only_while_short(void **state)
     assert_int_equal(slots_ahead(world->slots), 0);
 }
 
-// Goal: no more is claimed ahead than should start before it goes back; with more slots that is
-// more.
+// Goal: no more tasks are claimed ahead than should start before they are requeued; with more slots
+// that is a larger number.
 static void ahead_fits_the_hold(void **state)
 {
     struct world *world = *state;
@@ -273,7 +274,7 @@ static void ahead_fits_the_hold(void **state)
     assert_int_equal(slots_ahead(world->slots), 4 * 40);
 }
 
-// Goal: where one crash is the end, nothing waits here that would be dead without having run.
+// Goal: if one crash is the limit, no task waits here that would be dead without having run.
 static void not_where_a_crash_is_the_end(void **state)
 {
     struct world *world = *state;
@@ -284,8 +285,7 @@ static void not_where_a_crash_is_the_end(void **state)
     assert_int_equal(slots_ahead(world->slots), AHEAD);
 }
 
-// Goal: what is claimed ahead waits in order and starts in that order when there are slots, however
-// many wait.
+// Goal: tasks that are claimed ahead start in order as slots become free, however many wait.
 static void starts_in_order(void **state)
 {
     struct world *world = *state;
@@ -313,7 +313,8 @@ static void starts_in_order(void **state)
     assert_int_equal(slots_taken(world->slots), 35);
 }
 
-// Goal: what had to wait goes back in order, and then nothing is claimed ahead for a while.
+// Goal: tasks that had to wait are requeued in order, and then nothing is claimed ahead for a
+// while.
 static void waits_only_for_a_moment(void **state)
 {
     struct world *world = *state;
@@ -333,7 +334,7 @@ static void waits_only_for_a_moment(void **state)
     assert_int_equal(slots_room(world->slots), 0);
 }
 
-// Goal: a free slot goes to what waits without anybody's doing.
+// Goal: a free slot goes to a waiting task by itself.
 static void free_slots_are_filled(void **state)
 {
     struct world *world = *state;
@@ -346,13 +347,13 @@ static void free_slots_are_filled(void **state)
         ev_run(world->loop, EVRUN_ONCE);
         slots_turn(world->slots);
     }
-    /* on a busy machine some have to go back */
+    /* on a busy machine some have to be requeued */
     assert_true(world->ended > 0);
     assert_int_equal(world->ended + world->back_count, 5);
     assert_int_equal(slots_room(world->slots), 1);
 }
 
-// Goal: a reload to fewer slots starts nothing more, and what waits goes back all the same.
+// Goal: after a reload to fewer slots nothing more starts, and waiting tasks are requeued.
 static void fewer_slots(void **state)
 {
     struct world *world = *state;
@@ -368,7 +369,7 @@ static void fewer_slots(void **state)
     await(world, 0, 3);
     assert_back(world, 0, 3);
     assert_int_equal(slots_taken(world->slots), 3);
-    /* what a claim brings that was sent before the reload */
+    /* tasks of a claim that was sent before the reload */
     take(world, 6);
     assert_int_equal(runner_count(world->runner), 3);
     await(world, 0, 4);
@@ -376,7 +377,7 @@ static void fewer_slots(void **state)
     assert_int_equal(slots_room(world->slots), 1);
 }
 
-// Goal: closed, all that waits goes back in the next turn, and what still comes at once.
+// Goal: when closed, all waiting tasks are requeued in the next turn, and later ones at once.
 static void closed(void **state)
 {
     struct world *world = *state;
@@ -403,8 +404,8 @@ static struct token_set set_of(const char **tokens, size_t count)
     return (struct token_set){.tokens = tokens, .count = count};
 }
 
-// Goal: of those that wait, the lost are forgotten, the cancelled go back, and the others stay in
-// order; all that wait are named, and none that runs is touched.
+// Goal: of the waiting tasks, lost ones are dropped, cancelled ones are requeued, and the others
+// stay in order; all waiting tasks are named, and no running one is affected.
 static void told_of_those_that_wait(void **state)
 {
     struct world *world = *state;
@@ -438,7 +439,7 @@ static void told_of_those_that_wait(void **state)
     assert_int_equal(runner_count(world->runner), 1);
 }
 
-// Goal: a task with crashes behind it has the worker for itself until it has ended.
+// Goal: a poison candidate has the worker for itself until it has ended.
 static void a_suspect_is_alone(void **state)
 {
     struct world *world = *state;
@@ -455,7 +456,7 @@ static void a_suspect_is_alone(void **state)
     make_short(world, 500);
     assert_int_equal(slots_ahead(world->slots), AHEAD);
 
-    /* refused, it never had it */
+    /* a refused task never had the worker */
     struct task *task = numbered(2, "true", 1);
     set_concurrency(world, 1);
     world->config.task.command = (char *)"true";
@@ -464,7 +465,7 @@ static void a_suspect_is_alone(void **state)
     assert_int_equal(slots_room(world->slots), 1);
 }
 
-// Goal: what lies too near to the end of its lease is not started, whether it waited or not.
+// Goal: a task too near to the end of its lease is not started, whether it waited or not.
 static void no_time_left(void **state)
 {
     struct world *world = *state;
@@ -497,7 +498,7 @@ static void doubtful_host(void **state)
     assert_int_equal(slots_ahead(world->slots), AHEAD);
 }
 
-// Goal: without a session what waits is forgotten, not put back: the next registration does that.
+// Goal: without a session waiting tasks are dropped, not requeued: the next registration does that.
 static void session_down(void **state)
 {
     struct world *world = *state;
@@ -514,7 +515,7 @@ static void session_down(void **state)
     assert_newest(world, 4);
 }
 
-/* Batches of that size, which wait for so long. */
+/* Batches of that size, which wait for this time. */
 static void set_batch(struct world *world, int64_t batch, int64_t wait_ms)
 {
     struct config former = world->config;
@@ -527,7 +528,7 @@ static void set_batch(struct world *world, int64_t batch, int64_t wait_ms)
     runner_set_config(world->runner, &world->config);
 }
 
-/* A first attempt without a command of its own, which may share a process. */
+/* A first attempt without its own command, which may share a process. */
 static void take_plain(struct world *world, int number, int64_t attempt)
 {
     static char tokens[BACK_MOST][TOKEN_SIZE];
@@ -540,8 +541,8 @@ static void take_plain(struct world *world, int number, int64_t attempt)
     slots_take(world->slots, task, clock_boot_ns());
 }
 
-// Goal: with batches a slot has room for a batch; a full one starts in the next turn, the rest
-// waits for the time given, and then starts as it is.
+// Goal: with batches a slot has room for a batch; a full one starts in the next turn, and the
+// remaining tasks start after the wait.
 static void batches_fill(void **state)
 {
     struct world *world = *state;
@@ -571,8 +572,8 @@ static void batches_fill(void **state)
     assert_int_equal(slots_room(world->slots), 6);
 }
 
-// Goal: what cannot share a process takes a slot for itself; of more than may wait the rest goes
-// back at once, less is claimed then, and more again with each batch.
+// Goal: a task that cannot share a process takes a slot for itself. Tasks beyond the limit for
+// waiting are requeued at once; fewer are claimed then, and more again with each batch.
 static void singles_among_batches(void **state)
 {
     struct world *world = *state;
@@ -602,7 +603,7 @@ static void singles_among_batches(void **state)
     assert_int_equal(slots_room(world->slots), 40);
 }
 
-// Goal: where one crash is the end, no task waits for a batch to fill.
+// Goal: if one crash is the limit, no task waits for a batch to fill.
 static void no_wait_where_a_crash_is_the_end(void **state)
 {
     struct world *world = *state;
@@ -613,7 +614,7 @@ static void no_wait_where_a_crash_is_the_end(void **state)
     assert_int_equal(runner_count(world->runner), 1);
 }
 
-// Goal: a reload that judges tasks in another way puts back what waits.
+// Goal: a reload that changes how tasks are judged requeues waiting tasks.
 static void reload_to_batches(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* Batches: how tasks stand on standard input, who may share a process, and what a line says. */
+/* Batches: the form of tasks on standard input, which tasks may share a process, and verdicts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void assert_form(enum config_format format, const char *payload, size_t s
     task_free(task);
 }
 
-/* Goal: payloads are ended as the form says, a last newline not twice. */
+/* Goal: payloads end as the form says, and a last newline is not doubled. */
 static void payloads_are_ended(void **state)
 {
     (void)state;
@@ -59,7 +59,7 @@ static void assert_json(struct task *task, const char *expected)
     task_free(task);
 }
 
-/* Goal: JSON has all fields, on one line; what is not UTF-8 is apart, and in base64. */
+/* Goal: JSON has all fields, on one line; values that are not UTF-8 are apart, in base64. */
 static void json_loses_nothing(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void json_loses_nothing(void **state)
                 "\"base64\":{\"id\":\"ww==\"}}\n");
 }
 
-/* Goal: what would pass for several tasks is found. */
+/* Goal: payloads that look like several tasks are found. */
 static void borders_are_kept(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void borders_are_kept(void **state)
     }
 }
 
-/* Goal: only first attempts that another may follow share a process. */
+/* Goal: only first attempts that another attempt may follow share a process. */
 static void who_may_share(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void assert_verdict(const char *line, size_t index, enum verdict verdict,
     assert_memory_equal(found.reason.data, reason, found.reason.size);
 }
 
-/* Goal: lines of the form are understood, all others are not. */
+/* Goal: lines of the form are understood, and no others. */
 static void lines_are_read(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What processes of a task are known by. */
+/* The tag in the environment, by which processes of a task are found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #define WORKER "host:1:ab"
 #define OWN "LEAT_WORKER=" WORKER, "LEAT_TASK=17-3", "LEAT_FENCE=2"
 
-/* It has an environment a moment after it has begun to execute. */
+/* A process has an environment a moment after it has begun to execute. */
 static bool has_environment(pid_t pid)
 {
     char path[32], byte;
@@ -32,7 +32,7 @@ static bool has_environment(pid_t pid)
     return size > 0;
 }
 
-/* A process that has been executed with that environment. */
+/* A process that was executed with that environment. */
 static pid_t start_with(const char *const *environment)
 {
     char *words[] = {"sleep", "60", NULL};
@@ -45,7 +45,7 @@ static pid_t start_with(const char *const *environment)
         _exit(127);
     }
     close(ends[1]);
-    assert_int_equal(read(ends[0], &byte, 1), 0); /* it executes */
+    assert_int_equal(read(ends[0], &byte, 1), 0); /* it has executed */
     close(ends[0]);
     while (!has_environment(pid)) {
         assert_true(tries++ < 1000000);
@@ -74,8 +74,8 @@ static uint64_t wanted(const char *worker, char *tid, int64_t fence)
     return env_tag_attempt(env_tag_worker(worker), &(struct task){.tid = tid, .fence = fence});
 }
 
-/* Goal: a process with the three variables has the attempt's mark, wherever they stand among
- * others, also very long ones. */
+/* Goal: a process with the three variables has the attempt's tag, at any position among others,
+ * very long ones too. */
 static void the_three_are_found(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void the_three_are_found(void **state)
     free(most);
 }
 
-/* Goal: who lacks one of them, or has another value, has another mark or none. */
+/* Goal: a process without one of them, or with another value, has another tag or none. */
 static void others_are_not(void **state)
 {
     (void)state;
@@ -109,12 +109,12 @@ static void others_are_not(void **state)
     assert_int_equal(ENV_TAG_WITH("LEAT_WORKER=" WORKER, "LEAT_FENCE=2", "XLEAT_TASK=17-3"), 0);
     assert_int_equal(ENV_TAG_WITH("LEAT_TASK=17-3", "LEAT_FENCE=2"), 0);
     assert_int_equal(ENV_TAG_WITH("A=b"), 0);
-    assert_int_equal(ENV_TAG_WITH(OWN, "LEAT_CAUSE=exit"), 0); /* told of a dead letter */
+    assert_int_equal(ENV_TAG_WITH(OWN, "LEAT_CAUSE=exit"), 0); /* a dead-letter hook */
     assert_int_equal(env_tag_read(getpid()), 0);
     assert_int_equal(env_tag_worker(NULL), 0);
 }
 
-/* Goal: of a process that is gone, or a zombie, nothing is known. */
+/* Goal: a process that is gone, or a zombie, has no tag. */
 static void the_dead_have_none(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void the_dead_have_none(void **state)
     assert_int_equal(env_tag_read(pid), 0);
 }
 
-/* Goal: a dead worker's processes are killed, and no others. */
+/* Goal: the processes of a dead worker are killed, and no others. */
 static void a_worker_is_killed(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The environment of tasks: all that is promised, nothing twice, and nothing of anybody else's. */
+/* The environment of tasks: all documented variables, none twice, and none of other programs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static void set_daemon(void)
     assert_int_equal(setenv("CREDENTIALS_DIRECTORY", "/run/credentials", 1), 0);
 }
 
-/* Goal: a full task sees exactly what the header lists. */
+/* Goal: a task with all settings has exactly the variables that the header lists. */
 static void all_is_there_and_no_more(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void all_is_there_and_no_more(void **state)
     environment_free(environment);
 }
 
-/* Goal: PWD is the task's directory, else the config's, else the home. */
+/* Goal: PWD is the task's directory, otherwise the configured one, otherwise the home. */
 static void directories_are_told(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void directories_are_told(void **state)
     }
 }
 
-/* Goal: LEAT_BATCH says how many there are; of several nothing else is told. */
+/* Goal: LEAT_BATCH is the number of tasks; with several, no variable of a single task is set. */
 static void batches_are_counted(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void batches_are_counted(void **state)
     environment_free(environment);
 }
 
-/* Goal: what a task does not have is not there: no label, no deadline. */
+/* Goal: variables without a value are absent: no label, no deadline. */
 static void absent_things_are_absent(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void absent_things_are_absent(void **state)
     environment_free(environment);
 }
 
-/* Goal: the config adds and replaces variables, but cannot take the names of tasks or of leat. */
+/* Goal: the configuration adds and replaces variables, but not those of tasks or of leat. */
 static void config_adds_and_replaces(void **state)
 {
     (void)state;
@@ -221,8 +221,8 @@ static void config_adds_and_replaces(void **state)
     environment_free(environment);
 }
 
-/* Goal: names that would change how programs run never appear but behind TASK_, and names that are
- * none are refused before. */
+/* Goal: names that would change how programs run appear only behind TASK_, and invalid names are
+ * refused before. */
 static void hostile_names_do_not_appear(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void hostile_names_do_not_appear(void **state)
     environment_free(environment);
 }
 
-/* Goal: without HOME and USER the system's user database says who we are. */
+/* Goal: without HOME and USER they come from the system's user database. */
 static void user_comes_from_the_system(void **state)
 {
     (void)state;
@@ -270,7 +270,7 @@ static void user_comes_from_the_system(void **state)
     environment_free(environment);
 }
 
-/* Goal: a thousand fields of a kilobyte and extreme numbers fit: the block is measured right. */
+/* Goal: a thousand fields of a kilobyte and extreme numbers fit: the size of the block is right. */
 static void large_blocks_fit(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// What a leader has left: real processes, in a session of their own.
+// Processes that a leader has left: real processes, in a session of their own.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,17 +15,18 @@
 
 #include "exec/tree/group.h"
 
-static const struct group_orphans unknown; /* nobody knows what is left: all of /proc is read */
+static const struct group_orphans unknown; /* without knowledge of orphans all of /proc is read */
 
 static _Noreturn void stay(void)
 {
-    (void)alarm(60); /* where the test fails */
+    (void)alarm(60); /* if the test hangs */
     for (;;) {
         pause();
     }
 }
 
-/* The leader of a session, dead but not reaped, has left one process: in its group, or apart. */
+/* The leader of a session, dead but not reaped, has left one process: in its group, or in
+ * another. */
 static pid_t leave(bool apart, pid_t *left)
 {
     int ends[2];
@@ -59,7 +60,7 @@ static void end(pid_t pid)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* From now on only so many descriptors can be opened. */
+/* From now on only this many descriptors can be opened. */
 static void leave_free(unsigned count, struct rlimit *former)
 {
     int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -75,8 +76,8 @@ static void free_all(const struct rlimit *former)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, former), 0);
 }
 
-// Goal: a group of which a process lives is not called dead where no descriptor is left to look
-// for that process, nor where one is, which reading the folder of processes takes.
+// Goal: a group with a living process is not called dead if there is no descriptor to look for that
+// process, or only one, which reading the folder of processes takes.
 static void what_cannot_be_looked_at_is_alive(void **state)
 {
     (void)state;
@@ -95,8 +96,8 @@ static void what_cannot_be_looked_at_is_alive(void **state)
     assert_false(group_is_alive(leader, &unknown));
 }
 
-// Goal: a process that has left the group, and could not be looked for when it was to be killed, is
-// looked for again.
+// Goal: if a process has left the group and could not be looked for at the kill, it is looked for
+// again.
 static void strays_that_cannot_be_looked_for_may_be_there(void **state)
 {
     (void)state;

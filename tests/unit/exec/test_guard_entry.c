@@ -13,7 +13,7 @@
 
 #define S CLOCK_NS_PER_S
 
-/* A deadline is rounded down to a millisecond, so never later than the lease. */
+/* Goal: a deadline is rounded down to a millisecond, so it is never later than the lease. */
 static void test_deadline(void **state)
 {
     (void)state;
@@ -26,11 +26,11 @@ static void test_deadline(void **state)
     assert_int_equal(guard_entry_take(&slot, 4999), 0);
     assert_true(guard_entry_take(&slot, 5000) != 0);
     guard_entry_disarm(&slot);
-    assert_int_equal(guard_entry_arm(&slot, -1), 1); /* passed long ago, but armed */
+    assert_int_equal(guard_entry_arm(&slot, -1), 1); /* in the past, but armed */
     assert_true(guard_entry_take(&slot, 1) != 0);
 }
 
-/* What has no lease is taken only when everything is. */
+/* Goal: an entry without a lease is taken only if all are. */
 static void test_never(void **state)
 {
     (void)state;
@@ -42,7 +42,8 @@ static void test_never(void **state)
     assert_true(guard_entry_take(&slot, UINT64_MAX) != 0);
 }
 
-/* A renewal moves the deadline of what is armed and not taken, both ways, and nothing else's. */
+/* Goal: a renewal moves the deadline of an entry that is armed and not taken, both ways, and no
+ * other. */
 static void test_renew(void **state)
 {
     (void)state;
@@ -57,14 +58,14 @@ static void test_renew(void **state)
     uint64_t word = guard_entry_take(&slot, 7000);
     assert_true(word != 0 && guard_entry_is_taken(&slot));
     assert_false(guard_entry_renew(&slot, 99 * S));
-    assert_int_equal(guard_entry_take(&slot, 0), word); /* another guard goes on with it */
+    assert_int_equal(guard_entry_take(&slot, 0), word); /* another guard continues with it */
     assert_int_equal(guard_entry_deadline(&slot), UINT64_MAX);
     guard_entry_disarm(&slot);
     assert_false(guard_entry_is_taken(&slot) || guard_entry_is_armed(&slot));
     assert_false(guard_entry_renew(&slot, 99 * S));
 }
 
-/* What was said of one process does not count for the next in its place. */
+/* Goal: a state of one process does not apply to the next one in its entry. */
 static void test_generations(void **state)
 {
     (void)state;
@@ -89,7 +90,7 @@ static void test_generations(void **state)
     assert_int_equal(process.ended_ns, 0);
 }
 
-/* A child that comes to life after its slot was taken is told so. */
+/* Goal: a child that starts after its entry was taken learns of it. */
 static void test_late_child(void **state)
 {
     (void)state;
@@ -102,7 +103,7 @@ static void test_late_child(void **state)
     assert_true(guard_entry_enter(&slot));
 }
 
-/* The generation passes its end. */
+/* Goal: the generation wraps around. */
 static void test_many_generations(void **state)
 {
     (void)state;
@@ -126,8 +127,8 @@ static void *take_again_and_again(void *context)
     return (void *)taken;
 }
 
-/* Renewals and a guard at the same time: what is renewed is not taken, what is taken is not
- * renewed, and no deadline of one gets mixed with the other. */
+/* Goal: with renewals and a guard at the same time, a renewed entry is not taken, a taken one is
+ * not renewed, and deadlines are not mixed. */
 static void test_race(void **state)
 {
     (void)state;

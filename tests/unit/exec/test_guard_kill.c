@@ -1,5 +1,4 @@
-/* Whom a guard kills, and whom it does not: real processes, and slots as daemon and child fill
- * them. */
+/* Which processes a guard kills: real processes, and entries as daemon and child fill them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,14 +47,14 @@ static int tear_down(void **state)
 
 static _Noreturn void stay(void)
 {
-    (void)alarm(60); /* where the test fails */
+    (void)alarm(60); /* if the test hangs */
     for (;;) {
         pause();
     }
 }
 
-/* A leader, whose number the test tells, and a member of its session, in its group or in one of its
- * own. *member: through a pipe. */
+/* A leader, whose pid the test writes into the entry, and a member of its session, in its group
+ * or in one of its own. *member is read through a pipe. */
 static pid_t start_task(bool apart, pid_t *member)
 {
     int ends[2];
@@ -95,7 +94,7 @@ static void reap(pid_t pid)
     }
 }
 
-/* Rounds until one answers so. Returns the last answer. */
+/* Runs rounds until one returns this. Returns the last result. */
 static enum guard_left kill_until(enum guard_left wanted)
 {
     enum guard_left left = GUARD_LEFT_LIVING;
@@ -111,7 +110,7 @@ static void take(struct guard_entry *slot)
     guard_kill_add(PLACE, guard_entry_take(slot, UINT64_MAX));
 }
 
-/* The whole session dies, also what has left the leader's group. */
+/* Goal: the whole session dies, also processes that have left the leader's group. */
 static void test_session(void **state)
 {
     (void)state;
@@ -131,8 +130,8 @@ static void test_session(void **state)
     }
 }
 
-/* A process that is younger than the child's word has got the number since: it is not touched, nor
- * its session, and the child counts as gone. */
+/* Goal: a process that is younger than the child's record has reused the pid: it is not killed,
+ * nor its session, and the child counts as gone. */
 static void test_number_of_another(void **state)
 {
     (void)state;
@@ -145,7 +144,8 @@ static void test_number_of_another(void **state)
     slot->pid = other;
     slot->born_ns = before_ns;
     take(slot);
-    /* what has that session may be the task's: it is not killed, and the task not called dead */
+    /* a process of that session may be the task's: it is not killed, and the task not called
+     * dead */
     for (int i = 0; i < 20; i++) {
         assert_int_equal(guard_kill_round(shared), GUARD_LEFT_DOUBTFUL);
     }
@@ -158,8 +158,8 @@ static void test_number_of_another(void **state)
     guard_entry_disarm(slot);
 }
 
-/* The daemon has reaped the leader: whoever has its number is not touched; what was of its session
- * by then is killed. */
+/* Goal: after the daemon has reaped the leader, a process with its pid is not killed; processes
+ * of its session by then are. */
 static void test_reaped_leader(void **state)
 {
     (void)state;
@@ -174,14 +174,14 @@ static void test_reaped_leader(void **state)
     take(slot);
     assert_int_equal(kill_until(GUARD_LEFT_NONE), GUARD_LEFT_NONE);
     assert_false(lives(member));
-    assert_true(lives(leader)); /* stands for another process here */
+    assert_true(lives(leader)); /* in the place of another process */
     reap(leader);
     reap(member);
     guard_entry_disarm(slot);
 }
 
-/* The daemon is dead, and whoever inherited the leader has reaped it: what was of its session while
- * the daemon lived is killed. What is younger may be of another session with that number. */
+/* Goal: after the daemon's death and a reaping by another process, the processes of the session
+ * from the daemon's time are killed. Younger ones may be of another session with that id. */
 static void test_inherited_leader(void **state)
 {
     (void)state;
@@ -204,7 +204,8 @@ static void test_inherited_leader(void **state)
     }
 }
 
-/* The slot has passed on to the next process while the guard was at work: it stops. */
+/* Goal: if the entry has passed to the next process while the guard was at work, the guard
+ * stops. */
 static void test_passed_on(void **state)
 {
     (void)state;
@@ -226,8 +227,8 @@ static void test_passed_on(void **state)
     guard_entry_disarm(slot);
 }
 
-/* Executes the shell with that environment, in a session of its own: it reads a line, and executes
- * sleep with the other one. */
+/* Executes the shell with that environment, in a session of its own: it reads a line, and
+ * executes sleep with the other environment. */
 static pid_t start_stray(int *input, char *const *environment, const char *then)
 {
     int ends[2];
@@ -248,8 +249,8 @@ static pid_t start_stray(int *input, char *const *environment, const char *then)
     return pid;
 }
 
-/* A process that has left the session shows no environment, as it does while it executes: it is
- * waited for until it does, and killed if it is the task's. */
+/* Goal: a process that has left the session shows no environment while it executes: the guard
+ * waits for it, and kills it if it is the task's. */
 static void test_stray_that_executes(void **state)
 {
     (void)state;
@@ -283,7 +284,7 @@ static void test_stray_that_executes(void **state)
     }
 }
 
-/* Nothing was started yet: there is nothing to be killed. */
+/* Goal: before the first child there is nothing to kill. */
 static void test_no_child_yet(void **state)
 {
     (void)state;

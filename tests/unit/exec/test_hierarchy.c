@@ -1,4 +1,4 @@
-/* Where a process's cgroup is, from the texts in which the kernel tells; small files; bounds. */
+/* The cgroup of a process, from the kernel's texts; small files; limits. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,8 @@ static void groups_are_located(void **state)
           "/mnt/with space/a", "/a");
 }
 
-/* Goal: of a part of the hierarchy only what lies in it is found; a whole one goes instead. */
+/* Goal: in a mounted part of the hierarchy only groups below it are found; a mount of the root
+ * is preferred. */
 static void parts_are_located(void **state)
 {
     (void)state;
@@ -60,7 +61,7 @@ static void parts_are_located(void **state)
     check(both, "0::/docker/xy\n", "/whole/docker/xy", "/docker/xy");
 }
 
-/* Goal: where there is no group to be seen, none is. */
+/* Goal: if no group is visible, none is found. */
 static void nothing_is_located(void **state)
 {
     (void)state;
@@ -73,7 +74,7 @@ static void nothing_is_located(void **state)
     check("30 24 0:26 /\n30 24\n - cgroup2\n", "0::/a\n", "", "");
 }
 
-/* Goal: values are found by their whole key; what grows on several lines is added. */
+/* Goal: values are found by their whole key; values on several lines are added up. */
 static void values_are_found(void **state)
 {
     (void)state;
@@ -96,8 +97,8 @@ static struct task with(size_t bound, int64_t value)
     return task;
 }
 
-/* Goal: a task lowers the queue's bounds, and raises none: also not a weight above the kernel's
- * own. */
+/* Goal: a task lowers the queue's limits and raises none, also not a weight above the kernel's
+ * default. */
 static void tasks_only_lower(void **state)
 {
     (void)state;
@@ -130,7 +131,7 @@ static void tasks_only_lower(void **state)
     assert_int_equal(bounds.values[TASK_IO_WEIGHT], 500);
 }
 
-/* Goal: bounds stand in the files as the kernel reads them, and are taken away again. */
+/* Goal: limits are written in the kernel's form, and removed again. */
 static void bounds_are_written(void **state)
 {
     (void)state;
@@ -165,7 +166,7 @@ static void bounds_are_written(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Goal: fields of tasks are taken in their forms and no others; an empty one says nothing. */
+/* Goal: fields of tasks are read in their forms and no others; an empty one means nothing. */
 static void fields_are_taken(void **state)
 {
     (void)state;
@@ -197,7 +198,7 @@ static void fields_are_taken(void **state)
     assert_non_null(task_bound_take(task.bounds, TASK_PIDS_MAX, &cut));
 }
 
-/* Goal: what is not known is left out; the largest numbers fit. */
+/* Goal: unknown values are left out; the largest numbers fit. */
 static void usage_is_told(void **state)
 {
     (void)state;

@@ -138,7 +138,7 @@ static const struct job_step table[STATES][EVENTS] = {
                   {JOB_DONE, 0}},
 };
 
-/* Goal: every event in every state leads where the table says, with exactly its actions. */
+/* Goal: every event in every state leads to the state of the table, with exactly its actions. */
 static void every_step_is_as_designed(void **state)
 {
     (void)state;
@@ -154,9 +154,9 @@ static void every_step_is_as_designed(void **state)
     }
 }
 
-/* Goal: whatever comes in whatever order (all sequences of six events), an attempt is reported at
- * most once, never while a process of its or of its check may live, which also comes before the
- * task's own start; and it never goes back. */
+/* Goal: in all sequences of six events, an attempt is reported at most once, never while a
+ * process of it or of its check may live, which also ends before the task's own start; and it
+ * never goes back. */
 static void no_order_of_events_breaks_it(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void no_order_of_events_breaks_it(void **state)
     }
 }
 
-/* The cause that an event brings where none stands yet. */
+/* The cause that an event sets if there is none yet. */
 static enum cause expected_cause(enum job_state state, enum job_event event)
 {
     int checks = state == JOB_CHECKING, waits = state == JOB_CLAIMED || state == JOB_CHECKED;
@@ -211,7 +211,7 @@ static enum cause expected_cause(enum job_state state, enum job_event event)
     return CAUSE_EXIT;
 }
 
-/* Goal: what nothing has told to end yet is known by its state. */
+/* Goal: an attempt without an order to end is described by its state. */
 static void what_is_under_way(void **state)
 {
     (void)state;
@@ -221,8 +221,8 @@ static void what_is_under_way(void **state)
     }
 }
 
-/* Goal: the first reason stands in every state and against every event; and one that has exited
- * or was told to end gets no new one. */
+/* Goal: the first reason stays in every state and for every event; an attempt that has exited or
+ * was ordered to end gets no new one. */
 static void first_reason_wins(void **state)
 {
     (void)state;

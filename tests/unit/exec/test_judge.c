@@ -1,4 +1,4 @@
-/* What an attempt's end says of it, once everything about it is known. */
+/* The verdict on an attempt, when everything about its end is known. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "exec/attempt/child.h"
 #include "exec/attempt/judge.h"
 
-/* The cause with which an attempt ends that has this ending, in a config with a rule for 3. */
+/* The cause of an attempt with this end, in a config with a rule for 3. */
 static enum cause judged(enum cause cause, int code, int64_t oom_kills, const char *command,
                          bool reported)
 {
@@ -29,8 +29,9 @@ static enum cause judged(enum cause cause, int code, int64_t oom_kills, const ch
     return child.attempt.ending.cause;
 }
 
-/* Goal: whoever failed by itself, in whatever way, while the kernel killed of it, lacked memory;
- * but not who succeeded, who was ended by leat, or of whom its process has told. */
+/* Goal: an attempt that failed by itself, in whatever way, while the kernel killed processes of
+ * it, was out of memory; but not one that succeeded, was killed by leat, or reported its own
+ * outcome. */
 static void want_of_memory_is_a_cause(void **state)
 {
     (void)state;
@@ -53,8 +54,8 @@ static void want_of_memory_is_a_cause(void **state)
     }
 }
 
-/* Goal: 126 and 127 are the host's fault with a program that the config gives, and no others are;
- * where tasks bring their commands, they are theirs. */
+/* Goal: 126 and 127 are host faults for a configured program, and no other codes are; for a
+ * task's own command they are the task's. */
 static void programs_that_cannot_run(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-// What dead leaders have left, by looks at our children: real processes, in tables as the runner's.
+// Processes that dead leaders have left, by scans of our children: real processes, in tables like
+// the runner's.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,10 +66,10 @@ static _Noreturn void stay(void)
     }
 }
 
-/* What a leader leaves. */
+/* The process that a leader leaves. */
 enum kind { NOTHING, OTHER_GROUP, OTHER_SESSION };
 
-/* An orphan of this process once its parent, the process between, has died. */
+/* An orphan of this process when its parent, the process in between, has died. */
 static pid_t leave(enum kind kind)
 {
     int ends[2];
@@ -98,7 +99,7 @@ static pid_t leave(enum kind kind)
     return left;
 }
 
-/* A leader in the table of those that run: it has left what it is to leave. */
+/* A leader in the table of running ones that leaves such a process. */
 static struct child *lead(struct trial *trial, enum kind kind)
 {
     int ends[2];
@@ -134,7 +135,7 @@ static void die(pid_t pid)
     assert_int_equal(waitid(P_PID, (id_t)pid, &exit, WEXITED | WNOWAIT), 0);
 }
 
-/* Its exit is heard of, as the runner does it. Returns what it has left. */
+/* Handles its exit as the runner does. Returns what it has left. */
 static enum group_left settle(struct trial *trial, struct child *child)
 {
     child_table_remove(&trial->running, child);
@@ -144,8 +145,8 @@ static enum group_left settle(struct trial *trial, struct child *child)
     return left;
 }
 
-// Goal: one look answers for all that were dead by then, and for no other: many that end together
-// cost no look each.
+// Goal: one scan answers for all leaders that were dead by then, and for no others, so that many
+// ends together need no scan each.
 static void one_look_serves_all_that_are_dead(void **state)
 {
     struct trial *trial = *state;
@@ -170,8 +171,8 @@ static void one_look_serves_all_that_are_dead(void **state)
     assert_true(trial->look.ended_ns > ended_ns);
 }
 
-// Goal: what has left its group, but not its session, counts for the leader of that session alone;
-// for nobody while that runs; and no more when it is dead.
+// Goal: a process that has left its group, but not its session, counts for the leader of that
+// session alone, for none while the leader runs, and no longer after its own death.
 static void strays_count_for_their_session(void **state)
 {
     struct trial *trial = *state;
@@ -188,8 +189,7 @@ static void strays_count_for_their_session(void **state)
     assert_int_equal(kill(trial->strays[1], 0), 0);
 }
 
-// Goal: what is in a session that nobody knows may be anyone's, and so counts for all that are
-// dead.
+// Goal: a process in an unknown session may belong to any leader, and so counts for all dead ones.
 static void strays_of_no_session_count_for_all(void **state)
 {
     struct trial *trial = *state;
@@ -202,11 +202,11 @@ static void strays_of_no_session_count_for_all(void **state)
     assert_int_equal(settle(trial, strewing), GROUP_STRAYS);
     die(trial->strays[0]);
     assert_int_equal(settle(trial, next), GROUP_NOTHING);
-    /* the dead one was reaped by the look */
+    /* the scan has reaped the dead one */
     assert_int_equal(waitpid(trial->strays[0], NULL, WNOHANG), -1);
 }
 
-// Goal: where orphans do not come to this process, nothing is known.
+// Goal: if orphans do not become children of this process, nothing is known.
 static void nothing_is_known_without_adoption(void **state)
 {
     struct trial *trial = *state;

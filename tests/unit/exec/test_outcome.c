@@ -1,4 +1,4 @@
-/* What becomes of a task after an attempt: verdicts, backoff and the texts for people. */
+/* The outcome of a task after an attempt: verdicts, backoff and texts. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void exit_codes_are_judged(void **state)
     }
 }
 
-/* Goal: 0 is success whatever the policy says. */
+/* Goal: 0 is success with any policy. */
 static void zero_is_always_success(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void causes_are_judged(void **state)
     }
 }
 
-/* The rule for that cause; NULL where it has none. */
+/* The rule for that cause, or NULL. */
 static struct config_rule *rule_for(struct config_retry *policy, enum cause cause)
 {
     switch (cause) {
@@ -122,8 +122,9 @@ static enum verdict expected_by(struct config_rule rule, int64_t own, int64_t at
                                                                            : VERDICT_RETRY;
 }
 
-/* Goal: the whole table: each cause, with each rule for it, the task's own number of attempts less
- * and more than the rule's, each attempt, alone and shared; and no cause follows another's rule. */
+/* Goal: the whole table is right: each cause, with each rule for it, the task's own number of
+ * attempts below and above the rule's, each attempt, alone and shared; and no cause follows
+ * another's rule. */
 static void rules_are_followed(void **state)
 {
     (void)state;
@@ -149,7 +150,7 @@ static void rules_are_followed(void **state)
                         outcome_decide(&policy, &ending, 0.5).verdict,
                         expected_by(rules[at], ending.max_attempts, ending.attempt, ending.shared));
                 }
-                /* with every rule but its own changed nothing changes */
+                /* the rules of all other causes change nothing */
                 for (enum cause other = CAUSE_EXIT; other <= CAUSE_CANCELLED; other++) {
                     struct config_rule *foreign = rule_for(&policy, other);
                     if (foreign && other != cause) {
@@ -166,8 +167,8 @@ static void rules_are_followed(void **state)
     }
 }
 
-/* Goal: a code's and a signal's own rule goes before the one for all others, and has no say beside
- * it; numbers that are none have the one for all. */
+/* Goal: the own rule of a code or signal overrides the one for all others; invalid numbers have
+ * the one for all. */
 static void own_rules_go_first(void **state)
 {
     (void)state;
@@ -190,7 +191,8 @@ static void own_rules_go_first(void **state)
     assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, VERDICT_DEAD);
 }
 
-/* Goal: for want of memory failed what failed by itself, and of which something was killed. */
+/* Goal: an attempt that failed by itself, and of which a process was OOM-killed, was out of
+ * memory. */
 static void want_of_memory_is_known(void **state)
 {
     (void)state;
@@ -208,8 +210,8 @@ static void want_of_memory_is_known(void **state)
     assert_false(ending_lacked_memory(&policy, &well, 1));
 }
 
-/* Goal: how a shared process failed leads to an attempt of its own for each task, whatever the code
- * and however many attempts there are; its success counts. */
+/* Goal: any failure of a shared process leads to an own attempt for each task, with any code and
+ * number of attempts; its success counts. */
 static void shared_failures_lead_to_own_attempts(void **state)
 {
     (void)state;
@@ -227,7 +229,7 @@ static void shared_failures_lead_to_own_attempts(void **state)
     assert_int_equal(outcome_decide(&policy, &ending, 0.5).verdict, VERDICT_RELEASE);
 }
 
-/* Goal: what a process reports is done; a retry as the policy has it. */
+/* Goal: the report of a process decides; a retry follows the policy. */
 static void reports_are_followed(void **state)
 {
     (void)state;
@@ -249,7 +251,7 @@ static void reports_are_followed(void **state)
     }
 }
 
-/* Goal: a task's own number of attempts goes before the policy's, both ways. */
+/* Goal: a task's own number of attempts overrides the policy's, both ways. */
 static void own_attempts_count(void **state)
 {
     (void)state;
@@ -263,7 +265,7 @@ static void own_attempts_count(void **state)
     assert_int_equal(outcome_decide(&policy, &ending, 0).verdict, VERDICT_DEAD);
 }
 
-/* Goal: the wait is base times factor to the power of the attempts before, up to the cap, without
+/* Goal: the pause is base times factor to the power of earlier attempts, up to the cap, without
  * overflow. */
 static void waits_grow_to_the_cap(void **state)
 {
@@ -279,8 +281,8 @@ static void waits_grow_to_the_cap(void **state)
     assert_int_equal(decide(&policy, CAUSE_EXIT, 1, 100000).delay_ms, 2000);
 }
 
-/* Goal: full jitter takes the random share; a wait is 1 ms at the least and never over the whole.
- */
+/* Goal: full jitter takes the random share; a pause is at least 1 ms and never longer than the
+ * whole. */
 static void jitter_takes_a_share(void **state)
 {
     (void)state;
@@ -294,8 +296,8 @@ static void jitter_takes_a_share(void **state)
     assert_int_equal(outcome_decide(&policy, &ending, 0.5).delay_ms, 1);
 }
 
-/* Goal: a task whose program is not here waits, longer the more often it was passed on, but never
- * for more than a minute; other releases do not wait. */
+/* Goal: a task whose program is missing waits, longer the more often it was requeued, but at
+ * most a minute; other releases do not wait. */
 static void missing_programs_are_waited_for(void **state)
 {
     (void)state;
@@ -320,7 +322,7 @@ static void assert_text(struct ending ending, const char *expected)
     assert_string_equal(text, expected);
 }
 
-/* Goal: people read what happened. */
+/* Goal: the text of an end says what happened. */
 static void endings_have_texts(void **state)
 {
     (void)state;
@@ -356,8 +358,8 @@ static void assert_status(struct ending ending, const char *expected)
     assert_string_equal(text, expected);
 }
 
-/* Goal: beside its cause an ending says its exit status or signal, where a process's own end is the
- * cause, and else nothing. */
+/* Goal: beside its cause an end has the exit status or signal if the process's own end is the
+ * cause, and otherwise nothing. */
 static void endings_have_a_status(void **state)
 {
     (void)state;
@@ -370,7 +372,7 @@ static void endings_have_a_status(void **state)
     }
 }
 
-/* Goal: no two causes have the same name. */
+/* Goal: all causes have different names. */
 static void causes_have_names(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-// What tasks write: lines cut right wherever reads end, and the last bytes kept within bounds.
+// Output of tasks: lines are cut right wherever reads end, and the last bytes are kept within
+// limits.
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 
 #include "exec/attempt/output.h"
 
-/* Lines as they come, each ended by '|', or by '/' where it goes on. */
+/* Appends a line, ended by '|', or by '/' if it continues. */
 static bool take_line(void *context, const void *data, size_t size, bool ends)
 {
     assert_int_equal(buffer_append(context, data, size), 0);
@@ -46,7 +47,8 @@ static void assert_lines(const char *data, size_t size, size_t step, size_t max,
         assert_true(read_lines(&output, scratch, sizeof scratch, 10, &lines));
         assert_true(output.line.size <= max);
     }
-    assert_false(read_lines(&output, scratch, sizeof scratch, 10, &lines)); /* nothing there */
+    assert_false(
+        read_lines(&output, scratch, sizeof scratch, 10, &lines)); /* there is nothing to read */
     assert_true(output.fd >= 0);
     close(ends[1]);
     assert_false(read_lines(&output, scratch, sizeof scratch, 10, &lines));
@@ -60,7 +62,7 @@ static void assert_lines(const char *data, size_t size, size_t step, size_t max,
     output_free(&output);
 }
 
-// Goal: lines are the same in whatever pieces they come; a last one without end is passed on.
+// Goal: lines are the same for any pieces; a last one without an end is passed on.
 static void lines_do_not_depend_on_reads(void **state)
 {
     (void)state;
@@ -87,7 +89,7 @@ static bool take_some(void *context, const void *data, size_t size, bool ends)
     return ++picky->offered % 3 == 0 && take_line(&picky->got, data, size, ends);
 }
 
-// Goal: a line that is not taken comes again, whole and in its slot_index, wherever the reads
+// Goal: a line that is not taken is offered again, whole and in its place, wherever the reads
 // ended.
 static void lines_that_are_not_taken_come_again(void **state)
 {
@@ -153,7 +155,7 @@ static void tails_are_the_last_bytes(void **state)
     }
 }
 
-// Goal: no tail is wanted, none is kept; silence costs nothing.
+// Goal: without a wanted tail none is kept; a silent task costs nothing.
 static void nothing_is_kept_for_nothing(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-// Tasks from start to end: exit codes, stdin, what they inherit, and starts that fail.
+// Tasks from start to end: exit codes, stdin, inherited state, and failed starts.
 #include "../lib/runner_trial.h"
 
-// Goal: exit codes and signals arrive as they were, with times and the attempt's numbers.
+// Goal: exit codes and signals are reported unchanged, with times and the attempt's numbers.
 static void endings_arrive(void **state)
 {
     struct trial *trial = *state;
@@ -31,7 +31,7 @@ static void output_is_kept(void **state)
     assert_null(attempt->stderr_tail.data);
 }
 
-// Goal: a long-running task's output is read while it runs: more than a pipe holds.
+// Goal: the output of a long-running task is read while it runs: more than a pipe holds.
 static void output_is_read_meanwhile(void **state)
 {
     struct trial *trial = *state;
@@ -41,8 +41,8 @@ static void output_is_read_meanwhile(void **state)
     assert_memory_equal(attempt->stdout_tail.data + 4096 - 6, "\nlast\n", 6);
 }
 
-/* Runs the command with and without the shortcut past the shell, which /usr/bin/sh does not have,
- * and expects the same of both. */
+/* Runs the command with and without the shortcut past the shell, which /usr/bin/sh does not
+ * have, and expects the same of both. */
 static void assert_same(struct trial *trial, const char *command)
 {
     struct attempt *attempt = run(trial, command);
@@ -70,8 +70,8 @@ static void assert_same(struct trial *trial, const char *command)
     free((char *)err.data);
 }
 
-// Goal: commands that are executed without a shell do what the shell would have made of them:
-// output, messages and exit codes, missing and unusual programs included.
+// Goal: commands that are executed without a shell do the same as with one: output, messages and
+// exit codes, missing and unusual programs included.
 static void shortcut_changes_nothing(void **state)
 {
     struct trial *trial = *state;
@@ -129,8 +129,8 @@ static void shortcut_changes_nothing(void **state)
     runner_set_config(trial->runner, &trial->config);
 }
 
-// Goal: a payload arrives on stdin byte by byte: none, 128 KiB and 64 MiB, NULs and all; nobody can
-// change it.
+// Goal: a payload arrives on stdin byte by byte: empty, 128 KiB and 64 MiB, with NULs; no process
+// can change it.
 static void payloads_arrive(void **state)
 {
     struct trial *trial = *state;
@@ -152,7 +152,7 @@ static void payloads_arrive(void **state)
     free(payload);
 }
 
-// Goal: no payload, or a config that gives none, is /dev/null.
+// Goal: without a payload, or with a config that passes none, stdin is /dev/null.
 static void no_payload_is_null(void **state)
 {
     struct trial *trial = *state;
@@ -162,7 +162,7 @@ static void no_payload_is_null(void **state)
     assert_bytes(run_task(trial, task)->stdout_tail, "0\n");
 }
 
-/* What a bad service manager, or a careless user, may leave to us. */
+/* State that a bad service manager, or a careless user, may leave us. */
 static void inherit_badly(void)
 {
     sigset_t some;
@@ -190,8 +190,8 @@ static void inherit_well(void)
     umask(022);
 }
 
-// Goal: whatever the daemon was started with, tasks see default signals, three descriptors, their
-// own session, and the configured umask, directory and limit.
+// Goal: whatever the daemon inherited, tasks have default signals, three descriptors, their own
+// session, and the configured umask, directory and limit.
 static void nothing_bad_is_inherited(void **state)
 {
     struct trial *trial = *state;
@@ -216,7 +216,8 @@ static void assert_failure(const struct attempt *attempt, enum cause cause, cons
     assert_string_equal(attempt->reason, reason);
 }
 
-// Goal: a start that fails for the host's sake says why, runs nothing and blames nobody.
+// Goal: a start that fails because of the host says why, runs nothing and does not count as the
+// task's failure.
 static void host_faults_are_told(void **state)
 {
     struct trial *trial = *state;
@@ -246,8 +247,8 @@ static void host_faults_are_told(void **state)
                    "cannot execute /etc/passwd: Permission denied");
 }
 
-// Goal: 126 and 127 of a configured command are the host's fault, unless the config gives them a
-// meaning; of a task's own command they are exit codes.
+// Goal: 126 and 127 of a configured command are host faults, unless the config has a rule for them;
+// of a task's own command they are exit codes.
 static void missing_programs_are_host_faults(void **state)
 {
     struct trial *trial = *state;
@@ -283,7 +284,7 @@ static void configured_commands_run(void **state)
     assert_bytes(attempt->stdout_tail, "plain words\n");
 }
 
-// Goal: fields that the kernel does not take as arguments refuse the task, not the host.
+// Goal: fields that the kernel does not accept as arguments refuse the task, and are no host fault.
 static void too_long_is_refused(void **state)
 {
     struct trial *trial = *state;
@@ -300,7 +301,7 @@ static void too_long_is_refused(void **state)
     assert_failure(attempt, CAUSE_CANNOT_EXECUTE, "cannot execute /bin/sh: Argument list too long");
 }
 
-// Goal: without descriptors a start fails as the host's fault, leaves none behind, and the next one
+// Goal: without descriptors a start fails as a host fault and leaves none behind, and the next one
 // with them works.
 static void no_descriptors_is_a_host_fault(void **state)
 {

@@ -1,10 +1,10 @@
-/* Batches in the runner: each task is reported once, with its own ending, however the process
+/* Batches in the runner: each task is reported once, with its own outcome, however the process
  * ends. */
 #include "../lib/runner_trial.h"
 
 enum { MANY = 5 };
 
-/* Starts one process for so many tasks, numbered by attempt from 1 on. */
+/* Starts one process for this many tasks, numbered by attempt from 1 on. */
 static void begin_batch(struct trial *trial, const char *command, size_t count)
 {
     struct claimed_task begun[MANY];
@@ -21,7 +21,7 @@ static void begin_batch(struct trial *trial, const char *command, size_t count)
     assert_int_equal(runner_start(trial->runner, begun, count), 0);
 }
 
-/* Goal: one process, as many attempts as tasks, all of which are reported in their order. */
+/* Goal: one process has as many attempts as tasks, which are all reported in their order. */
 static void all_are_reported(void **state)
 {
     struct trial *trial = *state;
@@ -38,8 +38,8 @@ static void all_are_reported(void **state)
     assert_int_equal(runner_processes(trial->runner), 0);
 }
 
-/* Goal: the one that is meant ends with its own cause, those that share its process with another;
- * what was said before stands. */
+/* Goal: the task that is ended has its own cause, those of the same process have another;
+ * earlier verdicts stay. */
 static void others_end_with_one(void **state)
 {
     struct trial *trial = *state;
@@ -62,7 +62,7 @@ static void others_end_with_one(void **state)
     assert_ending(trial->last, "reported ok");
 }
 
-/* Goal: stopping and running out of time are about all of them alike. */
+/* Goal: a stop and a timeout end all of them alike. */
 static void all_end_together(void **state)
 {
     struct trial *trial = *state;
@@ -78,7 +78,7 @@ static void all_end_together(void **state)
     assert_ending(trial->last, "timeout");
 }
 
-/* Goal: a start that fails is told of each task, and is nobody's fault. */
+/* Goal: a failed start is reported for each task, and counts against none. */
 static void starts_fail_for_all(void **state)
 {
     struct trial *trial = *state;

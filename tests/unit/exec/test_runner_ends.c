@@ -1,4 +1,4 @@
-// How tasks end when they do not end by themselves, and what is left of them: nothing.
+// How tasks are ended, and that no process is left of them.
 #include "../lib/log_tail.h"
 #include "../lib/runner_trial.h"
 #include "exec/attempt/child.h"
@@ -16,7 +16,7 @@ static int64_t elapsed_ms(const struct attempt *attempt)
     return attempt->duration_us / 1000;
 }
 
-// Goal: a task over its time gets TERM, and its exit 0 afterwards is still a timeout.
+// Goal: a task past its timeout gets TERM, and an exit with 0 afterwards is still a timeout.
 static void timeout_stays_a_timeout(void **state)
 {
     struct trial *trial = *state;
@@ -27,7 +27,7 @@ static void timeout_stays_a_timeout(void **state)
     assert_true(elapsed_ms(attempt) >= 1495);
 }
 
-// Goal: the task's own timeout goes before the config's, and 0 is none.
+// Goal: the task's own timeout overrides the configured one, and 0 means none.
 static void own_timeout_counts(void **state)
 {
     struct trial *trial = *state;
@@ -40,7 +40,7 @@ static void own_timeout_counts(void **state)
         "exit 0");
 }
 
-// Goal: who ignores TERM is killed after the grace, children and all.
+// Goal: a task that ignores TERM is killed after the grace, children included.
 static void grace_ends_with_kill(void **state)
 {
     struct trial *trial = *state;
@@ -54,7 +54,7 @@ static void grace_ends_with_kill(void **state)
     assert_true(is_dead(number_in(attempt->stdout_tail)));
 }
 
-// Goal: a stopped task is woken to hear TERM.
+// Goal: a stopped task is continued so that it receives TERM.
 static void stopped_task_hears_term(void **state)
 {
     struct trial *trial = *state;
@@ -93,7 +93,7 @@ static void ends_have_their_causes(void **state)
     assert_int_equal(attempt->ending.signal, SIGKILL);
 }
 
-// Goal: KILL_NOW cuts the grace short; the first reason stands.
+// Goal: KILL_NOW cuts the grace short, and the first reason stays.
 static void kill_now_cuts_the_grace(void **state)
 {
     struct trial *trial = *state;
@@ -110,8 +110,8 @@ static void kill_now_cuts_the_grace(void **state)
     assert_true(elapsed_ms(trial->last) < 20000);
 }
 
-// Goal: a KILL that nobody here sent is a cause of its own, but after the lease it is the lease
-// that has ended the task, or its check: whoever sees to that was faster.
+// Goal: a KILL by another process has its own cause. After the lease it is the lease that has ended
+// the task, or its check, because the guard was faster.
 static void kill_by_others_has_its_cause(void **state)
 {
     struct trial *trial = *state;
@@ -143,8 +143,8 @@ static void kill_by_others_has_its_cause(void **state)
     }
 }
 
-// Goal: who has exited already keeps its exit, though the loop has not heard of it when the end
-// comes.
+// Goal: a task that has exited keeps its exit status, though the loop learns of it after the order
+// to end.
 static void own_exit_stands(void **state)
 {
     struct trial *trial = *state;
@@ -160,8 +160,8 @@ static void own_exit_stands(void **state)
     }
 }
 
-// Goal: what a task leaves in the background is dead when the attempt has ended, in its group, or
-// in a group of its own that still holds the output.
+// Goal: background processes of a task are dead when the attempt has ended, in its group, or in
+// another group that still holds the output.
 static void background_does_not_survive(void **state)
 {
     struct trial *trial = *state;
@@ -177,8 +177,8 @@ static void background_does_not_survive(void **state)
     }
 }
 
-// Goal: a descendant that left the session and holds the output delays the end by no more than a
-// second, and loses no output written before.
+// Goal: a descendant that left the session and holds the output delays the end by at most a second,
+// and no earlier output is lost.
 static void held_pipe_is_not_waited_for(void **state)
 {
     struct trial *trial = *state;
@@ -219,7 +219,7 @@ static void free_leaves_nothing(void **state)
     }
 }
 
-// Goal: children that nobody here started are reaped, and harm nobody.
+// Goal: children that were not started here are reaped, and do no harm.
 static void strangers_are_reaped(void **state)
 {
     struct trial *trial = *state;
@@ -253,7 +253,7 @@ static void list_holds_what_runs(void **state)
     assert_null(runner_first(trial->runner));
 }
 
-// Goal: lines go to the log with the task's fields; the last one without an end, too.
+// Goal: lines go to the log with the task's fields, also a last one without a newline.
 static void lines_are_logged(void **state)
 {
     struct trial *trial = *state;
@@ -281,7 +281,8 @@ static long resident_kib(void)
     return strtol(resident, NULL, 10) * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-// Goal: floods with and without newlines neither grow us nor keep other tasks from their timeouts.
+// Goal: floods with and without newlines neither make the daemon grow nor delay other tasks'
+// timeouts.
 static void floods_are_bounded(void **state)
 {
     struct trial *trial = *state;
@@ -310,8 +311,8 @@ static void floods_are_bounded(void **state)
     }
 }
 
-/* Goal: a runner beside the first starts, counts and reports its own, by a config of its own, while
- * the first hears of all exits; what is left of it ends with it, and the first goes on. */
+/* Goal: a second runner starts, counts and reports its own attempts, with its own config, while
+ * the first receives all exits; its processes end with it, and the first goes on. */
 static void one_beside_keeps_to_itself(void **state)
 {
     struct trial *trial = *state, other = {.loop = trial->loop};
@@ -331,7 +332,7 @@ static void one_beside_keeps_to_itself(void **state)
     assert_bytes(other.last->stdout_tail, "-1700000000123-0\n");
     assert_int_equal(trial->ended, 0);
 
-    /* more than the table began with */
+    /* more than the table's initial size */
     for (int i = 0; i < 100; i++) {
         begin(trial, "sleep 0.2");
     }
@@ -349,7 +350,7 @@ static void one_beside_keeps_to_itself(void **state)
     assert_int_equal(count_descriptors(), descriptors);
 }
 
-/* The numbers in the file, as soon as there are so many. */
+/* The numbers in the file, as soon as there are this many. */
 static void await_numbers(const struct trial *trial, const char *name, pid_t *numbers, size_t count)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
@@ -369,8 +370,8 @@ static void await_numbers(const struct trial *trial, const char *name, pid_t *nu
     }
 }
 
-// Goal: of many that are ended together everything is found, what has left the session too; and
-// what a neighbour has started is left alone, until its turn comes.
+// Goal: if many tasks are ended together, all their processes are found, also those that left the
+// session, and processes of another task are left alone until its turn comes.
 static void many_leave_nothing(void **state)
 {
     struct trial *trial = *state;

@@ -1,5 +1,5 @@
-/* Goal: who follows tasks gets every byte of those that ask for it, as it was read; a process waits
- * where no more is wanted, and what it leaves in its pipe still comes. */
+/* Goal: a follower gets every byte of the tasks that ask for it, as it was read; a process waits
+ * while no more is wanted, and the bytes that it leaves in its pipe still arrive. */
 #include "../lib/runner_trial.h"
 #include "base/buffer.h"
 
@@ -7,7 +7,7 @@ struct followed {
     struct trial *trial;
     struct attempt *attempt;
     struct buffer written[3]; /* by descriptor */
-    size_t began, most;       /* beyond so much, no more is wanted */
+    size_t began, most;       /* beyond `most` bytes no more is wanted */
     size_t refused;
 };
 
@@ -85,7 +85,7 @@ static void follows_only_who_asks(void **state)
     forget(&followed);
 }
 
-/* It would write 200,000 bytes and be gone: held, it still runs, until it is heard again. */
+/* The process would write 200,000 bytes and exit: held, it still runs until reading goes on. */
 static void on_later(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)loop;
@@ -112,7 +112,7 @@ static void holds_a_process(void **state)
     forget(&followed);
 }
 
-/* Held when it ends: what stands in the pipe comes all the same. */
+/* Goal: if a process is held when it ends, the bytes in the pipe still arrive. */
 static void takes_what_is_left(void **state)
 {
     struct trial *trial = *state;
@@ -125,7 +125,7 @@ static void takes_what_is_left(void **state)
     forget(&followed);
 }
 
-/* Held for ever: its time limit ends it. */
+/* Goal: a process that is held forever is ended by its timeout. */
 static void a_held_process_times_out(void **state)
 {
     struct trial *trial = *state;

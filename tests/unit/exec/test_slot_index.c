@@ -7,7 +7,7 @@
 
 #include "exec/slot_index.h"
 
-/* Each is the lowest that is free, also where earlier ones were given back. */
+/* Goal: each index is the lowest free one, also if earlier ones were returned. */
 static void test_lowest_free(void **state)
 {
     (void)state;
@@ -29,7 +29,7 @@ static void test_lowest_free(void **state)
     slot_index_free(&slot_indexes);
 }
 
-/* All given back, it begins with 0 again. */
+/* Goal: after all were returned, it begins with 0 again. */
 static void test_all_given_back(void **state)
 {
     (void)state;

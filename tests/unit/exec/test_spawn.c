@@ -1,5 +1,5 @@
-// Starting a process on a file system that may hang: forked, and nobody waits; how far it came is
-// known in the end.
+// Starting a process on a file system that may hang: it is forked, nothing waits for it, and its
+// progress is known in the end.
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static struct spawn describe(const struct files *files, char **shell_words)
                           .may_hang = true};
 }
 
-/* What it wrote, and its wait status. */
+/* Its output, and its wait status. */
 static int finish(pid_t pid, struct files *files, char *text, size_t size)
 {
     int status;
@@ -66,7 +66,7 @@ static int finish(pid_t pid, struct files *files, char *text, size_t size)
     return status;
 }
 
-// Goal: a forked process may have number 3 to write to, with number 4 not its own.
+// Goal: a forked process may have descriptor 3 to write to, and descriptor 4 is not its own.
 static void forked_process_gives_verdicts(void **state)
 {
     (void)state;
@@ -114,7 +114,8 @@ static void forked_task_runs(void **state)
     close(report);
 }
 
-// Goal: a home that cannot be entered is /, with HOME and PWD, and why is known in the end.
+// Goal: a home that cannot be entered is replaced by /, with HOME and PWD, and the reason is known
+// in the end.
 static void forked_task_without_a_home_is_at_the_root(void **state)
 {
     (void)state;
@@ -159,7 +160,7 @@ static void assert_reported(struct spawn *spawn, struct files *files, enum spawn
     close(report);
 }
 
-// Goal: where a forked child failed is known when it has exited.
+// Goal: the step at which a forked child failed is known when it has exited.
 static void forked_failures_are_reported(void **state)
 {
     (void)state;
@@ -181,8 +182,8 @@ static void forked_failures_are_reported(void **state)
                     "cannot execute /nonexistent: No such file or directory");
 }
 
-// Goal: a child that was killed on its way (here: what it would have told) was no execution, and it
-// is known where it hung.
+// Goal: a child that was killed before it executed counts as not executed, and the step at which it
+// hung is known.
 static void killed_on_the_way_is_no_execution(void **state)
 {
     (void)state;
@@ -199,7 +200,7 @@ static void killed_on_the_way_is_no_execution(void **state)
     close(ends[0]);
 }
 
-// Goal: where a guard has taken the slot before the child came to life, nothing is executed.
+// Goal: if a guard has taken the entry before the child starts, nothing is executed.
 static void taken_slot_is_no_execution(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void taken_slot_is_no_execution(void **state)
     close(files.reader);
 }
 
-// Goal: a child tells its number before it executes.
+// Goal: a child writes its pid before it executes.
 static void armed_slot_has_the_number(void **state)
 {
     (void)state;

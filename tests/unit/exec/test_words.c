@@ -33,7 +33,7 @@ static void assert_shell(const char *command, size_t size)
     }
 }
 
-/* Goal: plain words are split at blanks, however many. */
+/* Goal: plain words are split at any number of blanks. */
 static void plain_words_are_split(void **state)
 {
     (void)state;
@@ -45,7 +45,7 @@ static void plain_words_are_split(void **state)
     assert_words("/bin/echo a=b =c", WORDS("/bin/echo", "a=b", "=c"));
 }
 
-/* Goal: every other byte than the plain ones sends the line to the shell, wherever it stands. */
+/* Goal: every byte that is not plain sends the line to the shell, at any position. */
 static void special_bytes_need_a_shell(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void special_bytes_need_a_shell(void **state)
     }
 }
 
-/* Goal: assignments, options, jobs and nothing at all are the shell's. */
+/* Goal: assignments, options, jobs and an empty line are left to the shell. */
 static void first_words_of_the_shell(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void first_words_of_the_shell(void **state)
     }
 }
 
-/* Goal: what the shells of this machine call a builtin or a keyword is left to them. */
+/* Goal: words that the shells of this machine call a builtin or a keyword are left to them. */
 static void builtins_need_a_shell(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Hold files: what they prove, and what they do not.
+// Lock files of workers: what they prove, and what they do not.
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 struct slot_index {
     char folder[64];
     char boot[64]; /* of the running kernel */
-    pid_t gone;    /* of a process that has ended */
+    pid_t gone;    /* a process that has ended */
 };
 
 static int set_up(void **state)
@@ -58,7 +58,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Writes the file and answers its descriptor, open for as long as its process lives. */
+/* Writes the file and returns its descriptor, open for as long as its process lives. */
 static int write_file(const struct slot_index *slot_index, const char *text)
 {
     char path[128];
@@ -82,8 +82,8 @@ static enum worker_lock_state judge(const struct slot_index *slot_index, const c
     return look(slot_index, &found);
 }
 
-// Goal: a lock that is held says that somebody lives, whatever the lines say; the process id only
-// says whether that is the daemon. Two who look at once do not take each other for the owner.
+// Goal: a held lock means that a process lives, whatever the lines say; the pid only says whether
+// that is the daemon. Two that check at once do not take each other for the owner.
 static void a_lock_is_life(void **state)
 {
     const struct slot_index *slot_index = *state;
@@ -141,7 +141,7 @@ static void what_proves(void **state)
     assert_int_equal(judge(slot_index, "\n\n\n"), WORKER_LOCK_NONE);
 }
 
-// Goal: the cgroup is told where it can be looked at: it is of this kernel's time.
+// Goal: the cgroup is returned if it can be checked, because it is of this boot.
 static void tells_the_cgroup(void **state)
 {
     const struct slot_index *slot_index = *state;
@@ -158,7 +158,7 @@ static void tells_the_cgroup(void **state)
     assert_string_equal(found.cgroup, "");
 }
 
-// Goal: what is no hold file is left alone: folders, links, fifos, foreign ones, huge ones.
+// Goal: folders, links, fifos, foreign files and huge ones are left alone.
 static void takes_nothing_else(void **state)
 {
     const struct slot_index *slot_index = *state;
@@ -192,7 +192,7 @@ static void takes_nothing_else(void **state)
     }
 }
 
-// Goal: the list has every file but those that are being made; what is gone needs no removing.
+// Goal: the list has every file but those that are being made; removing a missing file is no error.
 static void lists_and_removes(void **state)
 {
     const struct slot_index *slot_index = *state;
@@ -214,7 +214,7 @@ static void lists_and_removes(void **state)
     worker_locks_list_free(NULL);
 }
 
-// Goal: the folder is where the config says, else where systemd does, else in /run.
+// Goal: the folder is the configured one, otherwise systemd's, otherwise below /run.
 static void folder_of_a_queue(void **state)
 {
     (void)state;

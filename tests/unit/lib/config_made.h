@@ -1,12 +1,10 @@
-/*
- * Configs that tests write down by hand: what the table would have filled in.
- */
+/* Configs that tests write by hand, with the values that the table would have filled in. */
 #ifndef LEAT_TESTS_CONFIG_MADE_H
 #define LEAT_TESTS_CONFIG_MADE_H
 
 #include "config/config.h"
 
-/* Tasks have the limits and priorities that the test itself has. */
+/* Gives tasks the limits and priorities of the test itself. */
 static inline void inherit_limits(struct config *config)
 {
     const int64_t inherit = CONFIG_INHERIT;

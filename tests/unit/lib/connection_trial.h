@@ -1,11 +1,10 @@
-/*
- * One connection, its server and what happened to it, for the unit tests of connections. Include
- * cmocka.h and what that needs before.
- */
+/* One connection, its server and its events, for the unit tests of connections. Include cmocka.h
+ * and its requirements before. */
 #ifndef LEAT_TESTS_CONNECTION_TRIAL_H
 #define LEAT_TESTS_CONNECTION_TRIAL_H
 
 #include <ev.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +27,7 @@ struct trial {
     enum at close_at, reopen_at;
     bool in_order; /* each reply is the number of the one before it, plus one */
     long long last;
-    struct buffer texts; /* replies that are text, a line each */
+    struct buffer texts; /* replies that are text, one per line */
 };
 
 static inline void act(struct trial *trial, enum at here)
@@ -118,17 +117,17 @@ static inline void run_until(struct trial *trial, const int *count, int number)
             fail_msg("ups %d, losts %d (%s), replies %d, nulls %d", trial->ups, trial->losts,
                      trial->why, trial->replies, trial->nulls);
         }
-        /* a callback breaks it; where nothing is left to wait for it returns at once */
+        /* a callback breaks it; if nothing is left to wait for it returns at once */
         (void)ev_run(trial->loop, EVRUN_ONCE);
     }
 }
 
-/* What is still on its way gets the chance to arrive. */
+/* Runs the loop for a while, so that replies that are on their way can arrive. */
 static inline void run_a_while(struct trial *trial)
 {
     for (int i = 0; i < 20; i++) {
         (void)ev_run(trial->loop, EVRUN_NOWAIT);
-        (void)usleep(1000); /* nothing to wait for: what must not come */
+        (void)poll(NULL, 0, 1); /* nothing to wait for: a reply must not come */
     }
 }
 

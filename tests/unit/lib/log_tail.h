@@ -1,6 +1,4 @@
-/*
- * Reads what the log writes to stderr, for tests of what uses the log.
- */
+/* Reads what the log writes to stderr, for tests of modules that use the log. */
 #ifndef LEAT_TESTS_LOG_TAIL_H
 #define LEAT_TESTS_LOG_TAIL_H
 

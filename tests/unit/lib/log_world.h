@@ -1,6 +1,4 @@
-/*
- * The world of a test of the log: stderr is a pipe, and the journal a socket, of its own.
- */
+/* The surroundings of a log test: stderr is a pipe, and the journal a socket of the test's own. */
 #ifndef LEAT_TESTS_LOG_WORLD_H
 #define LEAT_TESTS_LOG_WORLD_H
 
@@ -65,7 +63,7 @@ __attribute__((unused)) static int set_up(void **state)
     }
     log_sink_set_journal_path(world->socket_path);
     unsetenv("JOURNAL_STREAM");
-    /* a write that waits ends the program */
+    /* a write that blocks ends the program */
     alarm(PATIENCE_S);
     return open_journal(world);
 }
@@ -87,7 +85,7 @@ __attribute__((unused)) static int tear_down(void **state)
     return 0;
 }
 
-/* All that stderr has given since the last call, NUL-terminated. */
+/* All that stderr has received since the last call, NUL-terminated. */
 __attribute__((unused)) static const char *read_stderr(struct world *world)
 {
     char data[65536];
@@ -102,7 +100,7 @@ __attribute__((unused)) static const char *read_stderr(struct world *world)
     return world->text.data;
 }
 
-/* The next record that the journal has got. Returns false where there is none. */
+/* The next record that the journal has received. Returns false if there is none. */
 __attribute__((unused)) static bool receive(struct world *world)
 {
     enum { LARGEST = 4 << 20 };

@@ -1,6 +1,4 @@
-/*
- * Replies for tests, written as RESP and read by hiredis as from a socket.
- */
+/* Replies for tests, written as RESP and read by hiredis as from a socket. */
 #ifndef LEAT_TESTS_RESP_H
 #define LEAT_TESTS_RESP_H
 
@@ -11,8 +9,7 @@
 
 #include "base/buffer.h"
 
-/* The reply, to be freed with freeReplyObject; ends the test program where it is not exactly one.
- */
+/* The reply, to be freed with freeReplyObject; ends the test program if it is not exactly one. */
 static inline redisReply *resp_parse(const char *text, size_t size)
 {
     void *reply = NULL;

@@ -1,6 +1,4 @@
-/*
- * A runner on a loop of its own, with a folder for its tasks, for tests with real processes.
- */
+/* A runner on a loop of its own, with a folder for its tasks, for tests with real processes. */
 #ifndef LEAT_TESTS_RUNNER_TRIAL_H
 #define LEAT_TESTS_RUNNER_TRIAL_H
 
@@ -116,7 +114,7 @@ __attribute__((unused)) static int tear_down(void **state)
     return 0;
 }
 
-/* Runs the loop until so many more attempts have ended. */
+/* Runs the loop until this many more attempts have ended. */
 __attribute__((unused)) static void await(struct trial *trial, size_t more)
 {
     ev_timer patience;
@@ -136,7 +134,7 @@ __attribute__((unused)) static void start_task_now(struct trial *trial, struct t
     assert_int_equal(runner_start(trial->runner, &begun, 1), 0);
 }
 
-/* Starts a command; the attempt is the runner's. */
+/* Starts a command; the runner owns the attempt. */
 __attribute__((unused)) static struct attempt *begin(struct trial *trial, const char *command)
 {
     start_task_now(trial, make_task(TEXTS("command", command), NULL, 0, false));
@@ -179,7 +177,7 @@ __attribute__((unused)) static void assert_bytes(struct bytes bytes, const char 
     }
 }
 
-/* The number that the text begins with. */
+/* The number at the beginning of the text. */
 __attribute__((unused)) static pid_t number_in(struct bytes bytes)
 {
     char text[32] = "";

@@ -1,11 +1,10 @@
-/*
- * A private redis-server on a unix socket in a temporary folder, for unit tests. It dies with the
- * test program.
- */
+/* A private redis-server on a unix socket in a temporary folder, for unit tests. It dies with
+ * the test program. */
 #ifndef LEAT_TESTS_SERVER_H
 #define LEAT_TESTS_SERVER_H
 
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -57,7 +56,7 @@ static inline void server_launch(struct server *server)
             (void)fprintf(stderr, "redis-server does not start\n"); /* nothing else can be done */
             exit(1);
         }
-        (void)usleep(2000); /* between two looks */
+        (void)poll(NULL, 0, 2); /* the step between two tries */
     }
 }
 

@@ -1,6 +1,4 @@
-/*
- * Tasks for tests: made from names and values, checked like those from Redis.
- */
+/* Tasks for tests: made from names and values, checked like those from Redis. */
 #ifndef LEAT_TESTS_TASK_MADE_H
 #define LEAT_TESTS_TASK_MADE_H
 
@@ -10,9 +8,9 @@
 
 #include "queue/task.h"
 
-/* Names and values by turns, NUL-terminated list; then one payload of any bytes, or NULL. Attempt
- * 2, fence 3, enqueued at 1700000000.123. own: the config has a command. NULL where it is refused.
- */
+/* Names and values in turn, NULL-terminated list; then one payload of any bytes, or NULL.
+ * Attempt 2, fence 3, enqueued at 1700000000.123. own: the config has a command. Returns NULL if
+ * it is refused. */
 static inline struct task *make_task(const char *const *texts, const void *payload, size_t size,
                                      bool own)
 {

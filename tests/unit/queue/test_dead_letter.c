@@ -1,5 +1,5 @@
-/* Goal: a dead letter in the promised form becomes what a program can be told; every other form is
- * refused, with nothing left to free. */
+/* Goal: a dead letter in the documented form becomes the environment of a hook; every other form
+ * is refused, with nothing left to free. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static void reads_letters(void **state)
     assert_int_equal(letter->field_count, 1);
     assert_string_equal(letter->end->reason.data, "exit 3");
 
-    /* what is taken is the receiver's */
+    /* the receiver owns what is taken */
     out.letters[0] = NULL;
     dead_letter_reply_free(&out);
     dead_letter_reply_free(&out);
@@ -85,7 +85,7 @@ static void refuses_other_forms(void **state)
     assert_int_equal(dead_letter_read(NULL, &out), -1);
 }
 
-/* A letter with that field and others around it. */
+/* A dead letter with that field and others around it. */
 static struct task *letter_with(const char *name, const char *value, size_t size)
 {
     struct buffer text = BUFFER_INIT;
@@ -105,7 +105,7 @@ static struct task *letter_with(const char *name, const char *value, size_t size
     return letter;
 }
 
-/* Goal: what no environment can hold is left out, and the rest is there. */
+/* Goal: fields that no environment can hold are left out, and the others are there. */
 static void leaves_out_what_cannot_be_told(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Goal: calls about lists are built as leat.lua and Redis have them, and their replies are taken
- * apart whole or refused; the lists that a worker knows are found by name and bounded in number. */
+/* Goal: calls about lists have the form of leat.lua and Redis, and their replies are read
+ * completely or refused; the lists that a worker knows are found by name, and their number is
+ * limited. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 
 /* ---- calls ---- */
 
-/* The last `count` arguments of the command, with a line end after each. */
+/* The last `count` arguments of the command, each with a newline. */
 static void assert_tail(struct command *command, size_t count, const char *expected)
 {
     const char *data = NULL;
@@ -92,7 +93,7 @@ static void reads_an_intake(void **state)
 
 struct seen {
     struct buffer text;
-    int all; /* times that anything may have changed */
+    int all; /* how often anything may have changed */
 };
 
 static void see(void *context, struct bytes key)
@@ -181,7 +182,7 @@ static void refuses_other_forms(void **state)
     }
 }
 
-/* ---- what is known ---- */
+/* ---- known lists ---- */
 
 static struct bytes numbered(char text[32], int number)
 {
@@ -223,7 +224,7 @@ static void the_oldest_makes_room(void **state)
     }
     assert_int_equal(known.count, KNOWN_MAX + 1);
 
-    /* what is touched or busy stays, and what is pinned */
+    /* lists that are touched, busy or pinned stay */
     known_lists_touch(&known, known_lists_find(&known, numbered(text, 0)));
     known_lists_find(&known, numbered(text, 1))->busy = true;
     assert_non_null(known_lists_add(&known, numbered(text, KNOWN_MAX), false));
@@ -233,7 +234,7 @@ static void the_oldest_makes_room(void **state)
     assert_null(known_lists_find(&known, numbered(text, 2)));
     assert_ptr_equal(known_lists_find(&known, (struct bytes){"pinned", 6}), pinned);
 
-    /* while something is under way with all of the old ones there is no room */
+    /* while all of the old ones are busy there is no room */
     for (struct list *list = known.youngest; list; list = list->down) {
         list->queued = true;
     }

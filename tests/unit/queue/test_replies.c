@@ -1,4 +1,4 @@
-/* Goal: replies in the promised form are taken apart whole; every other form is refused, with
+/* Goal: replies in the documented form are read completely; every other form is refused, with
  * nothing left to free. */
 #include <errno.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static void reads_a_claim(void **state)
     assert_int_equal(out.deferred_count, 1);
     assert_string_equal(out.deferred[0], "s7-0");
 
-    /* what is taken is the receiver's */
+    /* the receiver owns what is taken */
     struct task *taken = out.tasks[0];
     out.tasks[0] = NULL;
     queue_claim_reply_free(&out);
@@ -57,7 +57,7 @@ static void reads_a_claim(void **state)
     task_free(taken);
 }
 
-/* Only tasks that were tried before have causes; an older library sends no causes at all. */
+/* Goal: only retried tasks have causes; an older library sends no causes. */
 static void reads_how_earlier_attempts_ended(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void refuses_a_malformed_claim(void **state)
         CLAIM_HEAD "*1\r\n" TASK "$-1\r\n*0\r\n",
         CLAIM_HEAD "*1\r\n" TASK "*0\r\n$-1\r\n",
         CLAIM_HEAD "$-1\r\n*0\r\n*0\r\n",
-        /* another protocol, times that are none, a cursor too long */
+        /* another protocol, invalid times, a cursor that is too long */
         "*10\r\n:2\r\n:1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
         "*10\r\n:1\r\n:-1\r\n:1\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
         "*10\r\n:1\r\n:1\r\n$1\r\nx\r\n:0\r\n$0\r\n\r\n:0\r\n$0\r\n\r\n*0\r\n*0\r\n*0\r\n",
@@ -261,8 +261,8 @@ static void reads_the_bell(void **state)
     freeReplyObject(reply);
 }
 
-/* What the bell says where it was rung for these reasons. */
-static struct queue_wakeup ring_for(const char *const *reasons, size_t count)
+/* The wakeup that is read from these reasons. */
+static struct queue_wakeup wakeup_for(const char *const *reasons, size_t count)
 {
     char id[QUEUE_CURSOR_SIZE];
     struct queue_wakeup wakeup;
@@ -282,30 +282,30 @@ static struct queue_wakeup ring_for(const char *const *reasons, size_t count)
     return wakeup;
 }
 
-/* Goal: each reason is told from the others, several at once stand for all of them, and where some
- * may have been missed, or a reason is unknown, nothing is left out that may matter. */
-static void tells_why_the_bell_rang(void **state)
+/* Goal: each reason is distinguished, several at once are combined, and if some may have been
+ * missed, or a reason is unknown, everything that may matter is set. */
+static void tells_the_reasons_of_a_wakeup(void **state)
 {
     (void)state;
     const char *all[QUEUE_WAKEUPS_KEPT] = {"due", "cancel", "gate", "due"};
-    struct queue_wakeup wakeup = ring_for(all, 1);
+    struct queue_wakeup wakeup = wakeup_for(all, 1);
     assert_true(wakeup.startable && !wakeup.settings && !wakeup.pause && !wakeup.cancel);
-    wakeup = ring_for(all + 1, 1);
+    wakeup = wakeup_for(all + 1, 1);
     assert_true(!wakeup.startable && !wakeup.settings && !wakeup.pause && wakeup.cancel);
-    wakeup = ring_for(all + 2, 1);
+    wakeup = wakeup_for(all + 2, 1);
     assert_true(wakeup.startable && wakeup.settings && wakeup.pause && !wakeup.cancel);
-    wakeup = ring_for(all, 4);
+    wakeup = wakeup_for(all, 4);
     assert_true(wakeup.startable && wakeup.settings && wakeup.pause && wakeup.cancel);
-    wakeup = ring_for((const char *const[]){"conf", "novel"}, 1);
+    wakeup = wakeup_for((const char *const[]){"conf", "novel"}, 1);
     assert_true(wakeup.startable && wakeup.settings && !wakeup.pause && !wakeup.cancel);
-    wakeup = ring_for((const char *const[]){"conf", "novel"}, 2);
+    wakeup = wakeup_for((const char *const[]){"conf", "novel"}, 2);
     assert_true(wakeup.startable && wakeup.pause && !wakeup.cancel);
     for (size_t i = 0; i < QUEUE_WAKEUPS_KEPT; i++) {
         all[i] = "due";
     }
-    wakeup = ring_for(all, QUEUE_WAKEUPS_KEPT - 1);
+    wakeup = wakeup_for(all, QUEUE_WAKEUPS_KEPT - 1);
     assert_true(wakeup.startable && !wakeup.pause && !wakeup.cancel);
-    wakeup = ring_for(all, QUEUE_WAKEUPS_KEPT);
+    wakeup = wakeup_for(all, QUEUE_WAKEUPS_KEPT);
     assert_true(wakeup.startable && wakeup.pause && wakeup.cancel);
 }
 
@@ -347,12 +347,12 @@ static void reads_info(void **state)
                              .maxmemory_policy = "noeviction",
                              .maxmemory = 1048576});
 
-    /* old changes and never a snapshot: there are none */
+    /* old changes and never a snapshot: there are no snapshots */
     assert_info("redis_version:10.1\r\nrole:slave\r\nloading:1\r\nuptime_in_seconds:4000\r\n"
                 "rdb_changes_since_last_save:5\r\nrdb_last_bgsave_time_sec:-1\r\nrdb_saves:0",
                 (struct server_info){.version = "10.1", .major = 10, .loading = true});
 
-    /* the disk refused; a snapshot only matters where there are any */
+    /* the disk refused; a snapshot matters only if snapshots are configured */
     assert_info("redis_version:7.2\r\naof_last_write_status:err\r\nrdb_last_bgsave_status:ok",
                 (struct server_info){.version = "7.2",
                                      .major = 7,
@@ -373,7 +373,7 @@ static void reads_info(void **state)
                 (struct server_info){
                     .version = "7.2.7", .major = 7, .is_sentinel = true, .rdb_enabled = true});
 
-    /* names are whole, long values are cut, what is no number is none */
+    /* names match as a whole, long values are cut, and a value that is not a number is ignored */
     assert_info("xredis_version:1\r\nredis_version:0123456789012345678901234567890123456789\r\n"
                 "maxmemory:much\r\nrole:masterful-and-much-too-long\r\nmaxmemory_policy:",
                 (struct server_info){.version = "0123456789012345678901234567890",
@@ -434,7 +434,7 @@ int main(void)
         cmocka_unit_test(reads_requeues_and_versions),
         cmocka_unit_test(reads_what_a_block_brings),
         cmocka_unit_test(reads_the_bell),
-        cmocka_unit_test(tells_why_the_bell_rang),
+        cmocka_unit_test(tells_the_reasons_of_a_wakeup),
         cmocka_unit_test(reads_info),
         cmocka_unit_test(knows_versions_that_a_moved_slot_kills),
         cmocka_unit_test(refuses_other_info),

@@ -1,5 +1,5 @@
-/* Goal: reads of results and live output are spelled as Redis takes them, and their replies are
- * taken apart or refused whole; a read can be waited for as long as it takes. */
+/* Goal: reads of results and live output have Redis's form, and their replies are read
+ * completely or refused; a read can be waited for without a limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,7 +100,7 @@ static void reads_entries(void **state)
     freeReplyObject(reply);
 }
 
-/* Another form, of the whole or of one entry among good ones: nothing is called. */
+/* Goal: if the whole, or one entry among good ones, has another form, there is no callback. */
 static void reads_nothing_of_another_form(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void waits_again_and_again(void **state)
     assert_string_equal(heard.entries[0].tid, "1-1");
     freeReplyObject(reply);
 
-    /* and then other calls as ever; a deadline that is past takes only what is there */
+    /* later calls work as usual; with a past deadline a read takes only what is there */
     ask(trial, 0);
     reply = await(trial, 20000, NULL);
     assert_non_null(reply);

@@ -1,5 +1,5 @@
-/* Goal: signatures are what leat-protocol.7 says, with the page's own examples; nothing else is
- * one. Runs in the project's root. */
+/* Goal: signatures are those of leat-protocol.7, with the page's own examples; nothing else is a
+ * signature. Runs in the project's root. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void check_example(const struct example *example)
     assert_int_equal(form.size, strlen(example->form));
     assert_memory_equal(form.data, example->form, form.size);
 
-    /* and the key makes that of it */
+    /* and the key gives that signature */
     assert_int_equal(buffer_printf(&secret, "2026a:%s%c", example->secret, 0), 0);
     struct keyring *keyring = keyring_new((char *[]){secret.data, NULL});
     struct task task = {.fields = fields, .field_count = count};
@@ -171,8 +171,8 @@ static void times(void **state)
 
 /* ---- signing */
 
-/* Every field counts, bytes of any kind; the same key with another name or nonce makes another MAC.
- */
+/* Goal: every field counts, with any bytes; the same key with another name or nonce gives
+ * another MAC. */
 static void what_is_signed(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void what_is_signed(void **state)
     keyring_free(keyring);
 }
 
-/* ---- what Redis answers */
+/* ---- replies of Redis */
 
 static int read_once(const char *wire, size_t index, enum queue_once *once, const char *expected)
 {

@@ -1,4 +1,4 @@
-/* Goal: a task is decoded byte for byte, and what must not run is refused with a reason. */
+/* Goal: a task is decoded byte for byte, and a task that must not run is refused with a reason. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static struct task *make_task(const struct pair *pairs, size_t count)
     return task;
 }
 
-/* expected: what the reason must hold; NULL: accepted. */
+/* expected: text of the reason; NULL: accepted. */
 static void assert_check(struct task *task, bool own_command, const char *expected)
 {
     char reason[200] = "";
@@ -126,7 +126,7 @@ static void decodes_nothing_of_another_form(void **state)
         FORM("*7\r\n$4\r\ns5-1\r\n$3\r\n4-0\r\n:2\r\n:1\r\n:3\r\n$1\r\n1\r\n*2\r\n$1\r\na\r\n$-"
              "1\r\n"),
         FORM("*7\r\n$4\r\ns5-1\r\n$3\r\n4-0\r\n:-2\r\n:1\r\n:3\r\n$1\r\n1\r\n*0\r\n"),
-        /* a token cut by a NUL, a time that is none, fields that are no array */
+        /* a token cut by a NUL, an invalid time, fields that are no array */
         FORM("*7\r\n$4\r\ns\0-1\r\n$3\r\n4-0\r\n:2\r\n:1\r\n:3\r\n$1\r\n1\r\n*0\r\n"),
         FORM("*7\r\n$4\r\ns5-1\r\n$3\r\n4-0\r\n:2\r\n:1\r\n:3\r\n$3\r\n1e9\r\n*0\r\n"),
         FORM("*7\r\n$4\r\ns5-1\r\n$3\r\n4-0\r\n:2\r\n:1\r\n:3\r\n$1\r\n1\r\n$1\r\nx\r\n"),
@@ -234,7 +234,7 @@ static void refuses_names_that_are_no_variables(void **state)
     CHECK("field \xc3\xa4 cannot", {"command", "true"}, {"\xc3\xa4", "x"});
     CHECK(NULL, {"command", "true"}, {"LD_PRELOAD", "x"}, {"PATH", "x"}, {"0", "digits may"});
 
-    /* strangers' bytes do not reach the log as they are, nor all of a long name */
+    /* foreign bytes do not reach the log unescaped, nor does the whole of a long name */
     assert_check(make_with("a\n\x1b[2J\0b", 8, "", 0), false, "field a\\n\\x1b[2J\\x00b cannot");
     char name[202];
     memset(name, 'n', sizeof name);
@@ -242,7 +242,7 @@ static void refuses_names_that_are_no_variables(void **state)
     assert_check(make_with(name, 201, "", 0), false,
                  "field nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn... ");
 
-    /* nor does a small place for the reason overflow */
+    /* a small buffer for the reason does not overflow */
     char reason[8];
     struct task *task = make_with(name, 201, "", 0);
     assert_false(task_check(task, false, reason, sizeof reason));
@@ -256,7 +256,7 @@ static void bounds_what_becomes_arguments(void **state)
     static char big[TASK_MAX_STRING + 2];
     memset(big, 'x', sizeof big - 1);
 
-    /* TASK_a=VALUE holds seven bytes more than the value */
+    /* TASK_a=VALUE is seven bytes longer than the value */
     assert_check(make_with("a", 1, big, TASK_MAX_STRING - 7), false, NULL);
     assert_check(make_with("a", 1, big, TASK_MAX_STRING - 6), false, "put it into payload");
     assert_check(make_with("a", 1, "x\0y", 3), false, "put it into payload");

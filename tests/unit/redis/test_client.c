@@ -1,5 +1,5 @@
-/* Goal: the synchronous client connects or says why not, sees to the library, and carries the calls
- * of the queue to a real server and their replies back. */
+/* Goal: the synchronous client connects or says why not, loads the library, and carries the
+ * queue's calls to a real server and their replies back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static void assert_trouble(const struct trial *trial, enum redis_error error, co
     }
 }
 
-/* The version in Redis; 0: none. */
+/* The version in Redis, or 0. */
 static int64_t loaded_version(struct trial *trial)
 {
     struct client *client = try_open(trial, CONFIG_LIBRARY_NEVER);
@@ -99,7 +99,7 @@ static int64_t loaded_version(struct trial *trial)
     return version;
 }
 
-/* Puts a library in leat's place that only tells its protocol and version. */
+/* Replaces leat's library by one that only has its protocol and version. */
 static void load_other(struct trial *trial, int protocol, int version)
 {
     char code[256];
@@ -145,7 +145,8 @@ static void refuses_another_protocol(void **state)
     assert_trouble(trial, REDIS_ERROR_OTHER, "protocol");
 }
 
-/* Redis was restarted without its functions while the client was connected. */
+/* Goal: the library is loaded again if Redis was restarted without it while the client was
+ * connected. */
 static void loads_again_in_a_call(void **state)
 {
     struct trial *trial = *state;
@@ -163,7 +164,7 @@ static void loads_again_in_a_call(void **state)
     client_close(client);
 }
 
-/* One that may not load goes on with an older library that speaks the protocol. */
+/* Goal: a client that may not load uses an older library with the same protocol. */
 static void respects_the_acl(void **state)
 {
     struct trial *trial = *state;
@@ -232,7 +233,7 @@ static void sends_many_before_it_reads(void **state)
     struct trial *trial = *state;
     struct client *client = open_up(trial);
     for (int i = 0; i < MANY; i++) {
-        /* every tenth is refused, which does not end the row */
+        /* every tenth is refused, which does not stop the others */
         enqueue_text(trial, i % 10 == 0 ? "soon" : "0", "true");
         assert_int_equal(client_append(client, &trial->command), 0);
     }
@@ -286,7 +287,7 @@ static void settles(struct trial *trial, struct client *client, const char *toke
     freeReplyObject(reply);
 }
 
-/* The way of a task, from its enqueue to its end. */
+/* Goal: a task goes from its enqueue to its end. */
 static void carries_a_task(void **state)
 {
     struct trial *trial = *state;

@@ -1,5 +1,5 @@
-/* Goal: commands have the wire form of RESP, whatever bytes they carry, and each call of the queue
- * has its arguments in the order that leat.lua expects. */
+/* Goal: commands have the wire form of RESP with any bytes, and each call of the queue has its
+ * arguments in the order of leat.lua. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,12 +38,12 @@ static void writes_arguments_of_any_bytes(void **state)
     ASSERT_WIRE(&command,
                 "*4\r\n$3\r\nSET\r\n$5\r\na\0\r\nb\r\n$0\r\n\r\n$20\r\n-9223372036854775808\r\n");
 
-    /* finishing twice changes nothing, and what follows is counted */
+    /* finishing twice changes nothing, and later arguments are counted */
     command_add_text(&command, "x");
     ASSERT_WIRE(&command, "*5\r\n$3\r\nSET\r\n$5\r\na\0\r\nb\r\n$0\r\n\r\n$20\r\n"
                           "-9223372036854775808\r\n$1\r\nx\r\n");
 
-    /* anew in the same memory */
+    /* again in the same memory */
     command_begin(&command);
     command_add_text(&command, "PING");
     ASSERT_WIRE(&command, "*1\r\n$4\r\nPING\r\n");
@@ -102,7 +102,7 @@ static void names_keys_of_one_slot(void **state)
     assert_string_equal(queue.keys[QUEUE_KEY_DEAD], "{a}b:dead");
     queue_free(&queue);
 
-    /* braces without anything between them are no tag */
+    /* empty braces are no hash tag */
     assert_int_equal(queue_init(&queue, "x}y{", "leat"), 0);
     assert_string_equal(queue.keys[QUEUE_KEY_BELL], "{x}y{}:bell");
     queue_free(&queue);

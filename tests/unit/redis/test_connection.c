@@ -1,4 +1,4 @@
-/* Goal: an asynchronous connection comes up, or says within its deadline why it does not. */
+/* Goal: an asynchronous connection is established, or reports within its deadline why it is not. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "../lib/connection_trial.h"
 
-/* ---- coming up ---- */
+/* ---- established connections ---- */
 
 static void comes_up_with_its_name(void **state)
 {
@@ -31,7 +31,7 @@ static void comes_up_with_its_name(void **state)
     assert_memory_equal(trial->texts.data, "leat:q_q:work\n", 14);
     assert_non_null(strstr(trial->texts.data, " db=3 "));
 
-    /* it keeps the number of the client that was, until the next open */
+    /* it keeps the id of the former client until the next open */
     connection_close(trial->connection);
     assert_int_equal(connection_client_id(trial->connection), id);
     assert_int_equal(trial->losts, 0);
@@ -99,7 +99,7 @@ static void tells_that_there_is_no_room(void **state)
     redisFree(other);
 }
 
-/* ---- not coming up ---- */
+/* ---- failed connections ---- */
 
 static void tells_that_the_socket_is_missing(void **state)
 {
@@ -151,7 +151,8 @@ static void gives_up_on_a_silent_server(void **state)
     (void)close(fd); /* nothing was written */
 }
 
-/* Packets to a full backlog are dropped: connect(2) itself does not end. */
+/* Goal: a full backlog is a timeout: packets to it are dropped, and connect(2) itself does not
+ * end. */
 static void gives_up_on_a_full_backlog(void **state)
 {
     struct trial *trial = *state;
@@ -170,7 +171,7 @@ static void gives_up_on_a_full_backlog(void **state)
     for (size_t i = 0; i < 8; i++) {
         (void)close(others[i]); /* nothing was written */
     }
-    (void)close(fd); /* the same */
+    (void)close(fd); /* nothing was written */
 }
 
 int main(void)

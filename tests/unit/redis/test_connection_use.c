@@ -1,5 +1,5 @@
 /* Goal: a connection answers in order, keeps the deadlines of its commands and calls back in the
- * promised order, whatever the server does and wherever its owner closes it. */
+ * documented order, whatever the server does and wherever its owner closes it. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void ends_with_the_deadline_of_a_command(void **state)
     send_text(trial, 20000, "PING", NULL);
     run_until(trial, &trial->replies, 1);
 
-    /* one with a longer deadline before it does not hide the shorter one */
+    /* an earlier command with a longer deadline does not hide the shorter one */
     assert_int_equal(kill(trial->server.pid, SIGSTOP), 0);
     int64_t begun_ns = clock_boot_ns();
     send_text(trial, 60000, "PING", NULL);
@@ -75,7 +75,7 @@ static void ends_with_the_deadline_of_a_command(void **state)
     assert_int_equal(trial->replies, 1);
 }
 
-/* A server whose answers the test itself writes. Returns its end of the connection, which is up. */
+/* A server whose answers the test itself writes. Returns its end of the established connection. */
 static int open_to_us(struct trial *trial)
 {
     static struct sockaddr_un address; /* the connection names it in its messages */
@@ -104,7 +104,7 @@ static void run_ms(struct trial *trial, int64_t ms)
     }
 }
 
-/* A large task over a slow link takes longer than any deadline, but it does come. */
+/* Goal: a large task over a slow link takes longer than any deadline, and still arrives. */
 static void waits_for_what_is_still_coming_in(void **state)
 {
     enum { PIECE = 50000, PIECES = 8 };
@@ -124,7 +124,7 @@ static void waits_for_what_is_still_coming_in(void **state)
     run_until(trial, &trial->replies, 1);
     assert_int_equal(trial->texts.size, PIECE * PIECES + 1);
 
-    /* one that stands still is lost */
+    /* a reply that stops is a loss */
     send_text(trial, 300, "PING", NULL);
     run_a_while(trial);
     assert_int_equal(write(ours, "$400000\r\nv", 10), 10);
@@ -133,7 +133,7 @@ static void waits_for_what_is_still_coming_in(void **state)
     (void)close(ours); /* everything was written */
 }
 
-/* A blocked read has no deadline, and CLIENT UNBLOCK leaves the connection as it was. */
+/* Goal: a blocked read has no deadline, and CLIENT UNBLOCK leaves the connection as it was. */
 static void ends_a_blocked_read(void **state)
 {
     struct trial *trial = *state;
@@ -210,7 +210,7 @@ static void hears_every_message(void **state)
         run_until(trial, &trial->replies, 1 + i);
     }
 
-    /* one NULL in the end, and afterwards it is a connection like any other */
+    /* there is one NULL at the end, and afterwards it is a connection like any other */
     connection_close(trial->connection);
     assert_int_equal(trial->nulls, 1);
     trial->ups = 0;
@@ -256,7 +256,7 @@ static void closes_with_commands_pending(void **state)
     assert_int_equal(trial->losts + trial->replies, 0);
 }
 
-/* Wherever it closes: one end, no loss reported, nothing more afterwards. */
+/* Goal: wherever it is closed, there is one end, no reported loss, and nothing afterwards. */
 static void closes_within_callbacks(void **state)
 {
     struct trial *trial = *state;
@@ -317,7 +317,7 @@ static void opens_anew_within_callbacks(void **state)
     }
 }
 
-/* Closed before it is up, in each state on the way. */
+/* Goal: it can be closed in each state before it is established. */
 static void closes_at_any_time(void **state)
 {
     struct trial *trial = *state;

@@ -1,5 +1,5 @@
-/* Goal: of what sentinels and nodes of a Cluster answer the right server is taken, and of anything
- * else nothing. */
+/* Goal: from the answers of sentinels and Cluster nodes the right server is taken, and from
+ * anything else none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ static void reads_nodes_without_an_owner(void **state)
     assert_int_equal(endpoint_read_nodes(&number, 7, "asked", &endpoint), -1);
 }
 
-/* Those that are known to be there, the one that was asked among them, and no more than fit. */
+/* Goal: known nodes are listed, with the one that was asked, and no more than fit. */
 static void lists_nodes(void **state)
 {
     (void)state;

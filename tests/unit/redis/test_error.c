@@ -1,4 +1,4 @@
-/* Goal: every error that a queue can meet falls into its class, as Redis 7 really words it. */
+/* Goal: every error that a queue can meet is in its class, in Redis's real wording. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void classifies_what_redis_says(void **state)
     }
 }
 
-/* The size counts, not a NUL behind it. */
+/* Goal: the size counts, not a NUL behind it. */
 static void looks_no_further_than_the_size(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void assert_explained(const char *message, size_t room, const char *expec
     assert_string_equal(explained, expected);
 }
 
-/* With what to do, unless the queue has said it; cut where there is no room. */
+/* Goal: a message says what to do, unless the queue has said it, and is cut if there is no room. */
 static void explains_messages(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void explains_messages(void **state)
     assert_explained("ERR odd", 8, "odd; se");
 }
 
-/* Logs filter by the name: each class has one of its own, and advice. */
+/* Goal: each class has a name of its own, by which logs are filtered, and advice. */
 static void names_every_class(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-"""Rounds of tasks in a daemon that is killed at one of its calls, and what must hold when the next one has
-come."""
+"""Rounds of tasks in a daemon that is killed at one of its calls, and what must be true when the next one has
+started."""
 import os
 import signal
 import time
@@ -14,16 +14,16 @@ from .inject import points
 from .rounds import Round
 
 REAPER = Path(__file__).with_name('reaper.py')
-SOON_S = 5.0  # what the guards of a dead daemon need is far less
+SOON_S = 5.0  # far more than the guards of a dead daemon need
 CONFIG = {'queue': {'concurrency': 4}, 'retry': {'max_attempts': 2, 'base': '10ms', 'jitter': 'none'},
           'redis': {'backoff_base': '10ms', 'backoff_cap': '100ms'}, 'isolation': {'cgroup': 'off'}}
 RENEWED_S = 0.8  # more than a third of the lease
-LEFT_S = 60      # a descendant beats so long if nobody ends it
+LEFT_S = 60      # how long a descendant runs if nothing kills it
 BATCHED = 4
 
 
 class Work(Round):
-    """Tasks of all kinds, or batches, and what is to become of them."""
+    """Tasks of all kinds, or batches, with their expected outcomes."""
 
     def __init__(self, queue, heartbeats, trace, batch):
         heartbeats.path.unlink(missing_ok=True)
@@ -56,8 +56,8 @@ class Work(Round):
 
 
 class Crash:
-    """A daemon, and the next one each time that it was killed. Who inherits its tasks reaps them at once, if they
-    are to be inherited."""
+    """A daemon, and the next one each time that it was killed. With inherited, a reaper gets the daemon's
+    orphans and reaps them at once."""
 
     def __init__(self, daemon, queue, folder, injector, heartbeats, batch=False, inherited=True):
         self.queue, self.folder, self.injector = queue, folder, injector
@@ -79,7 +79,7 @@ class Crash:
         return one.start()
 
     def await_end(self, worker):
-        """Of all that it had started: soon."""
+        """Waits until all processes of the daemon are dead, which must be soon."""
         begun = time.monotonic()
         wait_until(lambda: not worker.running() and not any(map(processes.alive, worker.guarded)),
                    message=lambda: f'all is dead: {self.heartbeats.runs()}')
@@ -87,7 +87,7 @@ class Crash:
         assert took < SOON_S, f'{took:.1f} s until all was dead'
 
     def run(self, worker, when, number, early):
-        """One round. Returns the next worker, and whether the one before was killed."""
+        """One round. Returns the next worker, and whether the previous one was killed."""
         work = Work(self.queue, self.heartbeats, self.folder / 'trace', self.batch)
         if early:
             work.begin()
@@ -102,7 +102,7 @@ class Crash:
         self.injector.disarm()
         if killed:
             if not self.inherited:
-                worker.wait_exit()  # it cannot have its cgroup before
+                worker.wait_exit()  # the next one cannot have its cgroup before
             following = self.start()
             self.await_end(worker)
             worker = following.wait_ready()
@@ -111,14 +111,14 @@ class Crash:
         return worker, killed
 
     def stop(self, worker):
-        """Nothing is left of any: no process, and no lock."""
+        """Stops the worker: no process and no lock is left."""
         processes.send(int(consumer_of(worker).split(':')[1]), signal.SIGTERM)
         self.await_end(worker)
         files = self.folder / 'state' / 'emails'
         assert not [name for name in os.listdir(files) if is_locked(files / name)]
 
     def sweep(self, quick, when, early=False):
-        """Rounds until the daemon is killed no more, in two of them: one may have had a call less."""
+        """Rounds until the daemon was not killed in two of them; one round may make a call less than another."""
         worker, killed, missed = None, 0, 0
         for number in points(quick):
             if early and worker:
@@ -133,6 +133,6 @@ class Crash:
             killed, missed = (killed + 1, 0) if was else (killed, missed + 1)
             if missed == 2:
                 break
-        assert killed, 'there are such calls'
+        assert killed, 'no call of this kind was reached'
         print(f'killed: {when}, {killed} calls')
         self.stop(worker)

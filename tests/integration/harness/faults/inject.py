@@ -12,15 +12,15 @@ LIBRARY = BUILD / 'tests/inject/inject.so'
 KINDS = ('none', 'alloc', 'library', 'fork', 'pipe', 'send', 'read', 'open', 'payload', 'epoll', 'timer',
          'socket', 'child', 'file', 'map', 'ends', 'before', 'after')
 EVER = 2 ** 63
-LAST_S = 0.2  # how long calls fail where they fail from then on
+LAST_S = 0.2  # how long calls fail if all of them fail from one on
 
 
 class NotHere(Exception):
-    """Calls cannot be made to fail here, and why."""
+    """Calls cannot be made to fail on this machine, for the given reason."""
 
 
 def _runtime():
-    """AddressSanitizer's, which is to come after ours: ours calls its functions."""
+    """AddressSanitizer's runtime, which must be loaded after ours, because ours calls its functions."""
     if b'libasan.so' not in Path(program('leatd')).read_bytes():
         raise NotHere('a program with the sanitizer linked into it cannot be told')
     asked = subprocess.run(['gcc', '-print-file-name=libasan.so'], capture_output=True, text=True, check=True)
@@ -28,7 +28,7 @@ def _runtime():
 
 
 class Injector:
-    """What a program is told about its calls, in memory that it shares with the test."""
+    """The orders for a program's calls, in memory that it shares with the test."""
 
     def __init__(self, path):
         path.write_bytes(bytes(5 * 8))
@@ -43,7 +43,7 @@ class Injector:
             self.env['ASAN_OPTIONS'] = ':'.join(filter(None, options))
 
     def arm(self, kind, first, last=None):
-        """From now on the calls of this kind are counted; the first-th fails, or all to the last."""
+        """Counts calls of this kind from now on; the first-th call fails, or all up to the last."""
         self.disarm()
         self._words[1], self._words[2] = first, last or first
         self._words[3] = self._words[4] = 0
@@ -59,7 +59,7 @@ class Injector:
         return self._words[4]
 
     def has_failed(self, seconds):
-        """Whether calls have failed for so long."""
+        """Whether calls have failed for this long."""
         if self.failed and self._since is None:
             self._since = time.monotonic()
         return self._since is not None and time.monotonic() >= self._since + seconds
@@ -70,8 +70,8 @@ class Injector:
 
 
 def points(some):
-    """The numbers of the calls that are to fail: with LEAT_INJECT=all each, until the test finds that
-    there are no more; with LEAT_INJECT=A-B these, to look at them."""
+    """The numbers of the calls that are to fail: with LEAT_INJECT=all every one, until the test finds that
+    there are no more; with LEAT_INJECT=A-B these."""
     asked = os.environ.get('LEAT_INJECT')
     if asked == 'all':
         return range(1, EVER)

@@ -1,7 +1,7 @@
-"""Runs a command as process 1 would be its parent: reaper.py COMMAND…
+"""Runs a command as process 1 would: reaper.py COMMAND…
 
-Whatever that leaves comes to this process, and is reaped in the moment of its end. It ends when all are gone.
-Runs as a program of its own.
+Orphans of the command become children of this process and are reaped as soon as they end. It ends when all
+are gone. It runs as a program of its own.
 """
 import contextlib
 import ctypes

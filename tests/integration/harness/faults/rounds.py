@@ -1,10 +1,10 @@
-"""A round of tasks, or of batches, that a daemon in trouble is given: what is known when it is over."""
+"""A round of tasks, or of batches, for a daemon with faults, and the outcome that is known at its end."""
 from ..short_leases import is_empty
 from ..tasks import letters
 
 
 class Round:
-    """trace is the file in which tasks say that they have run; wanted: how many are to succeed."""
+    """trace is the file in which tasks record their runs; wanted is the number of expected successes."""
 
     def __init__(self, queue, trace, batch, wanted):
         self.queue, self.trace, self.batch, self.wanted = queue, trace, batch, wanted
@@ -20,7 +20,7 @@ class Round:
         return is_empty(self.queue) and self.successes >= self.wanted
 
     def check_ends(self):
-        """Each is counted once; of those that are no batch, one is dead."""
+        """Each task is counted once; of single tasks, one is dead."""
         assert self.successes == self.wanted
         dead = [(letter.cause, letter.status, letter.attempts) for letter in letters(self.queue)]
         assert dead == ([] if self.batch else [('exit', '3', '2')])

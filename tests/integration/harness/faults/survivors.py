@@ -1,7 +1,7 @@
-"""A task whose descendants do all they can to outlive it: survivors.py FILE COUNT [EXIT].
+"""A task whose descendants do everything to outlive it: survivors.py FILE COUNT [EXIT].
 
-Each is forked twice, has a session of its own, ignores signals and has none of its descriptors. Their ids are
-appended to FILE. Then the task itself waits, deaf to SIGTERM, or exits with EXIT.
+Each is double-forked, has its own session, ignores signals and has none of the task's descriptors. Their pids
+are appended to FILE. Then the task itself waits, ignoring SIGTERM, or exits with EXIT.
 """
 import os
 import signal
@@ -17,7 +17,7 @@ def survive(path, ready):
     if os.fork():
         return
     os.setsid()
-    os.closerange(0, 3)  # also those of the one between, which may end later than the task
+    os.closerange(0, 3)  # also those of the process in between, which may end later than the task
     if os.fork():
         os._exit(0)
     ignore_signals()

@@ -1,5 +1,5 @@
-"""ptrace, by which a process is held between its death and its end: by a test, or by a task's descendant, as in
-tracer.py FILE: that one traces the task's first process, from a session of its own, and says so in FILE."""
+"""Holds a process between its death and its end, by ptrace. A test does it, or a task's descendant, by
+`tracer.py FILE`, which traces the task's first process from its own session and then writes FILE."""
 import contextlib
 import ctypes
 import os
@@ -19,17 +19,17 @@ def _ptrace(request, pid, data=0):
 
 
 def hold_dead(pid):
-    """When it dies nobody hears of it: it stays a zombie until it is let go."""
+    """When the process dies, no one learns of it: it stays a zombie until it is released."""
     _ptrace(SEIZE, pid)
 
 
 def hold_dying(pid):
-    """When it is killed it stands still in the kernel, and no further KILL ends it, until it is let go."""
+    """When the process is killed, it stops in the kernel, and no further KILL ends it, until it is released."""
     _ptrace(SEIZE, pid, TRACE_EXIT)
 
 
 def was_killed(pid):
-    """For one that is held dying; to be asked until it is true."""
+    """Whether a process under hold_dying was killed; call it until it is true."""
     return os.waitpid(pid, WAIT_ALL | os.WNOHANG)[0] == pid
 
 
@@ -37,7 +37,7 @@ def let_go(pid):
     with contextlib.suppress(OSError):
         _ptrace(DETACH, pid)
     with contextlib.suppress(OSError):
-        os.waitpid(pid, WAIT_ALL | os.WNOHANG)  # a zombie is let go by that
+        os.waitpid(pid, WAIT_ALL | os.WNOHANG)  # this releases a zombie
 
 
 def main():

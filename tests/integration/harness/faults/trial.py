@@ -1,11 +1,11 @@
-"""Rounds of tasks in a daemon in which calls fail, and what must have become of them."""
+"""Rounds of tasks in a daemon in which calls fail, with the expected outcomes."""
 from .. import daemon as daemons
 from ..polling import wait_until
 from ..tasks import QUICK, open_files
 from .inject import EVER, LAST_S, points
 from .rounds import Round
 
-# what the exit status says where the system has refused what the daemon cannot be without
+# the exit status if the system refuses something that the daemon needs
 EX_OSERR = 71
 SHORT = {'retry': {'max_attempts': 2, 'base': '10ms', 'jitter': 'none'},
          'redis': {'backoff_base': '10ms', 'backoff_cap': '100ms'}}
@@ -14,7 +14,7 @@ BATCHED = [f'payload {number}' for number in range(6)]
 
 
 class Handful(Round):
-    """A few tasks, with what is to become of them."""
+    """A few tasks, with their expected outcomes."""
 
     def __init__(self, queue, folder, batch, tune):
         super().__init__(queue, folder / 'trace', batch, len(BATCHED) if batch else 5)
@@ -35,7 +35,7 @@ class Handful(Round):
         return self.tune({'command': f'echo {name} $LEAT_ATTEMPT >> {self.trace}; {then}', **fields})
 
     def check(self, again):
-        """again: tasks may have run once more, with no attempt used: their worker was lost."""
+        """again: tasks may have run once more, with no attempt used, because their worker was lost."""
         self.check_ends()
         runs = self.trace.read_text().splitlines()
         wanted = BATCHED if self.batch else RUNS
@@ -43,8 +43,8 @@ class Handful(Round):
 
 
 class Trial:
-    """A daemon in which calls fail, and one more where it has ended itself. tune(fields) makes of a task's
-    fields what is enqueued."""
+    """A daemon in which calls fail, and the next one if it has ended. tune(fields) turns a task's fields into
+    those that are enqueued."""
 
     def __init__(self, daemon, queue, folder, injector, batch=False, sections=None, tune=dict):
         self.queue, self.folder, self.injector, self.batch = queue, folder, injector, batch
@@ -91,10 +91,10 @@ class Trial:
         return f'{self.queue.status()} {self.queue.places()} {one.successes}: {self.worker.log()[at:]}'
 
     def _check_files(self, fresh):
-        """As many as after the first round."""
+        """As many descriptors as after the first round."""
         if fresh:
             self.files = 0
-            self.run('none', 1, None)  # opens what is kept for each slot
+            self.run('none', 1, None)  # opens the descriptors that are kept for each slot
         if not self.files:
             wait_until(lambda: len(self.queue.redis.client_list()) >= 4)
             self.files = open_files(self.worker.pid)
@@ -102,8 +102,8 @@ class Trial:
                    message=lambda: f'{open_files(self.worker.pid)} descriptors, not {self.files}')
 
     def sweep(self, quick, kind, ever, **options):
-        """Rounds until nothing fails any more, in two of them: one may have had a call less. The daemon then
-        stops as it should: with the sanitizers, nothing is left."""
+        """Rounds until nothing fails in two of them; one round may make a call less than another. Then the
+        daemon stops cleanly: the sanitizers find no leak."""
         self.run('none', 1, None)
         clean = missed = 0
         for number in points(quick):
@@ -111,7 +111,7 @@ class Trial:
             clean, missed = (clean + 1, 0) if failed else (clean, missed + 1)
             if missed == 2:
                 break
-        assert clean, 'there are such calls'
+        assert clean, 'no call of this kind was reached'
         print(f'clean: {kind}, {clean} calls')
         self.worker.terminate()
         assert self.worker.wait_exit() == 0, self.worker.log()

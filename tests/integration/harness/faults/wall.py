@@ -1,4 +1,4 @@
-"""A wall clock of its own for a program, which the test sets: see tests/inject/wall.c, which is preloaded."""
+"""A private wall clock for a program, which the test sets: see tests/inject/wall.c, which is preloaded."""
 import struct
 
 from ..daemon import BUILD
@@ -15,10 +15,10 @@ class Wall:
         self.env = {'LD_PRELOAD': str(LIBRARY), 'WALL_FILE': str(path)}
 
     def words(self):
-        """Before a program that runs by it."""
+        """Words before a program that runs by this clock."""
         return ['env', *(f'{name}={value}' for name, value in self.env.items())]
 
     def set(self, ahead_s):
-        """From now on it is so many seconds ahead of the real one."""
+        """Sets the clock this many seconds ahead of the real one."""
         with open(self._path, 'r+b', buffering=0) as file:
             file.write(struct.pack('=q', int(ahead_s * 10 ** 9)))

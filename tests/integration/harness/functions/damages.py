@@ -1,4 +1,4 @@
-"""Damage to a queue, as a hand or a fault does it, and what must be so behind the repair."""
+"""Damage to a queue, by hand or by a fault, and what must be true after the repair."""
 import struct
 
 from ..queue import text
@@ -8,14 +8,14 @@ NO_TASK = '5-5'
 
 
 def packed(*parts):
-    """What cmsgpack writes for a list of texts."""
+    """The cmsgpack encoding of a list of texts."""
     data = struct.pack('>BH', 0xdc, len(parts))
     for part in parts:
         data += struct.pack('>BH', 0xda, len(part)) + part.encode()
     return data
 
 
-def begun(queue, *tasks, consumer='w1'):
+def claimed(queue, *tasks, consumer='w1'):
     queue.register(consumer)
     queue.add(*(tasks or [{'command': 'true'}]))
     return queue.begin(consumer, 10)
@@ -30,7 +30,7 @@ def drop_lease(queue, task):
 
 
 def settle(queue, consumer='w9'):
-    """A worker runs what there is to the end; answers the tids that it ran."""
+    """A worker runs all tasks to their end. Returns the tids that it ran."""
     queue.register(consumer)
     ran = []
     for _ in range(9):
@@ -42,10 +42,10 @@ def settle(queue, consumer='w9'):
     return ran
 
 
-# ---- each makes one damage; what it answers is given to its `after`, which runs behind the repair
+# ---- each function makes one kind of damage; its result is passed to its `after`, which runs after the repair
 
 def make_dangling(queue):
-    [task] = begun(queue, {'command': 'true', 'id': 'label'})
+    [task] = claimed(queue, {'command': 'true', 'id': 'label'})
     delete_entry(queue, task)
     return task
 
@@ -60,7 +60,7 @@ def is_letter(cause):
     return after
 
 
-def make_dangling_unbegun(queue):
+def make_dangling_unclaimed(queue):
     queue.register('w1')
     [tid] = queue.add({'command': 'true'})
     queue.block('w1')
@@ -83,14 +83,14 @@ def runs_again(queue, tid):
     assert settle(queue) == [tid]
 
 
-def make_acked_begun(queue):
-    [task] = begun(queue, {'command': 'true', 'unique': 'k', 'lane': 'a'})
+def make_acked_claimed(queue):
+    [task] = claimed(queue, {'command': 'true', 'unique': 'k', 'lane': 'a'})
     drop_lease(queue, task)
     return task
 
 
 def is_leased_again(queue, task):
-    """Not put up: its worker may run it still, and may end it."""
+    """The task is not requeued, because its worker may still run it, and can finish it."""
     assert queue.pending('w1') == [task.token] and queue.redis.xlen(queue.go) == 0
     assert queue.renew('w1', [task.token])['lost'] == []
     assert queue.finish('w1', task) == 'ok'
@@ -98,7 +98,7 @@ def is_leased_again(queue, task):
 
 
 def silence(queue, consumer):
-    """No sign of it for long, as the group and the beats have it."""
+    """Makes the consumer silent for long, in the group and in its heartbeats."""
     for token in queue.pending(consumer):
         key = queue.go if token[0] == 'g' else queue.stream
         queue.redis.execute_command(
@@ -107,7 +107,7 @@ def silence(queue, consumer):
 
 
 def make_dead_consumer(queue):
-    """Its lease is so short that the group's own idle time has passed it."""
+    """The lease is so short that the group's own idle time exceeds it."""
     queue.register('w1', lease=1000)
     queue.add({'command': 'true'}, {'command': 'false'})
     tasks = queue.begin('w1', 1)
@@ -116,7 +116,7 @@ def make_dead_consumer(queue):
     return tasks
 
 
-def is_adopted(queue, _):
+def is_reclaimed(queue, _):
     assert queue.pending() == [] and queue.redis.xlen(queue.go) == 2
     groups = [info['name'] for key in (queue.go, queue.stream)
               for info in queue.redis.xinfo_consumers(key, queue.group)]
@@ -125,14 +125,14 @@ def is_adopted(queue, _):
 
 
 def make_vanished(queue):
-    [task] = begun(queue, {'command': 'true', 'id': 'label', 'lane': 'a'})
+    [task] = claimed(queue, {'command': 'true', 'id': 'label', 'lane': 'a'})
     drop_lease(queue, task)
     delete_entry(queue, task)
     return task
 
 
 def make_moved(queue):
-    [task] = begun(queue)
+    [task] = claimed(queue)
     queue.register('w2')
     queue.expire()
     queue.scan('w2')
@@ -147,7 +147,7 @@ def make_record(queue):
 
 
 def make_lane_count(queue):
-    """A lane of one slot, which nobody has but the counter."""
+    """A lane of one slot, which only the counter takes."""
     queue.register('w1')
     queue.conf_set('lane:a', '1, 1')
     queue.redis.hset(queue.stats, 'r:a', 1)
@@ -155,7 +155,7 @@ def make_lane_count(queue):
 
 
 def make_lane_uncounted(queue):
-    [task] = begun(queue, {'command': 'true', 'lane': 'a'})
+    [task] = claimed(queue, {'command': 'true', 'lane': 'a'})
     queue.redis.hdel(queue.stats, 'r:a')
     return task
 
@@ -238,8 +238,8 @@ def make_waiting_in_lane(queue):
 
 
 def following(queue):
-    """(the holder, which runs, its follow-up's tid)"""
-    [holder] = begun(queue, {'command': 'true', 'unique': 'k'})
+    """(the running holder, its follow-up's tid)"""
+    [holder] = claimed(queue, {'command': 'true', 'unique': 'k'})
     [tid] = queue.add({'command': 'again', 'unique': 'k', 'unique_next': '1'})
     return holder, tid
 
@@ -324,7 +324,7 @@ def is_held(queue, tid):
 
 
 def make_unnamed(queue):
-    [task] = begun(queue, {'command': 'true', 'id': 'label', 'unique': 'k'})
+    [task] = claimed(queue, {'command': 'true', 'id': 'label', 'unique': 'k'})
     before = queue.redis.hgetall(queue.names)
     queue.redis.delete(queue.names)
     return task, before
@@ -368,10 +368,10 @@ def is_read_again(queue, tid):
 
 CASES = {
     'entry deleted': ('dangling', make_dangling, is_letter('vanished')),
-    'entry deleted, un-begun': ('dangling', make_dangling_unbegun, nothing_left),
+    'entry deleted, unclaimed': ('dangling', make_dangling_unclaimed, nothing_left),
     'acked': ('acked', make_acked, runs_again),
-    'acked, begun': ('acked', make_acked_begun, is_leased_again),
-    'dead consumer': ('consumer', make_dead_consumer, is_adopted),
+    'acked, claimed': ('acked', make_acked_claimed, is_leased_again),
+    'dead consumer': ('consumer', make_dead_consumer, is_reclaimed),
     'record without entry': ('vanished', make_vanished, is_letter('vanished')),
     'moved to nowhere': ('moved', make_moved, nothing_left),
     'record damaged': ('record', make_record, nothing_left),
@@ -399,7 +399,7 @@ CASES = {
     'awaited by nobody': ('awaited', make_awaited, no_key('awaited')),
     'group gone': ('group', make_group, is_read_again),
 }
-# what one damage entails besides
+# further findings that one kind of damage causes
 ALSO = {
     'unique key without a task': {'holder'}, 'unique key without a task, followed': {'holder', 'lane-count'},
     'record without entry': {'name'},

@@ -5,7 +5,8 @@ PAGE = 100
 
 
 class Finding:
-    """kind and what is wrong are text, the subject is bytes; tid: the task that must not be in go."""
+    """kind and the problem are text, the subject is bytes; tid is the task that must not be in the requeue
+    stream."""
 
     def __init__(self, row):
         self.kind, self.subject = text(row[0]), row[1]
@@ -24,7 +25,7 @@ class Doctor:
         self.queue, self.cursor, self.in_go = queue, 'tids', set()
 
     def read_go(self):
-        """Goes on where it stopped."""
+        """Continues where it stopped."""
         while True:
             cursor, tids = self.queue.call('doctor', self.queue.group, self.cursor)
             self.cursor = text(cursor)
@@ -33,26 +34,26 @@ class Doctor:
             self.in_go |= {text(tid) for tid in tids}
 
     def pages(self, start='start'):
-        """Every row of every page, unproved."""
+        """Every row of every page, before the second check."""
         cursor = start
         while cursor:
             cursor, rows = self.queue.call('doctor', self.queue.group, cursor)
             yield [Finding(row) for row in rows]
 
     def second(self, function, findings):
-        """leat_recheck's or leat_repair's answers."""
+        """The answers of leat_recheck or leat_repair."""
         args = [part for one in findings for part in (one.kind, one.subject, one.tid)]
         return [text(state) for state in self.queue.call(
             function, self.queue.group, self.cursor, *args)]
 
-    def suspects(self):
-        """All that is found but for what may be in go."""
+    def unproved(self):
+        """All findings, apart from those that may be in the requeue stream."""
         self.read_go()
         return [one for page in self.pages() for one in page if one.tid not in self.in_go]
 
     def look(self):
-        """What is found, looked at twice."""
-        found = self.suspects()
+        """All findings, after the second check."""
+        found = self.unproved()
         self.read_go()
         found = [one for one in found if one.tid not in self.in_go]
         proved = [one for one in found if not one.tid]
@@ -65,7 +66,7 @@ class Doctor:
         return sorted({one.kind for one in self.look()} - {'unbegun'})
 
     def repair(self, findings=None):
-        """[(finding, answer)]; what answers 'more' is said again."""
+        """[(finding, answer)]; a repair that answers 'more' is repeated."""
         answers = []
         for one in self.look() if findings is None else findings:
             state = 'more'

@@ -1,9 +1,9 @@
 """The library with one of its writes made to fail."""
 from ..queue import LIBRARY
 
-# Stands at the top of the copy: redis.call and redis.pcall go through a counter of writes. Which
-# write fails is read at the beginning of each call from the key test:fail: a number, and 'on' where
-# all later ones fail too. test:writes tells how many there were.
+# Begins the copy: redis.call and redis.pcall go through a counter of writes. At the beginning of each call
+# the key test:fail tells which write fails: a number, and 'on' if all later ones fail, too. test:writes is
+# the number of writes.
 WRAPPER = '''
 local test_at, test_on, test_writes = 0, false, 0
 local TEST_WRITES = {
@@ -51,7 +51,7 @@ def failing_library():
     assert 'callback = functions[i + 1]' in body
     body = body.replace('redis.call(', 'test_call(').replace('redis.pcall(', 'test_pcall(')
     body = body.replace('callback = functions[i + 1]', 'callback = test_wrap(functions[i + 1])')
-    # only enqueue writes without the flag, and only status and its like must not write at all
+    # only enqueue writes without the flag, and only the reading functions must not write
     body = body.replace("{ 'no-writes' }", "{ 'allow-oom' }")
     return head + WRAPPER + body
 

@@ -1,8 +1,8 @@
-"""What must hold of a queue's keys after every call of a function, as leat.lua promises it at the heads of its
-parts: each task in one place; names, lanes, records and times agree; what can start wakes somebody."""
+"""The invariants of a queue's keys after every call of a function, as the heads of leat.lua's parts promise
+them: each task is in one place; names, lanes, records and times agree; a task that may start wakes a worker."""
 from ..queue import pairs, text, trailer
 
-# everything at one moment; what is packed comes as flat lists
+# everything at one moment; packed values come as flat lists
 SNAPSHOT = '''
 local function unpacked(packed)
   local flat = {}
@@ -52,7 +52,7 @@ def id_of(value):
 
 
 class Live:
-    """A task that has not ended: where it is and what its fields say."""
+    """A task that has not ended: its place and its fields."""
 
     def __init__(self, tid, place, fields):
         self.tid, self.place, self.fields = tid, place, fields
@@ -111,7 +111,7 @@ class Snapshot:
         return most not in ('', '-') and self.runs(lane) >= int(most)
 
     def unread(self):
-        """Entries that nobody has read."""
+        """Entries that no worker has read."""
         return [task for task in self.tasks
                 if task.place[0] in 'sg' and id_of(task.place[1:]) > self.last[task.place[0]]]
 
@@ -134,7 +134,7 @@ class Snapshot:
                 assert bound.get(name, b'') == places[token].get(name), (token, name, bound)
 
     def held_names(self):
-        """Answers the follow-ups: tid → key. A task whose entry was deleted by hand lives in its record."""
+        """Returns the follow-ups: tid → key. A task whose entry was deleted by hand lives in its record."""
         follows = {}
         vanished = {record[2] for record in self.running.values()} - set(self.live)
         for name, value in self.names.items():
@@ -160,19 +160,19 @@ class Snapshot:
         return follows
 
     def unique_tasks(self, follows, asked):
-        """At most one runs; and who runs holds the key as one that runs."""
+        """At most one task of a key runs, and it holds the key as a running task."""
         for token, (state, _, tid, _, bound) in self.running.items():
             key = bound.get('unique')
             if state != 'm' and key:
                 assert self.names.get(b'u:' + key) == f'{tid} {token}'.encode(), (tid, token, self.names)
-        # a plain XADD asks nobody before it begins
+        # a plain XADD does not check the key before its task starts
         for task in self.tasks:
             key = task.get('unique')
             if key and task.tid in asked and task.tid not in follows:
                 assert text(self.names[b'u:' + key]).split(' ')[0] == task.tid, (task, self.names)
 
     def waiting_tasks(self, follows):
-        """Each waits for exactly one thing, and everything that waits is there."""
+        """Each delayed task waits for exactly one thing, and that exists."""
         waits = {task.tid: task for task in self.tasks if task.place[0] == 'w'}
         for tid, task in waits.items():
             ways = [tid.encode() in self.delayed, tid in self.laned, tid in follows]
@@ -191,7 +191,7 @@ class Snapshot:
         assert counted == found
 
     def startable_lanes(self):
-        """Lanes with tasks stand in lanes, unless they are capped or wait for a token."""
+        """Lanes with tasks are in the rotation, unless they are at their cap or wait for a token."""
         found = []
         for lane in set(self.laned.values()):
             if self.is_capped(lane):
@@ -201,9 +201,9 @@ class Snapshot:
                 found.append(lane)
         return found
 
-    def somebody_is_woken(self, startable):
-        """A lane that could start something has an entry that waits to be read, or one that was read and that
-        its reader is about to name in a claim."""
+    def a_worker_is_woken(self, startable):
+        """A lane that could start a task has an unread entry, or one that was read and that its reader is
+        about to name in a claim."""
         if startable and 'paused' not in self.conf:
             unbegun = self.pending - set(self.running)
             assert self.unread() or unbegun, (startable, self.tasks)
@@ -215,12 +215,12 @@ class Snapshot:
         self.unique_tasks(follows, asked)
         self.waiting_tasks(follows)
         self.lane_counts()
-        self.somebody_is_woken(self.startable_lanes())
+        self.a_worker_is_woken(self.startable_lanes())
 
 
 def check(queue, asked=()):
-    """Fails where anything does not hold; answers what was seen. asked: tids of tasks that leat_enqueue
-    took, and of those that began since: they hold their unique keys."""
+    """Fails if an invariant is violated; returns the snapshot. asked: tids of tasks that leat_enqueue added,
+    and of those that started since: they hold their unique keys."""
     snapshot = Snapshot(queue)
     try:
         snapshot.check(asked)

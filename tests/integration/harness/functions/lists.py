@@ -1,9 +1,9 @@
-"""Producers' lists, and the functions that take them in."""
+"""Producers' lists, and the functions that take their items."""
 from ..queue import PRODUCER_KEYS, PROTOCOL, text
 
 
 def intake(queue, key, most=1000, field='payload', lane='', unique=False, kind='', marks=False):
-    """leat_intake; answers a dict."""
+    """leat_intake; returns a dict."""
     reply = queue.redis.execute_command(
         'FCALL', 'leat_intake', PRODUCER_KEYS + 1, *queue.keys[:PRODUCER_KEYS], key, most, field,
         lane, 'item' if unique else '', kind, '1' if marks else '')
@@ -12,7 +12,7 @@ def intake(queue, key, most=1000, field='payload', lane='', unique=False, kind='
 
 
 def preview(queue, key, kind='list', most=5, marks=False):
-    """leat_preview; answers how many there are and [(first bytes, size, due ms)]."""
+    """leat_preview; returns the number of items and [(first bytes, size, due ms)]."""
     reply = queue.redis.execute_command(
         'FCALL_RO', 'leat_preview', 1, key, kind, most, '1' if marks else '')
     assert reply[0] == PROTOCOL, reply
@@ -21,7 +21,7 @@ def preview(queue, key, kind='list', most=5, marks=False):
 
 
 def turn(queue, period, busy=False):
-    """leat_lists_turn; answers ms to wait."""
+    """leat_lists_turn; returns the ms to wait."""
     reply = queue.redis.execute_command(
         'FCALL', 'leat_lists_turn', PRODUCER_KEYS, *queue.keys[:PRODUCER_KEYS], period,
         '1' if busy else '')
@@ -30,22 +30,22 @@ def turn(queue, period, busy=False):
 
 
 def items_of(queue, name='stream', field=b'payload'):
-    """The fields of the entries, in order."""
+    """This field of each entry, in order."""
     return [dict(zip(fields[::2], fields[1::2]))[field] for _, fields in queue.entries(name)]
 
 
 def watching(client):
-    """How many workers are told of changes of lists."""
+    """How many workers are notified of changes of lists."""
     return sum('t' in one['flags'] for one in client.client_list())
 
 
 def watched(client):
-    """How many keys Redis would tell of."""
+    """How many keys Redis would notify of."""
     return client.info('stats')['tracking_total_keys']
 
 
 class Output:
-    """What items' tasks write: a file, a line for each."""
+    """Output of items' tasks: a file with a line for each."""
 
     def __init__(self, path, before=''):
         self.path = path

@@ -1,9 +1,9 @@
-"""Results and live output as they stand in Redis."""
+"""Results and live output in Redis."""
 from ..polling import wait_until
 from ..queue import pairs, text
 
-# In the bytes of a leat_output that brings something written: the whole argument, since the worker's name in an
-# attempt's first entry ends in hexadecimal digits, which may be fd too.
+# The bytes of a leat_output call with data: the whole argument, because the worker's name in an attempt's
+# first entry ends in hexadecimal digits, which may be fd too.
 HOLDS_DATA = rb'\r\nfd\r\n'
 
 
@@ -25,7 +25,7 @@ def wait_result(queue, tid, timeout=20.0):
 
 
 def result_keys(queue):
-    """Of all tasks."""
+    """The keys of all results."""
     return sorted(queue.redis.scan_iter(key_of(queue, 'result', '*')))
 
 
@@ -37,7 +37,7 @@ class Output:
                          for name, value in pairs(fields).items()} for fields in entries]
 
     def data(self, fd, attempt=None):
-        """What was written to one descriptor."""
+        """The output of one descriptor."""
         return b''.join(one['data'] for one in self.entries if one.get('fd') == str(fd)
                         and attempt in (None, int(one['attempt'])))
 
@@ -47,26 +47,25 @@ class Output:
                 for one in self.entries if 'ended' in one]
 
     def dropped(self):
-        """How many bytes the entries say are lost."""
+        """The number of bytes that were lost, by the entries."""
         return sum(int(one.get('dropped', 0)) for one in self.entries)
 
 
 def follow(queue, tid):
-    """What of the task's live output stands in Redis."""
+    """The task's live output in Redis."""
     found = queue.redis.execute_command('XRANGE', key_of(queue, 'output', tid), '-', '+')
     return Output(fields for _, fields in found)
 
 
 class Reader:
-    """Follows a task's live output as a reader has to: what comes twice counts once, what is missing is
-    counted."""
+    """Follows a task's live output as a reader must: repeated data counts once, and missing data is counted."""
 
     def __init__(self, queue, tid):
         self.key, self.redis, self.last = key_of(queue, 'output', tid), queue.redis, '0-0'
         self.data, self.lost, self.twice, self.offset, self.ended = {'1': b'', '2': b''}, 0, 0, 0, None
 
     def read(self):
-        """Takes what is there; answers whether the attempt has ended."""
+        """Reads the new entries; returns whether the attempt has ended."""
         while True:
             found = self.redis.execute_command('XREAD', 'COUNT', 200, 'STREAMS', self.key, self.last)
             if not found:

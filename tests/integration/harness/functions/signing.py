@@ -37,7 +37,7 @@ class Key:
         self.entry = f'{name}:{self.path}'
 
     def sign(self, fields, stream='emails', valid=3600, nonce=None):
-        """The fields with not_after and signature; valid None: without not_after."""
+        """The fields with not_after and signature; without not_after if valid is None."""
         signed = dict(fields)
         if valid is not None:
             signed.setdefault('not_after', str(int(time.time() + valid)))

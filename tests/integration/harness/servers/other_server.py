@@ -1,5 +1,4 @@
-"""A server that is not the Redis that leat wants: before a real one, it tells another story with INFO, and
-does not know some commands."""
+"""Another kind of server in front of a real one: it changes INFO and does not know some commands."""
 import socket
 import threading
 
@@ -9,8 +8,7 @@ CHUNK = 65536
 
 
 class OtherServer:
-    """info: what INFO answers; unknown: names of commands that are answered as Redis 6 does; errors: the answers
-    to others. path None: it listens on `port` of 127.0.0.1."""
+    """info is the answer to INFO; unknown has names of commands that are refused as Redis 6 does."""
 
     def __init__(self, path, upstream, info, unknown=(), errors=()):
         self.path, self._upstream = path and str(path), upstream

@@ -1,7 +1,7 @@
-"""A proxy before a server's unix socket that makes the faults of a network, connection by connection.
+"""A proxy in front of a server's unix socket that makes network faults, connection by connection.
 
-It runs in a thread of its own and understands RESP as far as it must: where a command and a reply
-end, and which reply belongs to which command.
+It runs in its own thread and understands as much of RESP as it needs: where a command and a reply end, and
+which reply belongs to which command.
 """
 import asyncio
 import re
@@ -13,7 +13,7 @@ CHUNK = 65536
 
 
 def value_end(data, at=0):
-    """Where the RESP value that begins at `at` ends, or -1 while it is not whole."""
+    """The end of the RESP value that begins at `at`, or -1 if it is incomplete."""
     line = data.find(b'\r\n', at)
     if line < 0:
         return -1
@@ -37,7 +37,7 @@ def command_words(data):
 
 
 class Trap:
-    """Waits for one command and then cuts its connection, or holds it up until it is released."""
+    """Waits for one command and then cuts its connection, or holds it until it is released."""
 
     def __init__(self, proxy, name, when, action, holding):
         self.name, self.when, self.action = name.upper(), when, action
@@ -59,7 +59,7 @@ class Trap:
 
 
 class Connection:
-    """One client's connection and its own to the server."""
+    """One client's connection, and its own connection to the server."""
 
     def __init__(self, proxy, reader, writer):
         self.proxy, self.reader, self.writer = proxy, reader, writer
@@ -116,20 +116,20 @@ class Connection:
             buffer += data
             while buffer and (end := value_end(buffer)) > 0:
                 reply, buffer = buffer[:end], buffer[end:]
-                # what the server says unasked answers no command
+                # a push message answers no command
                 command = self.sent.pop(0) if self.sent else b''
                 self.proxy.saw(self, command, reply)
                 await self.proxy.pass_on(self, command, 'after')
                 await self.proxy.gate(self.proxy.to_client)
                 self.writer.write(reply)
                 await self.writer.drain()
-        # what the server said last must arrive before the end does
+        # the last reply must arrive before the end of the connection
         self.writer.close()
         await self.writer.wait_closed()
 
 
 class Proxy:
-    """Listens at `path` and passes everything on to `target`, until told otherwise."""
+    """Listens at `path` and passes everything on to `target`, until a fault is made."""
 
     def __init__(self, path, target):
         self.path, self.target = str(path), target
@@ -142,7 +142,7 @@ class Proxy:
         self._server = None
         self.to_server = self.to_client = None
 
-    # ---- from the test's thread
+    # ---- called from the test's thread
 
     def run(self, function, *args):
         """Calls or awaits the function in the proxy's thread."""
@@ -163,11 +163,11 @@ class Proxy:
         self._loop.close()
 
     def cut(self, name=''):
-        """Closes the connections whose client name ends so; '' is all."""
+        """Closes the connections whose client name ends with it; '' closes all."""
         self.run(self._cut, name)
 
     def refuse(self):
-        """Cuts everything; connecting is refused from now on."""
+        """Cuts all connections and refuses new ones from now on."""
         self.run(self._refuse)
         self.cut()
 
@@ -175,21 +175,21 @@ class Proxy:
         self.run(self._listen)
 
     def silence(self, to_server=True, to_client=True):
-        """Nothing arrives any more in these directions; connections stay, new ones are taken.
-        What was sent meanwhile arrives after heal(), as on a network."""
+        """Nothing arrives any more in these directions; connections stay, and new ones are accepted. Data
+        that is sent meanwhile arrives after heal(), as on a network."""
         self.run(self._silence, to_server, to_client)
 
     def heal(self):
         self.run(self._heal)
 
     def delay(self, seconds):
-        """Each command and each reply takes so much longer."""
+        """Each command and each reply is delayed by this time."""
         self.delay_s = seconds
 
     def trap(self, name, when='after', action='cut', holding=b''):
-        """The next command of that name (a command or a function) in whose bytes the pattern
-        `holding` is found: when='before' it reaches the server or 'after' it ran; action 'cut' ends
-        its connection, 'hold' waits for release()."""
+        """Traps the next command with this name (a command or a function) and the pattern `holding` in its
+        bytes: when='before' it reaches the server or 'after' it ran; action 'cut' cuts its connection, 'hold'
+        waits for release()."""
         trap = Trap(self, name, when, action, holding)
         self.run(self.traps.append, trap)
         return trap
@@ -237,8 +237,8 @@ class Proxy:
         self.to_client.set()
 
     def saw(self, connection, command, reply):
-        """For those who write down what was said: a command is on its way to the server (reply is None), or it
-        has answered, whatever becomes of the answer."""
+        """For recorders: a command is on its way to the server (reply is None), or the server has answered
+        it, whether the reply arrives or not."""
 
     async def gate(self, event):
         if self.delay_s:
@@ -246,7 +246,7 @@ class Proxy:
         await event.wait()
 
     async def pass_on(self, connection, command, when):
-        """Springs the first trap that fits; a cut connection's pump ends here."""
+        """Springs the first trap that fits; if that cuts the connection, its pump ends here."""
         for trap in self.traps:
             if trap.fits(command, when):
                 self.traps.remove(trap)

@@ -1,5 +1,5 @@
-"""Servers that take over from each other: a master with replicas under sentinels, and a Cluster. They
-need TCP among themselves: ports of loopback, below those that the kernel hands out."""
+"""Servers that replace each other: a master with replicas under sentinels, and a Cluster. They need TCP among
+themselves, on loopback ports below those that the kernel assigns."""
 import contextlib
 import random
 import time
@@ -18,7 +18,7 @@ SLOTS = 16384
 
 
 def start_on_free_port(make):
-    """make(port) is a server that has not started. One whose port is taken ends at once."""
+    """make(port) returns a server that has not started. A server whose port is taken exits at once."""
     for _ in range(50):
         server = make(random.randint(FIRST_PORT, LAST_PORT))
         try:
@@ -33,7 +33,7 @@ def start_on_free_port(make):
 
 @contextlib.contextmanager
 def measured():
-    """A function that tells how long the block took, in seconds."""
+    """A function that returns how long the block took, in seconds."""
     begun, ended = time.monotonic(), []
     yield lambda: ended[0] - begun
     ended.append(time.monotonic())
@@ -45,7 +45,7 @@ def listening(port, tls):
 
 
 class Server(RedisServer):
-    """One that is reached by TCP too, or by TLS with the options `tls`; it may be killed and stopped."""
+    """A server that also listens on TCP, or on TLS with the options `tls`; it may be killed and stopped."""
 
     def __init__(self, folder, port, tls=None, **options):
         folder.mkdir(exist_ok=True)
@@ -65,11 +65,11 @@ class Server(RedisServer):
         self._asked.response_callbacks.clear()
         try:
             return self._asked.execute_command(*words)
-        except redis.exceptions.ConnectionError:  # cut off by a sentinel, or by an earlier end
+        except redis.exceptions.ConnectionError:  # cut by a sentinel, or by an earlier end
             return self._asked.execute_command(*words)
 
     def running(self):
-        """It was neither killed nor stopped."""
+        """Neither killed nor stopped."""
         if not self.process or self.process.poll() is not None:
             return False
         with open(f'/proc/{self.pid}/stat', 'rb') as file:
@@ -83,12 +83,12 @@ class Server(RedisServer):
         return self.running() and self.ask('ROLE')[0] == b'master'
 
     def is_linked(self, master):
-        """It is in step with that one."""
+        """Whether it is in step with that master."""
         role = self.ask('ROLE')
         return role[0] == b'slave' and int(role[2]) == master.port and role[3] == b'connected'
 
     def revive(self):
-        """It goes on, or starts anew with what it has kept."""
+        """Continues, or restarts with the data that it has kept."""
         if self.process.poll() is None:
             self.cont()
         else:
@@ -111,7 +111,7 @@ class Sentinel(Server):
         return [PROGRAM, str(self.path), '--sentinel']
 
     def hurry(self):
-        """It finds the others, and what has changed, faster than by default."""
+        """Makes it find the others, and changes, faster than by default."""
         self.ask('SENTINEL', 'DEBUG', 'INFO-PERIOD', 500, 'PUBLISH-PERIOD', 200, 'PING-PERIOD', 100)
 
     def port_of_master(self):
@@ -131,7 +131,7 @@ def start_sentinel(folder, master, quorum, *lines, tls=None):
 
 
 def sentinel_sections(sentinels, **more):
-    """What a configuration says of them."""
+    """The sections of a configuration for them."""
     addresses = ', '.join(sentinel.address for sentinel in sentinels)
     return {'redis': dict({'socket': None, 'sentinels': addresses, 'master': NAME}, **more)}
 
@@ -157,7 +157,7 @@ class Watched:
         return [sentinel.record() for sentinel in self.sentinels]
 
     def is_whole(self):
-        """Everybody knows everybody, nobody is away, and the replicas are in step."""
+        """Whether all know each other, all are up, and the replicas are in step."""
         master = self.master
         others = [server for server in self.servers if server is not master]
         return all(int(record['num-other-sentinels']) == len(self.sentinels) - 1 and
@@ -175,13 +175,13 @@ class Watched:
 
     @property
     def master(self):
-        """As the sentinels have it: the newest of what they say."""
+        """The master with the newest state of all sentinels."""
         newest = max(self.sentinels, key=lambda sentinel: int(sentinel.record()['config-epoch']))
         port = newest.port_of_master()
         return next(server for server in self.servers if server.port == port)
 
     def wait_failover(self, old):
-        """Until another one is the master; answers it."""
+        """Waits until another server is the master, and returns it."""
         wait_until(lambda: self.master is not old and self.master.is_master(),
                    message=lambda: f'a failover: {self.records()}')
         return self.master
@@ -211,7 +211,7 @@ class Cluster:
 
     @staticmethod
     def start_node(folder, options):
-        # both ports anew for each try: either may be taken
+        # both ports are new for each try, because either may be taken
         return start_on_free_port(lambda port: Server(
             folder, port, cluster_enabled='yes', cluster_port=random.randint(FIRST_PORT, LAST_PORT),
             cluster_node_timeout=NODE_TIMEOUT_MS, cluster_replica_validity_factor=0, **options))
@@ -239,7 +239,7 @@ class Cluster:
         return self.nodes[0].ask('CLUSTER', 'KEYSLOT', key)
 
     def owner(self, slot):
-        """The living node that knows itself as the slot's master; None where there is none."""
+        """The living node that knows itself as the hash slot's master, or None."""
         for node in self.nodes:
             for first, last, master, *_ in node.ask('CLUSTER', 'SLOTS') if node.running() else ():
                 if first <= slot <= last and master[1] == node.port:
@@ -247,11 +247,11 @@ class Cluster:
         return None
 
     def wait_failover(self, slot, old):
-        """Until another one has the slot; answers it."""
+        """Waits until another node has the hash slot, and returns it."""
         return wait_until(lambda: next((node for node in [self.owner(slot)] if node is not old), None))
 
     def begin_move(self, slot, source, target):
-        """The slot is on its way, and all that is in it has gone."""
+        """Begins to move the hash slot, with all its keys."""
         wait_until(lambda: self._is_well(source) and self._is_well(target))
         target.ask('CLUSTER', 'SETSLOT', slot, 'IMPORTING', self.id(source))
         source.ask('CLUSTER', 'SETSLOT', slot, 'MIGRATING', self.id(target))

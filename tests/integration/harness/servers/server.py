@@ -9,7 +9,7 @@ import redis
 from .. import processes
 from ..polling import wait_until
 
-# make check-servers names another server here
+# make check-servers sets another server here
 PROGRAM = os.environ.get('LEAT_REDIS_SERVER', 'redis-server')
 
 DEFAULTS = {'port': 0, 'save': '', 'appendonly': 'no', 'loglevel': 'notice'}
@@ -25,7 +25,7 @@ class RedisServer:
         self.socket = str(folder / 'redis.sock')
         self.log_path = folder / 'redis.log'
         self.options = dict(DEFAULTS, **options)
-        self.prefix = []  # a program that executes it in surroundings of the test's making
+        self.prefix = []  # a program that executes it in an environment of the test's making
         self.process = None
         self.clients = []
 
@@ -61,7 +61,7 @@ class RedisServer:
             client.close()
 
     def listen(self):
-        """A TCP port of 127.0.0.1 on which it listens from now on."""
+        """Makes it listen on a free TCP port of 127.0.0.1, and returns the port."""
         def listens():
             with socket.socket() as probe:
                 probe.bind(('127.0.0.1', 0))
@@ -69,15 +69,15 @@ class RedisServer:
             try:
                 self.client().config_set('port', port)
             except redis.exceptions.ResponseError:
-                return None  # somebody else was faster
+                return None  # another process took the port first
             return port
 
         return wait_until(listens)
 
     def client(self, path=None, **options):
-        """A redis-py client with connections of its own. Replies are bytes; those of stream
-        commands are as Redis sends them: redis-py would make dicts of fields and lose double
-        names, and stumbles over the long form of XPENDING. path: another socket that leads here."""
+        """A redis-py client with connections of its own. Replies are bytes; those of stream commands are as
+        Redis sends them, because redis-py would make dicts of fields, lose repeated names, and fail at the
+        long form of XPENDING. path: another socket that leads here."""
         client = redis.Redis(unix_socket_path=path or self.socket, **options)
         for name in STREAM_COMMANDS:
             client.response_callbacks.pop(name, None)
@@ -92,12 +92,12 @@ class RedisServer:
         return self.log_path.read_text(errors='replace') if self.log_path.exists() else ''
 
     def kill(self):
-        """As a crash does it: nothing is saved."""
+        """Ends it as a crash does, without saving."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self):
-        """Silence: connections stay, nothing answers until cont()."""
+        """Stops it: connections stay, and nothing answers until cont()."""
         self.process.send_signal(signal.SIGSTOP)
 
     def cont(self):

@@ -1,4 +1,4 @@
-"""Certificates, a redis-server that speaks TLS, and a tunnel to it by the shipped recipe."""
+"""Certificates, a redis-server with TLS, and a tunnel to it by the shipped recipe."""
 import re
 import socket
 import subprocess
@@ -49,7 +49,7 @@ def server_options(authority, certificate, key):
 
 
 def open_tls_port(server, authority, certificate, key, clients='no'):
-    """A port of the running server on which it speaks TLS only."""
+    """Opens a TLS port of the running server, and returns it."""
     client = server.client()
     for name, value in (('tls-cert-file', certificate), ('tls-key-file', key),
                         ('tls-ca-cert-file', authority.path), ('tls-auth-clients', clients)):
@@ -61,7 +61,7 @@ def open_tls_port(server, authority, certificate, key, clients='no'):
             port = probe.getsockname()[1]
         try:
             client.config_set('tls-port', port)
-        except Exception:  # somebody was faster
+        except Exception:  # another process took the port first
             return None
         return port
 
@@ -69,7 +69,7 @@ def open_tls_port(server, authority, certificate, key, clients='no'):
 
 
 class Tunnel:
-    """stunnel with conf/leat-tls.conf, in which only `values` are others."""
+    """stunnel with conf/leat-tls.conf, with some `values` replaced."""
 
     def __init__(self, folder, port, authority, **values):
         self.socket, self._log = folder / 'tunnel.sock', folder / 'tunnel.log'
