@@ -21,11 +21,11 @@
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 const struct table_row table[TABLE_ROWS] = {
-    {KEY("redis", "host", "text", "127.0.0.1", false, "Host name or address of the Redis server."),
+    {KEY("redis", "host", "text", "127.0.0.1", true, "Host name or address of the Redis server."),
      .type = TABLE_TEXT, MEMBER(redis, host)},
-    {KEY("redis", "port", "integer", "6379", false, "TCP port of the Redis server."),
+    {KEY("redis", "port", "integer", "6379", true, "TCP port of the Redis server."),
      .type = TABLE_INTEGER, MEMBER(redis, port), .low = 1, .high = 65535},
-    {KEY("redis", "socket", "path", "", false,
+    {KEY("redis", "socket", "path", "", true,
          "Unix socket of the Redis server; replaces host and port."),
      .type = TABLE_PATH, MEMBER(redis, socket)},
     {KEY("redis", "sentinels", "addresses", "", false,

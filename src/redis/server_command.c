@@ -155,6 +155,8 @@ int server_info_read(const redisReply *reply, struct server_info *out)
     out->major = major > INT_MAX ? INT_MAX : (int)major;
     (void)info_value(text, "role", role, sizeof role); /* without a role it is no master */
     (void)info_value(text, "run_id", out->run_id, sizeof out->run_id);
+    (void)info_value(text, "master_replid", out->replid, sizeof out->replid);
+    (void)info_value(text, "master_replid2", out->replid2, sizeof out->replid2);
     out->move_crashes = crashes_on_move(text, out->version);
     /* Redis, and Valkey 8 */
     out->is_sentinel =

@@ -29,7 +29,8 @@ void server_info(struct command *command);
  * snapshots: INFO does not have the setting. */
 struct server_info {
     char version[32];
-    char run_id[48]; /* of the server process; "" if INFO has none */
+    char run_id[48];              /* of the server process; "" if INFO has none */
+    char replid[48], replid2[48]; /* of its data, and before its last promotion; or "" */
     int major;
     /* A blocked read of a stream whose hash slot moves makes this version crash: Redis #13311. */
     bool move_crashes;

@@ -199,13 +199,27 @@ static int refit_to_lease(struct config *merged, const struct config *current, i
     return note_restart(needs_restart, table_find("task", "kill_grace"));
 }
 
+/* True if sentinels or a Cluster name the server. */
+static bool is_discovered(const struct config *config)
+{
+    return config->redis.sentinels || config->redis.cluster;
+}
+
+static bool is_address(const struct table_row *row)
+{
+    return row == table_find("redis", "host") || row == table_find("redis", "port") ||
+           row == table_find("redis", "socket");
+}
+
 struct config *config_merge(const struct config *current, struct config *fresh,
                             struct buffer *needs_restart)
 {
     int64_t lease_ms = fresh->queue.lease_ms;
+    bool direct = !is_discovered(current) && !is_discovered(fresh);
 
     for (size_t i = 0; i < TABLE_ROWS; i++) {
-        if (table[i].key.reloadable || value_equal(current, fresh, &table[i])) {
+        bool reloadable = table[i].key.reloadable && (direct || !is_address(&table[i]));
+        if (reloadable || value_equal(current, fresh, &table[i])) {
             continue;
         }
         if (note_restart(needs_restart, &table[i]) != 0 ||

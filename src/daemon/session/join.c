@@ -28,6 +28,7 @@ struct join {
     const int64_t *old_clients; /* the owner's */
     size_t old_count;
     char run_id[48];      /* of the server */
+    char replid[48];      /* of its data */
     char old_run_id[48];  /* of the server of the last registration */
     bool warned_of_moves; /* warn_about_moves has logged its warning */
     char warned[200];     /* the last warnings about the server, so that each is logged once */
@@ -209,6 +210,7 @@ static int kill_clients(struct join *join, const struct server_info *server)
 {
     bool same = strcmp(server->run_id, join->old_run_id) == 0;
     memcpy(join->run_id, server->run_id, sizeof join->run_id);
+    memcpy(join->replid, server->replid, sizeof join->replid);
     for (size_t i = 0; same && i < join->old_count; i++) {
         if (join->old_clients[i] < 0) {
             continue;
@@ -278,6 +280,11 @@ struct join *join_new(struct connection *connection, const struct config *config
 void join_set_config(struct join *join, const struct config *config)
 {
     join->config = config;
+}
+
+const char *join_replid(const struct join *join)
+{
+    return join->replid;
 }
 
 void join_free(struct join *join)

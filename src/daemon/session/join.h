@@ -34,6 +34,9 @@ struct join *join_new(struct connection *connection, const struct config *config
                       const struct queue *queue, const char *consumer,
                       const struct join_events *events);
 void join_set_config(struct join *join, const struct config *config);
+
+/* The replication id of the data of the server that joined last; "" if it has none. */
+const char *join_replid(const struct join *join);
 void join_free(struct join *join);
 
 /* Starts. old_clients: CLIENT IDs of former connections, or −1; not copied. `joined` or `failed`

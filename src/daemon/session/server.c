@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "daemon/session/address.h"
 #include "redis/server/discovery.h"
 
 struct server {
     const struct config *config;
     struct server_events events;
     struct discovery *discovery; /* NULL: the config names the server */
+    struct address *address;     /* NULL: discovery finds it */
     bool discovering;
     struct endpoint endpoint; /* where the server was found last; port 0: never */
     struct config_redis redis;
@@ -43,6 +45,7 @@ static void on_discovered(void *context, const struct endpoint *endpoint, enum r
 void server_discover(struct server *server)
 {
     if (!server->discovery) {
+        server->redis = address_apply(server->address);
         server->events.found(server->events.context);
         return;
     }
@@ -58,11 +61,29 @@ const struct config_redis *server_redis(const struct server *server)
 void server_set_config(struct server *server, const struct config *config)
 {
     server->config = config;
+    if (!server->discovery) {
+        address_set_config(server->address, config);
+        server->redis = address_apply(server->address);
+        return;
+    }
     server->redis =
         server->endpoint.port ? discovery_apply(&config->redis, &server->endpoint) : config->redis;
-    if (server->discovery) {
-        discovery_set_config(server->discovery, &config->redis);
+    discovery_set_config(server->discovery, &config->redis);
+}
+
+void server_registered(struct server *server, const char *replid)
+{
+    if (server->address) {
+        address_registered(server->address, replid);
     }
+}
+
+static void on_address(void *context, const char *why)
+{
+    struct server *server = context;
+    /* the former strings are gone */
+    server->redis = address_apply(server->address);
+    server->events.moved(server->events.context, why);
 }
 
 struct server *server_new(struct ev_loop *loop, const struct config *config,
@@ -80,10 +101,13 @@ struct server *server_new(struct ev_loop *loop, const struct config *config,
         char name[160];
         (void)snprintf(name, sizeof name, "leat:%s:discovery", config->queue.name);
         server->discovery = discovery_new(loop, &config->redis, name, &discovery_events);
-        if (!server->discovery) {
-            server_free(server);
-            return NULL;
-        }
+    } else {
+        const struct address_events address_events = {.moved = on_address, .context = server};
+        server->address = address_new(loop, config, &address_events);
+    }
+    if (!server->discovery && !server->address) {
+        server_free(server);
+        return NULL;
     }
     return server;
 }
@@ -92,6 +116,7 @@ void server_free(struct server *server)
 {
     if (server) {
         discovery_free(server->discovery);
+        address_free(server->address);
         free(server);
     }
 }

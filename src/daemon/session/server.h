@@ -1,6 +1,6 @@
 /*
  * The server of the session: the one in the config, or the one that sentinels or a Cluster name,
- * which may change at any time.
+ * which may change at any time, as may the config's.
  */
 #ifndef LEAT_DAEMON_SESSION_SERVER_H
 #define LEAT_DAEMON_SESSION_SERVER_H
@@ -29,6 +29,9 @@ void server_set_config(struct server *server, const struct config *config);
 
 /* Starts discovery. `found` or `failed` follows: at once if the config names the server. */
 void server_discover(struct server *server);
+
+/* Notes that the worker has registered with the server, whose data has this replication id. */
+void server_registered(struct server *server, const char *replid);
 
 /* The server's settings: always the same struct; its content changes before `found`. */
 const struct config_redis *server_redis(const struct server *server);

@@ -190,6 +190,7 @@ static void on_joined(void *context, const struct queue_renew_reply *reply, int6
                   session->consumer);
     }
     session->state = SESSION_UP;
+    server_registered(session->server, join_replid(session->join));
     session->up_ns = clock_boot_ns();
     session->outage = false;
     session->was_up = true;

@@ -7,6 +7,7 @@ import pytest
 
 from harness.daemon import program, write_config
 from harness.polling import wait_until
+from harness.queue import Queue
 from harness.short_leases import pass_time, wait_blocked
 from harness.tasks import open_files, wait_file, wait_letters, wait_succeeded
 from harness.users import needs_root, path_with_systemctl
@@ -292,7 +293,7 @@ def test_log_level_is_reloaded(daemon, queue):
 
 @pytest.mark.parametrize('section, key, value', [
     ('queue', 'name', 'others'), ('queue', 'lease', '30s'), ('queue', 'stream', 'others'),
-    ('redis', 'socket', '/nowhere'), ('queue', 'max_crashes', '7'),
+    ('redis', 'db', '1'), ('queue', 'max_crashes', '7'),
 ])
 def test_restart_keys_are_logged(daemon, queue, folder, section, key, value):
     """A key that needs a restart keeps its value and is named in the log; the other keys change."""
@@ -302,6 +303,67 @@ def test_restart_keys_are_logged(daemon, queue, folder, section, key, value):
     queue.add({'command': f'umask > {folder}/new; mv {folder}/new {folder}/out'})
     assert wait_file(folder / 'out') == b'0027\n'
     wait_succeeded(queue, 1)
+
+
+def wait_copy(replica, server):
+    """Makes one server a replica of the other, and waits until it has all data."""
+    replica.client().replicaof('127.0.0.1', server.listen())
+
+    def is_there():
+        there, here = replica.client().info('replication'), server.client().info('replication')
+        return (there['master_link_status'] == 'up'
+                and there['slave_repl_offset'] == here['master_repl_offset'])
+    wait_until(is_there)
+
+
+def test_an_address_with_the_same_data(daemon, queue, redis_server, redis_servers, latch):
+    """A reload takes a new server if it has the same data, as a replica that was promoted: a task goes on running
+    meanwhile, and ends there."""
+    worker = daemon().wait_ready()
+    queue.add({'command': latch.command})
+    wait_until(lambda: len(worker.descendants()) == 1)
+    other = redis_servers()
+    wait_copy(other, redis_server)
+    sections = changed(worker, redis={'socket': other.socket})
+    reload(worker, sections)
+    worker.wait_log(f'not moving to {other.socket}: that Redis is a replica')
+    other.client().replicaof('NO', 'ONE')
+    reload(worker, sections)
+    worker.wait_log(f'the configuration now names {other.socket}')
+    wait_until(lambda: worker.log().count('registered with Redis') == 2)
+    redis_server.kill()
+    latch.open()
+    there = Queue(other.client())
+    wait_succeeded(there, 1)
+    there.add({'command': 'true'})
+    wait_succeeded(there, 2)
+    assert 'attempt 2' not in worker.log() and there.counter('crashes') == 0
+
+
+@pytest.mark.parametrize('why', ['that Redis has other data', 'No such file or directory'])
+def test_an_address_with_other_data(daemon, queue, redis_server, redis_servers, folder, why):
+    """A reload does not take a server with other data, or one that does not answer: the log says so and what to
+    do, the worker stays where it is, and the other keys change."""
+    worker = daemon().wait_ready()
+    socket = redis_servers().socket if 'data' in why else f'{folder}/none'
+    reload(worker, changed(worker, redis={'socket': socket}, task={'umask': '027'}))
+    worker.wait_log(f'[redis] host, port, socket: not moving to {socket}: ')
+    assert why in worker.log()
+    assert f'staying with {redis_server.socket}; restart leatd to finish its tasks there first' in worker.log()
+    queue.add({'command': f'umask > {folder}/new; mv {folder}/new {folder}/out'})
+    assert wait_file(folder / 'out') == b'0027\n'
+    queue.redis.client_kill_filter(_type='normal', skipme=True)
+    wait_until(lambda: worker.log().count('registered with Redis') == 2)
+    queue.add({'command': 'true'})
+    wait_succeeded(queue, 2)
+
+
+def test_an_address_before_the_first_answer(daemon, redis_server, redis_servers, folder):
+    """A worker that has not registered yet takes any new address."""
+    worker = daemon({'redis': {'socket': f'{folder}/none'}})
+    worker.wait_log('no session with Redis')
+    reload(worker, changed(worker, redis={'socket': redis_server.socket}))
+    worker.wait_ready()
 
 
 def test_many_reloads(daemon, queue):

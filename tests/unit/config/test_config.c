@@ -423,10 +423,9 @@ static void a_reload_takes_what_it_may(void **state)
               "[redis]\nsocket = /s\npassword = p\n[queue]\nname = other\nconcurrency = 4\n[task]\n"
               "environment = A=1\nenvironment = B=2\n[retry]\npermanent = 9\nfactor = 3\n"
               "[log]\nstarted = yes\n",
-              "[redis] host\n[redis] socket\n[queue] name\n[queue] stream\n");
+              "[queue] name\n[queue] stream\n");
 
-    assert_string_equal(merged->redis.host, "a");
-    assert_null(merged->redis.socket);
+    assert_string_equal(merged->redis.socket, "/s");
     assert_null(merged->redis.user);
     assert_string_equal(merged->redis.password, "p");
     assert_string_equal(merged->queue.name, "q");
@@ -437,6 +436,12 @@ static void a_reload_takes_what_it_may(void **state)
     assert_true(merged->retry.factor == 3);
     assert_true(config_codes_has(&merged->retry.permanent, 9));
     assert_true(merged->log.started);
+    config_free(merged);
+
+    /* the address is not taken if sentinels or a Cluster named the server before, or do now */
+    merged = merge("[redis]\nhost = a\n" QUEUE, "[redis]\nsentinels = s:1\nmaster = m\n" QUEUE,
+                   "[redis] host\n[redis] sentinels\n[redis] master\n");
+    assert_string_equal(merged->redis.host, "a");
     config_free(merged);
     config_free(merge(QUEUE, QUEUE, ""));
     config_free(merge(QUEUE "[lanes]\na = 1\n[limits]\nrate = 1/s\n",

@@ -95,6 +95,7 @@ static int set_up(void **state)
     }
     *state = world;
     world->config = (struct config){
+        .redis.host = (char *)"127.0.0.1",
         .queue = {.name = (char *)"mails", .lease_ms = 60000, .concurrency = 1},
         .task = {.shell = (char *)"/bin/sh",
                  .directory = (char *)"/",

@@ -1,0 +1,43 @@
+/*
+ * The address of the server, if the config itself names it. If a reload changes it, the server at
+ * the new address is asked first: leatd follows only to a master that has the same data, by the
+ * replication ids that INFO reports. Elsewhere the running tasks would be unknown.
+ */
+#ifndef LEAT_DAEMON_SESSION_ADDRESS_H
+#define LEAT_DAEMON_SESSION_ADDRESS_H
+
+#include "config/config.h"
+#include "redis/server_command.h"
+
+struct ev_loop;
+struct address;
+
+struct address_events {
+    /* The server is now the one at the new address. Never called from within another call. */
+    void (*moved)(void *context, const char *why);
+    void *context;
+};
+
+/* config must outlive it or be replaced. Returns NULL without memory. */
+struct address *address_new(struct ev_loop *loop, const struct config *config,
+                            const struct address_events *events);
+
+/* Checks a changed address; `moved` follows, or the log says why the old one stays in use. */
+void address_set_config(struct address *address, const struct config *config);
+
+/* Notes the data of the server that the worker has registered with. Before that, any server will
+ * do, since no task runs. */
+void address_registered(struct address *address, const char *replid);
+
+/* Returns a copy of the config's section with the address in use; valid until the next
+ * address_set_config. */
+struct config_redis address_apply(const struct address *address);
+
+/* True if the server has the data that replid names: it is that server, its replica, or was its
+ * replica before it was promoted. */
+bool address_has_data(const struct server_info *server, const char *replid);
+
+/* NULL does nothing. */
+void address_free(struct address *address);
+
+#endif
