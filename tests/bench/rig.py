@@ -1,4 +1,4 @@
-"""What the rows of the bench share: a private Redis, the daemon, the C helpers, and meters."""
+"""Shared by the rows of the bench: a private Redis, the daemon, the C helpers, and meters."""
 
 import os
 import pathlib
@@ -15,9 +15,9 @@ import redis
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 TICK = os.sysconf("SC_CLK_TCK")
-STALL_S = 30  # no progress for so long: something is broken
+STALL_S = 30  # without progress for this long, something is broken
 
-# The environment of everything that is measured, so that the floor's exec copies as much as leat's.
+# The environment of every measured program, so that the floor's exec copies as much as leat's.
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "SHELL": "/bin/sh",
@@ -89,11 +89,11 @@ def encode(*arguments):
 
 
 class Server:
-    """A redis-server of our own, on a unix socket in a temporary folder, with all durability on."""
+    """A private redis-server on a unix socket in a temporary folder, with all durability on."""
 
     def __init__(self, folder):
         self.socket = str(folder / "redis.sock")
-        # without rewrites of the AOF, which would come in the midst of one measurement or another
+        # without rewrites of the AOF, which would fall into some measurements
         self.process = subprocess.Popen(
             ["redis-server", "--port", "0", "--unixsocket", self.socket, "--dir", str(folder),
              "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
@@ -118,13 +118,13 @@ class Server:
         return self.client.info("commandstats").get("cmdstat_fcall", {"calls": 0})["calls"]
 
     def preload(self, stream, count, value, field="command"):
-        """Puts plain XADD entries into the stream, pipelined."""
+        """Adds plain XADD entries to the stream, pipelined."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(self.socket)
             while count > 0:
                 batch = min(count, 10_000)
                 connection.sendall(encode("XADD", stream, "*", field, value) * batch)
-                # each answer is two lines: a length and an id
+                # each reply is two lines: a length and an id
                 lines = 0
                 while lines < 2 * batch:
                     lines += connection.recv(1 << 20).count(b"\n")
@@ -147,7 +147,7 @@ class Server:
 
 
 class Daemon:
-    """A leatd of its own queue; its log goes to a file."""
+    """A leatd with a queue of its own; its log goes to a file."""
 
     def __init__(self, rig, queue, concurrency, more="", enter=None):
         """enter: called in the process before it becomes leatd."""
@@ -176,7 +176,7 @@ class Daemon:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-10:])
 
     def wait_idle(self):
-        """Until it has nothing to do and blocks."""
+        """Waits until it has nothing to do and blocks."""
         def blocked():
             self.check()
             clients = self.rig.server.client.client_list()
@@ -197,7 +197,7 @@ class Daemon:
 
 
 class Span:
-    """What happened between two points of a run: tasks, time and CPU."""
+    """The values between two points of a run: tasks, time and CPU."""
 
     def __init__(self, tasks, seconds, cpu_s, redis_cpu_s=0.0):
         self.rate = tasks / seconds
@@ -261,7 +261,7 @@ class Rig:
                     - cpu.children_user - cpu.children_system)
 
     def drain(self, daemon, until):
-        """Runs until so many tasks are left; measures from the first finished ones on."""
+        """Runs until this many tasks are left; measures from the first finished ones on."""
         def snapshot():
             return (self.server.left(daemon.queue), time.monotonic(),
                     process_cpu_s(daemon.pid), self.server.cpu_s())
@@ -272,7 +272,7 @@ class Rig:
         first = last = snapshot()
         left, moved = first[0], first[1]
         while left > until:
-            # seldom at first, often near the end: each look costs Redis something
+            # rarely at first, often near the end, because each check costs Redis time
             rate = (first[0] - left) / max(time.monotonic() - first[1], 1e-3)
             time.sleep(min(max((left - until) / (rate * 2 + 1), 0.002), 0.25))
             daemon.check()
@@ -293,6 +293,6 @@ def against(measured, floors, figure):
 
 
 def spread(values, form="{:.2f}"):
-    """The median, with the least and the greatest."""
+    """The median, with the minimum and the maximum."""
     return "{} ({}–{})".format(*(form.format(value) for value in (
         statistics.median(values), min(values), max(values))))

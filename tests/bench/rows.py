@@ -1,4 +1,4 @@
-"""The rows of the table: each yields what, measured, bar, ok (None where there is no bar)."""
+"""The rows of the table: each yields name, measured value, bar, ok (None without a bar)."""
 
 import contextlib
 import os
@@ -76,7 +76,7 @@ def load8(rig):
 
 
 def load32(rig):
-    """Under load: so many slots that a round trip settles several tasks."""
+    """Under load: with this many slots a round trip finishes several tasks."""
     yield from load(rig, 32, 0.90, redis_bar=25)
 
 
@@ -85,7 +85,7 @@ def load2(rig):
 
 
 def shell(rig):
-    """What a shell between leat and the program costs: for reading the other rows."""
+    """The cost of a shell between leat and the program, to interpret the other rows."""
     tasks = 2_000 if rig.quick else 4_000
     floors = [rig.floor(8, tasks)]
     shells = []
@@ -97,13 +97,13 @@ def shell(rig):
 
 
 class Stamps:
-    """The fifo to which the stamp program writes when it started."""
+    """The fifo to which the stamp program writes at its start."""
 
     def __init__(self, rig):
         self.path = rig.folder / "stamps"
         if not self.path.exists():
             os.mkfifo(self.path)
-        # open for writing too: otherwise it is at its end whenever no task runs
+        # opened for writing, too, because otherwise it is at its end whenever no task runs
         self.fifo = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         self.program = [str(rig.tools / "stamp"), str(self.path)]
 
@@ -131,8 +131,7 @@ def pipe_times(rig, stamps, count):
 
 
 def worker_times(rig, daemon, stamps, call, count):
-    """µs from sending the call, which enqueues a task that stamps, to that task's first instruction on an
-    idle worker."""
+    """µs from the call that enqueues a task to that task's first instruction on an idle worker."""
     times = []
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(rig.server.socket)
@@ -178,7 +177,7 @@ class Noted(Exception):
 
 
 class Notes:
-    """Stands for a client: says what would be sent."""
+    """In place of a client: returns the command that would be sent."""
 
     def execute_command(self, *words):
         raise Noted(*words)
@@ -193,14 +192,14 @@ def words_of(call):
 
 
 def entry_id_in(answer):
-    """The entry's id in the answer of a blocking read."""
+    """The entry's id in the reply of a blocking read."""
     return next(part for part in answer.split(b"\r\n")
                 if part.count(b"-") == 1 and part[:1].isdigit())
 
 
 class Calls:
-    """The calls of one worker for tasks that come one by one, made by hand and back to back: each
-    waits for its answer and for nothing else, so that Redis' caches stay warm."""
+    """The calls of one worker for tasks that come one by one, made by hand and back to back: each waits for
+    its reply and for nothing else, so that Redis's caches stay warm."""
 
     def __init__(self, rig, stream, read):
         self.rig, self.stream, self.read = rig, stream, encode(*read)
@@ -211,7 +210,7 @@ class Calls:
             one.connect(rig.server.socket)
 
     def add(self):
-        """Wakes the reader; answers the id that it read."""
+        """Wakes the reader; returns the id that it read."""
         self.producer.sendall(self.entry)
         self.producer.recv(256)
         return entry_id_in(self.work.recv(4096))
@@ -220,7 +219,7 @@ class Calls:
         self.work.sendall(self.read)
 
     def tell(self, *commands):
-        """Answers the last one's answer, which is short."""
+        """Returns the last call's reply, which is short."""
         self.command.sendall(b"".join(encode(*words) for words in commands))
         return self.command.recv(4096)
 
@@ -244,7 +243,7 @@ def bare_read(stream):
 
 
 def bare_warm(rig):
-    """A blocking read, an ack and a delete: the least that a stream costs."""
+    """A blocking read, an ack and a delete: the minimum for a stream."""
     rig.server.client.xgroup_create("bare", "bare", "0", mkstream=True)
     calls = Calls(rig, "bare", bare_read("bare"))
 
@@ -256,8 +255,8 @@ def bare_warm(rig):
 
 
 def leat_warm(rig):
-    """What an idle worker with one slot sends for each task: the blocking read that brings it, the
-    claim that names it, the finish."""
+    """The calls of an idle worker with one slot for each task: the blocking read that delivers it, the claim
+    that names it, the finish."""
     queue = Queue(rig.server.client, "warm").load(rig.library.read_bytes())
     queue.register("bench")
     told = Queue(Notes(), "warm")
@@ -278,8 +277,8 @@ def leat_warm(rig):
 
 
 class Paced:
-    """Tasks that come one by one with pauses, and Redis's CPU for each, without what it uses anyway:
-    each time it wakes up to cold caches."""
+    """Tasks that come one by one with pauses, and Redis's CPU for each, without its idle CPU: each time it
+    wakes up to cold caches."""
 
     def __init__(self, rig, stream, entry):
         self.rig, self.entry = rig, entry
@@ -338,8 +337,8 @@ def leat_paced(rig):
 
 @contextlib.contextmanager
 def on_one_core(pid):
-    """The process and this one: where each waits for the other in turn, both then cost what they do. To wake one
-    that sleeps on another core costs as much again in a virtual machine, whoever it is."""
+    """Runs the process and this one on one core: if each waits for the other in turn, both then cost what
+    they do. In a virtual machine, waking a sleeper on another core costs as much again."""
     pids = (0, pid)
     were = [os.sched_getaffinity(one) for one in pids]
     core = {min(were[0])}
@@ -380,7 +379,7 @@ def redis1_paced(rig):
 
 
 def idle(rig):
-    """A daemon that has worked and has nothing to do now."""
+    """A daemon that has worked and is idle now."""
     rig.need_leatd()
     rig.server.preload("idle", 1_000, COMMAND)
     daemon = Daemon(rig, "idle", 8)
@@ -399,8 +398,8 @@ def idle(rig):
     finally:
         daemon.stop()
         rig.server.drop("idle")
-    # a beat or a scan is a timer and an answer: two wake-ups for each command; renewals come every
-    # lease/3 and scans every lease/4 of 60 s
+    # a heartbeat or a scan is a timer and a reply: two wake-ups for each command; renewals come every lease/3
+    # and scans every lease/4 of 60 s
     expected = int(elapsed / 20) + int(elapsed / 15) + 2
     yield (f"idle: wake-ups in {elapsed:.0f} s, of {sent} beats and scans", str(woken),
            f"≤ {2 * sent}, ≤ {expected} sent", woken <= 2 * sent and sent <= expected)
@@ -409,7 +408,8 @@ def idle(rig):
 
 
 def heads(rig, few, tasks, rounds):
-    """Spans of so many tasks at the head of a stream of few, and at that of `many`, which is there already."""
+    """Runs of this many tasks at the head of a short stream, and of one with `many` entries, which exist
+    already."""
     short, long = [], []
 
     def head(queue, total):
@@ -421,7 +421,7 @@ def heads(rig, few, tasks, rounds):
             daemon.stop()
 
     try:
-        # in pairs, the other one first each time
+        # in pairs, with alternating order
         for turn in range(rounds):
             for queue in ("few", "many") if turn % 2 == 0 else ("many", "few"):
                 if queue == "few":
@@ -465,7 +465,7 @@ def renew(rig):
 
 
 def enqueue(rig):
-    """How fast the command takes tasks from a file."""
+    """How fast the command enqueues tasks from a file."""
     rig.need_leatd()
     tasks = 20_000 if rig.quick else 200_000
     lines = rig.folder / "tasks"
@@ -503,7 +503,7 @@ end)
 
 
 def bare_batches(rig, tasks, size):
-    """Tasks/s that Redis itself reads, acks and deletes, so many in one call of a function."""
+    """Tasks per second that Redis itself reads, acks and deletes, this many in one call of a function."""
     client = rig.server.client
     client.execute_command("FUNCTION", "LOAD", "REPLACE", BARE_LIBRARY)
     rig.server.preload("bare", tasks, "x" * 20, "payload")
@@ -532,7 +532,7 @@ def leat_batches(rig, tasks, size):
 
 
 def batch(rig):
-    """100 tasks for one process: against starting one for each, and against what Redis could do."""
+    """100 tasks for one process, compared with one process for each, and with Redis alone."""
     rig.need_leatd()
     size, tasks = 100, 30_000 if rig.quick else 200_000
     starts = 3_000 if rig.quick else 10_000

@@ -1,4 +1,4 @@
-"""Rows on cgroups: what a kept cgroup for each place costs a start."""
+"""Rows about cgroups: the cost of a kept cgroup for each start."""
 
 from harness.cgroup import Group
 from rig import Daemon, against, spread

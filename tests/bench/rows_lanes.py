@@ -1,4 +1,4 @@
-"""Rows on lanes: what their number costs, and that a task of a lane starts as fast as one without."""
+"""Rows about lanes: the cost of their number, and the latency of a task with a lane."""
 
 import statistics
 
@@ -10,7 +10,7 @@ MANY = 10_000
 
 
 def claims_us(rig, lanes, tasks, starts):
-    """Redis's time for one claim of one task, so many of them wait in so many lanes."""
+    """Redis's time for one claim of one task, with this many tasks in this many lanes."""
     client = rig.server.client
     queue = Queue(client, "lanes").load(rig.library.read_bytes())
     queue.register("bench")

@@ -10,7 +10,7 @@ from rig import (ENVIRONMENT, BenchError, Daemon, own_cpu_ns, pss_bytes, spread,
 from rows import COMMAND, at_least, at_most, heads
 
 SLEEP = "/bin/sleep 3600"
-BEAT_S = 20  # a third of the default lease
+HEARTBEAT_S = 20  # a third of the default lease
 UNHEARD = "[output]\nto = discard\n[dead]\noutput_tail = 0\n"
 
 
@@ -20,7 +20,7 @@ def share(used_ns, seconds):
 
 
 class Meter:
-    """CPU of Redis and of daemons, and Redis's calls, from its making on."""
+    """CPU of Redis and of daemons, and Redis's calls, from its creation on."""
 
     def __init__(self, rig, pids=()):
         self.rig, self.pids = rig, list(pids)
@@ -41,7 +41,7 @@ class Meter:
 
 
 class Renewals:
-    """How long tasks went without a renewal, seen from outside, and what each call took of Redis."""
+    """How long tasks went without a renewal, seen from outside, and how much of Redis each call took."""
 
     def __init__(self, client, queue, tasks, seconds):
         client.slowlog_reset()
@@ -49,7 +49,7 @@ class Renewals:
         self.oldest_s = 0
         while time.monotonic() < end:
             idle = client.xpending_range(queue, "leat", min="-", max="+", count=tasks,
-                                         idle=BEAT_S * 900)
+                                         idle=HEARTBEAT_S * 900)
             self.oldest_s = max([self.oldest_s, *(row["time_since_delivered"] / 1000 for row in idle)])
             time.sleep(0.1)
         self.calls_ms = [row["duration"] / 1000 for row in client.slowlog_get(10_000)
@@ -57,7 +57,7 @@ class Renewals:
 
 
 def crowd(rig, queue, what, tasks, settings):
-    """Tasks that sleep on one daemon: what each holds there, their renewals, and their end."""
+    """Sleeping tasks on one daemon: its memory for each, their renewals, and their end."""
     seconds = 10 if rig.quick else 45
     client = rig.server.client
     daemon = Daemon(rig, queue, tasks, "[shutdown]\ndrain = 1s\n" + settings)
@@ -68,14 +68,14 @@ def crowd(rig, queue, what, tasks, settings):
         wait_for(lambda: daemon.check() or client.hlen("{%s}:running" % queue) >= tasks,
                  f"all run; the log ends:\n{daemon.tail()}", 300, 0.5)
         time.sleep(2)
-        # until one renewal has passed: its command is kept for the next
+        # until one renewal has passed, whose command is kept for the next
         meter = Meter(rig, [daemon.pid])
         time.sleep(seconds)
         meter.stop()
         held = (pss_bytes(daemon.pid) - empty) / tasks
         client.config_set("slowlog-log-slower-than", "0")
         client.config_set("slowlog-max-len", "10000")
-        renewals = Renewals(client, queue, tasks, 2.25 * BEAT_S)
+        renewals = Renewals(client, queue, tasks, 2.25 * HEARTBEAT_S)
         lost = daemon.log.read_text(errors="replace").count("lease-lost")
         mark, begun = own_cpu_ns(daemon.pid), time.monotonic()
         daemon.process.terminate()
@@ -94,9 +94,9 @@ def crowd(rig, queue, what, tasks, settings):
         client.config_set("slowlog-log-slower-than", "10000")
     yield f"{what}: memory of leatd per task, KiB", f"{held / 1024:.2f}", *at_most([held / 1024], 4)
     yield f"{what}: leases lost", str(lost), "0", lost == 0
-    # until half of the lease is over nothing is in danger
-    yield (f"{what}: s without a renewal, of 60 s", f"{renewals.oldest_s:.1f}", f"{BEAT_S * 3 / 2:.0f}",
-           BEAT_S / 2 < renewals.oldest_s <= BEAT_S * 3 / 2)
+    # nothing is in danger until half of the lease is over
+    yield (f"{what}: s without a renewal, of 60 s", f"{renewals.oldest_s:.1f}", f"{HEARTBEAT_S * 3 / 2:.0f}",
+           HEARTBEAT_S / 2 < renewals.oldest_s <= HEARTBEAT_S * 3 / 2)
     if renewals.calls_ms:
         yield f"{what}: ms of Redis for a call that renews", spread(renewals.calls_ms, "{:.1f}"), "", None
     yield f"{what}: Redis, % of a core", f"{share(meter.redis, meter.seconds):.2f}", "", None
@@ -107,10 +107,10 @@ def crowd(rig, queue, what, tasks, settings):
 
 
 def running(rig):
-    """As many tasks on one daemon as there may be; without pipes, too, where those need too many descriptors."""
+    """The largest number of tasks on one daemon; also without pipes, if these need too many descriptors."""
     rig.need_leatd()
     most = 1_000 if rig.quick else 10_000
-    # two pipes each, and what the daemon has anyway
+    # two pipes each, and the daemon's other descriptors
     room = (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200) // 2
     piped = min(most, room)
     yield from crowd(rig, "running", f"{piped:,} running", piped, "")
@@ -150,7 +150,7 @@ class Fleet:
 
 
 def fleet(rig):
-    """Idle daemons: what their beats and scans cost Redis."""
+    """Idle daemons: the cost of their heartbeats and scans for Redis."""
     rig.need_leatd()
     count, seconds = (50, 20) if rig.quick else (500, 60)
     client = rig.server.client
@@ -160,7 +160,7 @@ def fleet(rig):
     alone = share(meter.stop().redis, meter.seconds)
     daemons = Fleet(rig, count, "fleet")
     try:
-        time.sleep(20)  # the first beats and scans come closer together
+        time.sleep(20)  # the first heartbeats and scans are closer together
         meter = Meter(rig, daemons.pids)
         time.sleep(seconds)
         meter.stop()
@@ -221,7 +221,7 @@ def waiting(rig):
 
 
 def places(rig):
-    """A claim of one task where very many wait beside the streams: in one lane, in many, delayed."""
+    """A claim of one task while very many wait beside the streams: in one lane, in many, delayed."""
     client = rig.server.client
     few, many = 1_000, 50_000 if rig.quick else 1_000_000
     kinds = {"in one lane": lambda number: {"lane": "a"},

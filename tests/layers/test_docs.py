@@ -16,8 +16,8 @@ def test_leatd_8_names_every_message_id():
 
 
 def test_readme_names_the_requirements():
-    """A newcomer reads what the host needs: the C library that has what the guards are started with, the systemd
-    that knows each key of the unit, TLS, and the servers that leat refuses or warns of. README stays short."""
+    """README names the requirements of a host: the C library for the start of the guards, the systemd with
+    each key of the unit, TLS, and the servers that leat refuses or warns of. README stays short."""
     text = " ".join(source("README.md").split())
     for words in ("glibc 2.34", "systemd 247", "Debian 13, where TLS is built in", "Redis 7.0 or later, or Valkey",
                   "Redis #13311"):
