@@ -61,9 +61,12 @@ for number = 0, 99 do
   TEXTS[number] = number .. ''
 end
 
+-- '%d' is the faster one, but a C long: a time in ms does not fit into that of a 32-bit Redis.
+local WHOLE = ('%d'):format(2 ^ 53) == '9007199254740992' and '%d' or '%.0f'
+
 -- A whole number as text.
 local function str(number)
-  return TEXTS[number] or string.format('%d', number)
+  return TEXTS[number] or string.format(WHOLE, number)
 end
 
 local function fail(message)

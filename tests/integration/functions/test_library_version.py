@@ -1,6 +1,7 @@
 """The library's VERSION identifies each text that was ever released under it."""
 import hashlib
 import re
+import time
 from pathlib import Path
 
 from harness.queue import LIBRARY
@@ -37,3 +38,17 @@ def test_versions_are_recorded_once_and_in_order():
 def test_the_library_says_its_version(queue):
     """leat_version answers the VERSION of the text."""
     assert queue.version() == recorded()[-1][0]
+
+
+def test_times_on_a_32_bit_server(queue):
+    """There '%d' of Lua is a C long, into which a time in ms does not fit: the library notices it when it is
+    loaded, and formats in another way."""
+    text = LIBRARY.read_text()
+    asked = "('%d'):format(2 ^ 53)"
+    assert asked in text
+    queue.load(text.replace(asked, "'-2147483648'"))
+    assert abs(queue.register('w1')['now'] - time.time() * 1000) < 60000
+    [tid] = queue.add({'command': 'true'})
+    queue.program_add('command', 'true', 'at', '4102444800000')
+    claimed = queue.claim('w1')
+    assert [task.tid for task in claimed['tasks']] == [tid] and claimed['next_due'] == 4102444800000
