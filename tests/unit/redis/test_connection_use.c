@@ -89,10 +89,11 @@ static int open_to_us(struct trial *trial)
     connection_open(trial->connection);
     int ours = accept(listener, NULL, NULL);
     assert_true(ours >= 0);
-    (void)close(listener); /* nothing was written */
-    assert_int_equal(unlink(address.sun_path), 0);
     assert_int_equal(write(ours, "+OK\r\n:7\r\n", 9), 9);
     run_until(trial, &trial->ups, 1);
+    /* not earlier: hiredis 1.0 and later connects a second time to see that it is connected */
+    (void)close(listener); /* nothing was written */
+    assert_int_equal(unlink(address.sun_path), 0);
     return ours;
 }
 
