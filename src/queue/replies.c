@@ -395,3 +395,11 @@ void queue_explain(const redisReply *reply, char *why, size_t size)
                        "everywhere");
     }
 }
+
+/* ---- await ---- */
+
+int64_t queue_await_expires_ms(const struct redisReply *reply, size_t count)
+{
+    int64_t ms = -1;
+    return value_number_at(reply, 2 + count, &ms) == 0 ? ms : -1;
+}

@@ -116,4 +116,9 @@ int queue_requeue_read(const struct redisReply *reply, struct queue_requeue_repl
 const struct redisReply *queue_library_code_read(const struct redisReply *reply);
 int queue_version_read(const struct redisReply *reply, int64_t *protocol, int64_t *version);
 
+/* Of the reply to queue_await_begin with `count` tasks: how long until the first of them that has
+ * not started expires (ms), or -1 if none does. Call again then: it may be that nobody else ends
+ * it. */
+int64_t queue_await_expires_ms(const struct redisReply *reply, size_t count);
+
 #endif

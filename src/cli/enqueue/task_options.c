@@ -72,9 +72,10 @@ static int set_expires(const struct cli *cli, struct enqueue_options *options, c
                          "2026-01-31T12:00:00Z",
                          text);
     }
-    /* round up to whole seconds: a task must not expire too early */
-    (void)snprintf(options->expires, sizeof options->expires, "%lld",
-                   (long long)((from + ms + 999) / 1000));
+    ms += from;
+    /* any time fits */
+    (void)snprintf(options->expires, sizeof options->expires, ms % 1000 ? "%lld.%03lld" : "%lld",
+                   (long long)(ms / 1000), (long long)(ms % 1000));
     return task_add_text(options, "expires", options->expires);
 }
 

@@ -214,7 +214,7 @@ static bool note_stdin(void)
 static int follow(struct cli *cli, const struct enqueue_options *options, const char *tid)
 {
     bool noted = draft_has(&options->common, "payload") || note_stdin();
-    int status = run_follow(cli, tid);
+    int status = run_follow(cli, tid, draft_has(&options->common, "expires"));
 
     if (!noted) {
         (void)note_stdin();

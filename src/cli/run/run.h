@@ -4,6 +4,7 @@
 #ifndef LEAT_CLI_RUN_RUN_H
 #define LEAT_CLI_RUN_RUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cli/lib/cli.h"
@@ -22,7 +23,8 @@ int run_status(const struct result *result, char *text, size_t size);
 void run_catch_signals(void);
 
 /* Follows the task until it ends, and writes its output. The first SIGINT or SIGTERM since
- * run_catch_signals cancels the task, a second one leaves it running. Returns the exit status. */
-int run_follow(struct cli *cli, const char *tid);
+ * run_catch_signals cancels the task, a second one leaves it running. expires: the task does if it
+ * does not start in time; without a worker, this ends it then. Returns the exit status. */
+int run_follow(struct cli *cli, const char *tid, bool expires);
 
 #endif

@@ -47,6 +47,7 @@ struct follow {
     int64_t block_ms;               /* of that read */
     int64_t cancel_ns;              /* time of the next try to cancel */
     int64_t checked_ns;
+    int64_t expires_ns; /* if it has not started by then, it has to be checked; INT64_MAX: never */
     struct stall stall;
 };
 
@@ -363,7 +364,8 @@ static int read_next(struct follow *follow)
     struct redisReply *reply;
 
     if (!follow->reading) {
-        int64_t most_ms = is_to_be_cancelled(follow) ? CANCEL_MS : BLOCK_MS;
+        int64_t most_ms =
+            retry_until_ms(follow->expires_ns, is_to_be_cancelled(follow) ? CANCEL_MS : BLOCK_MS);
         follow->block_ms = is_running(follow) ? most_ms : stall_left_ms(&follow->stall, most_ms);
         queue_read(&follow->command, &follow->cli->queue, sources, 2, ENTRIES, follow->block_ms);
     }
@@ -391,7 +393,8 @@ static int read_rest(struct follow *follow)
 /* Checks that the task still exists: an operator may have deleted it, or Redis may have lost it. */
 static void check_task(struct follow *follow)
 {
-    const struct await_events events = {.ended = on_ended, .context = follow};
+    const struct await_events events = {
+        .ended = on_ended, .context = follow, .expires_ns = &follow->expires_ns};
     char *id = (char *)follow->tid;
     size_t left;
 
@@ -402,7 +405,10 @@ static void check_task(struct follow *follow)
 
 static bool is_check_due(const struct follow *follow)
 {
-    return clock_boot_ns() - follow->checked_ns >= CHECK_MS * CLOCK_NS_PER_MS;
+    int64_t now_ns = clock_boot_ns();
+
+    return now_ns >= follow->expires_ns ||
+           now_ns - follow->checked_ns >= CHECK_MS * CLOCK_NS_PER_MS;
 }
 
 /* ---- the loop: steps return 0 to continue, or an exit status */
@@ -454,7 +460,7 @@ static int step(struct follow *follow)
     return 0;
 }
 
-int run_follow(struct cli *cli, const char *tid)
+int run_follow(struct cli *cli, const char *tid, bool expires)
 {
     sigset_t before;
     struct follow follow = {
@@ -463,6 +469,7 @@ int run_follow(struct cli *cli, const char *tid)
         .retry = {.what = "cannot follow the task", .deadline_ns = INT64_MAX, .mask = &before},
         .last = QUEUE_FROM_START,
         .checked_ns = clock_boot_ns(),
+        .expires_ns = expires ? 0 : INT64_MAX, /* the first check tells */
     };
     int status;
 

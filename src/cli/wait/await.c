@@ -45,6 +45,7 @@ struct await {
     struct item **pending; /* have not ended, in the order given */
     size_t pending_count;
     int64_t renewed_ns, swept_ns, read_ns; /* time of the last one */
+    int64_t expires_ns; /* when the first task that has not started expires; INT64_MAX: never */
     struct command command;
     struct retry retry;
     struct stall stall;
@@ -178,6 +179,16 @@ static int sweep(struct await *await)
 
 /* ---- announcing that somebody waits */
 
+/* ms: until one of the tasks expires; -1: none of them does. */
+static void note_expiry(struct await *await, int64_t ms)
+{
+    int64_t at_ns = clock_boot_ns() + (ms + 1) * CLOCK_NS_PER_MS;
+
+    if (ms >= 0 && at_ns < await->expires_ns) {
+        await->expires_ns = at_ns;
+    }
+}
+
 /* Announces for ms; 0 withdraws. The reply has the tids, since a label is gone when its task ends.
  */
 static int announce_some(struct await *await, struct item *const *items, size_t count, int64_t ms)
@@ -192,6 +203,7 @@ static int announce_some(struct await *await, struct item *const *items, size_t 
     if (!reply) {
         return -1;
     }
+    note_expiry(await, queue_await_expires_ms(reply, count));
     for (size_t i = 0; i < count && !await->by_tid; i++) {
         struct bytes tid = fields_value(reply->element[2 + i]);
         free(items[i]->tid);
@@ -222,6 +234,7 @@ static int announce_all(struct await *await)
 {
     int64_t now_ns = clock_boot_ns();
 
+    await->expires_ns = INT64_MAX;
     for (size_t i = 0; i < await->pending_count; i += QUEUE_NAMED_MAX) {
         size_t left = await->pending_count - i;
         if (announce_some(await, await->pending + i,
@@ -399,7 +412,8 @@ static void gather(const struct await *await)
 /* Waits until a task of the window has ended, or for block_ms. */
 static int block(struct await *await)
 {
-    int64_t block_ms = retry_left_ms(&await->retry, stall_left_ms(&await->stall, BLOCK_MS));
+    int64_t most_ms = retry_until_ms(await->expires_ns, stall_left_ms(&await->stall, BLOCK_MS));
+    int64_t block_ms = retry_left_ms(&await->retry, most_ms);
     size_t count = await->pending_count < WINDOW ? await->pending_count : WINDOW;
     size_t before = await->pending_count;
     struct redisReply *reply;
@@ -435,7 +449,8 @@ static int follow(struct await *await)
             return -1;
         }
         /* check again, too: operators delete entries, and a suspended machine may miss AWAIT_MS */
-        if (is_over(await->renewed_ns, RENEW_MS) && begin(await)) {
+        if ((is_over(await->renewed_ns, RENEW_MS) || clock_boot_ns() >= await->expires_ns) &&
+            begin(await)) {
             return -1;
         }
         if (await->pending_count > WINDOW && is_over(await->swept_ns, BLOCK_MS) && sweep(await)) {
@@ -484,11 +499,15 @@ int await_tasks(struct cli *cli, char *const *ids, size_t count, int64_t deadlin
         .cli = cli,
         .events = *events,
         .count = count,
+        .expires_ns = INT64_MAX,
         .retry = {.what = "cannot wait for the tasks", .deadline_ns = deadline_ns},
     };
     int status = make_items(&await, ids) ? cli_no_memory() : run(&await);
 
     *left = await.pending_count;
+    if (events->expires_ns) {
+        *events->expires_ns = await.expires_ns;
+    }
     for (size_t i = 0; i < count && await.items; i++) {
         free(await.items[i].tid);
     }

@@ -16,6 +16,9 @@ struct await_events {
      * id or label that was given. Returns 0, or an exit status that ends the waiting. */
     int (*ended)(void *context, const char *tid, const char *asked, const struct result *result);
     void *context;
+    /* If not NULL: set to when the first task that has not started expires (CLOCK_BOOTTIME);
+     * INT64_MAX: none does. */
+    int64_t *expires_ns;
 };
 
 /* Waits for tasks, by id or label. deadline_ns: CLOCK_BOOTTIME; INT64_MAX: none. Returns 0 when all

@@ -57,14 +57,19 @@ struct redisReply *retry_blocking_call(struct retry *retry, struct cli *cli,
     return reply;
 }
 
-int64_t retry_left_ms(const struct retry *retry, int64_t most_ms)
+int64_t retry_until_ms(int64_t at_ns, int64_t most_ms)
 {
-    int64_t left_ms = (retry->deadline_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
+    int64_t left_ms = (at_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
 
     if (left_ms < 1) {
         return 1;
     }
     return left_ms < most_ms ? left_ms : most_ms;
+}
+
+int64_t retry_left_ms(const struct retry *retry, int64_t most_ms)
+{
+    return retry_until_ms(retry->deadline_ns, most_ms);
 }
 
 /* ---- reconnecting */

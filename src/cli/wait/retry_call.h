@@ -37,6 +37,9 @@ struct redisReply *retry_call(struct retry *retry, struct cli *cli, struct comma
 struct redisReply *retry_blocking_call(struct retry *retry, struct cli *cli,
                                        struct command *command, int64_t block_ms);
 
+/* How long a read may block until at_ns (CLOCK_BOOTTIME): at least 1, at most most_ms. */
+int64_t retry_until_ms(int64_t at_ns, int64_t most_ms);
+
 /* The time until the deadline, at least 1 and at most most_ms. */
 int64_t retry_left_ms(const struct retry *retry, int64_t most_ms);
 

@@ -48,6 +48,7 @@ struct watch {
     bool drawn;
     double rate; /* tasks that end per second, on average; 0: unknown */
     int64_t checked_ns, renewed_ns;
+    int64_t expires_ns; /* when the first task that has not started expires; INT64_MAX: never */
     struct stall stall;
 };
 
@@ -167,6 +168,7 @@ static int check(struct watch *watch)
 static int renew(struct watch *watch)
 {
     struct redisReply *reply;
+    int64_t expires_ms;
 
     watch->renewed_ns = clock_boot_ns();
     queue_await_begin(&watch->command, &watch->cli->queue, AWAIT_MS);
@@ -175,6 +177,9 @@ static int renew(struct watch *watch)
     if (!reply) {
         return -1;
     }
+    expires_ms = queue_await_expires_ms(reply, 1);
+    watch->expires_ns =
+        expires_ms < 0 ? INT64_MAX : clock_boot_ns() + (expires_ms + 1) * CLOCK_NS_PER_MS;
     freeReplyObject(reply);
     return 0;
 }
@@ -232,10 +237,12 @@ static int follow(struct watch *watch)
     }
     retry_recovered(&watch->retry);
     while (left_of(&watch->now) > 0 && clock_boot_ns() < watch->retry.deadline_ns) {
-        int64_t block_ms = stall_left_ms(&watch->stall, BLOCK_MS);
+        int64_t block_ms =
+            retry_until_ms(watch->expires_ns, stall_left_ms(&watch->stall, BLOCK_MS));
         int wakeups = read_wakeups(watch, retry_left_ms(&watch->retry, block_ms));
         bool stalled = wakeups == 0 && stall_is_due(&watch->stall);
-        bool old = clock_boot_ns() - watch->renewed_ns >= RENEW_MS * CLOCK_NS_PER_MS;
+        bool old = clock_boot_ns() >= watch->expires_ns ||
+                   clock_boot_ns() - watch->renewed_ns >= RENEW_MS * CLOCK_NS_PER_MS;
         if (wakeups < 0 || (old && renew(watch))) {
             return -1;
         }

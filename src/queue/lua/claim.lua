@@ -41,6 +41,7 @@ local function claim_step(q, task)
   if task.from then
     hash_drop(q, RUNNING, task.from)
   end
+  leat.forget_expiry(q, task)
   if task.lane then
     leat.lane_started(q, task.lane)
   end
@@ -81,8 +82,7 @@ local function judge(q, task, record, out)
   elseif record then
     return not out.alone and 'again' or leat.requeue(q, task)
   end
-  local expires = task.expires and tonumber(task.expires)
-  if expires and expires * 1000 <= q.now then
+  if leat.is_expired(q, task) then
     leat.dead_letter(q, task, { cause = 'expired', reason = 'it expired before it could start' })
     return count(q, 'expired')
   end
@@ -111,6 +111,7 @@ local function claim_plain(q, tasks, out)
   end
   redis.call('HSET', q[RUNNING], unpack(puts))
   for _, task in ipairs(tasks) do
+    leat.forget_expiry(q, task)
     add_claimed(task, out)
   end
   if #overtaken > 0 then
@@ -308,6 +309,7 @@ end
 -- a cursor to go on from, they would all call again at once.
 local function claim_closed(q, closed_until, why, cursor, lease, named)
   put_back(q, named)
+  leat.expire_due(q)
   local following = ''
   if cursor ~= '' and why ~= 'hold' then
     local fine, found = pcall(leat.scan, q, cursor, lease, {})
@@ -355,6 +357,9 @@ function leat.claim(keys, args)
   read_rate(q, out)
   leat.read_plain_and_due(q)
   try(out, admit_named, q, named, out)
+  if not q.plain or q.due then
+    try(out, leat.expire_due, q)
+  end
   if cursor ~= '' then
     if busy == 0 and cursor == SCAN_START then
       try(out, leat.free_deferred, q)

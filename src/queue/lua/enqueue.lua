@@ -140,6 +140,7 @@ function leat.add_task(q, item, follows)
     tid = add_entry(q, q[STREAM], item.fields)
     q.idle = false
   end
+  leat.watch_expiry(q, item, tid)
   if item.id then
     hash_set(q, NAMES, 'i:' .. item.id, tid)
   end

@@ -40,6 +40,7 @@ end
 local function late_success_step(q, token, record)
   leat.release_names(q, record, true)
   leat.forget_cancel(q, record.tid)
+  zset_drop(q, DELAYED, 'x:' .. record.tid)
   leat.drop_record(q, token)
   if record.moved:sub(1, 1) == 'w' then
     return leat.drop_waiting(q, record.moved:sub(2))

@@ -224,6 +224,7 @@ end
 -- Part of a whole step: a task that was read and may not start goes (back) into its lane.
 function leat.back_to_lane(q, task)
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
+  leat.watch_expiry(q, task, task.tid)
   leat.move_record(q, task.from, task.token, 'w' .. task.tid)
   leat.to_lane(q, task.tid, task.lane)
   leat.remove(q, task.token)

@@ -121,6 +121,7 @@ function leat.renew(keys, args)
     count(q, 'fenced', #lost)
   end
   heartbeat(q, args[3])
+  leat.expire_due(q)
   leat.offer_if_freed(q)
   local fine, growth = pcall(leat.dead_growth, q)
   return { PROTOCOL, q.now_text, lease, lost, cancelled, fine and growth or 0 }

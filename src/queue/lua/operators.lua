@@ -94,6 +94,7 @@ function leat.set_pause(keys, args)
   elseif #by > BY_BYTES then
     fail('BADARG the name of the operator is longer than ' .. BY_BYTES .. ' bytes')
   end
+  leat.expire_due(q)
   local before = redis.call('HEXISTS', q[CONF], name)
   if on then
     redis.call('HSETNX', q[CONF], name, by ~= '' and q.now_text .. ' ' .. by or q.now_text)
@@ -104,23 +105,8 @@ function leat.set_pause(keys, args)
   return { PROTOCOL, (before == 1) == on and 1 or 0 }
 end
 
-local function cancel_waiting_step(q, task)
-  leat.drop_waiting(q, task.tid)
-  if task.from then
-    leat.drop_record(q, task.from)
-  end
-  leat.release_names(q, task)
-end
-
 local function cancel_waiting(q, tid, packed)
-  local list = leat.unpack_waiting(packed) or {}
-  local task = decode('w', list)
-  task.tid = tid
-  local was_due = redis.call('ZSCORE', q[DELAYED], tid)
-  whole_step(cancel_waiting_step, q, task)
-  if task.attempts > 0 and was_due then
-    count(q, 'retrying', -1)
-  end
+  local task = leat.end_waiting(q, tid, packed)
   count(q, 'cancelled')
   leat.tell_end(q, task, 'cancelled', { cause = 'cancelled' })
   return 'cancelled'
@@ -163,6 +149,7 @@ function leat.cancel(keys, args)
   if #args > 2 + PAGE * 2 or #args % 2 ~= 0 then
     fail('BADARG give tid and token of at most ' .. PAGE .. ' tasks')
   end
+  leat.expire_due(q)
   local reply, asked = { PROTOCOL }, false
   for i = 3, #args, 2 do
     local fine, state = pcall(cancel_one, q, args[i], args[i + 1])
@@ -195,13 +182,13 @@ local function dead_retry_step(q, id, task)
   if task.lane and not leat.may_be_lane(task.lane) then
     fail('REFUSED ' .. leat.LANE_PROBLEM)
   end
-  local expires = task.expires and tonumber(task.expires)
-  if expires and expires * 1000 <= q.now then
+  if leat.is_expired(q, task) then
     fail('REFUSED ' .. task.tid .. ' has expired, so it could not start; drop it')
   end
   task.fence, task.attempts, task.crashes, task.from = task.fence + 1, 0, 0, nil
   -- It waits in a lane even without one of its own: there may be very many, and go is read before everything else.
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
+  leat.watch_expiry(q, task, task.tid)
   leat.to_lane(q, task.tid, task.lane or '')
   if task.id and not redis.call('HGET', q[NAMES], 'i:' .. task.id) then
     hash_set(q, NAMES, 'i:' .. task.id, task.tid)

@@ -8,11 +8,12 @@ function leat.wake_workers(q, why)
 end
 
 -- Part of a whole step. delayed has members of three kinds, each with its due time (ms): a tid, which begins with
--- a digit; 'l:LANE', a lane that waits for a rate token; 'u:KEY', a unique key that stays refused until then.
+-- a digit; 'l:LANE', a lane that waits for a rate token; 'u:KEY', a unique key that stays refused until then. Those
+-- with scores below 0 are for expiry alone.
 function leat.schedule(q, due, member)
   q.due = nil
   zset_put(q, DELAYED, str(due), member)
-  if redis.call('ZRANGE', q[DELAYED], '0', '0')[1] == member then
+  if redis.call('ZRANGE', q[DELAYED], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1')[1] == member then
     leat.wake_workers(q, 'due')
   end
 end
@@ -21,6 +22,7 @@ end
 function leat.wait_until(q, task, due)
   hash_set(q, WAITING, task.tid, cmsgpack.pack(encode(task)))
   leat.schedule(q, due, task.tid)
+  leat.watch_expiry(q, task, task.tid)
 end
 
 -- The fields of a waiting task as names and values, all of them text; nil if they were damaged by hand.
@@ -80,7 +82,7 @@ end
 -- Makes up to limit due tasks ready.
 function leat.promote(q, limit)
   q.due = nil
-  local due = redis.call('ZRANGE', q[DELAYED], '-inf', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit))
+  local due = redis.call('ZRANGE', q[DELAYED], '0', q.now_text, 'BYSCORE', 'LIMIT', '0', str(limit))
   local bytes = 0
   for _, member in ipairs(due) do
     local list = whole_step(promote_member, q, member)
@@ -100,7 +102,7 @@ end
 -- The earliest due time as text, or false. It is read again after it may have changed.
 function leat.next_due(q)
   if q.due == nil then
-    q.due = redis.call('ZRANGE', q[DELAYED], '0', '0', 'WITHSCORES')[2] or false
+    q.due = redis.call('ZRANGE', q[DELAYED], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2] or false
   end
   return q.due
 end
@@ -234,6 +236,7 @@ local function end_step(q, task, letter)
     drop_record(q, task.from)
   end
   leat.release_names(q, task)
+  leat.forget_expiry(q, task)
   leat.forget_cancel(q, task.tid)
   remove(q, task.token)
 end
@@ -247,6 +250,38 @@ end
 function leat.dead_letter(q, task, letter)
   whole_step(end_step, q, task, letter)
   note_end(q, task.tid, letter.cause)
+  leat.letter_written(q)
+  leat.tell_end(q, task, 'dead', letter)
+end
+
+local function end_waiting_step(q, task, letter)
+  if letter then
+    write_dead_letter(q, task, letter)
+  end
+  leat.drop_waiting(q, task.tid)
+  if task.from then
+    drop_record(q, task.from)
+  end
+  leat.release_names(q, task)
+  leat.forget_expiry(q, task)
+end
+
+-- Ends a task that waits, with a dead letter if `letter` is given. Returns the task.
+function leat.end_waiting(q, tid, packed, letter)
+  local task = decode('w', leat.unpack_waiting(packed) or {})
+  task.tid = tid
+  local was_due = redis.call('ZSCORE', q[DELAYED], tid)
+  whole_step(end_waiting_step, q, task, letter)
+  if task.attempts > 0 and was_due then
+    count(q, 'retrying', -1)
+  end
+  return task
+end
+
+-- Dead-letters a task that waits.
+function leat.dead_letter_waiting(q, tid, packed, letter)
+  local task = leat.end_waiting(q, tid, packed, letter)
+  note_end(q, tid, letter.cause)
   leat.letter_written(q)
   leat.tell_end(q, task, 'dead', letter)
 end
@@ -281,6 +316,7 @@ local function requeue_step(q, task, record)
     task.from = task.token
   end
   local moved = 'g' .. add_entry(q, q[GO], encode(task))
+  leat.watch_expiry(q, task, task.tid)
   if not record then
     leat.move_record(q, old_from, task.token, moved)
     return remove(q, task.token)

@@ -86,7 +86,8 @@ end
 -- leat_await: asks for results of tasks.
 -- KEYS: all.
 -- ARGV: for how long (ms; 0: no longer), then at most CHUNK tids or labels, or '*'.
--- Reply: PROTOCOL, now ms, the tid of each.
+-- Reply: PROTOCOL, now ms, the tid of each; and if any of them can expire, how long until the first does (ms): then
+-- the caller calls again, since nobody else may be there to end it.
 -- From now on, the end of each task is published once in its result stream, and with '*' each end adds an entry to
 -- {queue}:result:*. A task may have ended before, so the caller then looks for each (leat_find).
 -- Safe to stop: each task is a write of its own that can be repeated. The caller repeats it before the time is
@@ -94,6 +95,7 @@ end
 function leat.await(keys, args)
   local q = open(keys, ALL_KEYS)
   local until_ms, reply = q.now + number_arg(args[1], 'the time'), { PROTOCOL, q.now_text }
+  local out, first = { bytes = 0 }, nil
   if #args > 1 + CHUNK then
     fail('BADARG more than ' .. CHUNK .. ' tasks; give fewer')
   end
@@ -102,7 +104,13 @@ function leat.await(keys, args)
     local tid = leat.tid_of(q, args[i])
     await_one(q, tid, until_ms)
     reply[i + 1] = tid
+    local ms = until_ms > q.now and leat.expires_in(q, tid, out)
+    if ms and ms > 0 then
+      first = math.min(first or ms, ms)
+    end
   end
+  leat.expire_due(q)
+  reply[#reply + 1] = first
   return reply
 end
 

@@ -58,8 +58,11 @@ def test_fields(leat, queue):
                      '--max-attempts', '3', '--payload', 'text', '--expires', '@1999999999', 'true')
     assert fields == {b'SIZE': b'a=b', b'empty': b'', b'timeout': b'5m', b'max_attempts': b'3',
                       b'payload': b'text', b'expires': b'1999999999', b'command': b'true'}
-    expires = int(enqueue(leat, queue, '--expires', '2h', 'true')[b'expires'])
+    expires = float(enqueue(leat, queue, '--expires', '2h', 'true')[b'expires'])
     assert abs(expires - time.time() - 7200) < 30
+    before = time.time()
+    expires = float(enqueue(leat, queue, '--expires', '500ms', 'true')[b'expires'])
+    assert before + 0.499 <= expires <= time.time() + 0.501
 
 
 def test_payload_bytes(leat, queue, folder):

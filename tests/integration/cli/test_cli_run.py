@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import termios
+import time
 
 import pytest
 
@@ -542,3 +543,18 @@ def test_left_behind(daemon, start, queue, folder, wait_until):
     run.ended()
     go()
     wait_file(folder / 'done')
+
+
+@pytest.mark.parametrize('why', ['no worker', 'paused'])
+def test_expires_without_a_worker_that_could_start_it(start, daemon, queue, late, why):
+    """--expires ends the wait at its time if no worker runs, and on a paused queue: exit code 125, and a dead
+    letter with the cause expired. 500ms is half a second."""
+    if why == 'paused':
+        queue.call('gate', 'paused', 1)
+        daemon().wait_ready()
+    began = time.monotonic()
+    run = start('run', '--expires', '500ms', 'true')
+    assert run.ended() == FAILED and 0.5 <= time.monotonic() - began < 3 + late()
+    [(_, letter)] = queue.letters()
+    assert letter['leat.cause'] == b'expired' and queue.counter('expired') == 1
+    assert 'expired' in run.error

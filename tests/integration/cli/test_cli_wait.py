@@ -9,7 +9,7 @@ from harness import processes
 from harness.daemon import program, write_config
 from harness.functions.results import key_of, result_of
 from harness.latch import Latch
-from harness.queue import Queue
+from harness.queue import Queue, text
 from harness.short_leases import pass_time
 from harness.tasks import wait_letters, wait_succeeded
 
@@ -113,12 +113,11 @@ def test_cancelled(queue, start, wait_awaited, place):
     assert waiting.lines()[0][:3] == [tid, 'cancelled', '-']
 
 
-def test_expired(daemon, queue, start, wait_awaited):
+def test_expired(daemon, queue, start):
     """A task that was not started in time is dead."""
     [tid] = queue.add({'command': 'x', 'expires': '1'})
-    waiting = start('wait', tid)
-    wait_awaited()
     daemon().wait_ready()
+    waiting = start('wait', tid)
     assert waiting.ended() == 1
     assert waiting.lines()[0][:3] == [tid, 'dead', 'expired']
 
@@ -459,3 +458,15 @@ def test_busy_workers_are_not_reported(queue, start, wait_until, client):
     waiting = start('wait', 'x')
     wait_until(lambda: client.info('commandstats').get('cmdstat_xread', {}).get('calls', 0) >= 2, 10)
     assert waiting.error == ''
+
+
+@pytest.mark.parametrize('how', ['enqueued', 'XADD', 'all'])
+def test_tasks_that_expire_while_somebody_waits(start, queue, how):
+    """leat wait ends tasks that have not started in time, if no worker does: by id, of a plain XADD too, and with
+    --all."""
+    task = {'command': 'true', 'expires': f'{queue.now() / 1000 + 0.5:.3f}'}
+    tid = text(queue.redis.xadd(queue.stream, task)) if how == 'XADD' else queue.add(task)[0]
+    wait = start('wait', *(['--all'] if how == 'all' else [tid]))
+    wait.ended()
+    [(_, letter)] = queue.letters()
+    assert (text(letter['leat.tid']), letter['leat.cause']) == (tid, b'expired')

@@ -176,7 +176,7 @@ class Walk:
     def come_due(self):
         """Some delayed tasks become due."""
         redis = self.queue.redis
-        members = redis.zrange(self.queue.delayed, 0, -1)
+        members = redis.zrangebyscore(self.queue.delayed, 0, '+inf')
         for member in self.random.sample(members, min(len(members), self.pick(1, 5))):
             redis.zadd(self.queue.delayed, {member: 1})
             if member[:2] == b'u:':

@@ -177,8 +177,12 @@ class Snapshot:
         for tid, task in waits.items():
             ways = [tid.encode() in self.delayed, tid in self.laned, tid in follows]
             assert sum(ways) == 1, (task, ways)
-        for member in self.delayed:
-            assert member[:2] in (b'l:', b'u:') or text(member) in waits, member
+        unclaimed = {task.tid: task for task in self.tasks if task.place not in self.running}
+        for member, score in self.delayed.items():
+            if member[:2] == b'x:':
+                assert score < 0 and unclaimed[text(member[2:])].get('expires'), member
+            else:
+                assert score >= 0 and (member[:2] in (b'l:', b'u:') or text(member) in waits), member
         for tid, lane in self.laned.items():
             assert tid in waits and waits[tid].get('lane') == lane, (tid, lane)
 

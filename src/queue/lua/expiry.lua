@@ -1,0 +1,97 @@
+do -- Expiry: tasks that did not start in time.
+--
+-- delayed has 'x:TID' for each unclaimed task with `expires` that a function has seen. Its score is that time (ms)
+-- minus EARLIER: below 0, where nothing looks for due tasks. leat_claim removes it. Every function of workers and
+-- operators that writes, and leat_await, ends tasks that have expired: nobody may be there to claim them.
+
+local EARLIER = 1e15
+local LETTER = { cause = 'expired', reason = 'not started in time' }
+
+-- When the task expires (ms), or nil.
+local function expiry_of(task)
+  local ms = (tonumber(task.expires) or -1) * 1000
+  return ms >= 0 and ms < EARLIER / 10 and math.ceil(ms) or nil
+end
+
+function leat.is_expired(q, task)
+  local ms = task.expires and expiry_of(task)
+  return ms and ms <= q.now
+end
+
+-- Part of a whole step: the task waits, unclaimed.
+function leat.watch_expiry(q, task, tid)
+  local ms = task.expires and expiry_of(task)
+  if ms then
+    zset_put(q, DELAYED, str(ms - EARLIER), 'x:' .. tid)
+  end
+end
+
+-- Part of a whole step: the task was claimed, or has ended.
+function leat.forget_expiry(q, task)
+  if task.expires then
+    zset_drop(q, DELAYED, 'x:' .. task.tid)
+  end
+end
+
+-- The unclaimed entry of a task, or nil; and whether only a part of go was read.
+local function find_unclaimed(q, tid)
+  local task, following = fetch(q, 's' .. tid), ''
+  if not task then
+    local tasks
+    tasks, following = leat.page_of(q[GO], 'g', '0-0', CHUNK)
+    for _, other in ipairs(tasks) do
+      task = other.tid == tid and other or task
+    end
+  end
+  return task and not record_of(q, task.token) and task or nil, not task and following ~= ''
+end
+
+local function expire(q, tid)
+  local packed = redis.call('HGET', q[WAITING], tid)
+  if leat.unpack_waiting(packed) then
+    leat.dead_letter_waiting(q, tid, packed, LETTER)
+    return count(q, 'expired')
+  end
+  local task, is_unsure = find_unclaimed(q, tid)
+  if task then
+    leat.dead_letter(q, task, LETTER)
+    return count(q, 'expired')
+  elseif is_unsure then
+    fail('more tasks in go than one call reads')
+  end
+  redis.call('ZREM', q[DELAYED], 'x:' .. tid)
+end
+
+-- Makes up to PAGE expired tasks dead letters. A failure never stops the caller; that task is looked at again later.
+function leat.expire_due(q)
+  local due = redis.call('ZRANGE', q[DELAYED], '-inf', str(q.now - EARLIER), 'BYSCORE', 'LIMIT', '0', str(PAGE))
+  for _, member in ipairs(due) do
+    q.group = q.group or redis.call('HGET', q[CONF], 'group') or ''
+    if not pcall(expire, q, member:sub(3)) then
+      redis.pcall('ZADD', q[DELAYED], str(q.now + DAMAGED_MS - EARLIER), member)
+    end
+  end
+end
+
+-- How long until an unclaimed task, or with '*' the first of all, expires (ms), or nil. A plain XADD does not register
+-- the time, so the entry is read.
+function leat.expires_in(q, tid, out)
+  local score
+  if tid == '*' then
+    local first = redis.call('ZRANGE', q[DELAYED], '0', '0', 'WITHSCORES')[2]
+    score = first and tonumber(first) < 0 and first
+  else
+    score = redis.call('ZSCORE', q[DELAYED], 'x:' .. tid)
+  end
+  if not score and out.bytes < MOVE_BYTES and tid:match('^%d+%-%d+$') then
+    local task = fetch(q, 's' .. tid)
+    out.bytes = out.bytes + (task and task.bytes or 0)
+    if task and task.expires and not record_of(q, task.token) then
+      leat.watch_expiry(q, task, tid)
+      score = redis.call('ZSCORE', q[DELAYED], 'x:' .. tid)
+    end
+  end
+  return score and math.max(score + EARLIER - q.now, 0) or nil
+end
+
+end
