@@ -28,6 +28,7 @@
 #include "daemon/unit_user.h"
 #include "daemon/worker.h"
 #include "exec/guard/guard_process.h"
+#include "exec/guard/worker_locks.h"
 #include "exec/start/commands.h"
 #include "exec/start/identity.h"
 
@@ -101,12 +102,41 @@ static void warn_of_surroundings(const struct config *config)
     }
 }
 
+static bool runs_here(const struct config *config)
+{
+    char *folder = worker_locks_folder(config->isolation.state, config->queue.name);
+    char **names = folder ? worker_locks_list(folder) : NULL;
+    struct worker_lock_found found;
+    bool runs = false;
+    for (size_t i = 0; names && names[i] && !runs; i++) {
+        runs = worker_locks_look(folder, names[i], &found) == WORKER_LOCK_LIVES;
+    }
+    worker_locks_list_free(names);
+    free(folder);
+    return runs;
+}
+
+/* A running leatd does not say what its values are, so all keys that have a value are named. */
+static void note_restart_keys(const struct config *config)
+{
+    struct buffer keys = BUFFER_INIT;
+    if (runs_here(config) && config_list_restart(config, &keys) == 0 && keys.size > 0) {
+        log_text(
+            LOG_NOTICE,
+            "%s: a leatd of this queue is running; it takes changes of these keys only after a "
+            "restart: %.*s",
+            config->path, (int)keys.size, keys.data);
+    }
+    buffer_free(&keys);
+}
+
 /* Warns of what this host lacks. user: whom this process became, or "". */
 static int test_host(const struct config *config, const char *user)
 {
     warn_of_surroundings(config);
     rights_warn(config);
     warn_of_programs(config, false);
+    note_restart_keys(config);
     return *user ? options_say("%s: ok (checked as user %s)\n", config->path, user)
                  : options_say("%s: ok\n", config->path);
 }

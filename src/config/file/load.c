@@ -184,6 +184,27 @@ static int note_restart(struct buffer *needs_restart, const struct table_row *ro
     return buffer_printf(needs_restart, "[%s] %s\n", row->key.section, row->key.name);
 }
 
+int config_list_restart(const struct config *config, struct buffer *keys)
+{
+    struct buffer text = BUFFER_INIT, errors = BUFFER_INIT;
+    struct config *plain = NULL;
+    int result = -1;
+
+    if (buffer_printf(&text, "[queue]\nname = %s\n", config->queue.name) == 0) {
+        result = config_parse(config->path, text.data, text.size, &plain, &errors);
+    }
+    for (size_t i = 0; i < TABLE_ROWS && result == 0; i++) {
+        if (!table[i].key.reloadable && !value_equal(config, plain, &table[i])) {
+            result = buffer_printf(keys, "%s[%s] %s", keys->size > 0 ? ", " : "",
+                                   table[i].key.section, table[i].key.name);
+        }
+    }
+    config_free(plain);
+    buffer_free(&errors);
+    buffer_free(&text);
+    return result;
+}
+
 /* Adapts reloadable keys that depend on the lease. They were checked against the lease of the new
  * file, but the old lease stays in effect. */
 static int refit_to_lease(struct config *merged, const struct config *current, int64_t lease_ms,

@@ -26,6 +26,10 @@ int config_parse(const char *path, const char *text, size_t size, struct config 
 
 void config_free(struct config *config);
 
+/* Appends "[section] key, ..." for each key that takes effect only after a restart and does not
+ * have its default. Returns 0, or -1 if memory ran out. */
+int config_list_restart(const struct config *config, struct buffer *keys);
+
 /* Returns the configuration after a reload: reloadable keys from `fresh`, all others from
  * `current`. Takes ownership of fresh; current stays the caller's. Appends a line "[section]
  * key" to needs_restart for each key that differs but needs a restart. Returns NULL if memory

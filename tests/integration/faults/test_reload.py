@@ -135,6 +135,21 @@ def test_a_check_as_root_is_of_the_unit_s_user(folder, user, group, mode, code):
     assert elsewhere.stdout == f'{path}: ok\n'  # not in /etc/leat: checked as root
 
 
+def test_check_names_keys_that_need_a_restart(daemon, folder):
+    """While a leatd of the queue runs here, -t names the keys in the file that a reload does not change."""
+    state = {'isolation': {'state': folder / 'state'}}
+    path = write_config(folder / 'new.ini', {'queue': {'name': 'emails', 'lease': '2m', 'scan': '9s'},
+                                             'redis': {'db': 3, 'host': 'example'}, **state})
+    assert leatd('-t', '-c', path).stderr == ''
+    worker = daemon(state).wait_ready()
+    assert leatd('-t', '-c', path).stderr == (
+        f'{path}: a leatd of this queue is running; it takes changes of these keys only after a restart: '
+        '[redis] db, [queue] lease, [isolation] state\n')
+    worker.terminate()
+    worker.wait_exit()
+    assert leatd('-t', '-c', path).stderr == ''
+
+
 def test_missing_file(folder):
     """A missing file is named, with exit status 78."""
     done = leatd('-c', folder / 'none.ini')
