@@ -185,7 +185,7 @@ def lost(facts):
             yield Violation('I1', n, f'its enqueue had no answer, it ran, and ended in {sum(ends)} ways')
     for n in (set(facts.runs_of) | set(facts.letters)) - set(facts.tasks):
         if facts.runs_of[n] or facts.letters[n]:
-            yield Violation('I1', n, 'nobody has enqueued it')
+            yield Violation('I1', n, 'no producer has enqueued it')
     if not facts.of['drained']:
         yield Violation('I1', -1, f'the queue has not drained: {facts.final["left"]}')
 

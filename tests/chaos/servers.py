@@ -86,7 +86,7 @@ class Servers:
         client.execute_command('BGREWRITEAOF')
         # during an fsync it answers and writes later, so that a kill would lose answered writes
         wait_until(lambda: says(aof_rewrite_scheduled=0, aof_rewrite_in_progress=0, aof_pending_bio_fsync=0,
-                                aof_last_bgrewrite_status='ok'), message='Redis has written its AOF anew')
+                                aof_last_bgrewrite_status='ok'), message='Redis has rewritten its AOF')
         client.close()
 
     # ---- failover by hand, without loss: every enqueued task must survive

@@ -1,4 +1,4 @@
-"""What packagers set in the Makefile: the tools, the options, and the libraries that pkg-config names."""
+"""The Makefile's variables for packagers: tools, options, and the libraries that pkg-config names."""
 import os
 import shutil
 import subprocess

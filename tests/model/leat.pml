@@ -22,11 +22,11 @@
 #define FAULTS 1
 #endif
 #ifndef ONLY
-#define ONLY 0 /* of I1, I2, I3 the number of the one that is looked for; 0: all */
+#define ONLY 0 /* the number of the one invariant to check, of I1, I2, I3; 0: all */
 #endif
 #define TASKS 2
-#define STARTS 3  /* of workers, all in all: each start is a consumer of its own */
-#define WORKERS 2 /* that live at a time */
+#define STARTS 3  /* of workers in all: each start is a consumer of its own */
+#define WORKERS 2 /* maximum of live workers */
 #define LEASE 2
 #ifdef BUG_NO_MARGIN
 #define MARGIN 0
@@ -39,43 +39,43 @@
 /* ---- Redis ---- */
 
 mtype:place = { ready, pending, succeeded, died };
-mtype:place place[TASKS]; /* of the task's one entry; or how it ended */
-byte owner[TASKS];        /* pending: whose */
+mtype:place place[TASKS]; /* of the task's one entry, or its outcome */
+byte owner[TASKS];        /* pending: its owner */
 byte idle[TASKS];         /* pending: ticks since Redis heard of its owner */
-byte record[TASKS];       /* `running`: who began this entry, or NONE */
-byte moved[TASKS];        /* who had begun the entry before, of which a success would still count, or NONE */
+byte record[TASKS];       /* `running`: the worker that claimed this entry, or NONE */
+byte moved[TASKS];        /* the worker that had claimed the former entry, whose success still counts, or NONE */
 byte crashes[TASKS];
-byte hold;                /* ticks for which the gate stays shut */
+byte hold;                /* ticks for which nothing is claimed */
 
 /* ---- workers ---- */
 
 mtype:life = { unborn, up, stopped, dead };
 mtype:life life[STARTS];
 bool guard[STARTS];
-bool proof[STARTS];       /* the guard's line in the hold file */
-bool process[STARTS];     /* of its task: it lives */
+bool proof[STARTS];       /* the guard's line in the lock file */
+bool process[STARTS];     /* its task's process lives */
 byte deadline[STARTS];    /* ticks until it is killed */
 
 mtype:state = { free, named, running, ended };
 mtype:state state[STARTS];
-byte task[STARTS];        /* unless free: which */
+byte task[STARTS];        /* its task, unless free */
 mtype:token = { current, former, stale };
-mtype:token token[STARTS]; /* and the entry by which it is held: the task's, that before, or one long gone */
+mtype:token token[STARTS]; /* and the entry of its claim: the task's current one, the former, or an older one */
 mtype:result = { exit0, failed, released };
-mtype:result result[STARTS]; /* of a process that is not: what is to be told */
+mtype:result result[STARTS]; /* of a process that has ended: the outcome to send */
 
 /* The call under way, and the session. */
 mtype:call = { nothing, read, claim, renew, finish, register };
 mtype:call call[STARTS];
-bool answered[STARTS];    /* the answer is on its way */
-bool granted[STARTS];     /* it says yes */
+bool answered[STARTS];    /* the reply is on its way */
+bool granted[STARTS];     /* the reply is a success */
 byte age[STARTS];         /* ticks since the call was sent */
-bool broken[STARTS];      /* the connection is: nobody reads the answer */
+bool broken[STARTS];      /* the connection is broken: the reply is lost */
 
 byte faults = FAULTS;
-bool calm;                /* faults have ceased, and everybody does what is to be done */
+bool calm;                /* no more faults, and all workers go on */
 
-/* Not looked for; a failed assertion says by them what it is. */
+/* Not checked; they name a failed assertion. */
 bool I1 = (ONLY && ONLY != 1), I2 = (ONLY && ONLY != 2), I3 = (ONLY && ONLY != 3);
 
 #define is_up(c) (life[c] == up)
@@ -107,7 +107,7 @@ inline requeue_as(t, what)
     age_tokens(t, what)
 }
 
-/* Who held the current entry now holds what; the former one is nobody's when another comes to be it. */
+/* Tokens of the current entry become `what`; those of the former entry become old ones. */
 inline age_tokens(t, what)
 {
     i = 0;
@@ -127,7 +127,7 @@ inline age_tokens(t, what)
 
 #define requeue(t) requeue_as(t, stale)
 
-/* The record of who had begun it stays, and points to the new entry. */
+/* The record of the former claim stays, and points to the new entry. */
 inline requeue_begun(t)
 {
     moved[t] = record[t];
@@ -161,7 +161,7 @@ inline forget_former(t)
     i = 0
 }
 
-/* take_over: its lease ran out, or its worker is proved dead. */
+/* take_over: its lease expired, or its worker is proved dead. */
 inline take_over(t)
 {
     if
@@ -192,7 +192,7 @@ inline do_read(c)
     fi
 }
 
-/* leat_claim with that name. What nobody has begun it takes from whoever was given it. */
+/* leat_claim with that name takes an unclaimed task from the worker that read it. */
 inline do_claim(c)
 {
     t = task[c];
@@ -203,7 +203,7 @@ inline do_claim(c)
         :: hold > 0 -> requeue(t)
 #ifndef BUG_NO_OWNER_CHECK
         :: hold == 0 && record[t] != NONE && record[t] != c ->
-            /* the group was made anew, and delivers what somebody had begun */
+            /* the group was recreated, and delivers a claimed task */
             requeue_begun(t)
         :: hold == 0 && (record[t] == NONE || record[t] == c) ->
 #else
@@ -221,7 +221,7 @@ inline do_claim(c)
     fi
 }
 
-/* The lease of the one token that is named. XCLAIM takes it from whoever has it. */
+/* Renews the lease of the named token. XCLAIM takes it from its owner. */
 inline do_renew(c)
 {
     t = task[c];
@@ -266,15 +266,15 @@ inline do_finish(c)
         if
         :: result[c] == exit0 -> succeed(t)
         :: result[c] == failed -> end_task(t, died)
-        :: result[c] == released -> requeue(t) /* as is one that is to be tried again */
+        :: result[c] == released -> requeue(t) /* a retry does the same */
         fi
     :: !is_over(t) && token[c] == former && moved[t] == c && result[c] == exit0 ->
-        succeed(t) /* late, but nothing has begun since */
+        succeed(t) /* late, but no attempt has started since */
     :: else -> skip /* fenced, or gone */
     fi
 }
 
-/* The first call of a session: renews what is named, and all else that is pending for the caller goes back. */
+/* The first call of a session: renews named tokens, and requeues all others that are pending for the caller. */
 inline do_register(c)
 {
     if
@@ -291,7 +291,7 @@ inline do_register(c)
     od
 }
 
-/* Nothing that is not asked any more may tell two states apart. */
+/* Values that are no longer used must not distinguish states. */
 inline forget(c)
 {
     state[c] = free;
@@ -309,7 +309,7 @@ inline forget_call(c)
     age[c] = 0
 }
 
-/* Of the dead nothing is kept that nobody asks for any more. */
+/* Clears unused values of dead workers. */
 inline forget_dead(c)
 {
     if
@@ -324,11 +324,11 @@ active [TASKS] proctype leases()
     byte t = _pid;
 end:
     do
-    /* the scan of whichever worker lives */
+    /* the scan of any live worker */
 #ifndef BUG_NO_SCAN
     :: atomic { place[t] == pending && owner[t] != NONE && idle[t] >= LEASE -> take_over(t) }
 #endif
-    /* adoption by whichever worker lives */
+    /* reclaim by any live worker */
     :: atomic { place[t] == pending && owner[t] != NONE &&
 #ifdef BUG_ADOPT_UNPROVED
         life[owner[t]] == dead
@@ -337,11 +337,11 @@ end:
 #endif
         ->
 #ifdef BUG_DROP_CONSUMER
-        owner[t] = NONE /* DELCONSUMER with entries pending: nobody finds them any more */
+        owner[t] = NONE /* DELCONSUMER with pending entries: no worker finds them */
 #else
         if
 #ifndef BUG_ADOPT_BLINDLY
-        :: record[t] != NONE && record[t] != owner[t] -> requeue_begun(t) /* that one may live */
+        :: record[t] != NONE && record[t] != owner[t] -> requeue_begun(t) /* that worker may live */
 #endif
         :: else -> take_over(t)
         fi
@@ -350,7 +350,7 @@ end:
     od
 }
 
-/* The group is lost and made anew: everything is delivered again, after one lease. */
+/* The group is lost and recreated: everything is delivered again, after one lease. */
 active proctype group()
 {
     byte t;
@@ -443,7 +443,7 @@ inline take_answer(c)
     go_on(c)
 }
 
-/* What is to be said is said at once; when it arrives is another matter. */
+/* A call is sent at once, and arrives at any later time. */
 inline go_on(c)
 {
     if
@@ -453,7 +453,7 @@ inline go_on(c)
     fi
 }
 
-/* Who is free waits in a blocking read, which may still bring something when nobody hears of it. */
+/* A free worker waits in a blocking read, which may deliver a task even if the reply is lost. */
 inline leave_read(c)
 {
     if
@@ -489,7 +489,7 @@ end:
         t = 0
     }
 
-    /* what it does on its own */
+    /* steps of its own */
     :: atomic { is_idle(c) && state[c] == free && (place[0] == ready || place[1] == ready) &&
         !(calm && hold > 0) ->
         send(c, read);
@@ -497,7 +497,7 @@ end:
         answered[c] = true;
         t = 0
     }
-    /* a claim that begins what another worker was given and has not begun: a suspect that it holds */
+    /* a claim of a task that was delivered to another worker and not claimed: a deferred poison candidate */
     :: atomic { is_idle(c) && state[c] == free && hold == 0 && (can_take(c, 0) || can_take(c, 1)) ->
         if
         :: can_take(c, 0) -> t = 0
@@ -559,7 +559,7 @@ end:
         fi;
         if
         :: skip
-        :: call[c] = nothing /* it had not left yet */
+        :: call[c] = nothing /* it was not sent yet */
         fi;
         forget_dead(c)
     }
@@ -582,7 +582,7 @@ active proctype clock()
         (!is_waiting || (faults > 0 && !calm)) ->
 #endif
         faults = faults - is_waiting;
-        /* where nothing else can happen, something waits for time: else it would wait for ever */
+        /* if no other step is possible, something must wait for time, or it would wait forever */
         assert(I1 || !calm || hold > 0 || (place[0] == pending && idle[0] < LEASE) ||
                (place[1] == pending && idle[1] < LEASE));
         do
@@ -590,7 +590,7 @@ active proctype clock()
             deadline[c] = deadline[c] - (process[c] && deadline[c] > 0);
             age[c] = age[c] + (age[c] < LEASE - MARGIN &&
                                (call[c] == claim || call[c] == renew || call[c] == register));
-            /* what the dead had sent has arrived by now, or never will */
+            /* calls of dead workers have arrived by now, or never will */
             if
             :: life[c] == dead && call[c] != nothing -> forget_call(c); forget_dead(c)
             :: else -> skip

@@ -36,7 +36,7 @@ def exit_codes(text):
 
 
 def complete(folder, *words):
-    """What bash offers for the last word."""
+    """The completions of bash for the last word."""
     script = f'set -u; source {COMPLETION}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' \
              f'_leat {program("leat")} && for one in "${{COMPREPLY[@]}}"; do echo "$one"; done'
     done = subprocess.run(['bash', '--norc', '-c', script, 'bash', 'leat', *words], capture_output=True, text=True,

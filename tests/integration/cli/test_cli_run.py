@@ -333,7 +333,7 @@ def test_it_succeeds_before_the_cancel(start, queue, wait_until):
     assert run.ended() == 0
 
 
-def test_somebody_else_cancels(daemon, start, queue, wait_until):
+def test_another_user_cancels(daemon, start, queue, wait_until):
     """leat run says that another user cancelled the task."""
     daemon().wait_ready()
     run = start('run', 'echo begun; exec sleep 60')
@@ -427,7 +427,7 @@ def test_interrupt_whose_cancel_is_lost(daemon, start, proxy, through_proxy, wai
     assert run.ended() == CANCELLED and run.error.endswith(': cancelled\n')
 
 
-def test_second_interrupt_while_nobody_reads(daemon, start, through_proxy, proxy, wait_until):
+def test_second_interrupt_with_a_full_pipe(daemon, start, through_proxy, proxy, wait_until):
     """If nothing reads leat's output and the second signal comes during the cancel, leat ends."""
     daemon({'output': {'to': 'discard'}}).wait_ready()
     trap = proxy.trap('leat_cancel', action='hold')

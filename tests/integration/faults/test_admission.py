@@ -148,7 +148,7 @@ def test_others_take_the_tasks(start, daemon, queue, host, folder):
 
 
 def test_two_limits(start, queue, host):
-    """The worker claims again when no limit is exceeded any more."""
+    """The worker claims again when no limit is exceeded."""
     host.set('pressure/memory', pressure(90))
     host.set('loadavg', load(900))
     worker = start({'memory_pressure': '20%', 'load': '200%'})

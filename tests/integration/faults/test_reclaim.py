@@ -47,7 +47,7 @@ def crashed(queue, consumer, count):
 
 def test_next_start_runs_it_at_once(daemon, queue, heartbeats, worker_locks, late):
     """A task runs again long before the lease is over, never beside its first run, and counts a crash; the
-    dead worker is in no list any more, and its lock file is gone."""
+    dead worker is in no list, and its lock file is gone."""
     first = daemon(LONG).wait_ready()
     [tid] = queue.add({'command': heartbeats.task(60) + ' & wait'})
     heartbeats.wait_runs(1)

@@ -199,7 +199,7 @@ def left(queue, task):
     return queue.claim('w2', 5)['buried']
 
 
-def connected_anew(queue, task):
+def reconnected(queue, task):
     queue.register('w1')
     return queue.claim('w1', 5)['buried']
 
@@ -216,7 +216,7 @@ def group_lost(queue, task):
     return queue.claim('w2', 5)['buried']
 
 
-@pytest.mark.parametrize('way', [worker_crashed, proved_dead, left, connected_anew, group_lost])
+@pytest.mark.parametrize('way', [worker_crashed, proved_dead, left, reconnected, group_lost])
 def test_its_worker_is_lost(queue, way):
     """If the worker is lost between the cancel and the task's end, whoever takes over or claims the task ends
     it as cancelled and reports it. No crash is counted and no dead letter written."""

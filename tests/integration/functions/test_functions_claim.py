@@ -318,7 +318,7 @@ def wait_deferred(queue):
     return wait_until(lambda: [row for row in queue.list('running') if row['state'] == b'held'])
 
 
-def test_a_poison_candidate_that_nobody_has_room_for(queue):
+def test_a_poison_candidate_without_an_empty_worker(queue):
     """If all workers are busy, the last one defers the poison candidate; naming it again keeps it there until
     another worker is idle and scans."""
     tid = poison_candidate(queue)

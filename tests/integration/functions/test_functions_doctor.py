@@ -136,7 +136,7 @@ def test_a_healthy_queue_has_no_findings(queue):
     assert Doctor(queue).look() == []
 
 
-def test_a_queue_that_nobody_has_used(queue):
+def test_an_unused_queue(queue):
     """An unused queue has no finding but that no worker has ever registered."""
     assert [one.kind for one in Doctor(queue).look()] == ['unbegun']
     queue.add({'command': 'true', 'id': 'label'})

@@ -194,7 +194,7 @@ def agree(queue):
 def is_woken_in_the_end(queue):
     """A lane that could start a task wakes a worker, at the latest with the next scan."""
     queue.scan('w2')
-    invariants.Snapshot(queue).somebody_is_woken(agree(queue))
+    invariants.Snapshot(queue).a_worker_is_woken(agree(queue))
 
 
 @pytest.mark.parametrize('name', CASES)

@@ -241,7 +241,7 @@ def test_plain_tasks_in_numbers_hold_up_no_lane(queue, how):
     assert 'a' in run(queue, SLOTS + 1)
 
 
-def test_expired_tasks_of_a_lane_hold_up_nobody(queue):
+def test_expired_tasks_of_a_lane_block_no_other(queue):
     """Expired tasks become dead letters, some in each call, and the tasks behind them start."""
     queue.conf_set('lane:a', '1, 1')
     queue.add(*laned('a', 300, expires='1'), *laned('a', 2))

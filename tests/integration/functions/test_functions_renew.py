@@ -71,7 +71,7 @@ def test_lost_leases(queue, client):
     assert queue.counter('fenced') == 4
 
 
-def test_an_expired_lease_that_nobody_scanned_is_renewed(queue):
+def test_an_expired_lease_is_renewed_before_a_scan(queue):
     """If no worker scanned, the attempt is still the only one."""
     [task] = begin(queue)
     queue.expire()
@@ -221,7 +221,7 @@ def test_a_consumer_that_is_gone(queue, died):
     assert {row['attempts'] for row in seen} == {0}
 
 
-def test_requeue_of_nobody(queue):
+def test_requeue_of_an_unknown_consumer(queue):
     """A requeue for a consumer that never existed moves nothing."""
     assert queue.requeue('stranger') == (0, 0)
 
@@ -283,7 +283,7 @@ NAMED = {'command': 'x', 'id': 'label', 'unique': 'key', 'lane': 'a'}
 
 @pytest.mark.parametrize('lost', ['running', 'names', 'both'])
 @pytest.mark.parametrize('call', ['renew', 'register'])
-def test_what_somebody_deleted_is_restored(queue, lost, call):
+def test_a_deleted_record_is_restored(queue, lost, call):
     """After DEL of the records or the names, the next renewal restores them: no second task with the id or key is
     added, and the task's end counts, as ever."""
     queue.add(NAMED)

@@ -187,7 +187,7 @@ def test_refused_for_a_while_after_success(queue):
 
 
 def test_free_when_the_time_is_over_without_a_promotion(queue):
-    """If no worker claims, the key can still be taken anew, and a later promotion takes nothing from its
+    """If no worker claims, the key can still be taken again, and a later promotion takes nothing from its
     holder."""
     queue.finish('w1', begin(queue, dict(TASK, unique_for='1h')))
     end_time(queue)

@@ -131,7 +131,7 @@ WORK = {
     'freed cap, cancelled': (
         full_lane, lambda q, task: (q.call('cancel', 'leat', 0, task.tid, task.token), q.finish('w1', task))),
     'a higher cap': (full_lane, lambda q, task: q.conf_set('lane:a', '1, 2')),
-    'no cap any more': (full_lane, lambda q, task: q.conf_set('lane:a', '')),
+    'cap removed': (full_lane, lambda q, task: q.conf_set('lane:a', '')),
     'a cancelled task': (
         lambda q: (full_lane(q), q.conf_set('lane:a', '1, 2'), q.block('w1'))[-1],
         lambda q, tokens: q.finish('w1', tokens[0], 'release')),

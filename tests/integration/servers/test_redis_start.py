@@ -1,4 +1,4 @@
-"""What the daemon finds at its start: servers that endanger tasks, replicas, keys of other programs."""
+"""Checks of the daemon at its start: servers that endanger tasks, replicas, keys of other programs."""
 import pytest
 
 from harness.polling import wait_until

@@ -189,7 +189,7 @@ def test_notify_is_a_shell_line(daemon, listed, queue, folder):
 
 
 def config_errors(folder, base_config, text):
-    """What leatd -t prints for a file with this text after the base."""
+    """The output of leatd -t for a file with this text after the base."""
     path = write_config(folder / 'test.ini', base_config)
     first = path.read_text().count('\n')
     path.write_text(path.read_text() + text)

@@ -168,7 +168,7 @@ def test_flood(daemon, queue, client, late, kind):
     assert not flood.has('forged') and flood.has('stopped: ')
 
 
-def test_log_that_nobody_reads(daemon, queue, client):
+def test_log_that_is_not_read(daemon, queue, client):
     """If the log is a full pipe, tasks go on, and the number of dropped lines is logged later."""
     worker = daemon({'output': {'rate': 'none'}}, start=False)
     reader, writer = os.pipe()
@@ -191,7 +191,7 @@ def test_log_that_nobody_reads(daemon, queue, client):
             return b'log records were dropped' in text
 
         queue.add({'command': 'true'})
-        wait_until(told, message='what was dropped is told')
+        wait_until(told, message='dropped lines are counted')
     finally:
         os.close(reader)
 

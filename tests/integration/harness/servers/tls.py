@@ -43,7 +43,7 @@ class Authority:
 
 
 def server_options(authority, certificate, key):
-    """What replicated.Server takes, to speak TLS with everyone."""
+    """The options with which a replicated.Server uses TLS for all its connections."""
     return {'tls_cert_file': certificate, 'tls_key_file': key, 'tls_ca_cert_file': authority.path,
             'tls_auth_clients': 'no', 'tls_replication': 'yes', 'tls_cluster': 'yes'}
 
