@@ -4,6 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
 
 /* Appends fail only if memory ran out. Then the count still shows that there were errors, and
  * report_finish says that some are missing. */
@@ -12,11 +15,11 @@ static size_t begin(struct report *report, const char *name, size_t line)
     size_t start = report->text.size;
 
     report->count++;
+    (void)escape_append(&report->text, name, strlen(name));
     if (line > 0) {
-        (void)buffer_printf(&report->text, "%s:%zu: ", name, line);
-    } else {
-        (void)buffer_printf(&report->text, "%s: ", name);
+        (void)buffer_printf(&report->text, ":%zu", line);
     }
+    (void)buffer_append_text(&report->text, ": ");
     return start;
 }
 

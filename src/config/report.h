@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 
 struct report {
-    const char *path; /* name of the file in messages; not owned */
+    const char *path; /* name of the file in messages, which escape it; not owned */
     size_t count;
     struct buffer text;  /* the messages in the order of their arrival */
     struct buffer spans; /* an array of struct report_span, one for each message in text */

@@ -8,6 +8,7 @@
 #include "base/hash_slot.h"
 #include "base/units.h"
 #include "config/lease_rule.h"
+#include "config/types/addresses.h"
 #include "config/types/commands.h"
 #include "config/types/keys.h"
 #include "config/types/rules.h"
@@ -370,6 +371,16 @@ static void check_slots(const struct config *config, const struct key_lines *lin
     }
 }
 
+static void check_socket(const struct config_redis *redis, const struct key_lines *lines,
+                         struct report *report)
+{
+    if (redis->socket && strlen(redis->socket) >= ADDRESSES_SOCKET_SIZE) {
+        report_add(report, line_of(lines, "redis", "socket"),
+                   "socket: a path of more than 107 bytes; use a shorter one, such as that of a "
+                   "symbolic link");
+    }
+}
+
 /* Exactly one way to find the server may be configured. */
 static void check_server(const struct config *config, const struct key_lines *lines,
                          struct report *report)
@@ -393,6 +404,7 @@ static void check_server(const struct config *config, const struct key_lines *li
         check_pair(lines, report, "redis", "cluster", "db");
     }
     check_slots(config, lines, report);
+    check_socket(&config->redis, lines, report);
 }
 
 static void check_tls(const struct config_redis *redis, const struct key_lines *lines,

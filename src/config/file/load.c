@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "config/file/check.h"
 #include "config/file/ini.h"
 #include "config/file/override.h"
@@ -135,6 +136,15 @@ static const char *read_text(int fd, struct buffer *text)
     return "longer than 1 MiB";
 }
 
+/* Appends "PATH: cannot WHAT: why". Returns -1. */
+static int refuse_file(const char *path, const char *what, const char *why, struct buffer *errors)
+{
+    /* a failure sets errors->failed */
+    (void)escape_append(errors, path, strlen(path));
+    (void)buffer_printf(errors, ": cannot %s: %s\n", what, why);
+    return -1;
+}
+
 static int load(const char *path, const struct config_given *given, struct config **config,
                 struct buffer *errors)
 {
@@ -146,15 +156,12 @@ static int load(const char *path, const struct config_given *given, struct confi
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     *config = NULL;
     if (fd < 0) {
-        /* a failure sets errors->failed */
-        (void)buffer_printf(errors, "%s: cannot open: %s\n", path, strerror(errno));
-        return -1;
+        return refuse_file(path, "open", strerror(errno), errors);
     }
     fault = read_text(fd, &text);
     (void)close(fd); /* the file was only read, so an error loses nothing */
     if (fault) {
-        (void)buffer_printf(errors, "%s: cannot read: %s\n", path,
-                            fault); /* a failure sets errors->failed */
+        result = refuse_file(path, "read", fault, errors);
     } else {
         result = parse(path, text.size > 0 ? text.data : "", text.size, given, config, errors);
     }

@@ -9,7 +9,9 @@
 
 #include "base/buffer.h"
 
-enum { ADDRESSES_HOST_SIZE = 256 }; /* including the NUL */
+/* Both include the NUL. A socket is the size of sun_path: hiredis cuts longer paths, and would
+ * connect to another socket. */
+enum { ADDRESSES_HOST_SIZE = 256, ADDRESSES_SOCKET_SIZE = 108 };
 
 /* Appends the addresses in text to the NULL-terminated *list. Returns 0, or -1 with the reason in
  * why. */

@@ -250,7 +250,15 @@ static int parse_unix(const char *at, struct config_redis *redis, struct buffer 
         path.end - path.start <= 1) {
         return refuse(why, "the URL has no absolute path of a socket; write unix:///PATH[?db=DB]");
     }
-    return decode(path, &redis->socket, why) != 0 ? -1 : take_query(at, redis, why);
+    if (decode(path, &redis->socket, why) != 0) {
+        return -1;
+    }
+    if (strlen(redis->socket) >= ADDRESSES_SOCKET_SIZE) {
+        return refuse(why,
+                      "the path of the socket has more than 107 bytes; use a shorter one, such "
+                      "as that of a symbolic link");
+    }
+    return take_query(at, redis, why);
 }
 
 /* True if the URL has no white space and no control character. */

@@ -17,6 +17,8 @@
 #define QUEUE "[queue]\nname = q\n"
 #define COUNT(list) (sizeof list / sizeof((list)[0]))
 
+#define TEN "0123456789"
+
 struct wrong {
     const char *text;   /* the text after QUEUE, which has two lines */
     const char *errors; /* all errors */
@@ -277,6 +279,10 @@ static void rules_between_keys_hold(void **state)
 {
     (void)state;
     const struct wrong cases[] = {
+        {"[redis]\nsocket = /" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "1234567\n",
+         "f:4: socket: a path of more than 107 bytes; use a shorter one, such as that of a "
+         "symbolic "
+         "link\n"},
         {"[redis]\nsocket = /s\nhost = x\nport = 1\n",
          "f:5: socket: cannot be combined with host; remove one of them\n"
          "f:6: socket: cannot be combined with port; remove one of them\n"},

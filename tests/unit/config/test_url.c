@@ -84,6 +84,23 @@ static void sockets(void **state)
     try_url("unix://me:pw@/run/a%20b@c", "- 6379 /run/a b@c me pw 0 plain");
 }
 
+/* A longer path than the kernel takes is refused, and not cut to the path of another socket. */
+static void long_sockets(void **state)
+{
+    (void)state;
+    char url[160], expected[160], path[109];
+    memset(path, 'x', sizeof path - 1);
+    path[0] = '/';
+    path[107] = '\0';
+    (void)snprintf(url, sizeof url, "unix://%s?db=1", path);
+    (void)snprintf(expected, sizeof expected, "- 6379 %s - - 1 plain", path);
+    try_url(url, expected);
+    path[107] = 'x';
+    path[108] = '\0';
+    (void)snprintf(url, sizeof url, "unix://%s?db=1", path);
+    try_refused(url, "more than 107 bytes");
+}
+
 static void malformed_parts(void **state)
 {
     (void)state;
@@ -147,8 +164,11 @@ static void used_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tcp),        cmocka_unit_test(users),
-        cmocka_unit_test(sockets),    cmocka_unit_test(malformed_parts),
+        cmocka_unit_test(tcp),
+        cmocka_unit_test(users),
+        cmocka_unit_test(sockets),
+        cmocka_unit_test(long_sockets),
+        cmocka_unit_test(malformed_parts),
         cmocka_unit_test(used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
