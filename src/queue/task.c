@@ -235,7 +235,10 @@ static bool take_directory(struct task *task, const struct bytes *value,
     if (value->size == 0) {
         return true;
     }
-    if (value->data[0] != '/' || has_nul(*value)) {
+    if (has_nul(*value)) {
+        return refuse(reason, "directory holds a NUL byte: remove it");
+    }
+    if (value->data[0] != '/') {
         return refuse(reason, "directory is not an absolute path: begin it with /");
     }
     if (value->size > TASK_MAX_DIRECTORY) {

@@ -234,7 +234,7 @@ def test_strange_bytes_of_a_directory(homed, queue, folder):
 @pytest.mark.parametrize('value, reason', [
     ('tmp', 'directory is not an absolute path: begin it with /'),
     ('~', 'directory is not an absolute path: begin it with /'),
-    (b'/t\0mp', 'directory is not an absolute path: begin it with /'),
+    (b'/t\0mp', 'directory holds a NUL byte: remove it'),
     ('/' + 'x' * 4095, 'directory is longer than 4095 bytes'),
 ], ids=['relative', 'tilde', 'NUL', 'long'])
 def test_wrong_directories_are_refused(homed, queue, value, reason):
