@@ -98,6 +98,10 @@ static int run_help(int argc, char **argv)
     if (strcmp(argv[1], "ini") == 0) {
         return help_ini(argc - 2, argv + 2);
     }
+    if (argc > 2) {
+        cli_error("unexpected argument: %s; see leat --help", argv[2]);
+        return EX_USAGE;
+    }
     subcommand = find_subcommand(argv[1]);
     return subcommand ? help_command(subcommand) : EX_USAGE;
 }

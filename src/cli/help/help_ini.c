@@ -181,7 +181,7 @@ int help_ini(int count, char *const *words)
         memcpy(question.section, question.key, WORD_SIZE);
         *question.key = '\0';
     }
-    if (!*question.key) {
+    if (*question.section && !*question.key) {
         return list_keys(&question);
     }
     unknown_key(&question);

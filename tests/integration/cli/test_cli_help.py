@@ -191,6 +191,12 @@ def test_help_of_an_unknown_command():
     assert (code, out) == (64, '') and 'did you mean cancel?' in err
 
 
+def test_help_takes_one_command():
+    """leat help refuses a second operand instead of ignoring it."""
+    code, out, err = ask('cancel', 'list')
+    assert (code, out) == (64, '') and 'unexpected argument: list' in err
+
+
 @pytest.mark.parametrize('words, keys', [
     (['umask'], ['[task] umask']),
     (['timeout'], ['[task] timeout', '[retry] timeout']),
@@ -242,6 +248,8 @@ def test_help_lists_keys():
     (['[tsak] umask'], 'unknown section: [tsak]; did you mean [task]?'),
     (['frobnicate'], 'unknown key: frobnicate; leat help ini lists all keys'),
     (['task', 'umask', 'x'], 'unexpected argument: x'),
+    ([''], 'unknown key: '),
+    (['[]'], 'unknown key: '),
 ])
 def test_unknown_keys(words, said):
     """A wrong key gets the nearest one as a suggestion, and exit status 64."""

@@ -163,5 +163,10 @@ def test_file_names_are_escaped(etc, status, queue):
     """Control characters in a file's name are escaped."""
     etc('emails')
     write_config(etc.place / 'x\x1b[31m.ini', {'queue': {'name': 'x'}, 'redis': {'socket': '/none.sock'}})
+    write_config(etc.place / 'y\n\x1b[32m.ini', {'queue': {'name': 'y'}, 'redis': {'sock': '/none.sock'}})
     done = status()
     assert '\x1b' not in done.stdout and '31m' in done.stdout
+    assert 'sock: unknown key' in done.stdout
+    for name in 'y\n\x1b[32m', 'z\n\x1b[33m':
+        done = status('-c', etc.place / f'{name}.ini')
+        assert done.returncode == EX_CONFIG and '\x1b' not in done.stderr and r'\n\x1b[3' in done.stderr
