@@ -142,9 +142,11 @@ static int test_host(const struct config *config, const char *user)
 }
 
 /* leatd -t. Returns an exit code. */
-static int test(const struct options *options, struct config **config, struct buffer *errors)
+static int test(struct options *options, struct config **config, struct buffer *errors)
 {
     char user[128];
+    /* systemd gives credentials to the service alone, so a shell cannot check them */
+    options->source.skip_credentials = !getenv("CREDENTIALS_DIRECTORY");
     if (unit_user_become(options->path, user, sizeof user)) {
         return EX_CONFIG;
     }
@@ -429,7 +431,7 @@ destroy:
 }
 
 /* Returns an exit code. */
-static int serve(const struct options *options)
+static int serve(struct options *options)
 {
     if (open_first_log(options->test)) {
         (void)fputs("leatd: cannot reach the journal\n", stderr); /* the log then writes there */

@@ -468,13 +468,14 @@ void check_rules(const struct config *config, const struct key_lines *lines, str
 /* Reads the password from its file or credential, if one of them is set. */
 static void resolve_password(char **password, const char *file, const char *file_key,
                              const char *credential, const char *credential_key,
-                             const struct key_lines *lines, struct report *report)
+                             bool skip_credentials, const struct key_lines *lines,
+                             struct report *report)
 {
     struct buffer why = BUFFER_INIT;
     const char *key = file ? file_key : credential_key;
 
     /* check_rules reports two sources at once */
-    if (*password || (!file) == (!credential)) {
+    if (*password || (!file) == (!credential) || (credential && skip_credentials)) {
         return;
     }
     *password =
@@ -485,17 +486,18 @@ static void resolve_password(char **password, const char *file, const char *file
     buffer_free(&why);
 }
 
-static void resolve_redis(struct config_redis *redis, const char *stream,
+static void resolve_redis(struct config_redis *redis, const char *stream, bool skip_credentials,
                           const struct key_lines *lines, struct report *report)
 {
     if (stream) {
         redis->slot = hash_slot_of(stream);
     }
     resolve_password(&redis->password, redis->password_file, "password_file",
-                     redis->password_credential, "password_credential", lines, report);
+                     redis->password_credential, "password_credential", skip_credentials, lines,
+                     report);
     resolve_password(&redis->sentinel_password, redis->sentinel_password_file,
                      "sentinel_password_file", redis->sentinel_password_credential,
-                     "sentinel_password_credential", lines, report);
+                     "sentinel_password_credential", skip_credentials, lines, report);
 }
 
 static int64_t count_cpus(void)
@@ -505,7 +507,8 @@ static int64_t count_cpus(void)
     return count > 0 ? count : 1;
 }
 
-void check_resolve(struct config *config, const struct key_lines *lines, struct report *report)
+void check_resolve(struct config *config, bool skip_credentials, const struct key_lines *lines,
+                   struct report *report)
 {
     struct config_queue *queue = &config->queue;
 
@@ -523,5 +526,5 @@ void check_resolve(struct config *config, const struct key_lines *lines, struct 
     }
     config->retry.success.bits[0] |= 1; /* exit code 0 always means success */
     rules_resolve(&config->retry);
-    resolve_redis(&config->redis, queue->stream, lines, report);
+    resolve_redis(&config->redis, queue->stream, skip_credentials, lines, report);
 }

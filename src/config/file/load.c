@@ -79,9 +79,9 @@ static int parse(const char *path, const char *text, size_t size, const struct c
     }
     if (override_apply(made, given, &lines, &report) == 0) {
         check_rules(made, &lines, &report);
-        check_resolve(made, &lines, &report);
+        check_resolve(made, given->skip_credentials, &lines, &report);
         if (given->with_keys) {
-            keys_load(&made->security, &lines, &report);
+            keys_load(&made->security, given->skip_credentials, &lines, &report);
         }
     }
     if (report.count > 0) {

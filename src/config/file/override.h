@@ -16,6 +16,7 @@ struct config_given {
     const char *url_name;      /* where url comes from, for messages */
     const char *password_file; /* file with the password for url; NULL: url may have it */
     bool with_keys;            /* also read the keys that sign tasks, which few users may read */
+    bool skip_credentials;     /* do not read credentials, which only the service has */
 };
 
 /* Applies `given`. A URL replaces all keys of [redis] for the server and the login, and removes

@@ -112,6 +112,7 @@ int config_source_load(const struct config_source *source, const char *path, boo
         .url_name = source->url ? URL_OPTION : CONFIG_SOURCE_VARIABLE,
         .password_file = source->password_file,
         .with_keys = with_keys,
+        .skip_credentials = source->skip_credentials,
     };
 
     return config_load_given(path, &given, config, errors);

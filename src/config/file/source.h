@@ -14,6 +14,8 @@
 #ifndef LEAT_CONFIG_FILE_SOURCE_H
 #define LEAT_CONFIG_FILE_SOURCE_H
 
+#include <stdbool.h>
+
 #include "base/buffer.h"
 #include "config/config.h"
 
@@ -27,6 +29,7 @@ struct config_source {
     const char *url;           /* --redis URL */
     const char *password_file; /* --password-file FILE */
     char *variable;            /* the value of LEAT_REDIS; owned */
+    bool skip_credentials;     /* as in struct config_given */
 };
 
 /* Takes LEAT_REDIS from the environment and wipes it there, since it may contain a password: no

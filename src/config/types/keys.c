@@ -149,8 +149,8 @@ int keys_read(const struct config_security *security, const char *name, char ***
     return result == 0 ? 1 : -1;
 }
 
-void keys_load(struct config_security *security, const struct key_lines *lines,
-               struct report *report)
+void keys_load(struct config_security *security, bool skip_credentials,
+               const struct key_lines *lines, struct report *report)
 {
     size_t files = lines->keys[table_index(table_find("security", "key_files"))];
     size_t credentials = lines->keys[table_index(table_find("security", "key_credentials"))];
@@ -162,7 +162,7 @@ void keys_load(struct config_security *security, const struct key_lines *lines,
             report_reason(report, files, "key_files", &why);
         }
     }
-    for (char **entry = security->key_credentials; entry && *entry; entry++) {
+    for (char **entry = security->key_credentials; entry && *entry && !skip_credentials; entry++) {
         buffer_clear(&why);
         if (read_credential(&security->secrets, *entry, &why) != 0) {
             report_reason(report, credentials, "key_credentials", &why);

@@ -4,6 +4,8 @@
 #ifndef LEAT_CONFIG_TYPES_KEYS_H
 #define LEAT_CONFIG_TYPES_KEYS_H
 
+#include <stdbool.h>
+
 #include "base/buffer.h"
 #include "config/config.h"
 #include "config/report.h"
@@ -28,8 +30,9 @@ int keys_read_file(char ***secrets, const char *entry, struct buffer *why);
 int keys_read(const struct config_security *security, const char *name, char ***secrets,
               struct buffer *why);
 
-/* Reads all keys of the config into security->secrets and reports errors. */
-void keys_load(struct config_security *security, const struct key_lines *lines,
-               struct report *report);
+/* Reads all keys of the config into security->secrets and reports errors. skip_credentials: leaves
+ * out those of credentials. */
+void keys_load(struct config_security *security, bool skip_credentials,
+               const struct key_lines *lines, struct report *report);
 
 #endif

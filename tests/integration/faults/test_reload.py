@@ -135,6 +135,19 @@ def test_a_check_as_root_is_of_the_unit_s_user(folder, user, group, mode, code):
     assert elsewhere.stdout == f'{path}: ok\n'  # not in /etc/leat: checked as root
 
 
+def test_check_without_credentials(folder):
+    """A file that takes its password and keys from credentials, which systemd gives to the service alone, passes
+    -t in a shell; if there are credentials, they are checked."""
+    path = write_config(folder / 'good.ini', {
+        'queue': {'name': 'emails'}, 'redis': {'password_credential': 'redis'},
+        'security': {'signatures': 'required', 'key_credentials': '2026a'}})
+    done = leatd('-t', '-c', path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f'{path}: ok\n', '')
+    done = subprocess.run([program('leatd'), '-t', '-c', path], capture_output=True, text=True, check=False,
+                          env=dict(os.environ, CREDENTIALS_DIRECTORY=str(folder)))
+    assert done.returncode == 78 and f'{folder}/redis: No such file' in done.stderr
+
+
 def test_check_names_keys_that_need_a_restart(daemon, folder):
     """While a leatd of the queue runs here, -t names the keys in the file that a reload does not change."""
     state = {'isolation': {'state': folder / 'state'}}
