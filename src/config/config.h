@@ -236,6 +236,7 @@ struct config_output {
     int64_t max_output; /* bytes of an attempt; 0: no limit */
     enum config_at_max at_max;
     int64_t rate; /* bytes per second of an attempt; 0: no limit */
+    bool merge;   /* stdout and stderr are one pipe, which is read as stdout */
 };
 
 /* Limits above which the worker claims nothing; 0: none. */

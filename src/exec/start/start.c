@@ -146,7 +146,9 @@ static const char *make_parts(struct parts *parts, const struct start *start,
         }
     }
     bool pipes = order->ends == START_PIPES, shared = recipe->identity->other;
-    if ((pipes && (make_pipe(parts->output, 3, shared) || make_pipe(parts->error, 3, shared))) ||
+    bool both = pipes && !recipe->config->output.merge;
+    if ((pipes && make_pipe(parts->output, 3, shared)) ||
+        (both && make_pipe(parts->error, 3, shared)) ||
         (order->verdicts && make_pipe(parts->verdicts, 4, shared))) {
         return "cannot make a pipe";
     }
@@ -186,19 +188,21 @@ static struct spawn describe_spawn(const struct recipe *recipe, bool check, cons
     };
 }
 
-static void set_ends(struct spawn *spawn, const struct parts *parts, enum start_ends ends, int null)
+/* Without a pipe of its own, stderr is stdout. */
+static void set_ends(struct spawn *spawn, const struct parts *parts, enum start_ends ends, int null,
+                     bool merge)
 {
     switch (ends) {
     case START_PIPES:
         spawn->output = parts->output[1];
-        spawn->error = parts->error[1];
+        spawn->error = merge ? parts->output[1] : parts->error[1];
         return;
     case START_NULL:
         spawn->output = spawn->error = null;
         return;
     case START_INHERITED:
         spawn->output = STDOUT_FILENO;
-        spawn->error = STDERR_FILENO;
+        spawn->error = merge ? STDOUT_FILENO : STDERR_FILENO;
         return;
     }
 }
@@ -262,7 +266,7 @@ int start_task(const struct start *start, const struct start_order *order, struc
     spawn.signals = start->signals;
     spawn.entry = order->entry;
     spawn.input = parts.input >= 0 ? parts.input : start->null;
-    set_ends(&spawn, &parts, order->ends, start->null);
+    set_ends(&spawn, &parts, order->ends, start->null, start->recipe->config->output.merge);
     spawn.verdicts = order->verdicts ? parts.verdicts[1] : 0;
 
     struct spawn_failure failure;

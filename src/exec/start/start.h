@@ -41,7 +41,8 @@ struct start_order {
 
 struct started {
     pid_t pid;
-    int output, error; /* where stdout and stderr are read, without blocking; or -1 */
+    int output, error; /* where stdout and stderr are read, without blocking; or -1: none, or
+                          stderr is joined to stdout */
     int verdicts;      /* likewise for descriptor 3 */
     int report;        /* for spawn_report; or -1 */
     int home_error;    /* as in spawn.h; 0 for a forked child, which spawn_report judges */

@@ -127,12 +127,15 @@ local function hand_out(out, entry)
   local id, fields = entry[1], entry[2]
   local task, known = decode('d' .. id, fields), trailer(fields) or {}
   local list, bytes = own_fields(task)
-  local stderr = known['leat.stderr'] or ''
-  out.bytes = out.bytes + bytes + #stderr
+  local tail = known['leat.stderr'] or ''
+  if tail == '' then
+    tail = known['leat.stdout'] or '' -- stderr was joined to it, or had nothing
+  end
+  out.bytes = out.bytes + bytes + #tail
   out.letters[#out.letters + 1] = {
     id, task.tid, task.fence, task.enqueued,
     { known['leat.cause'] or '', known['leat.status'] or '', known['leat.reason'] or '',
-      known['leat.attempts'] or '0', known['leat.worker'] or '', stderr },
+      known['leat.attempts'] or '0', known['leat.worker'] or '', tail },
     list,
   }
 end

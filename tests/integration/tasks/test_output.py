@@ -298,3 +298,35 @@ def test_closed_output(daemon, queue, client, latch):
     latch.open()
     worker.wait_log(f'task {tid}: attempt 1 succeeded: exit 0')
     wait_succeeded(queue, 1)
+
+
+# ---- stdout and stderr as one
+
+MIXED = 'for i in 1 2 3 4 5 6 7 8 9; do echo out$i; echo err$i >&2; done'
+IN_ORDER = ''.join(f'out{i}\nerr{i}\n' for i in range(1, 10))
+
+
+def test_merged_output_keeps_its_order(daemon, queue, leat, client):
+    """With merge, log, dead letter, its hook and leat run have the lines in the order in which they were written,
+    all as stdout."""
+    config = {'output': {'merge': 'yes'}, 'retry': {'max_attempts': '1'}}
+    worker = daemon(config).wait_ready()
+    [tid] = queue.add({'command': f'{MIXED}; exit 3'})
+    [letter] = wait_letters(queue)
+    assert (letter.tail('stdout').decode(), letter.tail('stderr')) == (IN_ORDER, b'')
+    wait_until(lambda: 'err9' in worker.log(), message='its output is logged')
+    assert logged(worker, tid) == [('stdout', 'info', line) for line in IN_ORDER.split()]
+    done = leat('run', MIXED)
+    assert (done.returncode, done.stdout, done.stderr) == (0, IN_ORDER, '')
+
+
+def test_merged_output_in_files_and_hooks(daemon, queue, folder):
+    """With merge, the file of a task has the order, and the hook gets the end of it on stdin."""
+    logs = folder / 'logs'
+    daemon({'output': {'merge': 'yes', 'to': 'file', 'directory': str(logs)}, 'retry': {'max_attempts': '1'},
+            'dead': {'notify': f'cat > {folder}/in.new; mv {folder}/in.new {folder}/in'}}).wait_ready()
+    queue.add({'command': f'{MIXED}; exit 3'})
+    wait_until(lambda: (folder / 'in').exists(), message='the hook has run')
+    assert (folder / 'in').read_text() == IN_ORDER
+    texts = [path.read_text() for path in logs.rglob('*') if path.is_file()]
+    assert any(IN_ORDER in text for text in texts), texts
