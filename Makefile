@@ -25,6 +25,8 @@ datarootdir = $(prefix)/share
 datadir = $(datarootdir)
 mandir = $(datarootdir)/man
 docdir = $(datarootdir)/doc/leat
+# examples run from here, so they are no documentation: packagers compress that and drop its run bits
+examplesdir = $(datadir)/leat/examples
 sysconfdir = /etc
 unitdir = $(prefix)/lib/systemd/system
 sysusersdir = $(prefix)/lib/sysusers.d
@@ -296,13 +298,13 @@ EXAMPLES = $(wildcard systemd/*.conf conf/*.conf conf/*.ini conf/*.acl conf/*.se
 EXAMPLE_SCRIPTS = $(wildcard conf/*.sh)
 LIVE = $(if $(DESTDIR),,$(shell test -d /run/systemd/system && test "$$(id -u)" = 0 && echo yes))
 
-# all files but those of docdir
+# all files but those of docdir and examplesdir
 INSTALLED = $(addprefix $(DESTDIR),$(bindir)/leat $(sbindir)/leatd $(unitdir)/leatd@.service $(unitdir)/leat.slice \
 	$(sysusersdir)/leat.conf $(tmpfilesdir)/leat.conf $(completionsdir)/leat $(sysconfdir)/logrotate.d/leat \
 	$(foreach page,$(MAN_PAGES),$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page))))
 # names the installation's folders in them
 RELOCATE = sed -i -e 's|/usr/bin/leatd\b|$(sbindir)/leatd|g' -e 's|/usr/bin/leat\b|$(bindir)/leat|g' \
-	-e 's|/usr/local/share/doc/leat\b|$(docdir)|g' \
+	-e 's|/usr/local/share/leat/examples\b|$(examplesdir)|g' \
 	-e 's|/etc/leat\b|$(sysconfdir)/leat|g' -e 's|/etc/logrotate[.]d\b|$(sysconfdir)/logrotate.d|g'
 
 install: all ## install into PREFIX=/usr/local below DESTDIR=; if systemd runs here, also create the user leat
@@ -310,27 +312,30 @@ install: all ## install into PREFIX=/usr/local below DESTDIR=; if systemd runs h
 
 install-files: # install without building
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) \
-		$(DESTDIR)$(tmpfilesdir) $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/leat
+		$(DESTDIR)$(tmpfilesdir) $(DESTDIR)$(docdir) $(DESTDIR)$(examplesdir) $(DESTDIR)$(sysconfdir)/leat
 	install -m 755 $(BUILD)/leat $(DESTDIR)$(bindir)/
 	install -m 755 $(BUILD)/leatd $(DESTDIR)$(sbindir)/
 	install -m 644 systemd/leatd@.service systemd/leat.slice $(DESTDIR)$(unitdir)/
 	install -m 644 systemd/leat.sysusers $(DESTDIR)$(sysusersdir)/leat.conf
 	install -m 644 systemd/leat.tmpfiles $(DESTDIR)$(tmpfilesdir)/leat.conf
 	install -D -m 644 conf/leat.logrotate $(DESTDIR)$(sysconfdir)/logrotate.d/leat
-	install -m 644 README.md LICENSE $(EXAMPLES) $(DESTDIR)$(docdir)/
-	install -m 755 $(EXAMPLE_SCRIPTS) $(DESTDIR)$(docdir)/
+	install -m 644 README.md LICENSE $(DESTDIR)$(docdir)/
+	install -m 644 $(EXAMPLES) $(DESTDIR)$(examplesdir)/
+	install -m 755 $(EXAMPLE_SCRIPTS) $(DESTDIR)$(examplesdir)/
 	install -D -m 644 src/cli/leat.bash $(DESTDIR)$(completionsdir)/leat
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) \
 		$(DESTDIR)$(mandir)/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
-	$(RELOCATE) $(filter-out $(addprefix $(DESTDIR),$(bindir)/% $(sbindir)/%),$(INSTALLED)) $(DESTDIR)$(docdir)/*
+	$(RELOCATE) $(filter-out $(addprefix $(DESTDIR),$(bindir)/% $(sbindir)/%),$(INSTALLED)) $(DESTDIR)$(docdir)/* \
+		$(DESTDIR)$(examplesdir)/*
 	$(if $(LIVE),systemd-sysusers $(sysusersdir)/leat.conf)
 	$(if $(LIVE),systemd-tmpfiles --create $(tmpfilesdir)/leat.conf)
 	$(if $(LIVE),systemctl daemon-reload)
 
-uninstall: ## remove the installed files; keep /etc/leat if it has files
+uninstall: ## remove the installed files; if systemd runs here, stop the workers first; keep /etc/leat if it has files
+	$(if $(LIVE),systemctl stop 'leatd@*.service' leat.slice)
 	rm -f $(INSTALLED)
-	rm -rf $(DESTDIR)$(docdir)
-	rmdir $(DESTDIR)$(sysconfdir)/leat 2>/dev/null || true
+	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(examplesdir)
+	rmdir $(dir $(DESTDIR)$(examplesdir)) $(DESTDIR)$(sysconfdir)/leat 2>/dev/null || true
 	$(if $(LIVE),systemctl daemon-reload)
 
 # ---- packages

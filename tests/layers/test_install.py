@@ -28,16 +28,22 @@ def test_install_and_uninstall(tmp_path, prefix):
                 "lib/sysusers.d/leat.conf", "lib/tmpfiles.d/leat.conf", "share/man/man8/leatd.8",
                 "share/man/man1/leat.1", "share/man/man1/leat-enqueue.1", "share/man/man1/leat-resume.1",
                 "share/man/man5/leat.ini.5",
-                "share/man/man7/leat-protocol.7", "share/doc/leat/leat.ini",
+                "share/man/man7/leat-protocol.7", "share/leat/examples/leat.ini",
                 "share/doc/leat/README.md", "share/bash-completion/completions/leat",
-                "share/doc/leat/nightly.service", "share/doc/leat/nightly.timer"}
+                "share/leat/examples/nightly.service", "share/leat/examples/nightly.timer",
+                "share/leat/examples/archive.sh", "share/leat/examples/leatd-strict.conf"}
     assert {f"{inside}/{name}" for name in expected} | {"etc/logrotate.d/leat"} <= files(tmp_path)
     unit = (tmp_path / inside / "lib/systemd/system/leatd@.service").read_text()
     assert f"ExecStart={prefix}/bin/leatd -c /etc/leat/%i.ini" in unit
-    example = (tmp_path / inside / "share/doc/leat/nightly.service").read_text()
+    example = (tmp_path / inside / "share/leat/examples/nightly.service").read_text()
     assert f"ExecStart={prefix}/bin/leat -q thumbnails enqueue" in example
+    for name in ("archive", "webhook"):
+        script = tmp_path / inside / f"share/leat/examples/{name}.sh"
+        assert os.access(script, os.X_OK)
+        assert f"command = {prefix}/share/leat/examples/{name}.sh" in script.with_suffix(".ini").read_text()
+    assert files(tmp_path / inside / "share/doc/leat") == {"README.md", "LICENSE"}
     make("uninstall", tmp_path, PREFIX=prefix)
-    assert files(tmp_path) == set()
+    assert files(tmp_path) == set() and not [path for path in tmp_path.rglob("*leat*")]
 
 
 def test_install_keeps_configs(tmp_path):
@@ -56,7 +62,8 @@ def test_gnu_names_of_folders(tmp_path):
     folders = {"prefix": "/opt/leat", "exec_prefix": "/opt/exec", "sbindir": "/opt/exec/sbin",
                "mandir": "/opt/man", "sysconfdir": "/opt/conf", "docdir": "/opt/doc"}
     make("install-files", tmp_path, **folders)
-    assert {"opt/exec/bin/leat", "opt/exec/sbin/leatd", "opt/man/man8/leatd.8", "opt/doc/leat.ini",
+    assert {"opt/exec/bin/leat", "opt/exec/sbin/leatd", "opt/man/man8/leatd.8", "opt/doc/README.md",
+            "opt/leat/share/leat/examples/leat.ini",
             "opt/conf/logrotate.d/leat", "opt/leat/lib/systemd/system/leatd@.service",
             "opt/leat/share/bash-completion/completions/leat"} <= files(tmp_path)
     assert (tmp_path / "opt/conf/leat").is_dir()
@@ -65,7 +72,20 @@ def test_gnu_names_of_folders(tmp_path):
     assert "d /opt/conf/leat 0755" in (tmp_path / "opt/leat/lib/tmpfiles.d/leat.conf").read_text()
     for path in files(tmp_path) - {"opt/exec/bin/leat", "opt/exec/sbin/leatd"}:
         text = (tmp_path / path).read_text()
-        others = ("/etc/leat", "/usr/bin/leat", "/etc/logrotate.d", "/usr/local/share/doc/leat")
+        others = ("/etc/leat", "/usr/bin/leat", "/etc/logrotate.d", "/usr/local/share/leat")
         assert not [name for name in others if name in text], path
     make("uninstall", tmp_path, **folders)
     assert files(tmp_path) == set()
+
+
+def test_uninstalling_is_in_the_manual():
+    """leatd.8 names each folder and user that the installation makes beside its files; /etc/leat is kept."""
+    text = (ROOT / "src/daemon/leatd.8").read_text().split(".Sh UNINSTALLING\n")[1].split("\n.Sh ")[0]
+    folders = {line.split()[1] for line in (ROOT / "systemd/leat.tmpfiles").read_text().splitlines()
+               if line.startswith("d ")}
+    removed = {word for line in text.splitlines() if line.startswith("# rm -r ") for word in line.split()[3:]}
+    assert folders - removed == {"/etc/leat"} and "/run/leat" in removed
+    for line in (ROOT / "systemd/leat.sysusers").read_text().splitlines():
+        if line.startswith("u "):
+            assert f"userdel {line.split()[1]}" in text
+    assert "make uninstall" in text

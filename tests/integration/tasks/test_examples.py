@@ -16,7 +16,7 @@ from harness.daemon import ROOT, program
 from harness.queue import Queue
 
 CONF = ROOT / 'conf'
-INSTALLED = '/usr/local/share/doc/leat/'
+INSTALLED = '/usr/local/share/leat/examples/'
 PERMANENT = '65'
 
 
