@@ -50,8 +50,10 @@ def test_leatd_8_names_every_event():
     places = [place for form in forms for place in re.findall(form, code)]
     names = {name for place in places for name in re.findall(r'"([a-z-]+)"', place)}
     assert {"succeeded", "redis-down", "pressed", "eased", "output-limit", "fenced"} <= names
-    listed = source("src/daemon/leatd.8").split(".It Ev LEAT_EVENT\n")[1].split("\n.It ")[0]
-    assert not [name for name in sorted(names) if not re.search(rf"(?<![\w-]){name}(?![\w-])", listed)]
+    section = source("src/daemon/leatd.8").split(".Ss Events\n")[1].split("\n.S")[0]
+    listed = [name for line in re.findall(r"^\.It (.+)$", section, re.M) for name in line.split(" , ")]
+    assert len(listed) == len(set(listed)) and names <= set(listed)
+    assert not [name for name in listed if f'"{name}"' not in code]
 
 
 def test_doctor_s_kinds_are_known_everywhere():
