@@ -1,22 +1,22 @@
 /*
- * The protocol of leases and fencing, for spin: who may run a task, until when, and what a worker that is late
- * can still do. What stands in src/queue/lua is here as steps of Redis; what stands in src/daemon and in the
- * guard, as steps of workers. Nothing is here of lanes, names, delays, or of how processes are found.
+ * The protocol of leases and fencing, for spin: which worker may run a task, until when, and what a late worker can
+ * still do. The functions of src/queue/lua are steps of Redis; src/daemon and the guard are steps of workers. Lanes,
+ * names, delays, and the search for processes are left out.
  *
  * Checked in every order of all steps:
- *   I1  whenever faults cease, each task ends: it has succeeded or is a dead letter
- *   I2  when a success is taken no process of the task runs, and no task that has ended runs again
+ *   I1  after the last fault each task ends: it has succeeded or is a dead letter
+ *   I2  when a success is accepted no process of the task runs, and a task that has ended never runs again
  *   I3  two processes never run one task at the same time
  *
- * Time is a count of ticks, which may pass at any moment, only not before what is urgent was done: at its
- * deadline a process is killed, if anybody is there to do it. A lease runs out LEASE ticks after Redis heard
- * of its owner; the deadline is MARGIN sooner, and counted from when that call was sent.
+ * Time is a count of ticks, which may pass at any moment, but not before urgent steps: at its deadline a process is
+ * killed, if a daemon or guard is there to do it. A lease expires LEASE ticks after Redis heard of its owner; the
+ * deadline is MARGIN earlier, and counts from the sending of that call.
  *
- * FAULTS of these happen, in any order, anywhere: a connection breaks, a daemon is stopped, it is killed with or
- * without all that belongs to it, the group is lost, an answer takes longer than a tick. Not here: guards that are
- * killed together with their daemon while their tasks live on; that is for cgroups.
+ * FAULTS of these happen, in any order and at any step: a connection breaks, a daemon is stopped, it is killed alone
+ * or with all its processes, the group is lost, a reply takes longer than a tick. Guards that are killed together
+ * with their daemon while their tasks live on are left out, because cgroups handle them.
  *
- * Each BUG takes one rule away, and must be found: see run.
+ * Each BUG removes one rule, and must be found: see run.
  */
 #ifndef FAULTS
 #define FAULTS 1
