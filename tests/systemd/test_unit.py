@@ -94,6 +94,23 @@ def test_broken_config_is_not_tried_again(unit):
     assert unit.show("NRestarts") == "0"
 
 
+def test_check_as_the_user_of_the_unit(unit):
+    """leatd -t run as root reads the file as User= of the unit, with its drop-ins."""
+    machine = unit.configure().machine
+    file = machine.path(f"/etc/leat/{unit.name}.ini")
+
+    def check():
+        return machine.run("leatd", "-t", "-q", unit.name, check=False)
+
+    assert check().stdout == f"/etc/leat/{unit.name}.ini: ok (checked as user leat)\n"
+    machine.run("chown", "root:games", f"/etc/leat/{unit.name}.ini")
+    file.chmod(0o640)
+    done = check()
+    assert done.returncode == 78 and "cannot open: Permission denied" in done.stdout + done.stderr
+    unit.drop_in("[Service]\nUser=games\nGroup=games\n")
+    assert check().stdout == f"/etc/leat/{unit.name}.ini: ok (checked as user games)\n"
+
+
 def test_watchdog_lives_with_a_redis_outage(unit):
     """If Redis does not answer, it is an outage, not a hang: systemd leaves the worker alone."""
     machine = unit.machine
