@@ -56,6 +56,17 @@ def test_the_first_file_sets_the_shared_settings(daemon, queue, client):
     assert (conf['rate'], conf['lane:big'], conf['lane:new']) == ('20/s', '2, 3', '0.5, -, 100/m')
 
 
+def test_the_file_sets_a_default(daemon, queue, latch):
+    """[lanes] * binds each lane that has no settings of its own."""
+    worker = daemon({'lanes': {'*': '1, 1', 'b': '1, 2'}, 'queue': {'concurrency': 9}}).wait_ready()
+    queue.add(*[{'command': latch.command, 'lane': lane} for lane in 'aaabbbccc'])
+    wait_until(lambda: len(worker.descendants()) == 4)
+    pass_time(0.3)
+    assert [queue.counter(f'r:{lane}') for lane in 'abc'] == [1, 2, 1]
+    latch.open()
+    wait_until(lambda: queue.counter('succeeded') == 9)
+
+
 def test_a_removed_setting_stays_removed(daemon, queue):
     """A worker's file does not restore a setting that an operator removed."""
     sections = {'limits': {'rate': '20/s'}, 'lanes': {'big': '2'}}
