@@ -292,7 +292,7 @@ local function check_unique(q, name, value)
   end
   local tid, token = value:match('^(%S+) ?(%S*)$')
   if not tid or not is_tid(tid) then
-    return 'its holder is no task'
+    return 'its holder does not exist'
   end
   local record = token ~= '' and record_of(q, token)
   if record and record.tid == tid or is_at_hand(q, tid) then
@@ -323,7 +323,7 @@ function checks.name(q, name)
   elseif kind ~= 'i:' then
     return nil
   elseif not is_tid(value) then
-    return 'its holder is no task'
+    return 'its holder does not exist'
   elseif is_at_hand(q, value) then
     return nil
   end

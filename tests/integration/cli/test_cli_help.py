@@ -223,9 +223,9 @@ def test_help_of_a_key_is_what_the_table_says():
     """The help has name, meaning, type, default and whether a reload applies it, as in src/config's table of
     keys."""
     table = (ROOT / 'src/config/table.c').read_text()
-    meaning = re.search(r'KEY\("redis", "port", "integer", "6379", false,\s+"(.*)"\)', table)[1]
+    meaning = re.search(r'KEY\("redis", "port", "integer", "6379", true,\s+"(.*)"\)', table)[1]
     assert ask('ini', 'redis.port')[1] == (f'[redis] port\n  {meaning}\n  Type: integer\n  Default: 6379\n'
-                                           '  Reload: no\n\nSee leat.ini(5).\n')
+                                           '  Reload: yes\n\nSee leat.ini(5).\n')
 
 
 def test_help_lists_keys():

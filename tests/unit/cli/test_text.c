@@ -99,6 +99,67 @@ static void test_table(void **state)
     table_free(&table);
 }
 
+/* Goal: a column without content, and on a narrow terminal the dispensable ones in their order, are
+ * left out before a flexible one becomes unreadable. */
+static void test_columns_give_way(void **state)
+{
+    static const struct table_column columns[] = {{.title = "ID"},
+                                                  {.title = "LABEL", .optional = true},
+                                                  {.title = "AGE", .leave_out = 2},
+                                                  {.title = "TRIES", .leave_out = 1},
+                                                  {.title = "COMMAND", .flexible = true}};
+    struct table table = {.columns = columns, .column_count = 5};
+    struct buffer out = BUFFER_INIT;
+
+    (void)state;
+    table_add(&table, "12", 2);
+    table_add(&table, "", 0);
+    table_add(&table, "5s", 2);
+    table_add(&table, "1", 1);
+    table_add(&table, "a long command", 14);
+    assert_int_equal(table_render(&table, &out, 0, 0, false), 0);
+    expect_text(&out, "ID  AGE  TRIES  COMMAND\n12  5s   1      a long command\n");
+    assert_int_equal(table_render(&table, &out, 0, 26, false), 0);
+    expect_text(&out, "ID  AGE  TRIES  COMMAND\n12  5s   1      a long ...\n");
+    assert_int_equal(table_render(&table, &out, 0, 25, false), 0);
+    expect_text(&out, "ID  AGE  COMMAND\n12  5s   a long command\n");
+    assert_int_equal(table_render(&table, &out, 0, 18, false), 0);
+    expect_text(&out, "ID  COMMAND\n12  a long command\n");
+    assert_int_equal(table_render(&table, &out, 0, 12, false), 0);
+    expect_text(&out, "ID  COMMAND\n12  a lon...\n");
+    table_free(&table);
+}
+
+static void wraps(const char *text, size_t width, const char *wanted)
+{
+    struct buffer out = BUFFER_INIT;
+
+    assert_int_equal(buffer_append_text(&out, "kept as it is, however wide\n"), 0);
+    size_t start = out.size;
+    assert_int_equal(buffer_append_text(&out, text), 0);
+    assert_int_equal(text_wrap(&out, start, width), 0);
+    assert_int_equal(buffer_append(&out, "", 1), 0);
+    assert_string_equal(out.data + start, wanted);
+    buffer_free(&out);
+}
+
+/* Goal: lines are broken at blanks, or else anywhere, with the rest indented; no byte is lost and
+ * styles have no width. */
+static void test_wrap(void **state)
+{
+    (void)state;
+    use_locale("C.UTF-8");
+    wraps("one two three four\n", 0, "one two three four\n");
+    wraps("one two three four\n", 18, "one two three four\n");
+    wraps("one two three four\nx", 17, "one two three\n  four\nx");
+    wraps("  one two three four\n", 12, "  one two\n    three\n    four\n");
+    wraps("aaaaaaaaaaaaaaaaaaaa", 12, "aaaaaaaaaaaa\n  aaaaaaaa");
+    wraps("\033[31mone two three\033[0m", 13, "\033[31mone two three\033[0m");
+    wraps("\xe6\x97\xa5\xe6\x97\xa5", 3, "\xe6\x97\xa5\n\xe6\x97\xa5");
+    wraps("\xe6\x97\xa5", 1, "\xe6\x97\xa5");
+    wraps("", 10, "");
+}
+
 static void expect_moment(const char *text, int64_t wanted_ms)
 {
     int64_t ms = -1;
@@ -179,9 +240,14 @@ static void test_moment_format(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),       cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_width),        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_moment_parse), cmocka_unit_test(test_moment_format),
+        cmocka_unit_test(test_append),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_width),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_columns_give_way),
+        cmocka_unit_test(test_wrap),
+        cmocka_unit_test(test_moment_parse),
+        cmocka_unit_test(test_moment_format),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
