@@ -77,9 +77,9 @@ def test_not_a_cluster(daemon, leat, redis_servers, base_config):
 def test_a_node_as_the_only_server(daemon, leat, cluster, base_config):
     """If [redis] host is a node of a Cluster without the hash slot, the error explains the answer."""
     base_config['redis'].update({'cluster': None, 'host': '127.0.0.1', 'port': cluster.masters[1].port})
-    daemon().wait_log('or to name the sentinels or the Cluster that know it')
+    daemon().wait_log('to its sentinels or to the Cluster')
     refused = leat('enqueue', 'true')
-    assert refused.returncode == 69 and 'MOVED' in refused.stderr and 'or the Cluster' in refused.stderr
+    assert refused.returncode == 69 and 'MOVED' in refused.stderr and 'or to the Cluster' in refused.stderr
 
 
 def test_the_named_node_is_gone(daemon, leat, cluster):
