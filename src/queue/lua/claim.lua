@@ -102,21 +102,15 @@ local function judge(q, task, record, out)
   return 'claim'
 end
 
--- Tasks that hold nothing are claimed together.
-local function claim_plain(q, tasks, out)
+-- Tasks that hold nothing are claimed together. Returns the tokens whose records they replace.
+local function claim_plain(q, tasks)
   local puts, overtaken = {}, {}
   for i, task in ipairs(tasks) do
     puts[2 * i - 1], puts[2 * i] = task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task)
     overtaken[#overtaken + 1] = task.from
   end
   redis.call('HSET', q[RUNNING], unpack(puts))
-  for _, task in ipairs(tasks) do
-    leat.forget_expiry(q, task)
-    add_claimed(task, out)
-  end
-  if #overtaken > 0 then
-    redis.call('HDEL', q[RUNNING], unpack(overtaken))
-  end
+  return overtaken
 end
 
 -- On an empty worker the first poison candidate goes before everything that was read with it: otherwise the worker
@@ -132,12 +126,12 @@ end
 
 -- Claims what one read returned: tasks with their packed records. A task with crashes, a poison candidate, runs
 -- alone on its worker. A busy worker passes it on, or defers it, unclaimed, until it is empty, and requeues what
--- was read after it.
+-- was read after it. The reply keeps the order of the tasks.
 local function admit(q, tasks, out)
   if out.busy == 0 and tasks[1].crashes == 0 then
     put_candidate_first(tasks)
   end
-  local plain = {}
+  local plain, taken = {}, {}
   for i = 1, #tasks do
     local task = tasks[i]
     local fine, verdict = pcall(judge, q, task, task.packed and unpack_record(task.packed), out)
@@ -149,18 +143,32 @@ local function admit(q, tasks, out)
       redis.call('HSET', q[STATS], DEFERRED, q.now_text)
     elseif verdict == 'claim' or verdict == 'claimed' or verdict == 'again' then
       if verdict == 'claim' then
-        plain[#plain + 1] = task
-      else
-        add_claimed(task, out)
+        plain[#plain + 1], task.plain = task, true
       end
+      taken[#taken + 1] = task
       if verdict ~= 'again' then
         out.left, out.started = out.left - 1, out.started + 1
       end
       out.alone, out.busy, out.bytes = task.crashes > 0, out.busy + 1, out.bytes + task.bytes
     end
   end
+  local fine, overtaken = true, {}
   if #plain > 0 then
-    claim_plain(q, plain, out)
+    fine, overtaken = pcall(claim_plain, q, plain)
+  end
+  for i = 1, #taken do
+    local task = taken[i]
+    if fine and task.plain then
+      leat.forget_expiry(q, task)
+    end
+    if fine or not task.plain then
+      add_claimed(task, out)
+    end
+  end
+  if not fine then
+    error(overtaken, 0)
+  elseif #overtaken > 0 then
+    redis.call('HDEL', q[RUNNING], unpack(overtaken))
   end
 end
 

@@ -38,6 +38,13 @@ def test_go_comes_before_the_stream(queue):
     assert tids(queue.begin('w1', 3)) == [first, second, third]
 
 
+def test_one_claim_keeps_the_order(queue):
+    """Tasks with and without a label or a unique key start in the order in which they were added."""
+    added = queue.add({'id': 'a', 'command': 'x'}, {'command': 'x'}, {'unique': 'b', 'command': 'x'},
+                      {'command': 'x'}, {'id': 'c', 'command': 'x'})
+    assert tids(queue.begin('w1', 5)) == added
+
+
 def test_due_tasks_come_before_the_stream(queue):
     """Delayed tasks that are due are promoted in the order of their times, as many as are wanted."""
     [ready] = queue.add({'command': 'ready'})

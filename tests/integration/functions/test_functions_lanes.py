@@ -436,7 +436,7 @@ def test_a_default_for_lanes_without_settings(queue, how):
     queue.add(*[{'command': 'true'}] * 5)
     assert started(queue, 'a', 'b', '*', 'own') == {'a': 1, 'b': 1, '*': 1, 'own': 4}
     shown = {name: (row['settings'], row['waiting']) for name, row in queue.lane_rows().items()}
-    assert shown == dict.fromkeys([b'*', b'a', b'b'], (b'1, 1', 3))  # the tasks without a lane run
+    assert shown == {**dict.fromkeys([b'*', b'a', b'b'], (b'1, 1', 3)), b'own': (b'1', 0)}
 
 
 def test_a_default_that_is_changed(queue):
