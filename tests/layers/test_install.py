@@ -83,7 +83,7 @@ def test_uninstalling_is_in_the_manual():
     text = (ROOT / "src/daemon/leatd.8").read_text().split(".Sh UNINSTALLING\n")[1].split("\n.Sh ")[0]
     folders = {line.split()[1] for line in (ROOT / "systemd/leat.tmpfiles").read_text().splitlines()
                if line.startswith("d ")}
-    removed = {word for line in text.splitlines() if line.startswith("# rm -r ") for word in line.split()[3:]}
+    removed = {word for line in text.splitlines() if line.startswith("# rm -rf ") for word in line.split()[3:]}
     assert folders - removed == {"/etc/leat"} and "/run/leat" in removed
     for line in (ROOT / "systemd/leat.sysusers").read_text().splitlines():
         if line.startswith("u "):

@@ -1,0 +1,52 @@
+"""UNINSTALLING in leatd.8 as an administrator follows it."""
+import re
+import shutil
+
+import pytest
+
+from unit import ROOT
+
+pytestmark = pytest.mark.xdist_group("systemd")
+
+KEPT = ("/etc/leat", "/srv", "/tmp", "/work", "/root", "/home")
+
+
+def commands():
+    """The commands of the section, in order."""
+    text = (ROOT / "src/daemon/leatd.8").read_text().split(".Sh UNINSTALLING\n")[1].split("\n.Sh ")[0]
+    return [line[2:] for line in text.splitlines() if re.match("[#$] ", line)]
+
+
+def left(machine):
+    """What is named after leat, but for configurations."""
+    kept = " -o ".join(f"-path {path}" for path in KEPT)
+    found = machine.run("sh", "-c", f"find / -xdev \\( {kept} \\) -prune -o -iname '*leat*' -print").stdout
+    return {path for path in found.split() if not path.startswith(str(ROOT))}
+
+
+def test_nothing_is_left(fresh_machine):
+    """The commands as they are written leave nothing but /etc/leat, on the host and in Redis; while the worker
+    runs, and with tasks in the queue."""
+    machine = fresh_machine
+    for name in ("Makefile", "conf", "systemd", "src"):
+        source, target = ROOT / name, machine.path(f"/srv/leat/{name}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
+    shutil.rmtree(machine.path("/usr/lib/leat-tests"))  # the harness has put them there
+    (machine.path("/etc/leat") / "emails.ini").write_text("[queue]\nname = emails\n")
+    machine.run("systemctl", "enable", "--now", "leatd@emails")
+    machine.run("leat", "run", "echo > result")
+    machine.run("leat", "enqueue", "--delay", "1h", "true")
+    assert {"/usr/bin/leat", "/var/lib/leat"} <= left(machine)
+    assert machine.run("redis-cli", "keys", "*").stdout.split()
+    for command in commands():
+        machine.run("sh", "-ec", "cd /srv/leat; " + command.replace("QUEUE", "emails"))
+    assert left(machine) == set()
+    assert machine.run("redis-cli", "keys", "*").stdout.split() == []
+    assert machine.run("redis-cli", "function", "list").stdout.split() == []
+    assert machine.run("getent", "passwd", "leat", check=False).returncode != 0
+    assert machine.path("/etc/leat/emails.ini").exists()
+    assert machine.run("systemctl", "list-units", "--all", "--no-legend", "leat*").stdout == ""
