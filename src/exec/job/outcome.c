@@ -3,11 +3,11 @@
  */
 #include "exec/job/outcome.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
+#include "exec/job/retry_delay.h"
 
 const char *cause_name(enum cause cause)
 {
@@ -50,22 +50,6 @@ const char *cause_name(enum cause cause)
     return "unknown";
 }
 
-/* Returns the pause before the next attempt: at least 1 ms, since 0 would mean "at once". */
-static int64_t backoff_ms(const struct config_retry *policy, int64_t attempt, double random)
-{
-    /* doubles do not overflow: a power that is too large becomes infinite and is capped */
-    double cap = (double)policy->cap_ms;
-    double delay = (double)policy->base_ms * pow(policy->factor, (double)(attempt - 1));
-    if (!(delay < cap)) {
-        delay = cap;
-    }
-
-    if (policy->jitter == CONFIG_JITTER_FULL) {
-        delay *= random;
-    }
-    return delay < 1 ? 1 : (int64_t)delay;
-}
-
 /* Returns after how many attempts the task is given up. A rule's number takes precedence over the
  * policy's; neither can exceed the task's own. */
 static int64_t attempts_most(const struct config_retry *policy, const struct config_rule *rule,
@@ -93,7 +77,7 @@ static struct outcome follow(const struct config_retry *policy, const struct con
     }
     return (struct outcome){.verdict = VERDICT_RETRY,
                             .max_attempts = max_attempts,
-                            .delay_ms = backoff_ms(policy, attempt, random)};
+                            .delay_ms = retry_delay_ms(policy, attempt, random)};
 }
 
 static const struct config_rule always_success = {CONFIG_RULE_SUCCESS, 0};
