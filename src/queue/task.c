@@ -208,7 +208,10 @@ static bool take_payload(struct task *task, const struct bytes *value, const str
 
 static bool take_label(struct task *task, const struct bytes *value, const struct reason *reason)
 {
-    (void)reason; /* a label can be any bytes */
+    /* any bytes; it becomes a variable, which the kernel takes as one string with its name */
+    if (value->size > TASK_MAX_STRING - (sizeof "LEAT_ID=" - 1)) {
+        return refuse(reason, "id is longer than 131063 bytes");
+    }
     task->label = value;
     return true;
 }

@@ -69,6 +69,12 @@ enum redis_error redis_error_classify(const char *message, size_t size)
         message += 4;
         size -= 4;
     }
+    /* a blocked read of a deleted stream ends with the same code */
+    static const char demoted[] = "instance state changed";
+    if (has_code(message, size, "UNBLOCKED") &&
+        memmem(message, size, demoted, sizeof demoted - 1)) {
+        return REDIS_ERROR_ROLE;
+    }
     for (size_t i = 0; i < COUNT(codes); i++) {
         if (has_code(message, size, codes[i].text)) {
             return codes[i].error;

@@ -12,6 +12,7 @@
 #include "base/log/log_ids.h"
 #include "base/units.h"
 #include "queue/replies.h"
+#include "redis/value.h"
 
 #define FIELDS_MOST 14
 
@@ -135,14 +136,15 @@ void task_log_ended(const struct attempt *attempt, const struct outcome *outcome
     if (outcome->max_attempts > 0) {
         (void)snprintf(of, sizeof of, "/%" PRId64, outcome->max_attempts);
     }
-    bool ran = attempt->duration_us > 0;
+    bool ran = attempt->duration_us > 0, lost = ending->cause == CAUSE_LEASE_LOST;
+    const char *verb = lost ? "ended" : verdict_records[outcome->verdict].verb;
     ending_describe(ending, how, sizeof how);
     units_format_seconds(attempt->duration_us / 1000, took);
     log_event(priority, verdict_records[outcome->verdict].id, fields.list, fields.count,
               "task %s: attempt %" PRId64 "%s %s: %s%s%s%s%s%s%s", attempt->task->tid,
-              attempt->task->attempt, of, verdict_records[outcome->verdict].verb, how,
-              *attempt->reason ? ", " : "", attempt->reason, ran ? " after " : "", ran ? took : "",
-              ran ? " s" : "", describe_outcome(outcome, done, then, sizeof then));
+              attempt->task->attempt, of, verb, how, *attempt->reason ? ", " : "", attempt->reason,
+              ran ? " after " : "", ran ? took : "", ran ? " s" : "",
+              lost ? "; it runs again" : describe_outcome(outcome, done, then, sizeof then));
 }
 
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid)
@@ -176,7 +178,7 @@ void task_log_cancelled(const char *tid)
     log_event(LOG_NOTICE, LOG_ID_TASK_CANCELLED, fields, 3, "task %s: not started: cancelled", tid);
 }
 
-void task_log_ended_by_claim(const struct redisReply *ended)
+void task_log_ended_by_claim(const struct redisReply *ended, const struct redisReply *reasons)
 {
     for (size_t i = 0; i + 1 < ended->elements; i += 2) {
         const char *tid = ended->element[i]->str, *cause = ended->element[i + 1]->str;
@@ -186,8 +188,11 @@ void task_log_ended_by_claim(const struct redisReply *ended)
         }
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", tid), LOG_TEXT("LEAT_EVENT", "dead"),
                                      LOG_TEXT("LEAT_CAUSE", cause)};
-        log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3, "task %s: not started: %s; dead-lettered",
-                  tid, cause);
+        const struct redisReply *reason = value_at(reasons, i / 2);
+        bool known = value_is_text(reason) && reason->len > 0;
+        log_event(LOG_ERR, LOG_ID_TASK_DEAD, fields, 3,
+                  "task %s: not started: %s%s%s; dead-lettered", tid, cause, known ? ": " : "",
+                  known ? reason->str : "");
     }
 }
 

@@ -23,8 +23,8 @@ void task_log_home_inaccessible(void *context, const char *home, int error);
 void task_log_cancelled(const char *tid);
 
 /* Tasks that a claim dead-lettered or found cancelled, without an attempt by this worker. ended:
- * tid, cause, … */
-void task_log_ended_by_claim(const struct redisReply *ended);
+ * tid, cause, …; reasons: why, of each; NULL: unknown. */
+void task_log_ended_by_claim(const struct redisReply *ended, const struct redisReply *reasons);
 
 /* The queue's dead letters have grown to this number. */
 void task_log_dead_growth(const char *queue, int64_t letters);

@@ -323,7 +323,7 @@ local function claim_closed(q, closed_until, why, cursor, lease, named)
     local fine, found = pcall(leat.scan, q, cursor, lease, {})
     following = fine and found or ''
   end
-  return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.ended }
+  return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.ended, {}, q.reasons }
 end
 
 -- leat_claim: claims tasks for a worker.
@@ -334,8 +334,8 @@ end
 -- Reply: PROTOCOL, now ms, lease ms, until when nothing may start (ms; 0: tasks may start), why ('', hold, paused,
 -- drained, rate), next due ms (0: none), scan cursor ('': done), claimed tasks {token, tid, attempt, crashes,
 -- fence, enqueued ms, {name, value …}}, deferred tokens, {tid, cause …} of tasks that this call ended without
--- running them: dead letters, or cancelled; and if there are any, {token, causes} of claimed tasks that were tried
--- before, one cause for each earlier attempt. With why 'rate', some tasks may have been claimed.
+-- running them: dead letters, or cancelled; {token, causes} of claimed tasks that were tried before, one cause for
+-- each earlier attempt; the reason of each task that was ended, in the same order. With why 'rate', some tasks may have been claimed.
 -- Deferred tokens are unclaimed: name them again when nothing runs. Until then, a worker without tasks that claims
 -- takes one of them, and one that starts a scan requeues them. A named token that is in neither list no longer
 -- belongs to this worker.
@@ -389,7 +389,7 @@ function leat.claim(keys, args)
   end
   return {
     PROTOCOL, q.now_text, lease, str(closed_until), why, leat.next_due(q) or '0', cursor, out.claimed, out.deferred,
-    q.ended, #out.causes > 0 and out.causes or nil,
+    q.ended, out.causes, q.reasons,
   }
 end
 

@@ -8,10 +8,24 @@ local function version()
   return { PROTOCOL, VERSION }
 end
 
+-- Redis does not say which key has a wrong type: the error of the call does.
+local function naming_keys(callback)
+  return function(keys, args)
+    opened[1] = nil
+    local fine, result = pcall(callback, keys, args)
+    if fine then
+      return result
+    elseif message_of(result):find('WRONGTYPE Operation', 1, true) and opened[1] then
+      leat.check_types(opened[1])
+    end
+    error(result, 0)
+  end
+end
+
 -- While a library is loaded, pairs and ipairs do not exist.
 local function register_all(functions, flags)
   for i = 1, #functions, 2 do
-    redis.register_function({ function_name = functions[i], callback = functions[i + 1], flags = flags })
+    redis.register_function({ function_name = functions[i], callback = naming_keys(functions[i + 1]), flags = flags })
   end
 end
 

@@ -133,7 +133,7 @@ function leat.check_types(q)
     [NAMES] = 'hash', [CONF] = 'hash', [STATS] = 'hash', [RUNNING] = 'hash', [WORKERS] = 'hash',
     [DELAYED] = 'zset', [LANES] = 'zset', [LANED] = 'zset', [CANCEL] = 'set', [AWAITED] = 'hash',
   }) do
-    local is = redis.call('TYPE', q[key]).ok
+    local is = q[key] and redis.call('TYPE', q[key]).ok or 'none'
     if is ~= 'none' and is ~= wanted then
       fail('WRONGTYPE ' .. q[key] .. ' is a ' .. is .. ', but leat needs a ' .. wanted
         .. ': another program uses this key; choose another name for the queue')

@@ -101,6 +101,8 @@ function CLOCK.__index(q, name)
   return rawget(q, name)
 end
 
+local opened = {} -- its only member is the queue of the present call, for its errors
+
 -- The queue of this call. Each routine gets it as q: the keys by number, and the values that all routines share.
 local function open(keys, wanted, group, consumer)
   if #keys ~= wanted then
@@ -108,10 +110,11 @@ local function open(keys, wanted, group, consumer)
   end
   -- All fields are set here, because Lua copies a table that grows.
   local q = {
-    group = group, consumer = consumer, ended = {}, undo = false, freed = false, now_us = nil, now = nil,
+    group = group, consumer = consumer, ended = {}, reasons = {}, undo = false, freed = false, now_us = nil, now = nil,
     now_text = nil, plain = nil, due = nil, unpack(keys),
   }
-  return setmetatable(q, CLOCK)
+  opened[1] = setmetatable(q, CLOCK)
+  return q
 end
 
 -- A failed counter never fails a step.

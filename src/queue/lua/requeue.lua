@@ -196,14 +196,16 @@ local function end_step(q, task, letter)
 end
 
 -- leat_claim reports these ends, because no worker has run the task in this call.
-local function note_end(q, tid, cause)
+local function note_end(q, tid, cause, reason)
   q.ended[#q.ended + 1], q.ended[#q.ended + 2] = tid, cause
+  local plain = (reason or ''):gsub('%c', '?')
+  q.reasons[#q.reasons + 1] = plain
 end
 
 -- Dead-letters the task of an entry, and releases everything that it held.
 function leat.dead_letter(q, task, letter)
   whole_step(end_step, q, task, letter)
-  note_end(q, task.tid, letter.cause)
+  note_end(q, task.tid, letter.cause, letter.reason)
   leat.letter_written(q)
   leat.tell_end(q, task, 'dead', letter)
 end
@@ -235,7 +237,7 @@ end
 -- Dead-letters a task that waits.
 function leat.dead_letter_waiting(q, tid, packed, letter)
   local task = leat.end_waiting(q, tid, packed, letter)
-  note_end(q, tid, letter.cause)
+  note_end(q, tid, letter.cause, letter.reason)
   leat.letter_written(q)
   leat.tell_end(q, task, 'dead', letter)
 end

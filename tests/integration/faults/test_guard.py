@@ -219,7 +219,7 @@ def test_tasks_of_a_stopped_daemon_die_in_time(daemon, queue, client, proxy, thr
     if network == 'gone':
         proxy.accept()
     first.cont()
-    first.wait_log(f'task {tid}: attempt 1 released: lease-lost, killed by the guard after')
+    first.wait_log(f'task {tid}: attempt 1 ended: lease-lost, killed by the guard after')
     pass_time(0.5)
     assert len(heartbeats.runs()) == 8 and len(queue.pending()) == 1
     assert queue.letters() == [] and queue.counter('retried') == queue.counter('succeeded') == 0
@@ -242,7 +242,7 @@ def test_stopped_and_no_other_worker(daemon, queue, client, heartbeats):
     assert_apart(runs)
     wait_succeeded(queue, 1)
     assert [(run.tid, run.attempt) for run in runs] == [(tid, 1)] * 2
-    assert f'task {tid}: attempt 1 released: lease-lost, killed by the guard after' in worker.log()
+    assert f'task {tid}: attempt 1 ended: lease-lost, killed by the guard after' in worker.log()
     assert queue.counter('retried') == queue.counter('crashes') == 0
 
 

@@ -419,3 +419,39 @@ def test_slow_redis_is_not_dead(daemon, queue, proxy, through_proxy, heartbeats)
     wait_until(lambda: is_empty(queue), message=worker.log)
     assert len(heartbeats.runs()) == 2 and all(run.ended for run in heartbeats.runs())
     assert outages(worker) == 0
+
+
+def test_a_master_that_becomes_a_replica(daemon, queue, client):
+    """If the server of a waiting worker is demoted, the log says that it is no master, not that a stream was
+    deleted; when it is the master again, the worker goes on."""
+    worker = daemon().wait_ready()
+    wait_blocked(client)
+    client.execute_command('REPLICAOF', '127.0.0.1', '1')
+    worker.wait_log('this server is not the master of the queue')
+    client.execute_command('REPLICAOF', 'NO', 'ONE')
+    queue.add({'command': 'true'})
+    wait_until(lambda: queue.counter('succeeded') == 1, message=worker.log)
+    assert 'was deleted' not in worker.log()
+
+
+def test_a_refusal_by_the_claim_says_why(daemon, queue, client):
+    """A task that the claim refuses is logged with the reason, as its dead letter has it."""
+    worker = daemon(start=False)
+    queue.register('w9')
+    queue.add({'command': 'true', 'unique': 'key'})
+    queue.begin('w9')
+    tid = client.xadd('emails', {'command': 'true', 'unique': 'key'}).decode()
+    worker.start().wait_ready()
+    worker.wait_log(f'task {tid}: not started: refused: unique key key is held by ')
+    [(_, letter)] = queue.letters()
+    assert letter['leat.reason'].decode() in worker.log()
+
+
+def test_a_label_that_is_too_long(daemon, queue, leat):
+    """An id that is too long for a variable is refused with its name, before and after it is in the queue."""
+    label = 'x' * 131064
+    daemon().wait_ready()
+    queue.add({'command': 'true', 'id': label}, {'command': 'true', 'id': label[1:]})
+    wait_until(lambda: queue.letters() and queue.counter('succeeded') == 1)
+    [(_, letter)] = queue.letters()
+    assert (letter['leat.cause'], letter['leat.reason']) == (b'refused', b'id is longer than 131063 bytes')

@@ -69,6 +69,21 @@ def test_register_refuses_a_key_of_another_type(queue, client, name):
     assert {key: client.dump(key) for key in client.keys()} == before
 
 
+@pytest.mark.parametrize('call', ['claim', 'enqueue', 'add'])
+def test_an_error_about_a_type_names_the_key(queue, client, call):
+    """A key that gets another type later: the error of the call names it, and what leat needs."""
+    queue.register('w1')
+    make_wrong(queue, 'names')
+    queue.redis.xadd(queue.stream, {'command': 'x', 'unique': 'key'})
+    with pytest.raises(redis.ResponseError, match=f'WRONGTYPE {queue.names} is a .* leat needs a hash'):
+        if call == 'add':
+            client.execute_command('FCALL', 'leat_add', 1, queue.stream, 'command', 'x', 'id', 'label')
+        elif call == 'enqueue':
+            queue.enqueue({'command': 'x', 'id': 'label'})
+        else:
+            queue.begin('w1')
+
+
 def make_wrong(queue, name):
     key, kind = getattr(queue, name), WRONG[name]
     queue.redis.delete(key)

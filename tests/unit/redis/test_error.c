@@ -72,6 +72,9 @@ static const struct {
      REDIS_ERROR_UNFIT},
     {"ERR unknown command 'FCALL', with args beginning with: 'leat_version' '0' ",
      REDIS_ERROR_UNFIT},
+    {"UNBLOCKED the stream key no longer exists", REDIS_ERROR_NO_GROUP},
+    {"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+     REDIS_ERROR_ROLE},
     {"WRONGTYPE Operation against a key holding the wrong kind of value", REDIS_ERROR_FOREIGN},
     {"ERR WRONGTYPE wrapped once more", REDIS_ERROR_FOREIGN},
     {"FOREIGN the stream q is read by another group, x script: leat_register, on "

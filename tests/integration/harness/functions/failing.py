@@ -48,9 +48,9 @@ end
 def failing_library():
     source = LIBRARY.read_text()
     head, body = source.split('\n', 1)
-    assert 'callback = functions[i + 1]' in body
+    assert 'naming_keys(functions[i + 1])' in body
     body = body.replace('redis.call(', 'test_call(').replace('redis.pcall(', 'test_pcall(')
-    body = body.replace('callback = functions[i + 1]', 'callback = test_wrap(functions[i + 1])')
+    body = body.replace('naming_keys(functions[i + 1])', 'test_wrap(naming_keys(functions[i + 1]))')
     # only enqueue writes without the flag, and only the reading functions must not write
     body = body.replace("{ 'no-writes' }", "{ 'allow-oom' }")
     return head + WRAPPER + body
