@@ -123,6 +123,18 @@ static int open_in_folder(const struct config *config, const char *logs, const c
     return fd;
 }
 
+static int write_all(int fd, const void *data, size_t size, size_t *written)
+{
+    while (*written < size) {
+        ssize_t put = write(fd, (const char *)data + *written, size - *written);
+        if (put < 0 && errno != EINTR) {
+            return -1;
+        }
+        *written += put > 0 ? (size_t)put : 0;
+    }
+    return 0;
+}
+
 int outlet_write(struct outlet *outlet, const struct config *config, const char *logs,
                  const char *tid, const void *data, size_t size, size_t *written)
 {
@@ -133,14 +145,21 @@ int outlet_write(struct outlet *outlet, const struct config *config, const char 
             return -1;
         }
     }
-    while (*written < size) {
-        ssize_t put = write(outlet->file, (const char *)data + *written, size - *written);
-        if (put < 0 && errno != EINTR) {
-            return -1;
-        }
-        *written += put > 0 ? (size_t)put : 0;
+    return write_all(outlet->file, data, size, written);
+}
+
+int outlet_copy(const struct config *config, const char *logs, const char *tid, const void *data,
+                size_t size, size_t *written)
+{
+    *written = 0;
+    int fd = open_in_folder(config, logs, tid);
+    if (fd < 0) {
+        return -1;
     }
-    return 0;
+    int failed = write_all(fd, data, size, written), error = errno;
+    close(fd); /* failed writes were reported; a later loss is the disk's */
+    errno = error;
+    return failed;
 }
 
 void outlet_end(struct outlet *outlet)

@@ -52,6 +52,10 @@ double outlet_spend(struct outlet *outlet, size_t cost);
 int outlet_write(struct outlet *outlet, const struct config *config, const char *logs,
                  const char *tid, const void *data, size_t size, size_t *written);
 
+/* The same for another task of the batch, whose file is closed again. */
+int outlet_copy(const struct config *config, const char *logs, const char *tid, const void *data,
+                size_t size, size_t *written);
+
 /* Closes the file. */
 void outlet_end(struct outlet *outlet);
 

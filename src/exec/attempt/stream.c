@@ -183,15 +183,33 @@ static void follow_output(struct stream *stream, const char *data, size_t size)
     }
 }
 
-/* Writes to the task's file. Logs the first failure, and how much was lost when it works again. */
+/* Writes to the file of each of the process's tasks. Only the first stays open, because a batch can
+ * have more tasks than descriptors are left. Returns 0, or -1 with errno if any of them failed. */
+static int write_files(struct child *child, size_t size)
+{
+    struct child_host *host = child->host;
+    const char *logs = getenv("LOGS_DIRECTORY");
+    int result = 0, error = 0;
+    for (size_t i = 0; i < child->count; i++) {
+        const char *tid = child_attempt(child, i)->task->tid;
+        size_t written;
+        int failed = i == 0 ? outlet_write(&child->outlet, host->config, logs, tid, host->scratch,
+                                           size, &written)
+                            : outlet_copy(host->config, logs, tid, host->scratch, size, &written);
+        error = failed ? errno : error;
+        result |= failed;
+        host->files_lost += size - written;
+    }
+    errno = error;
+    return result;
+}
+
+/* Logs the first failure to write a file, and how much was lost when it works again. */
 static void write_file(struct child *child, size_t size)
 {
     struct child_host *host = child->host;
-    size_t written;
     char what[128];
-    int failed = outlet_write(&child->outlet, host->config, getenv("LOGS_DIRECTORY"),
-                              child->attempt.task->tid, host->scratch, size, &written);
-    host->files_lost += size - written;
+    int failed = write_files(child, size);
     if (failed && !host->files_fail) {
         host->files_fail = true;
         (void)snprintf(what, sizeof what, "cannot write its output to a file: %s; output is lost",

@@ -166,3 +166,16 @@ def test_logrotate(folder):
         f'"{place}/{i}-0.log" 2020-1-1-0:0:0\n' for i in (1, 2, 3)))
     subprocess.run([program, '-s', state, config], check=True)
     assert sorted(os.listdir(place)) == ['2-0.log', '3-0.log', 'other']
+
+
+def test_each_task_of_a_batch_has_its_output(daemon, queue, files, leat):
+    """The file of each task of a batch has the batch's output, once, and leat logs finds it."""
+    worker = daemon({'task': {'command': 'cat; echo all', 'batch': 3, 'batch_wait': '2s'},
+                     'queue': {'concurrency': 1}}).wait_ready()
+    before = open_files(worker.pid)
+    tids = queue.add({'payload': 'one'}, {'payload': 'two'}, {'payload': 'three'})
+    wait_succeeded(queue, 3)
+    for tid in tids:
+        assert (files / f'{tid}.log').read_text() == 'one\ntwo\nthree\nall\n'
+        assert leat('logs', tid).stdout == 'one\ntwo\nthree\nall\n'
+    wait_until(lambda: open_files(worker.pid) == before)
