@@ -15,6 +15,7 @@
 #include "redis/connection/lookup.h"
 #include "redis/connection/pending.h"
 #include "redis/connection/socket.h"
+#include "redis/connection/tls.h"
 #include "redis/server_command.h"
 
 enum state {
@@ -177,9 +178,13 @@ static void on_deadline(struct ev_loop *loop, ev_timer *watcher, int events)
     }
 
     int64_t limit_ms = up ? connection->limit_ms : connection->config->connect_timeout_ms;
-    char duration[48], detail[80];
+    char duration[48], detail[256];
     units_format_duration(limit_ms, duration, sizeof duration);
-    (void)snprintf(detail, sizeof detail, "no answer within %s", duration);
+    /* Redis does not answer a TLS handshake on a plain port: it waits for a line break */
+    if (connection->state != GREETING ||
+        tls_explain(&connection->redis->c, detail, sizeof detail)) {
+        (void)snprintf(detail, sizeof detail, "no answer within %s", duration);
+    }
     fail(connection, REDIS_ERROR_LOST, up ? "waiting for" : "connecting to", detail);
 }
 
