@@ -10,7 +10,7 @@
 
 #include "base/log/log.h"
 
-/* The time that systemd waits beyond that in which the worker gives up. */
+/* The worker gives up waiting at the end of its stop; systemd waits this much longer. */
 #define STOP_SPARE_MS 5000
 
 static void send_state(const char *state)

@@ -103,7 +103,7 @@ static void ask_systemd(struct unit *unit)
         take_line(unit, line);
     }
     if (file) {
-        (void)fclose(file); /* it was only read */
+        (void)fclose(file); /* nothing was written, so closing cannot fail */
     } else {
         (void)close(fd);
     }

@@ -173,7 +173,8 @@ enum keyring_verdict keyring_verify(const struct keyring *keyring, const char *s
         return KEYRING_FAILED;
     }
     if (CRYPTO_memcmp(mac, signature.mac, sizeof mac) != 0) {
-        OPENSSL_cleanse(mac, sizeof mac); /* This MAC would be a valid signature for a forger. */
+        /* with the right MAC, anyone could sign this task */
+        OPENSSL_cleanse(mac, sizeof mac);
         return refuse(reason, reason_size,
                       "its signature does not match: the key, the stream or a field differs from "
                       "what was signed");

@@ -38,7 +38,8 @@ struct queue_intake {
 };
 void queue_intake(struct command *command, const struct queue *queue,
                   const struct queue_intake *intake);
-/* kind and marks as above. Asks how many items there are, and for the first ones. */
+/* Asks how many items there are, and for the first ones. kind and marks: see struct queue_intake.
+ */
 void queue_preview(struct command *command, struct bytes key, const char *kind, int64_t most,
                    bool marks);
 /* Asks whether to look for new lists now, or when to ask again. busy: the caller is still looking.

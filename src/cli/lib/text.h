@@ -27,8 +27,8 @@ size_t text_width(const char *text, size_t size);
 /* The number of bytes at the start of such text that fill at most `width` columns. */
 size_t text_fit(const char *text, size_t size, size_t width);
 
-/* Breaks lines that are wider than the terminal, from that byte of the text on: at a blank if there
- * is one, and the rest is indented. The text may have styles. width 0: changes nothing. Returns 0,
+/* Breaks each line that is wider than `width`, at a blank if there is one, and indents the rest.
+ * Begins at byte `start` of the text, which may have styles. width 0: changes nothing. Returns 0,
  * or -1 without memory. */
 int text_wrap(struct buffer *text, size_t start, size_t width);
 

@@ -57,7 +57,7 @@ static const char *const states[] = {"running", "ready", "retrying", "delayed", 
 #define STATE_COUNT (sizeof states / sizeof *states)
 
 struct listing {
-    const char *state; /* that is being listed */
+    const char *state; /* the state that is being listed */
     int64_t limit, shown, now_ms;
     bool json, cut;
     int status;

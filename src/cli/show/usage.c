@@ -36,7 +36,7 @@ json_t *usage_json(struct bytes usage)
     int64_t number;
 
     while (object && usage.size > 0 && next_pair(&at, name, &number)) {
-        /* a name that is not UTF-8 is left out, and so is a member without memory */
+        /* this fails for a name that is not UTF-8, and without memory: then the item is left out */
         (void)json_object_set_new(object, name, json_integer(number));
     }
     return object;

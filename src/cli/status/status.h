@@ -17,7 +17,7 @@
 struct cli;
 struct redisReply;
 
-#define STATUS_ELEMENTS 5       /* of leat_status's reply, at least */
+#define STATUS_ELEMENTS 5       /* the least number of elements in the reply of leat_status */
 #define STATUS_EXIT_UNHEALTHY 1 /* exit status */
 
 /* The last heartbeat of a worker. A missing member is −1 or "". */

@@ -22,9 +22,9 @@
 
 #define WINDOW 1000  /* tasks per blocking read */
 #define GATHER_MS 20 /* at least between two reads, each of which names all tasks of the window */
-#define BLOCK_MS                                                                                   \
-    20000 /* of a read; after that, tasks outside the window are read: results stay for a minute   \
-           */
+/* The longest blocking read. Tasks outside the window are read after it, in time: their results
+ * stay for a minute. */
+#define BLOCK_MS 20000
 #define RENEW_MS 60000  /* between announcements that somebody waits */
 #define AWAIT_MS 150000 /* how long an announcement is valid */
 

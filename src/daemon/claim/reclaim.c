@@ -26,7 +26,8 @@
 #include "queue/calls.h"
 #include "queue/replies.h"
 
-#define SOONEST_S 0.02  /* until the first new look at a worker whose guards are still killing */
+#define SOONEST_S                                                                                  \
+    0.02 /* the wait before a second look at a worker whose guards are still killing */
 #define KEPT_LEASES 10  /* a kept file is removed after this many leases */
 #define LISTED_MOST 100 /* kept files that are remembered */
 

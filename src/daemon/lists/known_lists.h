@@ -35,7 +35,7 @@ struct list {
     unsigned losses;        /* changes in a row after which other workers had taken everything */
     int64_t lost_ns;        /* when the last loss was */
     ev_timer wait;          /* the backoff after losses */
-    struct list *next;      /* in the line for a round */
+    struct list *next;      /* the next list in line for a round */
     struct list *up, *down; /* by the age of the last item: up is younger */
 };
 

@@ -135,8 +135,8 @@ static void on_fetched(void *context, const struct redisReply *reply)
         return; /* the next session sends the same again */
     }
     if (dead_letter_read(reply, &answer)) {
-        /* recovery of the session would disturb the tasks: it is left to the calls that tasks
-         * need */
+        /* this does not reopen the session, which would disturb the tasks: if it is necessary, a
+         * call for the tasks will do it */
         char why[512];
         queue_explain(reply, why, sizeof why);
         log_text(dead_hook->complained ? LOG_DEBUG : LOG_WARNING,

@@ -63,7 +63,8 @@ bool outcomes_troubled(const struct outcomes *outcomes);
  * command runs. */
 void outcomes_tokens(const struct outcomes *outcomes, struct token_list *list);
 
-/* Adds those of them that only go back, without an attempt: they may not have been claimed. */
+/* Adds only those of tasks that go back to the queue without an attempt: the worker may have read
+ * them without claiming them. */
 void outcomes_unclaimed_tokens(const struct outcomes *outcomes, struct token_list *list);
 
 #endif

@@ -14,8 +14,8 @@
 
 struct replicas;
 
-/* known: Redis has answered, whether replicas are enough or too few; too few is logged once in an
- * outage and counted in Redis. Otherwise the session was lost, and nothing is known. */
+/* known: Redis has answered that there are enough replicas or too few. Too few is logged once in an
+ * outage and counted in Redis. If known is false, the session was lost before the answer. */
 typedef void replicas_callback(void *context, bool known);
 
 /* session and queue must outlive the object. Returns NULL without memory. */

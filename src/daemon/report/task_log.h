@@ -13,7 +13,7 @@ void task_log_started(const struct task *task);
 /* An ended attempt and its outcome. */
 void task_log_ended(const struct attempt *attempt, const struct outcome *outcome);
 
-/* A killed process does not end; see struct runner_events. */
+/* A process was killed but has not ended; see struct runner_events. */
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid);
 
 /* Tasks start in / instead of their home; see struct runner_events. */

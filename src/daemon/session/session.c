@@ -74,8 +74,8 @@ static void listen_for_wakeups(struct session *session);
 
 /* ---- failing and trying again ---- */
 
-/* Only a session that was up can have commands in flight: one that was not does not replace its
- * client ids. */
+/* Only a session that was up can have commands in flight. So the client ids of the last such
+ * session are kept until another session is up. */
 static void close_all(struct session *session, bool was_up)
 {
     for (int i = 0; i < CONNECTIONS; i++) {

@@ -141,7 +141,7 @@ static void perform(struct child *child, unsigned actions)
     }
     if (actions & JOB_SEND_KILL) {
         process_tree_kill(&child->tree);
-        if (!stuck_kill_has_begun(child)) { /* each renewal may report again that it is lost */
+        if (!stuck_kill_has_begun(child)) { /* each renewal reports a lost lease again */
             stuck_kill_begin(child);
             start_pause(child, stuck_kill_wait_s);
         }

@@ -49,10 +49,10 @@ static int open_below(int directory, const char *name)
     return openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Moves this process into the cgroup `daemon`, which is created again if possible: if the former
- * one was ever killed, newer kernels kill what a process in it starts with clone3 (see
- * task_cgroup_kill). If guards of a former daemon are still in it, it cannot be removed, but then
- * nobody has killed it either. */
+/* Moves this process into the cgroup `daemon`. If such a cgroup exists, it is removed and created
+ * again: if it was ever killed, newer kernels kill each process that one in it starts with clone3
+ * (see task_cgroup_kill). It cannot be removed while guards of a former daemon are in it; but if
+ * they live, it was not killed. */
 static int move_to_leaf(int unit)
 {
     (void)unlinkat(unit, leaf_name, AT_REMOVEDIR);

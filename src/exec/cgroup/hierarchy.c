@@ -276,7 +276,8 @@ bool hierarchy_is_alone(const char *path, const char *except, const pid_t *own, 
     return alone;
 }
 
-/* Sets name to one of the cgroups below, or to "". Returns 0, or -1 with errno. */
+/* Sets name to any cgroup directly below this one, or to "" if there is none. Returns 0, or -1
+ * with errno. */
 static int find_below(int directory, char name[NAME_MAX + 1])
 {
     DIR *stream = open_stream(directory);
@@ -328,7 +329,8 @@ int hierarchy_clear(int directory)
     for (int steps = 0; more > 0 && steps < CLEAR_STEPS; steps++) {
         more = clear_step(&at, &depth, &risen);
     }
-    int error = more > 0 ? EBUSY : errno; /* others create cgroups as fast as they are removed */
+    /* too many steps: other processes create cgroups as fast as this removes them */
+    int error = more > 0 ? EBUSY : errno;
     if (at >= 0) {
         close(at);
     }

@@ -34,14 +34,14 @@ struct cgroup_fds {
 
 /* The last time that a working guard was told to look at the deadlines. */
 struct asked {
-    int64_t at_ns; /* 0: it was not told yet, or it does not work yet */
+    int64_t at_ns; /* 0: nobody has told it yet, or it is not ready yet */
     uint32_t turn; /* the guard's turn counter then */
 };
 
 struct guard {
     struct guard_shared *shared;
     char *queue, *consumer;
-    int program; /* leatd's own file: an upgrade does not change guards that are started later */
+    int program; /* leatd's own file, open: after an upgrade, new guards still run this one */
     int memory, lock_fd, null;
     int sockets[GUARD_COUNT];
     pid_t pids[GUARD_COUNT]; /* 0: known to be dead */

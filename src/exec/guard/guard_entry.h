@@ -45,7 +45,7 @@ struct guard_shared {
     _Atomic int64_t alive_ns; /* CLOCK_BOOTTIME: the daemon, which reaps all leaders, lived then */
     _Atomic uint32_t bound;   /* no entry from this index on was ever armed */
     _Atomic uint32_t turn[GUARD_COUNT];    /* how often each guard has looked at the entries */
-    _Atomic uint64_t wake_ms[GUARD_COUNT]; /* when each guard looks again at the latest */
+    _Atomic uint64_t wake_ms[GUARD_COUNT]; /* the latest time of each guard's next look */
     struct guard_entry entries[GUARD_ENTRIES];
 };
 

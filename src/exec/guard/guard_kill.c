@@ -329,8 +329,8 @@ static void know_until(struct target *target, int64_t ns)
     target->known_ns = ns > target->known_ns ? ns : target->known_ns;
 }
 
-/* Returns false if there is nothing to do for the target. alive_ns was read before the entry: a
- * leader that the entry does not call reaped was not reaped at that time. */
+/* Returns false if there is nothing to do for the target. alive_ns was read before the entry: if
+ * the entry does not say that the leader was reaped, it was not reaped at alive_ns. */
 static bool begin_round(struct target *target, const struct guard_entry *entry,
                         const struct cgroup *cgroup, int64_t alive_ns)
 {

@@ -42,7 +42,7 @@ struct guard {
     bool is_orphan;
     bool leaves;
     int pause_ms;       /* until the next round; 0: nothing to kill */
-    int64_t doubted_ns; /* since then only doubtful processes are left; 0: it is not so */
+    int64_t doubted_ns; /* since when only doubtful processes are left; 0: not the case */
 };
 
 /* ---- locked memory: a guard that waits for a disk could be too late */

@@ -69,8 +69,8 @@ struct outcome {
 struct outcome outcome_decide(const struct config_retry *policy, const struct ending *ending,
                               double random);
 
-/* Returns true if the attempt failed by itself and oom_kills of its processes were OOM-killed; 0 or
- * less means that none is known of. */
+/* Returns true if the attempt failed by itself and some of its processes were OOM-killed. oom_kills
+ * is their number; 0 or less: none, or unknown. */
 bool ending_lacked_memory(const struct config_retry *policy, const struct ending *ending,
                           int64_t oom_kills);
 

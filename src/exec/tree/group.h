@@ -16,8 +16,8 @@
  */
 void group_signal(pid_t leader, int signal);
 
-/* The living processes that a leader has left, judged by the children of this process; see
- * exec/attempt/orphan_scan.h. */
+/* Which living processes a dead leader has left. exec/attempt/orphan_scan.h finds that out from the
+ * list of this process's children. */
 enum group_left {
     GROUP_UNKNOWN, /* nobody has looked since the leader died */
     GROUP_NOTHING, /* none, and there cannot be any later */

@@ -224,7 +224,7 @@ local function read_records(q, tasks)
   end
 end
 
--- A task that was passed on is for other workers to read.
+-- Whether this call may claim more. If it has passed a task on, it may not, since another worker must read that task.
 local function may_go_on(out)
   return not out.alone and not out.passed and out.bytes < MOVE_BYTES
 end

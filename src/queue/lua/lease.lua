@@ -25,9 +25,10 @@ local function restore_record(q, token)
   return packed
 end
 
--- Sorts tokens into those that look like this consumer's (lists of ids by kind) and lost ones, and finds which of
--- the former are to be cancelled. An entry without a record belongs to the consumer while it is pending for it.
--- If `unclaimed` does not list it, it was claimed and somebody deleted its record: record and names are put right.
+-- Returns the tokens that belong to this consumer, as lists of ids by kind. Appends the others to lost, and those
+-- whose tasks are to be cancelled to cancelled. An entry without a record belongs to the consumer while it is
+-- pending for it. If `unclaimed` does not list such an entry, it was claimed and somebody deleted its record: this
+-- restores the record and the names.
 local function sort_tokens(q, tokens, unclaimed, lost, cancelled)
   local mine = { s = {}, g = {} }
   local plain, bound = PLAIN .. q.consumer .. '\0', BOUND .. q.consumer .. '\0'
@@ -258,7 +259,7 @@ end
 function leat.register(keys, args)
   local q = open(keys, ALL_KEYS, args[1], args[2])
   leat.check_types(q)
-  local last_default = 4 + number_arg(args[4], 'the number of seeds') * 2
+  local last_default = 4 + number_arg(args[4], 'the number of settings') * 2
   check_defaults(args, 5, last_default)
   leat.ensure_groups(q, leat.read_reclaim(q))
   set_defaults(q, args, 5, last_default)

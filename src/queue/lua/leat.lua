@@ -179,7 +179,8 @@ local function whole_step(step, q, ...)
   error(result, 0)
 end
 
--- Calls step(…). Keeps the first problem of several such calls in out.problem. Returns whether the step succeeded.
+-- Calls step(…). If it fails, keeps the problem in out.problem, unless an earlier call has left one there. Returns
+-- whether the step succeeded.
 local function try(out, step, ...)
   local fine, problem = pcall(step, ...)
   if not fine then

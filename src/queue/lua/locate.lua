@@ -13,7 +13,8 @@ local function is_elsewhere(q, tid, out)
   return fields and true
 end
 
--- Tasks that are not in go, looked up in the same step that has seen the end of go.
+-- Looks in waiting and the stream for tasks that were not found in go. The caller has reached the end of go in the
+-- same call, so none can have moved in between.
 local function find_elsewhere(q, wanted, out)
   for _, tid in ipairs(wanted) do
     if out.bytes > MOVE_BYTES then

@@ -97,7 +97,7 @@ repairs['lane-count'] = step(function(q, lane)
 end)
 
 -- The bytes of a task that cannot be read are kept as a dead letter.
-local function bury_damaged(q, tid)
+local function dead_letter_damaged(q, tid)
   leat.write_dead_letter(q, {
     tid = tid, fields = {}, count = 0, attempts = 0, crashes = 0, fence = 1, enqueued = '0', history = '',
   }, {
@@ -109,13 +109,14 @@ local function bury_damaged(q, tid)
 end
 
 function repairs.damaged(q, tid)
-  whole_step(bury_damaged, q, tid)
+  whole_step(dead_letter_damaged, q, tid)
   leat.letter_written(q)
   leat.tell_end(q, { tid = tid }, 'dead', { cause = 'damaged' })
 end
 
--- The task becomes ready, with its names. If another task holds its unique key, it waits for that one's end as its
--- follow-up. If there is a follow-up already, leat_claim refuses the task, and it becomes a dead letter.
+-- The task becomes ready, with its names. If another task holds its unique key, it becomes that task's follow-up,
+-- which waits for its end. If that task has a follow-up already, this task becomes ready too; leat_claim then
+-- refuses it, and it becomes a dead letter.
 repairs.waiting = step(function(q, tid)
   local list = leat.unpack_waiting(redis.call('HGET', q[WAITING], tid))
   local task = decode('w', list)

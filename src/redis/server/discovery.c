@@ -255,7 +255,7 @@ static void on_master(void *context, const redisReply *reply)
     }
 }
 
-/* With a single sentinel, a user without the right to ask for the epoch may do without. */
+/* A single sentinel needs no epoch, so its user may lack the right to ask for it. */
 static void on_epoch(void *context, const redisReply *reply)
 {
     struct source *source = context;

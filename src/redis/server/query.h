@@ -18,8 +18,9 @@ struct redisReply;
 typedef void query_callback(void *context, const struct redisReply *reply, enum redis_error error,
                             const char *why);
 
-/* Starts to connect; the callback follows once, never from within this call, and at the latest when
- * the config's connect_timeout (twice if others are asked first) and command_timeout have passed.
+/* Starts to connect. The callback is called once, never from within this call, and at the latest
+ * after connect_timeout and command_timeout of the config together. If sentinels or nodes are asked
+ * for the server first, connect_timeout counts twice.
  * name becomes the client name. config and command must outlive the query. Returns NULL without
  * memory. */
 struct query *query_start(struct ev_loop *loop, const struct config_redis *config, const char *name,
