@@ -135,7 +135,7 @@ def test_signed_examples():
 
 def test_dead_letter_fields():
     """The page has each field that write_dead_letter writes."""
-    writer = re.search(r'^local function write_dead_letter\(.*?^end\n', LUA, re.S | re.M).group(0)
+    writer = re.search(r'^function leat.write_dead_letter\(.*?^end\n', LUA, re.S | re.M).group(0)
     assert sorted(items(section('DEAD LETTERS'))) == sorted(set(re.findall(r"'(leat\.\w+)'", writer)))
 
 
