@@ -5,7 +5,7 @@ do -- Expiry: tasks that did not start in time.
 -- operators that writes, and leat_await, ends tasks that have expired: nobody may be there to claim them.
 
 local EARLIER = 1e15
-local LETTER = { cause = 'expired', reason = 'not started in time' }
+local LETTER = { cause = 'expired', reason = 'it expired before it could start' }
 
 -- When the task expires (ms), or nil.
 local function expiry_of(task)
