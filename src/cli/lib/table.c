@@ -97,11 +97,11 @@ static void set_natural_widths(const struct table *table, struct layout *layout)
     for (size_t i = 0; i < table->column_count; i++) {
         layout->widths[i] = strlen(table->columns[i].title);
         layout->shown[i] = !table->columns[i].optional || !is_empty(table, i);
-    }
-    for (size_t i = 0; i < table->cell_count; i++) {
-        size_t *width = &layout->widths[i % table->column_count];
-        if (!table->cells[i].spans && table->cells[i].width > *width) {
-            *width = table->cells[i].width;
+        for (size_t j = i; j < table->cell_count; j += table->column_count) {
+            const struct table_cell *cell = &table->cells[j];
+            if (!cell->spans && cell->width > layout->widths[i]) {
+                layout->widths[i] = cell->width;
+            }
         }
     }
 }

@@ -13,9 +13,9 @@
 
 struct table_column {
     const char *title;
+    int leave_out; /* 0: never; the columns with the lowest numbers are left out first */
     bool right;    /* aligned to the right, for numbers */
     bool flexible; /* may be cut */
-    int leave_out; /* 0: never; the columns with the lowest numbers are left out first */
     bool optional; /* left out if all its cells are empty */
 };
 

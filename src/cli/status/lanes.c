@@ -45,7 +45,8 @@ static bool is_kept(const struct lanes *lanes, struct bytes name)
 {
     for (size_t i = 0; i < lanes->count; i++) {
         const struct buffer *kept = &lanes->list[i].name;
-        if (kept->size == name.size && memcmp(kept->data, name.data, name.size) == 0) {
+        if (kept->size == name.size &&
+            (name.size == 0 || memcmp(kept->data, name.data, name.size) == 0)) {
             return true;
         }
     }
