@@ -18,8 +18,6 @@
 
 #define DEFAULT_USER "leat"
 
-extern char **environ;
-
 /* What systemd says about the unit. */
 struct unit {
     char name[256];

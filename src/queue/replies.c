@@ -116,7 +116,7 @@ static int read_causes(const redisReply *list, const struct queue_claim_reply *o
     for (size_t i = 0; i < out->task_count && next < count; i++) {
         const char *token = text_at(list->element[next], 0);
         const char *causes = text_at(list->element[next], 1);
-        if (token && causes && strcmp(out->tasks[i]->token, token) == 0) {
+        if (out->tasks[i] && token && causes && strcmp(out->tasks[i]->token, token) == 0) {
             task_note_ends(out->tasks[i], causes);
             next++;
         }

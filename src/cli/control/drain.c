@@ -256,8 +256,8 @@ static int drain_hosts(struct cli *cli, char *const *hosts, const struct pauses_
     if (options->all) {
         drain_all(&drain);
     }
-    for (; *hosts && drain_host(&drain, *hosts); hosts++) {
-        continue;
+    while (*hosts && drain_host(&drain, *hosts)) {
+        hosts++;
     }
     freeReplyObject(drain.reply);
     return drain.status;

@@ -163,8 +163,10 @@ static int act_on_all(struct act *act)
     int status = EX_OK, printed;
 
     if (choice->named) {
-        for (size_t i = 0; i < choice->named_count && act_on(act, &choice->named[i]); i++)
-            ;
+        size_t done = 0;
+        while (done < choice->named_count && act_on(act, &choice->named[done])) {
+            done++;
+        }
     } else {
         status = dead_walk(choice, act_on_row, act);
     }

@@ -92,7 +92,8 @@ int cli_load(struct cli *cli)
                       errors.size > 0 ? errors.data : "",
                       errors.size > 0 && errors.data[errors.size - 1] == '\n' ? "" : "\n");
         status = EX_CONFIG;
-    } else if (queue_init(&cli->queue, cli->config->queue.stream, cli->config->queue.group) != 0) {
+    } else if (!cli->config ||
+               queue_init(&cli->queue, cli->config->queue.stream, cli->config->queue.group) != 0) {
         status = cli_no_memory();
     }
     buffer_free(&errors);

@@ -495,7 +495,7 @@ void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failu
                     size_t size)
 {
     const char *object = "";
-    char directory[100];
+    char directory[100] = "";
     if (failure->step == SPAWN_USER) {
         object = spawn->identity && spawn->identity->user ? spawn->identity->user : "";
     } else if (failure->step == SPAWN_DIRECTORY) {
