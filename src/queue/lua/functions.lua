@@ -8,17 +8,20 @@ local function version()
   return { PROTOCOL, VERSION }
 end
 
--- Redis does not say which key has a wrong type: the error of the call does.
+-- Redis does not say which key has a wrong type: the error of the call does. Redis's pcall makes a text of an error,
+-- to which error() would add "ERR ", so that its first word would no longer be the code.
 local function naming_keys(callback)
   return function(keys, args)
     opened[1] = nil
     local fine, result = pcall(callback, keys, args)
     if fine then
       return result
-    elseif message_of(result):find('WRONGTYPE Operation', 1, true) and opened[1] then
+    end
+    local problem = message_of(result)
+    if problem:find('WRONGTYPE Operation', 1, true) and opened[1] then
       leat.check_types(opened[1])
     end
-    error(result, 0)
+    error({ err = problem:find('^%u+ ') and problem or 'ERR ' .. problem })
   end
 end
 
