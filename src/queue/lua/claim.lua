@@ -313,6 +313,14 @@ local function settle_rate(q, out, room)
   return waits and leat.turn_ms(q, out.next_ms, out.every_us) or out.next_ms, 'rate'
 end
 
+-- The last parts of the reply, which are left out if they are empty: nearly always.
+local function more_of(causes, reasons)
+  if #reasons > 0 then
+    return causes, reasons
+  end
+  return #causes > 0 and causes or nil
+end
+
 -- This worker may start nothing. It gets no task, but scans on. A hold stops all workers, and ends the scan: with
 -- a cursor to go on from, they would all call again at once.
 local function claim_closed(q, closed_until, why, cursor, lease, named)
@@ -323,7 +331,8 @@ local function claim_closed(q, closed_until, why, cursor, lease, named)
     local fine, found = pcall(leat.scan, q, cursor, lease, {})
     following = fine and found or ''
   end
-  return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.ended, {}, q.reasons }
+  return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.ended,
+    more_of({}, q.reasons) }
 end
 
 -- leat_claim: claims tasks for a worker.
@@ -389,7 +398,7 @@ function leat.claim(keys, args)
   end
   return {
     PROTOCOL, q.now_text, lease, str(closed_until), why, leat.next_due(q) or '0', cursor, out.claimed, out.deferred,
-    q.ended, out.causes, q.reasons,
+    q.ended, more_of(out.causes, q.reasons)
   }
 end
 

@@ -113,15 +113,15 @@ class Queue:
                 'kept': (int(ruling['dead_keep_ms']), int(ruling['dead_keep_number']))}
 
     def claim(self, consumer, wanted=1, busy=0, cursor='', named=()):
-        now, lease, closed, why, due, cursor, tasks, held, buried, causes, reasons = self.call(
+        now, lease, closed, why, due, cursor, tasks, held, buried, *more = self.call(
             'claim', self.group, consumer, wanted, busy, cursor, *named)
         return {'now': int(now), 'lease': lease, 'closed': int(closed), 'why': text(why),
                 'next_due': int(due),
                 'cursor': text(cursor), 'tasks': [Task(row) for row in tasks],
                 'held': [text(token) for token in held],
                 'buried': {text(tid): text(cause) for tid, cause in zip(buried[::2], buried[1::2])},
-                'causes': {text(token): text(all) for token, all in causes},
-                'reasons': [text(reason) for reason in reasons]}
+                'causes': {text(token): text(all) for token, all in more[0]} if more else {},
+                'reasons': [text(reason) for reason in more[1]] if len(more) > 1 else []}
 
     def begin(self, consumer, wanted=1, busy=0):
         """The tasks of a claim."""
