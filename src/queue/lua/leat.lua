@@ -27,7 +27,7 @@
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
 -- the call.
 
-local VERSION = 2 -- increase it with each change of the library: workers replace an older one, never a newer one
+local VERSION = 3 -- increase it with each change of the library: workers replace an older one, never a newer one
 local PROTOCOL = 1 -- increase it if arguments or replies change their meaning
 
 -- The keys, in the order of every call. Producers' functions take the first PRODUCER_KEYS, the others all of them.
