@@ -129,9 +129,13 @@ $(BUILD)/flags: force
 # which dependency files do not record.
 LIBRARY = $(patsubst %,src/queue/lua/%.lua,leat limits settings dead_letter requeue dead_retention names lanes expiry results enqueue add \
 	lists scan claim lease finish signatures operators view locate doctor repair functions)
-$(BUILD)/leat.lua: $(LIBRARY) Makefile
+SHARED = $(patsubst %,src/queue/shared/%.h,limits task_fields)
+$(BUILD)/leat.lua: $(LIBRARY) $(SHARED) Makefile
 	@mkdir -p $(@D)
-	cat $(LIBRARY) > $@
+	{ echo '#!lua name=leat' && \
+	sed -nE -e 's|^#define QUEUE_(\w+) ([0-9]+)( +/\* (.*) \*/)?$$|local \1 = \2 -- \4|p' \
+		-e 's/^#define TASK_FIELDS.*/local TASK_FIELDS = {/p' -e 's/^ *FIELD\((\w+)\).*/  \1 = true,/p' $(SHARED) && \
+	echo '}' && cat $(LIBRARY); } > $@
 $(BUILD)/src/queue/library.o: $(BUILD)/leat.lua
 
 -include $(patsubst %.c,$(BUILD)/%.d,$(SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES))

@@ -6,10 +6,13 @@
 
 #include "config/config.h"
 #include "config/table_words.h"
+#include "queue/shared/limits.h"
 
 #define DAY_MS INT64_C(86400000)
 #define HOUR_MS INT64_C(3600000)
 #define SIZE_MOST (INT64_C(1) << 60)
+#define TEXT_OF(number) #number
+#define TEXT(macro) TEXT_OF(macro)
 
 /* clang-format off
  * NOLINTBEGIN(bugprone-macro-parentheses): names of members */
@@ -114,10 +117,10 @@ const struct table_row table[TABLE_ROWS] = {
          "Number of tasks that run at the same time; auto: one for each CPU."),
      .type = TABLE_INTEGER, MEMBER(queue, concurrency), .low = 1, .high = CONFIG_CONCURRENCY_MOST,
      .words = automatic},
-    {KEY("queue", "lease", "duration", "60s", false,
+    {KEY("queue", "lease", "duration", TEXT(QUEUE_DEFAULT_LEASE_S) "s", false,
          "How long until a dead worker's tasks are given to others; one value for the whole "
          "queue."),
-     .type = TABLE_DURATION, MEMBER(queue, lease_ms), .low = 1000, .high = DAY_MS},
+     .type = TABLE_DURATION, MEMBER(queue, lease_ms), .low = QUEUE_MIN_LEASE_MS, .high = DAY_MS},
     {KEY("queue", "scan", "duration or auto", "auto", true,
          "How often to look for expired leases; auto: a quarter of the lease."),
      .type = TABLE_DURATION, MEMBER(queue, scan_ms), .low = 100, .high = DAY_MS,
@@ -126,7 +129,7 @@ const struct table_row table[TABLE_ROWS] = {
          "Number of tasks that may wait; further ones are refused."),
      .type = TABLE_INTEGER, MEMBER(queue, max_length), .low = 1, .high = INT64_C(1000000000000),
      .words = none},
-    {KEY("queue", "max_crashes", "integer", "3", false,
+    {KEY("queue", "max_crashes", "integer", TEXT(QUEUE_DEFAULT_MAX_CRASHES), false,
          "Worker crashes after which a task is dead-lettered."),
      .type = TABLE_INTEGER, MEMBER(queue, max_crashes), .low = 1, .high = 1000},
     {KEY("queue", "load_library", "auto or never", "auto", true,

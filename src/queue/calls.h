@@ -12,16 +12,15 @@
 #include <stdint.h>
 
 #include "queue/keys.h"
+#include "queue/shared/limits.h"
 #include "queue/task.h"
 #include "redis/command.h"
 
-#define QUEUE_PROTOCOL 1
-#define QUEUE_FINISH_MAX 100 /* attempts in one leat_finish */
-#define QUEUE_ONCE_MAX 100   /* signatures in one leat_once */
-#define QUEUE_CANCEL_MAX 100 /* tasks in one leat_cancel */
-#define QUEUE_NAMED_MAX 1000 /* tokens in one leat_claim, and tasks that it claims */
+#define QUEUE_FINISH_MAX QUEUE_PAGE /* attempts in one leat_finish */
+#define QUEUE_ONCE_MAX QUEUE_PAGE   /* signatures in one leat_once */
+#define QUEUE_CANCEL_MAX QUEUE_PAGE /* tasks in one leat_cancel */
+#define QUEUE_NAMED_MAX QUEUE_CHUNK /* tokens in one leat_claim, and tasks that it claims */
 #define QUEUE_SCAN_START "g0-0"
-#define QUEUE_WAKEUPS_KEPT 16 /* wakeups that Redis keeps; older ones are gone */
 
 /* tokens: what a blocking read returned, or deferred ones; cursor "" for no scan. */
 void queue_claim(struct command *command, const struct queue *queue, const char *consumer,
@@ -137,7 +136,7 @@ void queue_dead(struct command *command, const struct queue *queue, bool retry,
  * page. */
 #define QUEUE_DOCTOR_START "start"
 #define QUEUE_DOCTOR_TIDS "tids"
-#define QUEUE_FINDINGS_MAX 100
+#define QUEUE_FINDINGS_MAX QUEUE_PAGE
 void queue_doctor(struct command *command, const struct queue *queue, struct bytes cursor);
 /* Begin, then add up to QUEUE_FINDINGS_MAX findings, to be checked again or repaired. read: the
  * cursor up to which the tasks in go were read. */

@@ -4,8 +4,9 @@
 #ifndef LEAT_QUEUE_KEYS_H
 #define LEAT_QUEUE_KEYS_H
 
-#define QUEUE_KEYS 15
-#define QUEUE_PRODUCER_KEYS 9
+#include "queue/shared/limits.h"
+
+#define QUEUE_KEYS QUEUE_ALL_KEYS
 
 /* Positions in the keys of struct queue, in the order of leat.lua. */
 enum queue_key {

@@ -13,13 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "queue/shared/limits.h"
 #include "queue/task.h"
 
 #define SIGNATURE_MAC_SIZE ((size_t)32)
 #define SIGNATURE_WORD_MOST ((size_t)64) /* bytes of a key's name, and of a nonce */
 /* Bytes of the text, including its NUL. */
 #define SIGNATURE_TEXT_SIZE (5 + 1 + SIGNATURE_WORD_MOST + 1 + SIGNATURE_WORD_MOST + 1 + 64 + 1)
-#define SIGNATURE_FIELDS_MOST ((size_t)1000)
+#define SIGNATURE_FIELDS_MOST ((size_t)QUEUE_MAX_FIELDS)
 
 struct signature {
     struct bytes key, nonce; /* point into the text */

@@ -12,6 +12,8 @@
 
 #include "base/escape.h"
 #include "base/units.h"
+#include "queue/shared/limits.h"
+#include "queue/shared/task_fields.h"
 #include "queue/task_bounds.h"
 #include "redis/value.h"
 
@@ -141,10 +143,8 @@ void task_drop_payload(struct task *task)
 /* ---- checking ---- */
 
 enum {
-    MAX_FIELDS = 1000,
     MAX_NAME = 200,
     SHOWN_NAME = 40,
-    TASK_MAX_LANE = 200, /* as in leat.lua */
     MAX_ATTEMPTS = 1000000,
     PREFIX_SIZE = sizeof "TASK_" - 1,
 };
@@ -206,7 +206,7 @@ static bool take_payload(struct task *task, const struct bytes *value, const str
     return true;
 }
 
-static bool take_label(struct task *task, const struct bytes *value, const struct reason *reason)
+static bool take_id(struct task *task, const struct bytes *value, const struct reason *reason)
 {
     /* any bytes; it becomes a variable, which the kernel takes as one string with its name */
     if (value->size > TASK_MAX_STRING - (sizeof "LEAT_ID=" - 1)) {
@@ -259,7 +259,8 @@ static bool take_timeout(struct task *task, const struct bytes *value, const str
     return true;
 }
 
-static bool take_attempts(struct task *task, const struct bytes *value, const struct reason *reason)
+static bool take_max_attempts(struct task *task, const struct bytes *value,
+                              const struct reason *reason)
 {
     if (has_nul(*value) || units_parse_integer(value->data, 1, MAX_ATTEMPTS, &task->max_attempts)) {
         return refuse(reason, "max_attempts is not a number from 1 to 1000000");
@@ -270,7 +271,7 @@ static bool take_attempts(struct task *task, const struct bytes *value, const st
 static bool take_lane(struct task *task, const struct bytes *value, const struct reason *reason)
 {
     (void)task; /* leat_claim has used it */
-    if (value->size > TASK_MAX_LANE || has_nul(*value)) {
+    if (value->size > QUEUE_MAX_LANE || has_nul(*value)) {
         return refuse(reason, "lane is more than 200 bytes, or holds a NUL byte");
     }
     return true;
@@ -358,27 +359,11 @@ static bool take_bound(struct task *task, size_t bound, const struct bytes *valu
     return !form;
 }
 
+#define KNOWN(name) {#name, take_##name},
 static const struct known {
     const char *name;
     bool (*take)(struct task *task, const struct bytes *value, const struct reason *reason);
-} known[] = {
-    {"command", take_command},
-    {"payload", take_payload},
-    {"id", take_label},
-    {"directory", take_directory},
-    {"timeout", take_timeout},
-    {"max_attempts", take_attempts},
-    {"expires", take_expires},
-    {"lane", take_lane},
-    {"unique", take_unique},
-    {"unique_for", take_unique_for},
-    {"unique_next", take_unique_next},
-    {"result_ttl", take_result_ttl},
-    {"live", take_live},
-    {"max_output", take_max_output},
-    {"signature", take_signature},
-    {"not_after", take_not_after},
-};
+} known[] = {TASK_FIELDS(KNOWN)};
 
 static const struct known *find_known(struct bytes name)
 {
@@ -457,7 +442,7 @@ static int compare_names(const void *a, const void *b)
 /* Redis, leat and the task might each use a different one of the two. */
 static bool check_doubled(const struct task *task, const struct reason *reason)
 {
-    const struct task_field *sorted[MAX_FIELDS];
+    const struct task_field *sorted[QUEUE_MAX_FIELDS];
     for (size_t i = 0; i < task->field_count; i++) {
         sorted[i] = &task->fields[i];
     }
@@ -491,7 +476,7 @@ bool task_check(struct task *task, bool own_command, char *reason_text, size_t r
 {
     struct reason reason = {.text = reason_text, .size = reason_size};
 
-    if (task->field_count > MAX_FIELDS) {
+    if (task->field_count > QUEUE_MAX_FIELDS) {
         return refuse(&reason, "more than 1000 fields");
     }
     if (!check_doubled(task, &reason)) {

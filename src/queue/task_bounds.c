@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "queue/shared/task_fields.h"
 
 static bool parse_size(const char *text, int64_t *value)
 {
@@ -25,28 +26,31 @@ static bool parse_share(const char *text, int64_t *value)
     return !units_parse_percent(text, value) && *value > 0;
 }
 
+#define NAME(name) #name,
+static const char *const names[] = {TASK_BOUND_FIELDS(NAME)};
+_Static_assert(sizeof names / sizeof *names == TASK_BOUNDS, "each bound has its field");
+
 static const struct {
-    const char *name;
     bool (*parse)(const char *text, int64_t *value);
     const char *form;
 } fields[TASK_BOUNDS] = {
-    [TASK_MEMORY_MAX] = {"memory_max", parse_size, "a size such as 512M"},
-    [TASK_MEMORY_HIGH] = {"memory_high", parse_size, "a size such as 512M"},
-    [TASK_PIDS_MAX] = {"pids_max", parse_count, "a whole number of at least 1"},
-    [TASK_CPU_MAX] = {"cpu_max", parse_share, "a share of a CPU such as 50%"},
-    [TASK_CPU_WEIGHT] = {"cpu_weight", parse_weight, "a number from 1 to 10000"},
-    [TASK_IO_WEIGHT] = {"io_weight", parse_weight, "a number from 1 to 10000"},
+    [TASK_MEMORY_MAX] = {parse_size, "a size such as 512M"},
+    [TASK_MEMORY_HIGH] = {parse_size, "a size such as 512M"},
+    [TASK_PIDS_MAX] = {parse_count, "a whole number of at least 1"},
+    [TASK_CPU_MAX] = {parse_share, "a share of a CPU such as 50%"},
+    [TASK_CPU_WEIGHT] = {parse_weight, "a number from 1 to 10000"},
+    [TASK_IO_WEIGHT] = {parse_weight, "a number from 1 to 10000"},
 };
 
 const char *task_bound_name(size_t bound)
 {
-    return fields[bound].name;
+    return names[bound];
 }
 
 size_t task_bound_named(struct bytes name)
 {
     size_t bound = 0;
-    while (bound < TASK_BOUNDS && !bytes_equal(name, fields[bound].name)) {
+    while (bound < TASK_BOUNDS && !bytes_equal(name, names[bound])) {
         bound++;
     }
     return bound;

@@ -16,6 +16,7 @@
 #include "cli/lib/text.h"
 #include "config/types/limits.h"
 #include "queue/calls.h"
+#include "queue/shared/limits.h"
 
 static const char help[] =
     "Usage: leat conf [OPTION]... [NAME VALUE]\n"
@@ -105,10 +106,10 @@ static bool is_lane_name(const struct cli *cli, const char *name)
 {
     size_t size = strlen(name) - strlen(LANE);
 
-    if (size > 0 && size <= LIMITS_LANE_MOST) {
+    if (size > 0 && size <= QUEUE_MAX_LANE) {
         return true;
     }
-    (void)cli_usage(cli, "the name of a lane has 1 to %d bytes", LIMITS_LANE_MOST);
+    (void)cli_usage(cli, "the name of a lane has 1 to %d bytes", QUEUE_MAX_LANE);
     return false;
 }
 
@@ -288,7 +289,7 @@ static void each_difference(const struct cli *cli, const struct redisReply *conf
         compare_value(conf, &difference, visit, context);
     }
     for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++) {
-        char name[sizeof LANE + LIMITS_LANE_MOST];
+        char name[sizeof LANE + QUEUE_MAX_LANE];
         struct difference difference = {NULL, name, name, NULL, NULL};
         int length = (int)limits_split_lane(*lane, &difference.configured);
         (void)snprintf(name, sizeof name, LANE "%.*s", length, *lane);
@@ -377,7 +378,7 @@ static int print_shared_lanes(const struct redisReply *conf)
 static void print_configured_lanes(const struct cli *cli)
 {
     for (char *const *lane = cli->config->lanes.list; lane && *lane; lane++) {
-        char name[sizeof LANE + LIMITS_LANE_MOST];
+        char name[sizeof LANE + QUEUE_MAX_LANE];
         const char *value;
         int length = (int)limits_split_lane(*lane, &value);
 

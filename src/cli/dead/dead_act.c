@@ -16,10 +16,11 @@
 #include "cli/lib/rows.h"
 #include "cli/show/show.h"
 #include "queue/calls.h"
+#include "queue/shared/limits.h"
 #include "redis/error.h"
 
-#define BATCH 100    /* letters per call, the maximum of the function */
-#define MOST_TOLD 20 /* refusals that are printed one by one */
+#define BATCH QUEUE_PAGE /* letters per call, the maximum of the function */
+#define MOST_TOLD 20     /* refusals that are printed one by one */
 #define WHY_SIZE 512
 
 struct act {

@@ -13,10 +13,10 @@
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
+#include "queue/shared/limits.h"
 #include "queue/task.h"
 
 #define PAGE 200       /* rows per call: Redis reads whole entries, with their payloads */
-#define PREVIEW 200    /* bytes of a command in a row, as in leat.lua */
 #define CURSOR_SIZE 64 /* more than an entry id and a letter */
 
 static const char *first_cursor(const char *what)
@@ -94,14 +94,14 @@ json_t *rows_json(const struct redisReply *row)
 {
     json_t *object = fields_json(row);
     struct bytes command = rows_command(row);
-    bool cut = command.size == PREVIEW;
+    bool cut = command.size == QUEUE_PREVIEW;
     int result;
 
     if (object && add_starts(object, row) != 0) {
         json_decref(object);
         return NULL;
     }
-    if (!object || command.size < PREVIEW) {
+    if (!object || command.size < QUEUE_PREVIEW) {
         return object;
     }
 

@@ -14,8 +14,11 @@
 #include "config/types/rules.h"
 #include "config/types/scalar.h"
 #include "config/types/secret.h"
+#include "queue/shared/task_fields.h"
 
 enum { DURATION_TEXT = 48 };
+
+#define NAME(name) #name,
 
 static size_t line_of(const struct key_lines *lines, const char *section, const char *name)
 {
@@ -112,14 +115,9 @@ static void check_codes(const struct config_retry *retry, const struct key_lines
     check_ranges(retry, &retry->success, "success", later(success, exits), report);
 }
 
-/* Items come from programs that know nothing of leat. They may become the input, the command or a
- * variable of a task, but no field that leat itself acts on. */
-static bool is_item_field(const char *field)
+static bool is_variable(const char *field)
 {
-    static const char *const known[] = {
-        "id",         "unique",      "unique_for",   "lane",       "directory",  "timeout",
-        "expires",    "result_ttl",  "max_attempts", "max_output", "signature",  "not_after",
-        "memory_max", "memory_high", "pids_max",     "cpu_max",    "cpu_weight", "io_weight"};
+    static const char *const known[] = {TASK_FIELDS(NAME) TASK_BOUND_FIELDS(NAME)};
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(field, known[i]) == 0) {
@@ -130,14 +128,16 @@ static bool is_item_field(const char *field)
            strlen(field);
 }
 
+/* Items come from programs that know nothing of leat. They may become the input, the command or a
+ * variable of a task, but no field that leat itself acts on. */
 static void check_item_field(const struct config *config, const struct key_lines *lines,
                              struct report *report, size_t line)
 {
     const char *field = config->intake.field;
-    bool runs = strcmp(field, "command") == 0;
+    bool runs = strcmp(field, "command") == 0, is_payload = strcmp(field, "payload") == 0;
     bool own = config->task.command || line_of(lines, "task", "command") != 0;
 
-    if (!is_item_field(field)) {
+    if (!runs && !is_payload && !is_variable(field)) {
         report_add(
             report, line,
             "field: an item cannot become %s; use payload, command or the name of a variable",
@@ -293,8 +293,7 @@ static void check_signatures(const struct config *config, const struct key_lines
 static void check_isolation(const struct config_isolation *isolation, const struct key_lines *lines,
                             struct report *report)
 {
-    static const char *const bounds[] = {"memory_max", "memory_high", "pids_max",
-                                         "cpu_max",    "cpu_weight",  "io_weight"};
+    static const char *const bounds[] = {TASK_BOUND_FIELDS(NAME)};
 
     for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
         if (isolation->cgroup == CONFIG_CGROUP_OFF && line_of(lines, "isolation", bounds[i]) != 0) {

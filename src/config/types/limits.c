@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "config/types/strings.h"
+#include "queue/shared/limits.h"
 
 #define DIGITS "0123456789"
 
@@ -175,9 +176,9 @@ int limits_add_lane(char ***list, const char *name, const char *text, struct buf
     struct buffer entry = BUFFER_INIT;
     int result = -1;
 
-    if (strlen(name) > LIMITS_LANE_MOST) {
+    if (strlen(name) > QUEUE_MAX_LANE) {
         (void)buffer_printf(why, "the name of a lane has at most %d bytes; shorten it",
-                            LIMITS_LANE_MOST);
+                            QUEUE_MAX_LANE);
         return -1;
     }
     if (holds_lane(*list, name)) {

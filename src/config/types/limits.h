@@ -9,8 +9,6 @@
 
 #include "base/buffer.h"
 
-#define LIMITS_LANE_MOST 200 /* maximum bytes of the name of a lane */
-
 /* On an error, each function writes into why what is wrong and what to do, or sets why->failed if
  * memory ran out. */
 

@@ -11,6 +11,7 @@
 
 #include "config/types/limits.h"
 #include "queue/calls.h"
+#include "queue/shared/limits.h"
 
 /* Copies both. */
 static int add(struct shared_defaults *shared_defaults, const char *name, const char *value)
@@ -36,7 +37,7 @@ static int add_number(struct shared_defaults *shared_defaults, const char *name,
 static int add_lane(struct shared_defaults *shared_defaults, const char *entry)
 {
     const char *settings;
-    char name[sizeof "lane:" + LIMITS_LANE_MOST];
+    char name[sizeof "lane:" + QUEUE_MAX_LANE];
     int length = (int)limits_split_lane(entry, &settings);
     (void)snprintf(name, sizeof name, "lane:%.*s", length, entry);
     return add(shared_defaults, name, settings);

@@ -20,7 +20,6 @@ local JOINS_EARLIER = 2 ^ -10 -- share of a step; it must show beside STRICT
 local STRICT = 1e12 -- subtracted from the tags of strict lanes
 local ID_WIDTH = 20 -- of each half of a padded tid: ids are two numbers of 64 bits
 local LANES_AT_ONCE = 100 -- lanes that one call examines without finding a task
-local MAX_LANE = 200 -- bytes of a lane's name
 local DEFAULT = '*' -- conf 'lane:*' has the settings of lanes without settings of their own
 local REJOIN_AT_ONCE = 1000 -- lanes that one call puts under a new default
 

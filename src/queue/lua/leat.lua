@@ -1,5 +1,4 @@
-#!lua name=leat
--- leat: the queue, as a Redis function library.
+-- leat: the queue, as a Redis function library. make puts before it what src/queue/shared says.
 --
 -- An attempt is an entry of a stream. A claimed entry never changes its owner. When a task is requeued (retry,
 -- release, expired lease, dead worker, host fault), it is written as a new entry, and the old entry is acked and
@@ -27,33 +26,25 @@
 -- refused write is undone. If Redis dies in the middle of a call, neither its file nor its replicas have a part of
 -- the call.
 
-local VERSION = 3 -- increase it with each change of the library: workers replace an older one, never a newer one
-local PROTOCOL = 1 -- increase it if arguments or replies change their meaning
+local VERSION = 4 -- increase it with each change of the library: workers replace an older one, never a newer one
 
 -- The keys, in the order of every call. Producers' functions take the first PRODUCER_KEYS, the others all of them.
 local STREAM, BELL, WAITING, DELAYED, NAMES, CONF, STATS, LANES, LANED = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local GO, RUNNING, DEAD, WORKERS, CANCEL, AWAITED = 10, 11, 12, 13, 14, 15
-local PRODUCER_KEYS, ALL_KEYS = 9, 15
 
-local MAX_FIELDS = 1000 -- pairs of a task; a Lua call takes about 8,000 values
-local CHUNK = 1000 -- arguments of one unpack
-local PAGE = 100 -- entries that one rarely used call moves or shows at most
 local READ_STEP = 8 -- entries to read at once while their sizes are unknown
 local READ_MOST, SMALL_BYTES = 32, 65536 -- read up to so many at once as long as all together are so small
 local MOVE_BYTES = 16 * 1024 * 1024 -- a call that has read or moved so many bytes stops there and says so
 local HISTORY = 2000 -- bytes of history that a task keeps
-local PREVIEW = 200 -- bytes of a command in a list
 -- leases between two sweeps for leftovers; also the silence after which a consumer is deleted
 local SWEEP_LEASES = 10
-local MIN_LEASE_MS = 1000
-local DEFAULT_LEASE_MS, DEFAULT_MAX_CRASHES = 60000, 3 -- if conf was damaged by hand
+local DEFAULT_LEASE_MS = DEFAULT_LEASE_S * 1000 -- if conf was damaged by hand
 local TOO_MANY_FIELDS = 'more than ' .. MAX_FIELDS .. ' fields'
 local FORGED_ID = 'a producer chose the id of its entry; let Redis choose it, by XADD with *'
 -- of a token whose id new_tid made: 13 digits of time, 10 or more after the hyphen
 local OWN_SHORTEST, OWN_LONGEST = 25, 28
 local MAX_DIGITS = 15 -- of a time in ms
 local DURATION_HINT = '; give seconds, or a sum such as 1h30m or 500ms'
-local BELL_KEPT = '16' -- wakeups; QUEUE_WAKEUPS_KEPT of queue.h is the same number
 local DAMAGED_MS = 10000 -- until a waiting task that cannot be read is tried again
 
 local TEXTS = {} -- small numbers as text: formatting is slow

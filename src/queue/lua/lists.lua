@@ -5,13 +5,6 @@ local UNIQUE_BYTES = 200 -- longer items are unique by their SHA-1
 local MARK_BYTES = 13 -- of '*' and a unix time at the end of an item
 local SHOWN = 20 -- items of a preview
 
--- Fields with a meaning of their own. An item, which any program may have written, must not become one of them.
-local TAKEN = {
-  id = true, unique = true, unique_for = true, lane = true, directory = true, timeout = true,
-  max_attempts = true, expires = true, result_ttl = true, max_output = true, signature = true, not_after = true,
-  memory_max = true, memory_high = true, pids_max = true, cpu_max = true, cpu_weight = true, io_weight = true,
-}
-
 -- Up to n items in order from position `at`, and where to go on (nil: no more).
 local function read_by_place(command, key, at, first, last, n)
   local items = redis.call(command, key, str(first), str(last))
@@ -122,8 +115,10 @@ local function take_step(q, key, kind, items, how)
   return added
 end
 
+-- An item, which any program may have written, must not become a field that leat itself acts on.
 local function check_field(name)
-  if name == '' or name:sub(1, 5) == 'leat.' or TAKEN[name] then
+  local acts = TASK_FIELDS[name] and name ~= 'command' and name ~= 'payload'
+  if name == '' or name:sub(1, 5) == 'leat.' or acts then
     fail('BADARG the field of an item cannot be ' .. shown(name))
   end
 end

@@ -4,7 +4,7 @@ do -- Waiting, requeueing and ending tasks.
 -- drain has changed), cancel (a running task is to be ended). A reader that finds as many wakeups as are kept must
 -- assume that it missed one of each kind.
 function leat.wake_workers(q, why)
-  redis.call('XADD', q[BELL], 'MAXLEN', BELL_KEPT, '*', 'why', why)
+  redis.call('XADD', q[BELL], 'MAXLEN', WAKEUPS_KEPT, '*', 'why', why)
 end
 
 -- Part of a whole step. delayed has members of three kinds, each with its due time (ms): a tid, which begins with

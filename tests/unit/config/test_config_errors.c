@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "config/file/load.h"
 #include "config/suggest.h"
-#include "config/types/limits.h"
+#include "queue/shared/limits.h"
 
 #define QUEUE "[queue]\nname = q\n"
 #define COUNT(list) (sizeof list / sizeof((list)[0]))
@@ -264,7 +264,7 @@ static void lanes_are_checked(void **state)
          "f:5: burst: \"0\" is out of range; use 1 to 1000000000\n"},
     };
     char text[512];
-    char name[LIMITS_LANE_MOST + 2] = "";
+    char name[QUEUE_MAX_LANE + 2] = "";
 
     assert_each(cases, COUNT(cases));
     memset(name, 'n', sizeof name - 1);
@@ -351,6 +351,12 @@ static void intake_must_make_tasks_that_run(void **state)
          "f:7: field: command cannot be combined with [task] command; remove one of them\n"},
         {"[task]\ncommand = x\n[intake]\nlists = work\nfield = expires\n",
          "f:7: field: an item cannot become expires; use payload, command or the name of a "
+         "variable\n"},
+        {"[task]\ncommand = x\n[intake]\nlists = work\nfield = live\n",
+         "f:7: field: an item cannot become live; use payload, command or the name of a "
+         "variable\n"},
+        {"[task]\ncommand = x\n[intake]\nlists = work\nfield = unique_next\n",
+         "f:7: field: an item cannot become unique_next; use payload, command or the name of a "
          "variable\n"},
         {"[task]\ncommand = x\n[intake]\nlists = work\nfield = leat.x\n",
          "f:7: field: an item cannot become leat.x; use payload, command or the name of a "
