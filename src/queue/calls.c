@@ -70,23 +70,6 @@ void queue_finish_begin(struct command *command, const struct queue *queue, cons
     begin_worker(command, queue, "leat_finish", consumer);
 }
 
-static const char *outcome_name(enum queue_outcome outcome)
-{
-    switch (outcome) {
-    case QUEUE_SUCCESS:
-        return "success";
-    case QUEUE_RETRY:
-        return "retry";
-    case QUEUE_DEAD:
-        return "dead";
-    case QUEUE_RELEASE:
-        return "release";
-    case QUEUE_CANCELLED:
-        return "cancelled";
-    }
-    return "";
-}
-
 struct pair {
     const char *name;
     struct bytes value;
@@ -104,8 +87,8 @@ void queue_finish_add(struct command *command, const struct queue_result *result
 {
     const struct bytes nothing = bytes_of(NULL);
     char delay[UNITS_INTEGER_SIZE], duration[UNITS_INTEGER_SIZE], ttl[UNITS_INTEGER_SIZE];
-    bool delays = result->outcome == QUEUE_RETRY ||
-                  (result->outcome == QUEUE_RELEASE && result->delay_ms > 0);
+    bool delays = result->outcome == VERDICT_RETRY ||
+                  (result->outcome == VERDICT_RELEASE && result->delay_ms > 0);
     const struct pair pairs[] = {
         {"cause", bytes_of(result->cause)},
         {"status", bytes_of(result->status)},
@@ -125,7 +108,7 @@ void queue_finish_add(struct command *command, const struct queue_result *result
         told += pairs[i].value.size > 0;
     }
     command_add_text(command, result->token);
-    command_add_text(command, outcome_name(result->outcome));
+    command_add_text(command, verdict_name(result->outcome));
     command_add_number(command, (int64_t)told);
     for (size_t i = 0; i < count; i++) {
         if (pairs[i].value.size > 0) {

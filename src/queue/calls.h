@@ -14,6 +14,7 @@
 #include "queue/keys.h"
 #include "queue/shared/limits.h"
 #include "queue/task.h"
+#include "queue/verdict.h"
 #include "redis/command.h"
 
 #define QUEUE_FINISH_MAX QUEUE_PAGE /* attempts in one leat_finish */
@@ -42,10 +43,9 @@ void queue_once_begin(struct command *command, const struct queue *queue);
 void queue_once_add(struct command *command, const struct task *task, struct bytes mark,
                     int64_t not_after_ms);
 
-enum queue_outcome { QUEUE_SUCCESS, QUEUE_RETRY, QUEUE_DEAD, QUEUE_RELEASE, QUEUE_CANCELLED };
 struct queue_result {
     const char *token;
-    enum queue_outcome outcome;
+    enum verdict outcome;
     const char *cause;  /* "exit", "signal", "timeout", … "" for success and release */
     const char *status; /* exit code or signal name */
     const char *reason; /* for people */

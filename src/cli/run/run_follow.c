@@ -253,10 +253,10 @@ static void report_end(struct follow *follow, const struct redisReply *fields)
     bytes_copy(fields_bytes(fields, "how"), how, sizeof how);
     moment_span(fields_number(fields, "delay_ms", 0), wait, sizeof wait);
     follow->told = true;
-    if (bytes_equal(fields_bytes(fields, "ended"), "retry")) {
+    if (bytes_equal(fields_bytes(fields, "ended"), verdict_name(VERDICT_RETRY))) {
         cli_error("task %s: attempt %lld: %s; retrying in %s", follow->tid,
                   (long long)follow->attempt, how, wait);
-    } else if (bytes_equal(fields_bytes(fields, "ended"), "release")) {
+    } else if (bytes_equal(fields_bytes(fields, "ended"), verdict_name(VERDICT_RELEASE))) {
         cli_error("task %s: attempt %lld: %s; it will run again", follow->tid,
                   (long long)follow->attempt, how);
     }

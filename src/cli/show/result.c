@@ -14,6 +14,7 @@
 #include "cli/lib/reply_fields.h"
 #include "cli/lib/text.h"
 #include "cli/show/usage.h"
+#include "queue/verdict.h"
 
 #define WHY_WIDTH 13 /* width of most causes */
 
@@ -36,9 +37,9 @@ void result_read(const struct redisReply *fields, struct result *result)
     struct bytes state = fields_bytes(fields, "state");
 
     *result = (struct result){.state = RESULT_DEAD};
-    if (bytes_equal(state, "success")) {
+    if (bytes_equal(state, verdict_name(VERDICT_SUCCESS))) {
         result->state = RESULT_SUCCEEDED;
-    } else if (bytes_equal(state, "cancelled")) {
+    } else if (bytes_equal(state, verdict_name(VERDICT_CANCELLED))) {
         result->state = RESULT_CANCELLED;
     }
     read_common(fields, result);

@@ -380,23 +380,6 @@ static void on_started(void *context, struct attempt *attempt)
     }
 }
 
-static const char *verdict_name(enum verdict verdict)
-{
-    switch (verdict) {
-    case VERDICT_SUCCESS:
-        return "success";
-    case VERDICT_RETRY:
-        return "retry";
-    case VERDICT_DEAD:
-        return "dead";
-    case VERDICT_RELEASE:
-        return "release";
-    case VERDICT_CANCELLED:
-        return "cancelled";
-    }
-    return "";
-}
-
 void live_ended(struct live *live, struct attempt *attempt, const struct outcome *outcome)
 {
     struct live_task *task = attempt->owner;

@@ -94,23 +94,6 @@ const char *pending_outcome_token(const struct pending_outcome *pending)
     return pending->attempt ? pending->attempt->task->token : pending->token;
 }
 
-static enum queue_outcome queue_outcome_of(enum verdict verdict)
-{
-    switch (verdict) {
-    case VERDICT_SUCCESS:
-        return QUEUE_SUCCESS;
-    case VERDICT_RETRY:
-        return QUEUE_RETRY;
-    case VERDICT_DEAD:
-        return QUEUE_DEAD;
-    case VERDICT_RELEASE:
-        return QUEUE_RELEASE;
-    case VERDICT_CANCELLED:
-        return QUEUE_CANCELLED;
-    }
-    return QUEUE_RELEASE;
-}
-
 /* Buffers for texts that the call points to. */
 struct texts {
     char status[32], usage[USAGE_TEXT];
@@ -121,19 +104,19 @@ static void describe_attempt(const struct pending_outcome *pending, struct queue
 {
     const struct attempt *attempt = pending->attempt;
     result->duration_us = attempt->duration_us;
-    if (result->outcome != QUEUE_RELEASE) {
+    if (result->outcome != VERDICT_RELEASE) {
         ending_status(&attempt->ending, texts->status, sizeof texts->status);
         result->status = texts->status;
     }
-    if (result->outcome == QUEUE_RETRY || result->outcome == QUEUE_DEAD) {
+    if (result->outcome == VERDICT_RETRY || result->outcome == VERDICT_DEAD) {
         result->cause = cause_name(attempt->ending.cause);
         result->reason = attempt->reason;
     }
 
     /* the last attempt's output tails and usage go into the dead letter and the result */
-    bool last = result->outcome == QUEUE_SUCCESS || result->outcome == QUEUE_DEAD;
+    bool last = result->outcome == VERDICT_SUCCESS || result->outcome == VERDICT_DEAD;
     result->result_ttl_ms = last ? pending->ttl_ms : 0;
-    if (result->outcome == QUEUE_DEAD || result->result_ttl_ms > 0) {
+    if (result->outcome == VERDICT_DEAD || result->result_ttl_ms > 0) {
         result->stdout_tail = attempt->stdout_tail;
         result->stderr_tail = attempt->stderr_tail;
         usage_format(&attempt->usage, texts->usage, sizeof texts->usage);
@@ -144,7 +127,7 @@ static void describe_attempt(const struct pending_outcome *pending, struct queue
 void pending_outcome_add_to(struct command *command, const struct pending_outcome *pending)
 {
     struct queue_result result = {.token = pending_outcome_token(pending),
-                                  .outcome = queue_outcome_of(pending->outcome.verdict),
+                                  .outcome = pending->outcome.verdict,
                                   .cause = "",
                                   .status = "",
                                   .reason = "",

@@ -154,19 +154,15 @@ static size_t read_index(struct bytes word, size_t most)
 
 bool batch_read(const char *line, size_t size, size_t count, struct batch_verdict *verdict)
 {
-    static const struct {
-        const char *word;
-        enum verdict verdict;
-    } known[] = {{"ok", VERDICT_SUCCESS}, {"retry", VERDICT_RETRY}, {"dead", VERDICT_DEAD}};
+    static const enum verdict known[] = {VERDICT_SUCCESS, VERDICT_RETRY, VERDICT_DEAD};
 
     struct bytes rest = {line, size};
     verdict->index = read_index(take_word(&rest), count);
     struct bytes word = take_word(&rest);
     verdict->reason = rest;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (word.size == strlen(known[i].word) &&
-            memcmp(word.data, known[i].word, word.size) == 0) {
-            verdict->verdict = known[i].verdict;
+        if (bytes_equal(word, verdict_report_name(known[i]))) {
+            verdict->verdict = known[i];
             return verdict->index > 0;
         }
     }

@@ -214,10 +214,7 @@ void ending_describe(const struct ending *ending, char *text, size_t size)
         (void)snprintf(text, size, "out of memory, %s", how);
         return;
     case CAUSE_REPORTED:
-        (void)snprintf(text, size, "reported %s",
-                       ending->reported == VERDICT_SUCCESS ? "ok"
-                       : ending->reported == VERDICT_RETRY ? "retry"
-                                                           : "dead");
+        (void)snprintf(text, size, "reported %s", verdict_report_name(ending->reported));
         return;
     case CAUSE_DONE:
         (void)snprintf(text, size, "the check says it is done");

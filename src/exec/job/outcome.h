@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "queue/verdict.h"
 
 /* How an attempt ended. cause_name has the names for dead letters and journal fields. */
 enum cause {
@@ -36,14 +37,6 @@ enum cause {
 /* Returns a cause's name in dead letters, results, histories and the journal. The Lua library names
  * success, and the causes that no worker sees: crash, expired, vanished and damaged. */
 const char *cause_name(enum cause cause);
-
-enum verdict {
-    VERDICT_SUCCESS,
-    VERDICT_RETRY,
-    VERDICT_DEAD,
-    VERDICT_RELEASE,
-    VERDICT_CANCELLED,
-};
 
 struct ending {
     enum cause cause;

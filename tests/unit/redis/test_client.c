@@ -276,7 +276,7 @@ static void claims(struct trial *trial, struct client *client, struct queue_clai
 static void settles(struct trial *trial, struct client *client, const char *token,
                     enum queue_settled expected)
 {
-    struct queue_result result = {.token = token, .outcome = QUEUE_SUCCESS};
+    struct queue_result result = {.token = token, .outcome = VERDICT_SUCCESS};
     enum queue_settled settled = QUEUE_KEPT;
     const char *error = NULL;
     queue_finish_begin(&trial->command, &trial->queue, "c");

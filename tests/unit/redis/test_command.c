@@ -151,7 +151,7 @@ static void calls_workers_functions(void **state)
 
     struct queue_result result = {
         .token = "s1-0",
-        .outcome = QUEUE_DEAD,
+        .outcome = VERDICT_DEAD,
         .cause = "exit",
         .status = "7",
         .duration_us = 12,
