@@ -17,11 +17,15 @@ end
 -- Answers a claimed task. Workers ask their done-check by how its earlier attempts ended.
 local function add_claimed(task, out)
   out.claimed[#out.claimed + 1] = answer(task)
+  if task.history == '' then
+    return
+  end
   local causes = {}
   for cause in task.history:gmatch('%S+ %S+ %S+ %S+ (%S+) [^\n]*\n') do
     causes[#causes + 1] = cause
   end
   if #causes > 0 then
+    out.causes = out.causes or {}
     out.causes[#out.causes + 1] = { task.token, table.concat(causes, ' ') }
   end
 end
@@ -82,7 +86,7 @@ local function judge(q, task, record, out)
   elseif record then
     return not out.alone and 'again' or leat.requeue(q, task)
   end
-  if leat.is_expired(q, task) then
+  if task.expires and leat.is_expired(q, task) then
     leat.dead_letter(q, task, { cause = 'expired', reason = 'it expired before it could start' })
     return count(q, 'expired')
   end
@@ -102,14 +106,23 @@ local function judge(q, task, record, out)
   return 'claim'
 end
 
--- Tasks that hold nothing are claimed together. Returns the tokens whose records they replace.
+-- Claims together those of the tasks that hold nothing. Returns the tokens whose records they replace, or nil.
 local function claim_plain(q, tasks)
-  local puts, overtaken = {}, {}
-  for i, task in ipairs(tasks) do
-    puts[2 * i - 1], puts[2 * i] = task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task)
-    overtaken[#overtaken + 1] = task.from
+  local puts, n, overtaken = {}, 0, nil
+  for i = 1, #tasks do
+    local task = tasks[i]
+    if task.plain then
+      puts[n + 1], puts[n + 2] = task.token, pack_record(q.consumer, q.now_text, task.attempts + 1, task)
+      n = n + 2
+      if task.from then
+        overtaken = overtaken or {}
+        overtaken[#overtaken + 1] = task.from
+      end
+    end
   end
-  redis.call('HSET', q[RUNNING], unpack(puts))
+  if n > 0 then
+    redis.call('HSET', q[RUNNING], unpack(puts))
+  end
   return overtaken
 end
 
@@ -131,7 +144,7 @@ local function admit(q, tasks, out)
   if out.busy == 0 and tasks[1].crashes == 0 then
     put_candidate_first(tasks)
   end
-  local plain, taken = {}, {}
+  local taken = {}
   for i = 1, #tasks do
     local task = tasks[i]
     local fine, verdict = pcall(judge, q, task, task.packed and unpack_record(task.packed), out)
@@ -143,7 +156,7 @@ local function admit(q, tasks, out)
       redis.call('HSET', q[STATS], DEFERRED, q.now_text)
     elseif verdict == 'claim' or verdict == 'claimed' or verdict == 'again' then
       if verdict == 'claim' then
-        plain[#plain + 1], task.plain = task, true
+        task.plain = true
       end
       taken[#taken + 1] = task
       if verdict ~= 'again' then
@@ -152,14 +165,11 @@ local function admit(q, tasks, out)
       out.alone, out.busy, out.bytes = task.crashes > 0, out.busy + 1, out.bytes + task.bytes
     end
   end
-  local fine, overtaken = true, {}
-  if #plain > 0 then
-    fine, overtaken = pcall(claim_plain, q, plain)
-  end
+  local fine, overtaken = pcall(claim_plain, q, taken)
   for i = 1, #taken do
     local task = taken[i]
-    if fine and task.plain then
-      leat.forget_expiry(q, task)
+    if fine and task.plain and task.expires then
+      try(out, leat.forget_expiry, q, task)
     end
     if fine or not task.plain then
       add_claimed(task, out)
@@ -167,7 +177,7 @@ local function admit(q, tasks, out)
   end
   if not fine then
     error(overtaken, 0)
-  elseif #overtaken > 0 then
+  elseif overtaken then
     redis.call('HDEL', q[RUNNING], unpack(overtaken))
   end
 end
@@ -291,34 +301,36 @@ end
 
 -- How many more tasks the queue's rate allows (math.huge: no rate), and when it allows the next (ms).
 local function read_rate(q, out)
-  if out.every_us then
-    out.left, out.next_ms = leat.tokens(q, 'tat', out.every_us, out.burst)
+  local rate = out.rate
+  if rate then
+    out.left, rate.next_ms = leat.tokens(q, 'tat', rate.every_us, rate.burst)
   end
 end
 
 -- Takes the rate tokens of the tasks that start. If none is left, nothing may start until the next one, or, for a
 -- worker that could have started more, until its turn.
 local function settle_rate(q, out, room)
-  if not out.every_us then
+  local rate = out.rate
+  if not rate then
     return 0, ''
   end
   if out.started > 0 then
-    leat.take_tokens(q, 'tat', out.every_us, out.started)
-    out.left, out.next_ms = leat.tokens(q, 'tat', out.every_us, out.burst)
+    leat.take_tokens(q, 'tat', rate.every_us, out.started)
+    read_rate(q, out)
   end
   if out.left >= 1 then
     return 0, ''
   end
   local waits = room > #out.claimed + #out.deferred
-  return waits and leat.turn_ms(q, out.next_ms, out.every_us) or out.next_ms, 'rate'
+  return waits and leat.turn_ms(q, rate.next_ms, rate.every_us) or rate.next_ms, 'rate'
 end
 
 -- The last parts of the reply, which are left out if they are empty: nearly always.
 local function more_of(causes, reasons)
-  if #reasons > 0 then
-    return causes, reasons
+  if reasons then
+    return causes or {}, reasons
   end
-  return #causes > 0 and causes or nil
+  return causes
 end
 
 -- This worker may start nothing. It gets no task, but scans on. A hold stops all workers, and ends the scan: with
@@ -332,7 +344,7 @@ local function claim_closed(q, closed_until, why, cursor, lease, named)
     following = fine and found or ''
   end
   return { PROTOCOL, q.now_text, lease, str(closed_until), why, 0, following, {}, {}, q.ended,
-    more_of({}, q.reasons) }
+    more_of(nil, q.reasons) }
 end
 
 -- leat_claim: claims tasks for a worker.
@@ -344,7 +356,8 @@ end
 -- drained, rate), next due ms (0: none), scan cursor ('': done), claimed tasks {token, tid, attempt, crashes,
 -- fence, enqueued ms, {name, value …}}, deferred tokens, {tid, cause …} of tasks that this call ended without
 -- running them: dead letters, or cancelled; {token, causes} of claimed tasks that were tried before, one cause for
--- each earlier attempt; the reason of each task that was ended, in the same order. With why 'rate', some tasks may have been claimed.
+-- each earlier attempt; the reason of each task that was ended, in the same order. With why 'rate', some tasks may
+-- have been claimed.
 -- Deferred tokens are unclaimed: name them again when nothing runs. Until then, a worker without tasks that claims
 -- takes one of them, and one that starts a scan requeues them. A named token that is in neither list no longer
 -- belongs to this worker.
@@ -368,8 +381,8 @@ function leat.claim(keys, args)
   end
 
   local out = {
-    claimed = {}, causes = {}, deferred = {}, alone = false, busy = busy, bytes = 0, started = 0,
-    every_us = every_us, burst = burst, left = math.huge,
+    claimed = {}, deferred = {}, alone = false, busy = busy, bytes = 0, started = 0,
+    left = math.huge, rate = every_us and { every_us = every_us, burst = burst },
   }
   read_rate(q, out)
   leat.read_plain_and_due(q)

@@ -14,7 +14,7 @@ local function expiry_of(task)
 end
 
 function leat.is_expired(q, task)
-  local ms = task.expires and expiry_of(task)
+  local ms = expiry_of(task)
   return ms and ms <= q.now
 end
 

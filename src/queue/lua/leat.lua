@@ -101,7 +101,7 @@ local function open(keys, wanted, group, consumer)
   end
   -- All fields are set here, because Lua copies a table that grows.
   local q = {
-    group = group, consumer = consumer, ended = {}, reasons = {}, undo = false, freed = false, now_us = nil, now = nil,
+    group = group, consumer = consumer, ended = {}, undo = false, freed = false, now_us = nil, now = nil,
     now_text = nil, plain = nil, due = nil, unpack(keys),
   }
   opened[1] = setmetatable(q, CLOCK)

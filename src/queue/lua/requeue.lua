@@ -199,6 +199,7 @@ end
 local function note_end(q, tid, cause, reason)
   q.ended[#q.ended + 1], q.ended[#q.ended + 2] = tid, cause
   local plain = (reason or ''):gsub('%c', '?')
+  q.reasons = q.reasons or {}
   q.reasons[#q.reasons + 1] = plain
 end
 
