@@ -334,9 +334,9 @@ void runner_set_guard(struct runner *runner, struct guard *guard)
     runner->host.guard = runner->orphan_scan.guard = guard;
 }
 
-void runner_set_guard_margin(struct runner *runner, int64_t margin_ns)
+void runner_set_lease(struct runner *runner, int64_t lease_ms)
 {
-    runner->host.guard_margin_ns = margin_ns;
+    runner->host.lease_ms = lease_ms;
 }
 
 void runner_renewed(struct runner *runner)

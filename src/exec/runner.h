@@ -58,8 +58,8 @@ void runner_set_cgroups(struct runner *runner, struct cgroups *cgroups);
  * runner. To be called before the first start. */
 void runner_set_guard(struct runner *runner, struct guard *guard);
 
-/* Sets how long before the end of a lease the guards kill. */
-void runner_set_guard_margin(struct runner *runner, int64_t margin_ns);
+/* Sets the length of the queue's leases. */
+void runner_set_lease(struct runner *runner, int64_t lease_ms);
 
 /* Passes renewed leases (lease_deadline_ns of attempts) on to the guards. */
 void runner_renewed(struct runner *runner);

@@ -19,7 +19,6 @@
 #include "queue/calls.h"
 #include "queue/replies.h"
 
-#define HEARTBEATS_PER_LEASE 3
 #define RENEW_MOST 500 /* tokens in one call: Redis does nothing else meanwhile */
 #define LATE_SHARE 12  /* of the lease: a heartbeat this late means that leatd was stopped */
 
@@ -53,21 +52,14 @@ static int64_t margin_ms(const struct lease *lease)
     return lease_rule_margin_ms(lease->lease_ms);
 }
 
-/* Returns the time that a task has from SIGTERM to the end of its lease. */
 static int64_t notice_ms(const struct lease *lease)
 {
-    return lease->config->task.kill_grace_ms + margin_ms(lease);
+    return lease_rule_notice_ms(lease->config->task.kill_grace_ms, lease->lease_ms);
 }
 
 bool lease_fits(const struct lease *lease)
 {
     return lease_rule_fits(lease->config->task.kill_grace_ms, lease->lease_ms);
-}
-
-/* The guard is the backstop: it fires half a margin before the lease ends. */
-static void set_guard_margin(const struct lease *lease)
-{
-    runner_set_guard_margin(lease->runner, margin_ms(lease) * CLOCK_NS_PER_MS / 2);
 }
 
 static void warn_unless_fits(const struct lease *lease)
@@ -336,7 +328,7 @@ void lease_registered(struct lease *lease, const struct queue_renew_reply *reply
 
 static void set_heartbeat_timer(struct lease *lease)
 {
-    int64_t period_ms = lease->lease_ms / HEARTBEATS_PER_LEASE;
+    int64_t period_ms = lease_rule_heartbeat_ms(lease->lease_ms);
     if (lease->watchdog_ms && lease->watchdog_ms / 2 < period_ms) {
         period_ms = lease->watchdog_ms / 2;
     }
@@ -354,7 +346,7 @@ void lease_update(struct lease *lease, int64_t lease_ms)
         return;
     }
     lease->lease_ms = lease_ms;
-    set_guard_margin(lease);
+    runner_set_lease(lease->runner, lease->lease_ms);
     set_heartbeat_timer(lease);
     warn_unless_fits(lease);
 }
@@ -380,7 +372,7 @@ static void on_turn(struct ev_loop *loop, ev_check *watcher, int events)
     int64_t now_ns = clock_boot_ns();
     int64_t gap_ms = (now_ns - lease->turn_ns) / CLOCK_NS_PER_MS;
     lease->turn_ns = now_ns;
-    if (gap_ms > lease->lease_ms / HEARTBEATS_PER_LEASE + lease->lease_ms / LATE_SHARE) {
+    if (gap_ms > lease_rule_heartbeat_ms(lease->lease_ms) + lease->lease_ms / LATE_SHARE) {
         log_text(LOG_WARNING, "leatd was stopped or starved for %lld ms", (long long)gap_ms);
         enforce_all(lease);
         renew(lease);
@@ -417,7 +409,7 @@ struct lease *lease_new(struct ev_loop *loop, const struct config *config, struc
     ev_check_start(loop, &lease->turn);
     fd_watch_start(&lease->deadline, loop, timer, EV_READ);
     set_heartbeat_timer(lease);
-    set_guard_margin(lease);
+    runner_set_lease(lease->runner, lease->lease_ms);
     return lease;
 
 fail:

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "config/lease_rule.h"
 #include "daemon/session/join.h"
 #include "daemon/session/reconnect.h"
 #include "daemon/session/server.h"
@@ -308,11 +309,11 @@ static void listen_for_wakeups(struct session *session)
 
 /* ---- commands ---- */
 
-/* A server that does not answer within a third of the lease counts as lost, so that there is time
+/* A server that does not answer until the next heartbeat counts as lost, so that there is time
  * to reconnect before the lease ends. */
 static int64_t reply_timeout_ms(const struct session *session)
 {
-    int64_t most_ms = session->lease_ms / 3;
+    int64_t most_ms = lease_rule_heartbeat_ms(session->lease_ms);
     int64_t timeout_ms = session->config->redis.command_timeout_ms;
     return timeout_ms < most_ms ? timeout_ms : most_ms;
 }

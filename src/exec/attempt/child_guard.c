@@ -3,17 +3,12 @@
  */
 #include "exec/attempt/child_guard.h"
 
+#include "base/clock.h"
+#include "config/lease_rule.h"
 #include "exec/tree/env_tag.h"
 
-#include "base/clock.h"
-
-/* How long a start may block the daemon, which cannot renew leases meanwhile: this share of the
- * time that is left of the lease, within these bounds. */
-#define START_SHARE 8
-#define START_LEAST_NS CLOCK_NS_PER_S
-#define START_MOST_NS (10 * CLOCK_NS_PER_S)
-
-/* Returns the deadline of the process: the earliest lease of its attempts, minus the margin. */
+/* Returns the deadline of the process: the earliest lease of its attempts, minus the guards'
+ * margin. */
 static int64_t deadline_ns(struct child *child)
 {
     int64_t first_ns = GUARD_NEVER;
@@ -23,16 +18,16 @@ static int64_t deadline_ns(struct child *child)
             first_ns = lease_ns;
         }
     }
-    return first_ns == GUARD_NEVER ? first_ns : first_ns - child->host->guard_margin_ns;
+    return first_ns == GUARD_NEVER
+               ? first_ns
+               : first_ns - lease_rule_guard_ms(child->host->lease_ms) * CLOCK_NS_PER_MS;
 }
 
 static int64_t start_deadline_ns(struct child *child)
 {
-    int64_t now_ns = clock_boot_ns(), end_ns = deadline_ns(child);
-    int64_t most_ns = (end_ns - now_ns) / START_SHARE;
-    most_ns = most_ns > START_LEAST_NS ? most_ns : START_LEAST_NS;
-    most_ns = most_ns < START_MOST_NS ? most_ns : START_MOST_NS;
-    return end_ns < now_ns + most_ns ? end_ns : now_ns + most_ns;
+    int64_t now_ns = clock_boot_ns();
+    int64_t left_ms = (deadline_ns(child) - now_ns) / CLOCK_NS_PER_MS;
+    return now_ns + lease_rule_start_ms(left_ms) * CLOCK_NS_PER_MS;
 }
 
 uint64_t child_guard_tag(const struct child *child)

@@ -53,10 +53,10 @@ struct child_host {
     struct ev_loop *loop;
     const struct config *config; /* the current one: a reload changes it while children run */
     struct start start;
-    uint64_t worker_tag;     /* the worker's environment tag (exec/tree/env_tag.h); 0: none */
-    struct guard *guard;     /* NULL: none */
-    int64_t guard_margin_ns; /* how long before the end of a lease a guard kills */
-    char *scratch;           /* for reading output */
+    uint64_t worker_tag; /* the worker's environment tag (exec/tree/env_tag.h); 0: none */
+    struct guard *guard; /* NULL: none */
+    int64_t lease_ms;    /* the queue's, for config/lease_rule.h */
+    char *scratch;       /* for reading output */
     size_t scratch_size;
     struct cgroups *cgroups;      /* not owned; NULL: none */
     struct attempt_follow follow; /* its functions are NULL if nobody follows */

@@ -22,8 +22,28 @@ static void test_bounds_are_exact(void **state)
     assert_int_equal(lease_rule_margin_ms(60000), 3000);
 }
 
+/* Goal: TERM comes before KILL, and KILL before a guard's, all before the lease ends; the start of
+ * a task never takes longer than the rest of its lease. */
+static void test_margins_are_in_order(void **state)
+{
+    (void)state;
+    for (int64_t lease_ms = 1000; lease_ms < 86400000; lease_ms += lease_ms / 7) {
+        int64_t grace_ms = lease_rule_longest_grace_ms(lease_ms);
+        int64_t notice_ms = lease_rule_notice_ms(grace_ms, lease_ms);
+        assert_true(notice_ms <= lease_ms / 2 && notice_ms > lease_rule_margin_ms(lease_ms));
+        assert_true(lease_rule_margin_ms(lease_ms) > lease_rule_guard_ms(lease_ms));
+        assert_true(lease_rule_guard_ms(lease_ms) >= 50);
+        assert_true(2 * lease_rule_heartbeat_ms(lease_ms) < lease_ms);
+    }
+    assert_int_equal(lease_rule_start_ms(300), 300);
+    assert_int_equal(lease_rule_start_ms(4000), 1000);
+    assert_int_equal(lease_rule_start_ms(40000), 5000);
+    assert_int_equal(lease_rule_start_ms(3600000), 10000);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bounds_are_exact)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bounds_are_exact),
+                                       cmocka_unit_test(test_margins_are_in_order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
