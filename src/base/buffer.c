@@ -118,6 +118,11 @@ int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
     return -1;
 }
 
+struct bytes buffer_bytes(const struct buffer *buffer)
+{
+    return (struct bytes){buffer->data ? buffer->data : "", buffer->size};
+}
+
 void buffer_consume(struct buffer *buffer, size_t size)
 {
     if (size == 0) {

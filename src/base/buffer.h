@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 struct buffer {
     char *data; /* owned; not NUL-terminated */
     size_t size;
@@ -35,6 +37,9 @@ int buffer_printf(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int buffer_vprintf(struct buffer *buffer, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
+
+/* The content, until the next change. Its data is never NULL. */
+struct bytes buffer_bytes(const struct buffer *buffer);
 
 /* Removes that many bytes from the front; size must not exceed buffer->size. */
 void buffer_consume(struct buffer *buffer, size_t size);

@@ -121,27 +121,36 @@ static int run_subcommand(struct cli *cli, int argc, char **argv)
     return cli->subcommand->run(cli, argc, argv);
 }
 
+static int take_help(const struct cli *cli, const struct cli_option *option, const char *value)
+{
+    (void)cli;
+    (void)option;
+    (void)value;
+    print_help(stdout);
+    return CLI_STOP;
+}
+
+static int take_version(const struct cli *cli, const struct cli_option *option, const char *value)
+{
+    (void)cli;
+    (void)option;
+    (void)value;
+    /* cli_flush reports failures */
+    (void)printf("leat %s\n", LEAT_VERSION);
+    return CLI_STOP;
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {
-        CLI_COMMON_OPTIONS,
-        {"version", no_argument, NULL, 'V'},
+    static const struct cli_option options[] = {
+        {"--help", 'h', CLI_NO_VALUE, .take = take_help},
+        {"--version", 'V', CLI_NO_VALUE, .take = take_version},
         {0},
     };
-    int letter, status = EX_OK;
+    int status = cli_options(cli, argc, argv, CLI_WORDS, options);
 
-    while ((letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS "V", options, &status)) !=
-           CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            return status;
-        }
-        if (letter == 'h') {
-            print_help(stdout);
-            return EX_OK;
-        }
-        /* cli_flush reports failures */
-        (void)printf("leat %s\n", LEAT_VERSION);
-        return EX_OK;
+    if (status != EX_OK) {
+        return status;
     }
     if (optind >= argc) {
         print_help(stderr);
@@ -169,5 +178,8 @@ int main(int argc, char **argv)
     status = run(&cli, argc, argv);
     flushed = cli_flush();
     cli_free(&cli);
-    return flushed != EX_OK ? flushed : status;
+    if (flushed != EX_OK) {
+        return flushed;
+    }
+    return status == CLI_STOP ? EX_OK : status;
 }

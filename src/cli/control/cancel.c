@@ -50,15 +50,6 @@ static const char help[] =
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 
-enum { OPTION_NOW = 256, OPTION_JSON };
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"now", no_argument, NULL, OPTION_NOW},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {0},
-};
-
 enum state { UNKNOWN, CANCELLED, ASKED, NOT_FOUND, FAILED };
 
 /* A task to cancel. */
@@ -137,7 +128,6 @@ static bool ask(struct cancel *cancel)
         return true;
     }
     reply = cli_call(cancel->cli, &command, "cannot cancel", count + 1, &status);
-    command_free(&command);
     if (!reply) {
         cancel->status = status;
         return false;
@@ -221,14 +211,11 @@ static const char *state_name(enum state state)
 
 static int print_json(const struct cancel *cancel, const struct target *target)
 {
-    const char *id = id_of(cancel, target);
     json_t *object = json_pack("{s:s}", "state", state_name(target->state));
 
-    if (object && (output_json_bytes(object, "id", bytes_of(id)) ||
-                   (target->state == ASKED &&
-                    json_object_set_new(object, "worker", json_string(target->worker))))) {
-        json_decref(object);
-        object = NULL;
+    output_put_bytes(&object, "id", bytes_of(id_of(cancel, target)));
+    if (target->state == ASKED) {
+        output_put(&object, "worker", json_string(target->worker));
     }
     return output_json(object, false);
 }
@@ -350,15 +337,12 @@ static int cancel_all(struct cancel *cancel, char *const *ids)
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct cancel cancel = {.done.event = "operator-cancel", .cli = cli};
-    int letter, status = EX_OK;
+    const struct cli_option options[] = {
+        {"--now", .flag = &cancel.now}, {"--json", .flag = &cancel.json}, {0}};
+    int status = cli_options(cli, argc, argv, CLI_OPERANDS, options);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
-           CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            return status;
-        }
-        cancel.now = cancel.now || letter == OPTION_NOW;
-        cancel.json = cancel.json || letter == OPTION_JSON;
+    if (status != EX_OK) {
+        return status;
     }
     if (optind == argc) {
         return cli_usage(cli, "missing operand: give task ids, or '-'");

@@ -60,15 +60,6 @@ static const char help[] =
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 
-enum { OPTION_JSON = 256, OPTION_APPLY };
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"apply", no_argument, NULL, OPTION_APPLY},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {0},
-};
-
 enum kind { DURATION, NUMBER, RATE };
 
 /* A setting under its own name, and the form in which Redis stores it. */
@@ -463,7 +454,6 @@ static struct redisReply *call(struct cli *cli, const char *name, const char *ke
     queue_conf(&command, &cli->queue, key, stored);
     reply = cli_call(cli, &command, key ? "cannot change the setting" : "cannot read the settings",
                      1, status);
-    command_free(&command);
     if (reply && key) {
         record_change(cli, name, stored);
     }
@@ -524,15 +514,12 @@ static int run(struct cli *cli, int argc, char **argv)
 {
     struct change change = {0};
     bool json = false, applies = false;
-    int letter, status = EX_OK;
+    const struct cli_option options[] = {
+        {"--apply", .flag = &applies}, {"--json", .flag = &json}, {0}};
+    int status = cli_options(cli, argc, argv, CLI_OPERANDS, options);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
-           CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            return status;
-        }
-        json = json || letter == OPTION_JSON;
-        applies = applies || letter == OPTION_APPLY;
+    if (status != EX_OK) {
+        return status;
     }
     if (applies && argc > optind) {
         return cli_usage(cli, "--apply takes no name and value; remove one of them");

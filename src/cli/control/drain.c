@@ -67,13 +67,6 @@ static const char undrain_help[] =
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 
-static const struct option drain_options[] = {
-    CLI_COMMON_OPTIONS,
-    {"all", no_argument, NULL, PAUSES_OPTION_ALL},
-    {"json", no_argument, NULL, PAUSES_OPTION_JSON},
-    {0},
-};
-
 struct drain {
     struct cli *cli;
     bool drain, json;
@@ -240,47 +233,48 @@ static void drain_all(struct drain *drain)
     }
 }
 
-static int drain_hosts(struct cli *cli, char *const *hosts, const struct pauses_options *options,
-                       bool drains)
+static int drain_hosts(struct drain *drain, char *const *hosts)
 {
-    struct drain drain = {.cli = cli, .drain = drains, .json = options->json};
-    int status = cli_connect(cli);
+    int status = cli_connect(drain->cli);
 
     if (status != EX_OK) {
         return status;
     }
-    drain.reply = status_call(cli, &status);
-    if (!drain.reply) {
+    drain->reply = status_call(drain->cli, &status);
+    if (!drain->reply) {
         return status;
     }
-    if (options->all) {
-        drain_all(&drain);
+    if (!*hosts) {
+        drain_all(drain);
     }
-    while (*hosts && drain_host(&drain, *hosts)) {
+    while (*hosts && drain_host(drain, *hosts)) {
         hosts++;
     }
-    freeReplyObject(drain.reply);
-    return drain.status;
+    freeReplyObject(drain->reply);
+    return drain->status;
 }
 
-static int run_drains(struct cli *cli, int argc, char **argv, bool drain)
+static int run_drains(struct cli *cli, int argc, char **argv, bool drains)
 {
-    struct pauses_options options;
-    int status = EX_OK;
+    struct drain drain = {.cli = cli, .drain = drains};
+    bool all = false;
+    const struct cli_option options[] = {
+        {"--all", .flag = &all}, {"--json", .flag = &drain.json}, {0}};
+    int status = cli_options(cli, argc, argv, CLI_OPERANDS, options);
 
-    if (!pauses_read_options(cli, argc, argv, drain_options, &options, &status)) {
+    if (status != EX_OK) {
         return status;
     }
-    if (options.all == (optind < argc)) {
-        return cli_usage(cli, options.all ? "give hosts or --all, not both"
-                                          : "missing operand: give hosts, or --all");
+    if (all == (optind < argc)) {
+        return cli_usage(cli, all ? "give hosts or --all, not both"
+                                  : "missing operand: give hosts, or --all");
     }
     for (int i = optind; i < argc; i++) {
         if (!*argv[i] || strcmp(argv[i], EVERY_HOST) == 0) {
             return cli_usage(cli, "'%s' is not a host; use --all for all hosts", argv[i]);
         }
     }
-    return drain_hosts(cli, argv + optind, &options, drain);
+    return drain_hosts(&drain, argv + optind);
 }
 
 static int run_drain(struct cli *cli, int argc, char **argv)

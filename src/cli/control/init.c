@@ -16,8 +16,6 @@
 #include "queue/library.h"
 #include "queue/replies.h"
 
-enum { OPTION_JSON = 256, OPTION_USER, OPTION_PASSWORD_FILE };
-
 static const char init_help[] =
     "Usage: leat init [OPTION]...\n"
     "Load leat's function library into Redis, unless it is up to date, and create the\n"
@@ -54,36 +52,17 @@ struct init {
 
 static int read_options(struct cli *cli, int argc, char **argv, struct init *init)
 {
-    /* the common --password-file is for --redis; this one comes first and replaces it */
-    static const struct option options[] = {
-        {"password-file", required_argument, NULL, OPTION_PASSWORD_FILE},
-        CLI_COMMON_OPTIONS,
-        {"user", required_argument, NULL, OPTION_USER},
-        {"json", no_argument, NULL, OPTION_JSON},
-        {0},
-    };
-    int letter, status = EX_OK;
+    /* the common --password-file is for --redis; this one replaces it */
+    const struct cli_option options[] = {{"--password-file", .text = &init->password_file},
+                                         {"--user", .text = &init->user},
+                                         {"--json", .flag = &init->json},
+                                         {0}};
+    int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, options);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options, &status)) !=
-           CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            return status;
-        }
-        if (letter == OPTION_USER) {
-            init->user = optarg;
-        } else if (letter == OPTION_PASSWORD_FILE) {
-            init->password_file = optarg;
-        } else {
-            init->json = true;
-        }
-    }
-    if (optind < argc) {
-        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
-    }
-    if (init->user && !init->password_file) {
+    if (status == EX_OK && init->user && !init->password_file) {
         return cli_usage(cli, "--user needs --password-file");
     }
-    return -1;
+    return status;
 }
 
 /* Puts user and password of the options into the configuration. */
@@ -162,7 +141,6 @@ static int make_group(struct cli *cli, bool *made)
 
     queue_init_group(&command, &cli->queue);
     reply = cli_call(cli, &command, "cannot create the consumer group", 2, &status);
-    command_free(&command);
     if (!reply) {
         return status;
     }
@@ -194,10 +172,9 @@ static int run_init(struct cli *cli, int argc, char **argv)
     int64_t version = 0;
     int status = read_options(cli, argc, argv, &init);
 
-    if (status >= 0) {
-        return status;
+    if (status == EX_OK) {
+        status = cli_load(cli);
     }
-    status = cli_load(cli);
     if (status == EX_OK) {
         status = set_login(cli, &init);
     }

@@ -56,18 +56,6 @@ static const char resume_help[] = "Usage: leat resume [OPTION]...\n"
                                   "  77  Redis denied access\n"
                                   "  78  the configuration is wrong\n";
 
-static const struct option pause_options[] = {
-    CLI_COMMON_OPTIONS,
-    {"wait", no_argument, NULL, PAUSES_OPTION_WAIT},
-    {"json", no_argument, NULL, PAUSES_OPTION_JSON},
-    {0},
-};
-static const struct option resume_options[] = {
-    CLI_COMMON_OPTIONS,
-    {"json", no_argument, NULL, PAUSES_OPTION_JSON},
-    {0},
-};
-
 struct paused {
     int64_t since_ms; /* 0: not paused */
     int64_t running, now_ms;
@@ -133,50 +121,42 @@ static int print_paused(const struct paused *paused, bool changed, bool json)
 
 static int run_pause(struct cli *cli, int argc, char **argv)
 {
-    struct pauses_options options;
     struct paused paused = {0};
-    bool changed = false;
-    int status = EX_OK;
+    bool changed = false, wait = false, json = false;
+    const struct cli_option options[] = {{"--wait", .flag = &wait}, {"--json", .flag = &json}, {0}};
+    int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, options);
 
-    if (!pauses_read_options(cli, argc, argv, pause_options, &options, &status)) {
-        return status;
+    if (status == EX_OK) {
+        status = cli_connect(cli);
     }
-    if (optind < argc) {
-        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
-    }
-    status = cli_connect(cli);
     if (status == EX_OK) {
         status = pauses_set(cli, "paused", true, &changed);
     }
     if (status == EX_OK) {
         status = read_paused(cli, &paused);
     }
-    if (status == EX_OK && options.wait) {
+    if (status == EX_OK && wait) {
         status = wait_until_idle(cli, &paused);
     }
-    return status == EX_OK ? print_paused(&paused, changed, options.json) : status;
+    return status == EX_OK ? print_paused(&paused, changed, json) : status;
 }
 
 static int run_resume(struct cli *cli, int argc, char **argv)
 {
-    struct pauses_options options;
-    bool changed = false;
-    int status = EX_OK;
+    bool changed = false, json = false;
+    const struct cli_option options[] = {{"--json", .flag = &json}, {0}};
+    int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, options);
 
-    if (!pauses_read_options(cli, argc, argv, resume_options, &options, &status)) {
-        return status;
+    if (status == EX_OK) {
+        status = cli_connect(cli);
     }
-    if (optind < argc) {
-        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
-    }
-    status = cli_connect(cli);
     if (status == EX_OK) {
         status = pauses_set(cli, "paused", false, &changed);
     }
     if (status != EX_OK) {
         return status;
     }
-    if (options.json) {
+    if (json) {
         return output_json(json_pack("{s:b, s:b}", "paused", 0, "changed", (int)changed), true);
     }
     /* cli_flush reports failures */

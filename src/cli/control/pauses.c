@@ -11,24 +11,6 @@
 #include "cli/lib/reply_fields.h"
 #include "queue/calls.h"
 
-bool pauses_read_options(struct cli *cli, int argc, char **argv, const struct option *table,
-                         struct pauses_options *options, int *status)
-{
-    int letter;
-
-    *options = (struct pauses_options){0};
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, table, status)) !=
-           CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            return false;
-        }
-        options->wait = options->wait || letter == PAUSES_OPTION_WAIT;
-        options->all = options->all || letter == PAUSES_OPTION_ALL;
-        options->json = options->json || letter == PAUSES_OPTION_JSON;
-    }
-    return true;
-}
-
 static void record_change(const struct cli *cli, const char *name, bool paused)
 {
     static const char drain[] = "drain:";
@@ -54,7 +36,6 @@ int pauses_set(struct cli *cli, const char *name, bool paused, bool *changed)
     audit_who(who);
     queue_pause(&command, &cli->queue, name, paused, who);
     reply = cli_call(cli, &command, paused ? "cannot pause" : "cannot resume", 2, &status);
-    command_free(&command);
     if (!reply) {
         return status;
     }

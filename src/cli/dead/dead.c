@@ -53,36 +53,6 @@ static const char help[] =
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 
-enum {
-    OPTION_CAUSE = 256,
-    OPTION_OLDER,
-    OPTION_NEWER,
-    OPTION_LANE,
-    OPTION_COMMAND,
-    OPTION_ALL,
-    OPTION_DRY_RUN,
-    OPTION_YES,
-    OPTION_LIMIT,
-    OPTION_JSON,
-    OPTION_PAYLOAD,
-};
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"cause", required_argument, NULL, OPTION_CAUSE},
-    {"older-than", required_argument, NULL, OPTION_OLDER},
-    {"newer-than", required_argument, NULL, OPTION_NEWER},
-    {"lane", required_argument, NULL, OPTION_LANE},
-    {"command", required_argument, NULL, OPTION_COMMAND},
-    {"all", no_argument, NULL, OPTION_ALL},
-    {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
-    {"yes", no_argument, NULL, OPTION_YES},
-    {"limit", required_argument, NULL, OPTION_LIMIT},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"payload", no_argument, NULL, OPTION_PAYLOAD},
-    {0},
-};
-
 /* ---- actions */
 
 static bool has_filter(const struct dead_options *options)
@@ -104,44 +74,27 @@ static int check_choice(const struct cli *cli, const struct dead_options *option
     return EX_OK;
 }
 
-static int run_list(struct cli *cli, const struct dead_options *options)
-{
-    int status = check_choice(cli, options, true);
-
-    return status != EX_OK ? status : dead_list(cli, options);
-}
-
-static int run_show(struct cli *cli, const struct dead_options *options)
-{
-    int status = check_choice(cli, options, false);
-
-    return status != EX_OK ? status : dead_show(cli, options);
-}
-
 static int run_retry(struct cli *cli, const struct dead_options *options)
 {
-    int status = check_choice(cli, options, false);
-
-    return status != EX_OK ? status : dead_act(cli, options, true);
+    return dead_act(cli, options, true);
 }
 
 static int run_drop(struct cli *cli, const struct dead_options *options)
 {
-    int status = check_choice(cli, options, false);
-
-    return status != EX_OK ? status : dead_act(cli, options, false);
+    return dead_act(cli, options, false);
 }
 
 static int run_action(struct cli *cli, const char *name, const struct dead_options *options)
 {
     static const char *const names[] = {"list", "show", "retry", "drop"};
     static int (*const actions[])(struct cli * cli, const struct dead_options *options) = {
-        run_list, run_show, run_retry, run_drop};
+        dead_list, dead_show, run_retry, run_drop};
     char hint[64];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i]) == 0) {
-            return actions[i](cli, options);
+            int status = check_choice(cli, options, i == 0);
+            return status == EX_OK ? actions[i](cli, options) : status;
         }
     }
     cli_suggest(name, names, sizeof names / sizeof *names, hint, sizeof hint);
@@ -149,13 +102,14 @@ static int run_action(struct cli *cli, const char *name, const struct dead_optio
 }
 
 /* Refuses a cause that does not exist: it is a typing error, and would select nothing. */
-static int check_cause(const struct cli *cli, const char *cause)
+static int check_cause(const struct cli *cli, const struct cli_option *option, const char *cause)
 {
     static const char *const causes[] = {
         "exit",    "signal",   "killed", "oom",   "timeout", "output-limit", "cannot-execute",
         "refused", "reported", "check",  "crash", "expired", "vanished",     "damaged"};
     char hint[64];
 
+    (void)option;
     for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
         if (strcmp(cause, causes[i]) == 0) {
             return EX_OK;
@@ -165,55 +119,27 @@ static int check_cause(const struct cli *cli, const char *cause)
     return cli_usage(cli, "--cause: unknown cause %s%s%s", cause, *hint ? ";" : "", hint);
 }
 
-static int take_option(const struct cli *cli, struct dead_options *options, int letter)
-{
-    switch (letter) {
-    case OPTION_CAUSE:
-        options->cause = optarg;
-        return check_cause(cli, optarg);
-    case OPTION_OLDER:
-        return cli_duration(cli, "--older-than", optarg, &options->older_ms);
-    case OPTION_NEWER:
-        return cli_duration(cli, "--newer-than", optarg, &options->newer_ms);
-    case OPTION_LANE:
-        options->lane = optarg;
-        return EX_OK;
-    case OPTION_COMMAND:
-        options->command = optarg;
-        return EX_OK;
-    case OPTION_ALL:
-        options->all = true;
-        return EX_OK;
-    case OPTION_DRY_RUN:
-        options->dry_run = true;
-        return EX_OK;
-    case OPTION_YES:
-        options->yes = true;
-        return EX_OK;
-    case OPTION_LIMIT:
-        return cli_integer(cli, "--limit", optarg, 0, &options->limit);
-    case OPTION_JSON:
-        options->json = true;
-        return EX_OK;
-    default:
-        options->payload = true;
-        return EX_OK;
-    }
-}
-
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct dead_options options = {.older_ms = -1, .newer_ms = -1, .limit = DEFAULT_LIMIT};
-    int letter, status = EX_OK;
+    const struct cli_option known[] = {
+        {"--cause", .text = &options.cause, .take = check_cause},
+        {"--older-than", .duration_ms = &options.older_ms},
+        {"--newer-than", .duration_ms = &options.newer_ms},
+        {"--lane", .text = &options.lane},
+        {"--command", .text = &options.command},
+        {"--all", .flag = &options.all},
+        {"--dry-run", .flag = &options.dry_run},
+        {"--yes", .flag = &options.yes},
+        {"--limit", .number = &options.limit},
+        {"--json", .flag = &options.json},
+        {"--payload", .flag = &options.payload},
+        {0},
+    };
+    int status = cli_options(cli, argc, argv, CLI_OPERANDS, known);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
-           CLI_OPTION_END) {
-        if (letter != CLI_OPTION_STOP) {
-            status = take_option(cli, &options, letter);
-        }
-        if (letter == CLI_OPTION_STOP || status != EX_OK) {
-            return status;
-        }
+    if (status != EX_OK) {
+        return status;
     }
     if (optind >= argc) {
         return cli_usage(cli, "missing operand: give list, show, retry or drop");

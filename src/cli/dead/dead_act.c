@@ -96,7 +96,6 @@ static void act_on_batch(struct act *act)
     reply = cli_call(act->choice->cli, &command,
                      act->retry ? "cannot retry dead letters" : "cannot drop dead letters",
                      act->batch_count + 1, &status);
-    command_free(&command);
     if (!reply) {
         act->status = status;
         act->failed += act->batch_count;

@@ -268,7 +268,6 @@ static int read_server(struct dead_choice *choice)
 
     queue_status(&command, &choice->cli->queue);
     reply = cli_call(choice->cli, &command, "cannot read the time", 3, &status);
-    command_free(&command);
     if (!reply) {
         return status;
     }

@@ -35,15 +35,6 @@ static const char help[] =
     "  77  Redis denied access\n"
     "  78  the configuration is wrong, or a key of the queue holds something else\n";
 
-enum { OPTION_JSON = 256, OPTION_REPAIR };
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"repair", no_argument, NULL, OPTION_REPAIR},
-    {0},
-};
-
 static int exit_status(const struct doctor_report *report)
 {
     size_t repaired, left;
@@ -93,21 +84,12 @@ static int run(struct cli *cli, int argc, char **argv)
 {
     struct doctor_report report;
     bool json = false, repair = false;
-    int letter, status = EX_OK;
+    const struct cli_option options[] = {
+        {"--json", .flag = &json}, {"--repair", .flag = &repair}, {0}};
+    int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, options);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
-           CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            return status;
-        }
-        if (letter == OPTION_JSON) {
-            json = true;
-        } else {
-            repair = true;
-        }
-    }
-    if (optind < argc) {
-        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
+    if (status != EX_OK) {
+        return status;
     }
     status =
         doctor_report_init(&report, cli, repair) == 0 ? examine(&report, json) : cli_no_memory();

@@ -66,7 +66,6 @@ static struct redisReply *ask(struct look *look, struct buffer *cursor, int *sta
 
     queue_doctor(&command, &look->cli->queue, cursor_bytes(cursor));
     reply = cli_call(look->cli, &command, "cannot examine the queue", 3, status);
-    command_free(&command);
     if (!reply) {
         return NULL;
     }
@@ -166,7 +165,6 @@ static int send(struct look *look, struct finding *findings, size_t *count, size
         queue_findings_add(&command, findings[i].kind, findings[i].subject, findings[i].tid);
     }
     reply = cli_call(look->cli, &command, "cannot check findings", *count + 1, &status);
-    command_free(&command);
     if (!reply) {
         return status;
     }

@@ -208,47 +208,24 @@ static const char *state_name(enum doctor_state state)
     return "left";
 }
 
-/* Appends the value; NULL means that there was no memory. Returns 0 or -1. */
-static int append(json_t *array, json_t *value)
-{
-    return value ? json_array_append_new(array, value) : -1;
-}
-
 static json_t *example_json(const struct doctor_example *example)
 {
     json_t *object = json_pack("{s:s}", "state", state_name(example->state));
-    int result = object ? 0 : -1;
 
-    if (result == 0) {
-        result =
-            output_json_bytes(object, "subject",
-                              (struct bytes){example->subject.data ? example->subject.data : "",
-                                             example->subject.size});
+    output_put_bytes(&object, "subject", buffer_bytes(&example->subject));
+    output_put_bytes(&object, "detail", buffer_bytes(&example->detail));
+    if (example->why[0]) {
+        output_put_bytes(&object, "why", bytes_of(example->why));
     }
-    if (result == 0) {
-        result = output_json_bytes(
-            object, "detail",
-            (struct bytes){example->detail.data ? example->detail.data : "", example->detail.size});
-    }
-    if (result == 0 && example->why[0]) {
-        result = output_json_bytes(object, "why", bytes_of(example->why));
-    }
-    if (result == 0) {
-        return object;
-    }
-    json_decref(object);
-    return NULL;
+    return object;
 }
 
 static json_t *kind_json(const struct doctor_kind *kind, const struct doctor_tally *tally)
 {
     json_t *examples = json_array();
 
-    for (size_t i = 0; i < tally->example_count && examples; i++) {
-        if (append(examples, example_json(&tally->examples[i])) != 0) {
-            json_decref(examples);
-            examples = NULL;
-        }
+    for (size_t i = 0; i < tally->example_count; i++) {
+        output_push(&examples, example_json(&tally->examples[i]));
     }
     /* json_pack takes the reference, and returns NULL without memory */
     return json_pack("{s:s, s:b, s:I, s:I, s:s, s:s, s:s*, s:s*, s:o}", "kind", kind->name, "note",
@@ -263,11 +240,9 @@ static int print_json(const struct doctor_report *report)
     size_t repaired, left;
 
     doctor_sum(report, &repaired, &left);
-    for (size_t i = 0; i < doctor_kind_count() && findings; i++) {
-        if (report->tallies[i].count > 0 &&
-            append(findings, kind_json(doctor_kind_at(i), &report->tallies[i])) != 0) {
-            json_decref(findings);
-            findings = NULL;
+    for (size_t i = 0; i < doctor_kind_count(); i++) {
+        if (report->tallies[i].count > 0) {
+            output_push(&findings, kind_json(doctor_kind_at(i), &report->tallies[i]));
         }
     }
     return output_json(json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:o}", "queue",

@@ -236,14 +236,10 @@ static void on_difference(void *context, const char *name, const char *agreed,
 static int examine_workers(struct doctor_report *report)
 {
     struct cli *cli = report->cli;
-    struct command command = {0};
-    struct redisReply *reply;
     struct status status;
     int result;
+    struct redisReply *reply = status_call(cli, &result);
 
-    queue_status(&command, &cli->queue);
-    reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, &result);
-    command_free(&command);
     if (!reply) {
         return result;
     }

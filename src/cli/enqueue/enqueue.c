@@ -61,61 +61,19 @@ static const char help[] =
 
 #define EXIT_EXISTS 1
 
-enum {
-    OPTION_FILE = TASK_OPTION_END,
-    OPTION_AS,
-    OPTION_NULL,
-    OPTION_JSON_LINES,
-    OPTION_QUIET,
-    OPTION_JSON,
-};
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    TASK_OPTIONS,
-    {"file", required_argument, NULL, OPTION_FILE},
-    {"as", required_argument, NULL, OPTION_AS},
-    {"null", no_argument, NULL, OPTION_NULL},
-    {"json-lines", no_argument, NULL, OPTION_JSON_LINES},
-    {"quiet", no_argument, NULL, OPTION_QUIET},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {0},
-};
-
 /* ---- options */
 
-static int set_input(const struct cli *cli, struct enqueue_options *options,
-                     enum enqueue_input input)
+static int take_input(const struct cli *cli, const struct cli_option *option, const char *value)
 {
+    struct enqueue_options *options = option->context;
+    enum enqueue_input input = strcmp(option->name, "--null") == 0 ? ENQUEUE_NULL : ENQUEUE_JSON;
+
+    (void)value;
     if (options->input != ENQUEUE_ONE && options->input != input) {
         return cli_usage(cli, "give --null or --json-lines, not both");
     }
     options->input = input;
     return EX_OK;
-}
-
-static int take_option(const struct cli *cli, struct enqueue_options *options, int letter)
-{
-    switch (letter) {
-    case OPTION_FILE:
-        options->file = optarg;
-        return EX_OK;
-    case OPTION_AS:
-        options->line_field = optarg;
-        return EX_OK;
-    case OPTION_NULL:
-        return set_input(cli, options, ENQUEUE_NULL);
-    case OPTION_JSON_LINES:
-        return set_input(cli, options, ENQUEUE_JSON);
-    case OPTION_QUIET:
-        options->quiet = true;
-        return EX_OK;
-    case OPTION_JSON:
-        options->json = true;
-        return EX_OK;
-    default:
-        return task_option(cli, options, letter);
-    }
 }
 
 /* ---- one task */
@@ -128,9 +86,8 @@ void enqueue_print(const struct enqueue_options *options, bool is_new, struct by
     /* cli_flush reports failures */
     if (options->json) {
         object = json_pack("{s:s%, s:b}", "tid", tid.data, tid.size, "new", (int)is_new);
-        if (object && label.size > 0 && output_json_bytes(object, "id", label) != 0) {
-            json_decref(object);
-            object = NULL;
+        if (label.size > 0) {
+            output_put_bytes(&object, "id", label);
         }
         (void)output_json(object, false);
     } else if (!options->quiet) {
@@ -246,20 +203,20 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, int argc, c
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct enqueue_options options = {0};
-    int letter, status = EX_OK;
+    const struct cli_option known[] = {
+        {"--file", .text = &options.file},
+        {"--as", .text = &options.line_field},
+        {"--null", .value = CLI_NO_VALUE, .take = take_input, .context = &options},
+        {"--json-lines", .value = CLI_NO_VALUE, .take = take_input, .context = &options},
+        {"--quiet", .flag = &options.quiet},
+        {"--json", .flag = &options.json},
+        {.more = task_options, .context = &options},
+    };
+    int status = cli_options(cli, argc, argv, CLI_WORDS, known);
 
-    /* '+': options after the first word belong to the command */
-    while (status == EX_OK && (letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS,
-                                                   options_table, &status)) != CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            goto done;
-        }
-        status = take_option(cli, &options, letter);
-    }
     if (status == EX_OK) {
         status = enqueue(cli, &options, argc, argv);
     }
-done:
     task_options_free(&options);
     return status;
 }

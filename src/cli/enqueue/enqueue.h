@@ -36,49 +36,13 @@ struct enqueue_options {
 
 /* ---- options that leat run also takes (task_options.c) ---- */
 
-enum {
-    TASK_OPTION_PAYLOAD = 256,
-    TASK_OPTION_PAYLOAD_FILE,
-    TASK_OPTION_FIELD,
-    TASK_OPTION_ID,
-    TASK_OPTION_DELAY,
-    TASK_OPTION_AT,
-    TASK_OPTION_TIMEOUT,
-    TASK_OPTION_MAX_ATTEMPTS,
-    TASK_OPTION_EXPIRES,
-    TASK_OPTION_RESULT_TTL,
-    TASK_OPTION_LANE,
-    TASK_OPTION_MAX_OUTPUT,
-    TASK_OPTION_DIRECTORY,
-    TASK_OPTION_UNIQUE,
-    TASK_OPTION_UNIQUE_FOR,
-    TASK_OPTION_UNIQUE_NEXT,
-    TASK_OPTION_SIGN,
-    TASK_OPTION_VALID,
-    TASK_OPTION_END, /* the first value for a command's own options */
-};
+/* Their context is a struct enqueue_options. */
+extern const struct cli_option task_options[];
+
+/* Takes the value as the payload, or "-" for stdin. */
+cli_take task_take_payload;
 
 /* clang-format off */
-#define TASK_OPTIONS                                                                               \
-    {"payload", required_argument, NULL, TASK_OPTION_PAYLOAD},                                     \
-    {"payload-file", required_argument, NULL, TASK_OPTION_PAYLOAD_FILE},                           \
-    {"field", required_argument, NULL, TASK_OPTION_FIELD},                                         \
-    {"id", required_argument, NULL, TASK_OPTION_ID},                                               \
-    {"delay", required_argument, NULL, TASK_OPTION_DELAY},                                         \
-    {"at", required_argument, NULL, TASK_OPTION_AT},                                               \
-    {"timeout", required_argument, NULL, TASK_OPTION_TIMEOUT},                                     \
-    {"max-attempts", required_argument, NULL, TASK_OPTION_MAX_ATTEMPTS},                           \
-    {"max-output", required_argument, NULL, TASK_OPTION_MAX_OUTPUT},                               \
-    {"directory", required_argument, NULL, TASK_OPTION_DIRECTORY},                                 \
-    {"expires", required_argument, NULL, TASK_OPTION_EXPIRES},                                     \
-    {"result-ttl", required_argument, NULL, TASK_OPTION_RESULT_TTL},                               \
-    {"lane", required_argument, NULL, TASK_OPTION_LANE},                                           \
-    {"unique", required_argument, NULL, TASK_OPTION_UNIQUE},                                       \
-    {"unique-for", required_argument, NULL, TASK_OPTION_UNIQUE_FOR},                               \
-    {"unique-next", no_argument, NULL, TASK_OPTION_UNIQUE_NEXT},                                   \
-    {"sign", required_argument, NULL, TASK_OPTION_SIGN},                                           \
-    {"valid", required_argument, NULL, TASK_OPTION_VALID}
-
 #define TASK_OPTIONS_HELP                                                                          \
     "  --payload TEXT       pass TEXT to the task's stdin; '-' passes leat's stdin\n"              \
     "  --payload-file FILE  pass the content of FILE to the task's stdin\n"                        \
@@ -105,9 +69,6 @@ enum {
     "  --valid DURATION     how long the signature is valid once the task is due\n"                \
     "                       (default: 1d)\n"
 /* clang-format on */
-
-/* Applies one of these options, with its value in optarg. Returns 0 or EX_USAGE. */
-int task_option(const struct cli *cli, struct enqueue_options *options, int letter);
 
 /* Adds a field to every task. The value is not copied. Returns 0 or an exit status. */
 int task_add_text(struct enqueue_options *options, const char *name, const char *value);

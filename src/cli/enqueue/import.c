@@ -60,28 +60,6 @@ static const char help[] =
 #define NOT_FOUND 1
 #define WHY_SIZE 512
 
-enum {
-    OPTION_FIELD = 256,
-    OPTION_LANE,
-    OPTION_UNIQUE,
-    OPTION_MARKS,
-    OPTION_LIMIT,
-    OPTION_DRY_RUN,
-    OPTION_JSON,
-};
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"field", required_argument, NULL, OPTION_FIELD},
-    {"lane", required_argument, NULL, OPTION_LANE},
-    {"unique", no_argument, NULL, OPTION_UNIQUE},
-    {"marks", no_argument, NULL, OPTION_MARKS},
-    {"limit", required_argument, NULL, OPTION_LIMIT},
-    {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {0},
-};
-
 static int fail(struct import *import, int status)
 {
     if (import->status == EX_OK) {
@@ -166,7 +144,6 @@ static int look(struct import *import, struct source *source)
     queue_preview(&command, source->key, source->kind, import->dry_run ? IMPORT_SHOWN : 0,
                   import->marks);
     source->preview = cli_call(import->cli, &command, "cannot examine a key", 2, &status);
-    command_free(&command);
     if (!source->preview) {
         return status;
     }
@@ -203,7 +180,6 @@ static bool take_step(struct import *import, struct source *source, uint64_t mos
 
     queue_intake(&command, &import->cli->queue, &intake);
     reply = cli_call(import->cli, &command, "cannot import", 5, &status);
-    command_free(&command);
     if (!reply) {
         if (status == EX_UNAVAILABLE) {
             report_lost(source);
@@ -289,37 +265,6 @@ static int import_all(struct import *import)
 
 /* ---- options */
 
-static int take_option(struct import *import, int letter)
-{
-    int64_t number = 0;
-    int status;
-
-    switch (letter) {
-    case OPTION_FIELD:
-        import->field = optarg;
-        return EX_OK;
-    case OPTION_LANE:
-        import->lane = optarg;
-        return EX_OK;
-    case OPTION_UNIQUE:
-        import->unique = true;
-        return EX_OK;
-    case OPTION_MARKS:
-        import->marks = true;
-        return EX_OK;
-    case OPTION_DRY_RUN:
-        import->dry_run = true;
-        return EX_OK;
-    case OPTION_JSON:
-        import->json = true;
-        return EX_OK;
-    default:
-        status = cli_integer(import->cli, "--limit", optarg, 1, &number);
-        import->limit = (uint64_t)number;
-        return status;
-    }
-}
-
 /* Refuses to make tasks that every worker would refuse. */
 static int check_field(struct import *import)
 {
@@ -376,16 +321,16 @@ static int name_sources(struct import *import, char **keys, size_t count)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct import import = {.cli = cli, .lane = "", .limit = UINT64_MAX};
-    int letter, status = EX_OK;
+    struct import import = {.cli = cli, .lane = ""};
+    int64_t limit = INT64_MAX;
+    const struct cli_option options[] = {
+        {"--field", .text = &import.field},        {"--lane", .text = &import.lane},
+        {"--unique", .flag = &import.unique},      {"--marks", .flag = &import.marks},
+        {"--limit", .number = &limit, .least = 1}, {"--dry-run", .flag = &import.dry_run},
+        {"--json", .flag = &import.json},          {0}};
+    int status = cli_options(cli, argc, argv, CLI_OPERANDS, options);
 
-    while (status == EX_OK && (letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS,
-                                                   options_table, &status)) != CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            return status;
-        }
-        status = take_option(&import, letter);
-    }
+    import.limit = (uint64_t)limit;
     if (status == EX_OK && optind >= argc) {
         status = cli_usage(cli, "missing operand: give keys");
     }

@@ -113,12 +113,8 @@ static json_t *items_json(const struct redisReply *preview)
         struct item item = item_at(preview, i);
         json_t *object = json_pack("{s:I, s:I}", "bytes", (json_int_t)item.size, "due_ms",
                                    (json_int_t)item.due_ms);
-        if (!object || output_json_bytes(object, "item", item.shown) != 0 ||
-            json_array_append(list, object) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-        json_decref(object);
+        output_put_bytes(&object, "item", item.shown);
+        output_push(&list, object);
     }
     return list;
 }
@@ -126,21 +122,16 @@ static json_t *items_json(const struct redisReply *preview)
 static json_t *source_json(const struct import *import, const struct source *source)
 {
     json_t *object = json_pack("{s:s?}", "type", source->kind);
-    json_t *rest = NULL;
 
-    if (object && source->kind && import->dry_run) {
-        rest = json_pack("{s:I, s:o}", "items", (json_int_t)source->count, "first",
-                         items_json(source->preview));
-    } else if (object) {
-        rest = json_pack("{s:I, s:I, s:I}", "taken", (json_int_t)source->taken, "added",
-                         (json_int_t)source->added, "left", (json_int_t)source->left);
+    if (source->kind && import->dry_run) {
+        output_put(&object, "items", json_integer((json_int_t)source->count));
+        output_put(&object, "first", items_json(source->preview));
+    } else {
+        output_put(&object, "taken", json_integer((json_int_t)source->taken));
+        output_put(&object, "added", json_integer((json_int_t)source->added));
+        output_put(&object, "left", json_integer((json_int_t)source->left));
     }
-    if (!rest || json_object_update(object, rest) != 0 ||
-        output_json_bytes(object, "key", source->key) != 0) {
-        json_decref(object);
-        object = NULL;
-    }
-    json_decref(rest);
+    output_put_bytes(&object, "key", source->key);
     return object;
 }
 
@@ -148,16 +139,11 @@ static int print_json(const struct import *import)
 {
     json_t *keys = json_array();
 
-    for (size_t i = 0; i < import->count && keys; i++) {
-        json_t *object = source_json(import, &import->sources[i]);
-        if (!object || json_array_append_new(keys, object) != 0) {
-            json_decref(keys);
-            keys = NULL;
-        }
+    for (size_t i = 0; i < import->count; i++) {
+        output_push(&keys, source_json(import, &import->sources[i]));
     }
-    return output_json(keys ? json_pack("{s:b, s:I, s:o}", "dry_run", (int)import->dry_run, "taken",
-                                        (json_int_t)import->taken, "keys", keys)
-                            : NULL,
+    return output_json(json_pack("{s:b, s:I, s:o}", "dry_run", (int)import->dry_run, "taken",
+                                 (json_int_t)import->taken, "keys", keys),
                        true);
 }
 

@@ -16,8 +16,9 @@
 
 /* ---- options */
 
-static int add_field(const struct cli *cli, struct enqueue_options *options, const char *text)
+static int take_field(const struct cli *cli, const struct cli_option *option, const char *text)
 {
+    struct enqueue_options *options = option->context;
     const char *equals = strchr(text, '=');
     struct bytes name, value;
 
@@ -34,137 +35,149 @@ int task_add_text(struct enqueue_options *options, const char *name, const char 
     return draft_add_text(&options->common, name, value) == 0 ? EX_OK : cli_no_memory();
 }
 
-static int set_due(const struct cli *cli, struct enqueue_options *options, int letter,
-                   const char *text)
+/* Adds the option's field. */
+static int take_text(const struct cli *cli, const struct cli_option *option, const char *text)
+{
+    (void)cli;
+    return task_add_text(option->context, option->field, text ? text : "1");
+}
+
+static int take_duration(const struct cli *cli, const struct cli_option *option, const char *text)
 {
     int64_t ms;
-    int status;
+    int status = cli_duration(cli, option->name, text, &ms);
+
+    return status == EX_OK ? take_text(cli, option, text) : status;
+}
+
+static int take_attempts(const struct cli *cli, const struct cli_option *option, const char *text)
+{
+    int64_t number;
+    int status = cli_integer(cli, option->name, text, 1, &number);
+
+    return status == EX_OK ? take_text(cli, option, text) : status;
+}
+
+static int take_size(const struct cli *cli, const struct cli_option *option, const char *text)
+{
+    int64_t size;
+
+    if (units_parse_size(text, &size) != 0 || size == 0) {
+        return cli_usage(cli, "%s: invalid size '%s'; use one such as 64K or 10M", option->name,
+                         text);
+    }
+    return take_text(cli, option, text);
+}
+
+static int take_directory(const struct cli *cli, const struct cli_option *option, const char *text)
+{
+    if (text[0] != '/') {
+        return cli_usage(cli, "%s: '%s' is not an absolute path", option->name, text);
+    }
+    return take_text(cli, option, text);
+}
+
+static int take_due(const struct cli *cli, const struct cli_option *option, const char *text)
+{
+    struct enqueue_options *options = option->context;
+    bool is_delay = strcmp(option->name, "--delay") == 0;
+    int64_t ms = 0;
+    int status = EX_OK;
 
     if (options->due[0]) {
         return cli_usage(cli, "give --delay or --at, not both, and only once");
     }
-    if (letter == TASK_OPTION_DELAY) {
-        status = cli_duration(cli, "--delay", text, &ms);
-        if (status != EX_OK) {
-            return status;
-        }
+    if (is_delay) {
+        status = cli_duration(cli, option->name, text, &ms);
     } else if (moment_parse(text, &ms) != 0) {
-        return cli_usage(cli,
-                         "--at: invalid time '%s'; use one such as 2026-01-31T12:00:00Z, "
-                         "'2026-01-31 12:00' or @1769860800",
-                         text);
+        status = cli_usage(cli,
+                           "%s: invalid time '%s'; use one such as 2026-01-31T12:00:00Z, "
+                           "'2026-01-31 12:00' or @1769860800",
+                           option->name, text);
     }
     /* a delay is relative to the server's clock */
-    (void)snprintf(options->due, sizeof options->due, "%s%lld",
-                   letter == TASK_OPTION_DELAY ? "+" : "", (long long)ms);
-    return EX_OK;
+    (void)snprintf(options->due, sizeof options->due, "%s%lld", is_delay ? "+" : "", (long long)ms);
+    return status;
 }
 
-static int set_expires(const struct cli *cli, struct enqueue_options *options, const char *text)
+static int take_expires(const struct cli *cli, const struct cli_option *option, const char *text)
 {
+    struct enqueue_options *options = option->context;
     int64_t ms, from = 0;
 
     if (units_parse_duration(text, &ms) == 0) {
         from = clock_wall_ms();
     } else if (moment_parse(text, &ms) != 0) {
         return cli_usage(cli,
-                         "--expires: invalid duration or time '%s'; use one such as 2h or "
+                         "%s: invalid duration or time '%s'; use one such as 2h or "
                          "2026-01-31T12:00:00Z",
-                         text);
+                         option->name, text);
     }
     ms += from;
     /* any time fits */
     (void)snprintf(options->expires, sizeof options->expires, ms % 1000 ? "%lld.%03lld" : "%lld",
                    (long long)(ms / 1000), (long long)(ms % 1000));
-    return task_add_text(options, "expires", options->expires);
+    return take_text(cli, option, options->expires);
 }
 
-static int set_payload(const struct cli *cli, struct enqueue_options *options, int letter)
+int task_take_payload(const struct cli *cli, const struct cli_option *option, const char *text)
 {
+    struct enqueue_options *options = option->context;
+
     if (options->payload_file || options->payload.size > 0 ||
         draft_has(&options->common, "payload")) {
         return cli_usage(cli, "give --payload or --payload-file, not both, and only once");
     }
-    if (letter == TASK_OPTION_PAYLOAD_FILE || strcmp(optarg, "-") == 0) {
-        options->payload_file = optarg;
+    if (strcmp(option->name, "--payload-file") == 0 || strcmp(text, "-") == 0) {
+        options->payload_file = text;
         return EX_OK;
     }
-    return task_add_text(options, "payload", optarg);
+    return task_add_text(options, "payload", text);
 }
 
-/* Checks values here, so that the message names the option. */
-static int take_checked(const struct cli *cli, struct enqueue_options *options, int letter)
+static int take_sign(const struct cli *cli, const struct cli_option *option, const char *text)
 {
-    int64_t number;
-    int status;
+    struct enqueue_options *options = option->context;
 
-    if (letter == TASK_OPTION_TIMEOUT) {
-        status = cli_duration(cli, "--timeout", optarg, &number);
-        return status == EX_OK ? task_add_text(options, "timeout", optarg) : status;
-    }
-    if (letter == TASK_OPTION_RESULT_TTL) {
-        status = cli_duration(cli, "--result-ttl", optarg, &number);
-        return status == EX_OK ? task_add_text(options, "result_ttl", optarg) : status;
-    }
-    if (letter == TASK_OPTION_MAX_ATTEMPTS) {
-        status = cli_integer(cli, "--max-attempts", optarg, 1, &number);
-        return status == EX_OK ? task_add_text(options, "max_attempts", optarg) : status;
-    }
-    if (letter == TASK_OPTION_MAX_OUTPUT) {
-        if (units_parse_size(optarg, &number) != 0 || number == 0) {
-            return cli_usage(cli, "--max-output: invalid size '%s'; use one such as 64K or 10M",
-                             optarg);
-        }
-        return task_add_text(options, "max_output", optarg);
-    }
-    if (letter == TASK_OPTION_DIRECTORY) {
-        if (optarg[0] != '/') {
-            return cli_usage(cli, "--directory: '%s' is not an absolute path", optarg);
-        }
-        return task_add_text(options, "directory", optarg);
-    }
-    if (letter == TASK_OPTION_VALID) {
-        if (units_parse_duration(optarg, &number) != 0 || number < 1000 ||
-            number > TASK_VALID_MOST_MS) {
-            return cli_usage(cli, "--valid: invalid duration '%s'; use one from 1s to 365d",
-                             optarg);
-        }
-        options->valid_ms = number;
-        return EX_OK;
-    }
-    if (letter == TASK_OPTION_UNIQUE_FOR) {
-        status = cli_duration(cli, "--unique-for", optarg, &number);
-        return status == EX_OK ? task_add_text(options, "unique_for", optarg) : status;
-    }
-    return set_expires(cli, options, optarg);
+    (void)cli;
+    options->sign = text;
+    return EX_OK;
 }
 
-int task_option(const struct cli *cli, struct enqueue_options *options, int letter)
+static int take_valid(const struct cli *cli, const struct cli_option *option, const char *text)
 {
-    switch (letter) {
-    case TASK_OPTION_PAYLOAD:
-    case TASK_OPTION_PAYLOAD_FILE:
-        return set_payload(cli, options, letter);
-    case TASK_OPTION_FIELD:
-        return add_field(cli, options, optarg);
-    case TASK_OPTION_ID:
-        return task_add_text(options, "id", optarg);
-    case TASK_OPTION_LANE:
-        return task_add_text(options, "lane", optarg);
-    case TASK_OPTION_UNIQUE:
-        return task_add_text(options, "unique", optarg);
-    case TASK_OPTION_UNIQUE_NEXT:
-        return task_add_text(options, "unique_next", "1");
-    case TASK_OPTION_SIGN:
-        options->sign = optarg;
-        return EX_OK;
-    case TASK_OPTION_DELAY:
-    case TASK_OPTION_AT:
-        return set_due(cli, options, letter, optarg);
-    default:
-        return take_checked(cli, options, letter);
+    struct enqueue_options *options = option->context;
+
+    if (units_parse_duration(text, &options->valid_ms) != 0 || options->valid_ms < 1000 ||
+        options->valid_ms > TASK_VALID_MOST_MS) {
+        return cli_usage(cli, "%s: invalid duration '%s'; use one from 1s to 365d", option->name,
+                         text);
     }
+    return EX_OK;
 }
+
+/* Values are checked here, so that a message names the option. */
+const struct cli_option task_options[] = {
+    {"--payload", .take = task_take_payload},
+    {"--payload-file", .take = task_take_payload},
+    {"--field", .take = take_field},
+    {"--id", .take = take_text, .field = "id"},
+    {"--delay", .take = take_due},
+    {"--at", .take = take_due},
+    {"--timeout", .take = take_duration, .field = "timeout"},
+    {"--max-attempts", .take = take_attempts, .field = "max_attempts"},
+    {"--max-output", .take = take_size, .field = "max_output"},
+    {"--directory", .take = take_directory, .field = "directory"},
+    {"--expires", .take = take_expires, .field = "expires"},
+    {"--result-ttl", .take = take_duration, .field = "result_ttl"},
+    {"--lane", .take = take_text, .field = "lane"},
+    {"--unique", .take = take_text, .field = "unique"},
+    {"--unique-for", .take = take_duration, .field = "unique_for"},
+    {"--unique-next", .value = CLI_NO_VALUE, .take = take_text, .field = "unique_next"},
+    {"--sign", .take = take_sign},
+    {"--valid", .take = take_valid},
+    {0},
+};
 
 /* ---- command and payload */
 
@@ -367,7 +380,6 @@ struct redisReply *task_enqueue(struct cli *cli, struct enqueue_options *options
     queue_enqueue_begin(&command, &cli->queue);
     draft_append(&options->common, due, &command);
     reply = cli_call(cli, &command, "cannot enqueue", 3, status);
-    command_free(&command);
     return reply;
 }
 

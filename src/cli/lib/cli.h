@@ -6,9 +6,9 @@
 #ifndef LEAT_CLI_LIB_CLI_H
 #define LEAT_CLI_LIB_CLI_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sysexits.h>
 
 #include "config/config.h"
@@ -46,26 +46,45 @@ void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- options ---- */
 
-/* Values of common options without a letter. Those of commands begin at 256. */
-enum { CLI_OPTION_REDIS = 128, CLI_OPTION_PASSWORD_FILE };
+struct cli_option;
 
-/* Options that every command takes. The table of its long options begins with them. */
-#define CLI_COMMON_OPTIONS                                                                         \
-    {"config", required_argument, NULL, 'c'}, {"queue", required_argument, NULL, 'q'},             \
-        {"redis", required_argument, NULL, CLI_OPTION_REDIS},                                      \
-        {"password-file", required_argument, NULL, CLI_OPTION_PASSWORD_FILE},                      \
-    {                                                                                              \
-        "help", no_argument, NULL, 'h'                                                             \
-    }
-#define CLI_COMMON_LETTERS "c:q:h"
+/* Applies an option in another way than by storing its value. value: NULL if it has none. Returns 0
+ * to continue, CLI_STOP, or an exit status after printing the error. */
+typedef int cli_take(const struct cli *cli, const struct cli_option *option, const char *value);
 
-#define CLI_OPTION_END (-1)
-#define CLI_OPTION_STOP (-2) /* help or an error was printed: return *status */
+enum cli_value { CLI_VALUE, CLI_NO_VALUE, CLI_MAY_HAVE_VALUE };
 
-/* Returns the next option, as getopt_long does, and handles the common ones itself. letters begins
- * with ':' or "+:" and contains CLI_COMMON_LETTERS. */
-int cli_option(struct cli *cli, int argc, char **argv, const char *letters,
-               const struct option *options, int *status);
+/* An option of a command. The first pointer that is set says what becomes of its value. */
+struct cli_option {
+    const char *name;     /* such as "--limit"; NULL ends a table */
+    char letter;          /* 0: none */
+    enum cli_value value; /* CLI_NO_VALUE for all with a flag */
+    bool *flag;           /* becomes true */
+    const char **text;    /* becomes the value, which is not copied */
+    int64_t *duration_ms; /* becomes the value in ms */
+    int64_t *number;      /* becomes the value, a number of at least `least` */
+    int64_t least;
+    cli_take *take;                /* also called after text was set */
+    const char *field;             /* of a task, for take */
+    void *context;                 /* for take */
+    const struct cli_option *more; /* of the end of a table: other options, for this context */
+};
+
+/* What follows the options. */
+enum cli_operands {
+    CLI_NO_OPERANDS,
+    CLI_OPERANDS, /* may also stand between options */
+    CLI_ONE_TASK, /* the id of a task */
+    CLI_WORDS     /* begin with the first operand, and may look like options */
+};
+
+#define CLI_STOP (-1) /* help was printed; main makes it EX_OK */
+
+/* Applies the options of the command line, those of the table and those that every command takes.
+ * An option of the table replaces a common one. Operands begin at optind. Returns 0, CLI_STOP, or
+ * an exit status after printing the error. */
+int cli_options(struct cli *cli, int argc, char **argv, enum cli_operands operands,
+                const struct cli_option *table);
 
 /* Prints what is wrong with the command line and how to get help. Returns EX_USAGE. */
 int cli_usage(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -109,8 +128,8 @@ int cli_check_reply(const struct redisReply *reply, size_t elements);
 /* Prints that a reply has an unknown form, as of another version. Returns EX_PROTOCOL. */
 int cli_unexpected_reply(void);
 
-/* Sends the command, waits for its reply and checks it. Returns the reply for freeReplyObject, or
- * NULL after printing the error and setting *status. Does not free the command. */
+/* Sends and frees the command, waits for its reply and checks it. Returns the reply for
+ * freeReplyObject, or NULL after printing the error and setting *status. */
 struct redisReply *cli_call(struct cli *cli, struct command *command, const char *what,
                             size_t elements, int *status);
 

@@ -214,6 +214,7 @@ struct redisReply *cli_call(struct cli *cli, struct command *command, const char
     char why[WHY_SIZE] = "";
     struct redisReply *reply = client_call(cli->client, command, &error, why, sizeof why);
 
+    command_free(command);
     if (!reply) {
         *status = cli_call_failed(what, error, why);
         return NULL;

@@ -1,6 +1,7 @@
 /*
  * The command line: options, their values, and usage errors.
  */
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,22 +62,72 @@ int cli_usage(const struct cli *cli, const char *format, ...)
     return print_usage(cli, message);
 }
 
-/* Prints what is wrong with the option that getopt_long refused, as it was typed. */
-static int bad_option(const struct cli *cli, char **argv, int letter, const struct option *options)
+/* ---- parsing */
+
+#define MOST 64         /* options of a command */
+#define FIRST_VALUE 256 /* getopt_long returns FIRST_VALUE + the index of the option */
+
+/* All options of a command, and the same for getopt_long. */
+struct known {
+    struct cli_option list[MOST];
+    struct option options[MOST + 1];
+    char letters[2 + 3 * MOST + 1];
+    size_t count;
+};
+
+static void add_letter(struct known *known, char letter, int has_value)
 {
-    const char *typed = optind > 0 ? argv[optind - 1] : "", *names[64], *meant;
-    size_t count = 0;
+    size_t used = strlen(known->letters);
+
+    if (letter != '\0' && !strchr(known->letters, letter)) {
+        (void)snprintf(known->letters + used, sizeof known->letters - used, "%c%s", letter,
+                       has_value == no_argument ? "" : ":");
+    }
+}
+
+static void add_options(struct known *known, const struct cli_option *table, void *context)
+{
+    for (; table->name && known->count < MOST; table++) {
+        int has = table->flag || table->value == CLI_NO_VALUE ? no_argument
+                  : table->value == CLI_MAY_HAVE_VALUE        ? optional_argument
+                                                              : required_argument;
+        known->options[known->count] =
+            (struct option){table->name + 2, has, NULL, FIRST_VALUE + (int)known->count};
+        known->list[known->count] = *table;
+        if (context) {
+            known->list[known->count].context = context;
+        }
+        add_letter(known, table->letter, has);
+        known->count++;
+    }
+    if (!table->name && table->more) {
+        add_options(known, table->more, table->context);
+    }
+}
+
+/* Returns the option for what getopt_long has returned, or NULL after an error. */
+static const struct cli_option *find(const struct known *known, int value)
+{
+    for (size_t i = 0; i < known->count; i++) {
+        if (value == known->options[i].val || value == known->list[i].letter) {
+            return &known->list[i];
+        }
+    }
+    return NULL;
+}
+
+/* Prints what is wrong with the option that getopt_long refused, as it was typed. */
+static int bad_option(const struct cli *cli, char **argv, int error, const struct known *known)
+{
+    const char *typed = argv[optind - 1], *names[MOST], *meant;
+    const struct cli_option *given = optopt != 0 ? find(known, optopt) : NULL;
     char word[64];
 
-    if (letter == ':') {
+    if (error == ':') {
         return cli_usage(cli, "option %s needs a value", typed);
     }
-    while (count < sizeof names / sizeof *names && options[count].name) {
-        if (optopt != 0 && options[count].val == optopt) {
-            return cli_usage(cli, "option --%s takes no value", options[count].name);
-        }
-        names[count] = options[count].name;
-        count++;
+    if (given) {
+        return cli_usage(cli, "option %s takes no value", given->name);
     }
     if (optopt != 0) {
         return cli_usage(cli, "unknown option -%c", optopt);
@@ -84,51 +135,83 @@ static int bad_option(const struct cli *cli, char **argv, int letter, const stru
 
     /* only the name, without a value after an equals sign */
     (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(typed + 2, "="), typed + 2);
-    meant = nearest(word, names, count);
+    for (size_t i = 0; i < known->count; i++) {
+        names[i] = known->list[i].name + 2;
+    }
+    meant = nearest(word, names, known->count);
     if (meant) {
         return cli_usage(cli, "unknown option --%s; did you mean --%s?", word, meant);
     }
     return cli_usage(cli, "unknown option --%s", word);
 }
 
-int cli_option(struct cli *cli, int argc, char **argv, const char *letters,
-               const struct option *options, int *status)
+static int apply(const struct cli *cli, const struct cli_option *option)
 {
-    int letter;
+    int status = EX_OK;
 
-    opterr = 0;
-    while ((letter = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-        switch (letter) {
-        case 'c':
-            cli->source.file = optarg;
-            break;
-        case 'q':
-            cli->source.queue = optarg;
-            break;
-        case CLI_OPTION_REDIS:
-            cli->source.url = optarg;
-            break;
-        case CLI_OPTION_PASSWORD_FILE:
-            cli->source.password_file = optarg;
-            break;
-        case 'h':
-            if (!cli->subcommand) {
-                return letter;
-            }
-            /* cli_flush reports failures */
-            (void)fputs(cli->subcommand->help, stdout);
-            *status = EX_OK;
-            return CLI_OPTION_STOP;
-        case '?':
-        case ':':
-            *status = bad_option(cli, argv, letter, options);
-            return CLI_OPTION_STOP;
-        default:
-            return letter;
-        }
+    if (option->flag) {
+        *option->flag = true;
+    } else if (option->text) {
+        *option->text = optarg;
+    } else if (option->duration_ms) {
+        status = cli_duration(cli, option->name, optarg, option->duration_ms);
+    } else if (option->number) {
+        status = cli_integer(cli, option->name, optarg, option->least, option->number);
     }
-    return CLI_OPTION_END;
+    return status == EX_OK && option->take ? option->take(cli, option, optarg) : status;
 }
+
+/* Checks how many operands there are. */
+static int check_operands(const struct cli *cli, int argc, char **argv, enum cli_operands operands)
+{
+    if (operands == CLI_NO_OPERANDS && optind < argc) {
+        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
+    }
+    if (operands == CLI_ONE_TASK && optind + 1 != argc) {
+        return cli_usage(cli, "%s",
+                         argc == optind ? "missing operand: give a task id"
+                                        : "give only one task id");
+    }
+    return EX_OK;
+}
+
+static int print_help(const struct cli *cli, const struct cli_option *option, const char *value)
+{
+    (void)option;
+    (void)value;
+    /* cli_flush reports failures */
+    (void)fputs(cli->subcommand->help, stdout);
+    return CLI_STOP;
+}
+
+int cli_options(struct cli *cli, int argc, char **argv, enum cli_operands operands,
+                const struct cli_option *table)
+{
+    const struct cli_option common[] = {
+        {"--config", 'c', .text = &cli->source.file},
+        {"--queue", 'q', .text = &cli->source.queue},
+        {"--redis", .text = &cli->source.url},
+        {"--password-file", .text = &cli->source.password_file},
+        {"--help", 'h', CLI_NO_VALUE, .take = print_help},
+        {0},
+    };
+    struct known known = {0};
+    int letter, status = EX_OK;
+
+    (void)snprintf(known.letters, sizeof known.letters, "%s", operands == CLI_WORDS ? "+:" : ":");
+    /* of equal names, getopt_long takes the first */
+    add_options(&known, table, NULL);
+    add_options(&known, common, NULL);
+    opterr = 0;
+    while (status == EX_OK &&
+           (letter = getopt_long(argc, argv, known.letters, known.options, NULL)) != -1) {
+        const struct cli_option *option = find(&known, letter);
+        status = option ? apply(cli, option) : bad_option(cli, argv, letter, &known);
+    }
+    return status == EX_OK ? check_operands(cli, argc, argv, operands) : status;
+}
+
+/* ---- values */
 
 int cli_duration(const struct cli *cli, const char *option, const char *text, int64_t *ms)
 {

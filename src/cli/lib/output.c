@@ -46,27 +46,43 @@ int output_write(const struct buffer *buffer)
     return EX_OK;
 }
 
-int output_json_bytes(json_t *object, const char *name, struct bytes bytes)
+static void keep_if(json_t **json, bool fine)
 {
-    json_t *value = json_stringn(bytes.data, bytes.size);
+    if (!fine) {
+        json_decref(*json);
+        *json = NULL;
+    }
+}
+
+void output_put(json_t **object, const char *name, json_t *value)
+{
+    keep_if(object, json_object_set_new(*object, name, value) == 0);
+}
+
+void output_push(json_t **array, json_t *value)
+{
+    keep_if(array, json_array_append_new(*array, value) == 0);
+}
+
+void output_put_bytes(json_t **object, const char *name, struct bytes bytes)
+{
+    const char *data = bytes.data ? bytes.data : "";
+    json_t *value = json_stringn(data, bytes.size);
     char long_name[128], *encoded;
-    int result;
 
     if (value) {
-        return json_object_set_new(object, name, value);
+        output_put(object, name, value);
+        return;
     }
 
     /* any text form would lose bytes that are not UTF-8 */
-    if (snprintf(long_name, sizeof long_name, "%s_base64", name) >= (int)sizeof long_name) {
-        return -1;
+    encoded = base64_encode(data, bytes.size);
+    if (snprintf(long_name, sizeof long_name, "%s_base64", name) < (int)sizeof long_name) {
+        output_put(object, long_name, encoded ? json_string(encoded) : NULL);
+    } else {
+        keep_if(object, false);
     }
-    encoded = base64_encode(bytes.data, bytes.size);
-    if (!encoded) {
-        return -1;
-    }
-    result = json_object_set_new(object, long_name, json_string(encoded));
     free(encoded);
-    return result;
 }
 
 static int append_piece(const char *text, size_t size, void *context)

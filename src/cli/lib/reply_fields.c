@@ -106,22 +106,16 @@ json_t *fields_json(const struct redisReply *fields)
 {
     json_t *object = json_object();
 
-    for (size_t i = 0; i < fields_count(fields) && object; i++) {
+    for (size_t i = 0; i < fields_count(fields); i++) {
         const struct redisReply *value = fields_value_at(fields, i);
         char name[256];
-        int result;
         bytes_copy(fields_name_at(fields, i), name, sizeof name);
         if (is_stamp_name(name)) {
-            result = json_object_set_new(object, name,
-                                         json_integer(fields_stamp(fields_value(value), NULL)));
+            output_put(&object, name, json_integer(fields_stamp(fields_value(value), NULL)));
         } else if (value->type == REDIS_REPLY_INTEGER || is_number_name(name)) {
-            result = json_object_set_new(object, name, json_integer(fields_integer(value, 0)));
+            output_put(&object, name, json_integer(fields_integer(value, 0)));
         } else {
-            result = output_json_bytes(object, name, fields_value(value));
-        }
-        if (result != 0) {
-            json_decref(object);
-            object = NULL;
+            output_put_bytes(&object, name, fields_value(value));
         }
     }
     return object;
@@ -131,17 +125,11 @@ json_t *fields_pairs_json(const struct redisReply *fields)
 {
     json_t *array = json_array();
 
-    for (size_t i = 0; i < fields_count(fields) && array; i++) {
+    for (size_t i = 0; i < fields_count(fields); i++) {
         json_t *field = json_object();
-        if (!field || output_json_bytes(field, "name", fields_name_at(fields, i)) != 0 ||
-            output_json_bytes(field, "value", fields_value(fields_value_at(fields, i))) != 0) {
-            json_decref(field);
-            field = NULL;
-        }
-        if (json_array_append_new(array, field) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
+        output_put_bytes(&field, "name", fields_name_at(fields, i));
+        output_put_bytes(&field, "value", fields_value(fields_value_at(fields, i)));
+        output_push(&array, field);
     }
     return array;
 }

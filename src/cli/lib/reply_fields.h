@@ -37,7 +37,7 @@ size_t fields_count(const struct redisReply *fields);
 struct bytes fields_name_at(const struct redisReply *fields, size_t index);
 const struct redisReply *fields_value_at(const struct redisReply *fields, size_t index);
 
-/* All members as a JSON object: a number if the name says so, or else text (see output_json_bytes).
+/* All members as a JSON object: a number if the name says so, or else text (see output_put_bytes).
  * Returns NULL without memory. */
 json_t *fields_json(const struct redisReply *fields);
 

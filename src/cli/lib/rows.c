@@ -38,7 +38,6 @@ static int walk_page(struct cli *cli, const char *what, bool whole, char *cursor
 
     queue_list(&command, &cli->queue, what, cursor, PAGE, whole);
     reply = cli_call(cli, &command, "cannot list tasks", 3, &status);
-    command_free(&command);
     if (!reply) {
         return status;
     }
@@ -74,34 +73,26 @@ struct bytes rows_command(const struct redisReply *row)
     return whole.size > 0 ? whole : fields_bytes(row, "command");
 }
 
-/* Replaces the preview of the payload by one that ends with a whole character. Returns 0 or −1. */
-static int add_starts(json_t *object, const struct redisReply *row)
+/* Replaces the preview of the payload by one that ends with a whole character. */
+static void put_starts(json_t **object, const struct redisReply *row)
 {
     struct bytes payload = fields_bytes(row, "payload_start");
-    json_t *array = fields_pairs_json(fields_find(row, "fields_start"));
 
-    (void)json_object_del(object, "payload_start_base64");
-    (void)json_object_del(object, "payload_start");
-    (void)json_object_del(object, "fields_start_base64");
+    (void)json_object_del(*object, "payload_start_base64");
+    (void)json_object_del(*object, "payload_start");
+    (void)json_object_del(*object, "fields_start_base64");
     payload.size = text_whole(payload.data, payload.size);
-    if (json_object_set_new(object, "fields_start", array) != 0) {
-        return -1;
-    }
-    return output_json_bytes(object, "payload_start", payload);
+    output_put(object, "fields_start", fields_pairs_json(fields_find(row, "fields_start")));
+    output_put_bytes(object, "payload_start", payload);
 }
 
 json_t *rows_json(const struct redisReply *row)
 {
     json_t *object = fields_json(row);
     struct bytes command = rows_command(row);
-    bool cut = command.size == QUEUE_PREVIEW;
-    int result;
 
-    if (object && add_starts(object, row) != 0) {
-        json_decref(object);
-        return NULL;
-    }
-    if (!object || command.size < QUEUE_PREVIEW) {
+    put_starts(&object, row);
+    if (command.size < QUEUE_PREVIEW) {
         return object;
     }
 
@@ -109,18 +100,12 @@ json_t *rows_json(const struct redisReply *row)
     (void)json_object_del(object, "command_base64");
     (void)json_object_del(object, "whole_command");
     (void)json_object_del(object, "whole_command_base64");
-    if (cut) {
+    if (command.size == QUEUE_PREVIEW) {
         command.size = text_whole(command.data, command.size);
+        output_put(&object, "command_cut", json_true());
     }
-    result = output_json_bytes(object, "command", command);
-    if (result == 0 && cut) {
-        result = json_object_set_new(object, "command_cut", json_true());
-    }
-    if (result == 0) {
-        return object;
-    }
-    json_decref(object);
-    return NULL;
+    output_put_bytes(&object, "command", command);
+    return object;
 }
 
 /* Appends "  NAME=VALUE". Fields that are options of the task are left out. */

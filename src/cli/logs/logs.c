@@ -57,18 +57,7 @@ static const char help[] =
     "  77  you may not read the journal\n"
     "  78  the configuration is wrong\n";
 
-enum { OPTION_ATTEMPT = 256, OPTION_JSON, PAUSE_MS = 200 };
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"follow", no_argument, NULL, 'f'},
-    {"lines", required_argument, NULL, 'n'},
-    {"times", no_argument, NULL, 't'},
-    {"attempt", required_argument, NULL, OPTION_ATTEMPT},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"directory", required_argument, NULL, 'D'},
-    {0},
-};
+#define PAUSE_MS 200
 
 /* ---- the task */
 
@@ -306,49 +295,22 @@ static int show(struct cli *cli, struct logs_task *task, const struct logs_optio
     return status == LOGS_NOTHING ? report_nothing(cli, task, where) : status;
 }
 
-static int take_option(const struct cli *cli, struct logs_options *options, int letter)
-{
-    switch (letter) {
-    case 'f':
-        options->follow = true;
-        return EX_OK;
-    case 'n':
-        return cli_integer(cli, "--lines", optarg, 0, &options->lines);
-    case 't':
-        options->times = true;
-        return EX_OK;
-    case 'D':
-        options->directory = optarg;
-        return EX_OK;
-    case OPTION_ATTEMPT:
-        return cli_integer(cli, "--attempt", optarg, 1, &options->attempt);
-    default:
-        options->json = true;
-        return EX_OK;
-    }
-}
-
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct logs_options options = {.lines = LOGS_ALL};
     struct logs_task task;
-    int letter, status = EX_OK;
+    const struct cli_option known[] = {{"--follow", 'f', .flag = &options.follow},
+                                       {"--lines", 'n', .number = &options.lines},
+                                       {"--times", 't', .flag = &options.times},
+                                       {"--attempt", .number = &options.attempt, .least = 1},
+                                       {"--json", .flag = &options.json},
+                                       {"--directory", 'D', .text = &options.directory},
+                                       {0}};
+    int status = cli_options(cli, argc, argv, CLI_ONE_TASK, known);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS "fn:tD:", options_table,
-                                &status)) != CLI_OPTION_END) {
-        if (letter != CLI_OPTION_STOP) {
-            status = take_option(cli, &options, letter);
-        }
-        if (letter == CLI_OPTION_STOP || status != EX_OK) {
-            return status;
-        }
+    if (status == EX_OK) {
+        status = cli_load(cli);
     }
-    if (optind + 1 != argc) {
-        return cli_usage(cli, "%s",
-                         argc == optind ? "missing operand: give a task id"
-                                        : "give only one task id");
-    }
-    status = cli_load(cli);
     if (status != EX_OK) {
         return status;
     }

@@ -127,18 +127,20 @@ static int print_json(const struct logs_line *line)
     json_t *object = json_object();
     const char *stream = line->is_error ? "stderr" : "stdout";
 
-    if (!object ||
-        (line->at_us >= 0 &&
-         json_object_set_new(object, "time_us", json_integer(line->at_us)) != 0) ||
-        (line->attempt > 0 &&
-         (json_object_set_new(object, "attempt", json_integer(line->attempt)) != 0 ||
-          json_object_set_new(object, "stream", json_string(stream)) != 0)) ||
-        (line->host.size > 0 && output_json_bytes(object, "host", line->host) != 0) ||
-        (line->cut && json_object_set_new(object, "cut", json_true()) != 0) ||
-        output_json_bytes(object, "line", line->text) != 0) {
-        json_decref(object);
-        object = NULL;
+    if (line->at_us >= 0) {
+        output_put(&object, "time_us", json_integer(line->at_us));
     }
+    if (line->attempt > 0) {
+        output_put(&object, "attempt", json_integer(line->attempt));
+        output_put(&object, "stream", json_string(stream));
+    }
+    if (line->host.size > 0) {
+        output_put_bytes(&object, "host", line->host);
+    }
+    if (line->cut) {
+        output_put(&object, "cut", json_true());
+    }
+    output_put_bytes(&object, "line", line->text);
     return output_json(object, false);
 }
 

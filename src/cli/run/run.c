@@ -56,15 +56,6 @@ static const char help[] =
     "  128 plus N: signal N ended the command\n"
     "  130 the task was cancelled, or left running\n";
 
-enum { OPTION_STDIN = TASK_OPTION_END };
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    TASK_OPTIONS,
-    {"stdin", no_argument, NULL, OPTION_STDIN},
-    {0},
-};
-
 /* ---- exit statuses */
 
 /* Parses "SIGTERM", or "SIG40" for a signal without a name. Returns 0 if it is no signal. */
@@ -248,28 +239,28 @@ static int start(struct cli *cli, struct enqueue_options *options, int argc, cha
     return status == EX_OK ? follow(cli, options, tid) : RUN_FAILED;
 }
 
+static int take_stdin(const struct cli *cli, const struct cli_option *option, const char *value)
+{
+    (void)value;
+    return task_take_payload(cli, option, "-");
+}
+
 /* Numbers of leat's own that the command may use as well would be mistaken for the command's: all
  * failures of leat have RUN_FAILED. */
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct enqueue_options options = {0};
-    int letter, status = EX_OK;
+    const struct cli_option known[] = {
+        {"--stdin", .value = CLI_NO_VALUE, .take = take_stdin, .context = &options},
+        {.more = task_options, .context = &options},
+    };
+    int status = cli_options(cli, argc, argv, CLI_WORDS, known);
 
-    /* '+': options after the first word belong to the command */
-    while (status == EX_OK && (letter = cli_option(cli, argc, argv, "+:" CLI_COMMON_LETTERS,
-                                                   options_table, &status)) != CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            status = status == EX_OK ? EX_OK : RUN_FAILED;
-            goto done;
-        }
-        if (letter == OPTION_STDIN) {
-            optarg = (char *)"-";
-            letter = TASK_OPTION_PAYLOAD;
-        }
-        status = task_option(cli, &options, letter);
+    if (status == EX_OK) {
+        status = start(cli, &options, argc, argv);
+    } else if (status != CLI_STOP) {
+        status = RUN_FAILED;
     }
-    status = status == EX_OK ? start(cli, &options, argc, argv) : RUN_FAILED;
-done:
     task_options_free(&options);
     return status;
 }

@@ -113,7 +113,6 @@ static bool cancel_once(struct cli *cli, const char *tid, const char *token, int
     queue_cancel_begin(&command, &cli->queue, true);
     queue_cancel_add(&command, tid, token);
     reply = cli_call(cli, &command, "cannot cancel the task", 2, status);
-    command_free(&command);
     if (reply) {
         found = !bytes_equal(fields_value(reply->element[1]), "gone");
         freeReplyObject(reply);

@@ -116,13 +116,10 @@ static json_t *line_json(const struct bytes parts[PARTS])
                                "begun_ms", (json_int_t)number_of(parts[BEGUN]), "ended_ms",
                                (json_int_t)number_of(parts[ENDED]));
 
-    if (object && output_json_bytes(object, "worker", parts[WORKER]) == 0 &&
-        output_json_bytes(object, "cause", parts[CAUSE]) == 0 &&
-        output_json_bytes(object, "status", parts[STATUS]) == 0) {
-        return object;
-    }
-    json_decref(object);
-    return NULL;
+    output_put_bytes(&object, "worker", parts[WORKER]);
+    output_put_bytes(&object, "cause", parts[CAUSE]);
+    output_put_bytes(&object, "status", parts[STATUS]);
+    return object;
 }
 
 json_t *history_json(struct bytes history)
@@ -131,11 +128,8 @@ json_t *history_json(struct bytes history)
     struct bytes parts[PARTS];
     size_t at = 0;
 
-    while (array && next_line(history, &at, parts)) {
-        if (json_array_append_new(array, line_json(parts)) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
+    while (next_line(history, &at, parts)) {
+        output_push(&array, line_json(parts));
     }
     return array;
 }

@@ -42,16 +42,6 @@ static const char help[] =
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 
-enum { OPTION_STATE = 256, OPTION_LIMIT, OPTION_JSON };
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"state", required_argument, NULL, OPTION_STATE},
-    {"limit", required_argument, NULL, OPTION_LIMIT},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {0},
-};
-
 /* The order of the output. leat_list has delayed and retrying tasks in one list. */
 static const char *const states[] = {"running", "ready", "retrying", "delayed", "dead"};
 #define STATE_COUNT (sizeof states / sizeof *states)
@@ -192,10 +182,11 @@ static int list(struct cli *cli, struct listing *listing, const char *state)
     return EX_OK;
 }
 
-static int check_state(const struct cli *cli, const char *state)
+static int check_state(const struct cli *cli, const struct cli_option *option, const char *state)
 {
     char hint[64];
 
+    (void)option;
     for (size_t i = 0; i < STATE_COUNT; i++) {
         if (strcmp(state, states[i]) == 0) {
             return EX_OK;
@@ -223,24 +214,14 @@ static int run(struct cli *cli, int argc, char **argv)
         .table = {.columns = columns, .column_count = sizeof columns / sizeof *columns},
     };
     const char *state = NULL;
-    int letter, status = EX_OK;
+    const struct cli_option options[] = {{"--state", .text = &state, .take = check_state},
+                                         {"--limit", .number = &listing.limit},
+                                         {"--json", .flag = &listing.json},
+                                         {0}};
+    int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, options);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
-           CLI_OPTION_END) {
-        if (letter == OPTION_STATE) {
-            state = optarg;
-            status = check_state(cli, state);
-        } else if (letter == OPTION_LIMIT) {
-            status = cli_integer(cli, "--limit", optarg, 0, &listing.limit);
-        } else if (letter == OPTION_JSON) {
-            listing.json = true;
-        }
-        if (letter == CLI_OPTION_STOP || status != EX_OK) {
-            return status;
-        }
-    }
-    if (optind < argc) {
-        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
+    if (status != EX_OK) {
+        return status;
     }
     status = list(cli, &listing, state);
     table_free(&listing.table);

@@ -35,7 +35,6 @@ static struct redisReply *search(struct cli *cli, const char *id, const char *fr
         freeReplyObject(reply);
         reply = NULL;
     } while (*cursor && !(only_live && *cursor == 'd'));
-    command_free(&command);
     return reply;
 }
 
@@ -92,7 +91,6 @@ static struct redisReply *find_letter(struct cli *cli, const char *id, int *stat
     }
     queue_list(&command, &cli->queue, "dead", before, 1, false);
     reply = cli_call(cli, &command, "cannot search for the dead letter", 3, status);
-    command_free(&command);
     if (!reply) {
         return NULL;
     }

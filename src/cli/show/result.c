@@ -169,37 +169,41 @@ void result_print(const char *tid, const char *asked, const struct result *resul
 
 /* ---- as JSON */
 
-static int add_bytes(json_t *object, const char *name, struct bytes bytes)
+static void put_bytes(json_t **object, const char *name, struct bytes bytes)
 {
-    return bytes.size > 0 ? output_json_bytes(object, name, bytes) : 0;
+    if (bytes.size > 0) {
+        output_put_bytes(object, name, bytes);
+    }
 }
 
-static int add_number(json_t *object, const char *name, int64_t number)
+static void put_number(json_t **object, const char *name, int64_t number)
 {
-    return number >= 0 ? json_object_set_new(object, name, json_integer(number)) : 0;
+    if (number >= 0) {
+        output_put(object, name, json_integer(number));
+    }
 }
 
 int result_print_json(const char *tid, const char *asked, const struct result *result)
 {
     json_t *object = json_object();
 
-    if (!object || output_json_bytes(object, "tid", bytes_of(tid)) != 0 ||
-        (strcmp(tid, asked) != 0 && output_json_bytes(object, "id", bytes_of(asked)) != 0) ||
-        add_bytes(object, "state", bytes_of(state_name(result->state))) != 0 ||
-        add_bytes(object, "cause", result->cause) != 0 ||
-        add_bytes(object, "status", result->status) != 0 ||
-        add_bytes(object, "reason", result->reason) != 0 ||
-        add_bytes(object, "worker", result->worker) != 0 ||
-        add_number(object, "attempts", result->attempt) != 0 ||
-        add_number(object, "begun_ms", result->begun_ms) != 0 ||
-        add_number(object, "ended_ms", result->ended_ms) != 0 ||
-        add_number(object, "duration_ms", duration_ms(result)) != 0 ||
-        (result->usage.size > 0 &&
-         json_object_set_new(object, "usage", usage_json(result->usage)) != 0) ||
-        add_bytes(object, "stdout", result->stdout_tail) != 0 ||
-        add_bytes(object, "stderr", result->stderr_tail) != 0) {
-        json_decref(object);
-        object = NULL;
+    output_put_bytes(&object, "tid", bytes_of(tid));
+    if (strcmp(tid, asked) != 0) {
+        output_put_bytes(&object, "id", bytes_of(asked));
     }
+    put_bytes(&object, "state", bytes_of(state_name(result->state)));
+    put_bytes(&object, "cause", result->cause);
+    put_bytes(&object, "status", result->status);
+    put_bytes(&object, "reason", result->reason);
+    put_bytes(&object, "worker", result->worker);
+    put_number(&object, "attempts", result->attempt);
+    put_number(&object, "begun_ms", result->begun_ms);
+    put_number(&object, "ended_ms", result->ended_ms);
+    put_number(&object, "duration_ms", duration_ms(result));
+    if (result->usage.size > 0) {
+        output_put(&object, "usage", usage_json(result->usage));
+    }
+    put_bytes(&object, "stdout", result->stdout_tail);
+    put_bytes(&object, "stderr", result->stderr_tail);
     return output_json(object, false);
 }

@@ -46,15 +46,6 @@ static const char help[] =
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 
-enum { OPTION_JSON = 256, OPTION_PAYLOAD };
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"payload", no_argument, NULL, OPTION_PAYLOAD},
-    {0},
-};
-
 /* The parts of a reply of leat_show. They point into the reply. */
 struct found {
     const struct redisReply *row, *fields;
@@ -201,32 +192,24 @@ static int print_text(const struct found *found)
 /* Leaves out the preview of the command, since the fields contain the whole command. */
 static json_t *found_json(const struct found *found)
 {
-    json_t *object = fields_json(found->row), *begun;
+    json_t *object = fields_json(found->row);
+    json_t *begun = json_object_get(object, "begun");
+    struct bytes usage = fields_bytes(found->row, "usage");
 
-    if (!object) {
-        return NULL;
-    }
     /* a dead letter calls it begun; in JSON, names of times end in _ms */
-    begun = json_object_get(object, "begun");
-    if (begun && json_object_set(object, "begun_ms", begun) != 0) {
-        json_decref(object);
-        return NULL;
+    if (begun) {
+        output_put(&object, "begun_ms", json_incref(begun));
     }
     (void)json_object_del(object, "begun");
     /* either of them may be missing */
     (void)json_object_del(object, "command_base64");
     (void)json_object_del(object, "command");
-    struct bytes usage = fields_bytes(found->row, "usage");
-    if (usage.size > 0 && json_object_set_new(object, "usage", usage_json(usage)) != 0) {
-        json_decref(object);
-        return NULL;
+    if (usage.size > 0) {
+        output_put(&object, "usage", usage_json(usage));
     }
-    if (json_object_set_new(object, "fields", fields_pairs_json(found->fields)) == 0 &&
-        json_object_set_new(object, "history", history_json(found->history)) == 0) {
-        return object;
-    }
-    json_decref(object);
-    return NULL;
+    output_put(&object, "fields", fields_pairs_json(found->fields));
+    output_put(&object, "history", history_json(found->history));
+    return object;
 }
 
 /* ---- the command */
@@ -289,25 +272,11 @@ int show_letter(struct cli *cli, const char *dead_id, const char *tid, struct ro
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct show_options options = {0};
-    int letter, status = EX_OK;
+    const struct cli_option known[] = {
+        {"--json", .flag = &options.json}, {"--payload", .flag = &options.payload}, {0}};
+    int status = cli_options(cli, argc, argv, CLI_ONE_TASK, known);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
-           CLI_OPTION_END) {
-        if (letter == CLI_OPTION_STOP) {
-            return status;
-        }
-        if (letter == OPTION_JSON) {
-            options.json = true;
-        } else {
-            options.payload = true;
-        }
-    }
-    if (optind + 1 != argc) {
-        return cli_usage(cli, "%s",
-                         argc == optind ? "missing operand: give a task id"
-                                        : "give only one task id");
-    }
-    return show_task(cli, argv[optind], &options);
+    return status == EX_OK ? show_task(cli, argv[optind], &options) : status;
 }
 
 const struct subcommand show_command = {"show", "Show everything about a task", help, run};

@@ -96,7 +96,6 @@ static int read_page(struct cli *cli, struct lanes *lanes, struct buffer *cursor
 
     queue_lanes(&command, &cli->queue, (struct bytes){cursor->data, cursor->size}, PAGE);
     reply = cli_call(cli, &command, "cannot read the lanes", 3, &status);
-    command_free(&command);
     if (!reply) {
         return status;
     }
@@ -196,15 +195,9 @@ static json_t *lane_json(const struct lane *lane)
 {
     json_t *object = json_pack("{s:I, s:I, s:I}", "waiting", (json_int_t)lane->waiting, "running",
                                (json_int_t)lane->running, "oldest_ms", (json_int_t)lane->oldest_ms);
-    struct bytes name = {lane->name.size > 0 ? lane->name.data : "", lane->name.size};
-    struct bytes settings = {lane->settings.size > 0 ? lane->settings.data : "",
-                             lane->settings.size};
 
-    if (object && (output_json_bytes(object, "lane", name) != 0 ||
-                   output_json_bytes(object, "settings", settings) != 0)) {
-        json_decref(object);
-        return NULL;
-    }
+    output_put_bytes(&object, "lane", buffer_bytes(&lane->name));
+    output_put_bytes(&object, "settings", buffer_bytes(&lane->settings));
     return object;
 }
 
@@ -212,11 +205,8 @@ json_t *lanes_json(const struct lanes *lanes)
 {
     json_t *array = json_array();
 
-    for (size_t i = 0; i < lanes->count && array; i++) {
-        if (json_array_append_new(array, lane_json(&lanes->list[i])) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
+    for (size_t i = 0; i < lanes->count; i++) {
+        output_push(&array, lane_json(&lanes->list[i]));
     }
     return array;
 }

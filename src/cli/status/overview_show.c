@@ -137,7 +137,6 @@ int overview_render(const struct overview *overview, const struct output *output
 
 static json_t *line_json(const struct overview_line *line)
 {
-    const struct buffer *why = &line->reason;
     json_t *object;
 
     if (line->page) {
@@ -145,10 +144,7 @@ static json_t *line_json(const struct overview_line *line)
     }
     object = json_pack("{s:s, s:b, s:s, s:i}", "queue", line->name, "healthy", 0, "state",
                        state_name(line->state), "exit", line->exit_status);
-    if (object && output_json_bytes(object, "error", (struct bytes){why->data, why->size}) != 0) {
-        json_decref(object);
-        return NULL;
-    }
+    output_put_bytes(&object, "error", buffer_bytes(&line->reason));
     return object;
 }
 
@@ -156,11 +152,8 @@ json_t *overview_json(const struct overview *overview)
 {
     json_t *array = json_array();
 
-    for (size_t i = 0; i < overview->count && array; i++) {
-        if (json_array_append_new(array, line_json(&overview->lines[i])) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
+    for (size_t i = 0; i < overview->count; i++) {
+        output_push(&array, line_json(&overview->lines[i]));
     }
     return array;
 }

@@ -60,33 +60,12 @@ static const char help[] =
     "  78  the configuration is wrong\n"
     "For several queues, it is the highest exit code of all.\n";
 
-enum {
-    OPTION_ALL = 256,
-    OPTION_JSON,
-    OPTION_WATCH,
-    OPTION_LANES,
-    OPTION_MAX_READY,
-    OPTION_MAX_OLDEST,
-    OPTION_MAX_DEAD
-};
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"all", no_argument, NULL, OPTION_ALL},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"watch", optional_argument, NULL, OPTION_WATCH},
-    {"lanes", optional_argument, NULL, OPTION_LANES},
-    {"max-ready", required_argument, NULL, OPTION_MAX_READY},
-    {"max-oldest", required_argument, NULL, OPTION_MAX_OLDEST},
-    {"max-dead", required_argument, NULL, OPTION_MAX_DEAD},
-    {0},
-};
-
 struct status_options {
     bool all, json;
     int64_t interval_ms; /* 0: once */
     int64_t lanes;       /* how many to show; 0: none */
     struct status_limits limits;
+    char **words; /* of the command line */
 };
 
 /* Cuts the page to the height of the terminal, so that its top does not scroll away. */
@@ -158,9 +137,8 @@ static json_t *page_json(const struct cli *cli, const struct status *status,
 {
     json_t *page = status_json(status, problems, cli->config->queue.name);
 
-    if (page && lanes->most > 0 && json_object_set_new(page, "lanes", lanes_json(lanes)) != 0) {
-        json_decref(page);
-        return NULL;
+    if (lanes->most > 0) {
+        output_put(&page, "lanes", lanes_json(lanes));
     }
     return page;
 }
@@ -261,65 +239,45 @@ static int watch(struct cli *cli, const struct status_options *options)
 }
 
 /* Accepts "--watch 5" for --watch=5. */
-static int take_interval(const struct cli *cli, struct status_options *options, int argc,
-                         char **argv)
+static int take_interval(const struct cli *cli, const struct cli_option *option, const char *value)
 {
-    const char *text = optarg;
+    struct status_options *options = option->context;
+    const char *word = options->words[optind];
     int64_t ms;
 
-    if (!text && optind < argc && units_parse_duration(argv[optind], &ms) == 0) {
-        text = argv[optind++];
+    if (!value && word && units_parse_duration(word, &ms) == 0) {
+        value = word;
+        optind++;
     }
     options->interval_ms = DEFAULT_INTERVAL_MS;
-    if (text &&
-        (units_parse_duration(text, &options->interval_ms) != 0 || options->interval_ms < 100)) {
-        return cli_usage(
-            cli, "--watch: invalid interval '%s'; use at least 100ms, such as 5 or 500ms", text);
+    if (value &&
+        (units_parse_duration(value, &options->interval_ms) != 0 || options->interval_ms < 100)) {
+        return cli_usage(cli, "%s: invalid interval '%s'; use at least 100ms, such as 5 or 500ms",
+                         option->name, value);
     }
     return EX_OK;
 }
 
 /* Accepts "--lanes 5" for --lanes=5. */
-static int take_lanes(const struct cli *cli, struct status_options *options, int argc, char **argv)
+static int take_lanes(const struct cli *cli, const struct cli_option *option, const char *value)
 {
-    const char *text = optarg;
+    struct status_options *options = option->context;
+    const char *word = options->words[optind];
     int64_t number;
     int status;
 
-    if (!text && optind < argc && units_parse_integer(argv[optind], 0, INT64_MAX, &number) == 0) {
-        text = argv[optind++];
+    if (!value && word && units_parse_integer(word, 0, INT64_MAX, &number) == 0) {
+        value = word;
+        optind++;
     }
     options->lanes = DEFAULT_LANES;
-    if (!text) {
+    if (!value) {
         return EX_OK;
     }
-    status = cli_integer(cli, "--lanes", text, 1, &options->lanes);
+    status = cli_integer(cli, option->name, value, 1, &options->lanes);
     return status == EX_OK && options->lanes > MOST_LANES
-               ? cli_usage(cli, "--lanes: use at most %d", MOST_LANES)
+               ? cli_usage(cli, "%s: use at most %d", option->name, MOST_LANES)
                : status;
-}
-
-static int take_option(const struct cli *cli, struct status_options *options, int letter, int argc,
-                       char **argv)
-{
-    switch (letter) {
-    case OPTION_ALL:
-        options->all = true;
-        return EX_OK;
-    case OPTION_LANES:
-        return take_lanes(cli, options, argc, argv);
-    case OPTION_JSON:
-        options->json = true;
-        return EX_OK;
-    case OPTION_WATCH:
-        return take_interval(cli, options, argc, argv);
-    case OPTION_MAX_READY:
-        return cli_integer(cli, "--max-ready", optarg, 0, &options->limits.max_ready);
-    case OPTION_MAX_OLDEST:
-        return cli_duration(cli, "--max-oldest", optarg, &options->limits.max_oldest_ms);
-    default:
-        return cli_integer(cli, "--max-dead", optarg, 0, &options->limits.max_dead);
-    }
 }
 
 /* Shows all queues if there are several and none is named. */
@@ -343,20 +301,21 @@ static int choose_queues(const struct cli *cli, struct status_options *options)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct status_options options = {.limits = {-1, -1, -1}};
-    int letter, status = EX_OK;
+    struct status_options options = {.limits = {-1, -1, -1}, .words = argv};
+    const struct cli_option known[] = {
+        {"--all", .flag = &options.all},
+        {"--json", .flag = &options.json},
+        {"--watch", .value = CLI_MAY_HAVE_VALUE, .take = take_interval, .context = &options},
+        {"--lanes", .value = CLI_MAY_HAVE_VALUE, .take = take_lanes, .context = &options},
+        {"--max-ready", .number = &options.limits.max_ready},
+        {"--max-oldest", .duration_ms = &options.limits.max_oldest_ms},
+        {"--max-dead", .number = &options.limits.max_dead},
+        {0},
+    };
+    int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, known);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
-           CLI_OPTION_END) {
-        if (letter != CLI_OPTION_STOP) {
-            status = take_option(cli, &options, letter, argc, argv);
-        }
-        if (letter == CLI_OPTION_STOP || status != EX_OK) {
-            return status;
-        }
-    }
-    if (optind < argc) {
-        return cli_usage(cli, "unexpected argument: %s", argv[optind]);
+    if (status != EX_OK) {
+        return status;
     }
     status = choose_queues(cli, &options);
     if (status != EX_OK) {

@@ -24,7 +24,6 @@ struct redisReply *status_call(struct cli *cli, int *status)
 
     queue_status(&command, &cli->queue);
     reply = cli_call(cli, &command, "cannot read the queue's status", STATUS_ELEMENTS, status);
-    command_free(&command);
     return reply;
 }
 

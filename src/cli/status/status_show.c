@@ -355,12 +355,9 @@ static json_t *worker_json(const struct status_worker *worker)
                   "live", (int)worker->live, "drained", (int)worker->drained, "rate", worker->rate,
                   "version", worker->version);
 
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && object; i++) {
-        if (numbers[i].value >= 0 &&
-            json_object_set_new(object, numbers[i].name,
-                                json_integer((json_int_t)numbers[i].value)) != 0) {
-            json_decref(object);
-            object = NULL;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (numbers[i].value >= 0) {
+            output_put(&object, numbers[i].name, json_integer((json_int_t)numbers[i].value));
         }
     }
     return object;
@@ -370,11 +367,8 @@ static json_t *workers_json(const struct status *status)
 {
     json_t *array = json_array();
 
-    for (size_t i = 0; i < status->worker_count && array; i++) {
-        if (json_array_append_new(array, worker_json(&status->workers[i])) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
+    for (size_t i = 0; i < status->worker_count; i++) {
+        output_push(&array, worker_json(&status->workers[i]));
     }
     return array;
 }
@@ -384,15 +378,11 @@ static json_t *lines_json(const struct buffer *lines)
     json_t *array = json_array();
     size_t start = 0;
 
-    for (size_t i = 0; i < lines->size && array; i++) {
-        if (lines->data[i] != '\n') {
-            continue;
+    for (size_t i = 0; i < lines->size; i++) {
+        if (lines->data[i] == '\n') {
+            output_push(&array, json_stringn(lines->data + start, i - start));
+            start = i + 1;
         }
-        if (json_array_append_new(array, json_stringn(lines->data + start, i - start)) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
-        start = i + 1;
     }
     return array;
 }
@@ -402,14 +392,13 @@ static json_t *drained_by_json(const struct status *status)
 {
     json_t *object = json_object();
 
-    for (size_t i = 0; i < fields_count(status->conf) && object; i++) {
+    for (size_t i = 0; i < fields_count(status->conf); i++) {
         char host[DRAINED_SIZE];
         struct bytes by;
         drained_host(status, i, host);
         (void)fields_stamp(fields_value(fields_value_at(status->conf, i)), &by);
-        if (*host && by.size > 0 && output_json_bytes(object, host, by) != 0) {
-            json_decref(object);
-            object = NULL;
+        if (*host && by.size > 0) {
+            output_put_bytes(&object, host, by);
         }
     }
     return object;
@@ -420,12 +409,11 @@ static json_t *drained_json(const struct status *status)
 {
     json_t *array = json_array();
 
-    for (size_t i = 0; i < fields_count(status->conf) && array; i++) {
+    for (size_t i = 0; i < fields_count(status->conf); i++) {
         char host[DRAINED_SIZE];
         drained_host(status, i, host);
-        if (*host && json_array_append_new(array, json_string(host)) != 0) {
-            json_decref(array);
-            array = NULL;
+        if (*host) {
+            output_push(&array, json_string(host));
         }
     }
     return array;
@@ -443,10 +431,8 @@ json_t *status_json(const struct status *status, const struct buffer *problems,
         drained_by_json(status), "rate", status->rate, "figures", fields_json(status->figures),
         "workers", workers_json(status), "conf", fields_json(status->conf));
 
-    if (object && status->paused_by.size > 0 &&
-        output_json_bytes(object, "paused_by", status->paused_by) != 0) {
-        json_decref(object);
-        object = NULL;
+    if (status->paused_by.size > 0) {
+        output_put_bytes(&object, "paused_by", status->paused_by);
     }
     return object;
 }

@@ -47,16 +47,6 @@ static const char help[] =
     "  77  Redis denied access\n"
     "  78  the configuration is wrong\n";
 
-enum { OPTION_ALL = 256, OPTION_TIMEOUT, OPTION_JSON };
-
-static const struct option options_table[] = {
-    CLI_COMMON_OPTIONS,
-    {"all", no_argument, NULL, OPTION_ALL},
-    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {0},
-};
-
 /* ---- ids */
 
 /* A zeroed list is empty. The ids are owned. */
@@ -167,24 +157,15 @@ static int wait_tasks(struct cli *cli, const struct wait_options *options,
     return status == EX_OK && waiting.not_succeeded > 0 ? WAIT_NOT_ALL : status;
 }
 
-static int take_option(const struct cli *cli, struct wait_options *options, int letter)
+static int take_timeout(const struct cli *cli, const struct cli_option *option, const char *value)
 {
-    int64_t ms;
-    int status;
+    struct wait_options *options = option->context;
+    int64_t ms = 0;
+    int status = cli_duration(cli, option->name, value, &ms);
 
-    if (letter == OPTION_ALL) {
-        options->all = true;
-    } else if (letter == OPTION_JSON) {
-        options->json = true;
-    } else {
-        status = cli_duration(cli, "--timeout", optarg, &ms);
-        if (status != EX_OK) {
-            return status;
-        }
-        options->deadline_ns = clock_boot_ns() + ms * CLOCK_NS_PER_MS;
-        (void)snprintf(options->timeout, sizeof options->timeout, "%s", optarg);
-    }
-    return EX_OK;
+    options->deadline_ns = clock_boot_ns() + ms * CLOCK_NS_PER_MS;
+    options->timeout = value;
+    return status;
 }
 
 static int wait_for(struct cli *cli, const struct wait_options *options, int count, char **words)
@@ -216,18 +197,13 @@ static int wait_for(struct cli *cli, const struct wait_options *options, int cou
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct wait_options options = {.deadline_ns = INT64_MAX};
-    int letter, status = EX_OK;
+    const struct cli_option known[] = {{"--all", .flag = &options.all},
+                                       {"--timeout", .take = take_timeout, .context = &options},
+                                       {"--json", .flag = &options.json},
+                                       {0}};
+    int status = cli_options(cli, argc, argv, CLI_OPERANDS, known);
 
-    while ((letter = cli_option(cli, argc, argv, ":" CLI_COMMON_LETTERS, options_table, &status)) !=
-           CLI_OPTION_END) {
-        if (letter != CLI_OPTION_STOP) {
-            status = take_option(cli, &options, letter);
-        }
-        if (letter == CLI_OPTION_STOP || status != EX_OK) {
-            return status;
-        }
-    }
-    return wait_for(cli, &options, argc - optind, argv + optind);
+    return status == EX_OK ? wait_for(cli, &options, argc - optind, argv + optind) : status;
 }
 
 const struct subcommand wait_command = {"wait", "Wait until tasks end, or until the queue is empty",

@@ -54,11 +54,12 @@ def test_help_lists_every_command():
 
 def test_help_names_every_option():
     """Each long option of the code is in some help, with a value if it takes one."""
-    options = re.findall(r'\{"([a-z-]+)", (no|required|optional)_argument', CODE)
+    options = re.findall(r'\{"--([a-z-]+)"([^}]*)\}', CODE)
     texts = help_of() + ''.join(help_of(name) for name in listed())
     assert len(options) > 20
-    for name, argument in options:
-        ends = {'no': r'(?![\w-])', 'required': ' [A-Z]', 'optional': r' \[[A-Z]'}[argument]
+    for name, rest in options:
+        ends = r'(?![\w-])' if '.flag' in rest or 'CLI_NO_VALUE' in rest else \
+            r' \[[A-Z]' if 'CLI_MAY_HAVE_VALUE' in rest else ' [A-Z]'
         assert re.search(rf'--{name}{ends}', texts), name
 
 
