@@ -1,196 +1,65 @@
 /*
- * The table of an attempt's states, one function per state.
+ * The table of an attempt's states and events.
  */
 #include "exec/job/job.h"
 
-static struct job_step step(enum job_state state, unsigned actions)
-{
-    return (struct job_step){.state = state, .actions = actions};
-}
+#include <stddef.h>
 
-static struct job_step next_claimed(enum job_event event)
-{
-    switch (event) {
-    case JOB_CHECK_STARTED:
-        return step(JOB_CHECKING, 0);
-    case JOB_STARTED:
-        return step(JOB_RUNNING, 0);
-    case JOB_START_FAILED:
-    case JOB_LEASE_LOST:
-    case JOB_STOP:
-    case JOB_CANCEL:
-    case JOB_KILL_NOW:
-        return step(JOB_DONE, JOB_REPORT);
-    case JOB_TO_RUN:
-    case JOB_TIMED_OUT:
-    case JOB_OVERFLOWED:
-    case JOB_GRACE_OVER:
-    case JOB_EXITED:
-    case JOB_QUIET:
-    case JOB_SETTLE_OVER:
-        break;
-    }
-    return step(JOB_CLAIMED, 0);
-}
+#define ON(event) (1U << (event))
 
-static struct job_step next_checking(enum job_event event)
-{
-    switch (event) {
-    case JOB_TO_RUN:
-        return step(JOB_CHECKED, JOB_KILL_GROUP | JOB_START_SETTLE);
-    case JOB_TIMED_OUT:
-    case JOB_OVERFLOWED:
-    case JOB_LEASE_LOST:
-    case JOB_STOP:
-    case JOB_CANCEL:
-        return step(JOB_ENDING, JOB_SEND_TERM | JOB_START_GRACE);
-    case JOB_KILL_NOW:
-        return step(JOB_KILLING, JOB_SEND_KILL);
-    case JOB_EXITED:
-        return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
-    case JOB_CHECK_STARTED:
-    case JOB_STARTED:
-    case JOB_START_FAILED:
-    case JOB_GRACE_OVER:
-    case JOB_QUIET:
-    case JOB_SETTLE_OVER:
-        break;
-    }
-    return step(JOB_CHECKING, 0);
-}
+/* Reasons to end an attempt: those that do not need a process, and all. */
+#define UNWANTED (ON(JOB_LEASE_LOST) | ON(JOB_STOP) | ON(JOB_CANCEL))
+#define EXCESS (UNWANTED | ON(JOB_TIMED_OUT) | ON(JOB_OVERFLOWED))
 
-/* There is no process to end: an event that would end one keeps the task from being started. */
-static struct job_step next_checked(enum job_event event)
-{
-    switch (event) {
-    case JOB_QUIET:
-    case JOB_SETTLE_OVER:
-        return step(JOB_CHECKED, JOB_RUN);
-    case JOB_STARTED:
-        return step(JOB_RUNNING, 0);
-    case JOB_START_FAILED:
-        return step(JOB_DONE, JOB_REPORT);
-    case JOB_LEASE_LOST:
-    case JOB_STOP:
-    case JOB_CANCEL:
-    case JOB_KILL_NOW:
-        return step(JOB_SETTLING, 0);
-    case JOB_CHECK_STARTED:
-    case JOB_TO_RUN:
-    case JOB_TIMED_OUT:
-    case JOB_OVERFLOWED:
-    case JOB_GRACE_OVER:
-    case JOB_EXITED:
-        break;
-    }
-    return step(JOB_CHECKED, 0);
-}
+#define TERMINATE (JOB_SEND_TERM | JOB_START_GRACE)
+#define SETTLE (JOB_KILL_GROUP | JOB_START_SETTLE)
 
-static struct job_step next_running(enum job_event event)
-{
-    switch (event) {
-    case JOB_TIMED_OUT:
-    case JOB_OVERFLOWED:
-    case JOB_LEASE_LOST:
-    case JOB_STOP:
-    case JOB_CANCEL:
-        return step(JOB_ENDING, JOB_SEND_TERM | JOB_START_GRACE);
-    case JOB_KILL_NOW:
-        return step(JOB_KILLING, JOB_SEND_KILL);
-    case JOB_EXITED:
-        return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
-    case JOB_CHECK_STARTED:
-    case JOB_TO_RUN:
-    case JOB_STARTED:
-    case JOB_START_FAILED:
-    case JOB_GRACE_OVER:
-    case JOB_QUIET:
-    case JOB_SETTLE_OVER:
-        break;
-    }
-    return step(JOB_RUNNING, 0);
-}
+/* An event without a row changes nothing. */
+static const struct {
+    enum job_state from;
+    unsigned events; /* bits */
+    enum job_state to;
+    unsigned actions;
+} changes[] = {
+    {JOB_CLAIMED, ON(JOB_CHECK_STARTED), JOB_CHECKING, 0},
+    {JOB_CLAIMED, ON(JOB_STARTED), JOB_RUNNING, 0},
+    {JOB_CLAIMED, ON(JOB_START_FAILED) | UNWANTED | ON(JOB_KILL_NOW), JOB_DONE, JOB_REPORT},
 
-/* After TERM, further reasons to end it change nothing, except JOB_KILL_NOW. */
-static struct job_step next_ending(enum job_event event)
-{
-    switch (event) {
-    case JOB_GRACE_OVER:
-    case JOB_KILL_NOW:
-        return step(JOB_KILLING, JOB_SEND_KILL);
-    case JOB_EXITED:
-        return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
-    case JOB_CHECK_STARTED:
-    case JOB_TO_RUN:
-    case JOB_STARTED:
-    case JOB_START_FAILED:
-    case JOB_TIMED_OUT:
-    case JOB_OVERFLOWED:
-    case JOB_LEASE_LOST:
-    case JOB_STOP:
-    case JOB_CANCEL:
-    case JOB_QUIET:
-    case JOB_SETTLE_OVER:
-        break;
-    }
-    return step(JOB_ENDING, 0);
-}
+    {JOB_CHECKING, ON(JOB_TO_RUN), JOB_CHECKED, SETTLE},
+    {JOB_CHECKING, EXCESS, JOB_ENDING, TERMINATE},
+    {JOB_CHECKING, ON(JOB_KILL_NOW), JOB_KILLING, JOB_SEND_KILL},
+    {JOB_CHECKING, ON(JOB_EXITED), JOB_SETTLING, SETTLE},
 
-/* A second KILL does no harm. */
-static struct job_step next_killing(enum job_event event)
-{
-    switch (event) {
-    case JOB_KILL_NOW:
-        return step(JOB_KILLING, JOB_SEND_KILL);
-    case JOB_EXITED:
-        return step(JOB_SETTLING, JOB_KILL_GROUP | JOB_START_SETTLE);
-    case JOB_CHECK_STARTED:
-    case JOB_TO_RUN:
-    case JOB_STARTED:
-    case JOB_START_FAILED:
-    case JOB_TIMED_OUT:
-    case JOB_OVERFLOWED:
-    case JOB_LEASE_LOST:
-    case JOB_STOP:
-    case JOB_CANCEL:
-    case JOB_GRACE_OVER:
-    case JOB_QUIET:
-    case JOB_SETTLE_OVER:
-        break;
-    }
-    return step(JOB_KILLING, 0);
-}
+    /* there is no process to end: an event that would end one keeps the task from being started */
+    {JOB_CHECKED, ON(JOB_QUIET) | ON(JOB_SETTLE_OVER), JOB_CHECKED, JOB_RUN},
+    {JOB_CHECKED, ON(JOB_STARTED), JOB_RUNNING, 0},
+    {JOB_CHECKED, ON(JOB_START_FAILED), JOB_DONE, JOB_REPORT},
+    {JOB_CHECKED, UNWANTED | ON(JOB_KILL_NOW), JOB_SETTLING, 0},
 
-/* Everything has been killed; the processes and the output have to end. */
-static struct job_step next_settling(enum job_event event)
-{
-    if (event == JOB_QUIET || event == JOB_SETTLE_OVER) {
-        return step(JOB_DONE, JOB_REPORT);
-    }
-    return step(JOB_SETTLING, 0);
-}
+    {JOB_RUNNING, EXCESS, JOB_ENDING, TERMINATE},
+    {JOB_RUNNING, ON(JOB_KILL_NOW), JOB_KILLING, JOB_SEND_KILL},
+    {JOB_RUNNING, ON(JOB_EXITED), JOB_SETTLING, SETTLE},
+
+    /* after TERM, further reasons to end it change nothing, except JOB_KILL_NOW */
+    {JOB_ENDING, ON(JOB_GRACE_OVER) | ON(JOB_KILL_NOW), JOB_KILLING, JOB_SEND_KILL},
+    {JOB_ENDING, ON(JOB_EXITED), JOB_SETTLING, SETTLE},
+
+    /* a second KILL does no harm */
+    {JOB_KILLING, ON(JOB_KILL_NOW), JOB_KILLING, JOB_SEND_KILL},
+    {JOB_KILLING, ON(JOB_EXITED), JOB_SETTLING, SETTLE},
+
+    /* everything has been killed; the processes and the output have to end */
+    {JOB_SETTLING, ON(JOB_QUIET) | ON(JOB_SETTLE_OVER), JOB_DONE, JOB_REPORT},
+};
 
 struct job_step job_next(enum job_state state, enum job_event event)
 {
-    switch (state) {
-    case JOB_CLAIMED:
-        return next_claimed(event);
-    case JOB_CHECKING:
-        return next_checking(event);
-    case JOB_CHECKED:
-        return next_checked(event);
-    case JOB_RUNNING:
-        return next_running(event);
-    case JOB_ENDING:
-        return next_ending(event);
-    case JOB_KILLING:
-        return next_killing(event);
-    case JOB_SETTLING:
-        return next_settling(event);
-    case JOB_DONE:
-        break;
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        if (changes[i].from == state && changes[i].events & ON(event)) {
+            return (struct job_step){changes[i].to, changes[i].actions};
+        }
     }
-    return step(JOB_DONE, 0);
+    return (struct job_step){state, 0};
 }
 
 bool job_is_under_way(enum job_state state)

@@ -11,43 +11,26 @@
 
 const char *cause_name(enum cause cause)
 {
-    switch (cause) {
-    case CAUSE_EXIT:
-        return "exit";
-    case CAUSE_SIGNAL:
-        return "signal";
-    case CAUSE_KILLED:
-        return "killed";
-    case CAUSE_OOM:
-        return "oom";
-    case CAUSE_TIMEOUT:
-        return "timeout";
-    case CAUSE_OUTPUT_LIMIT:
-        return "output-limit";
-    case CAUSE_CANNOT_EXECUTE:
-        return "cannot-execute";
-    case CAUSE_REFUSED:
-        return "refused";
-    case CAUSE_HOST:
-        return "host";
-    case CAUSE_NO_PROGRAM:
-        return "no-program";
-    case CAUSE_LEASE_LOST:
-        return "lease-lost";
-    case CAUSE_SHUTDOWN:
-        return "shutdown";
-    case CAUSE_REPORTED:
-        return "reported";
-    case CAUSE_CHECK:
-        return "check";
-    case CAUSE_DONE:
-        return "done";
-    case CAUSE_BATCH:
-        return "batch";
-    case CAUSE_CANCELLED:
-        return "cancelled";
-    }
-    return "unknown";
+    static const char *const names[] = {
+        [CAUSE_EXIT] = "exit",
+        [CAUSE_SIGNAL] = "signal",
+        [CAUSE_KILLED] = "killed",
+        [CAUSE_OOM] = "oom",
+        [CAUSE_TIMEOUT] = "timeout",
+        [CAUSE_OUTPUT_LIMIT] = "output-limit",
+        [CAUSE_CANNOT_EXECUTE] = "cannot-execute",
+        [CAUSE_REFUSED] = "refused",
+        [CAUSE_HOST] = "host",
+        [CAUSE_NO_PROGRAM] = "no-program",
+        [CAUSE_LEASE_LOST] = "lease-lost",
+        [CAUSE_SHUTDOWN] = "shutdown",
+        [CAUSE_REPORTED] = "reported",
+        [CAUSE_CHECK] = "check",
+        [CAUSE_DONE] = "done",
+        [CAUSE_BATCH] = "batch",
+        [CAUSE_CANCELLED] = "cancelled",
+    };
+    return names[cause];
 }
 
 /* Returns after how many attempts the task is given up. A rule's number takes precedence over the
