@@ -118,69 +118,41 @@ size_t redis_error_text(const char *message, size_t size, const char **text)
     return size;
 }
 
+static const struct {
+    const char *name, *advice;
+} classes[] = {
+    [REDIS_ERROR_NONE] = {"none", "nothing to do"},
+    [REDIS_ERROR_LOST] = {"connection-lost",
+                          "check that Redis runs and that [redis] has its address"},
+    [REDIS_ERROR_LATER] = {"not-ready", "Redis is busy or not ready; if this lasts, see its log"},
+    [REDIS_ERROR_ROLE] = {"wrong-server", "this server is not the master of the queue: set [redis] "
+                                          "to the master, to its sentinels or to the Cluster"},
+    [REDIS_ERROR_NO_WRITE] = {"refused-writes",
+                              "Redis refuses writes: check its memory, its disk and its replicas"},
+    [REDIS_ERROR_DENIED] = {"denied",
+                            "check user and password in [redis], and the ACL of that user"},
+    [REDIS_ERROR_NO_GROUP] = {"no-group",
+                              "the stream or its group was deleted; a worker recreates it"},
+    [REDIS_ERROR_NO_LIBRARY] = {"no-library",
+                                "load the function library: run leat init as an administrator, or "
+                                "start a worker with load_library = auto"},
+    [REDIS_ERROR_UNFIT] = {"unfit-server",
+                           "leat needs Redis 7.0 or later, or Valkey, with all commands and with "
+                           "functions (FUNCTION, FCALL); sentinels are not named as host, but as "
+                           "sentinels"},
+    [REDIS_ERROR_FOREIGN] = {"foreign-key", "choose another stream in [queue]"},
+    [REDIS_ERROR_CALLER] = {"refused-call", "check db, master and cluster in [redis]"},
+    [REDIS_ERROR_OTHER] = {"error", "see the message and the log of Redis"},
+};
+
 const char *redis_error_name(enum redis_error error)
 {
-    switch (error) {
-    case REDIS_ERROR_NONE:
-        return "none";
-    case REDIS_ERROR_LOST:
-        return "connection-lost";
-    case REDIS_ERROR_LATER:
-        return "not-ready";
-    case REDIS_ERROR_ROLE:
-        return "wrong-server";
-    case REDIS_ERROR_NO_WRITE:
-        return "refused-writes";
-    case REDIS_ERROR_DENIED:
-        return "denied";
-    case REDIS_ERROR_NO_GROUP:
-        return "no-group";
-    case REDIS_ERROR_NO_LIBRARY:
-        return "no-library";
-    case REDIS_ERROR_UNFIT:
-        return "unfit-server";
-    case REDIS_ERROR_FOREIGN:
-        return "foreign-key";
-    case REDIS_ERROR_CALLER:
-        return "refused-call";
-    case REDIS_ERROR_OTHER:
-        return "error";
-    }
-    return "error";
+    return classes[error].name;
 }
 
 const char *redis_error_advice(enum redis_error error)
 {
-    switch (error) {
-    case REDIS_ERROR_NONE:
-        return "nothing to do";
-    case REDIS_ERROR_LOST:
-        return "check that Redis runs and that [redis] has its address";
-    case REDIS_ERROR_LATER:
-        return "Redis is busy or not ready; if this lasts, see its log";
-    case REDIS_ERROR_ROLE:
-        return "this server is not the master of the queue: set [redis] to the master, to its "
-               "sentinels or to the Cluster";
-    case REDIS_ERROR_NO_WRITE:
-        return "Redis refuses writes: check its memory, its disk and its replicas";
-    case REDIS_ERROR_DENIED:
-        return "check user and password in [redis], and the ACL of that user";
-    case REDIS_ERROR_NO_GROUP:
-        return "the stream or its group was deleted; a worker recreates it";
-    case REDIS_ERROR_NO_LIBRARY:
-        return "load the function library: run leat init as an administrator, or start a worker "
-               "with load_library = auto";
-    case REDIS_ERROR_UNFIT:
-        return "leat needs Redis 7.0 or later, or Valkey, with all commands and with functions "
-               "(FUNCTION, FCALL); sentinels are not named as host, but as sentinels";
-    case REDIS_ERROR_FOREIGN:
-        return "choose another stream in [queue]";
-    case REDIS_ERROR_CALLER:
-        return "check db, master and cluster in [redis]";
-    case REDIS_ERROR_OTHER:
-        return "see the message and the log of Redis";
-    }
-    return "see the message and the log of Redis";
+    return classes[error].advice;
 }
 
 void redis_error_explain(const char *message, size_t size, char *explained, size_t explained_size)

@@ -193,25 +193,15 @@ static void fail_moving(struct cancel *cancel)
 
 /* ---- output */
 
-static const char *state_name(enum state state)
-{
-    switch (state) {
-    case CANCELLED:
-        return "cancelled";
-    case ASKED:
-        return "asked";
-    case NOT_FOUND:
-        return "not_found";
-    case UNKNOWN:
-    case FAILED:
-        break;
-    }
-    return "failed";
-}
+static const char *const state_names[] = {[UNKNOWN] = "failed",
+                                          [CANCELLED] = "cancelled",
+                                          [ASKED] = "asked",
+                                          [NOT_FOUND] = "not_found",
+                                          [FAILED] = "failed"};
 
 static int print_json(const struct cancel *cancel, const struct target *target)
 {
-    json_t *object = json_pack("{s:s}", "state", state_name(target->state));
+    json_t *object = json_pack("{s:s}", "state", state_names[target->state]);
 
     output_put_bytes(&object, "id", bytes_of(id_of(cancel, target)));
     if (target->state == ASKED) {
@@ -233,7 +223,7 @@ static int print_line(const struct cancel *cancel, const struct target *target)
                             target->worker);
     } else {
         (void)buffer_printf(&line, ": %s\n",
-                            target->state == NOT_FOUND ? "not found" : state_name(target->state));
+                            target->state == NOT_FOUND ? "not found" : state_names[target->state]);
     }
     status = output_write(&line);
     buffer_free(&line);

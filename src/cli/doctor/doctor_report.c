@@ -195,22 +195,12 @@ static int print_page(const struct doctor_report *report)
 
 /* ---- as JSON */
 
-static const char *state_name(enum doctor_state state)
-{
-    switch (state) {
-    case DOCTOR_FOUND:
-        return "found";
-    case DOCTOR_REPAIRED:
-        return "repaired";
-    case DOCTOR_LEFT:
-        break;
-    }
-    return "left";
-}
+static const char *const state_names[] = {
+    [DOCTOR_FOUND] = "found", [DOCTOR_REPAIRED] = "repaired", [DOCTOR_LEFT] = "left"};
 
 static json_t *example_json(const struct doctor_example *example)
 {
-    json_t *object = json_pack("{s:s}", "state", state_name(example->state));
+    json_t *object = json_pack("{s:s}", "state", state_names[example->state]);
 
     output_put_bytes(&object, "subject", buffer_bytes(&example->subject));
     output_put_bytes(&object, "detail", buffer_bytes(&example->detail));

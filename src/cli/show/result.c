@@ -66,20 +66,10 @@ void result_set_unknown(struct result *result)
 
 /* ---- showing */
 
-static const char *state_name(enum result_state state)
-{
-    switch (state) {
-    case RESULT_SUCCEEDED:
-        return "succeeded";
-    case RESULT_DEAD:
-        return "dead";
-    case RESULT_CANCELLED:
-        return "cancelled";
-    case RESULT_UNKNOWN:
-        break;
-    }
-    return "unknown";
-}
+static const char *const state_names[] = {[RESULT_SUCCEEDED] = "succeeded",
+                                          [RESULT_DEAD] = "dead",
+                                          [RESULT_CANCELLED] = "cancelled",
+                                          [RESULT_UNKNOWN] = "unknown"};
 
 /* A success has no cause. Its status is 0 unless the worker wrote another one. */
 void result_why(const struct result *result, char *text, size_t size)
@@ -131,7 +121,7 @@ static void fill_line(struct buffer *line, const char *tid, const char *asked,
     /* a failed append marks the buffer */
     buffer_clear(line);
     (void)text_append(line, tid, strlen(tid));
-    (void)buffer_printf(line, "  %-9s", state_name(result->state));
+    (void)buffer_printf(line, "  %-9s", state_names[result->state]);
     if (parts & PART_WHY) {
         (void)buffer_append_text(line, "  ");
         (void)text_append(line, why, strlen(why));
@@ -191,7 +181,7 @@ int result_print_json(const char *tid, const char *asked, const struct result *r
     if (strcmp(tid, asked) != 0) {
         output_put_bytes(&object, "id", bytes_of(asked));
     }
-    put_bytes(&object, "state", bytes_of(state_name(result->state)));
+    put_bytes(&object, "state", bytes_of(state_names[result->state]));
     put_bytes(&object, "cause", result->cause);
     put_bytes(&object, "status", result->status);
     put_bytes(&object, "reason", result->reason);

@@ -9,26 +9,13 @@
 
 enum column { QUEUE, STATE, READY, RUNNING, DELAYED, DEAD, WORKERS, OLDEST, COLUMNS };
 
-static const char *state_name(enum overview_state state)
-{
-    switch (state) {
-    case OVERVIEW_HEALTHY:
-        return "healthy";
-    case OVERVIEW_UNHEALTHY:
-        return "unhealthy";
-    case OVERVIEW_PAUSED:
-        return "paused";
-    case OVERVIEW_INVALID:
-        return "invalid";
-    case OVERVIEW_UNREACHABLE:
-        return "unreachable";
-    case OVERVIEW_DENIED:
-        return "denied";
-    case OVERVIEW_FAILED:
-        return "failed";
-    }
-    return "failed";
-}
+static const char *const state_names[] = {[OVERVIEW_HEALTHY] = "healthy",
+                                          [OVERVIEW_UNHEALTHY] = "unhealthy",
+                                          [OVERVIEW_PAUSED] = "paused",
+                                          [OVERVIEW_INVALID] = "invalid",
+                                          [OVERVIEW_UNREACHABLE] = "unreachable",
+                                          [OVERVIEW_DENIED] = "denied",
+                                          [OVERVIEW_FAILED] = "failed"};
 
 static enum text_style state_style(enum overview_state state)
 {
@@ -64,7 +51,7 @@ static void add_figure(struct table *table, const struct overview_line *line, en
 static void add_line(struct table *table, const struct overview_line *line)
 {
     table_add(table, line->name, strlen(line->name));
-    table_printf(table, "%s", state_name(line->state));
+    table_printf(table, "%s", state_names[line->state]);
     table_style(table, state_style(line->state));
     if (!line->page) {
         table_add(table, line->reason.data, line->reason.size);
@@ -143,7 +130,7 @@ static json_t *line_json(const struct overview_line *line)
         return json_incref(line->page);
     }
     object = json_pack("{s:s, s:b, s:s, s:i}", "queue", line->name, "healthy", 0, "state",
-                       state_name(line->state), "exit", line->exit_status);
+                       state_names[line->state], "exit", line->exit_status);
     output_put_bytes(&object, "error", buffer_bytes(&line->reason));
     return object;
 }

@@ -38,17 +38,11 @@ enum bounds_controller bounds_controller_of(size_t bound)
 
 const char *bounds_controller_name(enum bounds_controller controller)
 {
-    switch (controller) {
-    case BOUNDS_MEMORY:
-        return "memory";
-    case BOUNDS_PIDS:
-        return "pids";
-    case BOUNDS_CPU:
-        return "cpu";
-    case BOUNDS_IO:
-        return "io";
-    }
-    return "";
+    static const char *const names[] = {[BOUNDS_MEMORY] = "memory",
+                                        [BOUNDS_PIDS] = "pids",
+                                        [BOUNDS_CPU] = "cpu",
+                                        [BOUNDS_IO] = "io"};
+    return names[controller];
 }
 
 /* Returns the lower limit. Without a limit of the queue, a weight is the kernel's default, and

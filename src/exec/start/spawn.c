@@ -451,32 +451,19 @@ bool spawn_report(int report, struct spawn_failure *failure)
     return failure->step == SPAWN_RUNNING;
 }
 
-static const char *step_text(enum spawn_step step)
-{
-    switch (step) {
-    case SPAWN_PROCESS:
-        return "cannot start a process";
-    case SPAWN_CGROUP:
-        return "cannot move into the task's cgroup";
-    case SPAWN_LATE:
-        return "the lease expired before the start";
-    case SPAWN_SESSION:
-        return "cannot create a session";
-    case SPAWN_DESCRIPTORS:
-        return "cannot set up descriptors";
-    case SPAWN_LIMIT:
-        return "cannot set";
-    case SPAWN_USER:
-        return "cannot become the user";
-    case SPAWN_DIRECTORY:
-        return "cannot change to directory";
-    case SPAWN_PROGRAM:
-    case SPAWN_EXECUTE:
-    case SPAWN_RUNNING:
-        break;
-    }
-    return "cannot execute";
-}
+static const char *const step_texts[] = {
+    [SPAWN_PROCESS] = "cannot start a process",
+    [SPAWN_CGROUP] = "cannot move into the task's cgroup",
+    [SPAWN_LATE] = "the lease expired before the start",
+    [SPAWN_SESSION] = "cannot create a session",
+    [SPAWN_DESCRIPTORS] = "cannot set up descriptors",
+    [SPAWN_LIMIT] = "cannot set",
+    [SPAWN_USER] = "cannot become the user",
+    [SPAWN_DIRECTORY] = "cannot change to directory",
+    [SPAWN_PROGRAM] = "cannot execute",
+    [SPAWN_EXECUTE] = "cannot execute",
+    [SPAWN_RUNNING] = "cannot execute",
+};
 
 /* A task's own directory may hold any bytes: they are escaped, and a long path is cut. */
 static void describe_directory(const struct spawn *spawn, char *text, size_t size)
@@ -510,6 +497,6 @@ void spawn_describe(const struct spawn *spawn, const struct spawn_failure *failu
     }
 
     const char *why = failure->error ? strerror(failure->error) : "the call does not return";
-    (void)snprintf(text, size, "%s%s%s: %s", step_text(failure->step), *object ? " " : "", object,
+    (void)snprintf(text, size, "%s%s%s: %s", step_texts[failure->step], *object ? " " : "", object,
                    why);
 }
