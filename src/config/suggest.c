@@ -71,3 +71,20 @@ size_t suggest_badness(const char *word, const char *candidate)
     }
     return distance * (LONGEST + 1) + LONGEST - common;
 }
+
+void suggest_offer(struct suggestion *best, const char *word, const char *candidate)
+{
+    size_t badness = suggest_badness(word, candidate);
+
+    if (badness < best->badness) {
+        *best = (struct suggestion){badness, candidate};
+    }
+}
+
+void suggest_append(const struct suggestion *best, struct buffer *why)
+{
+    if (best->word) {
+        /* a failure sets why->failed, which the caller checks */
+        (void)buffer_printf(why, "; did you mean %s?", best->word);
+    }
+}

@@ -12,31 +12,18 @@
 #include "cli/lib/cli.h"
 #include "config/suggest.h"
 
-/* Returns NULL if no choice is similar. */
-static const char *nearest(const char *word, const char *const *choices, size_t count)
-{
-    const char *best = NULL;
-    size_t least = SIZE_MAX, badness;
-
-    for (size_t i = 0; i < count; i++) {
-        badness = suggest_badness(word, choices[i]);
-        if (badness < least) {
-            least = badness;
-            best = choices[i];
-        }
-    }
-    return best;
-}
-
 void cli_suggest(const char *word, const char *const *choices, size_t count, char *text,
                  size_t size)
 {
-    const char *best = nearest(word, choices, count);
+    struct suggestion best = SUGGESTION_NONE;
 
     text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        suggest_offer(&best, word, choices[i]);
+    }
     /* a long suggestion is cut: it is only a hint */
-    if (best) {
-        (void)snprintf(text, size, " did you mean %s?", best);
+    if (best.word) {
+        (void)snprintf(text, size, " did you mean %s?", best.word);
     }
 }
 
@@ -119,7 +106,8 @@ static const struct cli_option *find(const struct known *known, int value)
 /* Prints what is wrong with the option that getopt_long refused, as it was typed. */
 static int bad_option(const struct cli *cli, char **argv, int error, const struct known *known)
 {
-    const char *typed = argv[optind - 1], *names[MOST], *meant;
+    const char *typed = argv[optind - 1];
+    struct suggestion best = SUGGESTION_NONE;
     const struct cli_option *given = optopt != 0 ? find(known, optopt) : NULL;
     char word[64];
 
@@ -136,11 +124,10 @@ static int bad_option(const struct cli *cli, char **argv, int error, const struc
     /* only the name, without a value after an equals sign */
     (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(typed + 2, "="), typed + 2);
     for (size_t i = 0; i < known->count; i++) {
-        names[i] = known->list[i].name + 2;
+        suggest_offer(&best, word, known->list[i].name + 2);
     }
-    meant = nearest(word, names, known->count);
-    if (meant) {
-        return cli_usage(cli, "unknown option --%s; did you mean --%s?", word, meant);
+    if (best.word) {
+        return cli_usage(cli, "unknown option --%s; did you mean --%s?", word, best.word);
     }
     return cli_usage(cli, "unknown option --%s", word);
 }

@@ -14,6 +14,7 @@
 #include "config/types/rules.h"
 #include "config/types/scalar.h"
 #include "config/types/secret.h"
+#include "config/types/strings.h"
 #include "queue/shared/task_fields.h"
 
 enum { DURATION_TEXT = 48 };
@@ -268,7 +269,7 @@ static void check_signatures(const struct config *config, const struct key_lines
     for (char **entry = security->key_credentials; entry && *entry; entry++) {
         size_t length = strcspn(*entry, ":");
 
-        if (keys_in_list(security->key_files, *entry, length)) {
+        if (strings_find(security->key_files, *entry, length, ':')) {
             report_add(report, later(credentials, line_of(lines, "security", "key_files")),
                        "key_credentials: the key %.*s is also in key_files; remove one of them",
                        (int)length, *entry);

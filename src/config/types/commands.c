@@ -18,14 +18,9 @@ bool commands_is_name(const char *name)
 
 const char *config_command_value(char *const *list, const char *name)
 {
-    size_t length = strlen(name);
+    const char *entry = strings_find(list, name, strlen(name), '=');
 
-    for (; list && *list; list++) {
-        if (strncmp(*list, name, length) == 0 && (*list)[length] == '=') {
-            return *list + length + 1;
-        }
-    }
-    return NULL;
+    return entry ? entry + strlen(name) + 1 : NULL;
 }
 
 static int add(char ***list, const char *name, const char *text, struct buffer *why)

@@ -13,21 +13,6 @@ static size_t name_length(const char *entry)
     return strcspn(entry, ":");
 }
 
-static bool is_named(const char *entry, const char *name, size_t length)
-{
-    return name_length(entry) == length && strncmp(entry, name, length) == 0;
-}
-
-bool keys_in_list(char *const *list, const char *name, size_t length)
-{
-    for (; list && *list; list++) {
-        if (is_named(*list, name, length)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int check_entry(const char *entry, bool file, struct buffer *why)
 {
     size_t length = name_length(entry);
@@ -53,7 +38,7 @@ static int check_entries(char *const *list, bool files, struct buffer *why)
         if (check_entry(*entry, files, why) != 0) {
             return -1;
         }
-        if (keys_in_list(entry + 1, *entry, name_length(*entry))) {
+        if (strings_find(entry + 1, *entry, name_length(*entry), ':')) {
             return strings_refuse(why, *entry, "has the name of another key; use another name");
         }
     }
@@ -124,12 +109,10 @@ static int read_credential(char ***secrets, const char *entry, struct buffer *wh
 /* The entry with that name (NULL: the first entry), or NULL. */
 static const char *find_entry(char *const *list, const char *name)
 {
-    for (; list && *list; list++) {
-        if (!name || is_named(*list, name, strlen(name))) {
-            return *list;
-        }
+    if (!name) {
+        return list ? *list : NULL;
     }
-    return NULL;
+    return strings_find(list, name, strlen(name), ':');
 }
 
 int keys_read(const struct config_security *security, const char *name, char ***secrets,

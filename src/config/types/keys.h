@@ -18,9 +18,6 @@
  * Returns 0, or -1 with the reason in why, like value_set. */
 int keys_set(char ***list, const char *text, bool files, struct buffer *why);
 
-/* True if a key of the list (NULL if empty) has that name. */
-bool keys_in_list(char *const *list, const char *name, size_t length);
-
 /* Appends NAME:KEY to the list (NULL if empty). entry is NAME:FILE. Returns 0, or -1 with the
  * reason in why. */
 int keys_read_file(char ***secrets, const char *entry, struct buffer *why);

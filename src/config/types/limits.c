@@ -158,19 +158,6 @@ int limits_settings(const char *text, struct buffer *settings, struct buffer *wh
     return settings->failed ? -1 : 0;
 }
 
-static bool holds_lane(char *const *list, const char *name)
-{
-    size_t length = strlen(name);
-    const char *settings;
-
-    for (; list && *list; list++) {
-        if (limits_split_lane(*list, &settings) == length && memcmp(*list, name, length) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int limits_add_lane(char ***list, const char *name, const char *text, struct buffer *why)
 {
     struct buffer entry = BUFFER_INIT;
@@ -181,7 +168,7 @@ int limits_add_lane(char ***list, const char *name, const char *text, struct buf
                             QUEUE_MAX_LANE);
         return -1;
     }
-    if (holds_lane(*list, name)) {
+    if (strings_find(*list, name, strlen(name), '=')) {
         (void)buffer_append_text(why, "this lane is already set; remove one of the two lines");
         return -1;
     }

@@ -22,25 +22,17 @@ static bool is_blank(char letter)
 
 static int refuse_rule(const struct table_row *row, const char *text, struct buffer *why)
 {
-    const char *nearest = NULL;
-    size_t best = SIZE_MAX;
+    struct suggestion best = SUGGESTION_NONE;
 
     (void)strings_refuse(why, text, "is not a rule; write ");
     for (const struct table_word *word = row->words; word->word; word++) {
-        size_t badness = suggest_badness(text, word->word);
-
-        (void)buffer_printf(why, "%s, ",
-                            word->word); /* a failure sets why->failed, which the caller checks */
-        if (badness < best) {
-            best = badness;
-            nearest = word->word;
-        }
+        /* a failure sets why->failed, which the caller checks */
+        (void)buffer_printf(why, "%s, ", word->word);
+        suggest_offer(&best, text, word->word);
     }
     (void)buffer_printf(why, "or a number of attempts from 1 to %d, such as \"retry 20\"",
                         ATTEMPTS_MOST);
-    if (nearest) {
-        (void)buffer_printf(why, "; did you mean %s?", nearest);
-    }
+    suggest_append(&best, why);
     return -1;
 }
 
@@ -182,24 +174,16 @@ static int find_signal(const char *name)
 
 static int refuse_signal(const char *name, struct buffer *why)
 {
-    const char *nearest = NULL;
-    size_t best = SIZE_MAX;
+    struct suggestion best = SUGGESTION_NONE;
 
     for (int signal = 1; signal < CONFIG_SIGNALS; signal++) {
-        const char *known = sigabbrev_np(signal);
-        size_t badness = known ? suggest_badness(name, known) : SIZE_MAX;
-
-        if (badness < best) {
-            best = badness;
-            nearest = known;
+        if (sigabbrev_np(signal)) {
+            suggest_offer(&best, name, sigabbrev_np(signal));
         }
     }
     (void)strings_refuse(why, name,
                          "is not a signal; write a name such as TERM, or a number from 1 to 64");
-    if (nearest) {
-        (void)buffer_printf(why, "; did you mean %s?",
-                            nearest); /* a failure sets why->failed, which the caller checks */
-    }
+    suggest_append(&best, why);
     return -1;
 }
 

@@ -5,27 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/escape.h"
 #include "base/units.h"
 #include "config/suggest.h"
+#include "config/types/strings.h"
 
 enum { CODE_HIGH = 255 };
-
-/* Appends the text in quotes, escaped for a terminal. */
-static void quote(struct buffer *why, const char *text)
-{
-    (void)buffer_append_text(why, "\""); /* a failure sets why->failed, which the caller checks */
-    (void)escape_append(why, text, strlen(text));
-    (void)buffer_append_text(why, "\"");
-}
-
-static int not_a(struct buffer *why, const char *text, const char *advice)
-{
-    quote(why, text);
-    (void)buffer_printf(why, " is not %s",
-                        advice); /* a failure sets why->failed, which the caller checks */
-    return -1;
-}
 
 /* Stores a number in a member of any width. */
 static void store(void *member, const struct table_row *row, int64_t value)
@@ -57,25 +41,17 @@ static bool find_word(const struct table_word *words, const char *text, int64_t 
 /* Lists the valid words, and suggests the one that was probably meant. */
 static int say_words(const struct table_word *words, const char *text, struct buffer *why)
 {
-    const char *nearest = NULL;
-    size_t best = SIZE_MAX;
+    struct suggestion best = SUGGESTION_NONE;
 
-    /* a failure sets why->failed, which the caller checks */
-    quote(why, text);
-    (void)buffer_append_text(why, " is not one of ");
+    (void)strings_refuse(why, text, "is not one of ");
     for (size_t i = 0; words[i].word; i++) {
         const char *separator = i == 0 ? "" : !words[i + 1].word ? " and " : ", ";
-        size_t badness = suggest_badness(text, words[i].word);
 
+        /* a failure sets why->failed, which the caller checks */
         (void)buffer_printf(why, "%s%s", separator, words[i].word);
-        if (badness < best) {
-            best = badness;
-            nearest = words[i].word;
-        }
+        suggest_offer(&best, text, words[i].word);
     }
-    if (nearest) {
-        (void)buffer_printf(why, "; did you mean %s?", nearest);
-    }
+    suggest_append(&best, why);
     return -1;
 }
 
@@ -108,8 +84,8 @@ static int out_of_range(const struct table_row *row, const char *text, struct bu
 
     format_limit(row, row->low, low, sizeof low);
     format_limit(row, row->high, high, sizeof high);
-    quote(why, text);
-    (void)buffer_printf(why, " is out of range; use %s to %s", low, high);
+    (void)strings_refuse(why, text, "is out of range; use ");
+    (void)buffer_printf(why, "%s to %s", low, high);
     for (const struct table_word *word = row->words; word && word->word; word++) {
         (void)buffer_printf(why, ", or %s",
                             word->word); /* a failure sets why->failed, which the caller checks */
@@ -126,6 +102,25 @@ static int parse_mode(const char *text, int64_t *value)
     return 0;
 }
 
+static int parse_whole(const char *text, int64_t *value)
+{
+    return units_parse_integer(text, INT64_MIN + 1, INT64_MAX, value);
+}
+
+/* The forms of whole numbers. */
+static const struct {
+    int (*parse)(const char *text, int64_t *value);
+    const char *fault;
+} wholes[] = {
+    [TABLE_DURATION] = {units_parse_duration,
+                        "is not a duration; write it like 250ms, 30s, 5m or 1h30m"},
+    [TABLE_SIZE] = {units_parse_size, "is not a size; write it like 512, 64K or 10M"},
+    [TABLE_INTEGER] = {parse_whole, "is not a whole number"},
+    [TABLE_MEMORY] = {units_parse_size, "is not a size or a percentage; write it like 512M or 5%"},
+    [TABLE_PERCENT] = {units_parse_percent, "is not a percentage; write it like 50%"},
+    [TABLE_MODE] = {parse_mode, "is not an octal mode; write it like 022"},
+};
+
 static int set_whole(void *member, const struct table_row *row, const char *text,
                      struct buffer *why)
 {
@@ -137,47 +132,19 @@ static int set_whole(void *member, const struct table_row *row, const char *text
     }
     if (row->type == TABLE_MEMORY && units_parse_percent(text, &value) == 0) {
         if (value < 1 || value > 99) {
-            return not_a(why, text, "a percentage from 1% to 99%");
+            return strings_refuse(why, text, "is not a percentage from 1% to 99%");
         }
         store(member, row, -value);
         return 0;
     }
-    switch (row->type) {
-    case TABLE_DURATION:
-        if (units_parse_duration(text, &value) != 0) {
-            return not_a(why, text, "a duration; write it like 250ms, 30s, 5m or 1h30m");
-        }
-        break;
-    case TABLE_SIZE:
-        if (units_parse_size(text, &value) != 0) {
-            return not_a(why, text, "a size; write it like 512, 64K or 10M");
-        }
-        break;
-    case TABLE_MEMORY:
-        if (units_parse_size(text, &value) != 0) {
-            return not_a(why, text, "a size or a percentage; write it like 512M or 5%");
-        }
-        break;
-    case TABLE_PERCENT:
-        if (units_parse_percent(text, &value) != 0) {
-            return not_a(why, text, "a percentage; write it like 50%");
-        }
-        break;
-    case TABLE_MODE:
-        if (parse_mode(text, &value) != 0) {
-            return not_a(why, text, "an octal mode; write it like 022");
-        }
-        break;
-    default:
-        if (units_parse_integer(text, INT64_MIN + 1, INT64_MAX, &value) != 0) {
-            return not_a(why, text, "a whole number");
-        }
+    if (wholes[row->type].parse(text, &value) != 0) {
+        return strings_refuse(why, text, wholes[row->type].fault);
     }
     if (value < row->low || value > row->high) {
         return out_of_range(row, text, why);
     }
     if (row->scale > 1 && value % row->scale != 0) {
-        return not_a(why, text, "a whole number of seconds");
+        return strings_refuse(why, text, "is not a whole number of seconds");
     }
     store(member, row, row->scale > 1 ? value / row->scale : value);
     return 0;
@@ -187,15 +154,11 @@ static int set_number(void *member, const struct table_row *row, const char *tex
                       struct buffer *why)
 {
     char *end;
-    double value;
+    double value = strtod(text, &end);
 
     /* strtod also accepts hexadecimal, "inf" and "nan" */
-    if (strspn(text, "0123456789.") != strlen(text) || *text == '\0') {
-        return not_a(why, text, "a number; write it like 2 or 1.5");
-    }
-    value = strtod(text, &end);
-    if (*end != '\0') {
-        return not_a(why, text, "a number; write it like 2 or 1.5");
+    if (strspn(text, "0123456789.") != strlen(text) || end == text || *end != '\0') {
+        return strings_refuse(why, text, "is not a number; write it like 2 or 1.5");
     }
     if (!(value >= (double)row->low && value <= (double)row->high)) {
         return out_of_range(row, text, why);
@@ -214,7 +177,7 @@ static int set_boolean(void *member, const struct table_row *row, const char *te
     int64_t value;
 
     if (!find_word(words, text, &value)) {
-        return not_a(why, text, "yes or no");
+        return strings_refuse(why, text, "is not yes or no");
     }
     store(member, row, value);
     return 0;
@@ -307,7 +270,8 @@ static int set_codes(void *member, const char *text, struct buffer *why)
     }
     free(copy);
     if (result != 0 || text[strspn(text, ", \t")] == '\0') {
-        return not_a(why, text, "a list of exit codes from 0 to 255; write it like 64-78, 100");
+        return strings_refuse(
+            why, text, "is not a list of exit codes from 0 to 255; write it like 64-78, 100");
     }
     memcpy(member, &codes, sizeof codes);
     return 0;

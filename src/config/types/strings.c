@@ -99,6 +99,17 @@ static size_t list_length(char *const *list)
     return length;
 }
 
+const char *strings_find(char *const *list, const char *name, size_t length, char separator)
+{
+    for (; list && *list; list++) {
+        if (strncmp(*list, name, length) == 0 &&
+            ((*list)[length] == separator || (*list)[length] == '\0')) {
+            return *list;
+        }
+    }
+    return NULL;
+}
+
 /* Why the variable is not valid, or NULL. The message never repeats the value, which may be a
  * secret. */
 static const char *variable_fault(char *const *list, const char *text)
@@ -114,12 +125,9 @@ static const char *variable_fault(char *const *list, const char *text)
     if (strncmp(text, "PATH=", 5) == 0) {
         return "PATH is set by the key path; write path = ...";
     }
-    for (size_t i = 0; list && list[i]; i++) {
-        if (strncmp(list[i], text, name + 1) == 0) {
-            return "this variable is already set; remove one of the two lines";
-        }
-    }
-    return NULL;
+    return strings_find(list, text, name, '=')
+               ? "this variable is already set; remove one of the two lines"
+               : NULL;
 }
 
 int strings_append(char ***list, const char *text, size_t size)

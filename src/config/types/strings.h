@@ -27,6 +27,10 @@ int strings_set_words(char ***list, const char *text, struct buffer *why);
  * out. */
 int strings_append(char ***list, const char *text, size_t size);
 
+/* Returns the entry of the list (NULL if empty) that is the name, or begins with the name and the
+ * separator; or NULL. */
+const char *strings_find(char *const *list, const char *name, size_t length, char separator);
+
 /* Replaces *list by a copy of source, which may be NULL. Returns 0, or -1 if memory ran out. */
 int strings_copy_list(char ***list, char *const *source);
 

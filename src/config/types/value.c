@@ -21,93 +21,24 @@ static const void *const_member_of(const struct config *config, const struct tab
     return (const char *)config + row->offset;
 }
 
-static bool is_list(const struct table_row *row)
-{
-    return row->type == TABLE_LIST || row->type == TABLE_WORDS || row->type == TABLE_LANES ||
-           row->type == TABLE_ADDRESSES || row->type == TABLE_KEY_FILES ||
-           row->type == TABLE_KEY_CREDENTIALS || row->type == TABLE_PROGRAM ||
-           row->type == TABLE_ARGUMENTS;
-}
-
 /* Members are strings, lists of strings, or plain data; only the first two own memory. */
-static bool is_string(const struct table_row *row)
+enum kind { PLAIN, STRING, LIST };
+
+static enum kind kind_of(const struct table_row *row)
 {
-    switch (row->type) {
-    case TABLE_NAME:
-    case TABLE_TEXT:
-    case TABLE_PATH:
-    case TABLE_PATHS:
-    case TABLE_FREE:
-    case TABLE_RATE:
-        return true;
-    case TABLE_DURATION:
-    case TABLE_SIZE:
-    case TABLE_PERCENT:
-    case TABLE_INTEGER:
-    case TABLE_MEMORY:
-    case TABLE_MODE:
-    case TABLE_NUMBER:
-    case TABLE_BOOLEAN:
-    case TABLE_CHOICE:
-    case TABLE_SET:
-    case TABLE_CODES:
-    case TABLE_LIST:
-    case TABLE_WORDS:
-    case TABLE_ADDRESSES:
-    case TABLE_LANES:
-    case TABLE_RULE:
-    case TABLE_EXITS:
-    case TABLE_SIGNALS:
-    case TABLE_KEY_FILES:
-    case TABLE_KEY_CREDENTIALS:
-    case TABLE_PROGRAM:
-    case TABLE_ARGUMENTS:
-        return false;
-    }
-    return false;
+    static const enum kind kinds[] = {
+        [TABLE_NAME] = STRING,    [TABLE_TEXT] = STRING,    [TABLE_PATH] = STRING,
+        [TABLE_PATHS] = STRING,   [TABLE_FREE] = STRING,    [TABLE_RATE] = STRING,
+        [TABLE_LIST] = LIST,      [TABLE_WORDS] = LIST,     [TABLE_LANES] = LIST,
+        [TABLE_ADDRESSES] = LIST, [TABLE_KEY_FILES] = LIST, [TABLE_KEY_CREDENTIALS] = LIST,
+        [TABLE_PROGRAM] = LIST,   [TABLE_ARGUMENTS] = LIST,
+    };
+    return kinds[row->type];
 }
 
-int value_set(struct config *config, const struct table_row *row, const char *name,
-              const char *text, struct buffer *why)
+static int set_string(char **member, const struct table_row *row, const char *text,
+                      struct buffer *why)
 {
-    void *member = member_of(config, row);
-
-    if (row->type == TABLE_LIST) {
-        return strings_add_variable(member, text, why);
-    }
-    if (row->type == TABLE_WORDS) {
-        return strings_set_words(member, text, why);
-    }
-    if (row->type == TABLE_ADDRESSES) {
-        return addresses_set(member, text, why);
-    }
-    if (row->type == TABLE_LANES) {
-        return limits_add_lane(member, name, text, why);
-    }
-    if (row->type == TABLE_KEY_FILES || row->type == TABLE_KEY_CREDENTIALS) {
-        return keys_set(member, text, row->type == TABLE_KEY_FILES, why);
-    }
-    if (row->type == TABLE_PROGRAM) {
-        return commands_set_program(member, name, text, why);
-    }
-    if (row->type == TABLE_ARGUMENTS) {
-        return commands_set_arguments(member, name, text, why);
-    }
-    if (row->type == TABLE_RATE) {
-        return limits_set_rate(member, text, why);
-    }
-    if (row->type == TABLE_RULE) {
-        return rules_set(member, row, text, why);
-    }
-    if (row->type == TABLE_EXITS) {
-        return rules_set_exits(member, row, name, text, why);
-    }
-    if (row->type == TABLE_SIGNALS) {
-        return rules_set_signal(member, row, name, text, why);
-    }
-    if (!is_string(row)) {
-        return scalar_set(member, row, text, why);
-    }
     if (strings_check(row->type, text, why) != 0) {
         return -1;
     }
@@ -116,6 +47,41 @@ int value_set(struct config *config, const struct table_row *row, const char *na
         return -1;
     }
     return 0;
+}
+
+int value_set(struct config *config, const struct table_row *row, const char *name,
+              const char *text, struct buffer *why)
+{
+    void *member = member_of(config, row);
+
+    switch (row->type) {
+    case TABLE_LIST:
+        return strings_add_variable(member, text, why);
+    case TABLE_WORDS:
+        return strings_set_words(member, text, why);
+    case TABLE_ADDRESSES:
+        return addresses_set(member, text, why);
+    case TABLE_LANES:
+        return limits_add_lane(member, name, text, why);
+    case TABLE_KEY_FILES:
+    case TABLE_KEY_CREDENTIALS:
+        return keys_set(member, text, row->type == TABLE_KEY_FILES, why);
+    case TABLE_PROGRAM:
+        return commands_set_program(member, name, text, why);
+    case TABLE_ARGUMENTS:
+        return commands_set_arguments(member, name, text, why);
+    case TABLE_RATE:
+        return limits_set_rate(member, text, why);
+    case TABLE_RULE:
+        return rules_set(member, row, text, why);
+    case TABLE_EXITS:
+        return rules_set_exits(member, row, name, text, why);
+    case TABLE_SIGNALS:
+        return rules_set_signal(member, row, name, text, why);
+    default:
+        return kind_of(row) == STRING ? set_string(member, row, text, why)
+                                      : scalar_set(member, row, text, why);
+    }
 }
 
 static bool strings_equal(const char *a, const char *b)
@@ -140,10 +106,10 @@ bool value_equal(const struct config *a, const struct config *b, const struct ta
 {
     const void *first = const_member_of(a, row), *second = const_member_of(b, row);
 
-    if (is_list(row)) {
+    if (kind_of(row) == LIST) {
         return lists_equal(*(char *const *const *)first, *(char *const *const *)second);
     }
-    if (is_string(row)) {
+    if (kind_of(row) == STRING) {
         return strings_equal(*(const char *const *)first, *(const char *const *)second);
     }
     return memcmp(first, second, row->size) == 0;
@@ -154,10 +120,10 @@ int value_copy(struct config *to, const struct config *from, const struct table_
     void *member = member_of(to, row);
     const void *source = const_member_of(from, row);
 
-    if (is_list(row)) {
+    if (kind_of(row) == LIST) {
         return strings_copy_list(member, *(char *const *const *)source);
     }
-    if (is_string(row)) {
+    if (kind_of(row) == STRING) {
         return strings_replace(member, *(const char *const *)source);
     }
     memcpy(member, source, row->size);
@@ -168,9 +134,9 @@ void value_free(struct config *config, const struct table_row *row)
 {
     void *member = member_of(config, row);
 
-    if (is_list(row)) {
+    if (kind_of(row) == LIST) {
         strings_free_list(member);
-    } else if (is_string(row)) {
+    } else if (kind_of(row) == STRING) {
         strings_free(member);
     }
 }
