@@ -1,4 +1,4 @@
-/* Moves descriptors to higher numbers. */
+/* Reads whole files, and moves descriptors to higher numbers. */
 #include "base/process/descriptor.h"
 
 #include <errno.h>
@@ -35,4 +35,20 @@ void descriptor_close(int *fd)
         close(*fd);
     }
     *fd = -1;
+}
+
+ssize_t descriptor_read(int fd, char *data, size_t size)
+{
+    size_t used = 0;
+    while (used < size) {
+        ssize_t got = read(fd, data + used, size - used);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return got < 0 ? -1 : (ssize_t)used;
+        }
+        used += (size_t)got;
+    }
+    return (ssize_t)used;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "base/process/descriptor.h"
 #include "config/file/check.h"
 #include "config/file/ini.h"
 #include "config/file/override.h"
@@ -122,18 +123,12 @@ static const char *read_text(int fd, struct buffer *text)
     if (buffer_reserve(text, FILE_MAX + 1) != 0) {
         return "out of memory";
     }
-    while (text->size <= FILE_MAX) {
-        got = read(fd, text->data + text->size, FILE_MAX + 1 - text->size);
-        if (got == 0) {
-            return NULL;
-        }
-        if (got > 0) {
-            text->size += (size_t)got;
-        } else if (errno != EINTR) {
-            return strerror(errno);
-        }
+    got = descriptor_read(fd, text->data, FILE_MAX + 1);
+    text->size = got < 0 ? FILE_MAX + 1 : (size_t)got; /* the caller wipes so much */
+    if (got < 0) {
+        return strerror(errno);
     }
-    return "longer than 1 MiB";
+    return got > FILE_MAX ? "longer than 1 MiB" : NULL;
 }
 
 /* Appends "PATH: cannot WHAT: why". Returns -1. */

@@ -8,27 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/process/descriptor.h"
+
 enum { SECRET_MAX = 4096 };
-
-/* Reads until the end of the file, or until data is full. Returns the size, or -1 with errno. */
-static ssize_t read_all(int fd, char *data, size_t size)
-{
-    size_t used = 0;
-    ssize_t got;
-
-    while (used < size) {
-        got = read(fd, data + used, size - used);
-        if (got == 0) {
-            break;
-        }
-        if (got > 0) {
-            used += (size_t)got;
-        } else if (errno != EINTR) {
-            return -1;
-        }
-    }
-    return (ssize_t)used;
-}
 
 /* Reports that others can access the file, with the command that changes it. The reader keeps its
  * access as the owner, or else by the group leat. Returns -1. */
@@ -89,7 +71,7 @@ static char *read_secret(int fd, const char *path, struct buffer *why)
 {
     char text[SECRET_MAX + 1];
     char *secret = NULL;
-    ssize_t size = read_all(fd, text, sizeof text);
+    ssize_t size = descriptor_read(fd, text, sizeof text);
     const char *fault = text_fault(text, &size);
 
     if (fault) {

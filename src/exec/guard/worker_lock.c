@@ -12,23 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/process/control_file.h"
 #include "base/process/descriptor.h"
 
-/* Reads the id of this boot, by which others see later whether the worker ran under their kernel.
- * Returns 0 or -1. */
-static int read_boot(char *id, size_t size)
+int worker_lock_boot(char *id, size_t size)
 {
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, id, size - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (got <= 1) {
-        return -1;
-    }
-    id[got] = '\0';
+    ssize_t got = control_file_read_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", id, size);
     id[strcspn(id, "\n")] = '\0';
-    return 0;
+    return got > 1 ? 0 : -1;
 }
 
 /* Creates the folder and its parent, such as /run/leat, if they are missing. */
@@ -80,7 +71,7 @@ int worker_lock_make(struct worker_lock *lock, const char *folder, const char *c
     char boot[64], *making = NULL, *text = NULL;
     int result = -1;
     *lock = (struct worker_lock){.fd = -1};
-    if (read_boot(boot, sizeof boot) || make_folder(folder)) {
+    if (worker_lock_boot(boot, sizeof boot) || make_folder(folder)) {
         return -1;
     }
     if (asprintf(&lock->path, "%s/%s", folder, consumer) < 0) {

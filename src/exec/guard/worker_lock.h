@@ -7,6 +7,7 @@
 #define LEAT_EXEC_GUARD_WORKER_LOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct worker_lock {
     char *path; /* owned; or NULL */
@@ -22,5 +23,9 @@ int worker_lock_make(struct worker_lock *lock, const char *folder, const char *c
 
 /* Closes the file, and removes it if `remove` is set: no proof is needed after a clean shutdown. */
 void worker_lock_drop(struct worker_lock *lock, bool remove);
+
+/* Reads the id of this boot, by which others see later whether the worker ran under their kernel.
+ * Returns 0 or -1. */
+int worker_lock_boot(char *id, size_t size);
 
 #endif

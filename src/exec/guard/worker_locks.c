@@ -16,49 +16,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process/descriptor.h"
 #include "base/process/mounts.h"
 #include "base/units.h"
+#include "exec/guard/worker_lock.h"
 
 #define FILE_MOST 4096  /* bytes of a lock file; leat writes fewer */
 #define NAMES_MOST 1000 /* files of a folder that are listed at most */
 #define BOOT_ID_SIZE 64
 
 /* ---- reading ---- */
-
-static ssize_t read_whole(int fd, char *text, size_t size)
-{
-    size_t got = 0;
-    while (got < size) {
-        ssize_t part = read(fd, text + got, size - got);
-        if (part < 0 && errno == EINTR) {
-            continue;
-        }
-        if (part < 0) {
-            return -1;
-        }
-        if (part == 0) {
-            break;
-        }
-        got += (size_t)part;
-    }
-    return (ssize_t)got;
-}
-
-/* Returns 0, or −1 if it cannot be read. */
-static int read_boot_id(char *id, size_t size)
-{
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-    ssize_t got = read_whole(fd, id, size - 1);
-    (void)close(fd); /* it was only read */
-    if (got <= 1 || id[got - 1] != '\n') {
-        return -1;
-    }
-    id[got - 1] = '\0';
-    return 0;
-}
 
 /* Finds the first whole line "NAME VALUE" and copies its value. Returns 0, or −1 if there is none
  * or it does not fit. */
@@ -94,7 +61,7 @@ static enum worker_lock_state judge_free(const char *folder, const char *text, i
     /* no process survives a reboot of this host; but on a shared file system the file may belong to
      * another host */
     bool is_known =
-        find_line(text, "boot", boot, sizeof boot) == 0 && read_boot_id(now, sizeof now) == 0;
+        find_line(text, "boot", boot, sizeof boot) == 0 && worker_lock_boot(now, sizeof now) == 0;
     bool is_ours = is_known && strcmp(boot, now) == 0;
     if (is_known && !is_ours && !mounts_is_remote(folder)) {
         return WORKER_LOCK_PROVED;
@@ -128,7 +95,7 @@ static enum worker_lock_state look_at(const char *folder, int fd, struct worker_
         (status.st_uid != geteuid() && status.st_uid != 0)) {
         return WORKER_LOCK_NONE; /* a file of another user proves nothing */
     }
-    ssize_t got = read_whole(fd, text, FILE_MOST);
+    ssize_t got = descriptor_read(fd, text, FILE_MOST);
     if (got < 0) {
         return WORKER_LOCK_NONE;
     }
