@@ -269,11 +269,11 @@ static int confirm(struct dead_choice *choice)
         return status;
     }
     if (isatty(STDIN_FILENO) != 1) {
-        return cli_usage(cli, "this would delete %zu dead letters for good; to confirm, add --yes",
-                         letters);
+        return cli_usage(cli, "this would delete %zu dead letter%s for good; to confirm, add --yes",
+                         letters, letters == 1 ? "" : "s");
     }
-    (void)fprintf(stderr, "Drop %zu dead letters of %s for good? [y/N] ", letters,
-                  cli->config->queue.name);
+    (void)fprintf(stderr, "Drop %zu dead letter%s of %s for good? [y/N] ", letters,
+                  letters == 1 ? "" : "s", cli->config->queue.name);
     if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y')) {
         return EX_OK;
     }

@@ -16,8 +16,9 @@
 #include "queue/shared/limits.h"
 #include "queue/task.h"
 
-#define PAGE 200       /* rows per call: Redis reads whole entries, with their payloads */
-#define CURSOR_SIZE 64 /* more than an entry id and a letter */
+#define PAGE 200         /* rows per call: Redis reads whole entries, with their payloads */
+#define FIELD_PREVIEW 64 /* bytes of a field's value in a row, as in view.lua */
+#define CURSOR_SIZE 64   /* more than an entry id and a letter */
 
 static const char *first_cursor(const char *what)
 {
@@ -81,7 +82,7 @@ static void put_starts(json_t **object, const struct redisReply *row)
     (void)json_object_del(*object, "payload_start_base64");
     (void)json_object_del(*object, "payload_start");
     (void)json_object_del(*object, "fields_start_base64");
-    payload.size = text_whole(payload.data, payload.size);
+    payload.size = text_whole(payload.data, payload.size, QUEUE_PREVIEW);
     output_put(object, "fields_start", fields_pairs_json(fields_find(row, "fields_start")));
     output_put_bytes(object, "payload_start", payload);
 }
@@ -101,7 +102,7 @@ json_t *rows_json(const struct redisReply *row)
     (void)json_object_del(object, "whole_command");
     (void)json_object_del(object, "whole_command_base64");
     if (command.size == QUEUE_PREVIEW) {
-        command.size = text_whole(command.data, command.size);
+        command.size = text_whole(command.data, command.size, QUEUE_PREVIEW);
         output_put(&object, "command_cut", json_true());
     }
     output_put_bytes(&object, "command", command);
@@ -118,7 +119,7 @@ static void add_field(struct buffer *text, struct bytes name, struct bytes value
         (void)buffer_append_text(text, text->size > 0 ? "  " : "");
         (void)buffer_append(text, name.data, name.size);
         (void)buffer_append_text(text, "=");
-        (void)buffer_append(text, value.data, text_whole(value.data, value.size));
+        (void)buffer_append(text, value.data, text_whole(value.data, value.size, FIELD_PREVIEW));
     }
 }
 
@@ -130,13 +131,14 @@ void rows_add_command(struct table *table, const struct redisReply *row)
     struct buffer text = BUFFER_INIT;
 
     /* a failed append marks the buffer */
-    (void)buffer_append(&text, command.data, text_whole(command.data, command.size));
+    (void)buffer_append(&text, command.data, text_whole(command.data, command.size, QUEUE_PREVIEW));
     for (size_t i = 0; i < fields_count(fields); i++) {
         add_field(&text, fields_name_at(fields, i), fields_value(fields_value_at(fields, i)));
     }
     if (payload.size > 0) {
         (void)buffer_append_text(&text, text.size > 0 ? "  < " : "< ");
-        (void)buffer_append(&text, payload.data, text_whole(payload.data, payload.size));
+        (void)buffer_append(&text, payload.data,
+                            text_whole(payload.data, payload.size, QUEUE_PREVIEW));
     }
     if (text.size == 0) {
         (void)buffer_append_text(&text, "(no command, no payload)");

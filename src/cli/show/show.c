@@ -128,7 +128,7 @@ static void add_block(struct buffer *out, const char *title, struct bytes value)
 
     /* a failed append marks the buffer */
     if (printable && shown < value.size) {
-        shown = text_whole(value.data, shown);
+        shown = text_whole(value.data, shown, shown);
     }
     (void)text_append(out, title, strlen(title));
     (void)buffer_printf(out, " (%zu bytes%s", value.size, printable ? "" : ", not text");

@@ -143,6 +143,14 @@ def test_utf8_is_shown_if_the_locale_has_it(leat, queue):
     assert rows[1]['command'] == 'x' * 199 and rows[1]['command_cut'] is True
 
 
+def test_the_end_of_other_text_is_shown(leat, queue):
+    """Latin-1 that was not cut keeps its last byte, although it could begin a character of UTF-8."""
+    queue.add([('command', b'echo caf\xe9'), ('payload', b'\xc3'), ('DRINK', b'caf\xe9')])
+    assert 'echo caf\\xe9  DRINK=caf\\xe9  < \\xc3\n' in leat('list').stdout
+    [row] = json.loads(leat('list', '--json').stdout)
+    assert base64.b64decode(row['payload_start_base64']) == b'\xc3'
+
+
 def test_show_of_each_state(leat, queue):
     """show finds a task in every state by its id, and an existing one by its label."""
     for state, tid in fill(queue).items():
