@@ -495,9 +495,7 @@ static void stop_watching(struct runner *runner)
 {
     exits_stop(&runner->exits);
     fd_watch_stop(&runner->mounts_changed, runner->host.loop);
-    if (runner->mounts >= 0) {
-        close(runner->mounts);
-    }
+    descriptor_close(&runner->mounts);
 }
 
 void runner_free(struct runner *runner)
@@ -508,9 +506,7 @@ void runner_free(struct runner *runner)
     int error = errno;
     drop_attempts(runner);
     stop_watching(runner);
-    if (runner->host.start.null >= 0) {
-        close(runner->host.start.null);
-    }
+    descriptor_close(&runner->host.start.null);
     recipe_free(runner->recipe);
     child_table_free(&runner->own_table);
     child_table_free(&runner->own_settling);

@@ -13,6 +13,7 @@
 #include "base/fd_watch.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/process/descriptor.h"
 #include "base/units.h"
 #include "config/lease_rule.h"
 #include "daemon/report/task_log.h"
@@ -413,9 +414,7 @@ struct lease *lease_new(struct ev_loop *loop, const struct config *config, struc
     return lease;
 
 fail:
-    if (timer >= 0) {
-        close(timer);
-    }
+    descriptor_close(&timer);
     free(lease);
     return NULL;
 }

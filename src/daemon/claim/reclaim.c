@@ -387,9 +387,7 @@ void reclaim_free(struct reclaim *reclaim)
     }
     reclaim_down(reclaim);
     fd_watch_stop(&reclaim->changed, reclaim->loop);
-    if (reclaim->inotify >= 0) {
-        (void)close(reclaim->inotify);
-    }
+    descriptor_close(&reclaim->inotify);
     while (reclaim->kept_count > 0) {
         forget_kept(reclaim, reclaim->kept);
     }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process/descriptor.h"
 #include "exec/attempt/batch.h"
 #include "exec/attempt/child_guard.h"
 #include "exec/attempt/judge.h"
@@ -483,8 +484,5 @@ void child_release(struct child *child)
     ev_timer_stop(loop, &child->timeout);
     ev_timer_stop(loop, &child->pause);
     streams_free(child);
-    if (child->report >= 0) {
-        close(child->report);
-        child->report = -1;
-    }
+    descriptor_close(&child->report);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process/descriptor.h"
 #include "base/process/proc.h"
 #include "exec/attempt/child_state.h"
 #include "exec/attempt/child_table.h"
@@ -66,9 +67,7 @@ static bool any_child(pid_t pid, bool (*visit)(struct progress *progress, pid_t 
             break;
         }
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(&fd);
     return found || size < 0;
 }
 

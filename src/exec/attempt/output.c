@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process/descriptor.h"
+
 void output_open(struct output *output, int fd)
 {
     *output =
@@ -15,10 +17,7 @@ void output_open(struct output *output, int fd)
 
 static void output_close(struct output *output)
 {
-    if (output->fd >= 0) {
-        close(output->fd);
-        output->fd = -1;
-    }
+    descriptor_close(&output->fd);
 }
 
 /* Passes on a line, which is the kept beginning plus these bytes. Returns false if it was refused;

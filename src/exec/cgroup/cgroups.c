@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/process/control_file.h"
+#include "base/process/descriptor.h"
 #include "queue/task_bounds.h"
 
 enum {
@@ -329,9 +330,7 @@ void cgroups_free(struct cgroups *cgroups)
             set_controllers(cgroups->unit, '-');
         }
     }
-    if (cgroups->unit >= 0) {
-        close(cgroups->unit);
-    }
+    descriptor_close(&cgroups->unit);
     free(cgroups);
     errno = error;
 }

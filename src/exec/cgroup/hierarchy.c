@@ -14,6 +14,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/process/descriptor.h"
+
 enum {
     MOST_BELOW = 32,     /* how deep cgroups are searched for processes */
     CLEAR_STEPS = 100000 /* after so many steps, hierarchy_clear gives up */
@@ -219,9 +221,7 @@ static bool holds_only(int directory, const pid_t *own, size_t count)
     int fd = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (!file) {
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(&fd);
         return false;
     }
     char line[32];
@@ -331,9 +331,7 @@ int hierarchy_clear(int directory)
     }
     /* too many steps: other processes create cgroups as fast as this removes them */
     int error = more > 0 ? EBUSY : errno;
-    if (at >= 0) {
-        close(at);
-    }
+    descriptor_close(&at);
     errno = error;
     return more == 0 ? 0 : -1;
 }

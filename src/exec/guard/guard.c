@@ -239,19 +239,11 @@ static int spawn_guard(struct guard *guard, size_t index, int socket)
     return error;
 }
 
-static void close_socket(struct guard *guard, size_t index)
-{
-    if (guard->sockets[index] >= 0) {
-        close(guard->sockets[index]);
-        guard->sockets[index] = -1;
-    }
-}
-
 int guard_start(struct guard *guard, size_t index)
 {
     int ends[2];
     end(guard, index);
-    close_socket(guard, index);
+    descriptor_close(&guard->sockets[index]);
     guard->asked[index] = (struct asked){0};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
         return -1;
@@ -259,9 +251,7 @@ int guard_start(struct guard *guard, size_t index)
     ends[0] = far_from(ends[0]);
     ends[1] = far_from(ends[1]);
     int error = ends[0] < 0 || ends[1] < 0 ? errno : spawn_guard(guard, index, ends[1]);
-    if (ends[1] >= 0) {
-        close(ends[1]);
-    }
+    descriptor_close(&ends[1]);
     if (error) {
         descriptor_close(&ends[0]);
         errno = error;
@@ -448,7 +438,7 @@ void guard_leave(struct guard *guard)
         if (end.fd >= 0 && guard->pids[index] > 0 && poll(&end, 1, PATIENCE_MS) > 0) {
             (void)waitpid(guard->pids[index], NULL, 0); /* it may have been reaped already */
         }
-        close_socket(guard, index);
+        descriptor_close(&guard->sockets[index]);
     }
 }
 
@@ -458,7 +448,7 @@ void guard_free(struct guard *guard)
         return;
     }
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        close_socket(guard, index);
+        descriptor_close(&guard->sockets[index]);
     }
     if (guard->shared) {
         (void)munmap(guard->shared, sizeof *guard->shared);

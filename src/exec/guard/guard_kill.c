@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process/control_file.h"
+#include "base/process/descriptor.h"
 #include "base/process/proc.h"
 #include "exec/tree/env_tag.h"
 
@@ -29,15 +31,11 @@ struct target {
     unsigned rounds;
     unsigned clean; /* how many of the last rounds in a row found nothing */
     bool living, doubtful, strays;
-};
-
-struct cgroup {
-    int kill_fd, events_fd; /* plus 1: 0 is none */
+    int kill_fd, events_fd; /* of its cgroup, plus 1: 0 is none */
 };
 
 /* A guard has no heap, so its state is static. */
 static struct target targets[GUARD_ENTRIES];
-static struct cgroup cgroups[GUARD_ENTRIES];
 static pid_t sessions[GUARD_ENTRIES]; /* of this round's targets, compact for the search; 0: none */
 static size_t bound;
 static uint64_t dead_worker; /* the worker's tag; 0: its daemon lives */
@@ -71,21 +69,10 @@ static enum leader find_leader(struct target *target, const struct guard_entry *
         target->known_ns = now_ns;
         leader = proc_is_alive(&proc) ? LEADER_LIVES : LEADER_ZOMBIE;
     }
-    if (leader == LEADER_GONE && *fd >= 0) {
-        close(*fd);
-        *fd = -1;
+    if (leader == LEADER_GONE) {
+        descriptor_close(fd);
     }
     return leader;
-}
-
-static bool is_known(struct target *target, const struct guard_entry *entry)
-{
-    int fd;
-    enum leader leader = find_leader(target, entry, &fd);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return leader == LEADER_LIVES || leader == LEADER_ZOMBIE;
 }
 
 /* Signals the leader's group, which no member escapes by forking; and the leader itself, which may
@@ -99,19 +86,16 @@ static void signal_group(const struct target *target, int fd, int signal)
     proc_send(fd, leader, signal);
 }
 
-/* Stops the leader. While others of its session may live it is not killed, so that the session's
- * number cannot be reused; but a shell must not go on with the line after a command that was
- * killed.
- */
-static void stop_leader(struct target *target, const struct guard_entry *entry)
+/* Looks for the leader. If it is there, signals its group; 0: sends nothing. */
+static enum leader meet_leader(struct target *target, const struct guard_entry *entry, int signal)
 {
     int fd;
-    if (find_leader(target, entry, &fd) >= LEADER_ZOMBIE) {
-        signal_group(target, fd, SIGSTOP);
+    enum leader leader = find_leader(target, entry, &fd);
+    if (leader >= LEADER_ZOMBIE && signal) {
+        signal_group(target, fd, signal);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(&fd);
+    return leader;
 }
 
 /* ---- the others of its session */
@@ -138,7 +122,7 @@ static void meet(struct target *target, const struct guard_entry *entry, pid_t p
     if (!proc_read(pid, &proc) || proc.session != target->process.pid || !proc_is_alive(&proc)) {
         goto done;
     }
-    bool is_led = is_known(target, entry);
+    bool is_led = meet_leader(target, entry, 0) >= LEADER_ZOMBIE;
     bool is_older = proc.started_ns + PROC_TICK_NS <= target->known_ns;
     if (!is_led && !is_older && !is_tagged(target, pid)) {
         target->doubtful = true;
@@ -152,9 +136,7 @@ static void meet(struct target *target, const struct guard_entry *entry, pid_t p
         }
     }
 done:
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(&fd);
 }
 
 static bool is_under_way(const struct target *target)
@@ -178,7 +160,7 @@ static struct target *find(pid_t session)
 static bool may_stray(size_t slot_index)
 {
     return is_under_way(&targets[slot_index]) && targets[slot_index].process.tag &&
-           !cgroups[slot_index].kill_fd;
+           !targets[slot_index].kill_fd;
 }
 
 /* No stray can be older than this. */
@@ -213,9 +195,7 @@ static void meet_stray(const struct proc *proc)
             target->living = true;
         }
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(&fd);
 }
 
 /* ---- a round's walk */
@@ -258,38 +238,35 @@ static void kill_others(const struct guard_shared *shared)
 
 /* ---- cgroups */
 
-static void kill_cgroup(const struct cgroup *cgroup)
+static void kill_cgroup(const struct target *target)
 {
-    if (cgroup->kill_fd) {
-        ssize_t written = pwrite(cgroup->kill_fd - 1, "1", 1, 0);
+    if (target->kill_fd) {
+        ssize_t written = pwrite(target->kill_fd - 1, "1", 1, 0);
         (void)written; /* is_populated shows whether it worked */
     }
 }
 
-static bool is_populated(const struct cgroup *cgroup)
+static bool is_populated(const struct target *target)
 {
     char text[128];
-    if (!cgroup->events_fd) {
+    if (!target->events_fd) {
         return false;
     }
-    ssize_t size = pread(cgroup->events_fd - 1, text, sizeof text - 1, 0);
+    ssize_t size = control_file_read(target->events_fd - 1, text, sizeof text);
     if (size < 0) {
         return errno != ENODEV; /* a cgroup that was removed is empty */
     }
-    text[size] = '\0';
     return !strstr(text, "populated 0");
 }
 
 void guard_kill_set_cgroup(size_t slot_index, int kill_fd, int events_fd)
 {
-    struct cgroup *cgroup = &cgroups[slot_index];
-    if (cgroup->kill_fd) {
-        close(cgroup->kill_fd - 1);
-    }
-    if (cgroup->events_fd) {
-        close(cgroup->events_fd - 1);
-    }
-    *cgroup = (struct cgroup){kill_fd + 1, events_fd + 1};
+    struct target *target = &targets[slot_index];
+    int former[] = {target->kill_fd - 1, target->events_fd - 1};
+    descriptor_close(&former[0]);
+    descriptor_close(&former[1]);
+    target->kill_fd = kill_fd + 1;
+    target->events_fd = events_fd + 1;
 }
 
 /* ---- rounds */
@@ -308,7 +285,6 @@ void guard_kill_reserve(const struct guard_shared *shared, size_t used)
     size_t most = 2 * used + LEAST;
     for (; reserved < most && reserved < GUARD_ENTRIES; reserved++) {
         touch((volatile char *)&targets[reserved]);
-        touch((volatile char *)&cgroups[reserved]);
         touch((volatile char *)&sessions[reserved]);
         (void)atomic_load(&shared->entries[reserved].pid);
     }
@@ -318,7 +294,9 @@ bool guard_kill_add(size_t slot_index, uint64_t word)
 {
     bool is_new = targets[slot_index].word != word;
     if (is_new) {
-        targets[slot_index] = (struct target){.word = word};
+        targets[slot_index] = (struct target){.word = word,
+                                              .kill_fd = targets[slot_index].kill_fd,
+                                              .events_fd = targets[slot_index].events_fd};
     }
     bound = slot_index < bound ? bound : slot_index + 1;
     return is_new;
@@ -331,8 +309,7 @@ static void know_until(struct target *target, int64_t ns)
 
 /* Returns false if there is nothing to do for the target. alive_ns was read before the entry: if
  * the entry does not say that the leader was reaped, it was not reaped at alive_ns. */
-static bool begin_round(struct target *target, const struct guard_entry *entry,
-                        const struct cgroup *cgroup, int64_t alive_ns)
+static bool begin_round(struct target *target, const struct guard_entry *entry, int64_t alive_ns)
 {
     if (!target->word) {
         return false;
@@ -342,7 +319,7 @@ static bool begin_round(struct target *target, const struct guard_entry *entry,
         return false;
     }
     target->living = target->doubtful = target->strays = false;
-    if (target->process.pid == 0 && !is_populated(cgroup)) {
+    if (target->process.pid == 0 && !is_populated(target)) {
         /* a child that enters its entry only now exits by itself, unless its cgroup is frozen */
         target->clean = CLEAN_ROUNDS;
     }
@@ -351,20 +328,12 @@ static bool begin_round(struct target *target, const struct guard_entry *entry,
     return target->clean < CLEAN_ROUNDS;
 }
 
-static void end_round(struct target *target, const struct guard_entry *entry,
-                      const struct cgroup *cgroup)
+static void end_round(struct target *target, const struct guard_entry *entry)
 {
-    int fd;
-    enum leader leader = find_leader(target, entry, &fd);
-    if (leader == LEADER_HIDDEN) {
-        target->doubtful = true;
-    } else if (leader != LEADER_GONE && (!target->strays || target->rounds >= STRAYS_FIRST)) {
-        signal_group(target, fd, SIGKILL);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    target->living = target->living || leader == LEADER_LIVES || is_populated(cgroup);
+    bool spares = target->strays && target->rounds < STRAYS_FIRST;
+    enum leader leader = meet_leader(target, entry, spares ? 0 : SIGKILL);
+    target->doubtful = target->doubtful || leader == LEADER_HIDDEN;
+    target->living = target->living || leader == LEADER_LIVES || is_populated(target);
     target->clean = target->living || target->doubtful ? 0 : target->clean + 1;
     target->rounds++;
 }
@@ -380,10 +349,13 @@ enum guard_left guard_kill_round(const struct guard_shared *shared)
     bool any = false;
     int64_t alive_ns = atomic_load(&shared->alive_ns);
     for (size_t slot_index = 0; slot_index < bound; slot_index++) {
-        if (begin_round(&targets[slot_index], &shared->entries[slot_index], &cgroups[slot_index],
-                        alive_ns)) {
-            kill_cgroup(&cgroups[slot_index]);
-            stop_leader(&targets[slot_index], &shared->entries[slot_index]);
+        struct target *target = &targets[slot_index];
+        if (begin_round(target, &shared->entries[slot_index], alive_ns)) {
+            kill_cgroup(target);
+            /* while others of its session may live the leader is not killed, so that the session's
+             * number cannot be reused; but a shell must not go on with the line after a command
+             * that was killed */
+            (void)meet_leader(target, &shared->entries[slot_index], SIGSTOP);
             any = true;
         }
     }
@@ -393,11 +365,11 @@ enum guard_left guard_kill_round(const struct guard_shared *shared)
     kill_others(shared);
     for (size_t slot_index = 0; slot_index < bound; slot_index++) {
         struct target *target = &targets[slot_index];
-        if (!target->word || target->clean >= CLEAN_ROUNDS) {
+        if (!is_under_way(target)) {
             continue;
         }
-        end_round(target, &shared->entries[slot_index], &cgroups[slot_index]);
-        if (target->clean < CLEAN_ROUNDS) {
+        end_round(target, &shared->entries[slot_index]);
+        if (is_under_way(target)) {
             bool doubtful = target->doubtful && !target->living;
             left = doubtful && left != GUARD_LEFT_LIVING ? GUARD_LEFT_DOUBTFUL : GUARD_LEFT_LIVING;
         }

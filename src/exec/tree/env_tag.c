@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process/descriptor.h"
 #include "base/process/proc.h"
 #include "base/units.h"
 
@@ -153,9 +154,7 @@ static size_t kill_once(uint64_t worker)
             proc_send(fd, proc.pid, SIGKILL);
             met++;
         }
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(&fd);
     }
     proc_walk_close(&walk);
     return met;
