@@ -21,8 +21,7 @@ enum stop_stage {
 };
 
 struct stop {
-    struct ev_loop *loop;
-    const struct config *config;
+    struct worker_context *worker;
     struct stop_events events;
     enum stop_stage stage;
     int64_t most_ns; /* when the last stage ends */
@@ -31,10 +30,10 @@ struct stop {
 
 static void wait_ms(struct stop *stop, int64_t ms)
 {
-    ev_timer_stop(stop->loop, &stop->next);
-    ev_now_update(stop->loop);
+    ev_timer_stop(stop->worker->loop, &stop->next);
+    ev_now_update(stop->worker->loop);
     ev_timer_set(&stop->next, (double)ms / 1000, 0.);
-    ev_timer_start(stop->loop, &stop->next);
+    ev_timer_start(stop->worker->loop, &stop->next);
 }
 
 void stop_advance(struct stop *stop)
@@ -46,16 +45,16 @@ void stop_advance(struct stop *stop)
         stop->stage = STOP_DRAINING;
         log_event(LOG_INFO, LOG_ID_WORKER_STOPPING, NULL, 0,
                   "stopping: running tasks may finish for %.0f s",
-                  (double)stop->config->shutdown.drain_ms / 1000);
+                  (double)stop->worker->config->shutdown.drain_ms / 1000);
         stop->events.close(context);
-        wait_ms(stop, stop->config->shutdown.drain_ms);
+        wait_ms(stop, stop->worker->config->shutdown.drain_ms);
         return;
     case STOP_DRAINING:
         stop->stage = STOP_ENDING;
         log_event(LOG_NOTICE, LOG_ID_WORKER_STOPPING, NULL, 0,
                   "stopping: ending running tasks and returning them to the queue");
         stop->events.end(context, JOB_STOP);
-        wait_ms(stop, stop->config->task.kill_grace_ms + SETTLE_MS);
+        wait_ms(stop, stop->worker->config->task.kill_grace_ms + SETTLE_MS);
         return;
     case STOP_ENDING:
         stop->stage = STOP_KILLING;
@@ -77,7 +76,7 @@ static void on_next(struct ev_loop *loop, ev_timer *watcher, int events)
 
 void stop_finish(struct stop *stop)
 {
-    ev_timer_stop(stop->loop, &stop->next);
+    ev_timer_stop(stop->worker->loop, &stop->next);
 }
 
 bool stop_has_begun(const struct stop *stop)
@@ -91,16 +90,15 @@ int64_t stop_left_ms(const struct stop *stop)
         int64_t left_ms = (stop->most_ns - clock_boot_ns()) / CLOCK_NS_PER_MS;
         return left_ms > 0 ? left_ms : 0;
     }
-    return stop->config->shutdown.drain_ms + stop->config->task.kill_grace_ms + 2 * SETTLE_MS;
+    return stop->worker->config->shutdown.drain_ms + stop->worker->config->task.kill_grace_ms +
+           2 * SETTLE_MS;
 }
 
-struct stop *stop_new(struct ev_loop *loop, const struct config *config,
-                      const struct stop_events *events)
+struct stop *stop_new(struct worker_context *worker, const struct stop_events *events)
 {
     struct stop *stop = calloc(1, sizeof *stop);
     if (stop) {
-        stop->loop = loop;
-        stop->config = config;
+        stop->worker = worker;
         stop->events = *events;
         ev_timer_init(&stop->next, on_next, 0., 0.);
         stop->next.data = stop;
@@ -108,15 +106,10 @@ struct stop *stop_new(struct ev_loop *loop, const struct config *config,
     return stop;
 }
 
-void stop_set_config(struct stop *stop, const struct config *config)
-{
-    stop->config = config;
-}
-
 void stop_free(struct stop *stop)
 {
     if (stop) {
-        ev_timer_stop(stop->loop, &stop->next);
+        ev_timer_stop(stop->worker->loop, &stop->next);
         free(stop);
     }
 }

@@ -8,10 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/config.h"
+#include "daemon/session/worker_context.h"
 #include "exec/job/job.h"
 
-struct ev_loop;
 struct stop;
 
 struct stop_events {
@@ -24,9 +23,7 @@ struct stop_events {
 };
 
 /* Returns NULL without memory. */
-struct stop *stop_new(struct ev_loop *loop, const struct config *config,
-                      const struct stop_events *events);
-void stop_set_config(struct stop *stop, const struct config *config);
+struct stop *stop_new(struct worker_context *worker, const struct stop_events *events);
 void stop_free(struct stop *stop);
 
 /* Starts the next stage. */

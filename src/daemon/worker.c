@@ -35,13 +35,11 @@
 #define DEFAULT_MAX_CRASHES 3 /* the library's own value if the setting in conf is invalid */
 
 struct worker {
-    struct ev_loop *loop;
-    const struct config *config;
+    struct worker_context context;
     const struct isolation *isolation;
     struct worker_events events;
     struct queue queue;
     struct heartbeat heartbeat;
-    struct session *session;
     struct runner *runner;
     struct outcomes *outcomes;
     struct claim_loop *claim_loop;
@@ -55,7 +53,6 @@ struct worker {
     struct dead_hook *dead_hook;
     struct live *live;
     struct worker_status worker_status;
-    struct command command;
 
     bool leaving; /* leat_requeue of the own consumer is in flight */
     bool renew;   /* renew in the next turn: a task was cancelled, or the status has changed */
@@ -73,7 +70,7 @@ static const char *make_heartbeat(void *context)
     claim_loop_tokens(worker->claim_loop, &unclaimed);
     const char *text =
         heartbeat_text(&worker->heartbeat, slots_most(worker->slots), runner_count(worker->runner),
-                       worker->config->task.kill_grace_ms,
+                       worker->context.config->task.kill_grace_ms,
                        worker_status_state(&worker->worker_status), &unclaimed);
     token_list_free(&unclaimed);
     return text;
@@ -102,9 +99,7 @@ static bool is_closed(void *context)
 static void put_back(void *context, const char *token)
 {
     struct worker *worker = context;
-    if (outcomes_put_back(worker->outcomes, token)) {
-        session_recover(worker->session, REDIS_ERROR_LOST, "out of memory");
-    }
+    outcomes_put_back(worker->outcomes, token);
 }
 
 static int reserve(void *context, size_t count)
@@ -116,13 +111,14 @@ static int reserve(void *context, size_t count)
 static void on_ended(void *context, struct attempt *attempt)
 {
     struct worker *worker = context;
-    struct outcome outcome = outcome_decide(&worker->config->retry, &attempt->ending, drand48());
+    struct outcome outcome =
+        outcome_decide(&worker->context.config->retry, &attempt->ending, drand48());
     live_ended(worker->live, attempt, &outcome);
     task_log_ended(attempt, &outcome);
     heartbeat_count(&worker->heartbeat, outcome.verdict);
     slots_ended(worker->slots, attempt);
     host_ended(worker->host, attempt);
-    outcomes_end(worker->outcomes, attempt, &outcome, worker->config->task.result_ttl_ms);
+    outcomes_end(worker->outcomes, attempt, &outcome, worker->context.config->task.result_ttl_ms);
 }
 
 static void on_settled(void *context, const struct pending_outcome *result,
@@ -131,7 +127,7 @@ static void on_settled(void *context, const struct pending_outcome *result,
     struct worker *worker = context;
     task_log_settled(result, settled, error);
     if (settled == QUEUE_VANISHED ||
-        (settled == QUEUE_OK && pending_outcome_verdict(result) == VERDICT_DEAD)) {
+        (settled == QUEUE_OK && result->outcome.verdict == VERDICT_DEAD)) {
         dead_hook_fetch(worker->dead_hook);
     }
 }
@@ -140,11 +136,11 @@ static void on_settled(void *context, const struct pending_outcome *result,
 
 static void send_started(struct worker *worker)
 {
-    if (!worker->started_sent && session_has_answer(worker->session)) {
+    if (!worker->started_sent && session_has_answer(worker->context.session)) {
         worker->started_sent = true;
         worker->events.started(worker->events.context);
     }
-    if (!worker->ready_sent && session_is_up(worker->session)) {
+    if (!worker->ready_sent && session_is_up(worker->context.session)) {
         worker->ready_sent = true;
         worker->events.ready(worker->events.context);
     }
@@ -154,7 +150,6 @@ static void on_lease(void *context, int64_t lease_ms)
 {
     struct worker *worker = context;
     lease_update(worker->lease, lease_ms);
-    session_set_lease(worker->session, lease_ms);
 }
 
 static void on_up(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
@@ -243,7 +238,7 @@ static void on_open(void *context)
 static void on_pressure(void *context)
 {
     struct worker *worker = context;
-    worker->renew = session_is_up(worker->session);
+    worker->renew = session_is_up(worker->context.session);
     if (admission_trouble(worker->admission)) {
         on_close(worker);
     } else {
@@ -278,7 +273,7 @@ static void on_left(void *context, const struct redisReply *reply)
 {
     struct worker *worker = context;
     worker->leaving = false;
-    if (!session_check(worker->session, reply, "leaving")) {
+    if (!session_check(worker->context.session, reply, 0, "leaving")) {
         return;
     }
     struct queue_requeue_reply answer;
@@ -292,11 +287,8 @@ static void on_left(void *context, const struct redisReply *reply)
 /* Returns everything pending for this consumer to the queue, and removes the consumer. */
 static void leave(struct worker *worker)
 {
-    queue_requeue(&worker->command, &worker->queue, worker->heartbeat.consumer, false);
-    worker->leaving = !session_send(worker->session, &worker->command, on_left, worker);
-    if (!worker->leaving) {
-        session_recover(worker->session, REDIS_ERROR_LOST, "cannot send a command");
-    }
+    queue_requeue(&worker->context.command, &worker->queue, worker->heartbeat.consumer, false);
+    worker->leaving = session_send(worker->context.session, on_left, worker) == 0;
 }
 
 static void check_stopped(struct worker *worker)
@@ -305,10 +297,10 @@ static void check_stopped(struct worker *worker)
         outcomes_count(worker->outcomes) > 0 || !dead_hook_is_quiet(worker->dead_hook)) {
         return;
     }
-    if (session_is_away(worker->session)) {
+    if (session_is_away(worker->context.session)) {
         log_text(LOG_NOTICE, "stopping without Redis: no outcome is left to send");
         stopped(worker, EX_OK);
-    } else if (session_is_up(worker->session) && claim_loop_is_quiet(worker->claim_loop)) {
+    } else if (session_is_up(worker->context.session) && claim_loop_is_quiet(worker->claim_loop)) {
         leave(worker);
     }
 }
@@ -343,11 +335,13 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
         worker->renew = false;
         lease_renew(worker->lease);
     }
-    if (!stop_has_begun(worker->stop) && worker->config->task.batch == 1 &&
+    if (!stop_has_begun(worker->stop) && worker->context.config->task.batch == 1 &&
         (claim_loop_is_claiming(worker->claim_loop) ||
          (slots_busy(worker->slots) && outcomes_coalesce(worker->outcomes)))) {
         return;
     }
+    /* output before outcomes: a client that sees the result finds the output complete */
+    live_flush(worker->live);
     outcomes_flush(worker->outcomes);
     if (!worker->leaving) {
         claim_loop_turn(worker->claim_loop);
@@ -360,8 +354,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
 
 static int create_parts(struct worker *worker, const struct rlimit *nofile, int64_t watchdog_ms)
 {
-    struct ev_loop *loop = worker->loop;
-    const struct config *config = worker->config;
+    struct worker_context *context = &worker->context;
     const struct session_events session_events = {.tokens = list_tokens,
                                                   .heartbeat = make_heartbeat,
                                                   .up = on_up,
@@ -376,55 +369,43 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
     const struct outcomes_events outcomes_events = {.settled = on_settled, .context = worker};
     const struct claim_loop_events claim_loop_events = {
         .put_back = put_back, .lease = on_lease, .context = worker};
-    const struct lease_events lease_events = {.tokens = list_tokens,
-                                              .heartbeat = make_heartbeat,
-                                              .renewed = on_renewed,
-                                              .heartbeat_done = on_heartbeat_done,
-                                              .context = worker};
-
+    const struct lease_events lease_events = {
+        .renewed = on_renewed, .heartbeat_done = on_heartbeat_done, .context = worker};
     const struct stop_events stop_events = {
         .close = on_close, .end = on_end, .give_up = on_give_up, .context = worker};
     const struct slots_events slots_events = {
         .closed = is_closed, .reserve = reserve, .put_back = put_back, .context = worker};
     const struct host_events host_events = {.close = on_close, .open = on_open, .context = worker};
 
-    worker->host = host_new(loop, &host_events);
-    worker->admission = admission_new(loop, config, on_pressure, worker);
-    worker->stop = stop_new(loop, config, &stop_events);
-    worker->session =
-        session_new(loop, config, &worker->queue, worker->heartbeat.consumer, &session_events);
-    worker->runner = runner_new(loop, config, worker->heartbeat.consumer, nofile, &runner_events);
-    if (!worker->host || !worker->admission || !worker->stop || !worker->session ||
+    worker->host = host_new(context, &host_events);
+    worker->admission = admission_new(context, on_pressure, worker);
+    worker->stop = stop_new(context, &stop_events);
+    context->session = session_new(context, &session_events);
+    worker->runner =
+        runner_new(context->loop, context->config, context->consumer, nofile, &runner_events);
+    if (!worker->host || !worker->admission || !worker->stop || !context->session ||
         !worker->runner) {
         return -1;
     }
     runner_set_cgroups(worker->runner, worker->isolation->cgroups);
-    worker->dead_hook = dead_hook_new(config, worker->session, worker->runner, &worker->queue);
-    worker->live =
-        live_new(loop, worker->session, worker->runner, &worker->queue, worker->heartbeat.consumer);
-    worker->outcomes = outcomes_new(loop, config, worker->session, worker->live, &worker->queue,
-                                    worker->heartbeat.consumer, &outcomes_events);
-    worker->lease = lease_new(loop, config, worker->session, worker->runner, &worker->queue,
-                              worker->heartbeat.consumer, watchdog_ms, &lease_events);
-    worker->lists = lists_new(loop, config, worker->session, &worker->queue);
+    worker->dead_hook = dead_hook_new(context, worker->runner);
+    worker->live = live_new(context, worker->runner);
+    worker->outcomes = outcomes_new(context, &outcomes_events);
+    worker->lease = lease_new(context, worker->runner, watchdog_ms, &lease_events);
+    worker->lists = lists_new(context);
     if (!worker->dead_hook || !worker->live || !worker->outcomes || !worker->lease ||
         !worker->lists) {
         return -1;
     }
-    worker->slots = slots_new(loop, config, worker->runner, worker->lease, worker->host,
-                              worker->session, &worker->queue, &slots_events);
-    if (!worker->slots) {
+    worker->slots = slots_new(context, worker->runner, worker->lease, worker->host, &slots_events);
+    worker->guard_monitor =
+        guard_monitor_new(context, worker->isolation, worker->host, worker->runner);
+    if (!worker->slots || !worker->guard_monitor) {
         return -1;
     }
-    worker->guard_monitor = guard_monitor_new(loop, config, worker->heartbeat.consumer,
-                                              worker->isolation, worker->host, worker->runner);
-    if (!worker->guard_monitor) {
-        return -1;
-    }
-    worker->claim_loop = claim_loop_new(
-        loop, config, worker->session, worker->slots, &worker->queue, worker->heartbeat.consumer,
-        worker->dead_hook, worker->guard_monitor, &claim_loop_events);
-    worker->worker_status = (struct worker_status){.session = worker->session,
+    worker->claim_loop = claim_loop_new(context, worker->slots, worker->dead_hook,
+                                        worker->guard_monitor, &claim_loop_events);
+    worker->worker_status = (struct worker_status){.session = context->session,
                                                    .stop = worker->stop,
                                                    .host = worker->host,
                                                    .admission = worker->admission,
@@ -442,8 +423,11 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
     if (!worker) {
         return NULL;
     }
-    worker->loop = loop;
-    worker->config = config;
+    worker->context = (struct worker_context){.loop = loop,
+                                              .config = config,
+                                              .queue = &worker->queue,
+                                              .consumer = worker->heartbeat.consumer,
+                                              .lease_ms = config->queue.lease_ms};
     worker->isolation = isolation;
     worker->events = *events;
     ev_prepare_init(&worker->turn, on_turn);
@@ -462,21 +446,21 @@ void worker_start(struct worker *worker)
 {
     claim_loop_open(worker->claim_loop);
     guard_monitor_start(worker->guard_monitor); /* closes the host if no guard can be started */
-    session_start(worker->session);
+    session_start(worker->context.session);
 }
 
 void worker_set_config(struct worker *worker, const struct config *config)
 {
-    worker->config = config;
-    session_set_config(worker->session, config);
+    const struct config *former = worker->context.config;
+    worker->context.config = config;
+    session_reload(worker->context.session);
     runner_set_config(worker->runner, config);
-    claim_loop_set_config(worker->claim_loop, config);
-    lease_set_config(worker->lease, config);
-    lists_set_config(worker->lists, config);
-    stop_set_config(worker->stop, config);
-    slots_set_config(worker->slots, config);
-    admission_set_config(worker->admission, config);
-    dead_hook_set_config(worker->dead_hook, config);
+    claim_loop_reload(worker->claim_loop, former);
+    lease_reload(worker->lease, former);
+    lists_reload(worker->lists, former);
+    slots_reload(worker->slots, former);
+    admission_reload(worker->admission);
+    dead_hook_reload(worker->dead_hook);
     claim_loop_schedule(worker->claim_loop);
 }
 
@@ -491,7 +475,7 @@ struct worker_figures worker_figures(const struct worker *worker)
                                    .cancelled = worker->heartbeat.cancelled,
                                    .state = worker_status_state(&worker->worker_status),
                                    .trouble = worker_status_trouble(&worker->worker_status),
-                                   .connected = session_is_up(worker->session)};
+                                   .connected = session_is_up(worker->context.session)};
 }
 
 void worker_free(struct worker *worker)
@@ -499,8 +483,9 @@ void worker_free(struct worker *worker)
     if (!worker) {
         return;
     }
-    ev_prepare_stop(worker->loop, &worker->turn);
-    session_free(worker->session); /* first, since it calls the pending callbacks of all others */
+    ev_prepare_stop(worker->context.loop, &worker->turn);
+    session_free(
+        worker->context.session); /* first, since it calls the pending callbacks of all others */
     claim_loop_free(worker->claim_loop);
     slots_free(worker->slots);
     dead_hook_free(worker->dead_hook);
@@ -515,6 +500,6 @@ void worker_free(struct worker *worker)
     host_free(worker->host);
     admission_free(worker->admission);
     stop_free(worker->stop);
-    command_free(&worker->command);
+    command_free(&worker->context.command);
     free(worker);
 }

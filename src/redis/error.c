@@ -1,6 +1,7 @@
 /* Classifies Redis errors by their words, and says what an operator can do. */
 #include "redis/error.h"
 
+#include <hiredis/hiredis.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,6 +149,22 @@ static const struct {
 const char *redis_error_name(enum redis_error error)
 {
     return classes[error].name;
+}
+
+enum redis_error redis_error_of_reply(const redisReply *reply, int malformed, const char *what,
+                                      char *why, size_t why_size)
+{
+    const char *text = "unexpected reply";
+    size_t size = strlen(text);
+    bool is_error = reply->type == REDIS_REPLY_ERROR;
+    if (!is_error && !malformed) {
+        return REDIS_ERROR_NONE;
+    }
+    if (is_error) {
+        size = redis_error_text(reply->str, reply->len, &text);
+    }
+    (void)snprintf(why, why_size, "%s: %.*s", what, (int)size, text);
+    return is_error ? redis_error_classify(reply->str, reply->len) : REDIS_ERROR_OTHER;
 }
 
 const char *redis_error_advice(enum redis_error error)

@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+struct redisReply;
+
 enum redis_error {
     REDIS_ERROR_NONE,
     REDIS_ERROR_LOST,     /* connection refused, closed or timed out: reconnect with backoff */
@@ -30,6 +32,11 @@ enum redis_error redis_error_classify(const char *message, size_t size);
  * " script: NAME, on @user_function:LINE." that Redis adds, and without a full stop. Sets *text to
  * its beginning in message and returns its size. */
 size_t redis_error_text(const char *message, size_t size, const char **text);
+
+/* Classifies the reply to `what`: REDIS_ERROR_NONE if it can be used. malformed: what its reader
+ * returned, 0 if it could read the reply. Writes "WHAT: TEXT" into why if it cannot. */
+enum redis_error redis_error_of_reply(const struct redisReply *reply, int malformed,
+                                      const char *what, char *why, size_t why_size);
 
 /* The name of the class in logs ("refused-writes", …), and what an operator can do: static
  * strings. */

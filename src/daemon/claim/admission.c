@@ -33,8 +33,7 @@ static const struct {
 };
 
 struct admission {
-    struct ev_loop *loop;
-    const struct config *config;
+    struct worker_context *worker;
     void (*changed)(void *context);
     void *context;
     bool wanted;               /* there is a limit */
@@ -124,7 +123,7 @@ static int read_memory(double *available, double *total)
  * memory. */
 static int64_t limit_of(const struct admission *admission, enum measure measure)
 {
-    const struct config_admission *limits = &admission->config->admission;
+    const struct config_admission *limits = &admission->worker->config->admission;
     switch (measure) {
     case MEMORY_PRESSURE:
         return limits->memory_pressure;
@@ -224,7 +223,7 @@ static void check(struct admission *admission)
     struct reading reading, worst = {0};
     bool pressed = false;
     admission->checked = true;
-    admission->checked_at = ev_now(admission->loop);
+    admission->checked_at = ev_now(admission->worker->loop);
     for (enum measure measure = 0; measure < MEASURES; measure++) {
         admission->over[measure] = is_over(admission, measure, &reading);
         if (admission->over[measure] && (!pressed || reading.share > worst.share)) {
@@ -244,9 +243,9 @@ static void check(struct admission *admission)
     admission->pressed = pressed;
     log_change(admission, worst.text);
     if (pressed) {
-        ev_timer_again(admission->loop, &admission->again);
+        ev_timer_again(admission->worker->loop, &admission->again);
     } else {
-        ev_timer_stop(admission->loop, &admission->again);
+        ev_timer_stop(admission->worker->loop, &admission->again);
     }
     admission->changed(admission->context);
 }
@@ -261,8 +260,9 @@ static void on_again(struct ev_loop *loop, ev_timer *watcher, int events)
 void admission_check(struct admission *admission)
 {
     if (admission->wanted && !admission->pressed &&
-        (!admission->checked || ev_now(admission->loop) - admission->checked_at >= PERIOD_S ||
-         ev_now(admission->loop) < admission->checked_at)) {
+        (!admission->checked ||
+         ev_now(admission->worker->loop) - admission->checked_at >= PERIOD_S ||
+         ev_now(admission->worker->loop) < admission->checked_at)) {
         check(admission);
     }
 }
@@ -274,10 +274,9 @@ const char *admission_trouble(const struct admission *admission)
 
 /* ---- creation and reload ---- */
 
-void admission_set_config(struct admission *admission, const struct config *config)
+void admission_reload(struct admission *admission)
 {
     struct reading ignored;
-    admission->config = config;
     admission->wanted = admission->checked = false;
     for (enum measure measure = 0; measure < MEASURES; measure++) {
         /* a figure that the kernel lacks is logged now, not when the first task comes */
@@ -287,17 +286,17 @@ void admission_set_config(struct admission *admission, const struct config *conf
     }
 }
 
-struct admission *admission_new(struct ev_loop *loop, const struct config *config,
-                                void (*changed)(void *context), void *context)
+struct admission *admission_new(struct worker_context *worker, void (*changed)(void *context),
+                                void *context)
 {
     struct admission *admission = calloc(1, sizeof *admission);
     if (admission) {
-        admission->loop = loop;
+        admission->worker = worker;
         admission->changed = changed;
         admission->context = context;
         ev_timer_init(&admission->again, on_again, 0., PERIOD_S);
         admission->again.data = admission;
-        admission_set_config(admission, config);
+        admission_reload(admission);
     }
     return admission;
 }
@@ -305,7 +304,7 @@ struct admission *admission_new(struct ev_loop *loop, const struct config *confi
 void admission_free(struct admission *admission)
 {
     if (admission) {
-        ev_timer_stop(admission->loop, &admission->again);
+        ev_timer_stop(admission->worker->loop, &admission->again);
         free(admission);
     }
 }

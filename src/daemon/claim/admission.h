@@ -9,16 +9,16 @@
 
 #include <stdbool.h>
 
-#include "config/config.h"
+#include "daemon/session/worker_context.h"
 
-struct ev_loop;
 struct admission;
 
-/* changed: called when pressure begins and ends. config must outlive the object or be replaced.
- * Returns NULL without memory. */
-struct admission *admission_new(struct ev_loop *loop, const struct config *config,
-                                void (*changed)(void *context), void *context);
-void admission_set_config(struct admission *admission, const struct config *config);
+/* changed: called when pressure begins and ends. Returns NULL without memory. */
+struct admission *admission_new(struct worker_context *worker, void (*changed)(void *context),
+                                void *context);
+
+/* The config was replaced. */
+void admission_reload(struct admission *admission);
 void admission_free(struct admission *admission);
 
 /* Tasks may be about to be claimed: reads the figures again if they are old. */

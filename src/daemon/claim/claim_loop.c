@@ -29,15 +29,11 @@ enum claim_loop_state {
 };
 
 struct claim_loop {
-    struct ev_loop *loop;
-    const struct config *config;
-    struct session *session;
+    struct worker_context *worker;
     struct dead_hook *dead_hook;
     struct slots *slots;
     struct pause_state *pause_state;
     struct reclaim *reclaim;
-    const struct queue *queue;
-    const char *consumer;
     struct claim_loop_events events;
 
     enum claim_loop_state state;
@@ -54,8 +50,7 @@ struct claim_loop {
     int64_t block_sent_ns;
     bool waited;                    /* the last blocking read had to wait: there is no backlog */
     char cursor[QUEUE_CURSOR_SIZE]; /* where the scan continues; "": no scan is due */
-    struct command command;
-    ev_timer due; /* when the next delayed task is due */
+    ev_timer due;                   /* when the next delayed task is due */
     ev_timer scan;
 };
 
@@ -77,7 +72,7 @@ static void add_token(void *context, const char *token)
         size_t capacity = claim_loop->token_capacity ? claim_loop->token_capacity * 2 : 16;
         char **grown = reallocarray(claim_loop->tokens, capacity, sizeof *grown);
         if (!grown) {
-            session_recover(claim_loop->session, REDIS_ERROR_LOST, "out of memory");
+            session_recover(claim_loop->worker->session, REDIS_ERROR_LOST, "out of memory");
             return;
         }
         claim_loop->tokens = grown;
@@ -86,7 +81,7 @@ static void add_token(void *context, const char *token)
     char *copy = strdup(token);
     if (!copy) {
         /* the strict renewal of the next session returns it to the queue */
-        session_recover(claim_loop->session, REDIS_ERROR_LOST, "out of memory");
+        session_recover(claim_loop->worker->session, REDIS_ERROR_LOST, "out of memory");
         return;
     }
     claim_loop->tokens[claim_loop->token_count++] = copy;
@@ -131,10 +126,10 @@ void claim_loop_tokens(const struct claim_loop *claim_loop, struct token_list *l
 
 static void set_timer_ms(struct claim_loop *claim_loop, ev_timer *timer, int64_t ms)
 {
-    ev_timer_stop(claim_loop->loop, timer);
-    ev_now_update(claim_loop->loop);
+    ev_timer_stop(claim_loop->worker->loop, timer);
+    ev_now_update(claim_loop->worker->loop);
     ev_timer_set(timer, (double)(ms > 0 ? ms : 0) / 1000, 0.);
-    ev_timer_start(claim_loop->loop, timer);
+    ev_timer_start(claim_loop->worker->loop, timer);
 }
 
 /* Handles the rest of a claim's reply. Only differences of Redis's clock are used. */
@@ -155,19 +150,16 @@ static void handle_reply(struct claim_loop *claim_loop, const struct queue_claim
         /* one more, since Redis's clock counts whole milliseconds */
         set_timer_ms(claim_loop, &claim_loop->due, answer->next_due_ms - answer->now_ms + 1);
     } else {
-        ev_timer_stop(claim_loop->loop, &claim_loop->due);
+        ev_timer_stop(claim_loop->worker->loop, &claim_loop->due);
     }
 }
 
 static void on_claimed(void *context, const struct redisReply *reply)
 {
     struct claim_loop *claim_loop = context;
-    if (!session_check(claim_loop->session, reply, "claim")) {
-        return;
-    }
     struct queue_claim_reply answer;
-    if (queue_claim_read(reply, &answer)) {
-        session_recover(claim_loop->session, REDIS_ERROR_OTHER, "claim: unexpected reply");
+    int malformed = queue_claim_read(reply, &answer);
+    if (!session_check(claim_loop->worker->session, reply, malformed, "claim")) {
         return;
     }
     claim_loop->state = CLAIM_IDLE;
@@ -196,15 +188,14 @@ static void claim(struct claim_loop *claim_loop, size_t wanted)
 {
     wanted = wanted < QUEUE_NAMED_MAX ? wanted : QUEUE_NAMED_MAX;
     size_t taken = slots_taken(claim_loop->slots);
-    queue_claim(&claim_loop->command, claim_loop->queue, claim_loop->consumer, (int64_t)wanted,
-                (int64_t)taken, "", (const char *const *)claim_loop->tokens,
-                claim_loop->token_count);
+    queue_claim(&claim_loop->worker->command, claim_loop->worker->queue,
+                claim_loop->worker->consumer, (int64_t)wanted, (int64_t)taken, "",
+                (const char *const *)claim_loop->tokens, claim_loop->token_count);
     claim_loop->scheduled = false;
     claim_loop->wanted = wanted;
     claim_loop->claim_wakeups = pause_state_wakeups(claim_loop->pause_state);
     claim_loop->claim_sent_ns = clock_boot_ns();
-    if (session_send(claim_loop->session, &claim_loop->command, on_claimed, claim_loop)) {
-        session_recover(claim_loop->session, REDIS_ERROR_LOST, "cannot send a command");
+    if (session_send(claim_loop->worker->session, on_claimed, claim_loop)) {
         return;
     }
     /* tokens that the reply does not name are no longer this worker's */
@@ -217,14 +208,10 @@ static void claim(struct claim_loop *claim_loop, size_t wanted)
 static void on_blocked(void *context, const struct redisReply *reply)
 {
     struct claim_loop *claim_loop = context;
-    if (!session_check(claim_loop->session, reply, "waiting for tasks")) {
-        return;
-    }
-    claim_loop->state = CLAIM_IDLE;
-    claim_loop->waited = clock_boot_ns() - claim_loop->block_sent_ns > WAITED_NS;
-    int count = queue_block_read(claim_loop->queue, reply, add_token, claim_loop);
-    if (count < 0) {
-        session_recover(claim_loop->session, REDIS_ERROR_OTHER, "blocking read: unexpected reply");
+    bool malformed = queue_block_read(claim_loop->worker->queue, reply, add_token, claim_loop) < 0;
+    if (session_check(claim_loop->worker->session, reply, malformed, "waiting for tasks")) {
+        claim_loop->state = CLAIM_IDLE;
+        claim_loop->waited = clock_boot_ns() - claim_loop->block_sent_ns > WAITED_NS;
     }
 }
 
@@ -232,13 +219,12 @@ static void on_blocked(void *context, const struct redisReply *reply)
 static void block(struct claim_loop *claim_loop, size_t count)
 {
     count = count < QUEUE_NAMED_MAX / 2 ? count : QUEUE_NAMED_MAX / 2;
-    queue_block(&claim_loop->command, claim_loop->queue, claim_loop->consumer, (int64_t)count);
-    if (session_block(claim_loop->session, &claim_loop->command, on_blocked, claim_loop)) {
-        session_recover(claim_loop->session, REDIS_ERROR_LOST, "cannot send a command");
-        return;
+    queue_block(&claim_loop->worker->command, claim_loop->worker->queue,
+                claim_loop->worker->consumer, (int64_t)count);
+    if (session_block(claim_loop->worker->session, on_blocked, claim_loop) == 0) {
+        claim_loop->block_sent_ns = clock_boot_ns();
+        claim_loop->state = CLAIM_BLOCKED;
     }
-    claim_loop->block_sent_ns = clock_boot_ns();
-    claim_loop->state = CLAIM_BLOCKED;
 }
 
 /* ---- the scan: a claim of no tasks, which hands out expired leases and checks for a pause; it
@@ -248,12 +234,9 @@ static void on_scanned(void *context, const struct redisReply *reply)
 {
     struct claim_loop *claim_loop = context;
     claim_loop->scanning = false;
-    if (!session_check(claim_loop->session, reply, "scan")) {
-        return;
-    }
     struct queue_claim_reply answer;
-    if (queue_claim_read(reply, &answer)) {
-        session_recover(claim_loop->session, REDIS_ERROR_OTHER, "scan: unexpected reply");
+    int malformed = queue_claim_read(reply, &answer);
+    if (!session_check(claim_loop->worker->session, reply, malformed, "scan")) {
         return;
     }
     memcpy(claim_loop->cursor, answer.cursor, sizeof claim_loop->cursor);
@@ -264,10 +247,9 @@ static void on_scanned(void *context, const struct redisReply *reply)
 static void scan(struct claim_loop *claim_loop)
 {
     size_t taken = slots_taken(claim_loop->slots);
-    queue_claim(&claim_loop->command, claim_loop->queue, claim_loop->consumer, 0, (int64_t)taken,
-                claim_loop->cursor, NULL, 0);
-    if (session_send(claim_loop->session, &claim_loop->command, on_scanned, claim_loop)) {
-        session_recover(claim_loop->session, REDIS_ERROR_LOST, "cannot send a command");
+    queue_claim(&claim_loop->worker->command, claim_loop->worker->queue,
+                claim_loop->worker->consumer, 0, (int64_t)taken, claim_loop->cursor, NULL, 0);
+    if (session_send(claim_loop->worker->session, on_scanned, claim_loop)) {
         return;
     }
     claim_loop->scanning = true;
@@ -277,10 +259,10 @@ static void scan(struct claim_loop *claim_loop)
 
 static void set_scan_timer(struct claim_loop *claim_loop)
 {
-    double period = (double)claim_loop->config->queue.scan_ms / 1000;
-    ev_timer_stop(claim_loop->loop, &claim_loop->scan);
+    double period = (double)claim_loop->worker->config->queue.scan_ms / 1000;
+    ev_timer_stop(claim_loop->worker->loop, &claim_loop->scan);
     ev_timer_set(&claim_loop->scan, period * (1 - SCAN_JITTER * drand48()), 0.);
-    ev_timer_start(claim_loop->loop, &claim_loop->scan);
+    ev_timer_start(claim_loop->worker->loop, &claim_loop->scan);
 }
 
 /* ---- decisions ---- */
@@ -309,7 +291,7 @@ static void turn_idle(struct claim_loop *claim_loop)
 
 void claim_loop_turn(struct claim_loop *claim_loop)
 {
-    if (!session_is_up(claim_loop->session)) {
+    if (!session_is_up(claim_loop->worker->session)) {
         return;
     }
     if ((*claim_loop->cursor || pause_state_wants_check(claim_loop->pause_state)) &&
@@ -324,7 +306,7 @@ void claim_loop_turn(struct claim_loop *claim_loop)
         if (claim_loop->scheduled || !claim_loop->open ||
             !pause_state_is_open(claim_loop->pause_state)) {
             claim_loop->state = CLAIM_UNBLOCKING;
-            session_unblock(claim_loop->session);
+            session_unblock(claim_loop->worker->session);
         }
         return;
     case CLAIM_SENT:
@@ -384,10 +366,10 @@ void claim_loop_up(struct claim_loop *claim_loop)
 
 void claim_loop_down(struct claim_loop *claim_loop)
 {
-    ev_timer_stop(claim_loop->loop, &claim_loop->due);
+    ev_timer_stop(claim_loop->worker->loop, &claim_loop->due);
     pause_state_down(claim_loop->pause_state);
     reclaim_down(claim_loop->reclaim);
-    ev_timer_stop(claim_loop->loop, &claim_loop->scan);
+    ev_timer_stop(claim_loop->worker->loop, &claim_loop->scan);
     forget_tokens(claim_loop);
     claim_loop->state = CLAIM_IDLE;
     claim_loop->scanning = false;
@@ -420,9 +402,7 @@ enum pause_kind claim_loop_pause(const struct claim_loop *claim_loop)
     return pause_state_kind(claim_loop->pause_state);
 }
 
-struct claim_loop *claim_loop_new(struct ev_loop *loop, const struct config *config,
-                                  struct session *session, struct slots *slots,
-                                  const struct queue *queue, const char *consumer,
+struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *slots,
                                   struct dead_hook *dead_hook,
                                   const struct guard_monitor *guard_monitor,
                                   const struct claim_loop_events *events)
@@ -431,20 +411,15 @@ struct claim_loop *claim_loop_new(struct ev_loop *loop, const struct config *con
     if (!claim_loop) {
         return NULL;
     }
-    claim_loop->loop = loop;
+    claim_loop->worker = worker;
     claim_loop->dead_hook = dead_hook;
-    claim_loop->config = config;
-    claim_loop->session = session;
     claim_loop->slots = slots;
-    claim_loop->queue = queue;
-    claim_loop->consumer = consumer;
     claim_loop->events = *events;
     ev_timer_init(&claim_loop->due, on_due, 0., 0.);
     ev_timer_init(&claim_loop->scan, on_scan, 0., 0.);
     claim_loop->due.data = claim_loop->scan.data = claim_loop;
-    claim_loop->pause_state = pause_state_new(loop, on_reopened, claim_loop);
-    claim_loop->reclaim =
-        reclaim_new(loop, config, session, queue, consumer, dead_hook, guard_monitor);
+    claim_loop->pause_state = pause_state_new(worker, on_reopened, claim_loop);
+    claim_loop->reclaim = reclaim_new(worker, dead_hook, guard_monitor);
     if (!claim_loop->pause_state || !claim_loop->reclaim) {
         pause_state_free(claim_loop->pause_state);
         reclaim_free(claim_loop->reclaim);
@@ -454,14 +429,12 @@ struct claim_loop *claim_loop_new(struct ev_loop *loop, const struct config *con
     return claim_loop;
 }
 
-void claim_loop_set_config(struct claim_loop *claim_loop, const struct config *config)
+void claim_loop_reload(struct claim_loop *claim_loop, const struct config *former)
 {
-    bool other = config->queue.scan_ms != claim_loop->config->queue.scan_ms;
-    claim_loop->config = config;
+    bool other = claim_loop->worker->config->queue.scan_ms != former->queue.scan_ms;
     if (other && ev_is_active(&claim_loop->scan)) {
         set_scan_timer(claim_loop); /* the old period may end hours from now */
     }
-    reclaim_set_config(claim_loop->reclaim, config);
 }
 
 void claim_loop_free(struct claim_loop *claim_loop)
@@ -471,7 +444,6 @@ void claim_loop_free(struct claim_loop *claim_loop)
         pause_state_free(claim_loop->pause_state);
         reclaim_free(claim_loop->reclaim);
         free(claim_loop->tokens);
-        command_free(&claim_loop->command);
         free(claim_loop);
     }
 }

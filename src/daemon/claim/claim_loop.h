@@ -16,7 +16,6 @@
 #include "daemon/report/dead_hook.h"
 #include "daemon/session/session.h"
 
-struct ev_loop;
 struct claim_loop;
 
 struct claim_loop_events {
@@ -30,13 +29,12 @@ struct claim_loop_events {
 /* slots: says how many tasks to claim, and takes them. dead_hook: learns of dead letters that
  * claims make, and retries once in a scan period. guard_monitor: for reclaiming. All of them must
  * outlive the object. Returns NULL without memory. */
-struct claim_loop *claim_loop_new(struct ev_loop *loop, const struct config *config,
-                                  struct session *session, struct slots *slots,
-                                  const struct queue *queue, const char *consumer,
+struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *slots,
                                   struct dead_hook *dead_hook,
                                   const struct guard_monitor *guard_monitor,
                                   const struct claim_loop_events *events);
-void claim_loop_set_config(struct claim_loop *claim_loop, const struct config *config);
+/* The config was replaced. */
+void claim_loop_reload(struct claim_loop *claim_loop, const struct config *former);
 void claim_loop_free(struct claim_loop *claim_loop);
 
 /* The session came up; the session ended. */

@@ -39,7 +39,7 @@ struct watched_guard {
 };
 
 struct guard_monitor {
-    struct ev_loop *loop;
+    struct worker_context *worker;
     const struct isolation *isolation;
     struct host *host;
     struct guard *guard;
@@ -52,7 +52,7 @@ static void start(struct watched_guard *watched);
 
 static void set_timer(struct watched_guard *watched, double seconds)
 {
-    struct ev_loop *loop = watched->guard_monitor->loop;
+    struct ev_loop *loop = watched->guard_monitor->worker->loop;
     ev_now_update(loop);
     ev_timer_stop(loop, &watched->timer);
     ev_timer_set(&watched->timer, seconds, 0.);
@@ -88,7 +88,7 @@ static void set_ready(struct watched_guard *watched)
     if (watched->ready) {
         return;
     }
-    ev_timer_stop(guard_monitor->loop, &watched->timer);
+    ev_timer_stop(guard_monitor->worker->loop, &watched->timer);
     watched->ready = true;
     watched->ready_ns = clock_boot_ns();
     watched->starting = watched->missing = false;
@@ -100,15 +100,16 @@ static void set_ready(struct watched_guard *watched)
 static void listen_to(struct watched_guard *watched)
 {
     struct guard_monitor *guard_monitor = watched->guard_monitor;
-    fd_watch_stop(&watched->messages, guard_monitor->loop);
-    fd_watch_start(&watched->messages, guard_monitor->loop,
+    fd_watch_stop(&watched->messages, guard_monitor->worker->loop);
+    fd_watch_start(&watched->messages, guard_monitor->worker->loop,
                    guard_socket(guard_monitor->guard, watched->index), EV_READ);
 }
 
 static void start(struct watched_guard *watched)
 {
     struct guard_monitor *guard_monitor = watched->guard_monitor;
-    fd_watch_stop(&watched->messages, guard_monitor->loop); /* before its descriptor is closed */
+    fd_watch_stop(&watched->messages,
+                  guard_monitor->worker->loop); /* before its descriptor is closed */
     watched->ready = watched->starting = false;
     if (guard_start(guard_monitor->guard, watched->index)) {
         report_missing(watched, strerror(errno));
@@ -150,8 +151,8 @@ static void read_message(struct watched_guard *watched)
     case GUARD_HEARD_DEAD:
         break;
     }
-    fd_watch_stop(&watched->messages, guard_monitor->loop);
-    ev_timer_stop(guard_monitor->loop, &watched->timer);
+    fd_watch_stop(&watched->messages, guard_monitor->worker->loop);
+    ev_timer_stop(guard_monitor->worker->loop, &watched->timer);
     watched->starting = false;
     if (was_ready) {
         watched->ready = false;
@@ -201,12 +202,14 @@ static void await_guards(struct guard_monitor *guard_monitor)
     }
 }
 
-static void create_worker_lock(struct guard_monitor *guard_monitor, const struct config *config,
-                               const char *consumer)
+static void create_worker_lock(struct guard_monitor *guard_monitor)
 {
+    const struct worker_context *worker = guard_monitor->worker;
+    const struct config *config = worker->config;
     const char *cgroup = guard_monitor->isolation->hierarchy.name;
     char *folder = worker_locks_folder(config->isolation.state, config->queue.name);
-    if (!folder || worker_lock_make(&guard_monitor->worker_lock, folder, consumer, cgroup)) {
+    if (!folder ||
+        worker_lock_make(&guard_monitor->worker_lock, folder, worker->consumer, cgroup)) {
         log_text(LOG_WARNING,
                  "%s: cannot create the worker's lock file: %s; if this worker dies, its tasks are "
                  "retried only when their leases expire; set [isolation] state to a folder that "
@@ -216,15 +219,15 @@ static void create_worker_lock(struct guard_monitor *guard_monitor, const struct
     free(folder);
 }
 
-struct guard_monitor *guard_monitor_new(struct ev_loop *loop, const struct config *config,
-                                        const char *consumer, const struct isolation *isolation,
-                                        struct host *host, struct runner *runner)
+struct guard_monitor *guard_monitor_new(struct worker_context *worker,
+                                        const struct isolation *isolation, struct host *host,
+                                        struct runner *runner)
 {
     struct guard_monitor *guard_monitor = calloc(1, sizeof *guard_monitor);
     if (!guard_monitor) {
         return NULL;
     }
-    guard_monitor->loop = loop;
+    guard_monitor->worker = worker;
     guard_monitor->host = host;
     guard_monitor->isolation = isolation;
     guard_monitor->worker_lock.fd = -1;
@@ -236,8 +239,9 @@ struct guard_monitor *guard_monitor_new(struct ev_loop *loop, const struct confi
         ev_init(&watched->timer, on_timer);
         watched->timer.data = watched;
     }
-    create_worker_lock(guard_monitor, config, consumer);
-    guard_monitor->guard = guard_new(config->queue.name, consumer, guard_monitor->worker_lock.fd);
+    create_worker_lock(guard_monitor);
+    guard_monitor->guard =
+        guard_new(worker->config->queue.name, worker->consumer, guard_monitor->worker_lock.fd);
     if (!guard_monitor->guard) {
         guard_monitor_stop(guard_monitor, true);
         guard_monitor_free(guard_monitor);
@@ -283,8 +287,8 @@ void guard_monitor_free(struct guard_monitor *guard_monitor)
     }
     int error = errno;
     for (size_t index = 0; index < GUARD_COUNT; index++) {
-        fd_watch_stop(&guard_monitor->guards[index].messages, guard_monitor->loop);
-        ev_timer_stop(guard_monitor->loop, &guard_monitor->guards[index].timer);
+        fd_watch_stop(&guard_monitor->guards[index].messages, guard_monitor->worker->loop);
+        ev_timer_stop(guard_monitor->worker->loop, &guard_monitor->guards[index].timer);
     }
     bool leaves = guard_monitor->stopped_clean &&
                   (!guard_monitor->guard || !guard_is_needed(guard_monitor->guard));

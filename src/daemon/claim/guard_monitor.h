@@ -7,20 +7,18 @@
 
 #include <stdbool.h>
 
-#include "config/config.h"
 #include "daemon/claim/host.h"
 #include "daemon/claim/isolation.h"
 #include "exec/runner.h"
 
-struct ev_loop;
 struct guard_monitor;
 
 /* Creates the guards, hands them to the runner, and creates the consumer's lock file. isolation
  * must outlive the object; host and runner must live while the loop runs it; the object must
  * outlive the runner's use of the guards. Returns NULL with errno. */
-struct guard_monitor *guard_monitor_new(struct ev_loop *loop, const struct config *config,
-                                        const char *consumer, const struct isolation *isolation,
-                                        struct host *host, struct runner *runner);
+struct guard_monitor *guard_monitor_new(struct worker_context *worker,
+                                        const struct isolation *isolation, struct host *host,
+                                        struct runner *runner);
 
 /* Starts the guards and waits a moment until they are ready. If they cannot be started, the host is
  * closed, and starting them is retried. */

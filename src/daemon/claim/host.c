@@ -16,7 +16,7 @@
 #define LOG_PERIOD_NS (60 * CLOCK_NS_PER_S) /* between two lines about missing programs */
 
 struct host {
-    struct ev_loop *loop;
+    struct worker_context *worker;
     struct host_events events;
     bool doubtful;
     bool unguarded;
@@ -36,9 +36,9 @@ void host_fault(struct host *host, const char *tid, const char *reason)
               "this host cannot run tasks: %s; claiming nothing for %.0f s", reason,
               host->closed_s);
     host->doubtful = true;
-    ev_now_update(host->loop);
+    ev_now_update(host->worker->loop);
     ev_timer_set(&host->closed, host->closed_s, 0.);
-    ev_timer_start(host->loop, &host->closed);
+    ev_timer_start(host->worker->loop, &host->closed);
     host->closed_s = host->closed_s * 2 < CLOSED_CAP_S ? host->closed_s * 2 : CLOSED_CAP_S;
     host->events.close(host->events.context);
 }
@@ -141,11 +141,11 @@ bool host_is_doubtful(const struct host *host)
     return host->doubtful;
 }
 
-struct host *host_new(struct ev_loop *loop, const struct host_events *events)
+struct host *host_new(struct worker_context *worker, const struct host_events *events)
 {
     struct host *host = calloc(1, sizeof *host);
     if (host) {
-        host->loop = loop;
+        host->worker = worker;
         host->events = *events;
         host->closed_s = CLOSED_BASE_S;
         ev_timer_init(&host->closed, on_closed_end, 0., 0.);
@@ -157,7 +157,7 @@ struct host *host_new(struct ev_loop *loop, const struct host_events *events)
 void host_free(struct host *host)
 {
     if (host) {
-        ev_timer_stop(host->loop, &host->closed);
+        ev_timer_stop(host->worker->loop, &host->closed);
         free(host);
     }
 }

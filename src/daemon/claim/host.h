@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 
+#include "daemon/session/worker_context.h"
 #include "exec/runner.h"
 
-struct ev_loop;
 struct host;
 
 struct host_events {
@@ -20,7 +20,7 @@ struct host_events {
 };
 
 /* Returns NULL without memory. */
-struct host *host_new(struct ev_loop *loop, const struct host_events *events);
+struct host *host_new(struct worker_context *worker, const struct host_events *events);
 void host_free(struct host *host);
 
 /* A task could not run here. A fault while the host is closed counts as the same fault. */

@@ -24,15 +24,10 @@
 #define LATE_SHARE 12  /* of the lease: a heartbeat this late means that leatd was stopped */
 
 struct lease {
-    struct ev_loop *loop;
-    const struct config *config;
-    struct session *session;
+    struct worker_context *worker;
     struct runner *runner;
-    const struct queue *queue;
-    const char *consumer;
     struct lease_events events;
 
-    int64_t lease_ms;
     int64_t watchdog_ms;
     uint64_t renewal; /* the number of the last renewal sent */
     size_t awaited;   /* replies to it that have not come */
@@ -41,7 +36,6 @@ struct lease {
     int64_t renew_sent_ns;
     int64_t turn_ns;    /* when the loop last turned */
     int64_t watched_ns; /* when the deadline timer fires; 0: it does not */
-    struct command command;
     ev_timer heartbeat;
     int timer; /* timerfd of CLOCK_BOOTTIME: libev's timers do not count suspended time */
     struct fd_watch deadline;
@@ -50,17 +44,17 @@ struct lease {
 
 static int64_t margin_ms(const struct lease *lease)
 {
-    return lease_rule_margin_ms(lease->lease_ms);
+    return lease_rule_margin_ms(lease->worker->lease_ms);
 }
 
 static int64_t notice_ms(const struct lease *lease)
 {
-    return lease_rule_notice_ms(lease->config->task.kill_grace_ms, lease->lease_ms);
+    return lease_rule_notice_ms(lease->worker->config->task.kill_grace_ms, lease->worker->lease_ms);
 }
 
 bool lease_fits(const struct lease *lease)
 {
-    return lease_rule_fits(lease->config->task.kill_grace_ms, lease->lease_ms);
+    return lease_rule_fits(lease->worker->config->task.kill_grace_ms, lease->worker->lease_ms);
 }
 
 static void warn_unless_fits(const struct lease *lease)
@@ -69,9 +63,9 @@ static void warn_unless_fits(const struct lease *lease)
     if (lease_fits(lease)) {
         return;
     }
-    units_format_duration(lease->lease_ms, whole, sizeof whole);
-    units_format_duration(lease->config->task.kill_grace_ms, grace, sizeof grace);
-    units_format_duration(lease_rule_longest_grace_ms(lease->lease_ms), most, sizeof most);
+    units_format_duration(lease->worker->lease_ms, whole, sizeof whole);
+    units_format_duration(lease->worker->config->task.kill_grace_ms, grace, sizeof grace);
+    units_format_duration(lease_rule_longest_grace_ms(lease->worker->lease_ms), most, sizeof most);
     log_text(LOG_ERR,
              "[task] kill_grace (%s) is too long for the queue's lease (%s): claiming nothing; set "
              "kill_grace to %s or less, or a longer lease with leat conf",
@@ -80,7 +74,7 @@ static void warn_unless_fits(const struct lease *lease)
 
 int64_t lease_deadline(const struct lease *lease, int64_t sent_ns)
 {
-    return sent_ns + lease->lease_ms * CLOCK_NS_PER_MS;
+    return sent_ns + lease->worker->lease_ms * CLOCK_NS_PER_MS;
 }
 
 bool lease_has_room(const struct lease *lease, int64_t deadline_ns)
@@ -102,7 +96,7 @@ static int64_t next_action_ns(const struct lease *lease, const struct attempt *a
     /* if a new lease is too short for the grace, running tasks get less grace, but are not ended
      * while they are renewed */
     int64_t margin = margin_ms(lease);
-    int64_t notice = lease_fits(lease) ? notice_ms(lease) : lease->lease_ms / 2;
+    int64_t notice = lease_fits(lease) ? notice_ms(lease) : lease->worker->lease_ms / 2;
     int64_t before = job_is_under_way(attempt->state) ? notice : margin;
     return attempt->lease_deadline_ns - before * CLOCK_NS_PER_MS;
 }
@@ -241,20 +235,15 @@ static void on_renewed(void *context, const struct redisReply *reply)
 {
     struct lease *lease = context;
     lease->awaited--;
-    if (!session_check(lease->session, reply, "renew")) {
-        lease->complete = false; /* other replies may still come */
-        return;
-    }
     struct queue_renew_reply answer;
-    if (queue_renew_read(reply, &answer)) {
-        lease->complete = false;
-        session_recover(lease->session, REDIS_ERROR_OTHER, "renew: unexpected reply");
+    if (!session_check(lease->worker->session, reply, queue_renew_read(reply, &answer), "renew")) {
+        lease->complete = false; /* other replies may still come */
         return;
     }
     lease_update(lease, answer.lease_ms);
     apply(lease, &answer);
     if (answer.dead_growth > 0) {
-        task_log_dead_growth(lease->config->queue.name, answer.dead_growth);
+        task_log_dead_growth(lease->worker->config->queue.name, answer.dead_growth);
     }
     if (lease->awaited == 0) {
         extend(lease, lease->renew_sent_ns);
@@ -281,11 +270,10 @@ static void send_renewal(struct lease *lease, const struct token_list *list, con
     size_t sent = 0;
     do {
         size_t size = list->count - sent < RENEW_MOST ? list->count - sent : RENEW_MOST;
-        queue_renew(&lease->command, lease->queue, lease->consumer, heartbeat,
-                    size > 0 ? &list->tokens[sent] : NULL, size);
-        if (session_send(lease->session, &lease->command, on_renewed, lease)) {
+        queue_renew(&lease->worker->command, lease->worker->queue, lease->worker->consumer,
+                    heartbeat, size > 0 ? &list->tokens[sent] : NULL, size);
+        if (session_send(lease->worker->session, on_renewed, lease)) {
             lease->complete = false;
-            session_recover(lease->session, REDIS_ERROR_LOST, "cannot send a command");
             return;
         }
         lease->awaited++;
@@ -295,16 +283,14 @@ static void send_renewal(struct lease *lease, const struct token_list *list, con
 
 static void renew(struct lease *lease)
 {
-    if (lease->awaited > 0 || !session_is_up(lease->session)) {
+    if (lease->awaited > 0 || !session_is_up(lease->worker->session)) {
         return;
     }
     struct token_list list = {0};
-    lease->events.tokens(lease->events.context, &list);
-    const char *heartbeat = lease->events.heartbeat(lease->events.context);
-    if (list.failed || !heartbeat) {
-        /* the next session's registration renews sooner than the next heartbeat would */
-        session_recover(lease->session, REDIS_ERROR_LOST, "out of memory");
-    } else {
+    /* without memory, the next session's registration renews sooner than the next heartbeat would
+     */
+    const char *heartbeat = session_roll_call(lease->worker->session, &list);
+    if (heartbeat) {
         number_attempts(lease);
         send_renewal(lease, &list, heartbeat);
         lease->repeat = false;
@@ -329,25 +315,25 @@ void lease_registered(struct lease *lease, const struct queue_renew_reply *reply
 
 static void set_heartbeat_timer(struct lease *lease)
 {
-    int64_t period_ms = lease_rule_heartbeat_ms(lease->lease_ms);
+    int64_t period_ms = lease_rule_heartbeat_ms(lease->worker->lease_ms);
     if (lease->watchdog_ms && lease->watchdog_ms / 2 < period_ms) {
         period_ms = lease->watchdog_ms / 2;
     }
     double period = (double)period_ms / 1000;
     if (!ev_is_active(&lease->heartbeat) || lease->heartbeat.repeat != period) {
-        ev_timer_stop(lease->loop, &lease->heartbeat);
+        ev_timer_stop(lease->worker->loop, &lease->heartbeat);
         ev_timer_set(&lease->heartbeat, period, period);
-        ev_timer_start(lease->loop, &lease->heartbeat);
+        ev_timer_start(lease->worker->loop, &lease->heartbeat);
     }
 }
 
 void lease_update(struct lease *lease, int64_t lease_ms)
 {
-    if (lease_ms == lease->lease_ms) {
+    if (lease_ms == lease->worker->lease_ms) {
         return;
     }
-    lease->lease_ms = lease_ms;
-    runner_set_lease(lease->runner, lease->lease_ms);
+    lease->worker->lease_ms = lease_ms;
+    runner_set_lease(lease->runner, lease->worker->lease_ms);
     set_heartbeat_timer(lease);
     warn_unless_fits(lease);
 }
@@ -357,8 +343,8 @@ static void on_heartbeat(struct ev_loop *loop, ev_timer *watcher, int events)
     (void)loop;
     (void)events;
     struct lease *lease = watcher->data;
-    bool alive =
-        session_is_up(lease->session) ? lease->awaited == 0 : session_has_answer(lease->session);
+    bool alive = session_is_up(lease->worker->session) ? lease->awaited == 0
+                                                       : session_has_answer(lease->worker->session);
     renew(lease);
     lease->events.heartbeat_done(lease->events.context, alive);
 }
@@ -373,7 +359,8 @@ static void on_turn(struct ev_loop *loop, ev_check *watcher, int events)
     int64_t now_ns = clock_boot_ns();
     int64_t gap_ms = (now_ns - lease->turn_ns) / CLOCK_NS_PER_MS;
     lease->turn_ns = now_ns;
-    if (gap_ms > lease_rule_heartbeat_ms(lease->lease_ms) + lease->lease_ms / LATE_SHARE) {
+    if (gap_ms >
+        lease_rule_heartbeat_ms(lease->worker->lease_ms) + lease->worker->lease_ms / LATE_SHARE) {
         log_text(LOG_WARNING, "leatd was stopped or starved for %lld ms", (long long)gap_ms);
         enforce_all(lease);
         renew(lease);
@@ -382,24 +369,18 @@ static void on_turn(struct ev_loop *loop, ev_check *watcher, int events)
 
 /* ---- creation and reload ---- */
 
-struct lease *lease_new(struct ev_loop *loop, const struct config *config, struct session *session,
-                        struct runner *runner, const struct queue *queue, const char *consumer,
-                        int64_t watchdog_ms, const struct lease_events *events)
+struct lease *lease_new(struct worker_context *worker, struct runner *runner, int64_t watchdog_ms,
+                        const struct lease_events *events)
 {
     struct lease *lease = calloc(1, sizeof *lease);
     int timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (!lease || timer < 0) {
         goto fail;
     }
-    lease->loop = loop;
-    lease->config = config;
-    lease->session = session;
+    lease->worker = worker;
     lease->runner = runner;
-    lease->queue = queue;
-    lease->consumer = consumer;
     lease->watchdog_ms = watchdog_ms;
     lease->events = *events;
-    lease->lease_ms = config->queue.lease_ms;
     lease->turn_ns = clock_boot_ns();
     ev_timer_init(&lease->heartbeat, on_heartbeat, 0., 0.);
     lease->timer = timer;
@@ -407,10 +388,10 @@ struct lease *lease_new(struct ev_loop *loop, const struct config *config, struc
     ev_check_init(&lease->turn, on_turn);
     ev_set_priority(&lease->turn, EV_MAXPRI);
     lease->heartbeat.data = lease->turn.data = lease;
-    ev_check_start(loop, &lease->turn);
-    fd_watch_start(&lease->deadline, loop, timer, EV_READ);
+    ev_check_start(worker->loop, &lease->turn);
+    fd_watch_start(&lease->deadline, worker->loop, timer, EV_READ);
     set_heartbeat_timer(lease);
-    runner_set_lease(lease->runner, lease->lease_ms);
+    runner_set_lease(lease->runner, lease->worker->lease_ms);
     return lease;
 
 fail:
@@ -419,11 +400,9 @@ fail:
     return NULL;
 }
 
-void lease_set_config(struct lease *lease, const struct config *config)
+void lease_reload(struct lease *lease, const struct config *former)
 {
-    bool fitted = lease_fits(lease);
-    lease->config = config;
-    if (fitted) {
+    if (lease_rule_fits(former->task.kill_grace_ms, lease->worker->lease_ms)) {
         warn_unless_fits(lease);
     }
 }
@@ -431,11 +410,10 @@ void lease_set_config(struct lease *lease, const struct config *config)
 void lease_free(struct lease *lease)
 {
     if (lease) {
-        ev_timer_stop(lease->loop, &lease->heartbeat);
-        fd_watch_stop(&lease->deadline, lease->loop);
+        ev_timer_stop(lease->worker->loop, &lease->heartbeat);
+        fd_watch_stop(&lease->deadline, lease->worker->loop);
         close(lease->timer);
-        ev_check_stop(lease->loop, &lease->turn);
-        command_free(&lease->command);
+        ev_check_stop(lease->worker->loop, &lease->turn);
         free(lease);
     }
 }

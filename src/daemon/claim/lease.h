@@ -13,12 +13,9 @@
 #include "daemon/session/session.h"
 #include "exec/runner.h"
 
-struct ev_loop;
 struct lease;
 
 struct lease_events {
-    void (*tokens)(void *context, struct token_list *list);
-    const char *(*heartbeat)(void *context);
     /* A reply came: tokens that this worker no longer holds, and tokens of cancelled tasks. The
      * running tasks among them have already been told to end. */
     void (*renewed)(void *context, const struct token_set *lost, const struct token_set *cancelled);
@@ -28,15 +25,16 @@ struct lease_events {
     void *context;
 };
 
-/* watchdog_ms: send a heartbeat at least twice in this time; 0: no watchdog. Returns NULL with
- * errno. */
-struct lease *lease_new(struct ev_loop *loop, const struct config *config, struct session *session,
-                        struct runner *runner, const struct queue *queue, const char *consumer,
-                        int64_t watchdog_ms, const struct lease_events *events);
-void lease_set_config(struct lease *lease, const struct config *config);
+/* runner must outlive the object. watchdog_ms: send a heartbeat at least twice in this time; 0: no
+ * watchdog. Returns NULL with errno. */
+struct lease *lease_new(struct worker_context *worker, struct runner *runner, int64_t watchdog_ms,
+                        const struct lease_events *events);
+
+/* The config was replaced. */
+void lease_reload(struct lease *lease, const struct config *former);
 void lease_free(struct lease *lease);
 
-/* Sets the queue's lease, as Redis said with a registration or claim. */
+/* Sets the queue's lease, as Redis said with a reply. */
 void lease_update(struct lease *lease, int64_t lease_ms);
 
 /* A registration renews all tokens but the lost ones, like a renewal that was sent then. */

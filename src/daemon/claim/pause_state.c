@@ -12,7 +12,7 @@
 #include "queue/replies.h"
 
 struct pause_state {
-    struct ev_loop *loop;
+    struct worker_context *worker;
     void (*reopened)(void *context);
     void *context;
     bool open, check;
@@ -54,10 +54,10 @@ static void log_change(enum pause_kind before, enum pause_kind now, int64_t clos
 
 static void set_reopen(struct pause_state *pause_state, int64_t ms)
 {
-    ev_timer_stop(pause_state->loop, &pause_state->reopen);
-    ev_now_update(pause_state->loop);
+    ev_timer_stop(pause_state->worker->loop, &pause_state->reopen);
+    ev_now_update(pause_state->worker->loop);
     ev_timer_set(&pause_state->reopen, (double)ms / 1000, 0.);
-    ev_timer_start(pause_state->loop, &pause_state->reopen);
+    ev_timer_start(pause_state->worker->loop, &pause_state->reopen);
 }
 
 bool pause_state_update(struct pause_state *pause_state, const struct queue_claim_reply *answer,
@@ -134,16 +134,16 @@ void pause_state_up(struct pause_state *pause_state)
 
 void pause_state_down(struct pause_state *pause_state)
 {
-    ev_timer_stop(pause_state->loop, &pause_state->reopen);
+    ev_timer_stop(pause_state->worker->loop, &pause_state->reopen);
     pause_state->check = false;
 }
 
-struct pause_state *pause_state_new(struct ev_loop *loop, void (*reopened)(void *context),
+struct pause_state *pause_state_new(struct worker_context *worker, void (*reopened)(void *context),
                                     void *context)
 {
     struct pause_state *pause_state = calloc(1, sizeof *pause_state);
     if (pause_state) {
-        pause_state->loop = loop;
+        pause_state->worker = worker;
         pause_state->reopened = reopened;
         pause_state->context = context;
         pause_state->open = true;

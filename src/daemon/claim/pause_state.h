@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/session/worker_context.h"
 #include "queue/replies.h"
 
-struct ev_loop;
 struct pause_state;
 
 enum pause_kind {
@@ -22,7 +22,7 @@ enum pause_kind {
 };
 
 /* reopened: called when the time is over. Returns NULL without memory. */
-struct pause_state *pause_state_new(struct ev_loop *loop, void (*reopened)(void *context),
+struct pause_state *pause_state_new(struct worker_context *worker, void (*reopened)(void *context),
                                     void *context);
 void pause_state_free(struct pause_state *pause_state);
 

@@ -39,11 +39,7 @@ struct kept {
 };
 
 struct reclaim {
-    struct ev_loop *loop;
-    const struct config *config;
-    struct session *session;
-    const struct queue *queue;
-    const char *consumer;
+    struct worker_context *worker;
     struct dead_hook *dead_hook;
     const struct guard_monitor *guard_monitor;
     char *folder;
@@ -61,7 +57,6 @@ struct reclaim {
     bool complained;
     struct kept kept[LISTED_MOST];
     size_t kept_count;
-    struct command command;
 };
 
 static void call(struct reclaim *reclaim);
@@ -102,7 +97,7 @@ static bool keep(struct reclaim *reclaim, const char *name)
     int64_t now_ns = clock_boot_ns();
     struct kept *kept = find_kept(reclaim, name);
     if (kept) {
-        int64_t most_ns = KEPT_LEASES * reclaim->config->queue.lease_ms * CLOCK_NS_PER_MS;
+        int64_t most_ns = KEPT_LEASES * reclaim->worker->config->queue.lease_ms * CLOCK_NS_PER_MS;
         if (now_ns - kept->since_ns > most_ns) {
             drop(reclaim, name);
         }
@@ -120,11 +115,11 @@ static bool keep(struct reclaim *reclaim, const char *name)
 static void look_soon(struct reclaim *reclaim)
 {
     /* the next scan finds workers that take longer than a scan period */
-    if (reclaim->soon_s * 1000 < (double)reclaim->config->queue.scan_ms) {
-        ev_timer_stop(reclaim->loop, &reclaim->soon);
-        ev_now_update(reclaim->loop);
+    if (reclaim->soon_s * 1000 < (double)reclaim->worker->config->queue.scan_ms) {
+        ev_timer_stop(reclaim->worker->loop, &reclaim->soon);
+        ev_now_update(reclaim->worker->loop);
         ev_timer_set(&reclaim->soon, reclaim->soon_s, 0.);
-        ev_timer_start(reclaim->loop, &reclaim->soon);
+        ev_timer_start(reclaim->worker->loop, &reclaim->soon);
         reclaim->soon_s *= 2;
     }
 }
@@ -183,7 +178,7 @@ static void continue_look(struct reclaim *reclaim)
     for (; reclaim->names[reclaim->at]; reclaim->at++) {
         const char *name = reclaim->names[reclaim->at];
         enum worker_lock_state state = worker_locks_look(reclaim->folder, name, &reclaim->found);
-        if (strcmp(reclaim->found.consumer, reclaim->consumer) == 0) {
+        if (strcmp(reclaim->found.consumer, reclaim->worker->consumer) == 0) {
             continue;
         }
         if (state == WORKER_LOCK_UNPROVED &&
@@ -213,7 +208,7 @@ static void continue_look(struct reclaim *reclaim)
 
 void reclaim_look(struct reclaim *reclaim)
 {
-    if (!session_is_up(reclaim->session)) {
+    if (!session_is_up(reclaim->worker->session)) {
         return; /* the next registration looks */
     }
     if (reclaim->names) {
@@ -302,15 +297,13 @@ static void on_reclaimed(void *context, const struct redisReply *reply)
 
 static void call(struct reclaim *reclaim)
 {
-    queue_requeue(&reclaim->command, reclaim->queue, reclaim->found.consumer, true);
-    if (session_send(reclaim->session, &reclaim->command, on_reclaimed, reclaim)) {
-        session_recover(reclaim->session, REDIS_ERROR_LOST, "cannot send a command");
-    }
+    queue_requeue(&reclaim->worker->command, reclaim->worker->queue, reclaim->found.consumer, true);
+    (void)session_send(reclaim->worker->session, on_reclaimed, reclaim); /* a failure recovers */
 }
 
 void reclaim_down(struct reclaim *reclaim)
 {
-    ev_timer_stop(reclaim->loop, &reclaim->soon);
+    ev_timer_stop(reclaim->worker->loop, &reclaim->soon);
     worker_locks_list_free(reclaim->names);
     reclaim->names = NULL;
     reclaim->again = false;
@@ -334,7 +327,7 @@ static void on_changed(void *context)
     char unread[4096]; /* the events only mean: look again */
     ssize_t got = read(reclaim->inotify, unread, sizeof unread);
     if (got <= 0 && errno != EAGAIN && errno != EINTR) {
-        fd_watch_stop(&reclaim->changed, reclaim->loop); /* the scan still looks */
+        fd_watch_stop(&reclaim->changed, reclaim->worker->loop); /* the scan still looks */
         return;
     }
     reclaim->soon_s = SOONEST_S;
@@ -343,20 +336,14 @@ static void on_changed(void *context)
     }
 }
 
-struct reclaim *reclaim_new(struct ev_loop *loop, const struct config *config,
-                            struct session *session, const struct queue *queue,
-                            const char *consumer, struct dead_hook *dead_hook,
+struct reclaim *reclaim_new(struct worker_context *worker, struct dead_hook *dead_hook,
                             const struct guard_monitor *guard_monitor)
 {
     struct reclaim *reclaim = calloc(1, sizeof *reclaim);
     if (!reclaim) {
         return NULL;
     }
-    reclaim->loop = loop;
-    reclaim->config = config;
-    reclaim->session = session;
-    reclaim->queue = queue;
-    reclaim->consumer = consumer;
+    reclaim->worker = worker;
     reclaim->dead_hook = dead_hook;
     reclaim->guard_monitor = guard_monitor;
     reclaim->soon_s = SOONEST_S;
@@ -364,20 +351,16 @@ struct reclaim *reclaim_new(struct ev_loop *loop, const struct config *config,
     reclaim->soon.data = reclaim;
     reclaim->inotify = descriptor_out_of_the_way(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     fd_watch_init(&reclaim->changed, on_changed, reclaim);
-    reclaim->folder = worker_locks_folder(config->isolation.state, config->queue.name);
+    reclaim->folder =
+        worker_locks_folder(worker->config->isolation.state, worker->config->queue.name);
     if (!reclaim->folder) {
         reclaim_free(reclaim);
         return NULL;
     }
     if (reclaim->inotify >= 0) {
-        fd_watch_start(&reclaim->changed, loop, reclaim->inotify, EV_READ);
+        fd_watch_start(&reclaim->changed, worker->loop, reclaim->inotify, EV_READ);
     }
     return reclaim;
-}
-
-void reclaim_set_config(struct reclaim *reclaim, const struct config *config)
-{
-    reclaim->config = config;
 }
 
 void reclaim_free(struct reclaim *reclaim)
@@ -386,12 +369,11 @@ void reclaim_free(struct reclaim *reclaim)
         return;
     }
     reclaim_down(reclaim);
-    fd_watch_stop(&reclaim->changed, reclaim->loop);
+    fd_watch_stop(&reclaim->changed, reclaim->worker->loop);
     descriptor_close(&reclaim->inotify);
     while (reclaim->kept_count > 0) {
         forget_kept(reclaim, reclaim->kept);
     }
-    command_free(&reclaim->command);
     free(reclaim->folder);
     free(reclaim);
 }

@@ -6,22 +6,16 @@
 #ifndef LEAT_DAEMON_CLAIM_RECLAIM_H
 #define LEAT_DAEMON_CLAIM_RECLAIM_H
 
-#include "config/config.h"
 #include "daemon/claim/guard_monitor.h"
 #include "daemon/report/dead_hook.h"
-#include "daemon/session/session.h"
+#include "daemon/session/worker_context.h"
 
 struct reclaim;
-struct ev_loop;
 
-/* consumer: this worker's name. dead_hook: learns of dead letters that reclaiming makes.
- * guard_monitor: proves what lock files alone do not. All arguments must outlive the object; config
- * may be replaced. Returns NULL without memory. */
-struct reclaim *reclaim_new(struct ev_loop *loop, const struct config *config,
-                            struct session *session, const struct queue *queue,
-                            const char *consumer, struct dead_hook *dead_hook,
+/* dead_hook: learns of dead letters that reclaiming makes. guard_monitor: proves what lock files
+ * alone do not. Both must outlive the object. Returns NULL without memory. */
+struct reclaim *reclaim_new(struct worker_context *worker, struct dead_hook *dead_hook,
                             const struct guard_monitor *guard_monitor);
-void reclaim_set_config(struct reclaim *reclaim, const struct config *config);
 void reclaim_free(struct reclaim *reclaim);
 
 /* Looks for dead workers: call it after a registration and at each scan. Between these, changes in

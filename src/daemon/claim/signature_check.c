@@ -24,9 +24,7 @@ struct signed_task {
 };
 
 struct signature_check {
-    const struct config *config;
-    struct session *session;
-    const struct queue *queue;
+    struct worker_context *worker;
     struct host *host;
     struct signature_check_events events;
     struct keyring *keyring; /* NULL: libcrypto failed */
@@ -35,12 +33,11 @@ struct signature_check {
     size_t count, capacity;
     size_t asked;                    /* how many, from the first, are in the call in flight */
     size_t tasks, poison_candidates; /* in the list */
-    struct command command;
 };
 
 bool signature_check_is_wanted(const struct signature_check *signature_check)
 {
-    return signature_check->config->security.signatures == CONFIG_SIGNATURES_REQUIRED;
+    return signature_check->worker->config->security.signatures == CONFIG_SIGNATURES_REQUIRED;
 }
 
 /* ---- taking ---- */
@@ -84,8 +81,9 @@ void signature_check_take(struct signature_check *signature_check, struct task *
     char reason[REASON_SIZE];
     enum keyring_verdict verdict = KEYRING_FAILED;
     if (signature_check->keyring) {
-        verdict = keyring_verify(signature_check->keyring, signature_check->config->queue.stream,
-                                 task, &entry.mark, reason, sizeof reason);
+        verdict =
+            keyring_verify(signature_check->keyring, signature_check->worker->config->queue.stream,
+                           task, &entry.mark, reason, sizeof reason);
     }
     switch (verdict) {
     case KEYRING_REFUSED:
@@ -181,15 +179,12 @@ static void on_answer(void *context, const struct redisReply *reply)
     size_t asked = signature_check->asked;
     enum queue_once once;
     const char *other;
-    if (!session_check(signature_check->session, reply, "signatures")) {
-        return; /* the session is closing, and signature_check_down frees the tasks */
-    }
+    int malformed = 0;
     for (size_t i = 0; i < asked; i++) {
-        if (queue_once_read(reply, i, &once, &other)) {
-            session_recover(signature_check->session, REDIS_ERROR_OTHER,
-                            "signatures: unexpected reply");
-            return;
-        }
+        malformed |= queue_once_read(reply, i, &once, &other);
+    }
+    if (!session_check(signature_check->worker->session, reply, malformed, "signatures")) {
+        return; /* the session is closing, and signature_check_down frees the tasks */
     }
     for (size_t i = 0; i < asked; i++) {
         struct signed_task entry = signature_check->list[i];
@@ -205,21 +200,20 @@ static void on_answer(void *context, const struct redisReply *reply)
 void signature_check_turn(struct signature_check *signature_check)
 {
     if (signature_check->asked > 0 || signature_check->count == 0 ||
-        !session_is_up(signature_check->session)) {
+        !session_is_up(signature_check->worker->session)) {
         return;
     }
     size_t many = signature_check->count < QUEUE_ONCE_MAX ? signature_check->count : QUEUE_ONCE_MAX;
-    queue_once_begin(&signature_check->command, signature_check->queue);
+    queue_once_begin(&signature_check->worker->command, signature_check->worker->queue);
     for (size_t i = 0; i < many; i++) {
         const struct signed_task *entry = &signature_check->list[i];
         const struct bytes mark = {(const char *)entry->mark.mark, sizeof entry->mark.mark};
-        queue_once_add(&signature_check->command, entry->task, mark, entry->mark.not_after_ms);
+        queue_once_add(&signature_check->worker->command, entry->task, mark,
+                       entry->mark.not_after_ms);
     }
     signature_check->asked = many;
-    if (session_send(signature_check->session, &signature_check->command, on_answer,
-                     signature_check)) {
-        session_recover(signature_check->session, REDIS_ERROR_LOST, "cannot send a command");
-    }
+    /* a failure recovers */
+    (void)session_send(signature_check->worker->session, on_answer, signature_check);
 }
 
 /* ---- the tasks ---- */
@@ -292,25 +286,21 @@ void signature_check_down(struct signature_check *signature_check)
 
 /* ---- creation and reload ---- */
 
-void signature_check_set_config(struct signature_check *signature_check,
-                                const struct config *config)
+void signature_check_reload(struct signature_check *signature_check)
 {
-    signature_check->config = config;
     keyring_free(signature_check->keyring);
-    signature_check->keyring = keyring_new(config->security.secrets);
+    signature_check->keyring = keyring_new(signature_check->worker->config->security.secrets);
 }
 
-struct signature_check *signature_check_new(const struct config *config, struct session *session,
-                                            const struct queue *queue, struct host *host,
+struct signature_check *signature_check_new(struct worker_context *worker, struct host *host,
                                             const struct signature_check_events *events)
 {
     struct signature_check *signature_check = calloc(1, sizeof *signature_check);
     if (signature_check) {
-        signature_check->session = session;
-        signature_check->queue = queue;
+        signature_check->worker = worker;
         signature_check->host = host;
         signature_check->events = *events;
-        signature_check_set_config(signature_check, config);
+        signature_check_reload(signature_check);
     }
     return signature_check;
 }
@@ -321,7 +311,6 @@ void signature_check_free(struct signature_check *signature_check)
         signature_check_down(signature_check);
         keyring_free(signature_check->keyring);
         free(signature_check->list);
-        command_free(&signature_check->command);
         free(signature_check);
     }
 }

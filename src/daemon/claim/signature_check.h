@@ -12,7 +12,6 @@
 
 #include "daemon/claim/host.h"
 #include "daemon/session/session.h"
-#include "daemon/session/tokens.h"
 #include "queue/task.h"
 
 struct signature_check;
@@ -27,13 +26,11 @@ struct signature_check_events {
     void *context;
 };
 
-/* All arguments must outlive the object; config may be replaced. Returns NULL without memory. */
-struct signature_check *signature_check_new(const struct config *config, struct session *session,
-                                            const struct queue *queue, struct host *host,
+/* host must outlive the object. Returns NULL without memory. */
+struct signature_check *signature_check_new(struct worker_context *worker, struct host *host,
                                             const struct signature_check_events *events);
-/* Allowed only while it has no tasks. */
-void signature_check_set_config(struct signature_check *signature_check,
-                                const struct config *config);
+/* The config was replaced. Allowed only while it has no tasks. */
+void signature_check_reload(struct signature_check *signature_check);
 void signature_check_free(struct signature_check *signature_check);
 
 /* Returns whether tasks must be signed. */

@@ -30,8 +30,7 @@
 #define MOST_TASKS ((size_t)16384)    /* every renewal names all running tasks */
 
 struct slots {
-    struct ev_loop *loop;
-    const struct config *config;
+    struct worker_context *worker;
     struct runner *runner;
     struct lease *lease;
     const struct host *host;
@@ -52,7 +51,7 @@ struct slots {
 
 static size_t batch_of(const struct slots *slots)
 {
-    return (size_t)slots->config->task.batch;
+    return (size_t)slots->worker->config->task.batch;
 }
 
 static size_t allowed(const struct slots *slots)
@@ -60,12 +59,12 @@ static size_t allowed(const struct slots *slots)
     if (slots->alone > 0 || slots->events.closed(slots->events.context)) {
         return 0;
     }
-    return host_is_doubtful(slots->host) ? 1 : (size_t)slots->config->queue.concurrency;
+    return host_is_doubtful(slots->host) ? 1 : (size_t)slots->worker->config->queue.concurrency;
 }
 
 size_t slots_most(const struct slots *slots)
 {
-    size_t most = (size_t)slots->config->queue.concurrency * batch_of(slots);
+    size_t most = (size_t)slots->worker->config->queue.concurrency * batch_of(slots);
     return most < MOST_TASKS ? most : MOST_TASKS;
 }
 
@@ -96,7 +95,7 @@ size_t slots_room(const struct slots *slots)
 /* Returns how many tasks may wait for a slot beyond the free ones. */
 static size_t most_ahead(const struct slots *slots)
 {
-    size_t concurrency = (size_t)slots->config->queue.concurrency;
+    size_t concurrency = (size_t)slots->worker->config->queue.concurrency;
     if (slots->average_us >= SHORT_US || slots->max_crashes <= 1 || allowed(slots) < concurrency ||
         batch_of(slots) > 1) {
         return 0;
@@ -120,9 +119,9 @@ size_t slots_ahead(const struct slots *slots)
 bool slots_busy(const struct slots *slots)
 {
     size_t most = most_ahead(slots);
-    return most > 0
-               ? slots->single.count > most / 2
-               : runner_processes(slots->runner) > (size_t)slots->config->queue.concurrency / 2;
+    return most > 0 ? slots->single.count > most / 2
+                    : runner_processes(slots->runner) >
+                          (size_t)slots->worker->config->queue.concurrency / 2;
 }
 
 /* ---- starting ---- */
@@ -138,7 +137,7 @@ static void put_back(void *context, struct task *task)
 static void start(struct slots *slots, const struct claimed_task *tasks, size_t count)
 {
     bool alone = tasks[0].task->crashes > 0;
-    for (size_t i = 0; slots->config->log.started && i < count; i++) {
+    for (size_t i = 0; slots->worker->config->log.started && i < count; i++) {
         task_log_started(tasks[i].task);
     }
     slots->alone += alone;
@@ -220,7 +219,7 @@ static int64_t slot_wait_ns(const struct slots *slots)
 static int64_t fill_ns(const struct slots *slots)
 {
     int64_t wanted_ns =
-        slots->max_crashes > 1 ? slots->config->task.batch_wait_ms * CLOCK_NS_PER_MS : 0;
+        slots->max_crashes > 1 ? slots->worker->config->task.batch_wait_ms * CLOCK_NS_PER_MS : 0;
     int64_t most_ns = lease_deadline(slots->lease, 0) / FILL_SHARE;
     return wanted_ns < most_ns ? wanted_ns : most_ns;
 }
@@ -236,7 +235,7 @@ static void set_timer(struct slots *slots)
 {
     const struct waiting *single = &slots->single, *shared = &slots->shared;
     int64_t now_ns = clock_boot_ns(), until_ns = INT64_MAX;
-    ev_timer_stop(slots->loop, &slots->timer);
+    ev_timer_stop(slots->worker->loop, &slots->timer);
     if (single->count > 0) {
         until_ns = waiting_first(single)->taken_ns + slot_wait_ns(slots);
     }
@@ -247,9 +246,9 @@ static void set_timer(struct slots *slots)
     }
     if (until_ns < INT64_MAX) {
         int64_t left_ns = until_ns - now_ns;
-        ev_now_update(slots->loop);
+        ev_now_update(slots->worker->loop);
         ev_timer_set(&slots->timer, left_ns > 0 ? (double)left_ns / CLOCK_NS_PER_S : 0., 0.);
-        ev_timer_start(slots->loop, &slots->timer);
+        ev_timer_start(slots->worker->loop, &slots->timer);
     }
 }
 
@@ -266,7 +265,7 @@ static void keep(struct slots *slots, struct waiting *waiting, struct task *task
  * rest goes back at once, and the next claims ask for less. */
 static void keep_single(struct slots *slots, struct task *task, int64_t sent_ns)
 {
-    size_t concurrency = (size_t)slots->config->queue.concurrency;
+    size_t concurrency = (size_t)slots->worker->config->queue.concurrency;
     size_t most = concurrency > LEAST_AHEAD ? concurrency : LEAST_AHEAD;
     if (batch_of(slots) > 1 && slots->single.count >= most) {
         slots->per_slot = 1;
@@ -278,7 +277,7 @@ static void keep_single(struct slots *slots, struct task *task, int64_t sent_ns)
 
 static bool is_fit(const struct slots *slots, struct task *task, char *reason, size_t reason_size)
 {
-    const struct config_task *config = &slots->config->task;
+    const struct config_task *config = &slots->worker->config->task;
     return task_check(task, config->command, reason, reason_size) &&
            runner_accepts(slots->runner, task, reason, reason_size) &&
            (config->batch == 1 || batch_fits(config->batch_format, task, reason, reason_size));
@@ -306,7 +305,7 @@ static void place(void *context, struct task *task, int64_t sent_ns)
     size_t most = allowed(slots);
     if (most == 0 || came_after_return(slots, sent_ns)) {
         put_back(slots, task);
-    } else if (batch_of(slots) > 1 && batch_may_share(slots->config, task)) {
+    } else if (batch_of(slots) > 1 && batch_may_share(slots->worker->config, task)) {
         keep(slots, &slots->shared, task, sent_ns);
     } else if (slots->single.count > 0 || runner_processes(slots->runner) >= most) {
         keep_single(slots, task, sent_ns);
@@ -338,7 +337,7 @@ void slots_put_back_waiting(struct slots *slots)
         put_back(slots, waiting_take(&slots->shared).task);
     }
     signature_check_put_back(slots->signature_check);
-    ev_timer_stop(slots->loop, &slots->timer);
+    ev_timer_stop(slots->worker->loop, &slots->timer);
 }
 
 /* Starts the task or batch that has waited longest. Returns false if none is ready. */
@@ -420,27 +419,24 @@ void slots_down(struct slots *slots)
     waiting_free(&slots->single);
     waiting_free(&slots->shared);
     signature_check_down(slots->signature_check);
-    ev_timer_stop(slots->loop, &slots->timer);
+    ev_timer_stop(slots->worker->loop, &slots->timer);
 }
 
 /* ---- creation and reload ---- */
 
-struct slots *slots_new(struct ev_loop *loop, const struct config *config, struct runner *runner,
-                        struct lease *lease, struct host *host, struct session *session,
-                        const struct queue *queue, const struct slots_events *events)
+struct slots *slots_new(struct worker_context *worker, struct runner *runner, struct lease *lease,
+                        struct host *host, const struct slots_events *events)
 {
     struct slots *slots = calloc(1, sizeof *slots);
     if (slots) {
         const struct signature_check_events signature_check_events = {
             .passed = place, .refused = refuse, .put_back = put_back, .context = slots};
-        slots->signature_check =
-            signature_check_new(config, session, queue, host, &signature_check_events);
+        slots->signature_check = signature_check_new(worker, host, &signature_check_events);
         if (!slots->signature_check) {
             free(slots);
             return NULL;
         }
-        slots->loop = loop;
-        slots->config = config;
+        slots->worker = worker;
         slots->runner = runner;
         slots->lease = lease;
         slots->host = host;
@@ -467,14 +463,13 @@ static bool checks_differ(const struct config *former_config, const struct confi
            former->batch_format != task->batch_format;
 }
 
-void slots_set_config(struct slots *slots, const struct config *config)
+void slots_reload(struct slots *slots, const struct config *former)
 {
-    if (checks_differ(slots->config, config)) {
+    if (checks_differ(former, slots->worker->config)) {
         slots_put_back_waiting(slots);
-        slots->per_slot = (size_t)config->task.batch;
+        slots->per_slot = batch_of(slots);
     }
-    slots->config = config;
-    signature_check_set_config(slots->signature_check, config);
+    signature_check_reload(slots->signature_check);
 }
 
 void slots_set_max_crashes(struct slots *slots, int64_t max_crashes)

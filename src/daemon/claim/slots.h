@@ -21,9 +21,6 @@
 #include "daemon/claim/lease.h"
 #include "exec/runner.h"
 
-struct ev_loop;
-struct queue;
-struct session;
 struct slots;
 
 struct slots_events {
@@ -37,12 +34,11 @@ struct slots_events {
     void *context;
 };
 
-/* All arguments must outlive the object; config may be replaced. Returns NULL without memory. */
-struct slots *slots_new(struct ev_loop *loop, const struct config *config, struct runner *runner,
-                        struct lease *lease, struct host *host, struct session *session,
-                        const struct queue *queue, const struct slots_events *events);
-/* If the new config checks tasks in another way, waiting tasks go back. */
-void slots_set_config(struct slots *slots, const struct config *config);
+/* The parts must outlive the object. Returns NULL without memory. */
+struct slots *slots_new(struct worker_context *worker, struct runner *runner, struct lease *lease,
+                        struct host *host, const struct slots_events *events);
+/* The config was replaced. If the new one checks tasks in another way, waiting tasks go back. */
+void slots_reload(struct slots *slots, const struct config *former);
 
 /* Sets the queue's max_crashes, at each registration. If it is 1, nothing is claimed ahead: a task
  * that waited here when the worker crashed would be dead-lettered without having run. */

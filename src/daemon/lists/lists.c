@@ -14,6 +14,7 @@
 #include "daemon/lists/seek.h"
 #include "daemon/lists/take.h"
 #include "daemon/lists/watch.h"
+#include "daemon/session/session.h"
 
 #define NAME_MAX_BYTES 512 /* the longest name of a discovered list */
 #define LOSSES_FREE 2      /* losses in a row that cause no delay */
@@ -22,9 +23,7 @@
 #define LOSSES_FORGOTTEN_MS 2000 /* time without a loss after which the count starts again */
 
 struct lists {
-    struct ev_loop *loop;
-    const struct config *config;
-    struct session *session;
+    struct worker_context *worker;
     struct watch *watch;
     struct take *take;
     struct seek *seek;
@@ -71,7 +70,7 @@ static void on_wait(struct ev_loop *loop, ev_timer *watcher, int events)
 
 static void on_change(struct list *list)
 {
-    struct ev_loop *loop = list->lists->loop;
+    struct ev_loop *loop = list->lists->worker->loop;
     int64_t delay_ms = loss_delay_ms(list);
     if (list->busy) {
         list->changed = true;
@@ -116,7 +115,7 @@ static void on_changed(void *context, const struct bytes *key)
 {
     struct lists *lists = context;
     struct list *list = key ? known_lists_find(&lists->known, *key) : lists->known.youngest;
-    if (key && !list && take_has_prefix(&lists->config->intake, *key)) {
+    if (key && !list && take_has_prefix(&lists->worker->config->intake, *key)) {
         list = add(lists, *key, false); /* it had to make room for others */
     }
     for (; list; list = key ? NULL : list->down) {
@@ -146,7 +145,7 @@ static void on_found(void *context, struct bytes name)
 static void on_seek_failed(void *context, const char *error)
 {
     struct lists *lists = context;
-    const char *prefix = lists->config->intake.prefix;
+    const char *prefix = lists->worker->config->intake.prefix;
     take_log_error(lists->take, (struct bytes){prefix, strlen(prefix)}, &lists->logged, error);
 }
 
@@ -172,14 +171,14 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events)
 static void on_up(void *context)
 {
     struct lists *lists = context;
-    const struct config_intake *intake = &lists->config->intake;
+    const struct config_intake *intake = &lists->worker->config->intake;
     double period = (double)intake->scan_ms / 1000;
     for (struct list *list = lists->known.youngest; list; list = list->down) {
         take_schedule(lists->take, list);
     }
-    ev_now_update(lists->loop);
+    ev_now_update(lists->worker->loop);
     ev_timer_set(&lists->look, period, period);
-    ev_timer_start(lists->loop, &lists->look);
+    ev_timer_start(lists->worker->loop, &lists->look);
     if (intake->prefix) {
         seek_begin(lists->seek, intake->prefix, intake->scan_ms);
     }
@@ -190,16 +189,16 @@ static void on_down(void *context)
 {
     struct lists *lists = context;
     seek_end(lists->seek);
-    ev_timer_stop(lists->loop, &lists->look);
+    ev_timer_stop(lists->worker->loop, &lists->look);
     for (struct list *list = lists->known.youngest; list; list = list->down) {
-        ev_timer_stop(lists->loop, &list->wait);
+        ev_timer_stop(lists->worker->loop, &list->wait);
     }
     take_reset(lists->take);
 }
 
 static void open_or_close(struct lists *lists)
 {
-    const struct config_intake *intake = &lists->config->intake;
+    const struct config_intake *intake = &lists->worker->config->intake;
     if (lists->session_up && !lists->closed && (intake->lists || intake->prefix)) {
         watch_open(lists->watch);
     } else {
@@ -243,7 +242,7 @@ static bool same_lists(const struct config_intake *left, const struct config_int
 /* Starts the table again from the configuration. The watch must be closed. */
 static int add_configured(struct lists *lists)
 {
-    char *const *names = lists->config->intake.lists;
+    char *const *names = lists->worker->config->intake.lists;
     known_lists_clear(&lists->known);
     lists->logged = 0;
     for (size_t i = 0; names && names[i]; i++) {
@@ -254,52 +253,45 @@ static int add_configured(struct lists *lists)
     return 0;
 }
 
-static int create_parts(struct lists *lists, const struct queue *queue)
+static int create_parts(struct lists *lists)
 {
     const struct watch_events watch_events = {
         .up = on_up, .down = on_down, .changed = on_changed, .context = lists};
     const struct take_events take_events = {.ended = on_ended, .context = lists};
     const struct seek_events seek_events = {
         .found = on_found, .failed = on_seek_failed, .context = lists};
-    lists->watch =
-        watch_new(lists->loop, lists->config, session_redis(lists->session), &watch_events);
+    lists->watch = watch_new(lists->worker, &watch_events);
     if (!lists->watch) {
         return -1;
     }
-    lists->take = take_new(lists->loop, lists->config, lists->session, queue, lists->watch,
-                           &lists->known, &take_events);
-    lists->seek = seek_new(lists->loop, lists->watch, queue, &seek_events);
+    lists->take = take_new(lists->worker, lists->watch, &lists->known, &take_events);
+    lists->seek = seek_new(lists->worker, lists->watch, &seek_events);
     return lists->take && lists->seek ? 0 : -1;
 }
 
-struct lists *lists_new(struct ev_loop *loop, const struct config *config, struct session *session,
-                        const struct queue *queue)
+struct lists *lists_new(struct worker_context *worker)
 {
     struct lists *lists = calloc(1, sizeof *lists);
     if (!lists) {
         return NULL;
     }
-    lists->loop = loop;
-    lists->config = config;
-    lists->session = session;
+    lists->worker = worker;
     ev_timer_init(&lists->look, on_look, 0., 0.);
     lists->look.data = lists;
-    if (create_parts(lists, queue) || add_configured(lists)) {
+    if (create_parts(lists) || add_configured(lists)) {
         lists_free(lists);
         return NULL;
     }
     return lists;
 }
 
-void lists_set_config(struct lists *lists, const struct config *config)
+void lists_reload(struct lists *lists, const struct config *former)
 {
-    bool same = same_lists(&lists->config->intake, &config->intake);
+    bool same = same_lists(&former->intake, &lists->worker->config->intake);
     watch_close(lists->watch);
-    lists->config = config;
-    watch_set_config(lists->watch, config);
-    take_set_config(lists->take, config);
+    take_reload(lists->take);
     if (!same && add_configured(lists)) {
-        session_recover(lists->session, REDIS_ERROR_LOST, "out of memory");
+        session_recover(lists->worker->session, REDIS_ERROR_LOST, "out of memory");
     }
     open_or_close(lists);
 }

@@ -9,16 +9,15 @@
 #ifndef LEAT_DAEMON_LISTS_LISTS_H
 #define LEAT_DAEMON_LISTS_LISTS_H
 
-#include "daemon/session/session.h"
+#include "daemon/session/worker_context.h"
 
-struct ev_loop;
 struct lists;
 
-/* All arguments must outlive the object; config may be replaced. Without [intake] nothing is taken.
- * Returns NULL without memory. */
-struct lists *lists_new(struct ev_loop *loop, const struct config *config, struct session *session,
-                        const struct queue *queue);
-void lists_set_config(struct lists *lists, const struct config *config);
+/* Without [intake] nothing is taken. Returns NULL without memory. */
+struct lists *lists_new(struct worker_context *worker);
+
+/* The config was replaced. */
+void lists_reload(struct lists *lists, const struct config *former);
 void lists_free(struct lists *lists);
 
 /* The session came up, so the function library is loaded; or it went down. */

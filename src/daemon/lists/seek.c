@@ -18,9 +18,8 @@
 #define JITTER 0.05 /* of the period, added to each wait for a turn */
 
 struct seek {
-    struct ev_loop *loop;
+    struct worker_context *worker;
     struct watch *watch;
-    const struct queue *queue;
     struct seek_events events;
     const char *prefix; /* NULL: stopped */
     int64_t period_ms;
@@ -28,16 +27,15 @@ struct seek {
     char cursor[QUEUE_CURSOR_SIZE];
     int64_t sent_ns;
     int64_t turn_ns; /* when Redis last recorded this worker's turn */
-    struct command command;
     ev_timer next;
 };
 
 static void wait_s(struct seek *seek, double seconds)
 {
-    ev_timer_stop(seek->loop, &seek->next);
-    ev_now_update(seek->loop);
+    ev_timer_stop(seek->worker->loop, &seek->next);
+    ev_now_update(seek->worker->loop);
     ev_timer_set(&seek->next, seconds, 0.);
-    ev_timer_start(seek->loop, &seek->next);
+    ev_timer_start(seek->worker->loop, &seek->next);
 }
 
 static void wait_period(struct seek *seek)
@@ -60,12 +58,10 @@ static bool check(struct seek *seek, const struct redisReply *reply)
     return true;
 }
 
-static void send_or_recover(struct seek *seek, connection_callback *callback)
+static void send_command(struct seek *seek, connection_callback *callback)
 {
     seek->sent_ns = clock_boot_ns();
-    if (watch_send(seek->watch, &seek->command, callback, seek)) {
-        watch_recover(seek->watch, "cannot send a command");
-    }
+    watch_send(seek->watch, callback, seek);
 }
 
 /* ---- a walk ---- */
@@ -105,16 +101,16 @@ static void keep_turn(struct seek *seek)
     int64_t now_ns = clock_boot_ns();
     if ((now_ns - seek->turn_ns) / CLOCK_NS_PER_MS > seek->period_ms / 2) {
         seek->turn_ns = now_ns;
-        queue_lists_turn(&seek->command, seek->queue, seek->period_ms, true);
-        send_or_recover(seek, ignore_reply);
+        queue_lists_turn(&seek->worker->command, seek->worker->queue, seek->period_ms, true);
+        send_command(seek, ignore_reply);
     }
 }
 
 static void step(struct seek *seek)
 {
     keep_turn(seek);
-    queue_scan_lists(&seek->command, seek->cursor, seek->prefix);
-    send_or_recover(seek, on_step);
+    queue_scan_lists(&seek->worker->command, seek->cursor, seek->prefix);
+    send_command(seek, on_step);
 }
 
 /* ---- turns ---- */
@@ -142,8 +138,8 @@ static void on_turn(void *context, const struct redisReply *reply)
 
 static void ask_for_turn(struct seek *seek)
 {
-    queue_lists_turn(&seek->command, seek->queue, seek->period_ms, false);
-    send_or_recover(seek, on_turn);
+    queue_lists_turn(&seek->worker->command, seek->worker->queue, seek->period_ms, false);
+    send_command(seek, on_turn);
 }
 
 static void on_next(struct ev_loop *loop, ev_timer *watcher, int events)
@@ -171,17 +167,16 @@ void seek_begin(struct seek *seek, const char *prefix, int64_t period_ms)
 void seek_end(struct seek *seek)
 {
     seek->prefix = NULL;
-    ev_timer_stop(seek->loop, &seek->next);
+    ev_timer_stop(seek->worker->loop, &seek->next);
 }
 
-struct seek *seek_new(struct ev_loop *loop, struct watch *watch, const struct queue *queue,
+struct seek *seek_new(struct worker_context *worker, struct watch *watch,
                       const struct seek_events *events)
 {
     struct seek *seek = calloc(1, sizeof *seek);
     if (seek) {
-        seek->loop = loop;
+        seek->worker = worker;
         seek->watch = watch;
-        seek->queue = queue;
         seek->events = *events;
         ev_timer_init(&seek->next, on_next, 0., 0.);
         seek->next.data = seek;
@@ -193,7 +188,6 @@ void seek_free(struct seek *seek)
 {
     if (seek) {
         seek_end(seek);
-        command_free(&seek->command);
         free(seek);
     }
 }

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "daemon/lists/watch.h"
-#include "queue/keys.h"
 
 struct seek;
 
@@ -21,8 +20,8 @@ struct seek_events {
     void *context;
 };
 
-/* watch and queue must outlive the object. Returns NULL without memory. */
-struct seek *seek_new(struct ev_loop *loop, struct watch *watch, const struct queue *queue,
+/* watch must outlive the object. Returns NULL without memory. */
+struct seek *seek_new(struct worker_context *worker, struct watch *watch,
                       const struct seek_events *events);
 void seek_free(struct seek *seek);
 

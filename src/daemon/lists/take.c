@@ -11,6 +11,7 @@
 
 #include "base/escape.h"
 #include "base/log/log.h"
+#include "daemon/session/session.h"
 #include "queue/lists.h"
 
 #define ROUNDS_MAX 16     /* rounds under way at a time */
@@ -20,10 +21,7 @@
 #define WARNINGS_MAX 20 /* between two successes: there may be thousands of lists */
 
 struct take {
-    struct ev_loop *loop;
-    const struct config *config;
-    struct session *session;
-    const struct queue *queue;
+    struct worker_context *worker;
     struct watch *watch;
     struct known_lists *known;
     struct take_events events;
@@ -33,7 +31,6 @@ struct take {
     int warnings;
     int64_t pause_ms; /* the last pause; 0: items were taken since */
     ev_timer pause;
-    struct command command;
 };
 
 /* ---- errors ---- */
@@ -60,7 +57,7 @@ void take_log_error(struct take *take, struct bytes name, unsigned *logged, cons
     const char *text = NULL;
     size_t size = redis_error_text(error, strlen(error), &text);
     if (kind == REDIS_ERROR_NO_LIBRARY) {
-        session_recover(take->session, kind, error);
+        session_recover(take->worker->session, kind, error);
         return;
     }
     /* without memory for it, the line has no name */
@@ -82,9 +79,9 @@ static void pause_all(struct take *take)
     }
     int64_t next_ms = take->pause_ms ? take->pause_ms * 2 : PAUSE_FIRST_MS;
     take->pause_ms = next_ms < PAUSE_MAX_MS ? next_ms : PAUSE_MAX_MS;
-    ev_now_update(take->loop);
+    ev_now_update(take->worker->loop);
     ev_timer_set(&take->pause, (double)take->pause_ms / 1000, 0.);
-    ev_timer_start(take->loop, &take->pause);
+    ev_timer_start(take->worker->loop, &take->pause);
 }
 
 /* A temporary error pauses all lists and repeats the round; any other error ends the round. */
@@ -195,9 +192,9 @@ static struct bytes lane_of(const struct config_intake *intake, struct bytes nam
     return (struct bytes){name.data + size, name.size - size};
 }
 
-static int send_intake(struct take *take, struct list *list)
+static void send_intake(struct take *take, struct list *list)
 {
-    const struct config_intake *settings = &take->config->intake;
+    const struct config_intake *settings = &take->worker->config->intake;
     struct queue_intake intake = {
         .key = list->name,
         .kind = "list",
@@ -206,20 +203,18 @@ static int send_intake(struct take *take, struct list *list)
         .lane = lane_of(settings, list->name),
         .unique = settings->unique == CONFIG_UNIQUE_ITEM,
     };
-    queue_intake(&take->command, take->queue, &intake);
-    return watch_send(take->watch, &take->command, on_taken, list);
+    queue_intake(&take->worker->command, take->worker->queue, &intake);
+    watch_send(take->watch, on_taken, list);
 }
 
-static int send_length(struct take *take, struct list *list)
+static void send_length(struct take *take, struct list *list)
 {
     if (watch_listens(take->watch)) {
-        queue_watch_next(&take->command);
-        if (watch_send(take->watch, &take->command, ignore_reply, NULL)) {
-            return -1;
-        }
+        queue_watch_next(&take->worker->command);
+        watch_send(take->watch, ignore_reply, NULL);
     }
-    queue_list_length(&take->command, list->name);
-    return watch_send(take->watch, &take->command, on_length, list);
+    queue_list_length(&take->worker->command, list->name);
+    watch_send(take->watch, on_length, list);
 }
 
 static void start_round(struct take *take, struct list *list)
@@ -228,9 +223,10 @@ static void start_round(struct take *take, struct list *list)
     list->changed = list->failed = false;
     list->taken = 0;
     take->rounds++;
-    if ((list->has_items && send_intake(take, list)) || send_length(take, list)) {
-        watch_recover(take->watch, "cannot send a command");
+    if (list->has_items) {
+        send_intake(take, list);
     }
+    send_length(take, list);
 }
 
 /* ---- the line ---- */
@@ -267,7 +263,7 @@ static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
 
 void take_reset(struct take *take)
 {
-    ev_timer_stop(take->loop, &take->pause);
+    ev_timer_stop(take->worker->loop, &take->pause);
     for (struct list *list = take->known->youngest; list; list = list->down) {
         list->queued = list->busy = list->has_items = list->woken = list->changed = false;
     }
@@ -277,16 +273,12 @@ void take_reset(struct take *take)
 
 /* ---- creation and reload ---- */
 
-struct take *take_new(struct ev_loop *loop, const struct config *config, struct session *session,
-                      const struct queue *queue, struct watch *watch, struct known_lists *known,
+struct take *take_new(struct worker_context *worker, struct watch *watch, struct known_lists *known,
                       const struct take_events *events)
 {
     struct take *take = calloc(1, sizeof *take);
     if (take) {
-        take->loop = loop;
-        take->config = config;
-        take->session = session;
-        take->queue = queue;
+        take->worker = worker;
         take->watch = watch;
         take->known = known;
         take->events = *events;
@@ -296,17 +288,15 @@ struct take *take_new(struct ev_loop *loop, const struct config *config, struct 
     return take;
 }
 
-void take_set_config(struct take *take, const struct config *config)
+void take_reload(struct take *take)
 {
-    take->config = config;
     take->warnings = 0;
 }
 
 void take_free(struct take *take)
 {
     if (take) {
-        ev_timer_stop(take->loop, &take->pause);
-        command_free(&take->command);
+        ev_timer_stop(take->worker->loop, &take->pause);
         free(take);
     }
 }

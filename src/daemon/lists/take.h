@@ -9,7 +9,6 @@
 
 #include "daemon/lists/known_lists.h"
 #include "daemon/lists/watch.h"
-#include "daemon/session/session.h"
 
 struct take;
 
@@ -20,11 +19,10 @@ struct take_events {
     void *context;
 };
 
-/* All arguments must outlive the object; config may be replaced. Returns NULL without memory. */
-struct take *take_new(struct ev_loop *loop, const struct config *config, struct session *session,
-                      const struct queue *queue, struct watch *watch, struct known_lists *known,
+/* watch and known must outlive the object. Returns NULL without memory. */
+struct take *take_new(struct worker_context *worker, struct watch *watch, struct known_lists *known,
                       const struct take_events *events);
-void take_set_config(struct take *take, const struct config *config);
+void take_reload(struct take *take);
 void take_free(struct take *take);
 
 /* Puts the list in line for a round, unless it is in line or its round is under way. */

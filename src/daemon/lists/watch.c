@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log/log.h"
+#include "daemon/session/session.h"
 #include "queue/lists.h"
 #include "redis/connection/backoff.h"
 #include "redis/error.h"
@@ -26,8 +27,7 @@ enum watch_state {
 };
 
 struct watch {
-    struct ev_loop *loop;
-    const struct config *config;
+    struct worker_context *worker;
     struct watch_events events;
     enum watch_state state;
     struct connection *commands, *listener;
@@ -35,7 +35,6 @@ struct watch {
     bool refused; /* Redis refused to: lists are polled */
     bool logged;  /* the log says so */
     unsigned failures;
-    struct command command;
     ev_timer failed; /* runs watch_recover in the next turn */
     ev_timer retry;  /* the next try; while opening, the deadline of the subscription */
 };
@@ -51,10 +50,10 @@ static void close_both(struct watch *watch)
 
 static void set_timer(struct watch *watch, ev_timer *timer, double delay)
 {
-    ev_timer_stop(watch->loop, timer);
-    ev_now_update(watch->loop);
+    ev_timer_stop(watch->worker->loop, timer);
+    ev_now_update(watch->worker->loop);
     ev_timer_set(timer, delay, 0.);
-    ev_timer_start(watch->loop, timer);
+    ev_timer_start(watch->worker->loop, timer);
 }
 
 static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
@@ -66,7 +65,7 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
     watch->state = WATCH_WAITING;
     close_both(watch);
     watch->failures++;
-    set_timer(watch, &watch->retry, backoff_delay(&watch->config->redis, watch->failures));
+    set_timer(watch, &watch->retry, backoff_delay(&watch->worker->config->redis, watch->failures));
     if (was_up) {
         watch->events.down(watch->events.context);
     }
@@ -115,7 +114,7 @@ static void fall_back(struct watch *watch, enum redis_error error, const char *w
         size_t size = redis_error_text(why, strlen(why), &text);
         log_text(LOG_WARNING,
                  "lists: Redis does not notify of changes: %.*s; polling every %.1f s; %s",
-                 (int)size, text, (double)watch->config->intake.scan_ms / 1000,
+                 (int)size, text, (double)watch->worker->config->intake.scan_ms / 1000,
                  error == REDIS_ERROR_DENIED
                      ? "allow the user CLIENT TRACKING, CLIENT CACHING and SUBSCRIBE on the "
                        "channel __redis__:invalidate"
@@ -148,12 +147,13 @@ static void on_tracked(void *context, const struct redisReply *reply)
 
 static void begin_tracking(struct watch *watch)
 {
-    int64_t timeout_ms = watch->config->redis.command_timeout_ms;
-    queue_watch_begin(&watch->command, connection_client_id(watch->listener));
-    int failed = connection_send(watch->commands, &watch->command, timeout_ms, on_tracking, watch);
-    queue_watch_next(&watch->command);
+    int64_t timeout_ms = watch->worker->config->redis.command_timeout_ms;
+    queue_watch_begin(&watch->worker->command, connection_client_id(watch->listener));
+    int failed =
+        connection_send(watch->commands, &watch->worker->command, timeout_ms, on_tracking, watch);
+    queue_watch_next(&watch->worker->command);
     if (failed ||
-        connection_send(watch->commands, &watch->command, timeout_ms, on_tracked, watch)) {
+        connection_send(watch->commands, &watch->worker->command, timeout_ms, on_tracked, watch)) {
         watch_recover(watch, "out of memory");
     }
 }
@@ -176,7 +176,7 @@ static void on_message(void *context, const struct redisReply *reply)
     if (kind < 0) {
         watch_recover(watch, "notification: unexpected reply");
     } else if (kind > 0 && watch->state == WATCH_OPENING) {
-        ev_timer_stop(watch->loop, &watch->retry);
+        ev_timer_stop(watch->worker->loop, &watch->retry);
         begin_tracking(watch);
     }
 }
@@ -191,12 +191,13 @@ static void on_up(void *context, struct connection *connection)
     if (watch->refused) {
         come_up(watch, false);
     } else if (connection_is_up(watch->listener)) {
-        queue_watch_listen(&watch->command);
-        if (connection_subscribe(watch->listener, &watch->command, on_message, watch)) {
+        queue_watch_listen(&watch->worker->command);
+        if (connection_subscribe(watch->listener, &watch->worker->command, on_message, watch)) {
             watch_recover(watch, "out of memory");
         }
         /* connection_subscribe has no deadline */
-        set_timer(watch, &watch->retry, (double)watch->config->redis.command_timeout_ms / 1000);
+        set_timer(watch, &watch->retry,
+                  (double)watch->worker->config->redis.command_timeout_ms / 1000);
     }
 }
 
@@ -251,8 +252,8 @@ void watch_close(struct watch *watch)
 {
     bool was_up = watch->state == WATCH_UP;
     watch->state = WATCH_CLOSED;
-    ev_timer_stop(watch->loop, &watch->retry);
-    ev_timer_stop(watch->loop, &watch->failed);
+    ev_timer_stop(watch->worker->loop, &watch->retry);
+    ev_timer_stop(watch->worker->loop, &watch->failed);
     close_both(watch);
     if (was_up) {
         watch->events.down(watch->events.context);
@@ -269,42 +270,40 @@ bool watch_listens(const struct watch *watch)
     return watch->listens;
 }
 
-int watch_send(struct watch *watch, struct command *command, connection_callback *callback,
-               void *context)
+void watch_send(struct watch *watch, connection_callback *callback, void *context)
 {
-    if (watch->state != WATCH_UP) {
-        return -1;
+    struct worker_context *worker = watch->worker;
+    if (watch->state != WATCH_UP ||
+        connection_send(watch->commands, &worker->command, worker->config->redis.command_timeout_ms,
+                        callback, context)) {
+        watch_recover(watch, "cannot send a command");
     }
-    return connection_send(watch->commands, command, watch->config->redis.command_timeout_ms,
-                           callback, context);
 }
 
 /* ---- creation ---- */
 
-static struct connection *make_connection(struct watch *watch, const struct config_redis *redis,
-                                          const char *what)
+static struct connection *make_connection(struct watch *watch, const char *what)
 {
     const struct connection_events events = {.up = on_up, .lost = on_lost, .context = watch};
+    const struct worker_context *worker = watch->worker;
     char name[160];
-    (void)snprintf(name, sizeof name, "leat:%s:%s", watch->config->queue.name, what);
-    return connection_new(watch->loop, redis, name, &events);
+    (void)snprintf(name, sizeof name, "leat:%s:%s", worker->config->queue.name, what);
+    return connection_new(worker->loop, session_redis(worker->session), name, &events);
 }
 
-struct watch *watch_new(struct ev_loop *loop, const struct config *config,
-                        const struct config_redis *redis, const struct watch_events *events)
+struct watch *watch_new(struct worker_context *worker, const struct watch_events *events)
 {
     struct watch *watch = calloc(1, sizeof *watch);
     if (!watch) {
         return NULL;
     }
-    watch->loop = loop;
-    watch->config = config;
+    watch->worker = worker;
     watch->events = *events;
     ev_timer_init(&watch->failed, on_failed, 0., 0.);
     ev_timer_init(&watch->retry, on_retry, 0., 0.);
     watch->failed.data = watch->retry.data = watch;
-    watch->commands = make_connection(watch, redis, "lists");
-    watch->listener = make_connection(watch, redis, "watch");
+    watch->commands = make_connection(watch, "lists");
+    watch->listener = make_connection(watch, "watch");
     if (!watch->commands || !watch->listener) {
         watch_free(watch);
         return NULL;
@@ -312,20 +311,14 @@ struct watch *watch_new(struct ev_loop *loop, const struct config *config,
     return watch;
 }
 
-void watch_set_config(struct watch *watch, const struct config *config)
-{
-    watch->config = config;
-}
-
 void watch_free(struct watch *watch)
 {
     if (!watch) {
         return;
     }
-    ev_timer_stop(watch->loop, &watch->failed);
-    ev_timer_stop(watch->loop, &watch->retry);
+    ev_timer_stop(watch->worker->loop, &watch->failed);
+    ev_timer_stop(watch->worker->loop, &watch->retry);
     connection_free(watch->commands);
     connection_free(watch->listener);
-    command_free(&watch->command);
     free(watch);
 }

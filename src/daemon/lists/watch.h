@@ -9,11 +9,10 @@
 
 #include <stdbool.h>
 
-#include "config/config.h"
+#include "daemon/session/worker_context.h"
 #include "queue/task.h"
 #include "redis/connection/connection.h"
 
-struct ev_loop;
 struct watch;
 
 struct watch_events {
@@ -26,11 +25,8 @@ struct watch_events {
     void *context;
 };
 
-/* config must outlive the watch or be replaced. redis: the server's settings, read at each opening;
- * must outlive the watch. Returns NULL without memory. */
-struct watch *watch_new(struct ev_loop *loop, const struct config *config,
-                        const struct config_redis *redis, const struct watch_events *events);
-void watch_set_config(struct watch *watch, const struct config *config);
+/* The session must have been created. Returns NULL without memory. */
+struct watch *watch_new(struct worker_context *worker, const struct watch_events *events);
 void watch_free(struct watch *watch);
 
 /* Opens, and reopens after each loss, with a backoff between tries, until closed. */
@@ -42,9 +38,9 @@ bool watch_is_up(const struct watch *watch);
 /* Redis notifies of changes of lists whose length was asked for after queue_watch_next. */
 bool watch_listens(const struct watch *watch);
 
-/* Returns 0, or −1 if the watch is not up or memory is short; the callback is not called then. */
-int watch_send(struct watch *watch, struct command *command, connection_callback *callback,
-               void *context);
+/* Sends worker_context's command. If the watch is not up, or memory is short, it recovers, and the
+ * callback is not called. */
+void watch_send(struct watch *watch, connection_callback *callback, void *context);
 
 /* Closes and reopens in the loop's next turn: a reply was unusable, or memory ran out. */
 void watch_recover(struct watch *watch, const char *why);

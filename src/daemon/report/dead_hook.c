@@ -15,10 +15,8 @@
 #include "queue/replies.h"
 
 struct dead_hook {
-    const struct config *config;
+    struct worker_context *worker;
     struct config own; /* for the runner: a copy with the hook as the tasks' command */
-    struct session *session;
-    const struct queue *queue;
     struct runner *tasks;
     struct runner *runner; /* NULL until a hook is configured */
 
@@ -32,7 +30,6 @@ struct dead_hook {
     char **settled;  /* "+ID" (ran) and "-ID" (did not), as queue_tell takes them; owned */
     size_t settled_count, settled_capacity;
     size_t sent; /* how many of settled, from the first, are in the call */
-    struct command command;
 };
 
 /* ---- results ---- */
@@ -109,7 +106,7 @@ static void on_ended(void *context, struct attempt *attempt)
 /* After this time Redis assumes that the worker that has the letter is dead. */
 static int64_t letter_deadline_ms(const struct dead_hook *dead_hook)
 {
-    const struct config *config = dead_hook->config;
+    const struct config *config = dead_hook->worker->config;
     return config->dead.notify_timeout_ms + config->task.kill_grace_ms + config->queue.lease_ms;
 }
 
@@ -155,8 +152,8 @@ static void on_fetched(void *context, const struct redisReply *reply)
 static size_t room(const struct dead_hook *dead_hook)
 {
     bool wants = dead_hook->fetch && !dead_hook->closed && !dead_hook->broken &&
-                 dead_hook->runner && dead_hook->config->dead.notify;
-    size_t most = wants ? (size_t)dead_hook->config->dead.notify_jobs : 0;
+                 dead_hook->runner && dead_hook->worker->config->dead.notify;
+    size_t most = wants ? (size_t)dead_hook->worker->config->dead.notify_jobs : 0;
     size_t running = wants ? runner_count(dead_hook->runner) : 0;
     return most > running ? most - running : 0;
 }
@@ -165,13 +162,12 @@ void dead_hook_turn(struct dead_hook *dead_hook)
 {
     size_t wanted = room(dead_hook);
     if ((wanted == 0 && dead_hook->settled_count == 0) || dead_hook->calling ||
-        dead_hook->refused || !session_is_up(dead_hook->session)) {
+        dead_hook->refused || !session_is_up(dead_hook->worker->session)) {
         return;
     }
-    queue_tell(&dead_hook->command, dead_hook->queue, (int64_t)wanted,
+    queue_tell(&dead_hook->worker->command, dead_hook->worker->queue, (int64_t)wanted,
                letter_deadline_ms(dead_hook), dead_hook->settled, dead_hook->settled_count);
-    if (session_send(dead_hook->session, &dead_hook->command, on_fetched, dead_hook)) {
-        session_recover(dead_hook->session, REDIS_ERROR_LOST, "cannot send a command");
+    if (session_send(dead_hook->worker->session, on_fetched, dead_hook)) {
         return;
     }
     dead_hook->calling = true;
@@ -213,16 +209,16 @@ bool dead_hook_is_quiet(const struct dead_hook *dead_hook)
     if (dead_hook->runner && runner_count(dead_hook->runner) > 0) {
         return false;
     }
-    return !session_is_up(dead_hook->session) || dead_hook->refused ||
+    return !session_is_up(dead_hook->worker->session) || dead_hook->refused ||
            (!dead_hook->calling && dead_hook->settled_count == 0);
 }
 
 /* ---- creation and reload ---- */
 
 /* The hook runs as a task's command would, with the letter's payload on stdin. */
-static void make_own_config(struct dead_hook *dead_hook, const struct config *config)
+static void make_own_config(struct dead_hook *dead_hook)
 {
-    dead_hook->config = config;
+    const struct config *config = dead_hook->worker->config;
     dead_hook->own = *config;
     dead_hook->own.task.command = config->dead.notify;
     dead_hook->own.task.timeout_ms = config->dead.notify_timeout_ms;
@@ -238,24 +234,22 @@ static int make_runner(struct dead_hook *dead_hook)
         .ended = on_ended, .stuck = task_log_stuck, .context = dead_hook};
     if (dead_hook->runner) {
         runner_set_config(dead_hook->runner, &dead_hook->own);
-    } else if (dead_hook->config->dead.notify) {
+    } else if (dead_hook->worker->config->dead.notify) {
         dead_hook->runner = runner_new_beside(dead_hook->tasks, &dead_hook->own, &events);
         return dead_hook->runner ? 0 : -1;
     }
     return 0;
 }
 
-struct dead_hook *dead_hook_new(const struct config *config, struct session *session,
-                                struct runner *tasks, const struct queue *queue)
+struct dead_hook *dead_hook_new(struct worker_context *worker, struct runner *tasks)
 {
     struct dead_hook *dead_hook = calloc(1, sizeof *dead_hook);
     if (!dead_hook) {
         return NULL;
     }
-    dead_hook->session = session;
-    dead_hook->queue = queue;
+    dead_hook->worker = worker;
     dead_hook->tasks = tasks;
-    make_own_config(dead_hook, config);
+    make_own_config(dead_hook);
     if (make_runner(dead_hook)) {
         free(dead_hook);
         return NULL;
@@ -263,9 +257,9 @@ struct dead_hook *dead_hook_new(const struct config *config, struct session *ses
     return dead_hook;
 }
 
-void dead_hook_set_config(struct dead_hook *dead_hook, const struct config *config)
+void dead_hook_reload(struct dead_hook *dead_hook)
 {
-    make_own_config(dead_hook, config);
+    make_own_config(dead_hook);
     if (make_runner(dead_hook)) {
         log_text(LOG_ERR, "dead-letter hook: not running: out of memory");
     }
@@ -278,7 +272,6 @@ void dead_hook_free(struct dead_hook *dead_hook)
         runner_free(dead_hook->runner);
         forget_settled(dead_hook, dead_hook->settled_count);
         free(dead_hook->settled);
-        command_free(&dead_hook->command);
         free(dead_hook);
     }
 }

@@ -8,17 +8,17 @@
 
 #include <stdbool.h>
 
-#include "config/config.h"
 #include "daemon/session/session.h"
 #include "exec/runner.h"
 
 struct dead_hook;
 
-/* tasks: the runner of the tasks, with which the hook's runner shares guards and cgroups. All
- * arguments must outlive the hook; config may be replaced. Returns NULL with errno. */
-struct dead_hook *dead_hook_new(const struct config *config, struct session *session,
-                                struct runner *tasks, const struct queue *queue);
-void dead_hook_set_config(struct dead_hook *dead_hook, const struct config *config);
+/* tasks: the runner of the tasks, with which the hook's runner shares guards and cgroups; it must
+ * outlive the hook. Returns NULL with errno. */
+struct dead_hook *dead_hook_new(struct worker_context *worker, struct runner *tasks);
+
+/* The config was replaced. */
+void dead_hook_reload(struct dead_hook *dead_hook);
 void dead_hook_free(struct dead_hook *dead_hook); /* call it before the tasks' runner is freed */
 
 /* This worker dead-lettered a task: fetch letters. */

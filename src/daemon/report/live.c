@@ -41,11 +41,8 @@ struct live_task {
 };
 
 struct live {
-    struct ev_loop *loop;
-    struct session *session;
+    struct worker_context *worker;
     struct runner *runner;
-    const struct queue *queue;
-    const char *consumer;
     struct live_task tasks; /* sentinel; the first is the next to send */
     size_t queued;          /* chunks of all tasks that are not sent */
     size_t bytes;           /* the cost of all chunks, sent or not */
@@ -53,8 +50,7 @@ struct live {
     size_t ended, blocked;  /* numbers of such tasks */
     int64_t progress_ns;    /* when Redis last took a chunk, or the first one was queued */
     int64_t ticked_ns;
-    bool refused; /* Redis refused a chunk in this session, and the log says so */
-    struct command command;
+    bool refused;   /* Redis refused a chunk in this session, and the log says so */
     ev_timer tick;  /* the next write */
     ev_timer stall; /* runs while processes are blocked */
 };
@@ -142,13 +138,13 @@ static void unblock_some(struct live *live)
 static void start_tick(struct live *live)
 {
     if (live->queued == 0 || live->in_flight >= IN_FLIGHT_MOST || ev_is_active(&live->tick) ||
-        !session_is_up(live->session)) {
+        !session_is_up(live->worker->session)) {
         return;
     }
     int64_t left_ns = live->ticked_ns + TICK_MS * CLOCK_NS_PER_MS - clock_boot_ns();
-    ev_now_update(live->loop);
+    ev_now_update(live->worker->loop);
     ev_timer_set(&live->tick, left_ns > 0 ? (double)left_ns / CLOCK_NS_PER_S : 0., 0.);
-    ev_timer_start(live->loop, &live->tick);
+    ev_timer_start(live->worker->loop, &live->tick);
 }
 
 /* Replies to one task's chunks come in order. A refused chunk is lost and leaves a gap. */
@@ -185,9 +181,9 @@ static int send_first(struct live_task *task)
     struct live *live = task->live;
     struct chunk *chunk = task->queued.first;
     chunk->output.data = (struct bytes){chunk->data.data, chunk->data.size};
-    queue_output(&live->command, live->queue, &chunk->output,
+    queue_output(&live->worker->command, live->worker->queue, &chunk->output,
                  chunk->output.verdict ? KEEP_ENDED_MS : KEEP_RUNNING_MS);
-    if (session_send(live->session, &live->command, on_sent, task)) {
+    if (session_send(live->worker->session, on_sent, task)) {
         return -1;
     }
     live_chunks_add(&task->in_flight, live_chunks_take(&task->queued));
@@ -228,7 +224,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *watcher, int events)
 void live_flush(struct live *live)
 {
     for (struct live_task *task = live->tasks.next;
-         live->ended > 0 && task != &live->tasks && session_is_up(live->session);
+         live->ended > 0 && task != &live->tasks && session_is_up(live->worker->session);
          task = task->next) {
         while (!task->attempt && task->queued.first && send_first(task) == 0) {
         }
@@ -238,7 +234,7 @@ void live_flush(struct live *live)
 
 void live_down(struct live *live)
 {
-    ev_timer_stop(live->loop, &live->tick);
+    ev_timer_stop(live->worker->loop, &live->tick);
     live->in_flight = 0;
     live->refused = false;
     for (struct live_task *task = live->tasks.next; task != &live->tasks; task = task->next) {
@@ -326,9 +322,9 @@ static bool is_stalled(const struct live *live)
 static void start_stall(struct live *live)
 {
     if (!ev_is_active(&live->stall)) {
-        ev_now_update(live->loop);
+        ev_now_update(live->worker->loop);
         ev_timer_set(&live->stall, STALL_MS / 1000., 0.);
-        ev_timer_start(live->loop, &live->stall);
+        ev_timer_start(live->worker->loop, &live->stall);
     }
 }
 
@@ -376,7 +372,7 @@ static void on_started(void *context, struct attempt *attempt)
     struct live_task *task = add_task(live, attempt);
     struct chunk *chunk = task ? add_chunk(task) : NULL;
     if (chunk) {
-        chunk->output.worker = live->consumer;
+        chunk->output.worker = live->worker->consumer;
     }
 }
 
@@ -403,19 +399,15 @@ void live_ended(struct live *live, struct attempt *attempt, const struct outcome
 
 /* ---- creation ---- */
 
-struct live *live_new(struct ev_loop *loop, struct session *session, struct runner *runner,
-                      const struct queue *queue, const char *consumer)
+struct live *live_new(struct worker_context *worker, struct runner *runner)
 {
     struct live *live = calloc(1, sizeof *live);
     if (!live) {
         return NULL;
     }
     const struct attempt_follow follow = {.began = on_started, .wrote = on_output, .context = live};
-    live->loop = loop;
-    live->session = session;
+    live->worker = worker;
     live->runner = runner;
-    live->queue = queue;
-    live->consumer = consumer;
     live->tasks.next = live->tasks.previous = &live->tasks;
     ev_timer_init(&live->tick, on_tick, 0., 0.);
     ev_timer_init(&live->stall, on_stall, 0., 0.);
@@ -429,12 +421,11 @@ void live_free(struct live *live)
     if (!live) {
         return;
     }
-    ev_timer_stop(live->loop, &live->tick);
-    ev_timer_stop(live->loop, &live->stall);
+    ev_timer_stop(live->worker->loop, &live->tick);
+    ev_timer_stop(live->worker->loop, &live->stall);
     while (live->tasks.next != &live->tasks) {
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list shrinks */
         free_task(live->tasks.next);
     }
-    command_free(&live->command);
     free(live);
 }

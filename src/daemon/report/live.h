@@ -14,13 +14,11 @@
 #include "daemon/session/session.h"
 #include "exec/runner.h"
 
-struct ev_loop;
 struct live;
 
-/* Follows the runner's tasks from now on. All arguments must outlive the object; consumer: the
- * worker's name. Returns NULL without memory. */
-struct live *live_new(struct ev_loop *loop, struct session *session, struct runner *runner,
-                      const struct queue *queue, const char *consumer);
+/* Follows the tasks of the runner, which must outlive the object, from now on. Returns NULL without
+ * memory. */
+struct live *live_new(struct worker_context *worker, struct runner *runner);
 void live_free(struct live *live);
 
 /* The attempt has ended with this outcome. Call it before the outcome is sent. */

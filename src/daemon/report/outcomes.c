@@ -25,11 +25,7 @@ struct batch {
 };
 
 struct outcomes {
-    struct ev_loop *loop;
-    struct session *session;
-    struct live *live;
-    const struct queue *queue;
-    const char *consumer;
+    struct worker_context *worker;
     struct outcomes_events events;
     struct pending_outcome_list queued;
     struct pending_outcome_list kept; /* refused by Redis: sent again after KEPT_RETRY_S */
@@ -39,7 +35,6 @@ struct outcomes {
     struct pending_outcome_list unasked; /* settled by Redis; for the next question */
     struct pending_outcome_list spare;   /* reserved for attempts */
     size_t count, refused;
-    struct command command;
     int64_t sent_ns; /* when outcomes were last sent */
     ev_timer retry;
     ev_timer coalesce; /* ends the wait of outcomes_coalesce */
@@ -67,7 +62,7 @@ static void keep(struct outcomes *outcomes, struct pending_outcome_list *from,
     pending_outcome_list_append(&outcomes->kept, pending);
     if (!ev_is_active(&outcomes->retry)) {
         ev_timer_set(&outcomes->retry, KEPT_RETRY_S, 0.);
-        ev_timer_start(outcomes->loop, &outcomes->retry);
+        ev_timer_start(outcomes->worker->loop, &outcomes->retry);
     }
     outcomes->events.settled(outcomes->events.context, pending, QUEUE_KEPT, error);
 }
@@ -139,21 +134,20 @@ static void on_finished(void *context, const struct redisReply *reply)
 {
     struct batch *batch = context;
     struct outcomes *outcomes = batch->outcomes;
-    if (!session_check(outcomes->session, reply, "finish")) {
-        end_batch(batch);
-        return;
-    }
-    for (size_t i = 0; batch->sent.count > 0; i++) {
+    bool usable = true;
+    for (size_t i = 0; usable && batch->sent.count > 0; i++) {
         enum queue_settled settled;
         const char *error;
-        if (queue_finish_read(reply, i, &settled, &error)) {
-            session_recover(outcomes->session, REDIS_ERROR_OTHER, "finish: unexpected reply");
-            break;
+        int malformed = queue_finish_read(reply, i, &settled, &error);
+        usable = session_check(outcomes->worker->session, reply, malformed, "finish");
+        if (usable) {
+            on_answer(outcomes, &batch->sent, settled, error);
         }
-        on_answer(outcomes, &batch->sent, settled, error);
     }
     end_batch(batch);
-    ask_replicas(outcomes);
+    if (usable) {
+        ask_replicas(outcomes);
+    }
 }
 
 /* Returns whether a batch was sent. */
@@ -161,25 +155,25 @@ static bool send_batch(struct outcomes *outcomes)
 {
     struct batch *batch = calloc(1, sizeof *batch);
     if (!batch) {
-        session_recover(outcomes->session, REDIS_ERROR_LOST, "out of memory");
+        session_recover(outcomes->worker->session, REDIS_ERROR_LOST, "out of memory");
         return false;
     }
     batch->outcomes = outcomes;
     pending_outcome_list_init(&batch->sent);
-    queue_finish_begin(&outcomes->command, outcomes->queue, outcomes->consumer);
+    queue_finish_begin(&outcomes->worker->command, outcomes->worker->queue,
+                       outcomes->worker->consumer);
     while (outcomes->queued.count > 0 && batch->sent.count < QUEUE_FINISH_MAX) {
         struct pending_outcome *pending = outcomes->queued.head.next;
         pending_outcome_list_remove(&outcomes->queued, pending);
         pending_outcome_list_append(&batch->sent, pending);
-        pending_outcome_add_to(&outcomes->command, pending);
+        pending_outcome_add_to(&outcomes->worker->command, pending);
     }
     batch->next = &outcomes->in_flight;
     batch->previous = outcomes->in_flight.previous;
     batch->previous->next = batch;
     outcomes->in_flight.previous = batch;
-    if (session_send(outcomes->session, &outcomes->command, on_finished, batch)) {
+    if (session_send(outcomes->worker->session, on_finished, batch)) {
         end_batch(batch);
-        session_recover(outcomes->session, REDIS_ERROR_LOST, "cannot send a command");
         return false;
     }
     return true;
@@ -193,7 +187,7 @@ bool outcomes_coalesce(struct outcomes *outcomes)
     }
     if (!ev_is_active(&outcomes->coalesce)) {
         ev_timer_set(&outcomes->coalesce, COALESCE_MS / 1000., 0.);
-        ev_timer_start(outcomes->loop, &outcomes->coalesce);
+        ev_timer_start(outcomes->worker->loop, &outcomes->coalesce);
     }
     return true;
 }
@@ -208,11 +202,11 @@ static void on_coalesced(struct ev_loop *loop, ev_timer *watcher, int events)
 
 void outcomes_flush(struct outcomes *outcomes)
 {
-    live_flush(outcomes->live);
     if (outcomes->queued.count > 0) {
         outcomes->sent_ns = clock_boot_ns();
     }
-    while (outcomes->queued.count > 0 && session_is_up(outcomes->session) && send_batch(outcomes)) {
+    while (outcomes->queued.count > 0 && session_is_up(outcomes->worker->session) &&
+           send_batch(outcomes)) {
     }
 }
 
@@ -254,20 +248,19 @@ void outcomes_end(struct outcomes *outcomes, struct attempt *attempt, const stru
     outcomes_add(outcomes, pending);
 }
 
-int outcomes_put_back(struct outcomes *outcomes, const char *token)
+void outcomes_put_back(struct outcomes *outcomes, const char *token)
 {
     struct pending_outcome *pending = pending_outcome_new();
-    if (!pending) {
-        return -1;
+    char *copy = strdup(token);
+    if (!pending || !copy) {
+        free(copy);
+        pending_outcome_free(pending);
+        session_recover(outcomes->worker->session, REDIS_ERROR_LOST, "out of memory");
+        return;
     }
     pending->outcome.verdict = VERDICT_RELEASE;
-    pending->token = strdup(token);
-    if (!pending->token) {
-        pending_outcome_free(pending);
-        return -1;
-    }
+    pending->token = copy;
     outcomes_add(outcomes, pending);
-    return 0;
 }
 
 size_t outcomes_count(const struct outcomes *outcomes)
@@ -300,31 +293,25 @@ void outcomes_unclaimed_tokens(const struct outcomes *outcomes, struct token_lis
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         for (const struct pending_outcome *pending = lists[i]->head.next;
              pending != &lists[i]->head; pending = pending->next) {
-            if (!pending_outcome_attempt(pending)) {
+            if (!pending->attempt) {
                 token_list_add(list, pending_outcome_token(pending));
             }
         }
     }
 }
 
-struct outcomes *outcomes_new(struct ev_loop *loop, const struct config *config,
-                              struct session *session, struct live *live, const struct queue *queue,
-                              const char *consumer, const struct outcomes_events *events)
+struct outcomes *outcomes_new(struct worker_context *worker, const struct outcomes_events *events)
 {
     struct outcomes *outcomes = calloc(1, sizeof *outcomes);
     if (!outcomes) {
         return NULL;
     }
-    outcomes->replicas = replicas_new(config, session, queue, on_replicated, outcomes);
+    outcomes->replicas = replicas_new(worker, on_replicated, outcomes);
     if (!outcomes->replicas) {
         free(outcomes);
         return NULL;
     }
-    outcomes->loop = loop;
-    outcomes->session = session;
-    outcomes->live = live;
-    outcomes->queue = queue;
-    outcomes->consumer = consumer;
+    outcomes->worker = worker;
     outcomes->events = *events;
     pending_outcome_list_init(&outcomes->queued);
     pending_outcome_list_init(&outcomes->kept);
@@ -342,13 +329,12 @@ struct outcomes *outcomes_new(struct ev_loop *loop, const struct config *config,
 void outcomes_free(struct outcomes *outcomes)
 {
     if (outcomes) {
-        ev_timer_stop(outcomes->loop, &outcomes->retry);
-        ev_timer_stop(outcomes->loop, &outcomes->coalesce);
+        ev_timer_stop(outcomes->worker->loop, &outcomes->retry);
+        ev_timer_stop(outcomes->worker->loop, &outcomes->coalesce);
         pending_outcome_list_free(&outcomes->queued);
         pending_outcome_list_free(&outcomes->kept);
         replicas_free(outcomes->replicas);
         pending_outcome_list_free(&outcomes->spare);
-        command_free(&outcomes->command);
         free(outcomes);
     }
 }

@@ -10,12 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/report/live.h"
 #include "daemon/report/pending_outcome.h"
 #include "daemon/session/session.h"
 #include "exec/runner.h"
 
-struct ev_loop;
 struct outcomes;
 
 struct outcomes_events {
@@ -26,10 +24,8 @@ struct outcomes_events {
     void *context;
 };
 
-/* All arguments must outlive the object. Returns NULL without memory. */
-struct outcomes *outcomes_new(struct ev_loop *loop, const struct config *config,
-                              struct session *session, struct live *live, const struct queue *queue,
-                              const char *consumer, const struct outcomes_events *events);
+/* Returns NULL without memory. */
+struct outcomes *outcomes_new(struct worker_context *worker, const struct outcomes_events *events);
 void outcomes_free(struct outcomes *outcomes);
 
 /* Reserves memory for the outcomes of `count` attempts in total, running ones and those about to
@@ -41,10 +37,11 @@ int outcomes_reserve(struct outcomes *outcomes, size_t count);
 void outcomes_end(struct outcomes *outcomes, struct attempt *attempt, const struct outcome *outcome,
                   int64_t ttl_ms);
 
-/* Queues a token that goes back unstarted; it is copied. Returns 0, or −1 without memory. */
-int outcomes_put_back(struct outcomes *outcomes, const char *token);
+/* Queues a token that goes back unstarted; it is copied. Without memory the session recovers, and
+ * its registration returns the token to the queue. */
+void outcomes_put_back(struct outcomes *outcomes, const char *token);
 
-/* Sends all that is queued, if the session is up, after the live output of ended tasks. */
+/* Sends all that is queued, if the session is up. */
 void outcomes_flush(struct outcomes *outcomes);
 
 /* Returns whether to wait for more before sending: one call costs Redis the same for one outcome as

@@ -74,21 +74,6 @@ void pending_outcome_free(struct pending_outcome *pending)
     }
 }
 
-const struct attempt *pending_outcome_attempt(const struct pending_outcome *pending)
-{
-    return pending->attempt;
-}
-
-bool pending_outcome_sent_before(const struct pending_outcome *pending)
-{
-    return pending->again;
-}
-
-enum verdict pending_outcome_verdict(const struct pending_outcome *pending)
-{
-    return pending->outcome.verdict;
-}
-
 const char *pending_outcome_token(const struct pending_outcome *pending)
 {
     return pending->attempt ? pending->attempt->task->token : pending->token;

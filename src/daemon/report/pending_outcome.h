@@ -36,13 +36,7 @@ struct pending_outcome *pending_outcome_new(void);
 /* Frees it and its attempt; NULL does nothing. */
 void pending_outcome_free(struct pending_outcome *pending);
 
-/* NULL if only a token goes back. */
-const struct attempt *pending_outcome_attempt(const struct pending_outcome *pending);
 const char *pending_outcome_token(const struct pending_outcome *pending);
-enum verdict pending_outcome_verdict(const struct pending_outcome *pending);
-
-/* Returns whether it was sent and no reply came: Redis may have settled it. */
-bool pending_outcome_sent_before(const struct pending_outcome *pending);
 
 /* Adds it to a leat_finish. */
 void pending_outcome_add_to(struct command *command, const struct pending_outcome *pending);

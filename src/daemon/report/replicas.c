@@ -15,12 +15,9 @@
 #include "queue/replies.h"
 
 struct replicas {
-    struct session *session;
-    const struct queue *queue;
-    int64_t wanted, timeout_ms; /* a reload does not change them */
+    struct worker_context *worker;
     replicas_callback *answered;
     void *context;
-    struct command command;
     size_t tasks;  /* outcomes that wait for the question in flight; 0: there is none */
     bool outage;   /* the log says that replicas are too few */
     char why[512]; /* why Redis refused; "": it did not */
@@ -44,13 +41,14 @@ static void keep_refusal(struct replicas *replicas, const struct redisReply *rep
 static void log_outage(struct replicas *replicas, int64_t have)
 {
     char duration[48], what[640];
-    units_format_duration(replicas->timeout_ms, duration, sizeof duration);
+    units_format_duration(replicas->worker->config->redis.wait_timeout_ms, duration,
+                          sizeof duration);
     /* a long refusal is truncated */
     if (*replicas->why) {
         (void)snprintf(what, sizeof what, "cannot ask replicas: %s", replicas->why);
     } else {
         (void)snprintf(what, sizeof what, "%lld of %lld replicas within %s", (long long)have,
-                       (long long)replicas->wanted, duration);
+                       (long long)replicas->worker->config->redis.wait_replicas, duration);
     }
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "replicas-short")};
     log_event(replicas->outage ? LOG_DEBUG : LOG_WARNING, LOG_ID_REPLICAS, fields, 1,
@@ -62,14 +60,12 @@ static void log_outage(struct replicas *replicas, int64_t have)
 
 static void judge(struct replicas *replicas, int64_t have)
 {
-    if (*replicas->why || have < replicas->wanted) {
+    if (*replicas->why || have < replicas->worker->config->redis.wait_replicas) {
         log_outage(replicas, have);
-        queue_mark(&replicas->command, replicas->queue, QUEUE_UNREPLICATED,
+        queue_mark(&replicas->worker->command, replicas->worker->queue, QUEUE_UNREPLICATED,
                    (int64_t)replicas->tasks);
-        if (session_send_replica_wait(replicas->session, &replicas->command, 0, ignore_reply,
-                                      NULL)) {
-            session_recover(replicas->session, REDIS_ERROR_LOST, "cannot send a command");
-        }
+        /* a failure recovers */
+        (void)session_send_replica_wait(replicas->worker->session, 0, ignore_reply, NULL);
     } else if (replicas->outage) {
         struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "replicas-back")};
         log_event(LOG_INFO, LOG_ID_REPLICAS, fields, 1,
@@ -98,14 +94,16 @@ static void on_waited(void *context, const struct redisReply *reply)
 
 int replicas_ask(struct replicas *replicas, size_t tasks)
 {
+    struct worker_context *worker = replicas->worker;
     replicas->why[0] = '\0';
-    queue_mark(&replicas->command, replicas->queue, QUEUE_WAITED, (int64_t)tasks);
-    int result =
-        session_send_replica_wait(replicas->session, &replicas->command, 0, on_marked, replicas);
-    queue_wait_replicas(&replicas->command, replicas->wanted, replicas->timeout_ms);
-    if (result || session_send_replica_wait(replicas->session, &replicas->command,
-                                            replicas->timeout_ms, on_waited, replicas)) {
-        session_recover(replicas->session, REDIS_ERROR_LOST, "cannot send a command");
+    queue_mark(&worker->command, worker->queue, QUEUE_WAITED, (int64_t)tasks);
+    if (session_send_replica_wait(worker->session, 0, on_marked, replicas)) {
+        return -1;
+    }
+    queue_wait_replicas(&worker->command, replicas->worker->config->redis.wait_replicas,
+                        replicas->worker->config->redis.wait_timeout_ms);
+    if (session_send_replica_wait(worker->session, replicas->worker->config->redis.wait_timeout_ms,
+                                  on_waited, replicas)) {
         return -1;
     }
     replicas->tasks = tasks;
@@ -114,7 +112,7 @@ int replicas_ask(struct replicas *replicas, size_t tasks)
 
 bool replicas_are_wanted(const struct replicas *replicas)
 {
-    return replicas->wanted > 0;
+    return replicas->worker->config->redis.wait_replicas > 0;
 }
 
 bool replicas_are_asked(const struct replicas *replicas)
@@ -124,25 +122,17 @@ bool replicas_are_asked(const struct replicas *replicas)
 
 /* ---- creation ---- */
 
-struct replicas *replicas_new(const struct config *config, struct session *session,
-                              const struct queue *queue, replicas_callback *answered, void *context)
+struct replicas *replicas_new(struct worker_context *worker, replicas_callback *answered,
+                              void *context)
 {
     struct replicas *replicas = calloc(1, sizeof *replicas);
     if (replicas) {
-        replicas->session = session;
-        replicas->queue = queue;
-        replicas->wanted = config->redis.wait_replicas;
-        replicas->timeout_ms = config->redis.wait_timeout_ms;
-        replicas->answered = answered;
-        replicas->context = context;
+        *replicas = (struct replicas){.worker = worker, .answered = answered, .context = context};
     }
     return replicas;
 }
 
 void replicas_free(struct replicas *replicas)
 {
-    if (replicas) {
-        command_free(&replicas->command);
-        free(replicas);
-    }
+    free(replicas);
 }

@@ -18,9 +18,8 @@ struct replicas;
  * outage and counted in Redis. If known is false, the session was lost before the answer. */
 typedef void replicas_callback(void *context, bool known);
 
-/* session and queue must outlive the object. Returns NULL without memory. */
-struct replicas *replicas_new(const struct config *config, struct session *session,
-                              const struct queue *queue, replicas_callback *answered,
+/* Returns NULL without memory. */
+struct replicas *replicas_new(struct worker_context *worker, replicas_callback *answered,
                               void *context);
 void replicas_free(struct replicas *replicas); /* NULL does nothing */
 

@@ -245,8 +245,8 @@ void task_log_hook_given_up(const struct redisReply *given_up)
 void task_log_settled(const struct pending_outcome *pending, enum queue_settled settled,
                       const char *error)
 {
-    const struct attempt *attempt = pending_outcome_attempt(pending);
-    bool settled_before = settled == QUEUE_GONE && pending_outcome_sent_before(pending);
+    const struct attempt *attempt = pending->attempt;
+    bool settled_before = settled == QUEUE_GONE && pending->again;
     if (settled == QUEUE_OK || settled_before || !attempt) {
         return;
     }

@@ -17,8 +17,7 @@ struct place {
 };
 
 struct address {
-    struct ev_loop *loop;
-    const struct config *config;
+    struct worker_context *worker;
     struct address_events events;
     struct place used;
     char replid[48];           /* of the data that the worker has registered with; "": none */
@@ -70,18 +69,18 @@ static void describe(const char *host, int64_t port, const char *socket, char *t
 static void log_refusal(const struct address *address)
 {
     char there[200], used[200];
-    const struct config_redis *redis = &address->config->redis;
+    const struct config_redis *redis = &address->worker->config->redis;
     describe(redis->host, redis->port, redis->socket, there, sizeof there);
     describe(address->used.host, address->used.port, address->used.socket, used, sizeof used);
     log_event(LOG_ERR, LOG_ID_CONFIG_REJECTED, NULL, 0,
               "%s: [redis] host, port, socket: not moving to %s: %s; staying with %s; restart "
               "leatd to finish its tasks there first, then move",
-              address->config->path, there, address->refusal, used);
+              address->worker->config->path, there, address->refusal, used);
 }
 
 static void stop_asking(struct address *address)
 {
-    ev_timer_stop(address->loop, &address->answered);
+    ev_timer_stop(address->worker->loop, &address->answered);
     query_free(address->query);
     address->query = NULL;
 }
@@ -89,7 +88,7 @@ static void stop_asking(struct address *address)
 static void move_or_stay(struct address *address)
 {
     char place[200], why[256];
-    if (!*address->refusal && use(address, &address->config->redis)) {
+    if (!*address->refusal && use(address, &address->worker->config->redis)) {
         (void)snprintf(address->refusal, sizeof address->refusal, "out of memory");
     }
     if (*address->refusal) {
@@ -104,7 +103,7 @@ static void move_or_stay(struct address *address)
 static void answer_later(struct address *address)
 {
     ev_timer_set(&address->answered, 0., 0.);
-    ev_timer_start(address->loop, &address->answered);
+    ev_timer_start(address->worker->loop, &address->answered);
 }
 
 /* Starts the query, or refuses the new address. */
@@ -113,9 +112,9 @@ static void ask(struct address *address, const struct config_redis *redis, query
     char name[160];
     address->asked = *redis;
     server_info(&address->command);
-    (void)snprintf(name, sizeof name, "leat:%s:address", address->config->queue.name);
-    address->query =
-        query_start(address->loop, &address->asked, name, &address->command, callback, address);
+    (void)snprintf(name, sizeof name, "leat:%s:address", address->worker->config->queue.name);
+    address->query = query_start(address->worker->loop, &address->asked, name, &address->command,
+                                 callback, address);
     if (!address->query) {
         (void)snprintf(address->refusal, sizeof address->refusal, "out of memory");
         answer_later(address);
@@ -176,19 +175,18 @@ static void on_answered(struct ev_loop *loop, ev_timer *watcher, int events)
     stop_asking(address);
     if (!address->knows_used && !*address->refusal && *address->replid) {
         address->knows_used = true;
-        ask(address, &address->config->redis, on_new_info);
+        ask(address, &address->worker->config->redis, on_new_info);
     } else {
         move_or_stay(address);
     }
 }
 
-void address_set_config(struct address *address, const struct config *config)
+void address_reload(struct address *address)
 {
     stop_asking(address);
-    address->config = config;
     address->knows_used = false;
     *address->refusal = '\0';
-    if (is_used(address, &config->redis)) {
+    if (is_used(address, &address->worker->config->redis)) {
         return;
     }
     if (!*address->replid) {
@@ -206,26 +204,24 @@ void address_registered(struct address *address, const char *replid)
 
 struct config_redis address_apply(const struct address *address)
 {
-    struct config_redis redis = address->config->redis;
+    struct config_redis redis = address->worker->config->redis;
     redis.host = address->used.host;
     redis.port = address->used.port;
     redis.socket = address->used.socket;
     return redis;
 }
 
-struct address *address_new(struct ev_loop *loop, const struct config *config,
-                            const struct address_events *events)
+struct address *address_new(struct worker_context *worker, const struct address_events *events)
 {
     struct address *address = calloc(1, sizeof *address);
     if (!address) {
         return NULL;
     }
-    address->loop = loop;
-    address->config = config;
+    address->worker = worker;
     address->events = *events;
     ev_timer_init(&address->answered, on_answered, 0., 0.);
     address->answered.data = address;
-    if (use(address, &config->redis)) {
+    if (use(address, &worker->config->redis)) {
         free(address);
         return NULL;
     }

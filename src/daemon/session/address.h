@@ -6,10 +6,9 @@
 #ifndef LEAT_DAEMON_SESSION_ADDRESS_H
 #define LEAT_DAEMON_SESSION_ADDRESS_H
 
-#include "config/config.h"
+#include "daemon/session/worker_context.h"
 #include "redis/server_command.h"
 
-struct ev_loop;
 struct address;
 
 struct address_events {
@@ -18,19 +17,19 @@ struct address_events {
     void *context;
 };
 
-/* config must outlive it or be replaced. Returns NULL without memory. */
-struct address *address_new(struct ev_loop *loop, const struct config *config,
-                            const struct address_events *events);
+/* Returns NULL without memory. */
+struct address *address_new(struct worker_context *worker, const struct address_events *events);
 
-/* Checks a changed address; `moved` follows, or the log says why the old one stays in use. */
-void address_set_config(struct address *address, const struct config *config);
+/* The config was replaced: checks a changed address; `moved` follows, or the log says why the old
+ * one stays in use. */
+void address_reload(struct address *address);
 
 /* Notes the data of the server that the worker has registered with. Before that, any server will
  * do, since no task runs. */
 void address_registered(struct address *address, const char *replid);
 
 /* Returns a copy of the config's section with the address in use; valid until the next
- * address_set_config. */
+ * address_reload. */
 struct config_redis address_apply(const struct address *address);
 
 /* True if the server has the data that replid names: it is that server, its replica, or was its

@@ -18,12 +18,9 @@
 #include "redis/server_command.h"
 
 struct join {
+    struct worker_context *worker;
     struct connection *connection;
-    const struct config *config;
-    const struct queue *queue;
-    const char *consumer;
     struct join_events events;
-    struct command command;
     int64_t register_sent_ns;
     const int64_t *old_clients; /* the owner's */
     size_t old_count;
@@ -41,32 +38,26 @@ static void fail(struct join *join, enum redis_error error, const char *why)
     join->events.failed(join->events.context, error, why);
 }
 
-/* Returns whether there is a reply and it is no error; fails the join on an error. */
-static bool check(struct join *join, const struct redisReply *reply, const char *what)
+/* As session_check. */
+static bool check(struct join *join, const struct redisReply *reply, int malformed,
+                  const char *what)
 {
     if (!reply) {
         return false; /* the session handles the end of the connection */
     }
-    if (reply->type == REDIS_REPLY_ERROR) {
-        char why[200];
-        const char *text;
-        size_t size = redis_error_text(reply->str, reply->len, &text);
-        (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text);
-        fail(join, redis_error_classify(reply->str, reply->len), why);
-        return false;
+    char why[200];
+    enum redis_error error = redis_error_of_reply(reply, malformed, what, why, sizeof why);
+    if (error) {
+        fail(join, error, why);
     }
-    return true;
+    return !error;
 }
 
-static int send_command(struct join *join, connection_callback *callback)
+static void send_command(struct join *join, connection_callback *callback)
 {
-    return connection_send(join->connection, &join->command, join->config->redis.command_timeout_ms,
-                           callback, join);
-}
-
-static void send_or_fail(struct join *join, connection_callback *callback)
-{
-    if (send_command(join, callback)) {
+    struct worker_context *worker = join->worker;
+    if (connection_send(join->connection, &worker->command,
+                        worker->config->redis.command_timeout_ms, callback, join)) {
         fail(join, REDIS_ERROR_LOST, "cannot send a command");
     }
 }
@@ -88,43 +79,40 @@ static void on_registered(void *context, const struct redisReply *reply)
 {
     struct join *join = context;
     struct queue_renew_reply answer;
-    if (!check(join, reply, "register")) {
+    if (!check(join, reply, queue_register_read(reply, &answer), "register")) {
         return;
     }
-    if (queue_register_read(reply, &answer)) {
-        fail(join, REDIS_ERROR_OTHER, "register: unexpected reply");
-    } else if (answer.more) {
+    if (answer.more) {
         send_register(join);
     } else {
         memcpy(join->old_run_id, join->run_id, sizeof join->old_run_id);
-        warn_of_overrides(join->config, &answer);
+        warn_of_overrides(join->worker->config, &answer);
         join->events.joined(join->events.context, &answer, join->register_sent_ns);
     }
 }
 
 static void send_register(struct join *join)
 {
+    struct worker_context *worker = join->worker;
     struct token_list list = {0};
-    join->events.tokens(join->events.context, &list);
-    const char *heartbeat = join->events.heartbeat(join->events.context);
-    struct shared_defaults shared_defaults = {0};
-    if (list.failed || !heartbeat || shared_defaults_make(&shared_defaults, join->config)) {
-        token_list_free(&list);
+    struct shared_defaults shared_defaults;
+    const char *heartbeat = join->events.roll_call(join->events.context, &list);
+    if (heartbeat && shared_defaults_make(&shared_defaults, worker->config)) {
         fail(join, REDIS_ERROR_LOST, "out of memory");
-        return;
+    } else if (heartbeat) {
+        queue_register(&worker->command, worker->queue, worker->consumer, heartbeat,
+                       shared_defaults.list, shared_defaults.count, list.tokens, list.count);
+        shared_defaults_free(&shared_defaults);
+        join->register_sent_ns = clock_boot_ns();
+        send_command(join, on_registered);
     }
-    queue_register(&join->command, join->queue, join->consumer, heartbeat, shared_defaults.list,
-                   shared_defaults.count, list.tokens, list.count);
-    shared_defaults_free(&shared_defaults);
     token_list_free(&list);
-    join->register_sent_ns = clock_boot_ns();
-    send_or_fail(join, on_registered);
 }
 
 static void on_loaded(void *context, const struct redisReply *reply)
 {
     struct join *join = context;
-    if (check(join, reply, "loading the function library")) {
+    if (check(join, reply, 0, "loading the function library")) {
         log_text(LOG_INFO, "loaded the function library, version %ld", (long)library_version());
         send_register(join);
     }
@@ -140,7 +128,7 @@ static void on_version(void *context, const struct redisReply *reply)
                    redis_error_classify(reply->str, reply->len) == REDIS_ERROR_NO_LIBRARY;
     int64_t protocol = 0, version = 0;
     if (!missing) {
-        if (!check(join, reply, "asking for the function library")) {
+        if (!check(join, reply, 0, "asking for the function library")) {
             return;
         }
         if (queue_version_read(reply, &protocol, &version)) {
@@ -152,14 +140,14 @@ static void on_version(void *context, const struct redisReply *reply)
         send_register(join);
         return;
     }
-    if (join->config->queue.load_library == CONFIG_LIBRARY_NEVER) {
+    if (join->worker->config->queue.load_library == CONFIG_LIBRARY_NEVER) {
         fail(join, REDIS_ERROR_NO_LIBRARY,
              missing ? "the function library is missing and load_library is never"
                      : "the function library is old and load_library is never");
         return;
     }
-    queue_load_library(&join->command, true);
-    send_or_fail(join, on_loaded);
+    queue_load_library(&join->worker->command, true);
+    send_command(join, on_loaded);
 }
 
 /* Each warning is logged once, and again when it changes. */
@@ -189,7 +177,7 @@ static void warn_about(struct join *join, const struct server_info *server)
 /* Logged once: a worker always has a blocking read in flight. */
 static void warn_about_moves(struct join *join, const struct server_info *server)
 {
-    if (server->move_crashes && join->config->redis.cluster && !join->warned_of_moves) {
+    if (server->move_crashes && join->worker->config->redis.cluster && !join->warned_of_moves) {
         log_event(LOG_WARNING, LOG_ID_REDIS_WARNING, NULL, 0,
                   "this Redis crashes if a hash slot that workers read moves to another node "
                   "(Redis bug #13311); upgrade to Redis 7.2.7, or Valkey 7.2.6, or later");
@@ -206,32 +194,24 @@ static void ignore_reply(void *context, const struct redisReply *reply)
 /* Commands that former connections sent, and that the server has not read yet, must not run after
  * the registration. If the ACL forbids CLIENT KILL, leases still protect the tasks. A server that
  * was restarted, or another server, has given the client ids to other clients. */
-static int kill_clients(struct join *join, const struct server_info *server)
+static void kill_clients(struct join *join, const struct server_info *server)
 {
     bool same = strcmp(server->run_id, join->old_run_id) == 0;
     memcpy(join->run_id, server->run_id, sizeof join->run_id);
     memcpy(join->replid, server->replid, sizeof join->replid);
     for (size_t i = 0; same && i < join->old_count; i++) {
-        if (join->old_clients[i] < 0) {
-            continue;
-        }
-        server_kill_client(&join->command, join->old_clients[i]);
-        if (send_command(join, ignore_reply)) {
-            return -1;
+        if (join->old_clients[i] >= 0) {
+            server_kill_client(&join->worker->command, join->old_clients[i]);
+            send_command(join, ignore_reply);
         }
     }
-    return 0;
 }
 
 static void on_info(void *context, const struct redisReply *reply)
 {
     struct join *join = context;
-    if (!check(join, reply, "INFO")) {
-        return;
-    }
     struct server_info server;
-    if (server_info_read(reply, &server)) {
-        fail(join, REDIS_ERROR_OTHER, "INFO: unexpected reply");
+    if (!check(join, reply, server_info_read(reply, &server), "INFO")) {
         return;
     }
     char why[128];
@@ -244,13 +224,12 @@ static void on_info(void *context, const struct redisReply *reply)
         fail(join, REDIS_ERROR_LATER, "Redis is loading its data");
     } else if (!server.is_master) {
         fail(join, REDIS_ERROR_ROLE, "this Redis is a replica");
-    } else if (kill_clients(join, &server)) {
-        fail(join, REDIS_ERROR_LOST, "cannot send a command");
     } else {
+        kill_clients(join, &server);
         warn_about(join, &server);
         warn_about_moves(join, &server);
-        queue_version(&join->command);
-        send_or_fail(join, on_version);
+        queue_version(&join->worker->command);
+        send_command(join, on_version);
     }
 }
 
@@ -258,28 +237,18 @@ void join_start(struct join *join, const int64_t *old_clients, size_t count)
 {
     join->old_clients = old_clients;
     join->old_count = count;
-    server_info(&join->command);
-    send_or_fail(join, on_info);
+    server_info(&join->worker->command);
+    send_command(join, on_info);
 }
 
-struct join *join_new(struct connection *connection, const struct config *config,
-                      const struct queue *queue, const char *consumer,
+struct join *join_new(struct worker_context *worker, struct connection *connection,
                       const struct join_events *events)
 {
     struct join *join = calloc(1, sizeof *join);
     if (join) {
-        join->connection = connection;
-        join->config = config;
-        join->queue = queue;
-        join->consumer = consumer;
-        join->events = *events;
+        *join = (struct join){.worker = worker, .connection = connection, .events = *events};
     }
     return join;
-}
-
-void join_set_config(struct join *join, const struct config *config)
-{
-    join->config = config;
 }
 
 const char *join_replid(const struct join *join)
@@ -289,8 +258,5 @@ const char *join_replid(const struct join *join)
 
 void join_free(struct join *join)
 {
-    if (join) {
-        command_free(&join->command);
-        free(join);
-    }
+    free(join);
 }

@@ -10,30 +10,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/config.h"
 #include "daemon/session/tokens.h"
-#include "queue/keys.h"
+#include "daemon/session/worker_context.h"
 #include "queue/replies.h"
 #include "redis/connection/connection.h"
 
 struct join;
 
 struct join_events {
-    /* Every token that the worker holds. */
-    void (*tokens)(void *context, struct token_list *list);
-    /* The worker's heartbeat record, valid until the next call; NULL without memory. */
-    const char *(*heartbeat)(void *context);
+    /* See session_roll_call. */
+    const char *(*roll_call)(void *context, struct token_list *list);
     /* sent_ns: when the registration was sent. */
     void (*joined)(void *context, const struct queue_renew_reply *reply, int64_t sent_ns);
     void (*failed)(void *context, enum redis_error error, const char *why);
     void *context;
 };
 
-/* All arguments must outlive the object; config may be replaced. Returns NULL without memory. */
-struct join *join_new(struct connection *connection, const struct config *config,
-                      const struct queue *queue, const char *consumer,
+/* The connection must outlive the object. Returns NULL without memory. */
+struct join *join_new(struct worker_context *worker, struct connection *connection,
                       const struct join_events *events);
-void join_set_config(struct join *join, const struct config *config);
 
 /* The replication id of the data of the server that joined last; "" if it has none. */
 const char *join_replid(const struct join *join);

@@ -11,7 +11,7 @@
 #include "redis/server/discovery.h"
 
 struct server {
-    const struct config *config;
+    struct worker_context *worker;
     struct server_events events;
     struct discovery *discovery; /* NULL: the config names the server */
     struct address *address;     /* NULL: discovery finds it */
@@ -28,15 +28,15 @@ static void on_discovered(void *context, const struct endpoint *endpoint, enum r
     server->discovering = false;
     if (discovering && endpoint) {
         server->endpoint = *endpoint;
-        server->redis = discovery_apply(&server->config->redis, &server->endpoint);
+        server->redis = discovery_apply(&server->worker->config->redis, &server->endpoint);
         server->events.found(server->events.context);
     } else if (discovering) {
         server->events.failed(server->events.context, error, why);
     } else if (endpoint && server->endpoint.port && !endpoint_equal(endpoint, &server->endpoint)) {
         char text[ADDRESSES_HOST_SIZE + 64];
         (void)snprintf(text, sizeof text, "%s %s:%lld",
-                       server->config->redis.cluster ? "the queue's hash slot is now at"
-                                                     : "the master is now",
+                       server->worker->config->redis.cluster ? "the queue's hash slot is now at"
+                                                             : "the master is now",
                        endpoint->host, (long long)endpoint->port);
         server->events.moved(server->events.context, text);
     }
@@ -58,17 +58,16 @@ const struct config_redis *server_redis(const struct server *server)
     return &server->redis;
 }
 
-void server_set_config(struct server *server, const struct config *config)
+void server_reload(struct server *server)
 {
-    server->config = config;
+    const struct config_redis *redis = &server->worker->config->redis;
     if (!server->discovery) {
-        address_set_config(server->address, config);
+        address_reload(server->address);
         server->redis = address_apply(server->address);
         return;
     }
-    server->redis =
-        server->endpoint.port ? discovery_apply(&config->redis, &server->endpoint) : config->redis;
-    discovery_set_config(server->discovery, &config->redis);
+    server->redis = server->endpoint.port ? discovery_apply(redis, &server->endpoint) : *redis;
+    discovery_set_config(server->discovery, redis);
 }
 
 void server_registered(struct server *server, const char *replid)
@@ -86,24 +85,24 @@ static void on_address(void *context, const char *why)
     server->events.moved(server->events.context, why);
 }
 
-struct server *server_new(struct ev_loop *loop, const struct config *config,
-                          const struct server_events *events)
+struct server *server_new(struct worker_context *worker, const struct server_events *events)
 {
+    const struct config *config = worker->config;
     struct server *server = calloc(1, sizeof *server);
     if (!server) {
         return NULL;
     }
-    server->config = config;
+    server->worker = worker;
     server->redis = config->redis;
     server->events = *events;
     if (discovery_is_needed(&config->redis)) {
         const struct discovery_events discovery_events = {.told = on_discovered, .context = server};
         char name[160];
         (void)snprintf(name, sizeof name, "leat:%s:discovery", config->queue.name);
-        server->discovery = discovery_new(loop, &config->redis, name, &discovery_events);
+        server->discovery = discovery_new(worker->loop, &config->redis, name, &discovery_events);
     } else {
         const struct address_events address_events = {.moved = on_address, .context = server};
-        server->address = address_new(loop, config, &address_events);
+        server->address = address_new(worker, &address_events);
     }
     if (!server->discovery && !server->address) {
         server_free(server);

@@ -5,10 +5,9 @@
 #ifndef LEAT_DAEMON_SESSION_SERVER_H
 #define LEAT_DAEMON_SESSION_SERVER_H
 
-#include "config/config.h"
+#include "daemon/session/worker_context.h"
 #include "redis/error.h"
 
-struct ev_loop;
 struct server;
 
 struct server_events {
@@ -22,10 +21,11 @@ struct server_events {
     void *context;
 };
 
-/* config must outlive it or be replaced. Returns NULL without memory. */
-struct server *server_new(struct ev_loop *loop, const struct config *config,
-                          const struct server_events *events);
-void server_set_config(struct server *server, const struct config *config);
+/* Returns NULL without memory. */
+struct server *server_new(struct worker_context *worker, const struct server_events *events);
+
+/* The config was replaced. */
+void server_reload(struct server *server);
 
 /* Starts discovery. `found` or `failed` follows: at once if the config names the server. */
 void server_discover(struct server *server);

@@ -37,10 +37,7 @@ enum session_state {
 enum { WORK, COMMAND, WAKEUP, REPLICA_WAIT, CONNECTIONS };
 
 struct session {
-    struct ev_loop *loop;
-    const struct config *config;
-    const struct queue *queue;
-    const char *consumer;
+    struct worker_context *worker;
     struct session_events events;
 
     struct server *server;
@@ -50,13 +47,12 @@ struct session {
                  */
     struct join *join;
     int64_t old_clients[CONNECTIONS]; /* of the last session that was up; −1: none */
-    struct command command;
+
     ev_timer retry;     /* SESSION_CLOSED: the next try */
     ev_timer unblock;   /* repeats CLIENT UNBLOCK */
     ev_timer failed;    /* runs session_recover in the next turn */
     unsigned failures;  /* tries since the last stable session */
     int64_t up_ns;      /* when the session came up last */
-    int64_t lease_ms;   /* the queue's */
     int64_t unblock_ns; /* when CLIENT UNBLOCK was first sent */
     bool was_up;        /* at least once */
     bool outage;        /* the log says that there is no session */
@@ -85,7 +81,7 @@ static void close_all(struct session *session, bool was_up)
         }
         connection_close(session->connections[i]);
     }
-    ev_timer_stop(session->loop, &session->unblock);
+    ev_timer_stop(session->worker->loop, &session->unblock);
     session->blocked = false;
 }
 
@@ -95,7 +91,7 @@ static double pause_for(const struct session *session)
                                                       session->error == REDIS_ERROR_NO_LIBRARY))) {
         return SOONEST_S;
     }
-    return backoff_delay(&session->config->redis, session->failures);
+    return backoff_delay(&session->worker->config->redis, session->failures);
 }
 
 static void log_outage(struct session *session, double delay)
@@ -106,7 +102,7 @@ static void log_outage(struct session *session, double delay)
     int priority = known ? LOG_DEBUG : LOG_WARNING;
     const char *step = session->moved ? "following it" : redis_error_advice(session->error);
     if (session->error == REDIS_ERROR_NO_LIBRARY &&
-        session->config->queue.load_library == CONFIG_LIBRARY_AUTO) {
+        session->worker->config->queue.load_library == CONFIG_LIBRARY_AUTO) {
         step = "loading it again";
     }
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "redis-down"),
@@ -154,23 +150,21 @@ void session_recover(struct session *session, enum redis_error error, const char
     session->error = error;
     (void)snprintf(session->why, sizeof session->why, "%s", why);
     ev_timer_set(&session->failed, 0., 0.);
-    ev_timer_start(session->loop, &session->failed);
+    ev_timer_start(session->worker->loop, &session->failed);
 }
 
-bool session_check(struct session *session, const struct redisReply *reply, const char *what)
+bool session_check(struct session *session, const struct redisReply *reply, int malformed,
+                   const char *what)
 {
     if (!reply) {
         return false; /* on_lost handles the end of the connection */
     }
-    if (reply->type != REDIS_REPLY_ERROR) {
-        return true;
-    }
     char why[200];
-    const char *text;
-    size_t size = redis_error_text(reply->str, reply->len, &text);
-    (void)snprintf(why, sizeof why, "%s: %.*s", what, (int)size, text);
-    session_recover(session, redis_error_classify(reply->str, reply->len), why);
-    return false;
+    enum redis_error error = redis_error_of_reply(reply, malformed, what, why, sizeof why);
+    if (error) {
+        session_recover(session, error, why);
+    }
+    return !error;
 }
 
 static void on_lost(void *context, struct connection *connection, enum redis_error error,
@@ -188,7 +182,7 @@ static void on_joined(void *context, const struct queue_renew_reply *reply, int6
     if (session->outage || !session->was_up) {
         struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "redis-up")};
         log_event(LOG_INFO, LOG_ID_REDIS_UP, fields, 1, "registered with Redis as %s",
-                  session->consumer);
+                  session->worker->consumer);
     }
     session->state = SESSION_UP;
     server_registered(session->server, join_replid(session->join));
@@ -202,21 +196,15 @@ static void on_joined(void *context, const struct queue_renew_reply *reply, int6
     session->events.up(session->events.context, reply, sent_ns);
 }
 
-static void list_tokens(void *context, struct token_list *list)
+const char *session_roll_call(struct session *session, struct token_list *list)
 {
-    struct session *session = context;
     session->events.tokens(session->events.context, list);
-}
-
-static const char *make_heartbeat(void *context)
-{
-    struct session *session = context;
-    return session->events.heartbeat(session->events.context);
-}
-
-static void on_join_failed(void *context, enum redis_error error, const char *why)
-{
-    session_recover(context, error, why);
+    const char *heartbeat = session->events.heartbeat(session->events.context);
+    if (list->failed || !heartbeat) {
+        session_recover(session, REDIS_ERROR_LOST, "out of memory");
+        return NULL;
+    }
+    return heartbeat;
 }
 
 static void on_up(void *context, struct connection *connection)
@@ -250,7 +238,7 @@ static void open_all(struct session *session)
     server_discover(session->server);
 }
 
-static void on_no_server(void *context, enum redis_error error, const char *why)
+static void on_failure(void *context, enum redis_error error, const char *why)
 {
     session_recover(context, error, why);
 }
@@ -261,7 +249,7 @@ static void on_moved(void *context, const char *why)
     struct session *session = context;
     session->failures = 0;
     if (session->state == SESSION_CLOSED) {
-        ev_timer_stop(session->loop, &session->retry);
+        ev_timer_stop(session->worker->loop, &session->retry);
         open_all(session);
     } else {
         session->moved = true;
@@ -284,26 +272,14 @@ static void on_wakeup(void *context, const struct redisReply *reply)
     if (!reply || session->state != SESSION_UP) {
         return;
     }
-    if (!session_check(session, reply, "reading the wakeup stream")) {
-        return;
-    }
     struct queue_wakeup wakeup;
     int woken = queue_listen_read(reply, session->wakeup_id, sizeof session->wakeup_id, &wakeup);
-    if (woken < 0) {
-        session_recover(session, REDIS_ERROR_OTHER, "wakeup stream: unexpected reply");
+    if (!session_check(session, reply, woken < 0, "reading the wakeup stream")) {
         return;
     }
     listen_for_wakeups(session);
     if (woken > 0) {
         session->events.woken(session->events.context, &wakeup);
-    }
-}
-
-static void listen_for_wakeups(struct session *session)
-{
-    queue_listen(&session->command, session->queue, session->wakeup_id);
-    if (connection_send(session->connections[WAKEUP], &session->command, 0, on_wakeup, session)) {
-        session_recover(session, REDIS_ERROR_LOST, "cannot read the wakeup stream");
     }
 }
 
@@ -313,57 +289,57 @@ static void listen_for_wakeups(struct session *session)
  * to reconnect before the lease ends. */
 static int64_t reply_timeout_ms(const struct session *session)
 {
-    int64_t most_ms = lease_rule_heartbeat_ms(session->lease_ms);
-    int64_t timeout_ms = session->config->redis.command_timeout_ms;
+    int64_t most_ms = lease_rule_heartbeat_ms(session->worker->lease_ms);
+    int64_t timeout_ms = session->worker->config->redis.command_timeout_ms;
     return timeout_ms < most_ms ? timeout_ms : most_ms;
 }
 
-void session_set_lease(struct session *session, int64_t lease_ms)
-{
-    session->lease_ms = lease_ms;
-}
-
-int session_send(struct session *session, struct command *command, connection_callback *callback,
-                 void *context)
+static int send_on(struct session *session, int connection, int64_t timeout_ms,
+                   connection_callback *callback, void *context)
 {
     if (!session_is_up(session)) {
-        return -1;
+        return -1; /* it recovers already */
     }
-    return connection_send(session->connections[COMMAND], command, reply_timeout_ms(session),
-                           callback, context);
+    int result = connection_send(session->connections[connection], &session->worker->command,
+                                 timeout_ms, callback, context);
+    if (result) {
+        session_recover(session, REDIS_ERROR_LOST, "cannot send a command");
+    }
+    return result;
 }
 
-int session_send_replica_wait(struct session *session, struct command *command, int64_t timeout_ms,
+int session_send(struct session *session, connection_callback *callback, void *context)
+{
+    return send_on(session, COMMAND, reply_timeout_ms(session), callback, context);
+}
+
+int session_send_replica_wait(struct session *session, int64_t timeout_ms,
                               connection_callback *callback, void *context)
 {
-    if (!session_is_up(session)) {
-        return -1;
-    }
-    return connection_send(session->connections[REPLICA_WAIT], command,
-                           reply_timeout_ms(session) + timeout_ms, callback, context);
+    return send_on(session, REPLICA_WAIT, reply_timeout_ms(session) + timeout_ms, callback,
+                   context);
+}
+
+static void listen_for_wakeups(struct session *session)
+{
+    queue_listen(&session->worker->command, session->worker->queue, session->wakeup_id);
+    (void)send_on(session, WAKEUP, 0, on_wakeup, session); /* a failure recovers */
 }
 
 static void on_block(void *context, const struct redisReply *reply)
 {
     struct session *session = context;
     session->blocked = false;
-    ev_timer_stop(session->loop, &session->unblock);
+    ev_timer_stop(session->worker->loop, &session->unblock);
     session->block_callback(session->block_context, reply);
 }
 
-int session_block(struct session *session, struct command *command, connection_callback *callback,
-                  void *context)
+int session_block(struct session *session, connection_callback *callback, void *context)
 {
-    if (!session_is_up(session) || session->blocked) {
-        return -1;
-    }
     session->block_callback = callback;
     session->block_context = context;
-    if (connection_send(session->connections[WORK], command, 0, on_block, session)) {
-        return -1;
-    }
-    session->blocked = true;
-    return 0;
+    session->blocked = send_on(session, WORK, 0, on_block, session) == 0;
+    return session->blocked ? 0 : -1;
 }
 
 static void ignore_reply(void *context, const struct redisReply *reply)
@@ -378,14 +354,14 @@ static void on_unblock(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     (void)events;
     struct session *session = watcher->data;
-    server_unblock(&session->command, connection_client_id(session->connections[WORK]));
+    server_unblock(&session->worker->command, connection_client_id(session->connections[WORK]));
     if (session->state != SESSION_UP) {
         ev_timer_stop(loop, watcher);
     } else if (clock_boot_ns() - session->unblock_ns >
                reply_timeout_ms(session) * CLOCK_NS_PER_MS) {
         session_recover(session, REDIS_ERROR_LOST, "the blocking read does not end");
-    } else if (session_send(session, &session->command, ignore_reply, NULL)) {
-        session_recover(session, REDIS_ERROR_LOST, "cannot send a command");
+    } else {
+        (void)session_send(session, ignore_reply, NULL); /* a failure recovers */
     }
 }
 
@@ -395,70 +371,68 @@ void session_unblock(struct session *session)
         return;
     }
     ev_timer_set(&session->unblock, UNBLOCK_REPEAT_S, UNBLOCK_REPEAT_S);
-    ev_timer_start(session->loop, &session->unblock);
+    ev_timer_start(session->worker->loop, &session->unblock);
     session->unblock_ns = clock_boot_ns();
-    on_unblock(session->loop, &session->unblock, 0);
+    on_unblock(session->worker->loop, &session->unblock, 0);
 }
 
 /* ---- creation and state ---- */
 
-struct session *session_new(struct ev_loop *loop, const struct config *config,
-                            const struct queue *queue, const char *consumer,
-                            const struct session_events *events)
+static const char *on_roll_call(void *context, struct token_list *list)
+{
+    return session_roll_call(context, list);
+}
+
+static int create_parts(struct session *session)
 {
     static const char *const names[CONNECTIONS] = {"work", "command", "wakeup", "replica-wait"};
+    const struct server_events server_events = {
+        .found = on_server, .failed = on_failure, .moved = on_moved, .context = session};
+    const struct connection_events connection_events = {
+        .up = on_up, .lost = on_lost, .context = session};
+    const struct join_events join_events = {
+        .roll_call = on_roll_call, .joined = on_joined, .failed = on_failure, .context = session};
+    session->server = server_new(session->worker, &server_events);
+    for (int i = 0; i < CONNECTIONS && session->server; i++) {
+        char name[160];
+        (void)snprintf(name, sizeof name, "leat:%s:%s", session->worker->config->queue.name,
+                       names[i]);
+        session->connections[i] =
+            connection_new(session->worker->loop, session_redis(session), name, &connection_events);
+        if (!session->connections[i]) {
+            return -1;
+        }
+    }
+    session->join = join_new(session->worker, session->connections[COMMAND], &join_events);
+    return session->server && session->join ? 0 : -1;
+}
+
+struct session *session_new(struct worker_context *worker, const struct session_events *events)
+{
     struct session *session = calloc(1, sizeof *session);
     if (!session) {
         return NULL;
     }
-    session->loop = loop;
-    session->config = config;
-    session->queue = queue;
-    session->consumer = consumer;
+    session->worker = worker;
     session->events = *events;
-    session->lease_ms = config->queue.lease_ms;
-    session->opened = config->redis.wait_replicas > 0 ? CONNECTIONS : REPLICA_WAIT;
+    session->opened = worker->config->redis.wait_replicas > 0 ? CONNECTIONS : REPLICA_WAIT;
+    for (int i = 0; i < CONNECTIONS; i++) {
+        session->old_clients[i] = -1;
+    }
     ev_timer_init(&session->retry, on_retry, 0., 0.);
     ev_timer_init(&session->unblock, on_unblock, UNBLOCK_REPEAT_S, UNBLOCK_REPEAT_S);
     ev_timer_init(&session->failed, on_failed, 0., 0.);
     session->retry.data = session->unblock.data = session->failed.data = session;
-    const struct server_events server_events = {
-        .found = on_server, .failed = on_no_server, .moved = on_moved, .context = session};
-    session->server = server_new(loop, config, &server_events);
-    if (!session->server) {
-        session_free(session);
-        return NULL;
-    }
-    struct connection_events connection_events = {.up = on_up, .lost = on_lost, .context = session};
-    for (int i = 0; i < CONNECTIONS; i++) {
-        char name[160];
-        (void)snprintf(name, sizeof name, "leat:%s:%s", config->queue.name, names[i]);
-        session->old_clients[i] = -1;
-        session->connections[i] =
-            connection_new(loop, session_redis(session), name, &connection_events);
-        if (!session->connections[i]) {
-            session_free(session);
-            return NULL;
-        }
-    }
-    const struct join_events join_events = {.tokens = list_tokens,
-                                            .heartbeat = make_heartbeat,
-                                            .joined = on_joined,
-                                            .failed = on_join_failed,
-                                            .context = session};
-    session->join = join_new(session->connections[COMMAND], config, queue, consumer, &join_events);
-    if (!session->join) {
+    if (create_parts(session)) {
         session_free(session);
         return NULL;
     }
     return session;
 }
 
-void session_set_config(struct session *session, const struct config *config)
+void session_reload(struct session *session)
 {
-    session->config = config;
-    join_set_config(session->join, config);
-    server_set_config(session->server, config);
+    server_reload(session->server);
 }
 
 const struct config_redis *session_redis(const struct session *session)
@@ -496,14 +470,13 @@ void session_free(struct session *session)
     if (!session) {
         return;
     }
-    ev_timer_stop(session->loop, &session->retry);
-    ev_timer_stop(session->loop, &session->unblock);
-    ev_timer_stop(session->loop, &session->failed);
+    ev_timer_stop(session->worker->loop, &session->retry);
+    ev_timer_stop(session->worker->loop, &session->unblock);
+    ev_timer_stop(session->worker->loop, &session->failed);
     for (int i = 0; i < CONNECTIONS; i++) {
         connection_free(session->connections[i]);
     }
     join_free(session->join);
     server_free(session->server);
-    command_free(&session->command);
     free(session);
 }

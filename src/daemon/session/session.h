@@ -19,11 +19,10 @@
 
 #include "config/config.h"
 #include "daemon/session/tokens.h"
-#include "queue/keys.h"
+#include "daemon/session/worker_context.h"
 #include "queue/replies.h"
 #include "redis/connection/connection.h"
 
-struct ev_loop;
 struct session;
 
 struct session_events {
@@ -45,12 +44,11 @@ struct session_events {
     void *context;
 };
 
-/* config (until it is replaced), queue and consumer must outlive the session. Returns NULL without
- * memory. */
-struct session *session_new(struct ev_loop *loop, const struct config *config,
-                            const struct queue *queue, const char *consumer,
-                            const struct session_events *events);
-void session_set_config(struct session *session, const struct config *config);
+/* Returns NULL without memory. */
+struct session *session_new(struct worker_context *worker, const struct session_events *events);
+
+/* The config was replaced. */
+void session_reload(struct session *session);
 
 /* The server's settings: always the same struct; its content may change while the session is
  * down. */
@@ -68,20 +66,23 @@ bool session_has_answer(const struct session *session);
 /* Returns why there is no session, for STATUS; "" while up. */
 const char *session_trouble(const struct session *session);
 
-/* Sets the queue's lease: Redis must answer a command within a third of it. */
-void session_set_lease(struct session *session, int64_t lease_ms);
+/* Collects all that a renewal or a registration says: adds every token that the worker holds, and
+ * returns its heartbeat record, valid until the next call. Without memory it recovers and returns
+ * NULL. */
+const char *session_roll_call(struct session *session, struct token_list *list);
 
-/* Sends on the command connection, with the config's timeout. Returns 0, or −1 if the session is
- * not up or memory is short. */
-int session_send(struct session *session, struct command *command, connection_callback *callback,
-                 void *context);
-/* Sends on the replica-wait connection, for WAIT; Redis may take timeout_ms longer to answer.
- * Returns as session_send. */
-int session_send_replica_wait(struct session *session, struct command *command, int64_t timeout_ms,
+/* The next three send worker_context's command, and return 0. If the session is not up, or memory
+ * is short, they recover and return −1; the callback is not called then. */
+
+/* Sends on the command connection. Redis must answer within the config's timeout and a third of the
+ * lease. */
+int session_send(struct session *session, connection_callback *callback, void *context);
+/* Sends on the replica-wait connection, for WAIT; Redis may take timeout_ms longer to answer. */
+int session_send_replica_wait(struct session *session, int64_t timeout_ms,
                               connection_callback *callback, void *context);
-/* Sends a blocking read on the work connection. Returns as session_send. */
-int session_block(struct session *session, struct command *command, connection_callback *callback,
-                  void *context);
+/* Sends a blocking read on the work connection; none may be in flight. */
+int session_block(struct session *session, connection_callback *callback, void *context);
+
 /* Ends the blocking read: sends CLIENT UNBLOCK until session_block's callback was called. */
 void session_unblock(struct session *session);
 
@@ -89,9 +90,11 @@ void session_unblock(struct session *session);
  * outage. Safe in callbacks: the connections close in the loop's next turn. */
 void session_recover(struct session *session, enum redis_error error, const char *why);
 
-/* Recovers if the reply is an error. Returns whether there is a reply and it is no error. what: the
- * command, for the log. */
-bool session_check(struct session *session, const struct redisReply *reply, const char *what);
+/* Returns whether a reply came that is no error and could be read; otherwise recovers, unless the
+ * end of the connection has done so. malformed: what the reader of the reply returned, 0 if it
+ * could read it; what: the command, for the log. */
+bool session_check(struct session *session, const struct redisReply *reply, int malformed,
+                   const char *what);
 
 void session_free(struct session *session);
 

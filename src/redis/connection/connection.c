@@ -281,15 +281,12 @@ static bool greeting_failed(struct connection *connection, const redisReply *rep
     if (connection->state != GREETING || !reply) {
         return true;
     }
-    if (reply->type == REDIS_REPLY_ERROR) {
-        char detail[192];
-        const char *text;
-        size_t size = redis_error_text(reply->str, reply->len, &text);
-        (void)snprintf(detail, sizeof detail, "%s: %.*s", what, (int)size, text);
-        fail(connection, redis_error_classify(reply->str, reply->len), "connecting to", detail);
-        return true;
+    char detail[192];
+    enum redis_error error = redis_error_of_reply(reply, 0, what, detail, sizeof detail);
+    if (error) {
+        fail(connection, error, "connecting to", detail);
     }
-    return false;
+    return error;
 }
 
 static void on_auth(void *context, const struct redisReply *reply)

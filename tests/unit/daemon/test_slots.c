@@ -22,10 +22,10 @@
 enum { PATIENCE_S = 60, TOKEN_SIZE = 24, BACK_MOST = 100, AHEAD = 16 };
 
 struct world {
+    struct worker_context context; /* its session is never opened: Redis learns of nothing here */
     struct ev_loop *loop;
     struct config config;
     struct queue queue;
-    struct session *session; /* never opened: Redis learns of nothing here */
     struct runner *runner;
     struct lease *lease;
     struct host *host;
@@ -74,12 +74,6 @@ static void list_nothing(void *context, struct token_list *list)
     (void)list;
 }
 
-static const char *no_beat(void *context)
-{
-    (void)context;
-    return NULL;
-}
-
 static void ignore_beat(void *context, bool alive)
 {
     (void)context;
@@ -110,24 +104,26 @@ static int set_up(void **state)
     inherit_limits(&world->config);
     const struct session_events session_events = {.tokens = list_nothing};
     const struct runner_events runner_events = {.ended = on_ended, .context = world};
-    const struct lease_events lease_events = {
-        .tokens = list_nothing, .heartbeat = no_beat, .heartbeat_done = ignore_beat};
+    const struct lease_events lease_events = {.heartbeat_done = ignore_beat};
     const struct host_events host_events = {.close = ignore, .open = ignore};
     const struct slots_events slots_events = {
         .closed = is_closed, .reserve = reserve, .put_back = put_back, .context = world};
-    const struct config *config = &world->config;
+    struct worker_context *context = &world->context;
     world->loop = ev_loop_new(EVFLAG_AUTO);
-    world->session = session_new(world->loop, config, &world->queue, "host:1:x", &session_events);
-    world->runner = runner_new(world->loop, config, "host:1:x", &files, &runner_events);
-    world->host = host_new(world->loop, &host_events);
-    if (!world->session || !world->runner || !world->host) {
+    *context = (struct worker_context){.loop = world->loop,
+                                       .config = &world->config,
+                                       .queue = &world->queue,
+                                       .consumer = "host:1:x",
+                                       .lease_ms = world->config.queue.lease_ms};
+    context->session = session_new(context, &session_events);
+    world->runner = runner_new(world->loop, &world->config, "host:1:x", &files, &runner_events);
+    world->host = host_new(context, &host_events);
+    if (!context->session || !world->runner || !world->host) {
         return -1;
     }
-    world->lease = lease_new(world->loop, config, world->session, world->runner, &world->queue,
-                             "host:1:x", 0, &lease_events);
+    world->lease = lease_new(context, world->runner, 0, &lease_events);
     world->slots = world->lease
-                       ? slots_new(world->loop, config, world->runner, world->lease, world->host,
-                                   world->session, &world->queue, &slots_events)
+                       ? slots_new(context, world->runner, world->lease, world->host, &slots_events)
                        : NULL;
     if (!world->slots) {
         return -1;
@@ -139,7 +135,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct world *world = *state;
-    session_free(world->session);
+    session_free(world->context.session);
     slots_free(world->slots);
     runner_free(world->runner);
     lease_free(world->lease);
@@ -152,7 +148,7 @@ static int tear_down(void **state)
 static void set_concurrency(struct world *world, int64_t concurrency)
 {
     world->config.queue.concurrency = concurrency;
-    slots_set_config(world->slots, &world->config);
+    slots_reload(world->slots, &world->config);
 }
 
 /* The task of that number, with this number of crashes. */
@@ -523,9 +519,7 @@ static void set_batch(struct world *world, int64_t batch, int64_t wait_ms)
     world->config.task.command = (char *)"exec sleep 600";
     world->config.task.batch = batch;
     world->config.task.batch_wait_ms = wait_ms;
-    /* as a reload does it, with another struct */
-    slots_set_config(world->slots, &former);
-    slots_set_config(world->slots, &world->config);
+    slots_reload(world->slots, &former);
     runner_set_config(world->runner, &world->config);
 }
 

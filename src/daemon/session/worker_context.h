@@ -1,0 +1,30 @@
+/*
+ * The state that the parts of a worker share, so that each fact is kept once. Clock and log need no
+ * place here: they are functions without an object (base/clock.h, base/log). Calls of a part to its
+ * owner stay callbacks of that part.
+ */
+#ifndef LEAT_DAEMON_SESSION_WORKER_CONTEXT_H
+#define LEAT_DAEMON_SESSION_WORKER_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "queue/keys.h"
+#include "redis/command.h"
+
+struct ev_loop;
+struct session;
+
+/* The worker owns it and creates it first; all that it points to outlives the parts. */
+struct worker_context {
+    struct ev_loop *loop;
+    const struct config *config; /* the current one: parts read it anew each time */
+    const struct queue *queue;
+    const char *consumer;    /* this worker's name */
+    struct session *session; /* the sender of commands */
+    struct command command;  /* the one that is built now; sending copies it */
+    int64_t lease_ms;        /* the queue's, as Redis said last; before that, the config's */
+};
+
+#endif
