@@ -46,7 +46,7 @@ void stop_advance(struct stop *stop)
         log_event(LOG_INFO, LOG_ID_WORKER_STOPPING, NULL, 0,
                   "stopping: running tasks may finish for %.0f s",
                   (double)stop->worker->config->shutdown.drain_ms / 1000);
-        stop->events.close(context);
+        stop->worker->may_claim = false;
         wait_ms(stop, stop->worker->config->shutdown.drain_ms);
         return;
     case STOP_DRAINING:

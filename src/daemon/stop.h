@@ -14,8 +14,6 @@
 struct stop;
 
 struct stop_events {
-    /* No new tasks from now on. */
-    void (*close)(void *context);
     /* All running tasks get JOB_STOP or JOB_KILL_NOW. */
     void (*end)(void *context, enum job_event event);
     void (*give_up)(void *context);

@@ -89,25 +89,6 @@ static void list_tokens(void *context, struct token_list *list)
 
 /* ---- tasks and outcomes ---- */
 
-static bool is_closed(void *context)
-{
-    struct worker *worker = context;
-    admission_check(worker->admission);
-    return worker_status_is_closed(&worker->worker_status);
-}
-
-static void put_back(void *context, const char *token)
-{
-    struct worker *worker = context;
-    outcomes_put_back(worker->outcomes, token);
-}
-
-static int reserve(void *context, size_t count)
-{
-    struct worker *worker = context;
-    return outcomes_reserve(worker->outcomes, runner_count(worker->runner) + count);
-}
-
 static void on_ended(void *context, struct attempt *attempt)
 {
     struct worker *worker = context;
@@ -117,7 +98,9 @@ static void on_ended(void *context, struct attempt *attempt)
     task_log_ended(attempt, &outcome);
     heartbeat_count(&worker->heartbeat, outcome.verdict);
     slots_ended(worker->slots, attempt);
-    host_ended(worker->host, attempt);
+    if (host_ended(worker->host, attempt)) {
+        claim_loop_schedule(worker->claim_loop); /* no longer one task at a time */
+    }
     outcomes_end(worker->outcomes, attempt, &outcome, worker->context.config->task.result_ttl_ms);
 }
 
@@ -146,16 +129,10 @@ static void send_started(struct worker *worker)
     }
 }
 
-static void on_lease(void *context, int64_t lease_ms)
-{
-    struct worker *worker = context;
-    lease_update(worker->lease, lease_ms);
-}
-
 static void on_up(void *context, const struct queue_renew_reply *reply, int64_t sent_ns)
 {
     struct worker *worker = context;
-    on_lease(worker, reply->lease_ms);
+    lease_update(worker->lease, reply->lease_ms);
     lease_registered(worker->lease, reply, sent_ns);
     slots_set_max_crashes(worker->slots,
                           queue_setting_number(reply, "max_crashes", DEFAULT_MAX_CRASHES));
@@ -218,32 +195,6 @@ static void stopped(struct worker *worker, int exit_code)
               heartbeat->succeeded, heartbeat->retried, heartbeat->dead, heartbeat->released,
               heartbeat->cancelled);
     worker->events.stopped(worker->events.context, exit_code);
-}
-
-static void on_close(void *context)
-{
-    struct worker *worker = context;
-    claim_loop_close(worker->claim_loop);
-}
-
-static void on_open(void *context)
-{
-    struct worker *worker = context;
-    if (!stop_has_begun(worker->stop)) {
-        claim_loop_open(worker->claim_loop);
-    }
-}
-
-/* The new state is sent with a renewal at once. */
-static void on_pressure(void *context)
-{
-    struct worker *worker = context;
-    worker->renew = session_is_up(worker->context.session);
-    if (admission_trouble(worker->admission)) {
-        on_close(worker);
-    } else {
-        on_open(worker);
-    }
 }
 
 static void on_end(void *context, enum job_event event)
@@ -319,6 +270,22 @@ int64_t worker_stop_ms(const struct worker *worker)
 
 /* ---- each turn of the loop ---- */
 
+/* Decides whether tasks may be claimed and started. A new state of pressure is sent with a renewal
+ * at once; an idle worker does not look for pressure. */
+static void decide(struct worker *worker)
+{
+    struct worker_context *context = &worker->context;
+    if (session_is_up(context->session) && !claim_loop_is_waiting(worker->claim_loop) &&
+        admission_check(worker->admission)) {
+        worker->renew = true;
+    }
+    bool may_claim = worker_status_obstacle(&worker->worker_status) == OBSTACLE_NONE;
+    if (may_claim && !context->may_claim) {
+        claim_loop_schedule(worker->claim_loop);
+    }
+    context->may_claim = may_claim;
+}
+
 /* Sends the outcomes and the next claim of one turn in one write. */
 static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
 {
@@ -326,6 +293,7 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     (void)events;
     struct worker *worker = watcher->data;
 
+    decide(worker);
     /* outcomes are sent with the next claim, which may wait for more of them; a batch has many
      * already */
     slots_turn(worker->slots);
@@ -367,18 +335,13 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
                                                 .homeless = task_log_home_inaccessible,
                                                 .context = worker};
     const struct outcomes_events outcomes_events = {.settled = on_settled, .context = worker};
-    const struct claim_loop_events claim_loop_events = {
-        .put_back = put_back, .lease = on_lease, .context = worker};
     const struct lease_events lease_events = {
         .renewed = on_renewed, .heartbeat_done = on_heartbeat_done, .context = worker};
     const struct stop_events stop_events = {
-        .close = on_close, .end = on_end, .give_up = on_give_up, .context = worker};
-    const struct slots_events slots_events = {
-        .closed = is_closed, .reserve = reserve, .put_back = put_back, .context = worker};
-    const struct host_events host_events = {.close = on_close, .open = on_open, .context = worker};
+        .end = on_end, .give_up = on_give_up, .context = worker};
 
-    worker->host = host_new(context, &host_events);
-    worker->admission = admission_new(context, on_pressure, worker);
+    worker->host = host_new(context);
+    worker->admission = admission_new(context);
     worker->stop = stop_new(context, &stop_events);
     context->session = session_new(context, &session_events);
     worker->runner =
@@ -397,14 +360,15 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
         !worker->lists) {
         return -1;
     }
-    worker->slots = slots_new(context, worker->runner, worker->lease, worker->host, &slots_events);
+    worker->slots =
+        slots_new(context, worker->runner, worker->lease, worker->host, worker->outcomes);
     worker->guard_monitor =
         guard_monitor_new(context, worker->isolation, worker->host, worker->runner);
     if (!worker->slots || !worker->guard_monitor) {
         return -1;
     }
-    worker->claim_loop = claim_loop_new(context, worker->slots, worker->dead_hook,
-                                        worker->guard_monitor, &claim_loop_events);
+    worker->claim_loop = claim_loop_new(context, worker->slots, worker->lease, worker->outcomes,
+                                        worker->dead_hook, worker->guard_monitor);
     worker->worker_status = (struct worker_status){.session = context->session,
                                                    .stop = worker->stop,
                                                    .host = worker->host,
@@ -444,7 +408,6 @@ struct worker *worker_new(struct ev_loop *loop, const struct config *config,
 
 void worker_start(struct worker *worker)
 {
-    claim_loop_open(worker->claim_loop);
     guard_monitor_start(worker->guard_monitor); /* closes the host if no guard can be started */
     session_start(worker->context.session);
 }

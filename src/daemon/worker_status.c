@@ -11,49 +11,36 @@
 #include "daemon/session/session.h"
 #include "daemon/stop.h"
 
-bool worker_status_is_closed(const struct worker_status *worker_status)
+enum worker_obstacle worker_status_obstacle(const struct worker_status *worker_status)
 {
-    return stop_has_begun(worker_status->stop) || host_is_closed(worker_status->host) ||
-           admission_trouble(worker_status->admission) ||
-           outcomes_troubled(worker_status->outcomes) || !lease_fits(worker_status->lease);
+    if (stop_has_begun(worker_status->stop)) {
+        return OBSTACLE_STOPPING;
+    }
+    if (host_is_closed(worker_status->host)) {
+        return OBSTACLE_HOST;
+    }
+    if (!lease_fits(worker_status->lease)) {
+        return OBSTACLE_LEASE;
+    }
+    if (outcomes_troubled(worker_status->outcomes)) {
+        return OBSTACLE_OUTCOME;
+    }
+    return admission_trouble(worker_status->admission) ? OBSTACLE_PRESSURE : OBSTACLE_NONE;
 }
 
 const char *worker_status_state(const struct worker_status *worker_status)
 {
-    if (stop_has_begun(worker_status->stop)) {
-        return "draining";
-    }
-    if (host_is_closed(worker_status->host)) {
-        return "host-fault";
-    }
-    if (!lease_fits(worker_status->lease)) {
-        return "lease-short";
-    }
-    if (outcomes_troubled(worker_status->outcomes)) {
-        return "outcome-kept";
-    }
-    return admission_trouble(worker_status->admission) ? "pressed" : "running";
+    static const char *const names[] = {
+        [OBSTACLE_NONE] = "running",         [OBSTACLE_STOPPING] = "draining",
+        [OBSTACLE_HOST] = "host-fault",      [OBSTACLE_LEASE] = "lease-short",
+        [OBSTACLE_OUTCOME] = "outcome-kept", [OBSTACLE_PRESSURE] = "pressed",
+    };
+    return names[worker_status_obstacle(worker_status)];
 }
 
-const char *worker_status_trouble(const struct worker_status *worker_status)
+static const char *describe_pause(enum pause_kind pause)
 {
-    if (!session_is_up(worker_status->session)) {
-        return session_trouble(worker_status->session);
-    }
-    if (host_is_closed(worker_status->host)) {
-        return host_trouble(worker_status->host);
-    }
-    const char *pressure = admission_trouble(worker_status->admission);
-    if (pressure) {
-        return pressure;
-    }
-    if (!lease_fits(worker_status->lease)) {
-        return "kill_grace is too long for the lease";
-    }
-    if (outcomes_troubled(worker_status->outcomes)) {
-        return "Redis refuses an outcome";
-    }
-    switch (claim_loop_pause(worker_status->claim_loop)) {
+    switch (pause) {
     case PAUSE_HOLD:
         return "waiting one lease: the consumer group was lost";
     case PAUSE_PAUSED:
@@ -63,6 +50,27 @@ const char *worker_status_trouble(const struct worker_status *worker_status)
     case PAUSE_OPEN:
     case PAUSE_RATE:
         return "";
+    }
+    return "";
+}
+
+const char *worker_status_trouble(const struct worker_status *worker_status)
+{
+    if (!session_is_up(worker_status->session)) {
+        return session_trouble(worker_status->session);
+    }
+    switch (worker_status_obstacle(worker_status)) {
+    case OBSTACLE_HOST:
+        return host_trouble(worker_status->host);
+    case OBSTACLE_LEASE:
+        return "kill_grace is too long for the lease";
+    case OBSTACLE_OUTCOME:
+        return "Redis refuses an outcome";
+    case OBSTACLE_PRESSURE:
+        return admission_trouble(worker_status->admission);
+    case OBSTACLE_STOPPING:
+    case OBSTACLE_NONE:
+        return describe_pause(claim_loop_pause(worker_status->claim_loop));
     }
     return "";
 }

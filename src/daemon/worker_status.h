@@ -1,11 +1,9 @@
 /*
- * The status of the worker: whether it claims tasks, the name of its state, and why it claims
+ * The status of the worker: whether it may claim tasks, the name of its state, and why it claims
  * nothing.
  */
 #ifndef LEAT_DAEMON_WORKER_STATUS_H
 #define LEAT_DAEMON_WORKER_STATUS_H
-
-#include <stdbool.h>
 
 struct admission;
 struct host;
@@ -26,8 +24,19 @@ struct worker_status {
     const struct claim_loop *claim_loop;
 };
 
-/* Returns whether a state of this worker, not of the queue, forbids claiming tasks. */
-bool worker_status_is_closed(const struct worker_status *worker_status);
+/* What keeps this worker, not the queue, from claiming and starting tasks. */
+enum worker_obstacle {
+    OBSTACLE_NONE,
+    OBSTACLE_STOPPING,
+    OBSTACLE_HOST,
+    OBSTACLE_LEASE,
+    OBSTACLE_OUTCOME,
+    OBSTACLE_PRESSURE,
+};
+
+/* Returns the first of them that there is: the only place that decides whether the worker may
+ * claim. */
+enum worker_obstacle worker_status_obstacle(const struct worker_status *worker_status);
 
 /* "running", "draining", "host-fault", "lease-short", "outcome-kept" or "pressed". */
 const char *worker_status_state(const struct worker_status *worker_status);

@@ -34,8 +34,6 @@ static const struct {
 
 struct admission {
     struct worker_context *worker;
-    void (*changed)(void *context);
-    void *context;
     bool wanted;               /* there is a limit */
     bool over[MEASURES];       /* it is exceeded, or was and has not come back far enough */
     bool unreadable[MEASURES]; /* the kernel does not provide the figure, and the log says so */
@@ -43,7 +41,7 @@ struct admission {
     bool pressed;
     bool checked;
     ev_tstamp checked_at;
-    ev_timer again; /* runs while there is pressure */
+    ev_timer again; /* runs while there is pressure, and asks for a check */
 };
 
 /* A figure compared with its limit. */
@@ -218,7 +216,8 @@ static void log_change(const struct admission *admission, const char *why)
     }
 }
 
-static void check(struct admission *admission)
+/* Reads all figures. Returns whether pressure has begun or ended. */
+static bool check(struct admission *admission)
 {
     struct reading reading, worst = {0};
     bool pressed = false;
@@ -238,7 +237,7 @@ static void check(struct admission *admission)
         }
     }
     if (pressed == admission->pressed) {
-        return;
+        return false;
     }
     admission->pressed = pressed;
     log_change(admission, worst.text);
@@ -247,24 +246,24 @@ static void check(struct admission *admission)
     } else {
         ev_timer_stop(admission->worker->loop, &admission->again);
     }
-    admission->changed(admission->context);
+    return true;
 }
 
 static void on_again(struct ev_loop *loop, ev_timer *watcher, int events)
 {
+    /* the worker checks in the loop's turn, which this timer causes */
     (void)loop;
     (void)events;
-    check(watcher->data);
+    struct admission *admission = watcher->data;
+    admission->checked = false;
 }
 
-void admission_check(struct admission *admission)
+bool admission_check(struct admission *admission)
 {
-    if (admission->wanted && !admission->pressed &&
-        (!admission->checked ||
-         ev_now(admission->worker->loop) - admission->checked_at >= PERIOD_S ||
-         ev_now(admission->worker->loop) < admission->checked_at)) {
-        check(admission);
-    }
+    ev_tstamp now = ev_now(admission->worker->loop);
+    bool is_new = admission->checked && now >= admission->checked_at &&
+                  now - admission->checked_at < PERIOD_S;
+    return (admission->wanted || admission->pressed) && !is_new && check(admission);
 }
 
 const char *admission_trouble(const struct admission *admission)
@@ -286,14 +285,11 @@ void admission_reload(struct admission *admission)
     }
 }
 
-struct admission *admission_new(struct worker_context *worker, void (*changed)(void *context),
-                                void *context)
+struct admission *admission_new(struct worker_context *worker)
 {
     struct admission *admission = calloc(1, sizeof *admission);
     if (admission) {
         admission->worker = worker;
-        admission->changed = changed;
-        admission->context = context;
         ev_timer_init(&admission->again, on_again, 0., PERIOD_S);
         admission->again.data = admission;
         admission_reload(admission);

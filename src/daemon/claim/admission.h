@@ -13,16 +13,16 @@
 
 struct admission;
 
-/* changed: called when pressure begins and ends. Returns NULL without memory. */
-struct admission *admission_new(struct worker_context *worker, void (*changed)(void *context),
-                                void *context);
+/* Returns NULL without memory. */
+struct admission *admission_new(struct worker_context *worker);
 
 /* The config was replaced. */
 void admission_reload(struct admission *admission);
 void admission_free(struct admission *admission);
 
-/* Tasks may be about to be claimed: reads the figures again if they are old. */
-void admission_check(struct admission *admission);
+/* Tasks may be about to be claimed: reads the figures again if they are old. Returns whether
+ * pressure has begun or ended. */
+bool admission_check(struct admission *admission);
 
 /* The exceeded limit as a text for people, which stays the same until pressure ends; NULL: none. */
 const char *admission_trouble(const struct admission *admission);

@@ -34,10 +34,10 @@ struct claim_loop {
     struct slots *slots;
     struct pause_state *pause_state;
     struct reclaim *reclaim;
-    struct claim_loop_events events;
+    struct lease *lease;
+    struct outcomes *outcomes;
 
     enum claim_loop_state state;
-    bool open;                            /* the worker wants tasks */
     bool scheduled;                       /* there may be something to claim */
     bool deferred;                        /* the tokens wait until the worker is empty */
     bool backlog;                         /* the last claim brought all that it asked for */
@@ -91,7 +91,7 @@ static void add_token(void *context, const char *token)
 static void put_back_tokens(struct claim_loop *claim_loop, size_t most)
 {
     for (size_t i = most; i < claim_loop->token_count; i++) {
-        claim_loop->events.put_back(claim_loop->events.context, claim_loop->tokens[i]);
+        outcomes_put_back(claim_loop->outcomes, claim_loop->tokens[i]);
         free(claim_loop->tokens[i]);
     }
     claim_loop->token_count = claim_loop->token_count < most ? claim_loop->token_count : most;
@@ -136,7 +136,7 @@ static void set_timer_ms(struct claim_loop *claim_loop, ev_timer *timer, int64_t
 static void handle_reply(struct claim_loop *claim_loop, const struct queue_claim_reply *answer,
                          uint64_t sent_wakeups)
 {
-    claim_loop->events.lease(claim_loop->events.context, answer->lease_ms);
+    lease_update(claim_loop->lease, answer->lease_ms);
     if (answer->ended->elements > 0) {
         task_log_ended_by_claim(answer->ended, answer->reasons);
         dead_hook_fetch(claim_loop->dead_hook);
@@ -267,9 +267,9 @@ static void set_scan_timer(struct claim_loop *claim_loop)
 
 /* ---- decisions ---- */
 
-static void turn_idle(struct claim_loop *claim_loop)
+static void turn_idle(struct claim_loop *claim_loop, bool may_claim)
 {
-    if (!claim_loop->open || !pause_state_is_open(claim_loop->pause_state)) {
+    if (!may_claim) {
         put_back_tokens(claim_loop, 0);
         return;
     }
@@ -298,13 +298,13 @@ void claim_loop_turn(struct claim_loop *claim_loop)
         !claim_loop->scanning) {
         scan(claim_loop);
     }
+    bool may_claim = claim_loop->worker->may_claim && pause_state_is_open(claim_loop->pause_state);
     switch (claim_loop->state) {
     case CLAIM_IDLE:
-        turn_idle(claim_loop);
+        turn_idle(claim_loop, may_claim);
         return;
     case CLAIM_BLOCKED:
-        if (claim_loop->scheduled || !claim_loop->open ||
-            !pause_state_is_open(claim_loop->pause_state)) {
+        if (claim_loop->scheduled || !may_claim) {
             claim_loop->state = CLAIM_UNBLOCKING;
             session_unblock(claim_loop->worker->session);
         }
@@ -376,17 +376,6 @@ void claim_loop_down(struct claim_loop *claim_loop)
     claim_loop->cursor[0] = '\0';
 }
 
-void claim_loop_close(struct claim_loop *claim_loop)
-{
-    claim_loop->open = false;
-}
-
-void claim_loop_open(struct claim_loop *claim_loop)
-{
-    claim_loop->open = true;
-    claim_loop->scheduled = true;
-}
-
 bool claim_loop_is_quiet(const struct claim_loop *claim_loop)
 {
     return claim_loop->state == CLAIM_IDLE && claim_loop->token_count == 0;
@@ -397,15 +386,20 @@ bool claim_loop_is_claiming(const struct claim_loop *claim_loop)
     return claim_loop->state == CLAIM_SENT;
 }
 
+bool claim_loop_is_waiting(const struct claim_loop *claim_loop)
+{
+    return claim_loop->state == CLAIM_BLOCKED;
+}
+
 enum pause_kind claim_loop_pause(const struct claim_loop *claim_loop)
 {
     return pause_state_kind(claim_loop->pause_state);
 }
 
 struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *slots,
+                                  struct lease *lease, struct outcomes *outcomes,
                                   struct dead_hook *dead_hook,
-                                  const struct guard_monitor *guard_monitor,
-                                  const struct claim_loop_events *events)
+                                  const struct guard_monitor *guard_monitor)
 {
     struct claim_loop *claim_loop = calloc(1, sizeof *claim_loop);
     if (!claim_loop) {
@@ -414,7 +408,8 @@ struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *s
     claim_loop->worker = worker;
     claim_loop->dead_hook = dead_hook;
     claim_loop->slots = slots;
-    claim_loop->events = *events;
+    claim_loop->lease = lease;
+    claim_loop->outcomes = outcomes;
     ev_timer_init(&claim_loop->due, on_due, 0., 0.);
     ev_timer_init(&claim_loop->scan, on_scan, 0., 0.);
     claim_loop->due.data = claim_loop->scan.data = claim_loop;

@@ -18,21 +18,14 @@
 
 struct claim_loop;
 
-struct claim_loop_events {
-    /* A token was read and not claimed, and must go back. It is copied. */
-    void (*put_back)(void *context, const char *token);
-    /* The queue's lease, with each claim. */
-    void (*lease)(void *context, int64_t lease_ms);
-    void *context;
-};
-
-/* slots: says how many tasks to claim, and takes them. dead_hook: learns of dead letters that
- * claims make, and retries once in a scan period. guard_monitor: for reclaiming. All of them must
- * outlive the object. Returns NULL without memory. */
+/* slots: says how many tasks to claim, and takes them. lease: learns of the queue's lease.
+ * outcomes: takes tokens that go back. dead_hook: learns of dead letters that claims make, and
+ * retries once in a scan period. guard_monitor: for reclaiming. All of them must outlive the
+ * object. Returns NULL without memory. */
 struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *slots,
+                                  struct lease *lease, struct outcomes *outcomes,
                                   struct dead_hook *dead_hook,
-                                  const struct guard_monitor *guard_monitor,
-                                  const struct claim_loop_events *events);
+                                  const struct guard_monitor *guard_monitor);
 /* The config was replaced. */
 void claim_loop_reload(struct claim_loop *claim_loop, const struct config *former);
 void claim_loop_free(struct claim_loop *claim_loop);
@@ -50,15 +43,12 @@ void claim_loop_wakeup(struct claim_loop *claim_loop, const struct queue_wakeup 
 /* Forgets tokens that Redis no longer holds for this worker. */
 void claim_loop_forget(struct claim_loop *claim_loop, const struct token_set *lost);
 
-/* Claims nothing until claim_loop_open; tokens of a blocking read go back. */
-void claim_loop_close(struct claim_loop *claim_loop);
-void claim_loop_open(struct claim_loop *claim_loop);
-
 /* Returns whether nothing is in flight, and no token is kept. */
 bool claim_loop_is_quiet(const struct claim_loop *claim_loop);
 
-/* Returns whether a claim is in flight. */
+/* They return whether a claim is in flight, or a blocking read. */
 bool claim_loop_is_claiming(const struct claim_loop *claim_loop);
+bool claim_loop_is_waiting(const struct claim_loop *claim_loop);
 
 /* Returns whether Redis lets this worker start tasks, by its last reply. */
 enum pause_kind claim_loop_pause(const struct claim_loop *claim_loop);

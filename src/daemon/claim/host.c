@@ -17,7 +17,6 @@
 
 struct host {
     struct worker_context *worker;
-    struct host_events events;
     bool doubtful;
     bool unguarded;
     int64_t lack_logged_ns; /* CLOCK_BOOTTIME; 0: never */
@@ -40,7 +39,7 @@ void host_fault(struct host *host, const char *tid, const char *reason)
     ev_timer_set(&host->closed, host->closed_s, 0.);
     ev_timer_start(host->worker->loop, &host->closed);
     host->closed_s = host->closed_s * 2 < CLOSED_CAP_S ? host->closed_s * 2 : CLOSED_CAP_S;
-    host->events.close(host->events.context);
+    host->worker->may_claim = false;
 }
 
 /* The host stays open, since it can run other commands. Each task's own record has the details. */
@@ -56,37 +55,23 @@ static void log_missing_program(struct host *host, const char *tid, const char *
               "this host cannot run a listed command: %s; its tasks wait", reason);
 }
 
-static void open_again(struct host *host)
+bool host_fine(struct host *host)
 {
-    if (!host_is_closed(host)) {
-        host->events.open(host->events.context);
+    bool doubtful = host->doubtful;
+    if (doubtful) {
+        host->doubtful = false;
+        host->closed_s = CLOSED_BASE_S;
     }
-}
-
-void host_fine(struct host *host)
-{
-    if (!host->doubtful) {
-        return;
-    }
-    host->doubtful = false;
-    host->closed_s = CLOSED_BASE_S;
-    open_again(host);
+    return doubtful;
 }
 
 void host_unguarded(struct host *host, bool unguarded)
 {
-    if (host->unguarded == unguarded) {
-        return;
-    }
     host->unguarded = unguarded;
-    if (unguarded) {
-        host->events.close(host->events.context);
-    } else {
-        open_again(host);
-    }
+    host->worker->may_claim = host->worker->may_claim && !unguarded;
 }
 
-void host_ended(struct host *host, const struct attempt *attempt)
+bool host_ended(struct host *host, const struct attempt *attempt)
 {
     bool follows = *attempt->batch && strcmp(attempt->batch, attempt->task->tid) != 0;
     switch (attempt->ending.cause) {
@@ -94,13 +79,13 @@ void host_ended(struct host *host, const struct attempt *attempt)
         if (!follows) {
             host_fault(host, attempt->task->tid, attempt->reason);
         }
-        return;
+        return false;
     case CAUSE_NO_PROGRAM:
         log_missing_program(host, attempt->task->tid, attempt->reason);
-        return;
+        return false;
     case CAUSE_CANNOT_EXECUTE:
     case CAUSE_REFUSED:
-        return;
+        return false;
     case CAUSE_EXIT:
     case CAUSE_SIGNAL:
     case CAUSE_KILLED:
@@ -114,16 +99,17 @@ void host_ended(struct host *host, const struct attempt *attempt)
     case CAUSE_DONE:
     case CAUSE_BATCH:
     case CAUSE_CANCELLED:
-        host_fine(host);
-        return;
+        return host_fine(host);
     }
+    return false;
 }
 
 static void on_closed_end(struct ev_loop *loop, ev_timer *watcher, int events)
 {
+    /* the worker decides again in the loop's turn, which this timer causes */
     (void)loop;
+    (void)watcher;
     (void)events;
-    open_again(watcher->data);
 }
 
 bool host_is_closed(const struct host *host)
@@ -141,15 +127,13 @@ bool host_is_doubtful(const struct host *host)
     return host->doubtful;
 }
 
-struct host *host_new(struct worker_context *worker, const struct host_events *events)
+struct host *host_new(struct worker_context *worker)
 {
     struct host *host = calloc(1, sizeof *host);
     if (host) {
         host->worker = worker;
-        host->events = *events;
         host->closed_s = CLOSED_BASE_S;
         ev_timer_init(&host->closed, on_closed_end, 0., 0.);
-        host->closed.data = host;
     }
     return host;
 }

@@ -13,25 +13,20 @@
 
 struct host;
 
-struct host_events {
-    void (*close)(void *context); /* claim nothing */
-    void (*open)(void *context);  /* claim again: one task at a time while host_is_doubtful */
-    void *context;
-};
-
 /* Returns NULL without memory. */
-struct host *host_new(struct worker_context *worker, const struct host_events *events);
+struct host *host_new(struct worker_context *worker);
 void host_free(struct host *host);
 
 /* A task could not run here. A fault while the host is closed counts as the same fault. */
 void host_fault(struct host *host, const char *tid, const char *reason);
 
-/* A task ran: the host works. */
-void host_fine(struct host *host);
+/* A task ran: the host works. Returns whether it was in doubt. */
+bool host_fine(struct host *host);
 
 /* An attempt has ended: calls host_fault, host_fine or neither. A fault of a batch is logged once.
- * A missing listed program is logged, but does not close the host, since only its tasks need it. */
-void host_ended(struct host *host, const struct attempt *attempt);
+ * A missing listed program is logged, but does not close the host, since only its tasks need it.
+ * Returns whether the host is no longer in doubt. */
+bool host_ended(struct host *host, const struct attempt *attempt);
 
 /* Closes the host while no guard could end tasks in place of the daemon. */
 void host_unguarded(struct host *host, bool unguarded);
@@ -41,7 +36,8 @@ bool host_is_closed(const struct host *host);
 /* Returns why the host is closed, for people. */
 const char *host_trouble(const struct host *host);
 
-/* Returns whether the last task that was tried here could not run. */
+/* Returns whether the last task that was tried here could not run: tasks are tried one at a
+ * time. */
 bool host_is_doubtful(const struct host *host);
 
 #endif

@@ -35,7 +35,7 @@ struct slots {
     struct lease *lease;
     const struct host *host;
     struct signature_check *signature_check;
-    struct slots_events events;
+    struct outcomes *outcomes;
 
     struct waiting single; /* tasks with a process of their own */
     struct waiting shared; /* tasks for batches */
@@ -56,7 +56,7 @@ static size_t batch_of(const struct slots *slots)
 
 static size_t allowed(const struct slots *slots)
 {
-    if (slots->alone > 0 || slots->events.closed(slots->events.context)) {
+    if (slots->alone > 0 || !slots->worker->may_claim) {
         return 0;
     }
     return host_is_doubtful(slots->host) ? 1 : (size_t)slots->worker->config->queue.concurrency;
@@ -129,8 +129,14 @@ bool slots_busy(const struct slots *slots)
 static void put_back(void *context, struct task *task)
 {
     struct slots *slots = context;
-    slots->events.put_back(slots->events.context, task->token);
+    outcomes_put_back(slots->outcomes, task->token);
     task_free(task);
+}
+
+/* Reserves memory for the outcomes of the running attempts and `count` more. Returns 0, or −1. */
+static int reserve(struct slots *slots, size_t count)
+{
+    return outcomes_reserve(slots->outcomes, runner_count(slots->runner) + count);
 }
 
 /* Starts one process for all these tasks. */
@@ -141,8 +147,7 @@ static void start(struct slots *slots, const struct claimed_task *tasks, size_t 
         task_log_started(tasks[i].task);
     }
     slots->alone += alone;
-    if (slots->events.reserve(slots->events.context, count) ||
-        runner_start(slots->runner, tasks, count)) {
+    if (reserve(slots, count) || runner_start(slots->runner, tasks, count)) {
         slots->alone -= alone;
         for (size_t i = 0; i < count; i++) {
             put_back(slots, tasks[i].task);
@@ -292,8 +297,7 @@ static bool came_after_return(const struct slots *slots, int64_t sent_ns)
 static void refuse(void *context, struct task *task, const char *reason)
 {
     struct slots *slots = context;
-    if (slots->events.reserve(slots->events.context, 1) ||
-        runner_refuse(slots->runner, task, reason)) {
+    if (reserve(slots, 1) || runner_refuse(slots->runner, task, reason)) {
         put_back(slots, task);
     }
 }
@@ -425,7 +429,7 @@ void slots_down(struct slots *slots)
 /* ---- creation and reload ---- */
 
 struct slots *slots_new(struct worker_context *worker, struct runner *runner, struct lease *lease,
-                        struct host *host, const struct slots_events *events)
+                        struct host *host, struct outcomes *outcomes)
 {
     struct slots *slots = calloc(1, sizeof *slots);
     if (slots) {
@@ -440,7 +444,7 @@ struct slots *slots_new(struct worker_context *worker, struct runner *runner, st
         slots->runner = runner;
         slots->lease = lease;
         slots->host = host;
-        slots->events = *events;
+        slots->outcomes = outcomes;
         slots->average_us = NO_TIME_US;
         slots->per_slot = batch_of(slots);
         ev_timer_init(&slots->timer, on_timer, 0., 0.);

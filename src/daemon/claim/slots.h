@@ -19,24 +19,14 @@
 
 #include "daemon/claim/host.h"
 #include "daemon/claim/lease.h"
+#include "daemon/report/outcomes.h"
 #include "exec/runner.h"
 
 struct slots;
 
-struct slots_events {
-    /* Returns whether no task may start now. */
-    bool (*closed)(void *context);
-    /* Reserves memory for the outcomes of `count` more attempts. Returns 0, or −1 without
-     * memory. */
-    int (*reserve)(void *context, size_t count);
-    /* A task that cannot start here goes back; the token must be copied. */
-    void (*put_back)(void *context, const char *token);
-    void *context;
-};
-
 /* The parts must outlive the object. Returns NULL without memory. */
 struct slots *slots_new(struct worker_context *worker, struct runner *runner, struct lease *lease,
-                        struct host *host, const struct slots_events *events);
+                        struct host *host, struct outcomes *outcomes);
 /* The config was replaced. If the new one checks tasks in another way, waiting tasks go back. */
 void slots_reload(struct slots *slots, const struct config *former);
 

@@ -25,6 +25,11 @@ struct worker_context {
     struct session *session; /* the sender of commands */
     struct command command;  /* the one that is built now; sending copies it */
     int64_t lease_ms;        /* the queue's, as Redis said last; before that, the config's */
+
+    /* Whether the worker may claim and start tasks, as far as it does not depend on Redis. The
+     * worker decides this once in each turn of the loop. A part that learns of an obstacle
+     * meanwhile clears it, but only the worker sets it. */
+    bool may_claim;
 };
 
 #endif

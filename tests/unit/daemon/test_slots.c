@@ -29,30 +29,14 @@ struct world {
     struct runner *runner;
     struct lease *lease;
     struct host *host;
+    struct outcomes *outcomes; /* keeps the tokens that were requeued */
     struct slots *slots;
-    bool closed;
-    char back[BACK_MOST][TOKEN_SIZE]; /* tokens that were requeued, in order */
-    size_t back_count, ended;
+    size_t ended;
 };
 
-static bool is_closed(void *context)
+static size_t back_count(const struct world *world)
 {
-    const struct world *world = context;
-    return world->closed;
-}
-
-static int reserve(void *context, size_t count)
-{
-    (void)context;
-    (void)count;
-    return 0;
-}
-
-static void put_back(void *context, const char *token)
-{
-    struct world *world = context;
-    assert_true(world->back_count < BACK_MOST);
-    assert_true(snprintf(world->back[world->back_count++], TOKEN_SIZE, "%s", token) < TOKEN_SIZE);
+    return outcomes_count(world->outcomes);
 }
 
 static void on_ended(void *context, struct attempt *attempt)
@@ -61,11 +45,6 @@ static void on_ended(void *context, struct attempt *attempt)
     world->ended++;
     slots_ended(world->slots, attempt);
     attempt_free(attempt);
-}
-
-static void ignore(void *context)
-{
-    (void)context;
 }
 
 static void list_nothing(void *context, struct token_list *list)
@@ -105,26 +84,26 @@ static int set_up(void **state)
     const struct session_events session_events = {.tokens = list_nothing};
     const struct runner_events runner_events = {.ended = on_ended, .context = world};
     const struct lease_events lease_events = {.heartbeat_done = ignore_beat};
-    const struct host_events host_events = {.close = ignore, .open = ignore};
-    const struct slots_events slots_events = {
-        .closed = is_closed, .reserve = reserve, .put_back = put_back, .context = world};
+    const struct outcomes_events outcomes_events = {.settled = NULL}; /* none ever is */
     struct worker_context *context = &world->context;
     world->loop = ev_loop_new(EVFLAG_AUTO);
     *context = (struct worker_context){.loop = world->loop,
                                        .config = &world->config,
                                        .queue = &world->queue,
                                        .consumer = "host:1:x",
-                                       .lease_ms = world->config.queue.lease_ms};
+                                       .lease_ms = world->config.queue.lease_ms,
+                                       .may_claim = true};
     context->session = session_new(context, &session_events);
     world->runner = runner_new(world->loop, &world->config, "host:1:x", &files, &runner_events);
-    world->host = host_new(context, &host_events);
-    if (!context->session || !world->runner || !world->host) {
+    world->host = host_new(context);
+    world->outcomes = outcomes_new(context, &outcomes_events);
+    if (!context->session || !world->runner || !world->host || !world->outcomes) {
         return -1;
     }
     world->lease = lease_new(context, world->runner, 0, &lease_events);
-    world->slots = world->lease
-                       ? slots_new(context, world->runner, world->lease, world->host, &slots_events)
-                       : NULL;
+    world->slots =
+        world->lease ? slots_new(context, world->runner, world->lease, world->host, world->outcomes)
+                     : NULL;
     if (!world->slots) {
         return -1;
     }
@@ -139,6 +118,7 @@ static int tear_down(void **state)
     slots_free(world->slots);
     runner_free(world->runner);
     lease_free(world->lease);
+    outcomes_free(world->outcomes);
     host_free(world->host);
     ev_loop_destroy(world->loop);
     free(world);
@@ -178,12 +158,16 @@ static void assert_newest(const struct world *world, int number)
     assert_string_equal(runner_first(world->runner)->task->token, token);
 }
 
+/* The token at this place among those that were requeued is the task of that number. */
 static void assert_back(const struct world *world, size_t at, int number)
 {
     char token[TOKEN_SIZE];
+    struct token_list list = {0};
     assert_true(snprintf(token, sizeof token, "s%d-0", number) < TOKEN_SIZE);
-    assert_true(at < world->back_count);
-    assert_string_equal(world->back[at], token);
+    outcomes_tokens(world->outcomes, &list);
+    assert_true(at < list.count);
+    assert_string_equal(list.tokens[at], token);
+    token_list_free(&list);
 }
 
 /* Reports an attempt that never ran. */
@@ -217,7 +201,7 @@ static void await(struct world *world, size_t ended, size_t back)
     ev_timer_init(&patience, on_patience_over, PATIENCE_S, 0.);
     ev_now_update(world->loop);
     ev_timer_start(world->loop, &patience);
-    while (world->ended < ended || world->back_count < back) {
+    while (world->ended < ended || back_count(world) < back) {
         ev_run(world->loop, EVRUN_ONCE);
         slots_turn(world->slots);
     }
@@ -306,7 +290,7 @@ static void starts_in_order(void **state)
         slots_turn(world->slots);
         assert_newest(world, next++);
     }
-    assert_int_equal(world->back_count, 0);
+    assert_int_equal(back_count(world), 0);
     assert_int_equal(slots_taken(world->slots), 35);
 }
 
@@ -346,7 +330,7 @@ static void free_slots_are_filled(void **state)
     }
     /* on a busy machine some have to be requeued */
     assert_true(world->ended > 0);
-    assert_int_equal(world->ended + world->back_count, 5);
+    assert_int_equal(world->ended + back_count(world), 5);
     assert_int_equal(slots_room(world->slots), 1);
 }
 
@@ -382,17 +366,17 @@ static void closed(void **state)
     for (int number = 0; number < 4; number++) {
         take(world, number);
     }
-    world->closed = true;
+    world->context.may_claim = false;
     assert_int_equal(slots_room(world->slots) + slots_ahead(world->slots), 0);
     slots_turn(world->slots);
-    assert_int_equal(world->back_count, 3);
+    assert_int_equal(back_count(world), 3);
     take(world, 4);
-    assert_int_equal(world->back_count, 4);
+    assert_int_equal(back_count(world), 4);
     assert_int_equal(slots_taken(world->slots), 1);
     end_all(world);
     slots_turn(world->slots);
     assert_int_equal(slots_taken(world->slots), 0);
-    world->closed = false;
+    world->context.may_claim = true;
     assert_int_equal(slots_room(world->slots), 1);
 }
 
@@ -423,11 +407,11 @@ static void told_of_those_that_wait(void **state)
     assert_int_equal(slots_taken(world->slots), 7);
     slots_remove(world->slots, &gone, &off);
     assert_int_equal(slots_taken(world->slots), 4);
-    assert_int_equal(world->back_count, 2);
+    assert_int_equal(back_count(world), 2);
     assert_back(world, 0, 1);
     assert_back(world, 1, 3);
     slots_put_back_waiting(world->slots);
-    assert_int_equal(world->back_count, 5);
+    assert_int_equal(back_count(world), 5);
     for (int number = 2, at = 2; number < 7; number += number == 2 ? 3 : 1) {
         assert_back(world, (size_t)at++, number);
     }
@@ -446,7 +430,7 @@ static void a_suspect_is_alone(void **state)
     assert_int_equal(runner_count(world->runner), 1);
     assert_int_equal(slots_room(world->slots) + slots_ahead(world->slots), 0);
     take(world, 1);
-    assert_int_equal(world->back_count, 1);
+    assert_int_equal(back_count(world), 1);
     assert_int_equal(slots_taken(world->slots), 1);
     end_all(world);
     assert_int_equal(slots_room(world->slots), 4);
@@ -475,7 +459,7 @@ static void no_time_left(void **state)
     take(world, 3);
     set_concurrency(world, 2);
     slots_turn(world->slots);
-    assert_int_equal(world->back_count, 2);
+    assert_int_equal(back_count(world), 2);
     assert_back(world, 1, 2);
     assert_newest(world, 3);
 }
@@ -488,9 +472,11 @@ static void doubtful_host(void **state)
     make_short(world, 500);
     assert_int_equal(log_open(LOG_TARGET_STDERR, LOG_EMERG, "test"), 0);
     host_fault(world->host, "1-0", "a test");
+    assert_int_equal(slots_room(world->slots), 0);
+    world->context.may_claim = true; /* the pause after the fault is over */
     assert_int_equal(slots_room(world->slots), 1);
     assert_int_equal(slots_ahead(world->slots), 0);
-    host_fine(world->host);
+    assert_true(host_fine(world->host));
     assert_int_equal(slots_room(world->slots), 4);
     assert_int_equal(slots_ahead(world->slots), AHEAD);
 }
@@ -506,7 +492,7 @@ static void session_down(void **state)
     slots_down(world->slots);
     assert_int_equal(slots_taken(world->slots), 1);
     end_all(world);
-    assert_int_equal(world->back_count, 0);
+    assert_int_equal(back_count(world), 0);
     assert_int_equal(slots_room(world->slots), 1);
     take(world, 4);
     assert_newest(world, 4);
@@ -562,7 +548,7 @@ static void batches_fill(void **state)
     assert_true(clock_boot_ns() - begun_ns > 80 * CLOCK_NS_PER_MS);
     assert_int_equal(runner_count(world->runner), 5);
     assert_int_equal(slots_room(world->slots), 0);
-    assert_int_equal(world->back_count, 0);
+    assert_int_equal(back_count(world), 0);
     end_all(world);
     assert_int_equal(slots_room(world->slots), 6);
 }
@@ -578,11 +564,11 @@ static void singles_among_batches(void **state)
     }
     assert_int_equal(runner_count(world->runner), 1);
     assert_int_equal(slots_taken(world->slots), 1 + AHEAD);
-    assert_int_equal(world->back_count, 30 - 1 - AHEAD);
+    assert_int_equal(back_count(world), 30 - 1 - AHEAD);
     assert_back(world, 0, 1 + AHEAD);
-    world->closed = true;
+    world->context.may_claim = false;
     slots_turn(world->slots);
-    world->closed = false;
+    world->context.may_claim = true;
     assert_int_equal(slots_taken(world->slots), 1);
     end_all(world);
     for (size_t room = 1; room < 40; room = room * 2 < 40 ? room * 2 : 40) {
