@@ -175,31 +175,25 @@ static struct child *find(const struct orphan_scan *orphan_scan, pid_t leader)
                : NULL;
 }
 
-static enum group_left left(void *context, pid_t leader)
+static enum group_left left(void *context, pid_t leader, bool now)
 {
     struct orphan_scan *orphan_scan = context;
     const struct child *child = find(orphan_scan, leader);
-    if (child && (child->tree.left == GROUP_UNKNOWN || child->tree.left == GROUP_STRAYS)) {
+    if (!child) {
+        return GROUP_STRAYS;
+    }
+    enum group_left known = child->tree.left;
+    bool rests = clock_boot_ns() - orphan_scan->ended_ns < REST * orphan_scan->took_ns;
+    if (!now && known != GROUP_NOTHING && rests) {
+        return GROUP_UNKNOWN;
+    }
+    if (now ? known == GROUP_UNKNOWN || known == GROUP_STRAYS : known != GROUP_NOTHING) {
         scan_now(orphan_scan, leader);
     }
-    return child ? child->tree.left : GROUP_STRAYS;
-}
-
-static enum group_left left_by_now(void *context, pid_t leader)
-{
-    struct orphan_scan *orphan_scan = context;
-    const struct child *child = find(orphan_scan, leader);
-    if (child && child->tree.left != GROUP_NOTHING) {
-        if (clock_boot_ns() - orphan_scan->ended_ns < REST * orphan_scan->took_ns) {
-            return GROUP_UNKNOWN;
-        }
-        scan_now(orphan_scan, leader);
-    }
-    return child ? child->tree.left : GROUP_STRAYS;
+    return child->tree.left;
 }
 
 struct group_orphans orphan_scan_orphans(struct orphan_scan *orphan_scan)
 {
-    return (struct group_orphans){
-        .is_started = is_started, .left = left, .left_by_now = left_by_now, .context = orphan_scan};
+    return (struct group_orphans){.is_started = is_started, .left = left, .context = orphan_scan};
 }

@@ -28,11 +28,12 @@ struct search {
     const struct group_orphans *orphans;
 };
 
-/* Returns the number of living processes for which `act` returns true. If some processes could not
- * be read, one more is counted, since they may be among those. */
+/* Returns the number of living processes for which `act` returns true, and sets *last to one of
+ * them. If some processes could not be read, one more is counted, since they may be among those. */
 static size_t count_processes(bool (*act)(const struct proc *process, const struct search *search),
-                              const struct search *search)
+                              pid_t leader, const struct group_orphans *orphans, pid_t *last)
 {
+    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
     struct proc_walk walk;
     struct proc process;
     size_t count = 0;
@@ -40,7 +41,10 @@ static size_t count_processes(bool (*act)(const struct proc *process, const stru
         return walk.partial;
     }
     while (proc_walk_next(&walk, &process)) {
-        count += proc_is_alive(&process) && act(&process, search);
+        if (proc_is_alive(&process) && act(&process, &search)) {
+            *last = process.pid;
+            count++;
+        }
     }
     proc_walk_close(&walk);
     return count + walk.partial;
@@ -66,34 +70,6 @@ static bool kill_stray(const struct proc *process, const struct search *search)
     return (stray || is_orphan(process, search)) && kill(process->pid, SIGKILL) == 0;
 }
 
-static enum group_left left_of(enum group_left (*left)(void *context, pid_t leader),
-                               const struct search *search)
-{
-    return left ? left(search->orphans->context, search->leader) : GROUP_STRAYS;
-}
-
-bool group_is_alive(pid_t leader, const struct group_orphans *orphans)
-{
-    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
-    enum group_left left = left_of(orphans->left_by_now, &search);
-    return left == GROUP_STRAYS ? count_processes(is_member, &search) > 0 : left != GROUP_NOTHING;
-}
-
-bool group_kill_strays(pid_t leader, const struct group_orphans *orphans)
-{
-    /* A process that was killed may have forked just before, so this is repeated a few times. A
-     * process that is still dying is killed once more, which does no harm. */
-    enum { MOST = 4 };
-    int rounds = 0;
-    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
-    if (left_of(orphans->left, &search) == GROUP_STRAYS) {
-        while (rounds < MOST && count_processes(kill_stray, &search) > 0) {
-            rounds++;
-        }
-    }
-    return rounds > 0;
-}
-
 static bool is_left(const struct proc *process, const struct search *search)
 {
     if (is_orphan(process, search)) {
@@ -103,27 +79,43 @@ static bool is_left(const struct proc *process, const struct search *search)
     return process->session == search->leader;
 }
 
+static enum group_left left_of(pid_t leader, const struct group_orphans *orphans, bool now)
+{
+    return orphans->left ? orphans->left(orphans->context, leader, now) : GROUP_STRAYS;
+}
+
+bool group_is_alive(pid_t leader, const struct group_orphans *orphans)
+{
+    pid_t last;
+    enum group_left left = left_of(leader, orphans, false);
+    return left == GROUP_STRAYS ? count_processes(is_member, leader, orphans, &last) > 0
+                                : left != GROUP_NOTHING;
+}
+
+bool group_kill_strays(pid_t leader, const struct group_orphans *orphans)
+{
+    /* A process that was killed may have forked just before, so this is repeated a few times. A
+     * process that is still dying is killed once more, which does no harm. */
+    enum { MOST = 4 };
+    int rounds = 0;
+    pid_t last;
+    if (left_of(leader, orphans, true) == GROUP_STRAYS) {
+        while (rounds < MOST && count_processes(kill_stray, leader, orphans, &last) > 0) {
+            rounds++;
+        }
+    }
+    return rounds > 0;
+}
+
 bool group_strays_are_alive(pid_t leader, const struct group_orphans *orphans)
 {
-    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
-    return count_processes(is_left, &search) > 0;
+    pid_t last;
+    return count_processes(is_left, leader, orphans, &last) > 0;
 }
 
 pid_t group_survivor(pid_t leader, const struct group_orphans *orphans)
 {
-    const struct search search = {.leader = leader, .self = getpid(), .orphans = orphans};
-    struct proc_walk walk;
-    struct proc process;
-    pid_t found = 0;
-    if (proc_walk_open(&walk)) {
-        return 0;
-    }
-    while (!found && proc_walk_next(&walk, &process)) {
-        bool member = process.session == leader || process.group == leader;
-        if (proc_is_alive(&process) && (member || is_orphan(&process, &search))) {
-            found = process.pid;
-        }
-    }
-    proc_walk_close(&walk);
-    return found;
+    pid_t last = 0;
+    (void)count_processes(is_left, leader, orphans, &last);
+    return last;
 }

@@ -30,11 +30,10 @@ struct group_orphans {
     uint64_t tag; /* see exec/tree/env_tag.h; 0: orphans cannot be recognized */
     /* Returns true if this process has started that one itself and not reaped it yet. */
     bool (*is_started)(void *context, pid_t pid);
-    /* Say what the leader has left; both are NULL if nobody knows. left looks again, never returns
-     * GROUP_UNKNOWN, and is called before the leader is reaped. left_by_now may repeat an earlier
+    /* Says what the leader has left; NULL if nobody knows. With `now` it looks again, never returns
+     * GROUP_UNKNOWN, and is called before the leader is reaped. Without, it may repeat an earlier
      * answer, for callers that ask again and again. */
-    enum group_left (*left)(void *context, pid_t leader);
-    enum group_left (*left_by_now)(void *context, pid_t leader);
+    enum group_left (*left)(void *context, pid_t leader, bool now);
     void *context;
 };
 

@@ -140,7 +140,7 @@ static enum group_left settle(struct trial *trial, struct child *child)
 {
     child_table_remove(&trial->running, child);
     child_table_add(&trial->settling, child);
-    enum group_left left = trial->orphans.left(trial->orphans.context, child->pid);
+    enum group_left left = trial->orphans.left(trial->orphans.context, child->pid, true);
     assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
     return left;
 }
