@@ -55,6 +55,7 @@ struct worker {
     struct worker_status worker_status;
 
     bool leaving; /* leat_requeue of the own consumer is in flight */
+    bool halved;  /* tasks of a batch run again: watch their leases in the next turn */
     bool renew;   /* renew in the next turn: a task was cancelled, or the status has changed */
     bool started_sent, ready_sent;
     ev_prepare turn;
@@ -102,6 +103,13 @@ static void on_ended(void *context, struct attempt *attempt)
         claim_loop_schedule(worker->claim_loop); /* no longer one task at a time */
     }
     outcomes_end(worker->outcomes, attempt, &outcome, worker->context.config->task.result_ttl_ms);
+}
+
+static void on_halved(void *context, const struct attempt *attempt, size_t count)
+{
+    struct worker *worker = context;
+    task_log_halved(attempt, count);
+    worker->halved = true;
 }
 
 static void on_settled(void *context, const struct pending_outcome *result,
@@ -293,7 +301,12 @@ static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
     (void)events;
     struct worker *worker = watcher->data;
 
+    if (worker->halved) {
+        worker->halved = false;
+        lease_enforce(worker->lease);
+    }
     decide(worker);
+
     /* outcomes are sent with the next claim, which may wait for more of them; a batch has many
      * already */
     slots_turn(worker->slots);
@@ -331,6 +344,7 @@ static int create_parts(struct worker *worker, const struct rlimit *nofile, int6
                                                   .fatal = on_fatal,
                                                   .context = worker};
     const struct runner_events runner_events = {.ended = on_ended,
+                                                .halved = on_halved,
                                                 .stuck = task_log_stuck,
                                                 .homeless = task_log_home_inaccessible,
                                                 .context = worker};

@@ -7,6 +7,7 @@
 #include <ev.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include "exec/attempt/child.h"
 #include "exec/attempt/child_guard.h"
 #include "exec/attempt/child_table.h"
+#include "exec/attempt/halves.h"
 #include "exec/attempt/orphan_scan.h"
 #include "exec/attempt/stream.h"
 #include "exec/slot_index.h"
@@ -97,7 +99,20 @@ size_t runner_processes(const struct runner *runner)
     return runner->processes;
 }
 
-/* ---- exits ---- */
+/* ---- reports ---- */
+
+/* Reports an attempt, unless its task has moved to another. */
+static void report(struct runner *runner, struct attempt *attempt)
+{
+    if (attempt->task) {
+        if (*attempt->batch) {
+            task_drop_payload(attempt->task);
+        }
+        runner->events.ended(runner->events.context, attempt);
+    } else {
+        attempt_free(attempt);
+    }
+}
 
 /* Reports a child's attempts. The receiver may free each at once, and freeing the first frees the
  * child. */
@@ -105,9 +120,9 @@ static void hand_over(struct runner *runner, struct child *child)
 {
     struct attempt **others = child->others;
     size_t count = child->count;
-    runner->events.ended(runner->events.context, &child->attempt);
+    report(runner, &child->attempt);
     for (size_t i = 1; i < count; i++) {
-        runner->events.ended(runner->events.context, others[i - 1]);
+        report(runner, others[i - 1]);
     }
     free(others);
 }
@@ -122,10 +137,94 @@ static void forget(struct runner *runner, struct child *child)
     }
 }
 
+/* ---- halves of failed batches ---- */
+
+static const char other_half_failed[] = "another half of its batch could not run";
+
+static void end_waiting(struct runner *runner, struct attempt *attempt, enum cause cause,
+                        const char *reason)
+{
+    attempt->state = job_next(attempt->state, JOB_STOP).state;
+    attempt->ending.cause = cause;
+    (void)snprintf(attempt->reason, sizeof attempt->reason, "%s", reason);
+    list_remove(runner, attempt);
+    report(runner, attempt);
+}
+
+static void put_back(struct runner *runner, struct attempt *waiting, enum cause cause,
+                     const char *reason)
+{
+    for (struct attempt *next; waiting; waiting = next) {
+        next = waiting->after;
+        end_waiting(runner, waiting, cause, reason);
+    }
+}
+
+static int start(struct runner *runner, const struct claimed_task *tasks, size_t count,
+                 struct child **running);
+
+/* Starts the first half of those that wait. If it cannot start, the others go back. */
+static void run_half(struct runner *runner, struct attempt *waiting)
+{
+    struct claimed_task tasks[CONFIG_BATCH_MOST];
+    struct attempt *rest;
+    struct child *child;
+    size_t count = halves_first(waiting, tasks, &rest);
+    if (start(runner, tasks, count, &child)) {
+        put_back(runner, waiting, CAUSE_HOST, "out of memory");
+        return;
+    }
+    for (struct attempt *next; waiting != rest; waiting = next) {
+        next = waiting->after;
+        list_remove(runner, waiting);
+        waiting->task = NULL; /* the new attempt has it */
+        attempt_free(waiting);
+    }
+    if (!child) {
+        put_back(runner, rest, CAUSE_HOST, other_half_failed);
+        return;
+    }
+    child->waiting = rest;
+    for (; rest; rest = rest->after) {
+        rest->child = child;
+    }
+}
+
+/* Adds attempts that now wait, up to `end`, and says why. */
+static void add_waiting(struct runner *runner, struct child *child, struct attempt *first,
+                        const struct attempt *end)
+{
+    size_t count = 0, i = 0;
+    for (struct attempt *one = first; one != end; one = one->after) {
+        list_add(runner, one);
+        count++;
+    }
+    while (child_attempt(child, i)->task) {
+        i++;
+    }
+    if (runner->events.halved) {
+        runner->events.halved(runner->events.context, child_attempt(child, i), count);
+    }
+}
+
+/* ---- events of children ---- */
+
 static void on_done(struct child_host *host, struct child *child)
 {
     struct runner *runner = (struct runner *)host; /* the host is its first member */
+    const struct attempt *former = child->waiting;
+    struct attempt *waiting = halves_split(child);
     forget(runner, child);
+    if (waiting != former) {
+        add_waiting(runner, child, waiting, former);
+    }
+    if (waiting && child->outdated) {
+        put_back(runner, waiting, CAUSE_BATCH, "the configuration was reloaded");
+    } else if (waiting && !halves_may_run(child)) {
+        put_back(runner, waiting, CAUSE_HOST, other_half_failed);
+    } else if (waiting) {
+        run_half(runner, waiting);
+    }
     hand_over(runner, child);
 }
 
@@ -140,10 +239,11 @@ static void on_homeless(struct child_host *host, int error)
                             error);
 }
 
-static void drop_payloads(struct child *child)
+/* The tasks of a batch may have to run again. */
+static void drop_payload(struct child *child)
 {
-    for (size_t i = 0; i < child->count; i++) {
-        task_drop_payload(child_attempt(child, i)->task);
+    if (child->count == 1) {
+        task_drop_payload(child->attempt.task);
     }
 }
 
@@ -158,7 +258,7 @@ static void on_run(struct child_host *host, struct child *child)
         child_release(child);
         on_done(host, child);
     } else {
-        drop_payloads(child);
+        drop_payload(child);
         child_table_add(runner->table, child);
     }
 }
@@ -354,6 +454,9 @@ void runner_renewed(struct runner *runner)
 void runner_set_config(struct runner *runner, const struct config *config)
 {
     drop_recipe(runner);
+    for (struct attempt *attempt = runner->first; attempt; attempt = attempt->next) {
+        attempt->child->outdated = true;
+    }
     runner->host.config = config;
     runner->homeless = false;
     (void)make_recipe(runner); /* without memory, the next start tries again */
@@ -367,8 +470,12 @@ bool runner_accepts(struct runner *runner, const struct task *task, char *reason
            commands_fit(runner->recipe->commands, task, reason, reason_size);
 }
 
-int runner_start(struct runner *runner, const struct claimed_task *tasks, size_t count)
+/* Starts one process as runner_start does. Sets *running to the child; NULL: the start failed, and
+ * its attempts were reported. */
+static int start(struct runner *runner, const struct claimed_task *tasks, size_t count,
+                 struct child **running)
 {
+    *running = NULL;
     if (make_recipe(runner) < 0) {
         return -1;
     }
@@ -395,14 +502,21 @@ int runner_start(struct runner *runner, const struct claimed_task *tasks, size_t
         return 0;
     }
     if (!child->checking) {
-        drop_payloads(child);
+        drop_payload(child);
     }
     runner->processes++;
     for (size_t i = 0; i < count; i++) {
         list_add(runner, child_attempt(child, i));
     }
     child_table_add(runner->table, child);
+    *running = child;
     return 0;
+}
+
+int runner_start(struct runner *runner, const struct claimed_task *tasks, size_t count)
+{
+    struct child *child;
+    return start(runner, tasks, count, &child);
 }
 
 int runner_refuse(struct runner *runner, struct task *task, const char *reason)
@@ -430,8 +544,12 @@ void runner_resume(struct runner *runner, struct attempt *attempt)
 
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event)
 {
-    (void)runner;
-    child_end(attempt->child, event == JOB_STOP ? NULL : attempt, event);
+    if (attempt->state == JOB_CLAIMED) {
+        halves_remove(attempt);
+        end_waiting(runner, attempt, job_cause(JOB_CLAIMED, event, CAUSE_EXIT), "");
+    } else {
+        child_end(attempt->child, event == JOB_STOP ? NULL : attempt, event);
+    }
 }
 
 /* ---- free ---- */
@@ -461,6 +579,15 @@ static bool has_leader(const struct child *child)
     return child->attempt.state != JOB_SETTLING && child->attempt.state != JOB_CHECKED;
 }
 
+static void drop_waiting(struct runner *runner, struct attempt *waiting)
+{
+    for (struct attempt *next; waiting; waiting = next) {
+        next = waiting->after;
+        list_remove(runner, waiting);
+        attempt_free(waiting);
+    }
+}
+
 static void drop_attempts(struct runner *runner)
 {
     /* kill all before waiting for the first */
@@ -482,6 +609,7 @@ static void drop_attempts(struct runner *runner)
             child_table_take(runner->table, child->pid);
         }
         forget(runner, child);
+        drop_waiting(runner, child->waiting);
         child_release(child);
         for (size_t i = 1; i < child->count; i++) {
             attempt_free(child->others[i - 1]);

@@ -27,6 +27,10 @@ struct runner_events {
      * reported one after the other. runner_start calls it only for a failed start (CAUSE_HOST,
      * CAUSE_NO_PROGRAM, CAUSE_CANNOT_EXECUTE, CAUSE_REFUSED). */
     void (*ended)(void *context, struct attempt *attempt);
+    /* The process of a batch has failed as a whole, and `count` of its tasks run again in halves,
+     * in the same attempt and slot; `ended` is called when they are over. The attempt says how the
+     * process ended, and has no task. May be NULL. */
+    void (*halved)(void *context, const struct attempt *attempt, size_t count);
     /* The attempt was killed a while ago, but its process pid has not died; 0: the pid is unknown.
      * Called once, for the first attempt of a batch. May be NULL. */
     void (*stuck)(void *context, const struct attempt *attempt, pid_t pid);
@@ -64,7 +68,8 @@ void runner_set_lease(struct runner *runner, int64_t lease_ms);
 /* Passes renewed leases (lease_deadline_ns of attempts) on to the guards. */
 void runner_renewed(struct runner *runner);
 
-/* Replaces the config for attempts that are started from now on. */
+/* Replaces the config for attempts that are started from now on. Batches that fail later do not run
+ * again in halves, since their tasks passed the checks of another config. */
 void runner_set_config(struct runner *runner, const struct config *config);
 
 /* Returns true if the config's listed commands allow the task, or if none are listed; otherwise
@@ -87,16 +92,18 @@ void runner_set_follow(struct runner *runner, const struct attempt_follow *follo
 /* Reads the output of an attempt again, after `wrote` has paused it. */
 void runner_resume(struct runner *runner, struct attempt *attempt);
 
-/* Returns the newest running attempt; ->next leads to the older ones. */
+/* Returns the newest running attempt; ->next leads to the older ones. Those of a batch that wait to
+ * run again (JOB_CLAIMED) are among them. */
 struct attempt *runner_first(struct runner *runner);
 size_t runner_count(const struct runner *runner);
 
 /* Returns how many processes the attempts have. */
 size_t runner_processes(const struct runner *runner);
 
-/* Ends the process of an attempt: JOB_LEASE_LOST, JOB_STOP and JOB_CANCEL send TERM, and KILL after
+/* Ends the process of an attempt. JOB_LEASE_LOST, JOB_STOP and JOB_CANCEL send TERM, and KILL after
  * the grace period; JOB_KILL_NOW sends KILL at once. The other attempts of a batch end with
- * CAUSE_BATCH; for JOB_STOP all have the same cause. */
+ * CAUSE_BATCH; for JOB_STOP all have the same cause. An attempt that waits to run again ends at
+ * once, alone: this calls `ended`. */
 void runner_end(struct runner *runner, struct attempt *attempt, enum job_event event);
 
 /* Kills what still runs, and frees the runner; does not call `ended`. NULL does nothing. */

@@ -10,6 +10,7 @@ import pytest
 
 from harness import daemon as daemons
 from harness import processes
+from harness.batches import Seen
 from harness.beside import Beside
 from harness.cgroup import Group
 from harness.faults import inject
@@ -86,6 +87,12 @@ def latches(folder):
 @pytest.fixture
 def latch(latches):
     return latches()
+
+
+@pytest.fixture
+def seen(folder):
+    """The inputs of the processes of batches."""
+    return Seen(folder)
 
 
 @pytest.fixture

@@ -90,14 +90,21 @@ static bool is_killed(const struct attempt *attempt)
            attempt->state != JOB_ENDING;
 }
 
-/* Returns when the attempt's deadline needs the next action. */
+/* Returns whether the attempt waits to run again in half of its batch. */
+static bool waits(const struct attempt *attempt)
+{
+    return attempt->state == JOB_CLAIMED;
+}
+
+/* Returns when the attempt's deadline needs the next action. One that waits could not be ended in
+ * time if it started later than one that runs has to be told to end. */
 static int64_t next_action_ns(const struct lease *lease, const struct attempt *attempt)
 {
     /* if a new lease is too short for the grace, running tasks get less grace, but are not ended
      * while they are renewed */
     int64_t margin = margin_ms(lease);
     int64_t notice = lease_fits(lease) ? notice_ms(lease) : lease->worker->lease_ms / 2;
-    int64_t before = job_is_under_way(attempt->state) ? notice : margin;
+    int64_t before = job_is_under_way(attempt->state) || waits(attempt) ? notice : margin;
     return attempt->lease_deadline_ns - before * CLOCK_NS_PER_MS;
 }
 
@@ -113,7 +120,8 @@ static void set_deadline_timer(struct lease *lease, int64_t at_ns)
 
 static void enforce(struct lease *lease, struct attempt *attempt, int64_t now_ns)
 {
-    if (now_ns >= attempt->lease_deadline_ns - margin_ms(lease) * CLOCK_NS_PER_MS) {
+    if (waits(attempt) ||
+        now_ns >= attempt->lease_deadline_ns - margin_ms(lease) * CLOCK_NS_PER_MS) {
         runner_end(lease->runner, attempt, JOB_KILL_NOW);
     } else if (job_is_under_way(attempt->state)) {
         struct log_field fields[] = {LOG_TEXT("LEAT_TASK", attempt->task->tid),
@@ -124,8 +132,7 @@ static void enforce(struct lease *lease, struct attempt *attempt, int64_t now_ns
     }
 }
 
-/* Ends attempts whose time has come, and sets the timer for the next. */
-static void enforce_all(struct lease *lease)
+void lease_enforce(struct lease *lease)
 {
     int64_t now_ns = clock_boot_ns(), earliest = 0;
     struct attempt *next;
@@ -135,8 +142,9 @@ static void enforce_all(struct lease *lease)
             continue;
         }
         if (now_ns >= next_action_ns(lease, attempt)) {
+            bool over = waits(attempt); /* and gone, once it is ended */
             enforce(lease, attempt, now_ns);
-            if (is_killed(attempt)) {
+            if (over || is_killed(attempt)) {
                 continue;
             }
         }
@@ -152,7 +160,7 @@ static void on_deadline(void *context)
     uint64_t fired;
     ssize_t size = read(lease->timer, &fired, sizeof fired);
     (void)size; /* nothing to read: the timer was set again meanwhile */
-    enforce_all(lease);
+    lease_enforce(lease);
 }
 
 void lease_watch(struct lease *lease, const struct attempt *attempt)
@@ -226,7 +234,7 @@ static void extend(struct lease *lease, int64_t sent_ns)
         }
     }
     runner_renewed(lease->runner);
-    enforce_all(lease);
+    lease_enforce(lease);
 }
 
 static void renew(struct lease *lease);
@@ -362,7 +370,7 @@ static void on_turn(struct ev_loop *loop, ev_check *watcher, int events)
     if (gap_ms >
         lease_rule_heartbeat_ms(lease->worker->lease_ms) + lease->worker->lease_ms / LATE_SHARE) {
         log_text(LOG_WARNING, "leatd was stopped or starved for %lld ms", (long long)gap_ms);
-        enforce_all(lease);
+        lease_enforce(lease);
         renew(lease);
     }
 }

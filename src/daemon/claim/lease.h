@@ -54,6 +54,10 @@ bool lease_has_room(const struct lease *lease, int64_t deadline_ns);
  * start. */
 bool lease_fits(const struct lease *lease);
 
+/* Ends attempts whose time has come, and watches the deadlines of all others. Call it when attempts
+ * of a batch run again. */
+void lease_enforce(struct lease *lease);
+
 /* Watches the deadline of an attempt that has started. */
 void lease_watch(struct lease *lease, const struct attempt *attempt);
 

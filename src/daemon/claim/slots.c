@@ -164,7 +164,8 @@ static void start(struct slots *slots, const struct claimed_task *tasks, size_t 
 static bool set_claimed(struct slots *slots, struct claimed_task *claimed, struct task *task,
                         int64_t sent_ns)
 {
-    *claimed = (struct claimed_task){task, lease_deadline(slots->lease, sent_ns)};
+    *claimed = (struct claimed_task){.task = task,
+                                     .lease_deadline_ns = lease_deadline(slots->lease, sent_ns)};
     if (lease_has_room(slots->lease, claimed->lease_deadline_ns)) {
         return true;
     }

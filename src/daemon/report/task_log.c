@@ -110,6 +110,37 @@ static void add_usage(struct fields *fields, const struct usage *usage)
     }
 }
 
+/* Adds how the process ended and what it has used. */
+static void add_ending(struct fields *fields, const struct attempt *attempt)
+{
+    if (*attempt->batch) {
+        add_field(fields, "LEAT_BATCH_ID", attempt->batch);
+    }
+    if (attempt->ending.cause == CAUSE_EXIT) {
+        add_number(fields, "LEAT_EXIT_STATUS", fields->status, attempt->ending.exit_code);
+    }
+    add_number(fields, "LEAT_DURATION_USEC", fields->duration, attempt->duration_us);
+    add_usage(fields, &attempt->usage);
+}
+
+void task_log_halved(const struct attempt *attempt, size_t count)
+{
+    if (!log_wants(LOG_WARNING)) {
+        return;
+    }
+    struct fields fields = {.count = 0};
+    char how[64], took[UNITS_SECONDS_SIZE];
+    add_field(&fields, "LEAT_EVENT", "halved");
+    add_field(&fields, "LEAT_CAUSE", cause_name(attempt->ending.cause));
+    add_ending(&fields, attempt);
+    ending_describe(&attempt->ending, how, sizeof how);
+    units_format_seconds(attempt->duration_us / 1000, took);
+    log_event(LOG_WARNING, NULL, fields.list, fields.count,
+              "batch %s: failed: %s%s%s after %s s; running %zu of its tasks again%s",
+              attempt->batch, how, *attempt->reason ? ", " : "", attempt->reason, took, count,
+              count > 1 ? " in halves" : "");
+}
+
 void task_log_ended(const struct attempt *attempt, const struct outcome *outcome)
 {
     int priority = verdict_records[outcome->verdict].priority;
@@ -123,14 +154,7 @@ void task_log_ended(const struct attempt *attempt, const struct outcome *outcome
                   done ? "check-done" : verdict_records[outcome->verdict].event);
     add_field(&fields, "LEAT_CAUSE",
               outcome->verdict == VERDICT_SUCCESS && !done ? "success" : cause_name(ending->cause));
-    if (*attempt->batch) {
-        add_field(&fields, "LEAT_BATCH_ID", attempt->batch);
-    }
-    if (ending->cause == CAUSE_EXIT) {
-        add_number(&fields, "LEAT_EXIT_STATUS", fields.status, ending->exit_code);
-    }
-    add_number(&fields, "LEAT_DURATION_USEC", fields.duration, attempt->duration_us);
-    add_usage(&fields, &attempt->usage);
+    add_ending(&fields, attempt);
 
     char how[64], took[UNITS_SECONDS_SIZE], then[64], of[32] = "";
     if (outcome->max_attempts > 0) {

@@ -13,6 +13,10 @@ void task_log_started(const struct task *task);
 /* An ended attempt and its outcome. */
 void task_log_ended(const struct attempt *attempt, const struct outcome *outcome);
 
+/* The process of a batch has failed, and `count` of its tasks run again in halves; see struct
+ * runner_events. */
+void task_log_halved(const struct attempt *attempt, size_t count);
+
 /* A process was killed but has not ended; see struct runner_events. */
 void task_log_stuck(void *context, const struct attempt *attempt, pid_t pid);
 

@@ -1,9 +1,29 @@
 /*
- * Frees attempts. The first attempt of a child is the first member of its struct, and frees it.
+ * Sets up and frees attempts. The first attempt of a child is the first member of its struct, and
+ * frees it.
  */
 #include "exec/attempt/attempt.h"
 
 #include <stdlib.h>
+
+#include "base/clock.h"
+
+void attempt_init(struct attempt *attempt, const struct claimed_task *claimed)
+{
+    const struct task *task = claimed->task;
+    *attempt = (struct attempt){
+        .task = claimed->task,
+        .state = JOB_CLAIMED,
+        .ending = {.cause = CAUSE_EXIT,
+                   .attempt = task->attempt,
+                   .max_attempts = task->max_attempts,
+                   .fence = task->fence},
+        .started_wall_ms = clock_wall_ms(),
+        .usage = USAGE_NONE,
+        .lease_deadline_ns = claimed->lease_deadline_ns,
+        .renewal = claimed->renewal,
+    };
+}
 
 void attempt_free(struct attempt *attempt)
 {

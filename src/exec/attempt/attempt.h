@@ -16,6 +16,13 @@
 
 struct child;
 
+/* The place of a task that waits to run again in half of its batch. */
+enum half {
+    HALF_WITHIN, /* it is not the first of its half */
+    HALF_FIRST,  /* it is the first of its half */
+    HALF_SECOND, /* the same; it is the second half, and the first half has not failed so far */
+};
+
 /* One attempt. The runner owns it until it is reported, then the receiver (attempt_free). Others
  * may change only `owner`, the daemon's fields and, once they own it, the links. */
 struct attempt {
@@ -33,7 +40,10 @@ struct attempt {
     int64_t lease_deadline_ns;             /* CLOCK_BOOTTIME; set by the daemon */
     uint64_t renewal;                      /* the last renewal that named it; set by the daemon */
     struct attempt *next, *previous;       /* the runner's list of running attempts */
-    struct child *child;                   /* its process while it runs; set by the runner */
+    struct child *child;                   /* its process, or the one after which it runs again; set
+                                              by the runner */
+    enum half half;                        /* while it waits */
+    struct attempt *after;                 /* the next that waits for the same child */
     void *owner;
 };
 
@@ -41,6 +51,7 @@ struct attempt {
 struct claimed_task {
     struct task *task;
     int64_t lease_deadline_ns;
+    uint64_t renewal; /* of a task that runs again in the same attempt; 0 for all others */
 };
 
 /* Callbacks for live output: for tasks that ask for it (task->live) and do not share a process. */
@@ -54,6 +65,9 @@ struct attempt_follow {
                   size_t size);
     void *context;
 };
+
+/* Sets up the attempt of a task that was claimed and has not started. */
+void attempt_init(struct attempt *attempt, const struct claimed_task *claimed);
 
 /* Frees an attempt and what it owns. NULL does nothing. */
 void attempt_free(struct attempt *attempt);

@@ -230,24 +230,6 @@ static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
 
 /* ---- start and end ---- */
 
-static void init_attempt(struct attempt *attempt, struct child *child,
-                         const struct claimed_task *begun, bool shared)
-{
-    *attempt = (struct attempt){
-        .task = begun->task,
-        .state = JOB_CLAIMED,
-        .ending = {.cause = CAUSE_EXIT,
-                   .attempt = begun->task->attempt,
-                   .max_attempts = begun->task->max_attempts,
-                   .fence = begun->task->fence,
-                   .shared = shared},
-        .started_wall_ms = clock_wall_ms(),
-        .usage = USAGE_NONE,
-        .lease_deadline_ns = begun->lease_deadline_ns,
-        .child = child,
-    };
-}
-
 /* Adds the attempts of the other tasks. Returns 0; or -1 without memory, and the attempts that
  * exist own no tasks. */
 static int add_others(struct child *child, const struct claimed_task *tasks, size_t count)
@@ -266,7 +248,9 @@ static int add_others(struct child *child, const struct claimed_task *tasks, siz
     }
     for (size_t i = 0; i < count; i++) {
         struct attempt *attempt = child_attempt(child, i);
-        init_attempt(attempt, child, &tasks[i], true);
+        attempt_init(attempt, &tasks[i]);
+        attempt->child = child;
+        attempt->ending.shared = true;
         (void)snprintf(attempt->batch, sizeof attempt->batch, "%s", tasks[0].task->tid);
     }
     return 0;
@@ -299,7 +283,8 @@ struct child *child_new(struct child_host *host, const struct claimed_task *task
     child->count = 1;
     child->batch = host->config->task.batch > 1;
     child->live = count == 1 && tasks[0].task->live && host->follow.wrote;
-    init_attempt(&child->attempt, child, &tasks[0], false);
+    attempt_init(&child->attempt, &tasks[0]);
+    child->attempt.child = child;
     if (count > 1 && add_others(child, tasks, count)) {
         drop(child);
         return NULL;

@@ -79,6 +79,8 @@ struct child {
     struct attempt attempt;  /* first: attempt_free frees the child */
     struct attempt **others; /* the rest of its batch, owned; or NULL */
     size_t count;            /* of attempts: 1 plus the others */
+    struct attempt *waiting; /* run after it, linked by `after`; owned by the runner */
+    bool outdated;           /* the config was replaced since its start */
     bool live;               /* somebody follows its output */
     bool batch;              /* stdin has the form of a batch, and descriptor 3 is read */
     bool checking;           /* its process is the check, and the task has not started yet */

@@ -37,6 +37,14 @@ def test_batches(daemon, queue, folder, injector, kind, ever):
     Trial(daemon, queue, folder, injector, batch=True).sweep((2, 12), kind, ever)
 
 
+@pytest.mark.parametrize('kind, ever', modes(('alloc', 'fork', 'pipe')))
+def test_halves(daemon, queue, folder, injector, kind, ever):
+    """The same holds if each process fails that several tasks share, so that they run again in halves."""
+    command = f'[ $LEAT_BATCH = 1 ] || exit 1; cat >> {folder}/trace'
+    Trial(daemon, queue, folder, injector, batch=True,
+          sections={'task': {'command': command}}).sweep((2, 30), kind, ever)
+
+
 @pytest.mark.parametrize('kind, ever', modes(OPENING))
 def test_reconnecting(daemon, queue, folder, injector, kind, ever):
     """The same holds while all connections are opened again."""

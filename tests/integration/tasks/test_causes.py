@@ -179,14 +179,14 @@ def test_check_has_a_rule(daemon, queue, folder):
     assert (folder / 'asked').read_text() == '\n\n' and not (folder / 'ran').exists()
 
 
-def test_batches_fail_alone_first(daemon, queue):
-    """A batch that fails as a whole only makes its tasks run alone; then the rules apply."""
+def test_rules_are_for_tasks_that_ran_alone(daemon, queue):
+    """The rules do not apply to a batch that fails as a whole, but to each of its tasks that then fails alone."""
     queue.add(*[{'payload': name, 'what': name} for name in ('a', 'bad', 'c')])
     daemon({'task': {'command': 'if grep -qx bad; then exit 65; fi; exit 0', 'batch': 3},
             'queue': {'concurrency': 1},
             'retry': {**RETRY, 'exit.65': 'dead', 'exit': 'dead'}}).wait_ready()
     settled(queue, 3)
-    assert tried(queue) == {'bad': ('exit', '65', 2)} and queue.counter('retried') == 3
+    assert tried(queue) == {'bad': ('exit', '65', 1)} and queue.counter('retried') == 0
 
 
 # ---- where causes appear

@@ -100,7 +100,7 @@ def test_limit_by_enqueue(leat, queue):
 
 
 def test_limit_of_a_batch(daemon, queue):
-    """A batch that writes too much is retried one by one, and only the offending task dies."""
+    """A batch that writes too much runs again in halves, and only the offending task dies."""
     command = 'while read -r line; do if [ $line = bad ]; then seq 1000; fi; done'
     daemon({'output': {'max_output': '1K', 'at_max': 'kill'}, 'queue': {'concurrency': 1},
             'task': {'command': command, 'batch': 3, 'batch_wait': '1s'},
