@@ -89,12 +89,6 @@ static void on_step(void *context, const struct redisReply *reply)
     }
 }
 
-static void ignore_reply(void *context, const struct redisReply *reply)
-{
-    (void)context;
-    (void)reply;
-}
-
 /* Renews this worker's turn, so that no other worker starts a walk beside a long one. */
 static void keep_turn(struct seek *seek)
 {
@@ -102,7 +96,7 @@ static void keep_turn(struct seek *seek)
     if ((now_ns - seek->turn_ns) / CLOCK_NS_PER_MS > seek->period_ms / 2) {
         seek->turn_ns = now_ns;
         queue_lists_turn(&seek->worker->command, seek->worker->queue, seek->period_ms, true);
-        send_command(seek, ignore_reply);
+        send_command(seek, NULL);
     }
 }
 

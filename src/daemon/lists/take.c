@@ -170,12 +170,6 @@ static void on_length(void *context, const struct redisReply *reply)
     take_start_rounds(take);
 }
 
-static void ignore_reply(void *context, const struct redisReply *reply)
-{
-    (void)context;
-    (void)reply;
-}
-
 bool take_has_prefix(const struct config_intake *intake, struct bytes name)
 {
     size_t size = intake->prefix ? strlen(intake->prefix) : 0;
@@ -211,7 +205,7 @@ static void send_length(struct take *take, struct list *list)
 {
     if (watch_listens(take->watch)) {
         queue_watch_next(&take->worker->command);
-        watch_send(take->watch, ignore_reply, NULL);
+        watch_send(take->watch, NULL, NULL);
     }
     queue_list_length(&take->worker->command, list->name);
     watch_send(take->watch, on_length, list);

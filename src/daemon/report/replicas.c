@@ -23,12 +23,6 @@ struct replicas {
     char why[512]; /* why Redis refused; "": it did not */
 };
 
-static void ignore_reply(void *context, const struct redisReply *reply)
-{
-    (void)context;
-    (void)reply;
-}
-
 static void keep_refusal(struct replicas *replicas, const struct redisReply *reply)
 {
     if (reply && reply->type == REDIS_REPLY_ERROR && !*replicas->why) {
@@ -65,7 +59,7 @@ static void judge(struct replicas *replicas, int64_t have)
         queue_mark(&replicas->worker->command, replicas->worker->queue, QUEUE_UNREPLICATED,
                    (int64_t)replicas->tasks);
         /* a failure recovers */
-        (void)session_send_replica_wait(replicas->worker->session, 0, ignore_reply, NULL);
+        (void)session_send_replica_wait(replicas->worker->session, 0, NULL, NULL);
     } else if (replicas->outage) {
         struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "replicas-back")};
         log_event(LOG_INFO, LOG_ID_REPLICAS, fields, 1,

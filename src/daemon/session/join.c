@@ -185,12 +185,6 @@ static void warn_about_moves(struct join *join, const struct server_info *server
     }
 }
 
-static void ignore_reply(void *context, const struct redisReply *reply)
-{
-    (void)context;
-    (void)reply;
-}
-
 /* Commands that former connections sent, and that the server has not read yet, must not run after
  * the registration. If the ACL forbids CLIENT KILL, leases still protect the tasks. A server that
  * was restarted, or another server, has given the client ids to other clients. */
@@ -202,7 +196,7 @@ static void kill_clients(struct join *join, const struct server_info *server)
     for (size_t i = 0; same && i < join->old_count; i++) {
         if (join->old_clients[i] >= 0) {
             server_kill_client(&join->worker->command, join->old_clients[i]);
-            send_command(join, ignore_reply);
+            send_command(join, NULL);
         }
     }
 }

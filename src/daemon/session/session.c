@@ -342,12 +342,6 @@ int session_block(struct session *session, connection_callback *callback, void *
     return session->blocked ? 0 : -1;
 }
 
-static void ignore_reply(void *context, const struct redisReply *reply)
-{
-    (void)context;
-    (void)reply;
-}
-
 /* The read may not have reached the server yet, or its reply may be on the way: repeats CLIENT
  * UNBLOCK until the reply is here. If it never comes, the connection is dead. */
 static void on_unblock(struct ev_loop *loop, ev_timer *watcher, int events)
@@ -361,7 +355,7 @@ static void on_unblock(struct ev_loop *loop, ev_timer *watcher, int events)
                reply_timeout_ms(session) * CLOCK_NS_PER_MS) {
         session_recover(session, REDIS_ERROR_LOST, "the blocking read does not end");
     } else {
-        (void)session_send(session, ignore_reply, NULL); /* a failure recovers */
+        (void)session_send(session, NULL, NULL); /* a failure recovers */
     }
 }
 

@@ -42,9 +42,9 @@ void connection_open(struct connection *connection);
  * called. Safe in callbacks. */
 void connection_close(struct connection *connection);
 
-/* Queues a command. timeout_ms 0: no deadline (a blocking read). Returns 0; or
- * -1 if it is not up or there is no memory: the callback is then not called. All that one turn of
- * the loop sends goes out in one write. */
+/* Queues a command. timeout_ms 0: no deadline (a blocking read). callback NULL: the reply does not
+ * matter. Returns 0; or -1 if it is not up or there is no memory: the callback is then not called.
+ * All that one turn of the loop sends goes out in one write. */
 int connection_send(struct connection *connection, struct command *command, int64_t timeout_ms,
                     connection_callback *callback, void *context);
 

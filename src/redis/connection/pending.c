@@ -50,7 +50,9 @@ bool pending_settle(struct pending *pending, const struct redisReply *reply)
     struct pending_command command = pending->commands[pending->first];
     pending->first = place(pending, 1);
     pending->count--;
-    command.callback(command.context, reply);
+    if (command.callback) {
+        command.callback(command.context, reply);
+    }
     return true;
 }
 
