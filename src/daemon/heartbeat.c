@@ -47,32 +47,11 @@ void heartbeat_free(struct heartbeat *heartbeat)
     buffer_free(&heartbeat->text);
 }
 
-void heartbeat_count(struct heartbeat *heartbeat, enum verdict verdict)
-{
-    switch (verdict) {
-    case VERDICT_SUCCESS:
-        heartbeat->succeeded++;
-        return;
-    case VERDICT_RETRY:
-        heartbeat->retried++;
-        return;
-    case VERDICT_DEAD:
-        heartbeat->dead++;
-        return;
-    case VERDICT_RELEASE:
-        heartbeat->released++;
-        return;
-    case VERDICT_CANCELLED:
-        heartbeat->cancelled++;
-        return;
-    }
-}
-
 static void update_rate(struct heartbeat *heartbeat)
 {
     int64_t now_ns = clock_boot_ns();
-    uint64_t ended =
-        heartbeat->succeeded + heartbeat->retried + heartbeat->dead + heartbeat->cancelled;
+    uint64_t ended = heartbeat->ended[VERDICT_SUCCESS] + heartbeat->ended[VERDICT_RETRY] +
+                     heartbeat->ended[VERDICT_DEAD] + heartbeat->ended[VERDICT_CANCELLED];
     double span = (double)(now_ns - heartbeat->counted_ns) / (double)CLOCK_NS_PER_S;
     if (span > RATE_LEAST_S) {
         double share = span / (span + RATE_MEMORY_S);
@@ -88,15 +67,15 @@ const char *heartbeat_text(struct heartbeat *heartbeat, size_t slots, size_t run
 {
     update_rate(heartbeat);
     buffer_clear(&heartbeat->text);
-    (void)buffer_printf(&heartbeat->text, /* an error is kept in text.failed */
-                        "{\"host\":\"%s\",\"pid\":%ld,\"version\":\"" LEAT_VERSION
-                        "\",\"slots\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
-                        ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64
-                        ",\"retried\":%" PRIu64 ",\"dead\":%" PRIu64 ",\"cancelled\":%" PRIu64
-                        ",\"rate\":%.3f,\"unclaimed\":[",
-                        heartbeat->host, (long)getpid(), slots, running, state,
-                        heartbeat->started_wall_ms, kill_grace_ms, heartbeat->succeeded,
-                        heartbeat->retried, heartbeat->dead, heartbeat->cancelled, heartbeat->rate);
+    (void)buffer_printf(
+        &heartbeat->text, /* an error is kept in text.failed */
+        "{\"host\":\"%s\",\"pid\":%ld,\"version\":\"" LEAT_VERSION
+        "\",\"slots\":%zu,\"running\":%zu,\"state\":\"%s\",\"started_ms\":%" PRId64
+        ",\"kill_grace_ms\":%" PRId64 ",\"succeeded\":%" PRIu64 ",\"retried\":%" PRIu64
+        ",\"dead\":%" PRIu64 ",\"cancelled\":%" PRIu64 ",\"rate\":%.3f,\"unclaimed\":[",
+        heartbeat->host, (long)getpid(), slots, running, state, heartbeat->started_wall_ms,
+        kill_grace_ms, heartbeat->ended[VERDICT_SUCCESS], heartbeat->ended[VERDICT_RETRY],
+        heartbeat->ended[VERDICT_DEAD], heartbeat->ended[VERDICT_CANCELLED], heartbeat->rate);
     for (size_t i = 0; i < unclaimed->count; i++) {
         (void)buffer_printf(&heartbeat->text, "%s\"%s\"", i > 0 ? "," : "", unclaimed->tokens[i]);
     }

@@ -16,18 +16,16 @@ struct heartbeat {
     char host[64];      /* only characters that need no escaping */
     char consumer[128]; /* HOST:PID:NONCE, new at each start */
     int64_t started_wall_ms;
-    uint64_t succeeded, retried, dead, released, cancelled;
-    uint64_t counted;   /* ended attempts at the last update of the rate */
-    int64_t counted_ns; /* when that was */
-    double rate;        /* ended attempts per second, smoothed */
+    uint64_t ended[VERDICTS]; /* attempts, by outcome */
+    uint64_t counted;         /* ended attempts at the last update of the rate */
+    int64_t counted_ns;       /* when that was */
+    double rate;              /* ended attempts per second, smoothed */
     struct buffer text;
 };
 
 /* Names this incarnation. Returns 0, or −1 with errno. */
 int heartbeat_init(struct heartbeat *heartbeat);
 void heartbeat_free(struct heartbeat *heartbeat);
-
-void heartbeat_count(struct heartbeat *heartbeat, enum verdict verdict);
 
 /* Returns the record, valid until the next call; NULL without memory. unclaimed: the tokens that
  * the worker has read but not claimed; all others that it renews are claimed. */

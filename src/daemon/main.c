@@ -341,10 +341,9 @@ static void on_signal(void *context, int number)
 static bool figures_differ(const struct worker_figures *left, const struct worker_figures *right)
 {
     return left->running != right->running || left->slots != right->slots ||
-           left->succeeded != right->succeeded || left->retried != right->retried ||
-           left->dead != right->dead || left->released != right->released ||
-           left->cancelled != right->cancelled || left->state != right->state ||
-           left->connected != right->connected || strcmp(left->trouble, right->trouble) != 0;
+           memcmp(left->ended, right->ended, sizeof left->ended) != 0 ||
+           left->state != right->state || left->connected != right->connected ||
+           strcmp(left->trouble, right->trouble) != 0;
 }
 
 static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)

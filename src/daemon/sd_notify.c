@@ -45,15 +45,17 @@ void sd_notify_alive(void)
 void sd_notify_status(const struct worker_figures *figures)
 {
     const char *trouble = figures->trouble, *prefix = "";
+    const uint64_t *ended = figures->ended;
     if (!figures->connected) {
         prefix = *trouble ? "no session with Redis: " : "connecting to Redis";
     }
-    int sent = sd_notifyf(0,
-                          "STATUS=%s%s%s%s: %zu of %zu running; %" PRIu64 " succeeded, %" PRIu64
-                          " retried, %" PRIu64 " dead, %" PRIu64 " returned, %" PRIu64 " cancelled",
-                          prefix, trouble, *prefix || *trouble ? "; " : "", figures->state,
-                          figures->running, figures->slots, figures->succeeded, figures->retried,
-                          figures->dead, figures->released, figures->cancelled);
+    int sent =
+        sd_notifyf(0,
+                   "STATUS=%s%s%s%s: %zu of %zu running; %" PRIu64 " succeeded, %" PRIu64
+                   " retried, %" PRIu64 " dead, %" PRIu64 " returned, %" PRIu64 " cancelled",
+                   prefix, trouble, *prefix || *trouble ? "; " : "", figures->state,
+                   figures->running, figures->slots, ended[VERDICT_SUCCESS], ended[VERDICT_RETRY],
+                   ended[VERDICT_DEAD], ended[VERDICT_RELEASE], ended[VERDICT_CANCELLED]);
     if (sent < 0) {
         log_text(LOG_DEBUG, "cannot notify the service manager: STATUS");
     }

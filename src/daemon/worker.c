@@ -97,7 +97,7 @@ static void on_ended(void *context, struct attempt *attempt)
         outcome_decide(&worker->context.config->retry, &attempt->ending, drand48());
     live_ended(worker->live, attempt, &outcome);
     task_log_ended(attempt, &outcome);
-    heartbeat_count(&worker->heartbeat, outcome.verdict);
+    worker->heartbeat.ended[outcome.verdict]++;
     slots_ended(worker->slots, attempt);
     if (host_ended(worker->host, attempt)) {
         claim_loop_schedule(worker->claim_loop); /* no longer one task at a time */
@@ -194,14 +194,14 @@ static void on_heartbeat_done(void *context, bool alive)
 
 static void stopped(struct worker *worker, int exit_code)
 {
-    const struct heartbeat *heartbeat = &worker->heartbeat;
+    const uint64_t *ended = worker->heartbeat.ended;
     stop_finish(worker->stop);
     guard_monitor_stop(worker->guard_monitor, exit_code == EX_OK);
     log_event(LOG_INFO, LOG_ID_WORKER_STOPPED, NULL, 0,
               "stopped: %" PRIu64 " succeeded, %" PRIu64 " retried, %" PRIu64 " dead, %" PRIu64
               " returned, %" PRIu64 " cancelled",
-              heartbeat->succeeded, heartbeat->retried, heartbeat->dead, heartbeat->released,
-              heartbeat->cancelled);
+              ended[VERDICT_SUCCESS], ended[VERDICT_RETRY], ended[VERDICT_DEAD],
+              ended[VERDICT_RELEASE], ended[VERDICT_CANCELLED]);
     worker->events.stopped(worker->events.context, exit_code);
 }
 
@@ -443,16 +443,13 @@ void worker_set_config(struct worker *worker, const struct config *config)
 
 struct worker_figures worker_figures(const struct worker *worker)
 {
-    return (struct worker_figures){.running = runner_count(worker->runner),
-                                   .slots = slots_most(worker->slots),
-                                   .succeeded = worker->heartbeat.succeeded,
-                                   .retried = worker->heartbeat.retried,
-                                   .dead = worker->heartbeat.dead,
-                                   .released = worker->heartbeat.released,
-                                   .cancelled = worker->heartbeat.cancelled,
-                                   .state = worker_status_state(&worker->worker_status),
-                                   .trouble = worker_status_trouble(&worker->worker_status),
-                                   .connected = session_is_up(worker->context.session)};
+    struct worker_figures figures = {.running = runner_count(worker->runner),
+                                     .slots = slots_most(worker->slots),
+                                     .state = worker_status_state(&worker->worker_status),
+                                     .trouble = worker_status_trouble(&worker->worker_status),
+                                     .connected = session_is_up(worker->context.session)};
+    memcpy(figures.ended, worker->heartbeat.ended, sizeof figures.ended);
+    return figures;
 }
 
 void worker_free(struct worker *worker)

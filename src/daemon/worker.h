@@ -13,6 +13,7 @@
 
 #include "config/config.h"
 #include "daemon/claim/isolation.h"
+#include "queue/verdict.h"
 
 struct ev_loop;
 struct worker;
@@ -34,10 +35,10 @@ struct worker_events {
 struct worker_figures {
     size_t running;
     size_t slots;
-    uint64_t succeeded, retried, dead, released, cancelled;
-    const char *state;   /* "running", "draining", … */
-    const char *trouble; /* "" or why nothing is claimed */
-    bool connected;      /* if not, trouble is why, or "" before the first answer */
+    uint64_t ended[VERDICTS]; /* attempts, by outcome */
+    const char *state;        /* "running", "draining", … */
+    const char *trouble;      /* "" or why nothing is claimed */
+    bool connected;           /* if not, trouble is why, or "" before the first answer */
 };
 
 /* config must outlive the worker or be replaced. nofile: the limit of open files that tasks get.

@@ -12,6 +12,8 @@ enum verdict {
     VERDICT_CANCELLED,
 };
 
+#define VERDICTS (VERDICT_CANCELLED + 1)
+
 /* Returns its name in calls, results and live output. */
 const char *verdict_name(enum verdict verdict);
 
