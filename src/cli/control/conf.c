@@ -535,9 +535,7 @@ static int run(struct cli *cli, int argc, char **argv)
         change.name = argv[optind];
         change.key = read_setting(cli, change.name, argv[optind + 1], &change.stored, &status);
     }
-    if (status == EX_OK) {
-        status = set_and_print(cli, &change, applies, json);
-    }
+    status = status == EX_OK ? set_and_print(cli, &change, applies, json) : status;
     buffer_free(&change.stored);
     return status;
 }

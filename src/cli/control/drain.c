@@ -191,9 +191,7 @@ static bool set_host(struct drain *drain, const char *host)
 
     (void)snprintf(name, sizeof name, PREFIX "%s", host);
     status = pauses_set(drain->cli, name, drain->drain, &changed);
-    if (status == EX_OK) {
-        status = print_host(drain, host, changed);
-    }
+    status = status == EX_OK ? print_host(drain, host, changed) : status;
     if (status != EX_OK) {
         drain->status = status;
     }

@@ -172,18 +172,10 @@ static int run_init(struct cli *cli, int argc, char **argv)
     int64_t version = 0;
     int status = read_options(cli, argc, argv, &init);
 
-    if (status == EX_OK) {
-        status = cli_load(cli);
-    }
-    if (status == EX_OK) {
-        status = set_login(cli, &init);
-    }
-    if (status == EX_OK) {
-        status = load_library(cli, &version, &loaded);
-    }
-    if (status == EX_OK) {
-        status = make_group(cli, &made);
-    }
+    status = status == EX_OK ? cli_load(cli) : status;
+    status = status == EX_OK ? set_login(cli, &init) : status;
+    status = status == EX_OK ? load_library(cli, &version, &loaded) : status;
+    status = status == EX_OK ? make_group(cli, &made) : status;
     if (status != EX_OK) {
         return status;
     }

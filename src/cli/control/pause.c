@@ -126,15 +126,9 @@ static int run_pause(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {{"--wait", .flag = &wait}, {"--json", .flag = &json}, {0}};
     int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, options);
 
-    if (status == EX_OK) {
-        status = cli_connect(cli);
-    }
-    if (status == EX_OK) {
-        status = pauses_set(cli, "paused", true, &changed);
-    }
-    if (status == EX_OK) {
-        status = read_paused(cli, &paused);
-    }
+    status = status == EX_OK ? cli_connect(cli) : status;
+    status = status == EX_OK ? pauses_set(cli, "paused", true, &changed) : status;
+    status = status == EX_OK ? read_paused(cli, &paused) : status;
     if (status == EX_OK && wait) {
         status = wait_until_idle(cli, &paused);
     }
@@ -147,12 +141,8 @@ static int run_resume(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {{"--json", .flag = &json}, {0}};
     int status = cli_options(cli, argc, argv, CLI_NO_OPERANDS, options);
 
-    if (status == EX_OK) {
-        status = cli_connect(cli);
-    }
-    if (status == EX_OK) {
-        status = pauses_set(cli, "paused", false, &changed);
-    }
+    status = status == EX_OK ? cli_connect(cli) : status;
+    status = status == EX_OK ? pauses_set(cli, "paused", false, &changed) : status;
     if (status != EX_OK) {
         return status;
     }

@@ -236,9 +236,7 @@ static int dry_run(const struct act *act)
     }
     status = dead_walk(act->choice, count_row, &count);
     progress_end(&act->choice->progress);
-    if (status == EX_OK) {
-        status = print_dry_run(act, &count);
-    }
+    status = status == EX_OK ? print_dry_run(act, &count) : status;
     json_decref(count.rows);
     dead_table_free(&count.table);
     return status;
@@ -293,9 +291,7 @@ int dead_act(struct cli *cli, const struct dead_options *options, bool retry)
         status = dry_run(&act);
     } else if (status == EX_OK) {
         status = retry ? EX_OK : confirm(&choice);
-        if (status == EX_OK) {
-            status = act_on_all(&act);
-        }
+        status = status == EX_OK ? act_on_all(&act) : status;
     }
     dead_choice_free(&choice);
     return status == EX_OK && choice.missing > 0 ? SHOW_NOT_FOUND : status;

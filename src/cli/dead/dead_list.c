@@ -88,9 +88,7 @@ static int list_choice(struct dead_choice *choice)
                               .table = {.limit = options->limit, .now_ms = choice->now_ms}};
     int status = dead_walk(choice, list_row, &listing);
 
-    if (status == EX_OK) {
-        status = listing.status;
-    }
+    status = status == EX_OK ? listing.status : status;
     if (status == EX_OK && options->json) {
         rows_array_end(&listing.array);
     } else if (status == EX_OK) {
@@ -105,9 +103,7 @@ int dead_list(struct cli *cli, const struct dead_options *options)
     struct dead_choice choice = {0};
     int status = dead_choose(cli, options, &choice);
 
-    if (status == EX_OK) {
-        status = list_choice(&choice);
-    }
+    status = status == EX_OK ? list_choice(&choice) : status;
     dead_choice_free(&choice);
     return status == EX_OK && choice.missing > 0 ? SHOW_NOT_FOUND : status;
 }
@@ -145,9 +141,7 @@ static int show_choice(struct dead_choice *choice)
     struct showing showing = {.choice = choice};
     int status = dead_walk(choice, show_row, &showing);
 
-    if (status == EX_OK) {
-        status = showing.status;
-    }
+    status = status == EX_OK ? showing.status : status;
     if (status == EX_OK && choice->options->json) {
         rows_array_end(&showing.array);
     } else if (status == EX_OK && showing.shown == 0 && choice->missing == 0) {
@@ -170,9 +164,7 @@ int dead_show(struct cli *cli, const struct dead_options *options)
         return cli_usage(cli, "--payload needs exactly one id");
     }
     status = dead_choose(cli, options, &choice);
-    if (status == EX_OK) {
-        status = show_choice(&choice);
-    }
+    status = status == EX_OK ? show_choice(&choice) : status;
     dead_choice_free(&choice);
     return status == EX_OK && choice.missing > 0 ? SHOW_NOT_FOUND : status;
 }

@@ -246,13 +246,9 @@ static int find_letters(struct dead_choice *choice)
     struct naming naming = {0};
     int status = sort_ids(choice->options, &naming);
 
-    if (status == EX_OK) {
-        status = dead_walk(&every, note_named, &naming);
-    }
+    status = status == EX_OK ? dead_walk(&every, note_named, &naming) : status;
     progress_end(&choice->progress);
-    if (status == EX_OK) {
-        status = take_named(choice, &naming);
-    }
+    status = status == EX_OK ? take_named(choice, &naming) : status;
     free(naming.list);
     return status;
 }
@@ -306,12 +302,8 @@ int dead_choose(struct cli *cli, const struct dead_options *options, struct dead
 
     choice->cli = cli;
     choice->options = options;
-    if (status == EX_OK) {
-        status = read_server(choice);
-    }
-    if (status == EX_OK) {
-        status = read_last(choice);
-    }
+    status = status == EX_OK ? read_server(choice) : status;
+    status = status == EX_OK ? read_last(choice) : status;
     if (status == EX_OK && options->id_count > 0) {
         status = find_letters(choice);
     }

@@ -74,9 +74,7 @@ static int examine(struct doctor_report *report, bool json)
     }
     report->incomplete = report->incomplete || status != EX_OK;
     printed = doctor_print(report, json);
-    if (status == EX_OK) {
-        status = printed;
-    }
+    status = status == EX_OK ? printed : status;
     return status != EX_OK ? status : exit_status(report);
 }
 

@@ -265,12 +265,8 @@ static int settle_page(struct look *look, const struct redisReply *rows)
             status = flush(look, batch);
         }
     }
-    if (status == EX_OK) {
-        status = flush(look, &repaired);
-    }
-    if (status == EX_OK) {
-        status = flush(look, &doubted);
-    }
+    status = status == EX_OK ? flush(look, &repaired) : status;
+    status = status == EX_OK ? flush(look, &doubted) : status;
     return status;
 }
 

@@ -260,12 +260,8 @@ int doctor_examine_server(struct doctor_report *report, bool *go_on)
     int status = connect_only(report->cli);
 
     *go_on = false;
-    if (status == EX_OK) {
-        status = examine_server(report);
-    }
-    if (status == EX_OK) {
-        status = examine_library(report, go_on);
-    }
+    status = status == EX_OK ? examine_server(report) : status;
+    status = status == EX_OK ? examine_library(report, go_on) : status;
     if (status == EX_OK && *go_on) {
         status = examine_workers(report);
     }

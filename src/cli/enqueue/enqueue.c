@@ -184,16 +184,12 @@ static int enqueue(struct cli *cli, struct enqueue_options *options, int argc, c
 {
     int status = check_combination(cli, options);
 
-    if (status == EX_OK) {
-        status = cli_load(cli);
-    }
+    status = status == EX_OK ? cli_load(cli) : status;
     if (status == EX_OK && optind == argc && !lines_have_command(options) &&
         !cli->config->task.command && !draft_has(&options->common, "command")) {
         status = cli_usage(cli, "missing operand: give a command line, or --file");
     }
-    if (status == EX_OK) {
-        status = task_complete(cli, options, argc, argv);
-    }
+    status = status == EX_OK ? task_complete(cli, options, argc, argv) : status;
     if (status != EX_OK) {
         return status;
     }
@@ -214,9 +210,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     int status = cli_options(cli, argc, argv, CLI_WORDS, known);
 
-    if (status == EX_OK) {
-        status = enqueue(cli, &options, argc, argv);
-    }
+    status = status == EX_OK ? enqueue(cli, &options, argc, argv) : status;
     task_options_free(&options);
     return status;
 }

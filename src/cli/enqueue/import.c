@@ -253,9 +253,7 @@ static int import_all(struct import *import)
     }
     progress_end(&import->progress);
     status = import_report(import);
-    if (status == EX_OK) {
-        status = import->status;
-    }
+    status = status == EX_OK ? import->status : status;
     if (status == EX_OK || status == NOT_FOUND) {
         int replicated = cli_wait_replicas(import->cli, import->taken);
         status = replicated != EX_OK ? replicated : status;
@@ -334,15 +332,10 @@ static int run(struct cli *cli, int argc, char **argv)
     if (status == EX_OK && optind >= argc) {
         status = cli_usage(cli, "missing operand: give keys");
     }
-    if (status == EX_OK) {
-        status = check_field(&import);
-    }
-    if (status == EX_OK) {
-        status = name_sources(&import, argv + optind, (size_t)(argc - optind));
-    }
-    if (status == EX_OK) {
-        status = import_all(&import);
-    }
+    status = status == EX_OK ? check_field(&import) : status;
+    status =
+        status == EX_OK ? name_sources(&import, argv + optind, (size_t)(argc - optind)) : status;
+    status = status == EX_OK ? import_all(&import) : status;
     for (size_t i = 0; i < import.count; i++) {
         if (import.sources[i].preview) {
             freeReplyObject(import.sources[i].preview);

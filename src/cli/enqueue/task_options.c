@@ -319,18 +319,10 @@ int task_complete(struct cli *cli, struct enqueue_options *options, int argc, ch
 {
     int status = check_words(cli, argc, argv);
 
-    if (status == EX_OK) {
-        status = check_unique(cli, options);
-    }
-    if (status == EX_OK) {
-        status = check_listed(cli, argc - optind);
-    }
-    if (status == EX_OK) {
-        status = join_command(options, argc - optind, argv + optind);
-    }
-    if (status == EX_OK) {
-        status = read_payload(options);
-    }
+    status = status == EX_OK ? check_unique(cli, options) : status;
+    status = status == EX_OK ? check_listed(cli, argc - optind) : status;
+    status = status == EX_OK ? join_command(options, argc - optind, argv + optind) : status;
+    status = status == EX_OK ? read_payload(options) : status;
     if (status == EX_OK) {
         status = signer_open(cli, options->sign,
                              options->valid_ms > 0 ? options->valid_ms : TASK_VALID_MS,

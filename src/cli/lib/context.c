@@ -80,9 +80,7 @@ int cli_load(struct cli *cli)
         return EX_OK;
     }
     status = check_source(cli);
-    if (status == EX_OK) {
-        status = queues_find(cli, &path);
-    }
+    status = status == EX_OK ? queues_find(cli, &path) : status;
     if (status != EX_OK) {
         return status;
     }

@@ -110,9 +110,7 @@ int output_json(json_t *value, bool indent)
     if (status == EX_OK && buffer_append(&text, "\n", 1) != 0) {
         status = cli_no_memory();
     }
-    if (status == EX_OK) {
-        status = output_write(&text);
-    }
+    status = status == EX_OK ? output_write(&text) : status;
     buffer_free(&text);
     return status;
 }

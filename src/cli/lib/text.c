@@ -44,9 +44,7 @@ int text_append_lines(struct buffer *out, const void *data, size_t size, const c
         if (result == 0) {
             result = text_append(out, at, (size_t)((newline ? newline : end) - at));
         }
-        if (result == 0) {
-            result = buffer_append_text(out, "\n");
-        }
+        result = result == 0 ? buffer_append_text(out, "\n") : result;
         at = newline ? newline + 1 : end;
     }
     return result;

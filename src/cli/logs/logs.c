@@ -308,16 +308,12 @@ static int run(struct cli *cli, int argc, char **argv)
                                        {0}};
     int status = cli_options(cli, argc, argv, CLI_ONE_TASK, known);
 
-    if (status == EX_OK) {
-        status = cli_load(cli);
-    }
+    status = status == EX_OK ? cli_load(cli) : status;
     if (status != EX_OK) {
         return status;
     }
     status = find_task(cli, argv[optind], &task);
-    if (status == EX_OK) {
-        status = show(cli, &task, &options);
-    }
+    status = status == EX_OK ? show(cli, &task, &options) : status;
     free_task(&task);
     return status;
 }

@@ -222,15 +222,9 @@ static int start(struct cli *cli, struct enqueue_options *options, int argc, cha
         !draft_has(&options->common, "command")) {
         status = cli_usage(cli, "missing operand: give a command");
     }
-    if (status == EX_OK) {
-        status = task_complete(cli, options, argc, argv);
-    }
-    if (status == EX_OK) {
-        status = add_defaults(cli, options);
-    }
-    if (status == EX_OK) {
-        status = cli_connect(cli);
-    }
+    status = status == EX_OK ? task_complete(cli, options, argc, argv) : status;
+    status = status == EX_OK ? add_defaults(cli, options) : status;
+    status = status == EX_OK ? cli_connect(cli) : status;
     if (status != EX_OK) {
         return RUN_FAILED;
     }

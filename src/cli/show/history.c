@@ -92,9 +92,7 @@ int history_render(struct bytes history, const struct output *output, struct buf
         return 0;
     }
     result = buffer_append_text(out, "attempts that ended\n");
-    if (result == 0) {
-        result = table_render(&table, out, 2, output->width, output->color);
-    }
+    result = result == 0 ? table_render(&table, out, 2, output->width, output->color) : result;
     table_free(&table);
     return result;
 }

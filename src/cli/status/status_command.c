@@ -185,9 +185,7 @@ static int print_one(struct cli *cli, const struct status_options *options)
     if (lanes.most > 0) {
         status = lanes_read(cli, &lanes);
     }
-    if (status == EX_OK) {
-        status = show(cli, options, reply, &lanes);
-    }
+    status = status == EX_OK ? show(cli, options, reply, &lanes) : status;
     lanes_free(&lanes);
     freeReplyObject(reply);
     return status;

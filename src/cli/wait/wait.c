@@ -184,9 +184,7 @@ static int wait_for(struct cli *cli, const struct wait_options *options, int cou
     }
     /* report a wrong configuration before reading stdin */
     status = cli_load(cli);
-    if (status == EX_OK) {
-        status = take_ids(&list, count, words);
-    }
+    status = status == EX_OK ? take_ids(&list, count, words) : status;
     if (status == EX_OK && list.count > 0) {
         status = wait_tasks(cli, options, &list);
     }

@@ -302,9 +302,7 @@ int wait_all(struct cli *cli, const struct wait_options *options)
     while (status == EX_OK && follow(&watch)) {
         clear_line(&watch);
         status = watch.retry.status;
-        if (status == EX_OK) {
-            status = retry_reconnect(&watch.retry, cli);
-        }
+        status = status == EX_OK ? retry_reconnect(&watch.retry, cli) : status;
     }
     clear_line(&watch);
     command_free(&watch.command);
