@@ -43,12 +43,7 @@ static const char help[] =
     "Exit codes:\n"
     "  0   every task was cancelled, or its worker was asked to stop it\n"
     "  64  wrong usage\n"
-    "  66  a task was not found\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  Redis is busy; try again later\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n";
+    "  66  a task was not found\n" CLI_EXITS;
 
 enum state { UNKNOWN, CANCELLED, ASKED, NOT_FOUND, FAILED };
 

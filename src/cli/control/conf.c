@@ -53,12 +53,7 @@ static const char help[] =
     "Exit codes:\n"
     "  0   success\n"
     "  64  wrong usage\n"
-    "  65  the value was refused\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  Redis is busy; try again later\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n";
+    "  65  the value was refused\n" CLI_EXITS;
 
 enum kind { DURATION, NUMBER, RATE };
 

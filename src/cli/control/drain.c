@@ -37,12 +37,7 @@ static const char drain_help[] =
     "Exit codes:\n"
     "  0   the hosts are drained\n"
     "  64  wrong usage\n"
-    "  68  no worker of the queue is on that host\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  Redis is busy; try again later\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n";
+    "  68  no worker of the queue is on that host\n" CLI_EXITS;
 
 static const char undrain_help[] =
     "Usage: leat undrain [OPTION]... HOST... | --all\n"
@@ -60,12 +55,7 @@ static const char undrain_help[] =
     "Exit codes:\n"
     "  0   the hosts are not drained\n"
     "  64  wrong usage\n"
-    "  68  no worker of the queue is on that host, and the host is not drained\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  Redis is busy; try again later\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n";
+    "  68  no worker of the queue is on that host, and the host is not drained\n" CLI_EXITS;
 
 struct drain {
     struct cli *cli;

@@ -38,12 +38,7 @@ static const char init_help[] =
     "\n"
     "Exit codes:\n"
     "  0   the library and the group are in place\n"
-    "  64  wrong usage\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  Redis is busy; try again later\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n";
+    "  64  wrong usage\n" CLI_EXITS;
 
 struct init {
     const char *user, *password_file;

@@ -49,12 +49,7 @@ static const char resume_help[] = "Usage: leat resume [OPTION]...\n"
                                   "\n"
                                   "Exit codes:\n"
                                   "  0   the queue is not paused\n"
-                                  "  64  wrong usage\n"
-                                  "  69  Redis cannot be reached\n"
-                                  "  74  the output cannot be written\n"
-                                  "  75  Redis is busy; try again later\n"
-                                  "  77  Redis denied access\n"
-                                  "  78  the configuration is wrong\n";
+                                  "  64  wrong usage\n" CLI_EXITS;
 
 struct paused {
     int64_t since_ms; /* 0: not paused */

@@ -46,12 +46,7 @@ static const char help[] =
     "  0   success\n"
     "  1   an ID was not found, or dropping was not confirmed\n"
     "  64  wrong usage\n"
-    "  65  a dead letter was refused\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  Redis is busy; try again later\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n";
+    "  65  a dead letter was refused\n" CLI_EXITS;
 
 /* ---- actions */
 

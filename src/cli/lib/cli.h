@@ -40,6 +40,14 @@ extern const struct subcommand enqueue_command, import_command, status_command, 
     undrain_command, wait_command, run_command, logs_command, conf_command, doctor_command,
     init_command;
 
+/* The last exit codes in the help of a command that calls Redis. */
+#define CLI_EXITS                                                                                  \
+    "  69  Redis cannot be reached\n"                                                              \
+    "  74  the output cannot be written\n"                                                         \
+    "  75  Redis is busy; try again later\n"                                                       \
+    "  77  Redis denied access\n"                                                                  \
+    "  78  the configuration is wrong\n"
+
 /* Prints "leat: " and the message to stderr, with control characters escaped. The form of a message
  * is "what failed: why; what to do". */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

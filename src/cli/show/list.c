@@ -35,12 +35,7 @@ static const char help[] =
     "\n"
     "Exit codes:\n"
     "  0   success, also if there are no tasks\n"
-    "  64  wrong usage\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  Redis is busy; try again later\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n";
+    "  64  wrong usage\n" CLI_EXITS;
 
 /* The order of the output. leat_list has delayed and retrying tasks in one list. */
 static const char *const states[] = {"running", "ready", "retrying", "delayed", "dead"};

@@ -39,12 +39,7 @@ static const char help[] =
     "Exit codes:\n"
     "  0   success\n"
     "  1   there is no such task, or it has no payload\n"
-    "  64  wrong usage\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  Redis is busy; try again later\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n";
+    "  64  wrong usage\n" CLI_EXITS;
 
 /* The parts of a reply of leat_show. They point into the reply. */
 struct found {

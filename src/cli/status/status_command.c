@@ -52,13 +52,7 @@ static const char help[] =
     "  0   healthy\n"
     "  1   unhealthy: no live worker, no worker that can take tasks, another\n"
     "      consumer group on the stream, or a limit (--max-...) is exceeded\n"
-    "  64  wrong usage\n"
-    "  69  Redis cannot be reached\n"
-    "  74  the output cannot be written\n"
-    "  75  Redis is busy; try again later\n"
-    "  77  Redis denied access\n"
-    "  78  the configuration is wrong\n"
-    "For several queues, it is the highest exit code of all.\n";
+    "  64  wrong usage\n" CLI_EXITS "For several queues, it is the highest exit code of all.\n";
 
 struct status_options {
     bool all, json;
