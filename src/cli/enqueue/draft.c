@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/lib/reply_fields.h"
 #include "config/types/arguments.h"
 #include "config/types/commands.h"
@@ -14,15 +15,12 @@
 
 int draft_add(struct draft *draft, struct bytes name, struct bytes value)
 {
-    if (draft->count == draft->capacity) {
-        size_t capacity = draft->capacity ? draft->capacity * 2 : 8;
-        struct task_field *fields = reallocarray(draft->fields, capacity, sizeof *fields);
-        if (!fields) {
-            return -1;
-        }
-        draft->fields = fields;
-        draft->capacity = capacity;
+    struct task_field *fields = array_grow(draft->fields, draft->count, sizeof *fields);
+
+    if (!fields) {
+        return -1;
     }
+    draft->fields = fields;
     draft->fields[draft->count++] = (struct task_field){name, value};
     return 0;
 }

@@ -15,7 +15,7 @@
 /* A zeroed draft is empty. Names and values are not copied. */
 struct draft {
     struct task_field *fields;
-    size_t count, capacity;
+    size_t count;
 };
 
 /* Returns 0, or -1 without memory. */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define GAP 2       /* blanks between columns */
 #define NARROWEST 8 /* width that a flexible column keeps */
 #define READABLE 10 /* other columns are left out before a flexible one is cut to less */
@@ -19,16 +21,12 @@ void table_add(struct table *table, const void *data, size_t size)
     struct table_cell *cell;
     size_t start = table->text.size;
 
-    if (table->cell_count == table->cell_capacity) {
-        size_t capacity = table->cell_capacity ? table->cell_capacity * 2 : 64;
-        struct table_cell *cells = reallocarray(table->cells, capacity, sizeof *cells);
-        if (!cells) {
-            table->failed = true;
-            return;
-        }
-        table->cells = cells;
-        table->cell_capacity = capacity;
+    cell = array_grow(table->cells, table->cell_count, sizeof *cell);
+    if (!cell) {
+        table->failed = true;
+        return;
     }
+    table->cells = cell;
     if (text_append(&table->text, data, size) != 0) {
         table->failed = true;
     }
@@ -288,5 +286,5 @@ void table_free(struct table *table)
     buffer_free(&table->text);
     free(table->cells);
     table->cells = NULL;
-    table->cell_count = table->cell_capacity = 0;
+    table->cell_count = 0;
 }

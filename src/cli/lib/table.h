@@ -31,7 +31,7 @@ struct table {
     size_t column_count;
     struct buffer text;
     struct table_cell *cells;
-    size_t cell_count, cell_capacity;
+    size_t cell_count;
     bool failed;
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "cli/wait/await.h"
 
@@ -52,26 +53,19 @@ static const char help[] =
 /* A zeroed list is empty. The ids are owned. */
 struct id_list {
     char **ids;
-    size_t count, capacity;
+    size_t count;
 };
 
 /* Takes ownership of the id; NULL means that there was no memory. */
 static int add_id(struct id_list *list, char *id)
 {
-    if (id && list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 16;
-        char **grown = reallocarray((void *)list->ids, capacity, sizeof *grown);
-        if (!grown) {
-            free(id);
-            id = NULL;
-        } else {
-            list->ids = grown;
-            list->capacity = capacity;
-        }
-    }
-    if (!id) {
+    char **grown = id ? array_grow((void *)list->ids, list->count, sizeof *grown) : NULL;
+
+    if (!grown) {
+        free(id);
         return cli_no_memory();
     }
+    list->ids = grown;
     list->ids[list->count++] = id;
     return EX_OK;
 }

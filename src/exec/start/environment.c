@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/units.h"
 
 struct environment {
     char **entries; /* NAME=VALUE, each owned */
     size_t count;
-    size_t capacity;
     char *home; /* owned */
 };
 
@@ -57,16 +57,12 @@ static int put_entry(struct environment *environment, char *entry)
         return 0;
     }
 
-    if (environment->count == environment->capacity) {
-        size_t capacity = environment->capacity ? environment->capacity * 2 : 16;
-        char **entries = reallocarray(environment->entries, capacity, sizeof *entries);
-        if (!entries) {
-            free(entry);
-            return -1;
-        }
-        environment->entries = entries;
-        environment->capacity = capacity;
+    char **entries = array_grow(environment->entries, environment->count, sizeof *entries);
+    if (!entries) {
+        free(entry);
+        return -1;
     }
+    environment->entries = entries;
     environment->entries[environment->count++] = entry;
     return 0;
 }
