@@ -7,6 +7,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/join.h"
 #include "cli/control/pauses.h"
 #include "cli/lib/output.h"
 #include "cli/lib/reply_fields.h"
@@ -118,26 +119,19 @@ static bool is_drained(const struct drain *drain, const char *host)
 static void list_hosts(const struct drain *drain, char *text, size_t size)
 {
     const struct redisReply *workers = drain->reply->element[3];
-    size_t used = 0;
 
     text[0] = '\0';
     for (size_t i = 0; i < fields_count(workers); i++) {
         char host[256], other[256];
         bool known = !is_live(drain, i);
-        int length;
         host_of(fields_name_at(workers, i), host, sizeof host);
         for (size_t j = 0; j < i && !known; j++) {
             host_of(fields_name_at(workers, j), other, sizeof other);
             known = is_live(drain, j) && strcmp(host, other) == 0;
         }
-        if (known) {
-            continue;
+        if (!known) {
+            join_word(text, size, ", ", host);
         }
-        length = snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", host);
-        if (length < 0 || (size_t)length >= size - used) {
-            return;
-        }
-        used += (size_t)length;
     }
 }
 

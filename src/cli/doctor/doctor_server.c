@@ -7,6 +7,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/join.h"
 #include "cli/control/conf.h"
 #include "cli/doctor/doctor.h"
 #include "cli/lib/reply_fields.h"
@@ -192,21 +193,15 @@ static void report_version(struct doctor_report *report, const struct status *st
                            const char *version)
 {
     char hosts[256] = "";
-    size_t count = 0, used = 0;
+    size_t count = 0;
 
     for (size_t i = 0; i < status->worker_count; i++) {
         const struct status_worker *worker = &status->workers[i];
-        int length = 0;
-        if (!worker->live || strcmp(worker->version, version) != 0) {
-            continue;
+        if (worker->live && strcmp(worker->version, version) == 0) {
+            /* hosts that do not fit are left out; the finding has their number */
+            join_word(hosts, sizeof hosts, ", ", worker->host);
+            count++;
         }
-        /* hosts that do not fit are left out; the finding has their number */
-        if (used < sizeof hosts) {
-            length = snprintf(hosts + used, sizeof hosts - used, "%s%s", count > 0 ? ", " : "",
-                              worker->host);
-        }
-        used += length > 0 ? (size_t)length : 0;
-        count++;
     }
     doctor_add_text(report, "version-skew", version, DOCTOR_FOUND, NULL, "%zu worker%s: %s", count,
                     count == 1 ? "" : "s", hosts);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/join.h"
 #include "cli/lib/cli.h"
 #include "cli/lib/queues.h"
 
@@ -57,15 +58,9 @@ void queues_free(char **names, size_t count)
 
 static void join(char *const *names, size_t count, char *text, size_t size)
 {
-    size_t used = 0;
-
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        int length = snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", names[i]);
-        if (length < 0 || (size_t)length >= size - used) {
-            return;
-        }
-        used += (size_t)length;
+        join_word(text, size, ", ", names[i]);
     }
 }
 

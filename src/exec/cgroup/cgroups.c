@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/join.h"
 #include "base/process/control_file.h"
 #include "base/process/descriptor.h"
 #include "queue/task_bounds.h"
@@ -217,9 +218,7 @@ void cgroups_missing(const struct cgroups *cgroups, const struct config *config,
     text[0] = '\0';
     for (size_t i = 0; i < TASK_BOUNDS; i++) {
         if (bounds.values[i] > 0 && !is_held(cgroups, i)) {
-            size_t used = strlen(text);
-            (void)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "",
-                           task_bound_name(i));
+            join_word(text, size, ", ", task_bound_name(i));
         }
     }
 }
@@ -229,9 +228,7 @@ void cgroups_controllers(const struct cgroups *cgroups, char *text, size_t size)
     text[0] = '\0';
     for (size_t i = 0; i < CONTROLLERS; i++) {
         if (cgroups->controllers & controllers[i]) {
-            size_t used = strlen(text);
-            (void)snprintf(text + used, size - used, "%s%s", used > 0 ? " " : "",
-                           bounds_controller_name(controllers[i]));
+            join_word(text, size, " ", bounds_controller_name(controllers[i]));
         }
     }
     if (text[0] == '\0') {

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/join.h"
+
 /* ---- look up ---- */
 
 /* Reads a user or group as a number. The greatest number is refused: to the kernel it means
@@ -264,12 +266,6 @@ static bool is_proc_hidden(void)
     return hidden;
 }
 
-static void add_lack(char *text, size_t size, const char *name)
-{
-    size_t used = strlen(text);
-    (void)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", name);
-}
-
 void identity_lacks(const struct identity *identity, char *text, size_t size)
 {
     static const struct {
@@ -287,11 +283,11 @@ void identity_lacks(const struct identity *identity, char *text, size_t size)
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         bool wanted = !same_user || needed[i].bit == 1U << CAP_SETGID;
         if (wanted && !(powers.effective & needed[i].bit)) {
-            add_lack(text, size, needed[i].name);
+            join_word(text, size, ", ", needed[i].name);
         }
     }
     if (!same_user && !(powers.effective & 1U << CAP_SYS_PTRACE) && is_proc_hidden()) {
-        add_lack(text, size, "a /proc that shows others' processes (ProtectProc=default)");
+        join_word(text, size, ", ", "a /proc that shows others' processes (ProtectProc=default)");
     }
 }
 
