@@ -22,34 +22,30 @@ static void reap(struct exits *exits)
             (void)waitpid(exit.si_pid, NULL, WNOHANG); /* it has exited: does not fail */
         }
     } while (clock_boot_ns() < end_ns);
-    ev_timer_start(exits->loop, &exits->more);
+    timer_start_ns(&exits->more, 0);
 }
 
 static void on_signal(void *context, int number)
 {
     (void)number;
     struct exits *exits = context;
-    if (!ev_is_active(&exits->more)) {
+    if (!timer_runs(&exits->more)) {
         reap(exits);
     }
 }
 
-static void on_more(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_more(void *context)
 {
-    (void)loop;
-    (void)events;
-    reap(watcher->data);
+    reap(context);
 }
 
 int exits_watch(struct exits *exits, struct ev_loop *loop,
                 bool (*exited)(void *context, const siginfo_t *exit), void *context)
 {
     sigset_t set;
-    exits->loop = loop;
     exits->exited = exited;
     exits->context = context;
-    ev_timer_init(&exits->more, on_more, 0., 0.);
-    exits->more.data = exits;
+    timer_init(&exits->more, loop, on_more, exits);
     return sigemptyset(&set) || sigaddset(&set, SIGCHLD)
                ? -1
                : signals_open(&exits->signals, loop, &set, on_signal, exits);
@@ -58,7 +54,5 @@ int exits_watch(struct exits *exits, struct ev_loop *loop,
 void exits_stop(struct exits *exits)
 {
     signals_close(&exits->signals);
-    if (exits->loop) {
-        ev_timer_stop(exits->loop, &exits->more);
-    }
+    timer_stop(&exits->more);
 }

@@ -9,11 +9,11 @@
 #include <stdbool.h>
 
 #include "base/signals.h"
+#include "base/timer.h"
 
 struct exits {
-    struct ev_loop *loop;
     struct signals signals;
-    ev_timer more; /* runs while exits are left for the next turn */
+    struct timer more; /* runs while exits are left for the next turn */
     bool (*exited)(void *context, const siginfo_t *exit);
     void *context;
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/timer.h"
 #include "base/units.h"
 #include "redis/connection/adapter.h"
 #include "redis/connection/lookup.h"
@@ -40,14 +41,14 @@ struct connection {
     bool subscribed; /* the oldest pending command gets every message */
     int64_t client_id;
 
-    ev_timer deadline; /* for connecting, then for the pending commands */
-    int64_t armed_ns;  /* when it will fire */
-    size_t arrived;    /* bytes of an unfinished answer at the last check of the deadline */
-    int64_t limit_ms;  /* the timeout of the last command */
-    ev_prepare flush;  /* sends what this turn has queued */
+    struct timer deadline; /* for connecting, then for the pending commands */
+    int64_t armed_ns;      /* when it will fire */
+    size_t arrived;        /* bytes of an unfinished answer at the last check of the deadline */
+    int64_t limit_ms;      /* the timeout of the last command */
+    ev_prepare flush;      /* sends what this turn has queued */
     bool unsent;
 
-    ev_timer failed; /* calls `lost` later, outside of the code that found the failure */
+    struct timer failed; /* calls `lost` later, outside of the code that found the failure */
     enum redis_error error;
     char why[256];
 };
@@ -80,8 +81,8 @@ static void settle_all(struct connection *connection)
 
 static void stop_watchers(struct connection *connection)
 {
-    ev_timer_stop(connection->loop, &connection->deadline);
-    ev_timer_stop(connection->loop, &connection->failed);
+    timer_stop(&connection->deadline);
+    timer_stop(&connection->failed);
     ev_prepare_stop(connection->loop, &connection->flush);
     lookup_cancel(connection->lookup);
     connection->lookup = NULL;
@@ -112,15 +113,12 @@ static void fail(struct connection *connection, enum redis_error error, const ch
     connection->state = FAILED;
     stop_watchers(connection);
     drop_redis(connection);
-    ev_timer_set(&connection->failed, 0., 0.);
-    ev_timer_start(connection->loop, &connection->failed);
+    timer_start_ns(&connection->failed, 0);
 }
 
-static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_failed(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct connection *connection = watcher->data;
+    struct connection *connection = context;
 
     /* if a callback closes the connection, there is nothing left to report */
     settle_all(connection);
@@ -147,18 +145,13 @@ void connection_close(struct connection *connection)
 /* The timer may fire too early, since libev's time may lag; on_deadline checks again. */
 static void arm(struct connection *connection, int64_t deadline_ns)
 {
-    double delay = (double)(deadline_ns - clock_boot_ns()) / (double)CLOCK_NS_PER_S;
     connection->armed_ns = deadline_ns;
-    ev_timer_stop(connection->loop, &connection->deadline);
-    ev_timer_set(&connection->deadline, delay > 0 ? delay : 0., 0.);
-    ev_timer_start(connection->loop, &connection->deadline);
+    timer_start_ns(&connection->deadline, deadline_ns - clock_boot_ns());
 }
 
-static void on_deadline(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_deadline(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct connection *connection = watcher->data;
+    struct connection *connection = context;
     bool up = connection->state == UP;
     int64_t deadline_ns = up ? pending_deadline(&connection->pending) : connection->armed_ns;
     if (!deadline_ns) {
@@ -203,7 +196,7 @@ static void on_reply(redisAsyncContext *redis, void *reply, void *context)
     }
     /* an idle connection needs no timer */
     if (connection->state == UP && connection->pending.count == 1) {
-        ev_timer_stop(connection->loop, &connection->deadline);
+        timer_stop(&connection->deadline);
     }
     (void)pending_settle(
         &connection->pending,
@@ -314,7 +307,7 @@ static void on_client_id(void *context, const struct redisReply *reply)
         fail(connection, REDIS_ERROR_OTHER, "connecting to", "CLIENT ID: not a number");
         return;
     }
-    ev_timer_stop(connection->loop, &connection->deadline);
+    timer_stop(&connection->deadline);
     connection->client_id = reply->integer;
     connection->state = UP;
     connection->events.up(connection->events.context, connection);
@@ -469,12 +462,12 @@ struct connection *connection_new(struct ev_loop *loop, const struct config_redi
 
     /* a reply that waits in the socket counts before a deadline that has passed meanwhile; the
      * flush runs after everything else that sends at the end of a turn */
-    ev_timer_init(&connection->deadline, on_deadline, 0., 0.);
-    ev_set_priority(&connection->deadline, EV_MINPRI);
+    timer_init(&connection->deadline, loop, on_deadline, connection);
+    ev_set_priority(&connection->deadline.watcher, EV_MINPRI);
     ev_prepare_init(&connection->flush, on_flush);
     ev_set_priority(&connection->flush, EV_MINPRI);
-    ev_timer_init(&connection->failed, on_failed, 0., 0.);
-    connection->deadline.data = connection->flush.data = connection->failed.data = connection;
+    connection->flush.data = connection;
+    timer_init(&connection->failed, loop, on_failed, connection);
     return connection;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/timer.h"
 #include "redis/connection/connection.h"
 
 #define AGAIN_S 0.5 /* how often to ask: a stale master that still answers is left after that */
@@ -47,9 +48,9 @@ struct discovery {
     bool lost;              /* a source could not be reached in it */
     enum redis_error error; /* the most telling error in it */
     char why[512];
-    int64_t epoch;  /* the highest epoch that was believed */
-    ev_timer end;   /* ends the round, with or without all answers */
-    ev_timer again; /* begins the next round */
+    int64_t epoch;      /* the highest epoch that was believed */
+    struct timer end;   /* ends the round, with or without all answers */
+    struct timer again; /* begins the next round */
 };
 
 bool discovery_is_needed(const struct config_redis *config)
@@ -115,10 +116,9 @@ static void end_round(struct discovery *discovery)
     for (size_t i = 0; i < discovery->count; i++) {
         discovery->sources[i].silent = !discovery->sources[i].settled;
     }
-    ev_timer_stop(discovery->loop, &discovery->end);
+    timer_stop(&discovery->end);
     ev_now_update(discovery->loop);
-    ev_timer_set(&discovery->again, AGAIN_S, 0.);
-    ev_timer_start(discovery->loop, &discovery->again);
+    timer_start_s(&discovery->again, AGAIN_S);
 
     if (best && !outdated) {
         discovery->epoch = best->answer.epoch;
@@ -135,19 +135,15 @@ static void end_round(struct discovery *discovery)
     }
 }
 
-static void on_end(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_end(void *context)
 {
-    (void)loop;
-    (void)events;
-    end_round(watcher->data);
+    end_round(context);
 }
 
 static void end_within(struct discovery *discovery, double delay)
 {
-    ev_timer_stop(discovery->loop, &discovery->end);
     ev_now_update(discovery->loop);
-    ev_timer_set(&discovery->end, delay, 0.);
-    ev_timer_start(discovery->loop, &discovery->end);
+    timer_start_s(&discovery->end, delay);
 }
 
 /* A source that was silent in the last round is waited for only while no source knows anything. */
@@ -393,7 +389,7 @@ void discovery_ask(struct discovery *discovery)
     discovery->known = false;
     discovery->lost = false;
     discovery->error = REDIS_ERROR_NONE;
-    ev_timer_stop(discovery->loop, &discovery->again);
+    timer_stop(&discovery->again);
     end_within(discovery, (double)discovery->config->connect_timeout_ms / 1000);
     for (size_t i = 0; i < discovery->count; i++) {
         struct source *source = &discovery->sources[i];
@@ -411,11 +407,9 @@ void discovery_ask(struct discovery *discovery)
     }
 }
 
-static void on_again(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_again(void *context)
 {
-    (void)loop;
-    (void)events;
-    discovery_ask(watcher->data);
+    discovery_ask(context);
 }
 
 /* ---- life ---- */
@@ -439,9 +433,8 @@ struct discovery *discovery_new(struct ev_loop *loop, const struct config_redis 
     }
     *discovery = (struct discovery){
         .loop = loop, .config = config, .events = *events, .given = count_of(addresses)};
-    ev_timer_init(&discovery->end, on_end, 0., 0.);
-    ev_timer_init(&discovery->again, on_again, 0., 0.);
-    discovery->end.data = discovery->again.data = discovery;
+    timer_init(&discovery->end, loop, on_end, discovery);
+    timer_init(&discovery->again, loop, on_again, discovery);
     size_t places = discovery->given + (config->cluster ? LEARNT_MOST : 0);
     discovery->name = strdup(name);
     discovery->sources = places > 0 ? calloc(places, sizeof *discovery->sources) : NULL;
@@ -476,8 +469,8 @@ void discovery_free(struct discovery *discovery)
     if (!discovery) {
         return;
     }
-    ev_timer_stop(discovery->loop, &discovery->end);
-    ev_timer_stop(discovery->loop, &discovery->again);
+    timer_stop(&discovery->end);
+    timer_stop(&discovery->again);
     for (size_t i = 0; i < discovery->count; i++) {
         connection_free(discovery->sources[i].connection);
     }
