@@ -6,7 +6,9 @@ static void on_expired(struct ev_loop *loop, ev_timer *watcher, int events)
     const struct timer *timer = watcher->data;
     (void)loop;
     (void)events;
-    timer->expired(timer->context);
+    if (timer->expired) {
+        timer->expired(timer->context);
+    }
 }
 
 void timer_init(struct timer *timer, struct ev_loop *loop, void (*expired)(void *context),
@@ -20,6 +22,7 @@ void timer_init(struct timer *timer, struct ev_loop *loop, void (*expired)(void 
 static void start(struct timer *timer, double delay_s, double period_s)
 {
     timer_stop(timer);
+    ev_now_update(timer->loop); /* the time of the loop is that of its turn's begin */
     ev_timer_set(&timer->watcher, delay_s > 0 ? delay_s : 0., period_s);
     ev_timer_start(timer->loop, &timer->watcher);
 }

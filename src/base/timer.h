@@ -17,12 +17,13 @@ struct timer {
     void *context;
 };
 
-/* expired may start and stop the timer, and may free the memory that contains it. */
+/* expired may start and stop the timer, and may free the memory that contains it. NULL: the timer
+ * only causes a turn of the loop. */
 void timer_init(struct timer *timer, struct ev_loop *loop, void (*expired)(void *context),
                 void *context);
 
-/* Start the timer, or start it anew if it runs. It expires once, from the loop; a time that is not
- * above 0 means the next turn. */
+/* Start the timer from now, or start it anew if it runs. It expires once, from the loop; a time
+ * that is not above 0 means the next turn. */
 void timer_start_s(struct timer *timer, double delay_s);
 void timer_start_ms(struct timer *timer, int64_t delay_ms);
 void timer_start_ns(struct timer *timer, int64_t delay_ns);

@@ -18,6 +18,7 @@
 #include "base/process/standard_fds.h"
 #include "base/process/time_slice.h"
 #include "base/signals.h"
+#include "base/timer.h"
 #include "config/config.h"
 #include "config/file/load.h"
 #include "daemon/claim/isolation.h"
@@ -47,7 +48,7 @@ struct daemon {
     char notified_trouble[256];     /* a copy of its text, since the original changes in place */
     struct signals signals;
     ev_prepare turn;
-    ev_timer status;
+    struct timer status;
 };
 
 /* ---- start ---- */
@@ -348,22 +349,14 @@ static bool figures_differ(const struct worker_figures *left, const struct worke
 
 static void on_turn(struct ev_loop *loop, ev_prepare *watcher, int events)
 {
+    (void)loop;
     (void)events;
     struct daemon *daemon = watcher->data;
     struct worker_figures figures = worker_figures(daemon->worker);
-    if (!ev_is_active(&daemon->status) && figures_differ(&figures, &daemon->notified)) {
-        ev_timer_set(&daemon->status, STATUS_PERIOD_S, 0.);
-        ev_timer_start(loop, &daemon->status);
+    if (!timer_runs(&daemon->status) && figures_differ(&figures, &daemon->notified)) {
+        timer_start_s(&daemon->status, STATUS_PERIOD_S);
         send_status(daemon, &figures);
     }
-}
-
-static void on_status(struct ev_loop *loop, ev_timer *watcher, int events)
-{
-    /* the loop's turn, which this timer causes, looks for changes */
-    (void)loop;
-    (void)watcher;
-    (void)events;
 }
 
 /* ---- running ---- */
@@ -380,8 +373,8 @@ static int listen_for_signals(struct daemon *daemon)
 static void run_loop(struct daemon *daemon)
 {
     ev_prepare_init(&daemon->turn, on_turn);
-    ev_timer_init(&daemon->status, on_status, 0., 0.);
-    daemon->turn.data = daemon->status.data = daemon;
+    timer_init(&daemon->status, daemon->loop, NULL, NULL); /* the turn looks for changes */
+    daemon->turn.data = daemon;
     if (sd_notify_is_wanted()) {
         ev_prepare_start(daemon->loop, &daemon->turn);
     }

@@ -3,12 +3,12 @@
  */
 #include "daemon/stop.h"
 
-#include <ev.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/timer.h"
 
 /* The time for killed tasks to end, and for Redis to accept the last outcomes. */
 #define SETTLE_MS 5000
@@ -25,15 +25,12 @@ struct stop {
     struct stop_events events;
     enum stop_stage stage;
     int64_t most_ns; /* when the last stage ends */
-    ev_timer next;
+    struct timer next;
 };
 
 static void wait_ms(struct stop *stop, int64_t ms)
 {
-    ev_timer_stop(stop->worker->loop, &stop->next);
-    ev_now_update(stop->worker->loop);
-    ev_timer_set(&stop->next, (double)ms / 1000, 0.);
-    ev_timer_start(stop->worker->loop, &stop->next);
+    timer_start_ms(&stop->next, ms);
 }
 
 void stop_advance(struct stop *stop)
@@ -67,16 +64,14 @@ void stop_advance(struct stop *stop)
     }
 }
 
-static void on_next(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_next(void *context)
 {
-    (void)loop;
-    (void)events;
-    stop_advance(watcher->data);
+    stop_advance(context);
 }
 
 void stop_finish(struct stop *stop)
 {
-    ev_timer_stop(stop->worker->loop, &stop->next);
+    timer_stop(&stop->next);
 }
 
 bool stop_has_begun(const struct stop *stop)
@@ -100,8 +95,7 @@ struct stop *stop_new(struct worker_context *worker, const struct stop_events *e
     if (stop) {
         stop->worker = worker;
         stop->events = *events;
-        ev_timer_init(&stop->next, on_next, 0., 0.);
-        stop->next.data = stop;
+        timer_init(&stop->next, worker->loop, on_next, stop);
     }
     return stop;
 }
@@ -109,7 +103,7 @@ struct stop *stop_new(struct worker_context *worker, const struct stop_events *e
 void stop_free(struct stop *stop)
 {
     if (stop) {
-        ev_timer_stop(stop->worker->loop, &stop->next);
+        timer_stop(&stop->next);
         free(stop);
     }
 }

@@ -14,6 +14,7 @@
 
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/timer.h"
 
 #define PERIOD_S 1.0  /* the kernel updates its averages every two seconds */
 #define RELIEF 0.75   /* an exceeded limit counts until the figure is below this share of it */
@@ -41,7 +42,7 @@ struct admission {
     bool pressed;
     bool checked;
     ev_tstamp checked_at;
-    ev_timer again; /* runs while there is pressure, and asks for a check */
+    struct timer again; /* runs while there is pressure, and asks for a check */
 };
 
 /* A figure compared with its limit. */
@@ -242,19 +243,17 @@ static bool check(struct admission *admission)
     admission->pressed = pressed;
     log_change(admission, worst.text);
     if (pressed) {
-        ev_timer_again(admission->worker->loop, &admission->again);
+        timer_repeat_s(&admission->again, PERIOD_S);
     } else {
-        ev_timer_stop(admission->worker->loop, &admission->again);
+        timer_stop(&admission->again);
     }
     return true;
 }
 
-static void on_again(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_again(void *context)
 {
     /* the worker checks in the loop's turn, which this timer causes */
-    (void)loop;
-    (void)events;
-    struct admission *admission = watcher->data;
+    struct admission *admission = context;
     admission->checked = false;
 }
 
@@ -290,8 +289,7 @@ struct admission *admission_new(struct worker_context *worker)
     struct admission *admission = calloc(1, sizeof *admission);
     if (admission) {
         admission->worker = worker;
-        ev_timer_init(&admission->again, on_again, 0., PERIOD_S);
-        admission->again.data = admission;
+        timer_init(&admission->again, worker->loop, on_again, admission);
         admission_reload(admission);
     }
     return admission;
@@ -300,7 +298,7 @@ struct admission *admission_new(struct worker_context *worker)
 void admission_free(struct admission *admission)
 {
     if (admission) {
-        ev_timer_stop(admission->worker->loop, &admission->again);
+        timer_stop(&admission->again);
         free(admission);
     }
 }

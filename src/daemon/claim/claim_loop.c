@@ -3,7 +3,6 @@
  */
 #include "daemon/claim/claim_loop.h"
 
-#include <ev.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/timer.h"
 #include "daemon/claim/reclaim.h"
 #include "daemon/report/task_log.h"
 #include "queue/calls.h"
@@ -50,8 +50,8 @@ struct claim_loop {
     int64_t block_sent_ns;
     bool waited;                    /* the last blocking read had to wait: there is no backlog */
     char cursor[QUEUE_CURSOR_SIZE]; /* where the scan continues; "": no scan is due */
-    ev_timer due;                   /* when the next delayed task is due */
-    ev_timer scan;
+    struct timer due;               /* when the next delayed task is due */
+    struct timer scan;
 };
 
 /* ---- tokens of blocking reads ---- */
@@ -124,14 +124,6 @@ void claim_loop_tokens(const struct claim_loop *claim_loop, struct token_list *l
 
 /* ---- claiming ---- */
 
-static void set_timer_ms(struct claim_loop *claim_loop, ev_timer *timer, int64_t ms)
-{
-    ev_timer_stop(claim_loop->worker->loop, timer);
-    ev_now_update(claim_loop->worker->loop);
-    ev_timer_set(timer, (double)(ms > 0 ? ms : 0) / 1000, 0.);
-    ev_timer_start(claim_loop->worker->loop, timer);
-}
-
 /* Handles the rest of a claim's reply. Only differences of Redis's clock are used. */
 static void handle_reply(struct claim_loop *claim_loop, const struct queue_claim_reply *answer,
                          uint64_t sent_wakeups)
@@ -148,9 +140,9 @@ static void handle_reply(struct claim_loop *claim_loop, const struct queue_claim
     }
     if (answer->next_due_ms) {
         /* one more, since Redis's clock counts whole milliseconds */
-        set_timer_ms(claim_loop, &claim_loop->due, answer->next_due_ms - answer->now_ms + 1);
+        timer_start_ms(&claim_loop->due, answer->next_due_ms - answer->now_ms + 1);
     } else {
-        ev_timer_stop(claim_loop->worker->loop, &claim_loop->due);
+        timer_stop(&claim_loop->due);
     }
 }
 
@@ -260,9 +252,7 @@ static void scan(struct claim_loop *claim_loop)
 static void set_scan_timer(struct claim_loop *claim_loop)
 {
     double period = (double)claim_loop->worker->config->queue.scan_ms / 1000;
-    ev_timer_stop(claim_loop->worker->loop, &claim_loop->scan);
-    ev_timer_set(&claim_loop->scan, period * (1 - SCAN_JITTER * drand48()), 0.);
-    ev_timer_start(claim_loop->worker->loop, &claim_loop->scan);
+    timer_start_s(&claim_loop->scan, period * (1 - SCAN_JITTER * drand48()));
 }
 
 /* ---- decisions ---- */
@@ -328,11 +318,9 @@ void claim_loop_wakeup(struct claim_loop *claim_loop, const struct queue_wakeup 
     }
 }
 
-static void on_due(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_due(void *context)
 {
-    (void)loop;
-    (void)events;
-    claim_loop_schedule(watcher->data);
+    claim_loop_schedule(context);
 }
 
 static void on_reopened(void *context)
@@ -340,11 +328,9 @@ static void on_reopened(void *context)
     claim_loop_schedule(context);
 }
 
-static void on_scan(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_scan(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct claim_loop *claim_loop = watcher->data;
+    struct claim_loop *claim_loop = context;
     if (!*claim_loop->cursor) {
         memcpy(claim_loop->cursor, QUEUE_SCAN_START, sizeof QUEUE_SCAN_START);
     }
@@ -366,10 +352,10 @@ void claim_loop_up(struct claim_loop *claim_loop)
 
 void claim_loop_down(struct claim_loop *claim_loop)
 {
-    ev_timer_stop(claim_loop->worker->loop, &claim_loop->due);
+    timer_stop(&claim_loop->due);
     pause_state_down(claim_loop->pause_state);
     reclaim_down(claim_loop->reclaim);
-    ev_timer_stop(claim_loop->worker->loop, &claim_loop->scan);
+    timer_stop(&claim_loop->scan);
     forget_tokens(claim_loop);
     claim_loop->state = CLAIM_IDLE;
     claim_loop->scanning = false;
@@ -410,9 +396,8 @@ struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *s
     claim_loop->slots = slots;
     claim_loop->lease = lease;
     claim_loop->outcomes = outcomes;
-    ev_timer_init(&claim_loop->due, on_due, 0., 0.);
-    ev_timer_init(&claim_loop->scan, on_scan, 0., 0.);
-    claim_loop->due.data = claim_loop->scan.data = claim_loop;
+    timer_init(&claim_loop->due, worker->loop, on_due, claim_loop);
+    timer_init(&claim_loop->scan, worker->loop, on_scan, claim_loop);
     claim_loop->pause_state = pause_state_new(worker, on_reopened, claim_loop);
     claim_loop->reclaim = reclaim_new(worker, dead_hook, guard_monitor);
     if (!claim_loop->pause_state || !claim_loop->reclaim) {
@@ -427,7 +412,7 @@ struct claim_loop *claim_loop_new(struct worker_context *worker, struct slots *s
 void claim_loop_reload(struct claim_loop *claim_loop, const struct config *former)
 {
     bool other = claim_loop->worker->config->queue.scan_ms != former->queue.scan_ms;
-    if (other && ev_is_active(&claim_loop->scan)) {
+    if (other && timer_runs(&claim_loop->scan)) {
         set_scan_timer(claim_loop); /* the old period may end hours from now */
     }
 }

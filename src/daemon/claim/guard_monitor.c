@@ -4,7 +4,6 @@
 #include "daemon/claim/guard_monitor.h"
 
 #include <errno.h>
-#include <ev.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "base/fd_watch.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/timer.h"
 #include "exec/guard/guard.h"
 #include "exec/guard/worker_lock.h"
 #include "exec/guard/worker_locks.h"
@@ -35,7 +35,7 @@ struct watched_guard {
     unsigned early_deaths; /* in a row */
     double retry_s;
     struct fd_watch messages;
-    ev_timer timer; /* the time to become ready, or until the next try */
+    struct timer timer; /* the time to become ready, or until the next try */
 };
 
 struct guard_monitor {
@@ -49,15 +49,6 @@ struct guard_monitor {
 };
 
 static void start(struct watched_guard *watched);
-
-static void set_timer(struct watched_guard *watched, double seconds)
-{
-    struct ev_loop *loop = watched->guard_monitor->worker->loop;
-    ev_now_update(loop);
-    ev_timer_stop(loop, &watched->timer);
-    ev_timer_set(&watched->timer, seconds, 0.);
-    ev_timer_start(loop, &watched->timer);
-}
 
 static bool is_missing(const struct guard_monitor *guard_monitor)
 {
@@ -78,7 +69,7 @@ static void report_missing(struct watched_guard *watched, const char *why)
               watched->retry_s);
     watched->missing = true;
     host_unguarded(guard_monitor->host, true);
-    set_timer(watched, watched->retry_s);
+    timer_start_s(&watched->timer, watched->retry_s);
     watched->retry_s = watched->retry_s * 2 < RETRY_CAP_S ? watched->retry_s * 2 : RETRY_CAP_S;
 }
 
@@ -88,7 +79,7 @@ static void set_ready(struct watched_guard *watched)
     if (watched->ready) {
         return;
     }
-    ev_timer_stop(guard_monitor->worker->loop, &watched->timer);
+    timer_stop(&watched->timer);
     watched->ready = true;
     watched->ready_ns = clock_boot_ns();
     watched->starting = watched->missing = false;
@@ -117,7 +108,7 @@ static void start(struct watched_guard *watched)
     }
     watched->starting = true;
     listen_to(watched);
-    set_timer(watched, READY_S);
+    timer_start_s(&watched->timer, READY_S);
 }
 
 /* A guard that dies early is replaced at once only a few times; otherwise the daemon would do
@@ -152,7 +143,7 @@ static void read_message(struct watched_guard *watched)
         break;
     }
     fd_watch_stop(&watched->messages, guard_monitor->worker->loop);
-    ev_timer_stop(guard_monitor->worker->loop, &watched->timer);
+    timer_stop(&watched->timer);
     watched->starting = false;
     if (was_ready) {
         watched->ready = false;
@@ -172,11 +163,9 @@ static void on_message(void *context)
     }
 }
 
-static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_timer(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct watched_guard *watched = watcher->data;
+    struct watched_guard *watched = context;
     if (watched->starting) {
         /* on a slow machine it may still become ready before the next try */
         watched->starting = false;
@@ -236,8 +225,7 @@ struct guard_monitor *guard_monitor_new(struct worker_context *worker,
         *watched = (struct watched_guard){
             .guard_monitor = guard_monitor, .index = index, .retry_s = RETRY_BASE_S};
         fd_watch_init(&watched->messages, on_message, watched);
-        ev_init(&watched->timer, on_timer);
-        watched->timer.data = watched;
+        timer_init(&watched->timer, guard_monitor->worker->loop, on_timer, watched);
     }
     create_worker_lock(guard_monitor);
     guard_monitor->guard =
@@ -288,7 +276,7 @@ void guard_monitor_free(struct guard_monitor *guard_monitor)
     int error = errno;
     for (size_t index = 0; index < GUARD_COUNT; index++) {
         fd_watch_stop(&guard_monitor->guards[index].messages, guard_monitor->worker->loop);
-        ev_timer_stop(guard_monitor->worker->loop, &guard_monitor->guards[index].timer);
+        timer_stop(&guard_monitor->guards[index].timer);
     }
     bool leaves = guard_monitor->stopped_clean &&
                   (!guard_monitor->guard || !guard_is_needed(guard_monitor->guard));

@@ -3,13 +3,13 @@
  */
 #include "daemon/claim/host.h"
 
-#include <ev.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/timer.h"
 
 #define CLOSED_BASE_S 1.0 /* after the first fault; doubles with each more */
 #define CLOSED_CAP_S 60.0
@@ -21,13 +21,13 @@ struct host {
     bool unguarded;
     int64_t lack_logged_ns; /* CLOCK_BOOTTIME; 0: never */
     double closed_s;        /* how long to close after the next fault */
-    ev_timer closed;        /* runs while nothing is claimed */
+    struct timer closed;    /* runs while nothing is claimed */
 };
 
 void host_fault(struct host *host, const char *tid, const char *reason)
 {
     struct log_field fields[] = {LOG_TEXT("LEAT_EVENT", "host-fault"), LOG_TEXT("LEAT_TASK", tid)};
-    if (ev_is_active(&host->closed)) {
+    if (timer_runs(&host->closed)) {
         log_event(LOG_ERR, LOG_ID_HOST_FAULT, fields, 2, "this host cannot run tasks: %s", reason);
         return;
     }
@@ -35,9 +35,7 @@ void host_fault(struct host *host, const char *tid, const char *reason)
               "this host cannot run tasks: %s; claiming nothing for %.0f s", reason,
               host->closed_s);
     host->doubtful = true;
-    ev_now_update(host->worker->loop);
-    ev_timer_set(&host->closed, host->closed_s, 0.);
-    ev_timer_start(host->worker->loop, &host->closed);
+    timer_start_s(&host->closed, host->closed_s);
     host->closed_s = host->closed_s * 2 < CLOSED_CAP_S ? host->closed_s * 2 : CLOSED_CAP_S;
     host->worker->may_claim = false;
 }
@@ -104,17 +102,9 @@ bool host_ended(struct host *host, const struct attempt *attempt)
     return false;
 }
 
-static void on_closed_end(struct ev_loop *loop, ev_timer *watcher, int events)
-{
-    /* the worker decides again in the loop's turn, which this timer causes */
-    (void)loop;
-    (void)watcher;
-    (void)events;
-}
-
 bool host_is_closed(const struct host *host)
 {
-    return host->unguarded || ev_is_active(&host->closed);
+    return host->unguarded || timer_runs(&host->closed);
 }
 
 const char *host_trouble(const struct host *host)
@@ -133,7 +123,8 @@ struct host *host_new(struct worker_context *worker)
     if (host) {
         host->worker = worker;
         host->closed_s = CLOSED_BASE_S;
-        ev_timer_init(&host->closed, on_closed_end, 0., 0.);
+        /* the worker decides again in the turn that this timer causes */
+        timer_init(&host->closed, worker->loop, NULL, NULL);
     }
     return host;
 }
@@ -141,7 +132,7 @@ struct host *host_new(struct worker_context *worker)
 void host_free(struct host *host)
 {
     if (host) {
-        ev_timer_stop(host->worker->loop, &host->closed);
+        timer_stop(&host->closed);
         free(host);
     }
 }

@@ -14,6 +14,7 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 #include "base/process/descriptor.h"
+#include "base/timer.h"
 #include "base/units.h"
 #include "config/lease_rule.h"
 #include "daemon/report/task_log.h"
@@ -36,7 +37,7 @@ struct lease {
     int64_t renew_sent_ns;
     int64_t turn_ns;    /* when the loop last turned */
     int64_t watched_ns; /* when the deadline timer fires; 0: it does not */
-    ev_timer heartbeat;
+    struct timer heartbeat;
     int timer; /* timerfd of CLOCK_BOOTTIME: libev's timers do not count suspended time */
     struct fd_watch deadline;
     ev_check turn;
@@ -328,10 +329,8 @@ static void set_heartbeat_timer(struct lease *lease)
         period_ms = lease->watchdog_ms / 2;
     }
     double period = (double)period_ms / 1000;
-    if (!ev_is_active(&lease->heartbeat) || lease->heartbeat.repeat != period) {
-        ev_timer_stop(lease->worker->loop, &lease->heartbeat);
-        ev_timer_set(&lease->heartbeat, period, period);
-        ev_timer_start(lease->worker->loop, &lease->heartbeat);
+    if (!timer_runs(&lease->heartbeat) || lease->heartbeat.watcher.repeat != period) {
+        timer_repeat_s(&lease->heartbeat, period);
     }
 }
 
@@ -346,11 +345,9 @@ void lease_update(struct lease *lease, int64_t lease_ms)
     warn_unless_fits(lease);
 }
 
-static void on_heartbeat(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_heartbeat(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct lease *lease = watcher->data;
+    struct lease *lease = context;
     bool alive = session_is_up(lease->worker->session) ? lease->awaited == 0
                                                        : session_has_answer(lease->worker->session);
     renew(lease);
@@ -390,12 +387,12 @@ struct lease *lease_new(struct worker_context *worker, struct runner *runner, in
     lease->watchdog_ms = watchdog_ms;
     lease->events = *events;
     lease->turn_ns = clock_boot_ns();
-    ev_timer_init(&lease->heartbeat, on_heartbeat, 0., 0.);
+    timer_init(&lease->heartbeat, worker->loop, on_heartbeat, lease);
     lease->timer = timer;
     fd_watch_init(&lease->deadline, on_deadline, lease);
     ev_check_init(&lease->turn, on_turn);
     ev_set_priority(&lease->turn, EV_MAXPRI);
-    lease->heartbeat.data = lease->turn.data = lease;
+    lease->turn.data = lease;
     ev_check_start(worker->loop, &lease->turn);
     fd_watch_start(&lease->deadline, worker->loop, timer, EV_READ);
     set_heartbeat_timer(lease);
@@ -418,7 +415,7 @@ void lease_reload(struct lease *lease, const struct config *former)
 void lease_free(struct lease *lease)
 {
     if (lease) {
-        ev_timer_stop(lease->worker->loop, &lease->heartbeat);
+        timer_stop(&lease->heartbeat);
         fd_watch_stop(&lease->deadline, lease->worker->loop);
         close(lease->timer);
         ev_check_stop(lease->worker->loop, &lease->turn);

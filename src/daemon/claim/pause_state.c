@@ -3,12 +3,12 @@
  */
 #include "daemon/claim/pause_state.h"
 
-#include <ev.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/timer.h"
 #include "queue/replies.h"
 
 struct pause_state {
@@ -18,7 +18,7 @@ struct pause_state {
     bool open, check;
     enum pause_kind kind;
     uint64_t wakeups;
-    ev_timer reopen;
+    struct timer reopen;
 };
 
 static enum pause_kind kind_of(const char *why)
@@ -54,10 +54,7 @@ static void log_change(enum pause_kind before, enum pause_kind now, int64_t clos
 
 static void set_reopen(struct pause_state *pause_state, int64_t ms)
 {
-    ev_timer_stop(pause_state->worker->loop, &pause_state->reopen);
-    ev_now_update(pause_state->worker->loop);
-    ev_timer_set(&pause_state->reopen, (double)ms / 1000, 0.);
-    ev_timer_start(pause_state->worker->loop, &pause_state->reopen);
+    timer_start_ms(&pause_state->reopen, ms);
 }
 
 bool pause_state_update(struct pause_state *pause_state, const struct queue_claim_reply *answer,
@@ -81,11 +78,9 @@ bool pause_state_update(struct pause_state *pause_state, const struct queue_clai
     return true;
 }
 
-static void on_reopen(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_reopen(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct pause_state *pause_state = watcher->data;
+    struct pause_state *pause_state = context;
     pause_state->open = true;
     pause_state->reopened(pause_state->context);
 }
@@ -134,7 +129,7 @@ void pause_state_up(struct pause_state *pause_state)
 
 void pause_state_down(struct pause_state *pause_state)
 {
-    ev_timer_stop(pause_state->worker->loop, &pause_state->reopen);
+    timer_stop(&pause_state->reopen);
     pause_state->check = false;
 }
 
@@ -147,8 +142,7 @@ struct pause_state *pause_state_new(struct worker_context *worker, void (*reopen
         pause_state->reopened = reopened;
         pause_state->context = context;
         pause_state->open = true;
-        ev_timer_init(&pause_state->reopen, on_reopen, 0., 0.);
-        pause_state->reopen.data = pause_state;
+        timer_init(&pause_state->reopen, worker->loop, on_reopen, pause_state);
     }
     return pause_state;
 }

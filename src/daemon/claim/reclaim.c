@@ -5,7 +5,6 @@
 #include "daemon/claim/reclaim.h"
 
 #include <errno.h>
-#include <ev.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
 #include "base/process/descriptor.h"
+#include "base/timer.h"
 #include "daemon/report/task_log.h"
 #include "exec/guard/worker_locks.h"
 #include "exec/tree/env_tag.h"
@@ -45,7 +45,7 @@ struct reclaim {
     char *folder;
     int inotify; /* −1: none */
     struct fd_watch changed;
-    ev_timer soon;
+    struct timer soon;
     double soon_s; /* the timer's next delay */
 
     char **names; /* of the look under way; NULL: none is */
@@ -116,10 +116,7 @@ static void look_soon(struct reclaim *reclaim)
 {
     /* the next scan finds workers that take longer than a scan period */
     if (reclaim->soon_s * 1000 < (double)reclaim->worker->config->queue.scan_ms) {
-        ev_timer_stop(reclaim->worker->loop, &reclaim->soon);
-        ev_now_update(reclaim->worker->loop);
-        ev_timer_set(&reclaim->soon, reclaim->soon_s, 0.);
-        ev_timer_start(reclaim->worker->loop, &reclaim->soon);
+        timer_start_s(&reclaim->soon, reclaim->soon_s);
         reclaim->soon_s *= 2;
     }
 }
@@ -303,7 +300,7 @@ static void call(struct reclaim *reclaim)
 
 void reclaim_down(struct reclaim *reclaim)
 {
-    ev_timer_stop(reclaim->worker->loop, &reclaim->soon);
+    timer_stop(&reclaim->soon);
     worker_locks_list_free(reclaim->names);
     reclaim->names = NULL;
     reclaim->again = false;
@@ -312,11 +309,9 @@ void reclaim_down(struct reclaim *reclaim)
 
 /* ---- creation and events ---- */
 
-static void on_soon(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_soon(void *context)
 {
-    (void)loop;
-    (void)events;
-    reclaim_look(watcher->data);
+    reclaim_look(context);
 }
 
 /* A guard has written to a file, or a worker has died. Its lock is released a moment after the
@@ -331,7 +326,7 @@ static void on_changed(void *context)
         return;
     }
     reclaim->soon_s = SOONEST_S;
-    if (!ev_is_active(&reclaim->soon)) {
+    if (!timer_runs(&reclaim->soon)) {
         look_soon(reclaim);
     }
 }
@@ -347,8 +342,7 @@ struct reclaim *reclaim_new(struct worker_context *worker, struct dead_hook *dea
     reclaim->dead_hook = dead_hook;
     reclaim->guard_monitor = guard_monitor;
     reclaim->soon_s = SOONEST_S;
-    ev_timer_init(&reclaim->soon, on_soon, 0., 0.);
-    reclaim->soon.data = reclaim;
+    timer_init(&reclaim->soon, worker->loop, on_soon, reclaim);
     reclaim->inotify = descriptor_out_of_the_way(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     fd_watch_init(&reclaim->changed, on_changed, reclaim);
     reclaim->folder =

@@ -3,10 +3,10 @@
  */
 #include "daemon/claim/slots.h"
 
-#include <ev.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/timer.h"
 #include "daemon/claim/signature_check.h"
 #include "daemon/claim/waiting.h"
 #include "daemon/report/task_log.h"
@@ -43,8 +43,8 @@ struct slots {
     size_t alone;          /* running tasks that need the worker for themselves: 0 or 1 */
     int64_t average_us;
     int64_t max_crashes;
-    ev_timer timer;  /* ends the longest wait, for a slot or for more tasks */
-    int64_t back_ns; /* when a task last went back after waiting too long */
+    struct timer timer; /* ends the longest wait, for a slot or for more tasks */
+    int64_t back_ns;    /* when a task last went back after waiting too long */
 };
 
 /* ---- how many ---- */
@@ -241,7 +241,7 @@ static void set_timer(struct slots *slots)
 {
     const struct waiting *single = &slots->single, *shared = &slots->shared;
     int64_t now_ns = clock_boot_ns(), until_ns = INT64_MAX;
-    ev_timer_stop(slots->worker->loop, &slots->timer);
+    timer_stop(&slots->timer);
     if (single->count > 0) {
         until_ns = waiting_first(single)->taken_ns + slot_wait_ns(slots);
     }
@@ -252,9 +252,7 @@ static void set_timer(struct slots *slots)
     }
     if (until_ns < INT64_MAX) {
         int64_t left_ns = until_ns - now_ns;
-        ev_now_update(slots->worker->loop);
-        ev_timer_set(&slots->timer, left_ns > 0 ? (double)left_ns / CLOCK_NS_PER_S : 0., 0.);
-        ev_timer_start(slots->worker->loop, &slots->timer);
+        timer_start_ns(&slots->timer, left_ns);
     }
 }
 
@@ -342,7 +340,7 @@ void slots_put_back_waiting(struct slots *slots)
         put_back(slots, waiting_take(&slots->shared).task);
     }
     signature_check_put_back(slots->signature_check);
-    ev_timer_stop(slots->worker->loop, &slots->timer);
+    timer_stop(&slots->timer);
 }
 
 /* Starts the task or batch that has waited longest. Returns false if none is ready. */
@@ -373,18 +371,16 @@ void slots_turn(struct slots *slots)
     }
     if (allowed(slots) == 0) {
         slots_put_back_waiting(slots);
-    } else if (batch_of(slots) > 1 || !ev_is_active(&slots->timer)) {
+    } else if (batch_of(slots) > 1 || !timer_runs(&slots->timer)) {
         set_timer(slots);
     }
 }
 
 /* Puts back tasks that have waited too long. Full batches start in the turn that this timer
  * causes. */
-static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_timer(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct slots *slots = watcher->data;
+    struct slots *slots = context;
     struct waiting *const both[] = {&slots->single, &slots->shared};
     int64_t now_ns = clock_boot_ns(), since_ns = now_ns - slot_wait_ns(slots);
     for (int i = 0; i < 2; i++) {
@@ -424,7 +420,7 @@ void slots_down(struct slots *slots)
     waiting_free(&slots->single);
     waiting_free(&slots->shared);
     signature_check_down(slots->signature_check);
-    ev_timer_stop(slots->worker->loop, &slots->timer);
+    timer_stop(&slots->timer);
 }
 
 /* ---- creation and reload ---- */
@@ -448,8 +444,7 @@ struct slots *slots_new(struct worker_context *worker, struct runner *runner, st
         slots->outcomes = outcomes;
         slots->average_us = NO_TIME_US;
         slots->per_slot = batch_of(slots);
-        ev_timer_init(&slots->timer, on_timer, 0., 0.);
-        slots->timer.data = slots;
+        timer_init(&slots->timer, worker->loop, on_timer, slots);
     }
     return slots;
 }

@@ -6,11 +6,11 @@
 #ifndef LEAT_DAEMON_LISTS_KNOWN_LISTS_H
 #define LEAT_DAEMON_LISTS_KNOWN_LISTS_H
 
-#include <ev.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/timer.h"
 #include "queue/task.h"
 
 #define KNOWN_MAX 10000 /* lists, not counting pinned ones */
@@ -34,7 +34,7 @@ struct list {
     unsigned logged;        /* kinds of errors that are in the log: see take_log_error */
     unsigned losses;        /* changes in a row after which other workers had taken everything */
     int64_t lost_ns;        /* when the last loss was */
-    ev_timer wait;          /* the backoff after losses */
+    struct timer wait;      /* the backoff after losses */
     struct list *next;      /* the next list in line for a round */
     struct list *up, *down; /* by the age of the last item: up is younger */
 };

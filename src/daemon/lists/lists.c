@@ -4,12 +4,12 @@
  */
 #include "daemon/lists/lists.h"
 
-#include <ev.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log/log.h"
+#include "base/timer.h"
 #include "daemon/lists/known_lists.h"
 #include "daemon/lists/seek.h"
 #include "daemon/lists/take.h"
@@ -29,8 +29,8 @@ struct lists {
     struct seek *seek;
     struct known_lists known;
     bool session_up, closed;
-    unsigned logged; /* errors that are not about one list: see take_log_error */
-    ev_timer look;   /* looks at the pinned lists, in case a notification was missed */
+    unsigned logged;   /* errors that are not about one list: see take_log_error */
+    struct timer look; /* looks at the pinned lists, in case a notification was missed */
 };
 
 /* ---- changes ---- */
@@ -59,27 +59,22 @@ static void wake(struct list *list)
     take_schedule(list->lists->take, list);
 }
 
-static void on_wait(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_wait(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct list *list = watcher->data;
+    struct list *list = context;
     wake(list);
     take_start_rounds(list->lists->take);
 }
 
 static void on_change(struct list *list)
 {
-    struct ev_loop *loop = list->lists->worker->loop;
     int64_t delay_ms = loss_delay_ms(list);
     if (list->busy) {
         list->changed = true;
     } else if (delay_ms == 0) {
         wake(list);
-    } else if (!ev_is_active(&list->wait)) {
-        ev_now_update(loop);
-        ev_timer_set(&list->wait, (double)delay_ms / 1000, 0.);
-        ev_timer_start(loop, &list->wait);
+    } else if (!timer_runs(&list->wait)) {
+        timer_start_ms(&list->wait, delay_ms);
     }
 }
 
@@ -105,8 +100,7 @@ static struct list *add(struct lists *lists, struct bytes name, bool pinned)
     struct list *list = known_lists_add(&lists->known, name, pinned);
     if (list) {
         list->lists = lists;
-        ev_timer_init(&list->wait, on_wait, 0., 0.);
-        list->wait.data = list;
+        timer_init(&list->wait, lists->worker->loop, on_wait, list);
     }
     return list;
 }
@@ -135,7 +129,7 @@ static void on_found(void *context, struct bytes name)
     }
     struct list *list = known_lists_find(&lists->known, name);
     list = list ? list : add(lists, name, false);
-    if (list && !list->busy && !ev_is_active(&list->wait)) {
+    if (list && !list->busy && !timer_runs(&list->wait)) {
         list->has_items = true;
         take_schedule(lists->take, list);
         take_start_rounds(lists->take);
@@ -152,18 +146,16 @@ static void on_seek_failed(void *context, const char *error)
 static void look_at_pinned(struct lists *lists)
 {
     for (struct list *list = lists->known.youngest; list; list = list->down) {
-        if (list->pinned && !ev_is_active(&list->wait)) {
+        if (list->pinned && !timer_runs(&list->wait)) {
             take_schedule(lists->take, list);
         }
     }
     take_start_rounds(lists->take);
 }
 
-static void on_look(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_look(void *context)
 {
-    (void)loop;
-    (void)events;
-    look_at_pinned(watcher->data);
+    look_at_pinned(context);
 }
 
 /* ---- the watch's state ---- */
@@ -176,9 +168,7 @@ static void on_up(void *context)
     for (struct list *list = lists->known.youngest; list; list = list->down) {
         take_schedule(lists->take, list);
     }
-    ev_now_update(lists->worker->loop);
-    ev_timer_set(&lists->look, period, period);
-    ev_timer_start(lists->worker->loop, &lists->look);
+    timer_repeat_s(&lists->look, period);
     if (intake->prefix) {
         seek_begin(lists->seek, intake->prefix, intake->scan_ms);
     }
@@ -189,9 +179,9 @@ static void on_down(void *context)
 {
     struct lists *lists = context;
     seek_end(lists->seek);
-    ev_timer_stop(lists->worker->loop, &lists->look);
+    timer_stop(&lists->look);
     for (struct list *list = lists->known.youngest; list; list = list->down) {
-        ev_timer_stop(lists->worker->loop, &list->wait);
+        timer_stop(&list->wait);
     }
     take_reset(lists->take);
 }
@@ -276,8 +266,7 @@ struct lists *lists_new(struct worker_context *worker)
         return NULL;
     }
     lists->worker = worker;
-    ev_timer_init(&lists->look, on_look, 0., 0.);
-    lists->look.data = lists;
+    timer_init(&lists->look, worker->loop, on_look, lists);
     if (create_parts(lists) || add_configured(lists)) {
         lists_free(lists);
         return NULL;

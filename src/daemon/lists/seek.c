@@ -4,12 +4,12 @@
  */
 #include "daemon/lists/seek.h"
 
-#include <ev.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/timer.h"
 #include "queue/lists.h"
 #include "queue/replies.h"
 
@@ -27,15 +27,12 @@ struct seek {
     char cursor[QUEUE_CURSOR_SIZE];
     int64_t sent_ns;
     int64_t turn_ns; /* when Redis last recorded this worker's turn */
-    ev_timer next;
+    struct timer next;
 };
 
 static void wait_s(struct seek *seek, double seconds)
 {
-    ev_timer_stop(seek->worker->loop, &seek->next);
-    ev_now_update(seek->worker->loop);
-    ev_timer_set(&seek->next, seconds, 0.);
-    ev_timer_start(seek->worker->loop, &seek->next);
+    timer_start_s(&seek->next, seconds);
 }
 
 static void wait_period(struct seek *seek)
@@ -136,11 +133,9 @@ static void ask_for_turn(struct seek *seek)
     send_command(seek, on_turn);
 }
 
-static void on_next(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_next(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct seek *seek = watcher->data;
+    struct seek *seek = context;
     if (seek->walking) {
         step(seek);
     } else {
@@ -161,7 +156,7 @@ void seek_begin(struct seek *seek, const char *prefix, int64_t period_ms)
 void seek_end(struct seek *seek)
 {
     seek->prefix = NULL;
-    ev_timer_stop(seek->worker->loop, &seek->next);
+    timer_stop(&seek->next);
 }
 
 struct seek *seek_new(struct worker_context *worker, struct watch *watch,
@@ -172,8 +167,7 @@ struct seek *seek_new(struct worker_context *worker, struct watch *watch,
         seek->worker = worker;
         seek->watch = watch;
         seek->events = *events;
-        ev_timer_init(&seek->next, on_next, 0., 0.);
-        seek->next.data = seek;
+        timer_init(&seek->next, worker->loop, on_next, seek);
     }
     return seek;
 }

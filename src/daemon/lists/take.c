@@ -4,13 +4,13 @@
  */
 #include "daemon/lists/take.h"
 
-#include <ev.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/escape.h"
 #include "base/log/log.h"
+#include "base/timer.h"
 #include "daemon/session/session.h"
 #include "queue/lists.h"
 
@@ -30,7 +30,7 @@ struct take {
     bool full;                 /* the log says that the queue is full */
     int warnings;
     int64_t pause_ms; /* the last pause; 0: items were taken since */
-    ev_timer pause;
+    struct timer pause;
 };
 
 /* ---- errors ---- */
@@ -74,14 +74,12 @@ void take_log_error(struct take *take, struct bytes name, unsigned *logged, cons
 
 static void pause_all(struct take *take)
 {
-    if (ev_is_active(&take->pause)) {
+    if (timer_runs(&take->pause)) {
         return;
     }
     int64_t next_ms = take->pause_ms ? take->pause_ms * 2 : PAUSE_FIRST_MS;
     take->pause_ms = next_ms < PAUSE_MAX_MS ? next_ms : PAUSE_MAX_MS;
-    ev_now_update(take->worker->loop);
-    ev_timer_set(&take->pause, (double)take->pause_ms / 1000, 0.);
-    ev_timer_start(take->worker->loop, &take->pause);
+    timer_start_ms(&take->pause, take->pause_ms);
 }
 
 /* A temporary error pauses all lists and repeats the round; any other error ends the round. */
@@ -239,7 +237,7 @@ void take_schedule(struct take *take, struct list *list)
 
 void take_start_rounds(struct take *take)
 {
-    while (take->first && take->rounds < ROUNDS_MAX && !ev_is_active(&take->pause) &&
+    while (take->first && take->rounds < ROUNDS_MAX && !timer_runs(&take->pause) &&
            watch_is_up(take->watch)) {
         struct list *list = take->first;
         take->first = list->next;
@@ -248,16 +246,14 @@ void take_start_rounds(struct take *take)
     }
 }
 
-static void on_pause(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_pause(void *context)
 {
-    (void)loop;
-    (void)events;
-    take_start_rounds(watcher->data);
+    take_start_rounds(context);
 }
 
 void take_reset(struct take *take)
 {
-    ev_timer_stop(take->worker->loop, &take->pause);
+    timer_stop(&take->pause);
     for (struct list *list = take->known->youngest; list; list = list->down) {
         list->queued = list->busy = list->has_items = list->woken = list->changed = false;
     }
@@ -276,8 +272,7 @@ struct take *take_new(struct worker_context *worker, struct watch *watch, struct
         take->watch = watch;
         take->known = known;
         take->events = *events;
-        ev_timer_init(&take->pause, on_pause, 0., 0.);
-        take->pause.data = take;
+        timer_init(&take->pause, worker->loop, on_pause, take);
     }
     return take;
 }
@@ -290,7 +285,7 @@ void take_reload(struct take *take)
 void take_free(struct take *take)
 {
     if (take) {
-        ev_timer_stop(take->worker->loop, &take->pause);
+        timer_stop(&take->pause);
         free(take);
     }
 }

@@ -4,13 +4,13 @@
  */
 #include "daemon/lists/watch.h"
 
-#include <ev.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log/log.h"
+#include "base/timer.h"
 #include "daemon/session/session.h"
 #include "queue/lists.h"
 #include "redis/connection/backoff.h"
@@ -35,8 +35,8 @@ struct watch {
     bool refused; /* Redis refused to: lists are polled */
     bool logged;  /* the log says so */
     unsigned failures;
-    ev_timer failed; /* runs watch_recover in the next turn */
-    ev_timer retry;  /* the next try; while opening, the deadline of the subscription */
+    struct timer failed; /* runs watch_recover in the next turn */
+    struct timer retry;  /* the next try; while opening, the deadline of the subscription */
 };
 
 /* ---- closing and retrying ---- */
@@ -48,24 +48,14 @@ static void close_both(struct watch *watch)
     watch->listens = false;
 }
 
-static void set_timer(struct watch *watch, ev_timer *timer, double delay)
+static void on_failed(void *context)
 {
-    ev_timer_stop(watch->worker->loop, timer);
-    ev_now_update(watch->worker->loop);
-    ev_timer_set(timer, delay, 0.);
-    ev_timer_start(watch->worker->loop, timer);
-}
-
-static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
-{
-    (void)loop;
-    (void)events;
-    struct watch *watch = watcher->data;
+    struct watch *watch = context;
     bool was_up = watch->state == WATCH_UP;
     watch->state = WATCH_WAITING;
     close_both(watch);
     watch->failures++;
-    set_timer(watch, &watch->retry, backoff_delay(&watch->worker->config->redis, watch->failures));
+    timer_start_s(&watch->retry, backoff_delay(&watch->worker->config->redis, watch->failures));
     if (was_up) {
         watch->events.down(watch->events.context);
     }
@@ -76,7 +66,7 @@ void watch_recover(struct watch *watch, const char *why)
 {
     if (watch->state == WATCH_OPENING || watch->state == WATCH_UP) {
         log_text(LOG_DEBUG, "connections for lists: reopening: %s", why);
-        set_timer(watch, &watch->failed, 0.);
+        timer_start_ns(&watch->failed, 0);
     }
 }
 
@@ -93,7 +83,7 @@ static void come_up(struct watch *watch, bool listens)
     if (listens) {
         watch->failures = 0;
     } else {
-        set_timer(watch, &watch->retry, LISTEN_AGAIN_S);
+        timer_start_s(&watch->retry, LISTEN_AGAIN_S);
     }
     watch->events.up(watch->events.context);
 }
@@ -140,7 +130,7 @@ static void on_tracked(void *context, const struct redisReply *reply)
 {
     struct watch *watch = context;
     on_tracking(context, reply);
-    if (reply && watch->state == WATCH_OPENING && !ev_is_active(&watch->failed)) {
+    if (reply && watch->state == WATCH_OPENING && !timer_runs(&watch->failed)) {
         come_up(watch, true);
     }
 }
@@ -176,7 +166,7 @@ static void on_message(void *context, const struct redisReply *reply)
     if (kind < 0) {
         watch_recover(watch, "notification: unexpected reply");
     } else if (kind > 0 && watch->state == WATCH_OPENING) {
-        ev_timer_stop(watch->worker->loop, &watch->retry);
+        timer_stop(&watch->retry);
         begin_tracking(watch);
     }
 }
@@ -196,8 +186,7 @@ static void on_up(void *context, struct connection *connection)
             watch_recover(watch, "out of memory");
         }
         /* connection_subscribe has no deadline */
-        set_timer(watch, &watch->retry,
-                  (double)watch->worker->config->redis.command_timeout_ms / 1000);
+        timer_start_ms(&watch->retry, watch->worker->config->redis.command_timeout_ms);
     }
 }
 
@@ -221,11 +210,9 @@ static void open_both(struct watch *watch)
     }
 }
 
-static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_retry(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct watch *watch = watcher->data;
+    struct watch *watch = context;
     if (watch->state == WATCH_UP) {
         watch->refused = false;
         watch->failures = LISTEN_TRIES - 1; /* one try, and a short pause */
@@ -252,8 +239,8 @@ void watch_close(struct watch *watch)
 {
     bool was_up = watch->state == WATCH_UP;
     watch->state = WATCH_CLOSED;
-    ev_timer_stop(watch->worker->loop, &watch->retry);
-    ev_timer_stop(watch->worker->loop, &watch->failed);
+    timer_stop(&watch->retry);
+    timer_stop(&watch->failed);
     close_both(watch);
     if (was_up) {
         watch->events.down(watch->events.context);
@@ -299,9 +286,8 @@ struct watch *watch_new(struct worker_context *worker, const struct watch_events
     }
     watch->worker = worker;
     watch->events = *events;
-    ev_timer_init(&watch->failed, on_failed, 0., 0.);
-    ev_timer_init(&watch->retry, on_retry, 0., 0.);
-    watch->failed.data = watch->retry.data = watch;
+    timer_init(&watch->failed, worker->loop, on_failed, watch);
+    timer_init(&watch->retry, worker->loop, on_retry, watch);
     watch->commands = make_connection(watch, "lists");
     watch->listener = make_connection(watch, "watch");
     if (!watch->commands || !watch->listener) {
@@ -316,8 +302,8 @@ void watch_free(struct watch *watch)
     if (!watch) {
         return;
     }
-    ev_timer_stop(watch->worker->loop, &watch->failed);
-    ev_timer_stop(watch->worker->loop, &watch->retry);
+    timer_stop(&watch->failed);
+    timer_stop(&watch->retry);
     connection_free(watch->commands);
     connection_free(watch->listener);
     free(watch);

@@ -4,12 +4,12 @@
  */
 #include "daemon/report/live.h"
 
-#include <ev.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log/log.h"
+#include "base/timer.h"
 #include "daemon/report/live_chunks.h"
 #include "queue/result_streams.h"
 #include "redis/error.h"
@@ -50,9 +50,9 @@ struct live {
     size_t ended, blocked;  /* numbers of such tasks */
     int64_t progress_ns;    /* when Redis last took a chunk, or the first one was queued */
     int64_t ticked_ns;
-    bool refused;   /* Redis refused a chunk in this session, and the log says so */
-    ev_timer tick;  /* the next write */
-    ev_timer stall; /* runs while processes are blocked */
+    bool refused;       /* Redis refused a chunk in this session, and the log says so */
+    struct timer tick;  /* the next write */
+    struct timer stall; /* runs while processes are blocked */
 };
 
 /* ---- tasks ---- */
@@ -137,14 +137,12 @@ static void unblock_some(struct live *live)
 
 static void start_tick(struct live *live)
 {
-    if (live->queued == 0 || live->in_flight >= IN_FLIGHT_MOST || ev_is_active(&live->tick) ||
+    if (live->queued == 0 || live->in_flight >= IN_FLIGHT_MOST || timer_runs(&live->tick) ||
         !session_is_up(live->worker->session)) {
         return;
     }
     int64_t left_ns = live->ticked_ns + TICK_MS * CLOCK_NS_PER_MS - clock_boot_ns();
-    ev_now_update(live->worker->loop);
-    ev_timer_set(&live->tick, left_ns > 0 ? (double)left_ns / CLOCK_NS_PER_S : 0., 0.);
-    ev_timer_start(live->worker->loop, &live->tick);
+    timer_start_ns(&live->tick, left_ns);
 }
 
 /* Replies to one task's chunks come in order. A refused chunk is lost and leaves a gap. */
@@ -210,11 +208,9 @@ static void send_some(struct live *live)
     }
 }
 
-static void on_tick(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_tick(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct live *live = watcher->data;
+    struct live *live = context;
     live->ticked_ns = clock_boot_ns();
     send_some(live);
     unblock_some(live);
@@ -234,7 +230,7 @@ void live_flush(struct live *live)
 
 void live_down(struct live *live)
 {
-    ev_timer_stop(live->worker->loop, &live->tick);
+    timer_stop(&live->tick);
     live->in_flight = 0;
     live->refused = false;
     for (struct live_task *task = live->tasks.next; task != &live->tasks; task = task->next) {
@@ -321,19 +317,15 @@ static bool is_stalled(const struct live *live)
 
 static void start_stall(struct live *live)
 {
-    if (!ev_is_active(&live->stall)) {
-        ev_now_update(live->worker->loop);
-        ev_timer_set(&live->stall, STALL_MS / 1000., 0.);
-        ev_timer_start(live->worker->loop, &live->stall);
+    if (!timer_runs(&live->stall)) {
+        timer_start_ms(&live->stall, STALL_MS);
     }
 }
 
 /* Redis takes nothing: unblocks all processes; what they write is dropped. */
-static void on_stall(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_stall(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct live *live = watcher->data;
+    struct live *live = context;
     for (struct live_task *task = live->tasks.next; is_stalled(live) && task != &live->tasks;
          task = task->next) {
         unblock(task);
@@ -409,9 +401,8 @@ struct live *live_new(struct worker_context *worker, struct runner *runner)
     live->worker = worker;
     live->runner = runner;
     live->tasks.next = live->tasks.previous = &live->tasks;
-    ev_timer_init(&live->tick, on_tick, 0., 0.);
-    ev_timer_init(&live->stall, on_stall, 0., 0.);
-    live->tick.data = live->stall.data = live;
+    timer_init(&live->tick, worker->loop, on_tick, live);
+    timer_init(&live->stall, worker->loop, on_stall, live);
     runner_set_follow(runner, &follow);
     return live;
 }
@@ -421,8 +412,8 @@ void live_free(struct live *live)
     if (!live) {
         return;
     }
-    ev_timer_stop(live->worker->loop, &live->tick);
-    ev_timer_stop(live->worker->loop, &live->stall);
+    timer_stop(&live->tick);
+    timer_stop(&live->stall);
     while (live->tasks.next != &live->tasks) {
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that the list shrinks */
         free_task(live->tasks.next);

@@ -4,12 +4,12 @@
  */
 #include "daemon/report/outcomes.h"
 
-#include <ev.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/timer.h"
 #include "daemon/report/replicas.h"
 #include "queue/calls.h"
 #include "queue/replies.h"
@@ -36,8 +36,8 @@ struct outcomes {
     struct pending_outcome_list spare;   /* reserved for attempts */
     size_t count, refused;
     int64_t sent_ns; /* when outcomes were last sent */
-    ev_timer retry;
-    ev_timer coalesce; /* ends the wait of outcomes_coalesce */
+    struct timer retry;
+    struct timer coalesce; /* ends the wait of outcomes_coalesce */
 };
 
 /* ---- sending and settling ---- */
@@ -60,9 +60,8 @@ static void keep(struct outcomes *outcomes, struct pending_outcome_list *from,
     outcomes->refused += !pending->refused;
     pending->refused = true;
     pending_outcome_list_append(&outcomes->kept, pending);
-    if (!ev_is_active(&outcomes->retry)) {
-        ev_timer_set(&outcomes->retry, KEPT_RETRY_S, 0.);
-        ev_timer_start(outcomes->worker->loop, &outcomes->retry);
+    if (!timer_runs(&outcomes->retry)) {
+        timer_start_s(&outcomes->retry, KEPT_RETRY_S);
     }
     outcomes->events.settled(outcomes->events.context, pending, QUEUE_KEPT, error);
 }
@@ -185,19 +184,10 @@ bool outcomes_coalesce(struct outcomes *outcomes)
         clock_boot_ns() - outcomes->sent_ns >= COALESCE_MS * CLOCK_NS_PER_MS) {
         return false;
     }
-    if (!ev_is_active(&outcomes->coalesce)) {
-        ev_timer_set(&outcomes->coalesce, COALESCE_MS / 1000., 0.);
-        ev_timer_start(outcomes->worker->loop, &outcomes->coalesce);
+    if (!timer_runs(&outcomes->coalesce)) {
+        timer_start_ms(&outcomes->coalesce, COALESCE_MS);
     }
     return true;
-}
-
-static void on_coalesced(struct ev_loop *loop, ev_timer *watcher, int events)
-{
-    /* the loop's turn, which this timer causes, sends */
-    (void)loop;
-    (void)watcher;
-    (void)events;
 }
 
 void outcomes_flush(struct outcomes *outcomes)
@@ -210,11 +200,9 @@ void outcomes_flush(struct outcomes *outcomes)
     }
 }
 
-static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_retry(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct outcomes *outcomes = watcher->data;
+    struct outcomes *outcomes = context;
     pending_outcome_list_put_back(&outcomes->queued, &outcomes->kept);
 }
 
@@ -319,9 +307,8 @@ struct outcomes *outcomes_new(struct worker_context *worker, const struct outcom
     pending_outcome_list_init(&outcomes->unasked);
     pending_outcome_list_init(&outcomes->spare);
     outcomes->in_flight.next = outcomes->in_flight.previous = &outcomes->in_flight;
-    ev_timer_init(&outcomes->retry, on_retry, 0., 0.);
-    ev_timer_init(&outcomes->coalesce, on_coalesced, 0., 0.);
-    outcomes->retry.data = outcomes;
+    timer_init(&outcomes->retry, worker->loop, on_retry, outcomes);
+    timer_init(&outcomes->coalesce, worker->loop, NULL, NULL); /* the turn that it causes sends */
     return outcomes;
 }
 
@@ -329,8 +316,8 @@ struct outcomes *outcomes_new(struct worker_context *worker, const struct outcom
 void outcomes_free(struct outcomes *outcomes)
 {
     if (outcomes) {
-        ev_timer_stop(outcomes->worker->loop, &outcomes->retry);
-        ev_timer_stop(outcomes->worker->loop, &outcomes->coalesce);
+        timer_stop(&outcomes->retry);
+        timer_stop(&outcomes->coalesce);
         pending_outcome_list_free(&outcomes->queued);
         pending_outcome_list_free(&outcomes->kept);
         replicas_free(outcomes->replicas);

@@ -1,7 +1,6 @@
 /* Follows a changed address of the server to a master with the same data. */
 #include "daemon/session/address.h"
 
-#include <ev.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/timer.h"
 #include "redis/server/query.h"
 
 struct place {
@@ -24,9 +24,9 @@ struct address {
     struct config_redis asked; /* the settings of the query */
     struct query *query;       /* asks the server in use, then that of the config; or NULL */
     struct command command;
-    bool knows_used;   /* the server in use was asked */
-    ev_timer answered; /* acts outside of the query's callback */
-    char refusal[256]; /* why the server is not taken; "": it is */
+    bool knows_used;       /* the server in use was asked */
+    struct timer answered; /* acts outside of the query's callback */
+    char refusal[256];     /* why the server is not taken; "": it is */
 };
 
 static bool is_same(const char *a, const char *b)
@@ -80,7 +80,7 @@ static void log_refusal(const struct address *address)
 
 static void stop_asking(struct address *address)
 {
-    ev_timer_stop(address->worker->loop, &address->answered);
+    timer_stop(&address->answered);
     query_free(address->query);
     address->query = NULL;
 }
@@ -102,8 +102,7 @@ static void move_or_stay(struct address *address)
 
 static void answer_later(struct address *address)
 {
-    ev_timer_set(&address->answered, 0., 0.);
-    ev_timer_start(address->worker->loop, &address->answered);
+    timer_start_ns(&address->answered, 0);
 }
 
 /* Starts the query, or refuses the new address. */
@@ -167,11 +166,9 @@ static void on_used_info(void *context, const struct redisReply *reply, enum red
     answer_later(address);
 }
 
-static void on_answered(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_answered(void *context)
 {
-    (void)loop;
-    (void)events;
-    struct address *address = watcher->data;
+    struct address *address = context;
     stop_asking(address);
     if (!address->knows_used && !*address->refusal && *address->replid) {
         address->knows_used = true;
@@ -219,8 +216,7 @@ struct address *address_new(struct worker_context *worker, const struct address_
     }
     address->worker = worker;
     address->events = *events;
-    ev_timer_init(&address->answered, on_answered, 0., 0.);
-    address->answered.data = address;
+    timer_init(&address->answered, worker->loop, on_answered, address);
     if (use(address, &worker->config->redis)) {
         free(address);
         return NULL;

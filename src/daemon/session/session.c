@@ -4,7 +4,6 @@
  */
 #include "daemon/session/session.h"
 
-#include <ev.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/log/log_ids.h"
+#include "base/timer.h"
 #include "config/lease_rule.h"
 #include "daemon/session/join.h"
 #include "daemon/session/reconnect.h"
@@ -48,18 +48,18 @@ struct session {
     struct join *join;
     int64_t old_clients[CONNECTIONS]; /* of the last session that was up; −1: none */
 
-    ev_timer retry;     /* SESSION_CLOSED: the next try */
-    ev_timer unblock;   /* repeats CLIENT UNBLOCK */
-    ev_timer failed;    /* runs session_recover in the next turn */
-    unsigned failures;  /* tries since the last stable session */
-    int64_t up_ns;      /* when the session came up last */
-    int64_t unblock_ns; /* when CLIENT UNBLOCK was first sent */
-    bool was_up;        /* at least once */
-    bool outage;        /* the log says that there is no session */
-    unsigned logged;    /* errors logged in this outage, as 1 << error */
-    bool answered;      /* see session_has_answer */
-    bool moved;         /* the server has changed, which is no failure */
-    bool blocked;       /* a blocking read is pending */
+    struct timer retry;   /* SESSION_CLOSED: the next try */
+    struct timer unblock; /* repeats CLIENT UNBLOCK */
+    struct timer failed;  /* runs session_recover in the next turn */
+    unsigned failures;    /* tries since the last stable session */
+    int64_t up_ns;        /* when the session came up last */
+    int64_t unblock_ns;   /* when CLIENT UNBLOCK was first sent */
+    bool was_up;          /* at least once */
+    bool outage;          /* the log says that there is no session */
+    unsigned logged;      /* errors logged in this outage, as 1 << error */
+    bool answered;        /* see session_has_answer */
+    bool moved;           /* the server has changed, which is no failure */
+    bool blocked;         /* a blocking read is pending */
     connection_callback *block_callback;
     void *block_context;
     char wakeup_id[QUEUE_CURSOR_SIZE];
@@ -81,7 +81,7 @@ static void close_all(struct session *session, bool was_up)
         }
         connection_close(session->connections[i]);
     }
-    ev_timer_stop(session->worker->loop, &session->unblock);
+    timer_stop(&session->unblock);
     session->blocked = false;
 }
 
@@ -113,10 +113,9 @@ static void log_outage(struct session *session, double delay)
     session->outage = true;
 }
 
-static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_failed(void *context)
 {
-    (void)events;
-    struct session *session = watcher->data;
+    struct session *session = context;
     if (session->state == SESSION_UP &&
         clock_boot_ns() - session->up_ns > STABLE_MS * CLOCK_NS_PER_MS) {
         session->failures = 0;
@@ -136,21 +135,19 @@ static void on_failed(struct ev_loop *loop, ev_timer *watcher, int events)
     double delay = pause_for(session);
     log_outage(session, delay);
     session->moved = false;
-    ev_timer_set(&session->retry, delay, 0.);
-    ev_timer_start(loop, &session->retry);
+    timer_start_s(&session->retry, delay);
     session->events.down(session->events.context);
 }
 
 void session_recover(struct session *session, enum redis_error error, const char *why)
 {
     /* the first reason counts: later ones are mostly its consequences */
-    if (ev_is_active(&session->failed) || session->state == SESSION_CLOSED) {
+    if (timer_runs(&session->failed) || session->state == SESSION_CLOSED) {
         return;
     }
     session->error = error;
     (void)snprintf(session->why, sizeof session->why, "%s", why);
-    ev_timer_set(&session->failed, 0., 0.);
-    ev_timer_start(session->worker->loop, &session->failed);
+    timer_start_ns(&session->failed, 0);
 }
 
 bool session_check(struct session *session, const struct redisReply *reply, int malformed,
@@ -249,7 +246,7 @@ static void on_moved(void *context, const char *why)
     struct session *session = context;
     session->failures = 0;
     if (session->state == SESSION_CLOSED) {
-        ev_timer_stop(session->worker->loop, &session->retry);
+        timer_stop(&session->retry);
         open_all(session);
     } else {
         session->moved = true;
@@ -257,11 +254,9 @@ static void on_moved(void *context, const char *why)
     }
 }
 
-static void on_retry(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_retry(void *context)
 {
-    (void)loop;
-    (void)events;
-    open_all(watcher->data);
+    open_all(context);
 }
 
 /* ---- the wakeup stream ---- */
@@ -330,7 +325,7 @@ static void on_block(void *context, const struct redisReply *reply)
 {
     struct session *session = context;
     session->blocked = false;
-    ev_timer_stop(session->worker->loop, &session->unblock);
+    timer_stop(&session->unblock);
     session->block_callback(session->block_context, reply);
 }
 
@@ -344,13 +339,12 @@ int session_block(struct session *session, connection_callback *callback, void *
 
 /* The read may not have reached the server yet, or its reply may be on the way: repeats CLIENT
  * UNBLOCK until the reply is here. If it never comes, the connection is dead. */
-static void on_unblock(struct ev_loop *loop, ev_timer *watcher, int events)
+static void on_unblock(void *context)
 {
-    (void)events;
-    struct session *session = watcher->data;
+    struct session *session = context;
     server_unblock(&session->worker->command, connection_client_id(session->connections[WORK]));
     if (session->state != SESSION_UP) {
-        ev_timer_stop(loop, watcher);
+        timer_stop(&session->unblock);
     } else if (clock_boot_ns() - session->unblock_ns >
                reply_timeout_ms(session) * CLOCK_NS_PER_MS) {
         session_recover(session, REDIS_ERROR_LOST, "the blocking read does not end");
@@ -361,13 +355,12 @@ static void on_unblock(struct ev_loop *loop, ev_timer *watcher, int events)
 
 void session_unblock(struct session *session)
 {
-    if (!session->blocked || ev_is_active(&session->unblock)) {
+    if (!session->blocked || timer_runs(&session->unblock)) {
         return;
     }
-    ev_timer_set(&session->unblock, UNBLOCK_REPEAT_S, UNBLOCK_REPEAT_S);
-    ev_timer_start(session->worker->loop, &session->unblock);
+    timer_repeat_s(&session->unblock, UNBLOCK_REPEAT_S);
     session->unblock_ns = clock_boot_ns();
-    on_unblock(session->worker->loop, &session->unblock, 0);
+    on_unblock(session);
 }
 
 /* ---- creation and state ---- */
@@ -413,10 +406,9 @@ struct session *session_new(struct worker_context *worker, const struct session_
     for (int i = 0; i < CONNECTIONS; i++) {
         session->old_clients[i] = -1;
     }
-    ev_timer_init(&session->retry, on_retry, 0., 0.);
-    ev_timer_init(&session->unblock, on_unblock, UNBLOCK_REPEAT_S, UNBLOCK_REPEAT_S);
-    ev_timer_init(&session->failed, on_failed, 0., 0.);
-    session->retry.data = session->unblock.data = session->failed.data = session;
+    timer_init(&session->retry, worker->loop, on_retry, session);
+    timer_init(&session->unblock, worker->loop, on_unblock, session);
+    timer_init(&session->failed, worker->loop, on_failed, session);
     if (create_parts(session)) {
         session_free(session);
         return NULL;
@@ -441,7 +433,7 @@ void session_start(struct session *session)
 
 bool session_is_up(const struct session *session)
 {
-    return session->state == SESSION_UP && !ev_is_active(&session->failed);
+    return session->state == SESSION_UP && !timer_runs(&session->failed);
 }
 
 bool session_is_away(const struct session *session)
@@ -464,9 +456,9 @@ void session_free(struct session *session)
     if (!session) {
         return;
     }
-    ev_timer_stop(session->worker->loop, &session->retry);
-    ev_timer_stop(session->worker->loop, &session->unblock);
-    ev_timer_stop(session->worker->loop, &session->failed);
+    timer_stop(&session->retry);
+    timer_stop(&session->unblock);
+    timer_stop(&session->failed);
     for (int i = 0; i < CONNECTIONS; i++) {
         connection_free(session->connections[i]);
     }

@@ -117,7 +117,6 @@ static void end_round(struct discovery *discovery)
         discovery->sources[i].silent = !discovery->sources[i].settled;
     }
     timer_stop(&discovery->end);
-    ev_now_update(discovery->loop);
     timer_start_s(&discovery->again, AGAIN_S);
 
     if (best && !outdated) {
@@ -142,7 +141,6 @@ static void on_end(void *context)
 
 static void end_within(struct discovery *discovery, double delay)
 {
-    ev_now_update(discovery->loop);
     timer_start_s(&discovery->end, delay);
 }
 
